@@ -1,0 +1,15 @@
+# LibTorch: Debian's libtorch-dev by default, another one by CMAKE_PREFIX_PATH. The precompiled header is built once and
+# shared, since ATen/ATen.h alone costs eight seconds a file.
+find_package(Torch REQUIRED)
+add_library(netmend_torch INTERFACE)
+target_link_libraries(netmend_torch INTERFACE netmend_flags)
+target_include_directories(netmend_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(netmend_torch INTERFACE ${TORCH_LIBRARIES})
+separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
+target_compile_options(netmend_torch INTERFACE ${torch_flags})
+
+file(WRITE ${CMAKE_BINARY_DIR}/netmend_pch.cc "")
+add_library(netmend_pch STATIC ${CMAKE_BINARY_DIR}/netmend_pch.cc)
+target_link_libraries(netmend_pch PUBLIC netmend_torch)
+target_precompile_headers(netmend_pch PRIVATE <ATen/ATen.h> <fmt/format.h> <functional> <map> <memory> <optional> <span>
+                          <string> <string_view> <unordered_map> <variant> <vector>)

@@ -1,0 +1,102 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace netmend {
+namespace fs = std::filesystem;
+
+std::string read_file(const std::string& path, int64_t limit) {
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail("cannot read {}: {}", path, std::strerror(errno));
+  struct Closer {
+    int file;
+    ~Closer() { ::close(file); }
+  } closer{file};
+  struct stat about {};
+  if (::fstat(file, &about) != 0) fail("cannot read {}: {}", path, std::strerror(errno));
+  if (S_ISDIR(about.st_mode)) fail("cannot read {}: it is a folder", path);
+  if (about.st_size > limit) fail("{} is too large: {} bytes, at most {} are read", path, about.st_size, limit);
+  std::string content(size_t(about.st_size), '\0');
+  size_t have = 0;
+  for (;;) {
+    if (have == content.size()) content.resize(have + (have ? 1 << 16 : 1 << 12));  // pipes, and the check for the end
+    ssize_t got = ::read(file, content.data() + have, content.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("cannot read {}: {}", path, std::strerror(errno));
+    if (got == 0) break;
+    have += size_t(got);
+    if (int64_t(have) > limit) fail("{} is too large: at most {} bytes are read", path, limit);
+  }
+  content.resize(have);
+  return content;
+}
+
+void write_file(const std::string& path, const std::function<void(std::ostream&)>& produce) {
+  std::string beside = path + ".part" + std::to_string(::getpid());
+  auto give_up = [&](const char* reason) {
+    std::error_code ignored;
+    fs::remove(beside, ignored);
+    fail("cannot write {}: {}", path, reason);
+  };
+  errno = 0;
+  try {
+    std::ofstream out(beside, std::ios::binary);
+    if (!out) give_up(std::strerror(errno ? errno : EIO));
+    produce(out);
+    out.flush();
+    if (!out) give_up(std::strerror(errno ? errno : ENOSPC));
+    out.close();
+    if (!out) give_up(std::strerror(errno ? errno : ENOSPC));
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(beside, ignored);
+    throw;
+  }
+  std::error_code error;
+  fs::rename(beside, path, error);
+  if (error) give_up(error.message().c_str());
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  write_file(path, [&](std::ostream& out) { out.write(content.data(), std::streamsize(content.size())); });
+}
+
+void make_folders(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) fail("cannot make the folder {}: {}", path, error.message());
+}
+
+namespace {
+uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+}  // namespace
+
+std::string checksum(std::string_view bytes) {
+  uint64_t hash = mix(0x9e3779b97f4a7c15u + bytes.size());
+  size_t at = 0;
+  for (; at + 8 <= bytes.size(); at += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data() + at, 8);
+    hash = mix(hash ^ word) + 0x9e3779b97f4a7c15u;
+  }
+  uint64_t tail = 0;
+  std::memcpy(&tail, bytes.data() + at, bytes.size() - at);
+  return fmt::format("{:016x}", mix(hash ^ tail));
+}
+
+std::string file_checksum(const std::string& path) { return checksum(read_file(path)); }
+
+}  // namespace netmend

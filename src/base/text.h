@@ -1,0 +1,35 @@
+// Small helpers for words and numbers that people read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace netmend {
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+std::string join(std::span<const std::string> parts, std::string_view separator);
+std::string lower(std::string_view text);
+
+/// 1×28×28; "scalar" for no axes; negative sizes print as `?`.
+std::string shape_text(std::span<const int64_t> shape);
+/// 107,786
+std::string with_commas(int64_t number);
+/// 4.1 MB
+std::string bytes_text(double bytes);
+
+/// Whole-string numbers; false when `text` is anything else.
+bool parse_int(std::string_view text, int64_t& out);
+bool parse_double(std::string_view text, double& out);
+/// 512M, 16G, 1.5k …, in bytes. Throws InputError.
+int64_t parse_bytes(std::string_view text);
+
+/// The candidate nearest to `name` by edit distance when near enough to be a slip of the finger, else "".
+std::string nearest(std::string_view name, std::span<const std::string> candidates);
+/// ` (did you mean conv1?)` or ``.
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
+
+}  // namespace netmend
