@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "onnx/document.h"
@@ -165,17 +167,27 @@ void write_new(const Graph& graph, const std::string& path) {
   save(message, path);
 }
 
-bool unchanged(const Graph& graph) {
+bool same_folder(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  return fs::weakly_canonical(fs::absolute(a).parent_path(), error) ==
+             fs::weakly_canonical(fs::absolute(b).parent_path(), error) &&
+         !error;
+}
+
+bool can_copy(const Graph& graph, const std::string& path) {
   for (const auto& [id, constant] : graph.constants)
     if (constant.changed) return false;
-  return graph.metadata == metadata_of(graph.document->message) && !has_external_data(graph.document->message);
+  const model::Document& document = *graph.document;
+  return graph.metadata == metadata_of(document.message) &&
+         (!has_external_data(document.message) || same_folder(document.path, path));
 }
 
 }  // namespace
 
 void write_model(const Graph& graph, const std::string& path) {
   if (!graph.document) return write_new(graph, path);
-  if (unchanged(graph)) {
+  if (can_copy(graph, path)) {
     std::string bytes = read_file(graph.document->path);
     if (checksum(bytes) == graph.document->checksum) return write_file(path, bytes);
   }
