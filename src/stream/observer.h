@@ -15,10 +15,16 @@
 
 namespace netmend::stream {
 
+/// A value that an observer wants to see, and its axis that counts inputs.
+struct Tap {
+  model::ValueId value = model::kAbsent;
+  int batch_axis = 0;
+};
+
 /// A batch as an observer sees it: padding is already cut off. Valid during observe() alone.
 struct View {
   const dataset::Batch& batch;
-  /// A value that the observer asked for, one row an input (batch axis as the graph has it).
+  /// A value that the observer asked for.
   std::function<const at::Tensor&(model::ValueId)> value;
 };
 
@@ -40,8 +46,7 @@ class Observer {
   virtual std::string name() const = 0;
   /// Raised whenever saved states change their form or meaning.
   virtual int version() const { return 1; }
-  /// The values it wants to see.
-  virtual std::vector<model::ValueId> taps() const = 0;
+  virtual std::vector<Tap> taps() const = 0;
   /// A state that has seen nothing. Any thread may call.
   virtual std::unique_ptr<State> fresh() const = 0;
   /// Merging is exact in any grouping (counts, extremes, sets): parts of a shard may be folded before they are saved.
