@@ -20,6 +20,12 @@ class InputError : public std::runtime_error {
   std::string hint_;
 };
 
+/// A model asks for something netmend does not do (an operator, an element type): the file may be perfectly right.
+class Unsupported : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 /// Throws an InputError; the message is one clear sentence that names the file or value and what was expected.
 template <typename... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {

@@ -26,7 +26,10 @@ std::string time_text(const char* format) {
 
 RunFolder::RunFolder(const std::string& out, const std::string& command, std::vector<std::string> arguments)
     : path_(out), command_(command), started_(time_text("%Y-%m-%dT%H:%M:%S%z")), arguments_(std::move(arguments)) {
-  if (!path_.empty()) return make_folders(path_);
+  if (!path_.empty()) {
+    make_folders(path_);
+    return;
+  }
   std::string name = time_text("%Y%m%d-%H%M%S-") + command;
   make_folders("netmend-runs");
   std::string unique = name;

@@ -82,7 +82,7 @@ void Executor::Plan::build() {
   std::unordered_set<ValueId> is_given(request.given.begin(), request.given.end());
   for (ValueId id : request.given) {
     given.push_back(slot_of(id));
-    constants[size_t(given.back())] = {};  // a given constant is a variable
+    constants[size_t(given.back())] = at::Tensor();  // a given constant is a variable
     const model::Value& value = graph.values[size_t(id)];
     given_types.push_back(model::supported(value.type) ? model::carrier(value.type) : at::ScalarType::Undefined);
   }

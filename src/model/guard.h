@@ -17,6 +17,8 @@ template <typename Where, typename Body>
 decltype(auto) guarded(const Where& where, const Body& body) {
   try {
     return body();
+  } catch (const Unsupported& error) {
+    throw Unsupported(fmt::format("{}: {}", where(), error.what()), error.hint());
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", where(), error.what()), error.hint());
   } catch (const c10::Error& error) {

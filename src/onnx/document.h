@@ -4,7 +4,7 @@
 #include <string>
 
 #include "model/graph.h"
-#include "onnx/onnx_file.pb.h"
+#include "onnx_file.pb.h"
 
 namespace netmend::model {
 

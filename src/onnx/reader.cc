@@ -204,8 +204,8 @@ class Builder {
       declare(id, info);
       if (graph_.is_constant(id)) continue;  // old files list their initializers as inputs too
       if (!info.type().has_tensor_type() || !model::supported(graph_.values[size_t(id)].type))
-        fail("input {} is no tensor that we can feed ({})", info.name(),
-             model::element_name(graph_.values[size_t(id)].type));
+        throw Unsupported(fmt::format("input {} is no tensor that we can feed ({})", info.name(),
+                                      model::element_name(graph_.values[size_t(id)].type)));
       define(id);
       graph_.inputs.push_back(id);
     }

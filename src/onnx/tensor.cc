@@ -92,7 +92,7 @@ std::vector<int64_t> sizes_of(const onnx_file::Tensor& tensor) {
 
 at::Tensor decode_tensor(const onnx_file::Tensor& tensor, const std::string& folder) {
   auto type = Element(tensor.data_type());
-  if (!model::supported(type)) fail("tensors of {} are not supported", model::element_name(type));
+  if (!model::supported(type)) throw Unsupported(fmt::format("tensors of {} are not supported", model::element_name(type)));
   if (tensor.has_segment()) fail("tensors in segments are not supported");
   std::vector<int64_t> sizes = sizes_of(tensor);
   int64_t expected = 0;
