@@ -1,5 +1,6 @@
-// Examples and labels as batches. A data set is opened from a spec, knows what its inputs look like after preprocessing,
-// and reads any set of samples from any number of threads. It never holds more than a bounded part of itself in memory.
+// Examples and labels as batches. A data set is opened from a spec, knows what its inputs look like after
+// preprocessing, and reads any set of samples from any number of threads. It never holds more than a bounded part of
+// itself in memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,10 +25,12 @@ struct Feature {
   std::vector<int64_t> shape;
   at::ScalarType type = at::kFloat;  ///< kFloat, or kLong for ids
   bool image = false;                ///< has a layout (channels, rows, columns) and a display form
+  std::vector<std::string> columns;  ///< of a table: what each value is, `age` or `sex=Male`; else empty
+  int64_t vocabulary = 0;            ///< of ids: all are below this; 0 when that is not known
 };
 
 struct Info {
-  std::string spec;                  ///< as it can be typed again
+  std::string spec;  ///< as it can be typed again
   int64_t size = 0;
   std::vector<Feature> features;
   LabelKind labels = LabelKind::kNone;
@@ -40,10 +43,10 @@ struct Info {
 
 /// Samples in the order asked for.
 struct Batch {
-  std::vector<at::Tensor> inputs;       ///< one a feature: count × shape
-  std::vector<at::Tensor> masks;        ///< one a feature, bool count × length; undefined where nothing is padded
-  at::Tensor labels;                    ///< int64[count], float[count] or float[count × width]; undefined without labels
-  std::vector<int64_t> samples;         ///< their positions in the data set
+  std::vector<at::Tensor> inputs;  ///< one a feature: count × shape
+  std::vector<at::Tensor> masks;   ///< one a feature, bool count × length; undefined where nothing is padded
+  at::Tensor labels;               ///< int64[count], float[count] or float[count × width]; undefined without labels
+  std::vector<int64_t> samples;    ///< their positions in the data set
   int64_t count() const { return int64_t(samples.size()); }
 };
 

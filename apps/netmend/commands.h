@@ -1,0 +1,77 @@
+// One function a command, one file each. Options are filled by main.cc, the only file that knows the command-line library.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace netmend::app {
+
+/// Flags with one meaning everywhere.
+struct Common {
+  bool json = false, quiet = false;
+  uint64_t seed = 42;
+  int jobs = 0;
+  std::string device = "cpu", memory, out, config;
+  std::vector<std::string> arguments;  ///< the whole command line, for the run's record
+};
+
+struct InfoOptions {
+  std::string model, output;
+  std::vector<std::string> shapes;
+  bool nodes = false;
+};
+int info(const Common& common, const InfoOptions& options);
+
+struct DataOptions {
+  std::string spec, sheet;
+  int64_t limit = 0;
+  int count = 50;
+};
+int data(const Common& common, const DataOptions& options);
+
+struct EvalOptions {
+  std::string model, data, test, output, shard, product, save_rows;
+  int64_t limit = 0;
+  bool units = false, float64 = false;
+};
+int eval(const Common& common, const EvalOptions& options);
+
+struct TrainOptions {
+  std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint, output;
+  double rate = 0.001, momentum = 0.9, decay = 0, validation = 0.1;
+  int64_t epochs = 5, batch = 32, limit = 0;
+  bool resume = false, keep_weights = false;
+};
+int train(const Common& common, const TrainOptions& options);
+
+struct DemoOptions {
+  int64_t epochs = 3;
+};
+int demo(const Common& common, const DemoOptions& options);
+
+struct NewOptions {
+  std::string name, product, init = "glorot";
+};
+int lab_new(const Common& common, const NewOptions& options);
+
+struct RunOptions {
+  std::string model, folder;
+  std::vector<std::string> inputs, outputs;
+  bool float64 = false;
+};
+int lab_run(const Common& common, const RunOptions& options);
+
+struct ConformanceOptions {
+  std::string folder, filter;
+  bool each = false;
+};
+int lab_conformance(const Common& common, const ConformanceOptions& options);
+
+struct MergeOptions {
+  std::vector<std::string> states;
+};
+int lab_merge(const Common& common, const MergeOptions& options);
+
+}  // namespace netmend::app

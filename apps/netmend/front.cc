@@ -1,0 +1,47 @@
+// The first page, and the way to everything else.
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "base/version.h"
+
+namespace {
+
+constexpr const char* kFirstPage = R"(netmend: is this network tested well enough, what is wrong with it, where, why, and what repairs it?
+
+usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
+
+  Look        info         layers, shapes, units, operators, what we can and cannot do with this model
+              data         counts, ranges, classes, contact sheet
+              eval         the metric, per class, confusions, one row an input
+  Train       train        train or fine-tune a model, with checkpoints
+  Lab         lab new      a named architecture as an ONNX file
+              lab run      run a model on tensors from files
+              lab conformance   check the operators against the ONNX project's own test folders
+              lab merge    put the shards of a pass together
+  Start here  demo         makes its own data, trains, evaluates; needs no file at all
+
+  Everywhere  --json (one document on stdout)  --quiet  --seed N  --jobs N  --device cpu|cuda  --memory 8G
+              --out DIR (the run folder)  -o FILE (the product)
+
+new here? netmend demo
+)";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto is = [&](const char* word) { return argc == 2 && std::strcmp(argv[1], word) == 0; };
+  if (argc == 1 || is("--help") || is("-h") || is("help")) return std::fputs(kFirstPage, stdout) < 0;
+  if (is("--version")) return std::printf("netmend %s\n", netmend::kVersion) < 0;
+  char self[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length < 0) return std::perror("netmend: cannot find itself"), 3;
+  std::string engine(self, size_t(length));
+  engine = engine.substr(0, engine.rfind('/') + 1) + "netmend-engine";
+  execv(engine.c_str(), argv);
+  std::fprintf(stderr, "error: cannot start %s: %s\n", engine.c_str(), std::strerror(errno));
+  return 3;
+}

@@ -1,0 +1,196 @@
+// The command line: which flags there are and what they fill. Everything is done elsewhere.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "executor/runtime.h"
+#include "netmend/commands.h"
+
+namespace netmend::app {
+namespace {
+
+Common common;
+
+CLI::App* command(CLI::App& parent, const std::string& name, const std::string& about, const std::string& examples) {
+  CLI::App* app = parent.add_subcommand(name, about);
+  app->footer("Examples:\n" + examples);
+  app->add_flag("--json", common.json, "Print one JSON document on stdout");
+  app->add_flag("--quiet", common.quiet, "No progress, no notes");
+  app->add_option("--seed", common.seed, "Of everything random")->capture_default_str();
+  app->add_option("--jobs", common.jobs, "Worker threads (default: one a core); never changes a result")->check(CLI::Range(0, 1024));
+  app->add_option("--device", common.device, "cpu, cuda or cuda:N")->capture_default_str();
+  app->add_option("--memory", common.memory, "Most memory for tensors, for example 8G (default: most of what is free)");
+  return app;
+}
+
+void with_run_folder(CLI::App* app) {
+  app->add_option("--out", common.out, "The run folder (default: netmend-runs/<time>-<command>)");
+}
+
+struct Options {
+  InfoOptions info;
+  DataOptions data;
+  EvalOptions eval;
+  TrainOptions train;
+  DemoOptions demo;
+  NewOptions fresh;
+  RunOptions run;
+  ConformanceOptions conformance;
+  MergeOptions merge;
+};
+
+using Action = std::function<int()>;
+
+void add_look(CLI::App& app, Options& o, Action& action) {
+  CLI::App* info = command(app, "info", "Layers, shapes, units, operators of a model",
+                           "  netmend info resnet20.onnx\n  netmend info bert.onnx --shape input_ids=1x128 --nodes\n"
+                           "  netmend info detector.onnx --output /head/scores\n  netmend info model.onnx --json");
+  info->add_option("model", o.info.model, "ONNX file")->required();
+  info->add_option("--output", o.info.output, "Only the part up to this value");
+  info->add_option("--shape", o.info.shapes, "NAME=1x3x224x224 for an input whose sizes the file leaves open");
+  info->add_flag("--nodes", o.info.nodes, "Every node, not only the stages");
+  info->callback([&] { action = [&] { return app::info(common, o.info); }; });
+
+  CLI::App* data = command(app, "data", "What a data set holds: counts, shape, range, classes, contact sheet",
+                           "  netmend data glyphs\n  netmend data mnist:test --sheet digits.png\n"
+                           "  netmend data images:photos,resize=32x32\n  netmend data csv:adult.csv,label=income");
+  data->add_option("spec", o.data.spec, "NAME[:split][,key=value…] or KIND:PATH[,key=value…]")->required();
+  data->add_option("--sheet,-o", o.data.sheet, "Where the contact sheet goes (PNG; default: in the run folder)");
+  data->add_option("--limit", o.data.limit, "Look at the first N inputs")->check(CLI::PositiveNumber);
+  data->add_option("--count", o.data.count, "Inputs on the sheet")->capture_default_str()->check(CLI::Range(1, 2000));
+  with_run_folder(data);
+  data->callback([&] { action = [&] { return app::data(common, o.data); }; });
+
+  CLI::App* eval = command(app, "eval", "The metric, loss, per class and confusions of a model on data",
+                           "  netmend eval model.onnx --data mnist:test\n"
+                           "  netmend eval model.onnx --data npz:test.npz,x=images,y=labels,scale=1/255\n"
+                           "  netmend eval model.onnx --data mnist:test --shard 1/2 -o part1.state");
+  eval->add_option("model", o.eval.model, "ONNX file")->required();
+  eval->add_option("--data", o.eval.data, "Data spec; a built-in name alone means its test split");
+  eval->add_option("--test", o.eval.test, "Data spec of the test inputs");
+  eval->add_option("--output", o.eval.output, "The output, or any value, that is judged");
+  eval->add_option("--limit", o.eval.limit, "Only the first N inputs")->check(CLI::PositiveNumber);
+  eval->add_flag("--units", o.eval.units, "Also profile every unit (units.csv in the run folder)");
+  eval->add_flag("--float64", o.eval.float64, "Compute in float64");
+  eval->add_option("--shard", o.eval.shard, "Only part i/n; needs -o, and lab merge puts the parts together");
+  eval->add_option("-o", o.eval.product, "With --shard: the state file");
+  with_run_folder(eval);
+  eval->callback([&] { action = [&] { return app::eval(common, o.eval); }; });
+}
+
+void add_train(CLI::App& app, Options& o, Action& action) {
+  CLI::App* train = command(app, "train", "Train a model, or go on training one",
+                            "  netmend lab new lenet5 -o lenet5.onnx && netmend train lenet5.onnx --data mnist -o trained.onnx\n"
+                            "  netmend train trained.onnx --data mnist --keep-weights --epochs 1 --rate 1e-4 -o tuned.onnx\n"
+                            "  netmend train m.onnx --train npz:train.npz --test npz:test.npz --checkpoint m.ckpt --resume -o out.onnx");
+  train->add_option("model", o.train.model, "ONNX file")->required();
+  train->add_option("--data", o.train.data, "Built-in name: its train and test splits");
+  train->add_option("--train", o.train.train, "Data spec of the training inputs");
+  train->add_option("--test", o.train.test, "Data spec to judge by after each epoch (default: a part of --train, see --validation)");
+  train->add_option("-o", o.train.product, "The trained model")->required();
+  train->add_option("--epochs", o.train.epochs, "Times through the data")->capture_default_str()->check(CLI::Range(0, 1000000));
+  train->add_option("--batch", o.train.batch, "Inputs a step")->capture_default_str()->check(CLI::Range(1, 65536));
+  train->add_option("--optimiser,--optimizer", o.train.optimiser, "sgd, momentum, adam, rmsprop")->capture_default_str();
+  train->add_option("--rate,--lr", o.train.rate, "Learning rate")->capture_default_str();
+  train->add_option("--momentum", o.train.momentum, "Of momentum")->capture_default_str();
+  train->add_option("--decay", o.train.decay, "Weight decay")->capture_default_str();
+  train->add_option("--schedule", o.train.schedule, "constant, step:EPOCHS:FACTOR, cosine, linear")->capture_default_str();
+  train->add_option("--loss", o.train.loss, "cross-entropy, mse, bce (default: what fits labels and outputs)");
+  train->add_option("--init", o.train.init, "glorot, he, uniform, normal: start afresh with new weights");
+  train->add_flag("--keep-weights", o.train.keep_weights, "Start from the file's weights (the default unless --init is given)");
+  train->add_option("--validation", o.train.validation, "Share of --train kept aside when there is no --test")->capture_default_str();
+  train->add_option("--limit", o.train.limit, "Only the first N training inputs")->check(CLI::PositiveNumber);
+  train->add_option("--checkpoint", o.train.checkpoint, "File that is written after each epoch");
+  train->add_flag("--resume", o.train.resume, "Go on from --checkpoint when it is there");
+  train->add_option("--output", o.train.output, "The output that is trained");
+  with_run_folder(train);
+  train->callback([&] { action = [&] { return app::train(common, o.train); }; });
+
+  CLI::App* demo = command(app, "demo", "Makes its own data, trains a network, evaluates it; needs no file at all", "  netmend demo\n  netmend demo --epochs 1");
+  demo->add_option("--epochs", o.demo.epochs, "Times through the data")->capture_default_str()->check(CLI::Range(1, 1000));
+  with_run_folder(demo);
+  demo->callback([&] { action = [&] { return app::demo(common, o.demo); }; });
+}
+
+void add_lab(CLI::App& app, Options& o, Action& action) {
+  CLI::App* lab = app.add_subcommand("lab", "Tools for researchers");
+  lab->require_subcommand(1);
+  CLI::App* fresh = command(*lab, "new", "A named architecture as an ONNX file with fresh weights",
+                            "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
+  fresh->add_option("name", o.fresh.name, "lenet1 lenet4 lenet5 dnn1 dnn2 cnn1 cnn2 cifar-convnet resnet20 dave2 textcnn mlp:784-64-10")->required();
+  fresh->add_option("-o", o.fresh.product, "The model")->required();
+  fresh->add_option("--init", o.fresh.init, "glorot, he, uniform, normal")->capture_default_str();
+  fresh->callback([&] { action = [&] { return lab_new(common, o.fresh); }; });
+
+  CLI::App* run = command(*lab, "run", "Run a model on tensors from NPY files",
+                          "  netmend lab run model.onnx --input x=x.npy --out results\n"
+                          "  netmend lab run model.onnx --input x=x.npy --output /features --out results");
+  run->add_option("model", o.run.model, "ONNX file")->required();
+  run->add_option("--input", o.run.inputs, "NAME=FILE.npy, one for each input");
+  run->add_option("--output", o.run.outputs, "Values to write (default: the model's outputs)");
+  run->add_flag("--float64", o.run.float64, "Compute in float64");
+  run->add_option("--out", o.run.folder, "Folder for the outputs")->required();
+  run->callback([&] { action = [&] { return lab_run(common, o.run); }; });
+
+  CLI::App* conformance = command(*lab, "conformance", "Run ONNX backend test folders (model.onnx, test_data_set_*/)",
+                                  "  netmend lab conformance /usr/share/libonnx-testdata/data/node\n"
+                                  "  netmend lab conformance tests/node --filter conv --each");
+  conformance->add_option("folder", o.conformance.folder, "Folder of test folders, or one of them")->required();
+  conformance->add_option("--filter", o.conformance.filter, "Only folders whose name contains this");
+  conformance->add_flag("--each", o.conformance.each, "A line for every case, not only those that do not pass");
+  conformance->callback([&] { action = [&] { return lab_conformance(common, o.conformance); }; });
+
+  CLI::App* merge = command(*lab, "merge", "Put the shards of a pass together", "  netmend lab merge part1.state part2.state");
+  merge->add_option("states", o.merge.states, "State files")->required();
+  merge->callback([&] { action = [&] { return lab_merge(common, o.merge); }; });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("netmend", "netmend");
+  app.set_version_flag("--version", std::string("netmend ") + kVersion);
+  app.require_subcommand(1);
+  Options options;
+  Action action;
+  add_look(app, options, action);
+  add_train(app, options, action);
+  add_lab(app, options, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+    std::string tip = argc > 1 && !app.get_subcommand_no_throw(argv[1]) ? did_you_mean(argv[1], names) : "";
+    fmt::print(stderr, "error: {}{}\n  netmend {} --help shows what there is.\n", error.what(), tip,
+               app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name());
+    return 2;
+  }
+  common.arguments.assign(argv, argv + argc);
+  executor::start_runtime(common.memory.empty() ? 0 : parse_bytes(common.memory));
+  common.device = executor::check_device(common.device);
+  stop_on_interrupt();
+  return action();
+}
+
+}  // namespace
+}  // namespace netmend::app
+
+int main(int argc, char** argv) {
+  try {
+    return netmend::app::run(argc, argv);
+  } catch (const netmend::InputError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    if (!error.hint().empty()) fmt::print(stderr, "  {}\n", error.hint());
+    return 2;
+  } catch (const netmend::Interrupted&) {
+    fmt::print(stderr, "stopped\n");
+    return 130;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "internal error: {}\n  This is netmend's mistake, not yours. Please report it with the command line.\n", error.what());
+    return 3;
+  }
+}

@@ -1,0 +1,130 @@
+#include "base/pool.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace netmend {
+namespace {
+
+std::atomic<bool> stop_asked{false};
+
+void on_signal(int) {
+  if (stop_asked.exchange(true)) _exit(130);
+}
+
+/// The state that workers share; a window of items keeps the ones that are done but whose turn has not come bounded.
+class Turnstile {
+ public:
+  Turnstile(int64_t count, int64_t window) : count_(count), window_(window), done_(size_t(window)) {}
+
+  /// The next item to work on, or -1 when there is nothing left or somebody failed.
+  int64_t take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return failed_ || next_ >= count_ || next_ < handed_ + window_; });
+    if (failed_ || next_ >= count_) return -1;
+    if (interrupted()) {
+      failed_ = true;
+      stopped_ = true;
+      changed_.notify_all();
+      return -1;
+    }
+    return next_++;
+  }
+
+  /// Marks an item as done and hands over all whose turn it is; one thread at a time does that.
+  void finish(int64_t item, const std::function<void(int64_t)>& hand_over) {
+    std::unique_lock lock(mutex_);
+    done_[size_t(item % window_)] = true;
+    if (handing_) return;
+    handing_ = true;
+    while (!failed_ && handed_ < count_ && done_[size_t(handed_ % window_)]) {
+      int64_t turn = handed_;
+      lock.unlock();
+      hand_over(turn);
+      lock.lock();
+      done_[size_t(turn % window_)] = false;
+      ++handed_;
+      changed_.notify_all();
+    }
+    handing_ = false;
+  }
+
+  void fail(std::exception_ptr error) {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;
+    failed_ = true;
+    changed_.notify_all();
+  }
+
+  void report() const {
+    if (error_) std::rethrow_exception(error_);
+    if (stopped_) throw Interrupted{};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const int64_t count_, window_;
+  int64_t next_ = 0, handed_ = 0;
+  bool handing_ = false, failed_ = false, stopped_ = false;
+  std::vector<bool> done_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+int cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  return std::max(1, int(std::thread::hardware_concurrency()));
+}
+
+void in_order(int64_t count, int workers, const std::function<void(int)>& enter,
+              const std::function<void(int64_t, int)>& work, const std::function<void(int64_t)>& hand_over) {
+  workers = int(std::min<int64_t>(std::max(workers, 1), std::max<int64_t>(count, 1)));
+  if (workers == 1) {
+    enter(0);
+    for (int64_t item = 0; item < count; ++item) {
+      if (interrupted()) throw Interrupted{};
+      work(item, 0);
+      hand_over(item);
+    }
+    return;
+  }
+  Turnstile turnstile(count, 4 * workers);
+  auto run = [&](int worker) {
+    try {
+      enter(worker);
+      for (int64_t item; (item = turnstile.take()) >= 0;) {
+        work(item, worker);
+        turnstile.finish(item, hand_over);
+      }
+    } catch (...) {
+      turnstile.fail(std::current_exception());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < workers; ++worker) threads.emplace_back(run, worker);
+  for (std::thread& thread : threads) thread.join();
+  turnstile.report();
+}
+
+bool interrupted() { return stop_asked.load(std::memory_order_relaxed); }
+
+void stop_on_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace netmend

@@ -1,0 +1,54 @@
+#include "base/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/text.h"
+
+namespace netmend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
+
+std::string duration_text(double s) {
+  if (s < 90) return fmt::format("{:.0f} s", s);
+  if (s < 5400) return fmt::format("{:.0f} min {:02.0f} s", std::floor(s / 60), std::fmod(s, 60));
+  return fmt::format("{:.0f} h {:02.0f} min", std::floor(s / 3600), std::fmod(s, 3600) / 60);
+}
+
+}  // namespace
+
+Progress::Progress(std::string what, int64_t total, bool quiet)
+    : what_(std::move(what)), total_(total), shown_(!quiet && isatty(STDERR_FILENO)), start_(Clock::now()), last_(start_) {}
+
+Progress::~Progress() {
+  if (drawn_) std::fputs("\r\033[K", stderr), std::fflush(stderr);
+}
+
+void Progress::advance(int64_t count, const std::string& note) {
+  done_ += count;
+  auto now = Clock::now();
+  if (!shown_ || seconds(now - start_) < 0.5 || seconds(now - last_) < 0.1) return;
+  last_ = now;
+  draw(note);
+}
+
+void Progress::draw(const std::string& note) {
+  double spent = seconds(Clock::now() - start_), rate = double(done_) / spent;
+  int width = 24, full = total_ > 0 ? int(width * std::min<int64_t>(done_, total_) / total_) : 0;
+  std::string bar;
+  for (int i = 0; i < width; ++i) bar += i < full ? "━" : "╌";
+  fmt::print(stderr, "\r\033[K{} {} of {} {} · {}/s · {} left{}", bar, with_commas(done_), with_commas(total_), what_,
+             with_commas(int64_t(rate)), duration_text(double(total_ - done_) / std::max(rate, 1e-9)),
+             note.empty() ? "" : " · " + note);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace netmend

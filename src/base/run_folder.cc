@@ -1,0 +1,57 @@
+#include "base/run_folder.h"
+
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/version.h"
+
+namespace netmend {
+namespace fs = std::filesystem;
+
+namespace {
+std::string time_text(const char* format) {
+  std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[64];
+  std::strftime(text, sizeof text, format, &parts);
+  return text;
+}
+}  // namespace
+
+RunFolder::RunFolder(const std::string& out, const std::string& command, std::vector<std::string> arguments)
+    : path_(out), command_(command), started_(time_text("%Y-%m-%dT%H:%M:%S%z")), arguments_(std::move(arguments)) {
+  if (!path_.empty()) return make_folders(path_);
+  std::string name = time_text("%Y%m%d-%H%M%S-") + command;
+  make_folders("netmend-runs");
+  std::string unique = name;
+  std::error_code error;
+  for (int copy = 2; !fs::create_directory("netmend-runs/" + unique, error); ++copy) {
+    if (error) fail("cannot make the folder netmend-runs/{}: {}", unique, error.message());
+    unique = fmt::format("{}-{}", name, copy);
+  }
+  path_ = "netmend-runs/" + unique;
+  // A link cannot be replaced in place: make one beside it and rename.
+  fs::path beside = fmt::format("netmend-runs/.latest{}", getpid());
+  fs::create_directory_symlink(unique, beside, error);
+  if (!error) fs::rename(beside, "netmend-runs/latest", error);
+}
+
+void RunFolder::note_file(const std::string& file) {
+  std::error_code error;
+  if (fs::is_regular_file(file, error)) files_[file] = file_checksum(file);
+}
+
+void RunFolder::finish(uint64_t seed, double seconds, int exit_status) {
+  nlohmann::ordered_json run = {{"command", command_}, {"arguments", arguments_},   {"version", kVersion},
+                                {"started", started_}, {"seconds", seconds},        {"seed", seed},
+                                {"exit", exit_status}, {"inputs", files_},          {"facts", facts_}};
+  write_file(file("run.json"), run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace netmend

@@ -1,0 +1,31 @@
+// The folder a command leaves behind: run.json with all that is needed to repeat it, and its tables.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace netmend {
+
+class RunFolder {
+ public:
+  /// Makes `out`, or netmend-runs/<time>-<command>/ when it is empty, and points netmend-runs/latest to the latter.
+  RunFolder(const std::string& out, const std::string& command, std::vector<std::string> arguments);
+
+  const std::string& path() const { return path_; }
+  /// A file inside.
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  /// An input file by its checksum, or any other fact worth keeping.
+  void note_file(const std::string& file);
+  void note(const std::string& key, const std::string& value) { facts_[key] = value; }
+  /// Writes run.json. Call once, at the end.
+  void finish(uint64_t seed, double seconds, int exit_status);
+
+ private:
+  std::string path_, command_, started_;
+  std::vector<std::string> arguments_;
+  std::map<std::string, std::string> files_, facts_;
+};
+
+}  // namespace netmend

@@ -1,0 +1,48 @@
+// A data set whose inputs and labels lie in arrays: IDX, CIFAR, NPY, NPZ.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataset/array.h"
+#include "dataset/dataset.h"
+#include "dataset/labels.h"
+#include "dataset/transform.h"
+
+namespace netmend::dataset {
+
+struct ArrayInput {
+  std::string name;
+  Array array;
+  Form form = Form::kPlain;
+};
+
+class ArrayDataset : public Dataset {
+ public:
+  /// `options` are the spec's, with the source's defaults filled in.
+  ArrayDataset(std::vector<ArrayInput> inputs, std::optional<Array> labels,
+               const std::map<std::string, std::string>& options);
+
+  Batch read(std::span<const int64_t> samples) const override;
+  Display display(int64_t sample) const override;
+
+ private:
+  struct Input {
+    Array array;
+    Transform transform;
+    bool ids = false;
+  };
+  void add_input(ArrayInput input, const std::map<std::string, std::string>& options);
+  at::Tensor read_input(const Input& input, std::span<const int64_t> samples) const;
+
+  std::vector<Input> inputs_;
+  std::optional<Labels> labels_;
+};
+
+/// What the axes of an array of samples probably are: images are bytes in rows and columns, or have 1, 3 or 4 channels
+/// in front or at the end.
+Form guess_form(const Array& array);
+
+}  // namespace netmend::dataset

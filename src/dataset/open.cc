@@ -1,0 +1,60 @@
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataset/dataset.h"
+#include "dataset/readers.h"
+
+namespace netmend::dataset {
+namespace {
+
+using Opener = std::unique_ptr<Dataset> (*)(const Spec&);
+
+const std::map<std::string, Opener>& openers() {
+  static const std::map<std::string, Opener> all = {
+      {"glyphs", open_glyphs},   {"mnist", open_mnist}, {"fashion-mnist", open_mnist},
+      {"cifar10", open_cifar10}, {"idx", open_idx},     {"cifar", open_cifar},
+  };
+  return all;
+}
+
+/// Gives a data set the spec it can be opened by again, and cuts it to `limit=`.
+class Opened : public Dataset {
+ public:
+  Opened(std::unique_ptr<Dataset> data, const Spec& spec) : data_(std::move(data)) {
+    info_ = data_->info();
+    Spec full = spec;
+    if (spec.is_name() && spec.rest.empty()) full.rest = "test";
+    info_.spec = spec_text(full);
+    auto limit = spec.options.find("limit");
+    if (limit == spec.options.end()) return;
+    int64_t most = 0;
+    if (!parse_int(limit->second, most) || most < 1) fail("limit={} is not a number of samples", limit->second);
+    info_.size = std::min(info_.size, most);
+  }
+  Batch read(std::span<const int64_t> samples) const override {
+    for (int64_t sample : samples) check_sample(sample);
+    return data_->read(samples);
+  }
+  std::string id(int64_t sample) const override { return data_->id(check_sample(sample)); }
+  std::vector<std::string> groups(int64_t sample) const override { return data_->groups(check_sample(sample)); }
+  Display display(int64_t sample) const override { return data_->display(check_sample(sample)); }
+
+ private:
+  int64_t check_sample(int64_t sample) const {
+    check(sample >= 0 && sample < size(), "sample {} of {} in {}", sample, size(), info_.spec);
+    return sample;
+  }
+  std::unique_ptr<Dataset> data_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> open(const Spec& spec) {
+  auto opener = openers().find(spec.head);
+  check(opener != openers().end(), "no reader for {}", spec.head);
+  return std::make_unique<Opened>(opener->second(spec), spec);
+}
+
+}  // namespace netmend::dataset

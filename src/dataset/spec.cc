@@ -1,0 +1,132 @@
+#include "dataset/spec.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataset/preprocess.h"
+
+namespace netmend::dataset {
+namespace {
+
+struct Head {
+  std::string name;
+  bool builtin;
+  std::vector<std::string> options;  ///< beside those that every head takes
+};
+
+const std::vector<Head>& heads() {
+  static const std::vector<Head> all = {
+      {"glyphs", true, {"seed"}},
+      {"mnist", true, {}},
+      {"fashion-mnist", true, {}},
+      {"cifar10", true, {}},
+      {"rt-polarity", true, {"length"}},
+      {"adult", true, {"columns", "drop", "groups", "standardize"}},
+      {"idx", false, {"labels", "kind", "type"}},
+      {"cifar", false, {"split"}},
+      {"npz", false, {"x", "y", "kind", "type"}},
+      {"npy", false, {"y", "kind", "type"}},
+      {"csv",
+       false,
+       {"label", "kind", "header", "sep", "train", "columns", "drop", "groups", "categories", "missing", "standardize",
+        "id"}},
+      {"images", false, {"channels"}},
+      {"text", false, {"label", "text", "vocab", "lower", "clean", "length", "header", "sep", "train", "id"}},
+  };
+  return all;
+}
+
+const std::vector<std::string>& splits() {
+  static const std::vector<std::string> all = {"train", "test", "all"};
+  return all;
+}
+
+std::vector<std::string> head_names(bool builtin) {
+  std::vector<std::string> names;
+  for (const Head& head : heads())
+    if (head.builtin == builtin) names.push_back(head.name);
+  return names;
+}
+
+const Head* find_head(std::string_view name) {
+  for (const Head& head : heads())
+    if (head.name == name) return &head;
+  return nullptr;
+}
+
+[[noreturn]] void unknown_head(std::string_view text, std::string_view name) {
+  std::vector<std::string> names = head_names(true), kinds = head_names(false), all = names;
+  all.insert(all.end(), kinds.begin(), kinds.end());
+  std::string what = name.empty() ? "an empty data spec names nothing"
+                                  : fmt::format("'{}' is no data netmend knows{}", name, did_you_mean(name, all));
+  throw InputError(what, fmt::format("built in: {}; from files: {} (as in npz:test.npz,x=images,y=labels)",
+                                     join(names, ", "), join(kinds, ":PATH, ") + ":PATH"));
+}
+
+void check_split(const Spec& spec) {
+  if (spec.rest.empty() || std::find(splits().begin(), splits().end(), spec.rest) != splits().end()) return;
+  fail("{} has no part '{}'{}: there are {}", spec.head, spec.rest, did_you_mean(spec.rest, splits()),
+       join(splits(), ", "));
+}
+
+void add_option(Spec& spec, const Head& head, std::string_view part) {
+  size_t equals = part.find('=');
+  if (equals == part.npos || equals == 0) fail("'{}' in the data spec {} is not key=value", part, spec.text);
+  std::string key(part.substr(0, equals)), value(part.substr(equals + 1));
+  std::vector<std::string> known = head.options;
+  for (const char* common : {"limit", "classes"}) known.push_back(common);
+  known.insert(known.end(), preprocess_keys().begin(), preprocess_keys().end());
+  if (std::find(known.begin(), known.end(), key) == known.end())
+    fail("{} has no option '{}'{}: there are {}", spec.head, key, did_you_mean(key, known), join(known, ", "));
+  if (value.empty()) fail("option {} in the data spec {} has no value", key, spec.text);
+  if (!spec.options.emplace(key, value).second) fail("option {} is given twice in the data spec {}", key, spec.text);
+}
+
+}  // namespace
+
+bool Spec::is_name() const {
+  const Head* known = find_head(head);
+  return known && known->builtin;
+}
+
+Spec parse_spec(std::string_view text) {
+  Spec spec;
+  spec.text = std::string(trim(text));
+  std::vector<std::string> parts = split(spec.text, ',');
+  size_t colon = parts[0].find(':');
+  spec.head = parts[0].substr(0, colon);
+  if (colon != std::string::npos) spec.rest = parts[0].substr(colon + 1);
+  const Head* head = find_head(spec.head);
+  if (!head) unknown_head(spec.text, spec.head);
+  if (head->builtin)
+    check_split(spec);
+  else if (spec.rest.empty())
+    fail("the data spec '{}' names no file: write {}:PATH", spec.text, spec.head);
+  for (size_t i = 1; i < parts.size(); ++i) add_option(spec, *head, parts[i]);
+  return spec;
+}
+
+std::string spec_text(const Spec& spec) {
+  std::string text = spec.head;
+  if (!spec.rest.empty()) text += ":" + spec.rest;
+  for (const auto& [key, value] : spec.options) text += "," + key + "=" + value;
+  return text;
+}
+
+Splits parse_splits(std::string_view data) {
+  Spec spec = parse_spec(data);
+  Splits splits;
+  if (spec.is_name() && spec.rest.empty()) {
+    splits.train = spec;
+    splits.train->rest = "train";
+    splits.train->text = spec_text(*splits.train);
+    spec.rest = "test";
+    spec.text = spec_text(spec);
+  }
+  splits.test = spec;
+  return splits;
+}
+
+}  // namespace netmend::dataset

@@ -1,0 +1,184 @@
+#include "dataset/transform.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace netmend::dataset {
+namespace {
+
+/// The loop that a pass over images spends its reading time in; plain enough for the compiler to use vector
+/// instructions.
+template <typename T>
+void multiply_add(const T* __restrict in, int64_t count, float factor, float offset, float* __restrict out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = float(in[i]) * factor + offset;
+}
+
+/// For floats 0…1 and 0…255 are taken as they are, anything else is stretched to what the sample holds.
+std::vector<uint8_t> to_pixels(const std::vector<float>& values) {
+  float low = INFINITY, high = -INFINITY;
+  for (float value : values)
+    if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
+  float shift = 0, factor = 1;
+  if (low >= 0 && high <= 1)
+    factor = 255;
+  else if (!(low >= 0 && high <= 255))
+    shift = low, factor = high > low ? 255 / (high - low) : 0;
+  std::vector<uint8_t> pixels;
+  for (float value : values)
+    pixels.push_back(std::isfinite(value) ? uint8_t(std::clamp((value - shift) * factor + 0.5f, 0.f, 255.f)) : 0);
+  return pixels;
+}
+
+template <typename T>
+std::vector<T> copy_interleaved(const PixelView<T>& image) {
+  std::vector<T> out;
+  out.reserve(size_t(image.height * image.width * image.channels));
+  for (int64_t y = 0; y < image.height; ++y)
+    for (int64_t x = 0; x < image.width; ++x)
+      for (int64_t c = 0; c < image.channels; ++c)
+        out.push_back(image.data[y * image.row_stride + x * image.column_stride + c * image.channel_stride]);
+  return out;
+}
+
+/// Pictures have one channel or three: two become one, four lose their transparency.
+Display picture(int64_t height, int64_t width, int64_t channels, std::vector<uint8_t> pixels) {
+  Display display{Display::kImage, height, width, channels >= 3 ? 3 : 1, {}, ""};
+  if (display.channels == channels) {
+    display.pixels = std::move(pixels);
+    return display;
+  }
+  for (int64_t i = 0; i < height * width; ++i)
+    for (int64_t c = 0; c < display.channels; ++c) display.pixels.push_back(pixels[size_t(i * channels + c)]);
+  return display;
+}
+
+}  // namespace
+
+Transform::Transform(const Preprocess& preprocess, Form form, std::vector<int64_t> raw_shape, const std::string& what)
+    : form_(form), resize_(preprocess.resize) {
+  for (const char* key : {"layout", "color", "resize"})
+    if (form == Form::kPlain && options_of(preprocess).count(key))
+      fail("{}= does not apply to {}: its samples of {} are not images", key, what, shape_text(raw_shape));
+  elements_ = 1;
+  for (int64_t size : raw_shape) elements_ *= size;
+  if (form == Form::kPlain) {
+    shape_ = raw_shape;
+    channels_ = raw_shape.empty() ? 1 : raw_shape.back();
+    width_ = channels_ ? elements_ / channels_ : 0;
+    channels_last_ = true;
+  } else {
+    if (form == Form::kRowsColumns) raw_shape.insert(raw_shape.begin(), 1);
+    bool last = form == Form::kRowsColumnsChannels;
+    check(raw_shape.size() == 3, "{}: an image needs three axes", what);
+    height_ = raw_shape[last ? 0 : 1], width_ = raw_shape[last ? 1 : 2], channels_ = raw_shape[last ? 2 : 0];
+    channels_last_ = preprocess.layout.empty() ? last : preprocess.layout == "NHWC";
+    auto [height, width] = resize_ ? resized(height_, width_, *resize_) : std::pair(height_, width_);
+    shape_ = channels_last_ ? std::vector{height, width, channels_} : std::vector{channels_, height, width};
+    straight_ = !resize_ && (channels_ == 1 || channels_last_ == last);
+  }
+  turn_colors_ = preprocess.color == "BGR";
+  if (turn_colors_ && channels_ != 3) fail("color=BGR needs three channels, {} has {}", what, channels_);
+  set_affine(preprocess, what);
+}
+
+void Transform::set_affine(const Preprocess& preprocess, const std::string& what) {
+  auto pick = [&](const char* key, const std::vector<double>& values, int64_t channel, double otherwise) {
+    if (values.empty()) return otherwise;
+    if (values.size() != 1 && int64_t(values.size()) != channels_)
+      fail("{}= has {} numbers, {} has {} {}", key, values.size(), what, channels_,
+           image() ? "channels" : "values in a row");
+    return values[values.size() == 1 ? 0 : size_t(channel)];
+  };
+  // Rows may be long: what is the same for all their values is kept once.
+  const bool one = !image() && preprocess.mean.size() <= 1 && preprocess.std.size() <= 1;
+  for (int64_t c = 0; c < (one ? 1 : channels_); ++c) {
+    double deviation = pick("std", preprocess.std, c, 1), mean = pick("mean", preprocess.mean, c, 0);
+    factor_.push_back(float(preprocess.scale.value_or(1) / deviation));
+    offset_.push_back(float(-mean / deviation));
+    uniform_ = uniform_ && factor_.back() == factor_[0] && offset_.back() == offset_[0];
+  }
+  uniform_ = uniform_ && !turn_colors_;
+}
+
+template <typename T>
+PixelView<T> Transform::view(const T* raw) const {
+  if (form_ == Form::kPlain || form_ == Form::kRowsColumnsChannels) return interleaved(raw, height_, width_, channels_);
+  return planar(raw, height_, width_, channels_);
+}
+
+/// Channel c of the result comes from channel 2 − c of the source when colours are turned; mean and std are the
+/// model's, so they belong to the result's order.
+template <typename T>
+void Transform::store(const PixelView<T>& image, float* out) const {
+  const int64_t pixels = image.height * image.width;
+  const int64_t step = channels_last_ ? channels_ : 1, jump = channels_last_ ? 1 : pixels;
+  for (int64_t c = 0; c < channels_; ++c) {
+    const T* from = image.data + (turn_colors_ ? 2 - c : c) * image.channel_stride;
+    float* to = out + c * jump;
+    const float factor = factor_[size_t(c)], offset = offset_[size_t(c)];
+    for (int64_t y = 0; y < image.height; ++y, to += image.width * step) {
+      const T* row = from + y * image.row_stride;
+      if (step == 1 && image.column_stride == 1)
+        multiply_add(row, image.width, factor, offset, to);
+      else
+        for (int64_t x = 0; x < image.width; ++x) to[x * step] = float(row[x * image.column_stride]) * factor + offset;
+    }
+  }
+}
+
+template <typename T>
+void Transform::apply_one(const T* raw, float* out) const {
+  if (straight_ && uniform_) return multiply_add(raw, elements_, factor_[0], offset_[0], out);
+  if (!resize_) return store(view(raw), out);
+  std::vector<T> pixels = resample(view(raw), *resize_);
+  auto [height, width] = resized(height_, width_, *resize_);
+  store(interleaved(pixels.data(), height, width, channels_), out);
+}
+
+void Transform::apply(const uint8_t* raw, Element type, bool swapped, int64_t count, int64_t stride, float* out) const {
+  int64_t result = 1;
+  for (int64_t size : shape_) result *= size;
+  if (type == Element::kU8 && straight_ && uniform_ && stride == elements_)
+    return multiply_add(raw, count * elements_, factor_[0], offset_[0], out);
+  std::vector<float> values(type == Element::kU8 ? 0 : size_t(elements_));
+  for (int64_t i = 0; i < count; ++i, raw += stride, out += result) {
+    if (type == Element::kU8) {
+      apply_one(raw, out);
+    } else {
+      to_floats(raw, type, swapped, elements_, values.data());
+      apply_one(values.data(), out);
+    }
+  }
+}
+
+void Transform::apply_image(const PixelView<uint8_t>& image, float* out) const {
+  check(image.channels == channels_, "{} channels instead of {}", image.channels, channels_);
+  if (!resize_) {
+    check(image.height == height_ && image.width == width_, "image of another size without resize");
+    return store(image, out);
+  }
+  std::vector<uint8_t> pixels = resample(image, *resize_);
+  auto [height, width] = resized(image.height, image.width, *resize_);
+  store(interleaved<uint8_t>(pixels.data(), height, width, channels_), out);
+}
+
+Display Transform::display_image(const PixelView<uint8_t>& image) const {
+  auto [height, width] = resize_ ? resized(image.height, image.width, *resize_) : std::pair(image.height, image.width);
+  return picture(height, width, image.channels, resize_ ? resample(image, *resize_) : copy_interleaved(image));
+}
+
+Display Transform::display(const uint8_t* raw, Element type, bool swapped) const {
+  if (form_ == Form::kPlain) return {};
+  if (type == Element::kU8) return display_image(view(raw));
+  std::vector<float> values(static_cast<size_t>(elements_));
+  to_floats(raw, type, swapped, elements_, values.data());
+  PixelView<float> image = view<float>(values.data());
+  std::vector<float> pixels = resize_ ? resample(image, *resize_) : copy_interleaved(image);
+  auto [height, width] = resize_ ? resized(height_, width_, *resize_) : std::pair(height_, width_);
+  return picture(height, width, channels_, to_pixels(pixels));
+}
+
+}  // namespace netmend::dataset

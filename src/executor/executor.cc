@@ -1,0 +1,205 @@
+#include "executor/executor.h"
+
+#include <ATen/ATen.h>
+
+#include <unordered_set>
+
+#include "base/text.h"
+#include "executor/optimise.h"
+#include "model/guard.h"
+
+namespace netmend::executor {
+
+using model::Graph;
+using model::kAbsent;
+using model::Node;
+using model::ValueId;
+
+namespace {
+
+struct Step {
+  ops::Kernel kernel;
+  int node = -1;
+  std::vector<int> inputs;        ///< slots; -1 where the node leaves an input out
+  std::vector<bool> last_use;     ///< the slot is not needed after this step
+  std::vector<int> outputs;       ///< slots; -1 where nobody wants the output
+  std::string where;
+};
+
+at::Tensor to_carrier(const at::Tensor& tensor, const Request& request) {
+  at::ScalarType type = tensor.scalar_type();
+  if (request.precision == at::kDouble && type == at::kFloat) type = at::kDouble;
+  return tensor.to(request.device, type);
+}
+
+}  // namespace
+
+struct Executor::Plan {
+  Request request;
+  Graph graph;  ///< as it runs: folded and fused in Mode::kFast
+  std::vector<Step> steps;
+  std::vector<at::Tensor> constants;   ///< by slot; undefined for what is computed
+  std::vector<int> given, wanted;      ///< slots
+  std::vector<at::ScalarType> given_types;
+
+  void build();
+  void run_step(const Step& step, std::vector<at::Tensor>& slots, const RunOptions& options, uint64_t seed) const;
+};
+
+std::vector<bool> needed_nodes(const Graph& graph, std::span<const ValueId> given, std::span<const ValueId> wanted) {
+  std::vector<int> made_by = model::producers(graph);
+  std::vector<bool> known(graph.values.size()), needed(graph.nodes.size());
+  for (ValueId id : given) known[size_t(id)] = true;
+  std::vector<ValueId> open(wanted.begin(), wanted.end());
+  while (!open.empty()) {
+    ValueId id = open.back();
+    open.pop_back();
+    if (id == kAbsent || known[size_t(id)] || graph.is_constant(id)) continue;
+    known[size_t(id)] = true;
+    int maker = made_by[size_t(id)];
+    if (maker < 0)
+      fail("{} is needed and was not given", graph.values[size_t(id)].name);
+    if (needed[size_t(maker)]) continue;
+    needed[size_t(maker)] = true;
+    for (ValueId input : graph.nodes[size_t(maker)].inputs) open.push_back(input);
+  }
+  return needed;
+}
+
+void Executor::Plan::build() {
+  std::vector<bool> needed = needed_nodes(graph, request.given, request.wanted);
+  std::vector<int> slot(graph.values.size(), -1);
+  auto slot_of = [&](ValueId id) {
+    if (id == kAbsent) return -1;
+    int& at = slot[size_t(id)];
+    if (at < 0) {
+      at = int(constants.size());
+      constants.emplace_back();
+      if (graph.is_constant(id)) constants.back() = to_carrier(graph.constant(id), request);
+    }
+    return at;
+  };
+  std::unordered_set<ValueId> is_given(request.given.begin(), request.given.end());
+  for (ValueId id : request.given) {
+    given.push_back(slot_of(id));
+    constants[size_t(given.back())] = {};  // a given constant is a variable
+    const model::Value& value = graph.values[size_t(id)];
+    given_types.push_back(model::supported(value.type) ? model::carrier(value.type) : at::ScalarType::Undefined);
+  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!needed[n]) continue;
+    const Node& node = graph.nodes[n];
+    Step step;
+    step.node = int(n);
+    step.where = fmt::format("node {} ({})", node.name, node.op);
+    step.kernel = ops::prepare(graph, node);
+    for (ValueId id : node.inputs) step.inputs.push_back(slot_of(id));
+    for (ValueId id : node.outputs) step.outputs.push_back(id != kAbsent && !is_given.count(id) ? slot_of(id) : -1);
+    steps.push_back(std::move(step));
+  }
+  for (ValueId id : request.wanted) wanted.push_back(slot_of(id));
+
+  std::vector<bool> used_later(constants.size());
+  for (int at : wanted) used_later[size_t(at)] = true;
+  for (size_t at = 0; at < constants.size(); ++at)
+    if (constants[at].defined()) used_later[at] = true;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    for (int at : step->inputs) {
+      step->last_use.push_back(at >= 0 && !used_later[size_t(at)]);
+      if (at >= 0) used_later[size_t(at)] = true;
+    }
+}
+
+Executor::Executor(const Graph& graph, Request request) {
+  auto plan = std::make_unique<Plan>();
+  if (request.given.empty()) request.given = graph.inputs;
+  if (request.wanted.empty()) request.wanted = graph.outputs;
+  plan->request = std::move(request);
+  plan->graph = graph;
+  ops::require_supported(graph, needed_nodes(graph, plan->request.given, plan->request.wanted));
+  at::NoGradGuard no_grad;
+  for (auto& [id, constant] : plan->graph.constants) constant.value = to_carrier(constant.value, plan->request);
+  if (plan->request.mode == Mode::kFast) optimise(plan->graph, plan->request);
+  plan->build();
+  plan_ = std::move(plan);
+}
+
+Executor::~Executor() = default;
+Executor::Executor(Executor&&) noexcept = default;
+const Request& Executor::request() const { return plan_->request; }
+
+namespace {
+
+/// Nobody but the step holds this tensor or its memory: views, constants and wanted values all show as further owners.
+bool sole_owner(const at::Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1;
+}
+
+std::string shapes_text(std::span<const at::Tensor> tensors) {
+  std::vector<std::string> parts;
+  for (const at::Tensor& tensor : tensors)
+    if (tensor.defined()) parts.push_back(shape_text({tensor.sizes().data(), tensor.sizes().size()}));
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+void Executor::Plan::run_step(const Step& step, std::vector<at::Tensor>& slots, const RunOptions& options,
+                              uint64_t seed) const {
+  c10::SmallVector<at::Tensor, 4> inputs(step.inputs.size());
+  c10::SmallVector<at::Tensor, 2> outputs(step.outputs.size());
+  uint64_t spare = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    int at = step.inputs[i];
+    if (at < 0) continue;
+    if (constants[size_t(at)].defined()) inputs[i] = constants[size_t(at)];
+    else if (step.last_use[i]) inputs[i] = std::move(slots[size_t(at)]);
+    else inputs[i] = slots[size_t(at)];
+  }
+  // A node may use a value twice: the first use took it out of its slot, the second one shares it.
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (step.inputs[i] >= 0 && !inputs[i].defined())
+      for (size_t j = 0; j < inputs.size(); ++j)
+        if (step.inputs[j] == step.inputs[i] && inputs[j].defined()) inputs[i] = inputs[j];
+  if (request.mode == Mode::kFast)
+    for (size_t i = 0; i < inputs.size() && i < 64; ++i)
+      if (inputs[i].defined() && sole_owner(inputs[i])) spare |= uint64_t(1) << i;
+
+  ops::Call call({inputs.data(), inputs.size()}, {outputs.data(), outputs.size()}, spare, options.training, seed);
+  model::guarded([&] { return fmt::format("{}, given {}", step.where, shapes_text({inputs.data(), inputs.size()})); },
+                 [&] { step.kernel(call); });
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (step.outputs[i] < 0) continue;
+    if (request.precision == at::kDouble && outputs[i].defined() && outputs[i].scalar_type() == at::kFloat)
+      outputs[i] = outputs[i].to(at::kDouble);
+    slots[size_t(step.outputs[i])] = outputs[i];
+  }
+  if (options.trace) options.trace(step.node, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()});
+}
+
+std::vector<at::Tensor> Executor::run(std::span<const at::Tensor> given, const RunOptions& options) const {
+  const Plan& plan = *plan_;
+  check(given.size() == plan.given.size(), "{} tensors were given, {} are needed", given.size(), plan.given.size());
+  c10::AutoGradMode grad(plan.request.mode == Mode::kPlain && c10::GradMode::is_enabled());
+  std::vector<at::Tensor> slots(plan.constants.size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    at::Tensor tensor = given[i];
+    if (plan.given_types[i] != at::ScalarType::Undefined && tensor.scalar_type() != plan.given_types[i] &&
+        !(tensor.scalar_type() == at::kDouble && plan.given_types[i] == at::kFloat))
+      tensor = tensor.to(plan.given_types[i]);
+    slots[size_t(plan.given[i])] = to_carrier(tensor, plan.request);
+  }
+  uint64_t seed = options.seed;
+  for (const Step& step : plan.steps) plan.run_step(step, slots, options, seed += 0x9e3779b97f4a7c15u);
+
+  std::vector<at::Tensor> wanted;
+  for (size_t i = 0; i < plan.wanted.size(); ++i) {
+    size_t at = size_t(plan.wanted[i]);
+    wanted.push_back(plan.constants[at].defined() ? plan.constants[at] : slots[at]);
+    if (!wanted.back().defined())
+      fail("{} was not made by its node", plan.graph.values[size_t(plan.request.wanted[i])].name);
+  }
+  return wanted;
+}
+
+}  // namespace netmend::executor

@@ -1,0 +1,29 @@
+// LibTorch's exceptions, caught at the boundary of a verb and given the place they happened at.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <string>
+
+#include "base/error.h"
+
+namespace netmend::model {
+
+/// The first line of a LibTorch error, without its backtrace and its advice to LibTorch's developers.
+std::string plain_reason(const c10::Error& error);
+
+/// Runs `body`; an error of LibTorch or a user's error in it becomes an InputError that begins with `where()`.
+template <typename Where, typename Body>
+decltype(auto) guarded(const Where& where, const Body& body) {
+  try {
+    return body();
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", where(), error.what()), error.hint());
+  } catch (const c10::Error& error) {
+    throw InputError(fmt::format("{}: {}", where(), plain_reason(error)));
+  } catch (const std::bad_alloc&) {
+    throw InputError(fmt::format("{}: not enough memory", where()));
+  }
+}
+
+}  // namespace netmend::model

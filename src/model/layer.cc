@@ -1,0 +1,35 @@
+#include "model/layer.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+
+namespace netmend::model {
+
+std::string unit_name(const Layer& layer, int64_t unit) { return fmt::format("{}/{}", layer.name, unit); }
+
+at::Tensor unit_maps(const Layer& layer, const at::Tensor& tap) {
+  int64_t rank = tap.dim();
+  int64_t unit_axis = at::maybe_wrap_dim(layer.unit_axis, rank), batch_axis = at::maybe_wrap_dim(layer.batch_axis, rank);
+  check(unit_axis != batch_axis, "layer {} has its units on the batch axis", layer.name);
+  at::Tensor moved = at::movedim(tap, {batch_axis, unit_axis}, {0, 1});
+  int64_t features = moved.size(1);
+  if (features == layer.units) return moved.reshape({moved.size(0), features, -1});
+  // Recurrent: features are hidden units, and an axis of directions is among the positions.
+  check(features > 0 && layer.units % features == 0 && moved.dim() > 2, "layer {} has {} units, its value {} features",
+        layer.name, layer.units, features);
+  int64_t directions = layer.units / features;
+  for (int64_t axis = 2; axis < moved.dim(); ++axis)
+    if (moved.size(axis) == directions) {
+      at::Tensor split = at::movedim(moved, axis, 1);
+      return split.reshape({split.size(0), directions * features, -1});
+    }
+  throw std::logic_error(fmt::format("layer {} has no axis of {} directions", layer.name, directions));
+}
+
+at::Tensor unit_values(const Layer& layer, const at::Tensor& tap) {
+  if (tap.dim() == 2 && layer.batch_axis == 0 && tap.size(1) == layer.units) return tap;
+  return unit_maps(layer, tap).mean(2);
+}
+
+}  // namespace netmend::model

@@ -1,0 +1,367 @@
+#include "onnx/reader.h"
+
+#include <ATen/ATen.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <filesystem>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "model/guard.h"
+#include "onnx/document.h"
+
+namespace netmend::onnx {
+namespace {
+
+using model::Attribute;
+using model::Constant;
+using model::Element;
+using model::Graph;
+using model::kAbsent;
+using model::Node;
+using model::ValueId;
+
+constexpr size_t kMostNodes = 2'000'000;  // functions that call each other could unfold to any size
+constexpr int kDeepestCall = 64;
+
+/// The constant of a raw float tensor shares the document's bytes instead of copying them.
+at::Tensor share_or_decode(const onnx_file::Tensor& tensor, const std::string& folder,
+                           const std::shared_ptr<const model::Document>& document) {
+  auto type = Element(tensor.data_type());
+  bool plain = type == Element::kFloat || type == Element::kDouble || type == Element::kInt64 || type == Element::kInt32;
+  const std::string& raw = tensor.raw_data();
+  if (!plain || !tensor.has_raw_data() || tensor.data_location() == 1 || raw.size() < 4096 ||
+      reinterpret_cast<uintptr_t>(raw.data()) % 16 != 0)
+    return decode_tensor(tensor, folder);
+  std::vector<int64_t> sizes = sizes_of(tensor);
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(model::checked_count(sizes), model::stored_bytes(type), &bytes) || bytes != int64_t(raw.size()))
+    return decode_tensor(tensor, folder);  // says what is wrong
+  return at::from_blob(const_cast<char*>(raw.data()), sizes, [document](void*) {}, model::carrier(type));
+}
+
+at::Tensor decode_sparse(const onnx_file::SparseTensor& sparse, const std::string& folder) {
+  onnx_file::Tensor shape_only;
+  *shape_only.mutable_dims() = sparse.dims();
+  std::vector<int64_t> sizes = sizes_of(shape_only);
+  at::Tensor values = decode_tensor(sparse.values(), folder), indices = decode_tensor(sparse.indices(), folder);
+  if (values.dim() != 1 || indices.scalar_type() != at::kLong || indices.dim() < 1 || indices.dim() > 2)
+    fail("a sparse tensor needs a list of values and int64 indices");
+  if (indices.dim() == 2) {
+    if (indices.size(1) != int64_t(sizes.size())) fail("a sparse tensor's indices do not fit its sizes");
+    at::Tensor flat = at::zeros({indices.size(0)}, at::kLong);
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      at::Tensor along = indices.select(1, int64_t(axis));
+      if (along.numel() && (along.min().item<int64_t>() < 0 || along.max().item<int64_t>() >= sizes[axis]))
+        fail("a sparse tensor's index lies outside it");
+      flat = flat * sizes[axis] + along;
+    }
+    indices = flat;
+  }
+  int64_t count = model::checked_count(sizes);
+  if (indices.numel() != values.numel()) fail("a sparse tensor has {} values and {} indices", values.numel(), indices.numel());
+  if (indices.numel() && (indices.min().item<int64_t>() < 0 || indices.max().item<int64_t>() >= count))
+    fail("a sparse tensor's index lies outside it");
+  at::Tensor dense = at::zeros({count}, values.options());
+  dense.index_copy_(0, indices, values);
+  return dense.view(sizes);
+}
+
+/// What the format says an attribute holds; old files leave the type out, then what is there decides.
+int attribute_type(const onnx_file::Attribute& a) {
+  if (a.type() != 0) return a.type();
+  if (a.has_f()) return 1;
+  if (a.has_i()) return 2;
+  if (a.has_s()) return 3;
+  if (a.has_t()) return 4;
+  if (a.has_g() || a.graphs_size()) return 5;
+  if (a.floats_size()) return 6;
+  if (a.ints_size()) return 7;
+  if (a.strings_size()) return 8;
+  return 0;
+}
+
+Attribute decode_attribute(const onnx_file::Attribute& a, const std::string& folder) {
+  switch (attribute_type(a)) {
+    case 1: return a.f();
+    case 2: return int64_t(a.i());
+    case 3: return a.s();
+    case 4: return decode_tensor(a.t(), folder);
+    case 6: return std::vector<float>(a.floats().begin(), a.floats().end());
+    case 7: return std::vector<int64_t>(a.ints().begin(), a.ints().end());
+    case 8: return std::vector<std::string>(a.strings().begin(), a.strings().end());
+    case 11: return decode_sparse(a.sparse_tensor(), folder);
+    default: return model::Subgraph{};
+  }
+}
+
+std::vector<model::Dim> decode_shape(const onnx_file::Shape& shape) {
+  std::vector<model::Dim> dims;
+  for (const auto& dim : shape.dim()) {
+    if (dim.has_dim_value() && dim.dim_value() < -1) fail("a declared size of {}", dim.dim_value());
+    dims.push_back({dim.has_dim_value() ? dim.dim_value() : -1, dim.dim_param()});
+  }
+  return dims;
+}
+
+std::string standard_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+class Builder {
+ public:
+  explicit Builder(std::shared_ptr<const model::Document> document)
+      : document_(std::move(document)), folder_(std::filesystem::path(document_->path).parent_path().string()) {}
+
+  Graph build() {
+    const onnx_file::Model& message = document_->message;
+    if (!message.has_graph()) fail("it holds no graph");
+    graph_.document = document_;
+    graph_.name = message.graph().name();
+    graph_.producer = trim(message.producer_name() + " " + message.producer_version());
+    for (const auto& entry : message.metadata_props()) graph_.metadata[entry.key()] = entry.value();
+    for (const auto& import : message.opset_import()) graph_.opsets[standard_domain(import.domain())] = opset_number(import);
+    for (const auto& function : message.functions())
+      functions_[{standard_domain(function.domain()), function.name(), function.overload()}] = &function;
+    add_constants(message.graph());
+    add_inputs(message.graph());
+    Scope scope;
+    scope.opsets = &graph_.opsets;
+    int index = 0;
+    for (const auto& node : message.graph().node()) add_node(node, scope, index++);
+    add_outputs(message.graph());
+    name_nodes();
+    model::sort_nodes(graph_);
+    return std::move(graph_);
+  }
+
+ private:
+  using FunctionKey = std::tuple<std::string, std::string, std::string>;
+
+  /// Names inside a function's body belong to one call of it.
+  struct Scope {
+    std::string prefix;                                             ///< of values made inside, "" at the top
+    std::map<std::string, ValueId> names;                           ///< inputs and outputs of the call
+    const std::map<std::string, int>* opsets = nullptr;
+    std::map<std::string, const onnx_file::Attribute*> attributes;  ///< arguments of the call
+    int depth = 0;
+  };
+
+  static int opset_number(const onnx_file::OperatorSet& import) {
+    return int(std::clamp<int64_t>(import.version(), 0, INT32_MAX));
+  }
+
+  ValueId value(const std::string& name) {
+    auto [at, is_new] = ids_.try_emplace(name, ValueId(graph_.values.size()));
+    if (is_new) graph_.add_value(name);
+    return at->second;
+  }
+
+  ValueId scoped_value(const std::string& name, const Scope& scope) {
+    if (name.empty()) return kAbsent;
+    auto hit = scope.names.find(name);
+    return hit != scope.names.end() ? hit->second : value(scope.prefix + name);
+  }
+
+  void define(ValueId id) {
+    if (!defined_.insert(id).second) fail("two things make the value {}", graph_.values[size_t(id)].name);
+  }
+
+  void add_constant(const std::string& name, at::Tensor tensor, Element stored, model::Origin origin) {
+    ValueId id = value(name);
+    define(id);
+    graph_.values[size_t(id)].type = stored;
+    graph_.constants[id] = Constant{std::move(tensor), stored, origin};
+  }
+
+  void add_constants(const onnx_file::Graph& graph) {
+    for (int i = 0; i < graph.initializer_size(); ++i) {
+      const auto& tensor = graph.initializer(i);
+      model::guarded([&] { return "initializer " + tensor.name(); }, [&] {
+        add_constant(tensor.name(), share_or_decode(tensor, folder_, document_), Element(tensor.data_type()),
+                     {model::Origin::kInitializer, i});
+      });
+    }
+    for (const auto& sparse : graph.sparse_initializer()) {
+      const std::string& name = sparse.values().name();
+      model::guarded([&] { return "sparse initializer " + name; }, [&] {
+        add_constant(name, decode_sparse(sparse, folder_), Element(sparse.values().data_type()), {});
+      });
+    }
+  }
+
+  void declare(ValueId id, const onnx_file::ValueInfo& info) {
+    const auto& type = info.type().tensor_type();
+    model::Value& about = graph_.values[size_t(id)];
+    if (type.elem_type() != 0) about.type = Element(type.elem_type());
+    if (type.has_shape())
+      about.shape = model::guarded([&] { return "value " + info.name(); }, [&] { return decode_shape(type.shape()); });
+  }
+
+  void add_inputs(const onnx_file::Graph& graph) {
+    for (const auto& info : graph.input()) {
+      ValueId id = value(info.name());
+      declare(id, info);
+      if (graph_.is_constant(id)) continue;  // old files list their initializers as inputs too
+      if (!info.type().has_tensor_type() || !model::supported(graph_.values[size_t(id)].type))
+        fail("input {} is no tensor that we can feed ({})", info.name(),
+             model::element_name(graph_.values[size_t(id)].type));
+      define(id);
+      graph_.inputs.push_back(id);
+    }
+    for (const auto& info : graph.value_info()) declare(value(info.name()), info);
+  }
+
+  void add_outputs(const onnx_file::Graph& graph) {
+    for (const auto& info : graph.output()) {
+      auto hit = ids_.find(info.name());
+      if (hit == ids_.end() || !defined_.count(hit->second)) fail("nothing makes the output {}", info.name());
+      declare(hit->second, info);
+      graph_.outputs.push_back(hit->second);
+    }
+    if (graph_.outputs.empty()) fail("the graph has no outputs");
+  }
+
+  void add_node(const onnx_file::Node& node, const Scope& scope, int index) {
+    std::string domain = standard_domain(node.domain());
+    auto function = functions_.find({domain, node.op_type(), node.overload()});
+    if (function != functions_.end()) return unfold(*function->second, node, scope);
+    if (domain.empty() && node.op_type() == "Constant") return add_constant_node(node, scope, index);
+    if (graph_.nodes.size() >= kMostNodes) fail("the graph unfolds to more than {} nodes", kMostNodes);
+    Node out;
+    out.name = scope.prefix + node.name();
+    out.op = node.op_type();
+    out.domain = domain;
+    auto opset = scope.opsets->find(domain);
+    out.opset = opset == scope.opsets->end() ? 0 : opset->second;
+    for (const auto& name : node.input()) out.inputs.push_back(scoped_value(name, scope));
+    for (const auto& name : node.output()) {
+      out.outputs.push_back(scoped_value(name, scope));
+      if (out.outputs.back() != kAbsent) define(out.outputs.back());
+    }
+    auto where = [&] { return fmt::format("node {} ({})", node.name(), node.op_type()); };
+    model::guarded(where, [&] {
+      for (const auto& attribute : node.attribute())
+        if (const auto* actual = resolve(attribute, scope))
+          out.attributes[attribute.name()] = decode_attribute(*actual, folder_);
+    });
+    graph_.nodes.push_back(std::move(out));
+  }
+
+  /// An attribute of a function's body may stand for one of the call; nullptr when the call leaves it out.
+  static const onnx_file::Attribute* resolve(const onnx_file::Attribute& attribute, const Scope& scope) {
+    if (attribute.ref_attr_name().empty()) return &attribute;
+    auto hit = scope.attributes.find(attribute.ref_attr_name());
+    return hit == scope.attributes.end() ? nullptr : hit->second;
+  }
+
+  void add_constant_node(const onnx_file::Node& node, const Scope& scope, int index) {
+    auto where = [&] { return fmt::format("node {} (Constant)", node.name()); };
+    model::guarded(where, [&] {
+      if (node.output_size() != 1) fail("it has {} outputs", node.output_size());
+      for (const auto& attribute : node.attribute()) {
+        const auto* actual = resolve(attribute, scope);
+        if (!actual || attribute.name() == "netmend") continue;
+        Element stored = Element::kUndefined;
+        at::Tensor tensor = constant_value(attribute.name(), *actual, stored);
+        ValueId id = scoped_value(node.output(0), scope);
+        define(id);
+        graph_.values[size_t(id)].type = stored;
+        bool patchable = scope.depth == 0 && attribute.name() == "value";
+        model::Origin origin = patchable ? model::Origin{model::Origin::kConstantNode, index} : model::Origin{};
+        graph_.constants[id] = Constant{std::move(tensor), stored, origin};
+        return;
+      }
+      fail("it has no value");
+    });
+  }
+
+  at::Tensor constant_value(const std::string& name, const onnx_file::Attribute& a, Element& stored) const {
+    auto is = [&](const char* wanted) { return name == wanted; };
+    if (is("value")) return stored = Element(a.t().data_type()), share_or_decode(a.t(), folder_, document_);
+    if (is("sparse_value"))
+      return stored = Element(a.sparse_tensor().values().data_type()), decode_sparse(a.sparse_tensor(), folder_);
+    if (is("value_float")) return stored = Element::kFloat, at::scalar_tensor(a.f(), at::kFloat);
+    if (is("value_int")) return stored = Element::kInt64, at::scalar_tensor(int64_t(a.i()), at::kLong);
+    if (is("value_floats"))
+      return stored = Element::kFloat, at::tensor(std::vector<float>(a.floats().begin(), a.floats().end()));
+    if (is("value_ints"))
+      return stored = Element::kInt64, at::tensor(std::vector<int64_t>(a.ints().begin(), a.ints().end()));
+    fail("its attribute {} is not supported", name);
+  }
+
+  void unfold(const onnx_file::Function& function, const onnx_file::Node& call, const Scope& outer) {
+    if (outer.depth >= kDeepestCall) fail("function {} calls itself or nests too deep", function.name());
+    std::map<std::string, int> opsets;
+    for (const auto& import : function.opset_import()) opsets[standard_domain(import.domain())] = opset_number(import);
+    Scope scope;
+    scope.opsets = &opsets;
+    scope.depth = outer.depth + 1;
+    scope.prefix = fmt::format("{}{}/", outer.prefix, call.name().empty() ? fmt::format("{}_{}", function.name(), calls_++)
+                                                                           : call.name());
+    while (!prefixes_.insert(scope.prefix).second) scope.prefix += "_/";
+    for (int i = 0; i < function.input_size(); ++i)
+      scope.names[function.input(i)] = i < call.input_size() ? scoped_value(call.input(i), outer) : kAbsent;
+    for (int i = 0; i < function.output_size(); ++i)
+      if (i < call.output_size() && !call.output(i).empty())
+        scope.names[function.output(i)] = scoped_value(call.output(i), outer);
+    for (const auto& attribute : function.attribute_proto()) scope.attributes[attribute.name()] = &attribute;
+    for (const auto& attribute : call.attribute())
+      if (const auto* actual = resolve(attribute, outer)) scope.attributes[attribute.name()] = actual;
+    for (const auto& node : function.node()) {
+      if (++unfolded_ > kMostNodes) fail("the graph unfolds to more than {} nodes", kMostNodes);
+      add_node(node, scope, -1);
+    }
+  }
+
+  void name_nodes() {
+    std::set<std::string> taken;
+    for (Node& node : graph_.nodes) {
+      std::string first;
+      for (ValueId output : node.outputs)
+        if (first.empty() && output != kAbsent) first = graph_.values[size_t(output)].name;
+      std::string name = node.name.empty() || node.name.back() == '/' ? node.name + first : node.name;
+      std::string unique = name;
+      for (int copy = 2; !taken.insert(unique).second; ++copy) unique = fmt::format("{}_{}", name, copy);
+      node.name = unique;
+    }
+  }
+
+  std::shared_ptr<const model::Document> document_;
+  std::string folder_;
+  Graph graph_;
+  std::unordered_map<std::string, ValueId> ids_;
+  std::set<ValueId> defined_;
+  std::map<FunctionKey, const onnx_file::Function*> functions_;
+  std::set<std::string> prefixes_;
+  int calls_ = 0;
+  size_t unfolded_ = 0;
+};
+
+std::shared_ptr<const model::Document> parse(const std::string& path) {
+  auto document = std::make_shared<model::Document>();
+  document->path = path;
+  std::string bytes = read_file(path);
+  if (bytes.empty()) fail("{} is empty, not an ONNX file", path);
+  if (bytes.size() > size_t(INT32_MAX))
+    throw InputError(fmt::format("{} is larger than the 2 GB that a protobuf file can have", path),
+                     "Export it with its weights as external data.");
+  document->checksum = checksum(bytes);
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), int(bytes.size()));
+  if (!document->message.ParseFromZeroCopyStream(&stream)) {
+    double at = double(stream.ByteCount());
+    throw InputError(fmt::format("{} is not an ONNX file, or it is damaged (reading stopped near byte {:.0f} of {})", path,
+                                 at, bytes.size()),
+                     "Was the download or the export cut off?");
+  }
+  return document;
+}
+
+}  // namespace
+
+Graph read_model(const std::string& path) {
+  auto document = parse(path);
+  return model::guarded([&] { return path; }, [&] { return Builder(document).build(); });
+}
+
+}  // namespace netmend::onnx

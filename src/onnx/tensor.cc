@@ -1,0 +1,118 @@
+// Tensor messages: raw, typed and external data.
+#include <ATen/ATen.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.h"
+#include "model/guard.h"
+#include "onnx/document.h"
+#include "onnx/reader.h"
+
+namespace netmend::onnx {
+namespace fs = std::filesystem;
+using model::Element;
+
+namespace {
+
+constexpr int kMostAxes = 64;  // LibTorch's own limit on dimensions
+
+/// A path beside the model, with no way out of its folder (dots, absolute paths, links).
+std::string beside(const std::string& folder, const std::string& location) {
+  fs::path relative(location);
+  bool climbs = location.empty() || relative.is_absolute();
+  for (const fs::path& part : relative) climbs = climbs || part == "..";
+  std::error_code error;
+  fs::path home = fs::weakly_canonical(folder.empty() ? "." : folder, error);
+  fs::path full = fs::weakly_canonical(home / relative, error);
+  auto [mismatch, ignored] = std::mismatch(home.begin(), home.end(), full.begin(), full.end());
+  if (climbs || error || mismatch != home.end())
+    fail("external data '{}' does not lie in the model's folder", location);
+  return full.string();
+}
+
+std::string external_bytes(const onnx_file::Tensor& tensor, const std::string& folder, int64_t expected) {
+  std::string location;
+  int64_t offset = 0, length = -1;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset" && (!parse_int(entry.value(), offset) || offset < 0)) fail("external data has a bad offset");
+    if (entry.key() == "length" && (!parse_int(entry.value(), length) || length < 0)) fail("external data has a bad length");
+  }
+  std::string path = beside(folder, location);
+  std::error_code error;
+  int64_t size = int64_t(fs::file_size(path, error));
+  if (error) fail("external data {} cannot be read: {}", location, error.message());
+  if (length < 0) length = expected;
+  if (length != expected) fail("external data {} gives {} bytes, {} are needed", location, length, expected);
+  if (offset > size || length > size - offset)
+    fail("external data {} ends at byte {}, bytes {} to {} are needed", location, size, offset, offset + length);
+  std::string bytes(size_t(length), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(offset);
+  if (!file.read(bytes.data(), length)) fail("external data {} cannot be read", location);
+  return bytes;
+}
+
+template <typename Stored, typename Field>
+std::string pack(const Field& field) {
+  std::string bytes(size_t(field.size()) * sizeof(Stored), '\0');
+  for (int i = 0; i < field.size(); ++i) {
+    Stored value = Stored(field.Get(i));
+    std::memcpy(bytes.data() + size_t(i) * sizeof(Stored), &value, sizeof(Stored));
+  }
+  return bytes;
+}
+
+/// Typed data as the bytes raw_data would hold; the format puts small integers and half precision into int32_data.
+std::string typed_bytes(const onnx_file::Tensor& tensor, Element type) {
+  switch (type) {
+    case Element::kFloat: return pack<float>(tensor.float_data());
+    case Element::kDouble: return pack<double>(tensor.double_data());
+    case Element::kInt64: return pack<int64_t>(tensor.int64_data());
+    case Element::kUint64: return pack<uint64_t>(tensor.uint64_data());
+    case Element::kUint32: return pack<uint32_t>(tensor.uint64_data());
+    case Element::kInt32: return pack<int32_t>(tensor.int32_data());
+    case Element::kInt16:
+    case Element::kUint16:
+    case Element::kFloat16:
+    case Element::kBFloat16: return pack<uint16_t>(tensor.int32_data());
+    default: return pack<uint8_t>(tensor.int32_data());
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> sizes_of(const onnx_file::Tensor& tensor) {
+  std::vector<int64_t> sizes(tensor.dims().begin(), tensor.dims().end());
+  if (sizes.size() > kMostAxes) fail("a tensor of {} axes", sizes.size());
+  if (model::checked_count(sizes) < 0) fail("impossible sizes {}", shape_text(sizes));
+  return sizes;
+}
+
+at::Tensor decode_tensor(const onnx_file::Tensor& tensor, const std::string& folder) {
+  auto type = Element(tensor.data_type());
+  if (!model::supported(type)) fail("tensors of {} are not supported", model::element_name(type));
+  if (tensor.has_segment()) fail("tensors in segments are not supported");
+  std::vector<int64_t> sizes = sizes_of(tensor);
+  int64_t expected = 0;
+  if (__builtin_mul_overflow(model::checked_count(sizes), model::stored_bytes(type), &expected))
+    fail("impossible sizes {}", shape_text(sizes));
+  if (tensor.data_location() == 1) return model::decode(type, sizes, external_bytes(tensor, folder, expected));
+  if (tensor.has_raw_data()) return model::decode(type, sizes, tensor.raw_data());
+  return model::decode(type, sizes, typed_bytes(tensor, type));
+}
+
+NamedTensor read_tensor(const std::string& path) {
+  return model::guarded([&] { return path; }, [&] {
+    onnx_file::Tensor message;
+    std::ifstream file(path, std::ios::binary);
+    if (!file) fail("cannot be read");
+    if (!message.ParseFromIstream(&file)) fail("not a tensor file");
+    NamedTensor out{message.name(), Element(message.data_type()), {}};
+    out.value = decode_tensor(message, fs::path(path).parent_path().string());
+    return out;
+  });
+}
+
+}  // namespace netmend::onnx

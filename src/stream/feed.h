@@ -1,0 +1,36 @@
+// How the features of a data set become the inputs of a network: by name or position, reshaped where that is safe, refused
+// with both shapes where it is not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dataset/dataset.h"
+#include "model/graph.h"
+
+namespace netmend::stream {
+
+class Feed {
+ public:
+  /// `model_name` and the data's spec appear in messages. Throws InputError.
+  Feed(const model::Graph& graph, const std::string& model_name, const dataset::Info& data);
+
+  /// The tensors for Graph::inputs, in order.
+  std::vector<at::Tensor> inputs(const dataset::Batch& batch) const;
+  /// What was done that the user should know: `28×28 is fed as 784`.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  struct Link {
+    size_t feature = 0;
+    bool mask = false;                 ///< feeds the feature's mask instead
+    std::vector<int64_t> permute;      ///< axes after the batch, when the layout differs
+    std::vector<int64_t> reshape;      ///< sizes after the batch; empty for as it is
+    at::ScalarType type = at::kFloat;
+  };
+  Link connect(const model::Value& input, const std::string& model_name, const dataset::Info& data, size_t feature);
+  std::vector<Link> links_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace netmend::stream

@@ -1,0 +1,82 @@
+// The single pass: streams a data set through a network once and feeds every observer. The data is cut into batches of one
+// size at fixed positions and batches into fixed chunks; a worker takes a whole chunk with fresh states, and the states are
+// folded in order. So no number of workers or shards changes a bit of the result.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/batching.h"
+#include "executor/executor.h"
+#include "stream/feed.h"
+#include "stream/observer.h"
+
+namespace netmend::stream {
+
+constexpr int64_t kBatch = 64;         ///< fits the second-level cache with the networks people have
+constexpr int64_t kBatchesAChunk = 16;
+
+/// Part `index` of `count`, from 1; a whole number of chunks.
+struct Shard {
+  int64_t index = 1, count = 1;
+};
+/// `2/5`. Throws InputError.
+Shard parse_shard(const std::string& text);
+
+struct PassOptions {
+  int jobs = 0;      ///< worker threads; 0 for one a core
+  Shard shard;
+  bool quiet = false;
+  at::Device device = at::kCPU;
+  at::ScalarType precision = at::kFloat;
+  /// Called with the states of each chunk in order, before they are merged; may take out of them what would grow.
+  std::function<void(std::vector<std::unique_ptr<State>>& chunk)> on_chunk;
+};
+
+/// States of consecutive chunks. In a shard, observers that do not merge exactly keep one a chunk.
+struct Piece {
+  int64_t first_chunk = 0, chunks = 0;
+  std::unique_ptr<State> state;
+};
+struct Collected {
+  std::vector<Piece> pieces;
+  /// Folds all pieces in order; they must be consecutive from chunk 0. Returns the state of the whole.
+  std::unique_ptr<State> fold(const Observer& observer) const;
+};
+
+struct PassResult {
+  std::vector<Collected> collected;  ///< one an observer
+  int64_t samples = 0;
+  int64_t chunks = 0;                ///< of the whole data set
+  double seconds = 0;
+  bool interrupted = false;          ///< Ctrl-C: what is here covers only the first `samples`
+};
+
+/// A network made ready for a data set: fed, its batching known.
+struct Subject {
+  std::string model_name;
+  model::Graph graph;  ///< as in the file
+  std::shared_ptr<const dataset::Dataset> data;
+  Feed feed;
+  executor::Batching batching;
+
+  Subject(std::string model_name, model::Graph graph, std::shared_ptr<const dataset::Dataset> data,
+          const std::vector<model::ValueId>& wanted);
+  int64_t batch_size() const;
+};
+
+PassResult run_pass(const Subject& subject, const std::vector<const Observer*>& observers, const PassOptions& options);
+
+/// Numbers in states, as bytes of fixed width.
+void put(std::ostream& out, const at::Tensor& tensor);
+void put(std::ostream& out, int64_t number);
+void put(std::ostream& out, double number);
+void put(std::ostream& out, const std::string& text);
+at::Tensor get_tensor(std::istream& in);
+int64_t get_int(std::istream& in);
+double get_double(std::istream& in);
+std::string get_text(std::istream& in);
+
+}  // namespace netmend::stream
