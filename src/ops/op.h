@@ -1,6 +1,6 @@
-// What an operator is: a row in one table. Its file says how it runs on LibTorch, which weights feed which unit, and what
-// kind of thing it is. A row is prepared once for a node (attributes are read and checked then), and the kernel that comes
-// back is called for every batch, from any number of threads.
+// What an operator is: a row in one table. Its file says how it runs on LibTorch, which weights feed which unit, and
+// what kind of thing it is. A row is prepared once for a node (attributes are read and checked then), and the kernel
+// that comes back is called for every batch, from any number of threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,6 +32,8 @@ class NodeView {
   at::Tensor constant(size_t i) const;
   /// The input's element type as declared in the file; undefined when the file does not say.
   model::Element declared_type(size_t i) const;
+  /// The input's number of axes as declared in the file (or of the constant); nullopt when the file does not say.
+  std::optional<size_t> declared_rank(size_t i) const;
 
   bool has(std::string_view attribute) const { return node_.attributes.count(attribute) > 0; }
   /// Attributes by name; an attribute of another type is the file's mistake and throws InputError.
@@ -65,8 +67,8 @@ class NodeView {
 class Call {
  public:
   Call(std::span<const at::Tensor> inputs, std::span<at::Tensor> outputs, uint64_t spare = 0, bool training = false,
-       uint64_t seed = 0)
-      : inputs_(inputs), outputs_(outputs), spare_(spare), training_(training), seed_(seed) {}
+       uint64_t seed = 0, at::ScalarType real = at::kFloat)
+      : inputs_(inputs), outputs_(outputs), spare_(spare), training_(training), seed_(seed), real_(real) {}
 
   size_t inputs() const { return inputs_.size(); }
   size_t outputs() const { return outputs_.size(); }
@@ -75,12 +77,20 @@ class Call {
   const at::Tensor& in(size_t i) const;
   /// The output to set; one that nobody asked for may be left undefined.
   at::Tensor& out(size_t i) { return outputs_[i]; }
+  /// out(i) = value, or nothing when the node has no such output. A value that shares memory with an input is another
+  /// tensor object (a view), so that the storage's use count tells who else looks at it.
+  void set(size_t i, at::Tensor value) {
+    if (i < outputs_.size()) outputs_[i] = std::move(value);
+  }
   /// Nobody needs in(i) after this call and no gradient flows: it may be overwritten and returned.
   bool spare(size_t i) const { return i < 64 && (spare_ >> i & 1); }
   /// Batch norm uses the batch's statistics, dropout drops.
   bool training() const { return training_; }
   /// Differs for every node and step of a training; the same for the same seed of the run.
   uint64_t seed() const { return seed_; }
+  /// The type this run carries the file's float32 and half-precision values in: kFloat, or kDouble for a run that
+  /// checks rounding. Operators that make such values from others (Cast, ConstantOfShape …) follow it.
+  at::ScalarType real() const { return real_; }
 
  private:
   std::span<const at::Tensor> inputs_;
@@ -88,6 +98,7 @@ class Call {
   uint64_t spare_;
   bool training_;
   uint64_t seed_;
+  at::ScalarType real_;
 };
 
 using Kernel = std::function<void(Call&)>;
@@ -113,7 +124,7 @@ enum class Kind {
 };
 
 constexpr int kOldestOpset = 7;   ///< older files are refused
-constexpr int kNewestOpset = 26;  ///< newer files are refused: nobody has read what changed in them
+constexpr int kNewestOpset = 28;  ///< newer files are refused: nobody has read what changed in them
 
 struct Op {
   std::string_view name;
