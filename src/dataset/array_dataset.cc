@@ -31,7 +31,8 @@ Form guess_form(const Array& array) {
 }
 
 ArrayDataset::ArrayDataset(std::vector<ArrayInput> inputs, std::optional<Array> labels,
-                           const std::map<std::string, std::string>& options) {
+                           const std::map<std::string, std::string>& options, std::vector<std::string> files) {
+  info_.files = std::move(files);
   info_.preprocess = parse_preprocess(options);
   info_.size = inputs.at(0).array.count();
   std::string first = inputs[0].array.bytes->name();
