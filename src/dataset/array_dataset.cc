@@ -63,8 +63,7 @@ void ArrayDataset::add_input(ArrayInput input, const std::map<std::string, std::
     feature.shape = input.array.sample_shape();
   } else {
     made.transform = Transform(info_.preprocess, input.form, input.array.sample_shape(), what);
-    feature.shape = made.transform.shape();
-    feature.image = made.transform.image();
+    feature = made.transform.feature(input.name);
   }
   made.array = std::move(input.array);
   inputs_.push_back(std::move(made));

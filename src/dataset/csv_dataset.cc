@@ -99,7 +99,9 @@ CsvDataset::CsvDataset(Setup setup) : table_(std::move(setup.table)) {
   for (const std::string& column : setup.groups) group_positions_.push_back(table_.position(column));
   if (!setup.id.empty()) id_position_ = table_.position(setup.id);
   info_.size = table_.rows();
-  info_.features = {{"x", {encoder_->width()}, at::kFloat, false, encoder_->names(), 0}};
+  Feature feature{"x", {encoder_->width()}};
+  feature.columns = encoder_->names();
+  info_.features = {feature};
   info_.groups = setup.groups;
   info_.files = setup.files;
   info_.preprocess = parse_preprocess(setup.options);

@@ -39,6 +39,24 @@ struct Encoder::Fit {
   }
 };
 
+/// Columns of names, dates or remarks are no categories; all of them are named at once.
+void Encoder::refuse_wordy(const Table& train, const std::vector<Fit>& fits) const {
+  std::vector<std::string> wordy;
+  std::string example;
+  for (const Fit& fit : fits) {
+    if (fit.number || !fit.many) continue;
+    wordy.push_back(train.columns()[size_t(fit.position)]);
+    if (example.empty() && fit.first_row >= 0)
+      example = fmt::format(" (as '{}' in {}, {})", fit.first_word, wordy.back(), train.where(fit.first_row));
+  }
+  if (wordy.empty()) return;
+  throw InputError(
+      fmt::format("{}: more than {} different words in {} {}{}", train.name(), kMostCategories,
+                  wordy.size() == 1 ? "column" : "the columns", join(wordy, ", "), example),
+      fmt::format("leave out what is no category with drop={}, or name what stands for a missing number with missing=",
+                  join(wordy, ":")));
+}
+
 Encoder::Encoder(const Table& train, EncoderOptions options) : options_(std::move(options)) {
   std::vector<Fit> fits;
   for (const std::string& name : options_.columns) {
@@ -59,15 +77,9 @@ Encoder::Encoder(const Table& train, EncoderOptions options) : options_(std::mov
       } else if (fit.number) {
         fit.number = false, fit.first_word = word, fit.first_row = number;
       }
-      if (!fit.number && fit.many)
-        throw InputError(
-            fmt::format("{}: column '{}' has more than {} different words", train.name(),
-                        train.columns()[size_t(fit.position)], kMostCategories) +
-                (fit.first_row < 0 ? "" : fmt::format(" (as '{}', {})", fit.first_word, train.where(fit.first_row))),
-            fmt::format("leave it out with drop={}, or name what stands for a missing number with missing=",
-                        train.columns()[size_t(fit.position)]));
     }
   });
+  refuse_wordy(train, fits);
   int64_t numbers = 0;
   for (size_t i = 0; i < fits.size(); ++i) {
     Column column;

@@ -42,6 +42,7 @@ class Encoder {
   };
   struct Fit;
   void finish(Column& column, const Fit& fit, int64_t& numbers);
+  void refuse_wordy(const Table& train, const std::vector<Fit>& fits) const;
   bool is_missing(const std::string& word) const;
 
   EncoderOptions options_;

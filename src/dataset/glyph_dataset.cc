@@ -27,7 +27,7 @@ class GlyphDataset : public Dataset {
     info_.size = (spec.rest == "train" ? kGlyphTrain : kGlyphTrain + kGlyphTest) - first_;
     info_.preprocess = parse_preprocess(options);
     transform_ = Transform(info_.preprocess, Form::kRowsColumns, {kGlyphSide, kGlyphSide}, "glyphs");
-    info_.features = {{"x", transform_.shape(), at::kFloat, true, {}, 0}};
+    info_.features = {transform_.feature("x")};
     info_.labels = LabelKind::kClass;
     info_.classes = class_names(options, 10);
     drawn_.reset(new uint8_t[size_t(info_.size * kPixels)]);

@@ -55,7 +55,7 @@ class ImagesDataset : public Dataset {
     transform_ =
         Transform(info_.preprocess, Form::kRowsColumnsChannels, {first.height, first.width, channels_}, spec.text);
     height_ = first.height, width_ = first.width;
-    info_.features = {{"x", transform_.shape(), at::kFloat, true, {}, 0}};
+    info_.features = {transform_.feature("x")};
   }
 
   Batch read(std::span<const int64_t> samples) const override {

@@ -67,7 +67,11 @@ class TextDataset : public Dataset {
   explicit TextDataset(Setup setup) : setup_(std::move(setup)) {
     const Table& table = setup_.sentences.table;
     info_.size = setup_.sentences.size();
-    info_.features = {{"ids", {setup_.length}, at::kLong, false, {}, setup_.vocabulary.size()}};
+    Feature feature{"ids", {setup_.length}, at::kLong};
+    feature.vocabulary = setup_.vocabulary.size();
+    feature.pad = setup_.vocabulary.pad();
+    feature.unknown = setup_.vocabulary.unknown();
+    info_.features = {feature};
     info_.files = setup_.files;
     if (!setup_.id.empty()) id_position_ = table.position(setup_.id);
     info_.classes = setup_.classes;
