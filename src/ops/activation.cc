@@ -25,13 +25,13 @@ at::Tensor hard_sigmoid_of(const at::Tensor& x, double alpha, double beta) {
 }
 
 /// The bound as a number: given as an attribute, or as an input with one element.
-std::optional<at::Scalar> bound(const Call& call, size_t slot, const std::optional<double>& attribute) {
+c10::optional<at::Scalar> bound(const Call& call, size_t slot, const std::optional<double>& attribute) {
   if (call.has(slot)) {
     const at::Tensor& x = call.in(slot);
     if (x.numel() != 1) fail("a bound has {} elements, expected one", x.numel());
     return x.detach().item();
   }
-  return attribute ? std::optional<at::Scalar>(*attribute) : std::nullopt;
+  return attribute ? c10::optional<at::Scalar>(*attribute) : c10::nullopt;
 }
 
 std::optional<at::Tensor> bound_tensor(const Call& call, size_t slot) {

@@ -109,7 +109,7 @@ at::Tensor cast_to(const Call& call, const at::Tensor& x, model::Element type) {
     case Element::kUint16:
       return x.to(at::kLong).bitwise_and(0xffff).to(result);
     case Element::kUint32:
-      return x.to(at::kLong).bitwise_and(0xffffffff);
+      return x.to(at::kLong).bitwise_and(int64_t(0xffffffff));
     default:
       return x.to(result);
   }

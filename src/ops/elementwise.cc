@@ -107,7 +107,9 @@ Kernel log(const NodeView&) { return function(at::log, at::log_); }
 Kernel neg(const NodeView&) { return function(at::neg, at::neg_); }
 Kernel reciprocal(const NodeView&) { return function(at::reciprocal, at::reciprocal_); }
 Kernel round(const NodeView&) { return function(at::round, at::round_); }  // halves to even, as ONNX asks
-Kernel sign(const NodeView&) { return function(at::sign, at::sign_); }
+Kernel sign(const NodeView&) {
+  return unary([](const at::Tensor& x) { return at::sign(x); });
+}
 Kernel sin(const NodeView&) { return function(at::sin, at::sin_); }
 Kernel sinh(const NodeView&) { return function(at::sinh, at::sinh_); }
 Kernel sqrt(const NodeView&) { return function(at::sqrt, at::sqrt_); }

@@ -173,7 +173,9 @@ constexpr Op kTable[] = {
 
 bool is_standard(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
 
-bool comes_before(const Op& a, const Op& b) { return std::pair(a.name, a.domain) < std::pair(b.name, b.domain); }
+constexpr bool comes_before(const Op& a, const Op& b) {
+  return std::pair(a.name, a.domain) < std::pair(b.name, b.domain);
+}
 static_assert(std::is_sorted(std::begin(kTable), std::end(kTable), comes_before));
 
 /// Why a node cannot run, or "".
@@ -197,11 +199,11 @@ void require_known_opset(const model::Graph& graph) {
     if (found == graph.opsets.end()) continue;
     if (found->second < kOldestOpset) {
       throw Unsupported(fmt::format("the file uses opset {}, the oldest supported is {}", found->second, kOldestOpset),
-                       "convert it with onnx.version_converter, or export it again with a newer opset");
+                        "convert it with onnx.version_converter, or export it again with a newer opset");
     }
     if (found->second > kNewestOpset) {
       throw Unsupported(fmt::format("the file uses opset {}, the newest supported is {}", found->second, kNewestOpset),
-                       fmt::format("export it again with opset {} or older", kNewestOpset));
+                        fmt::format("export it again with opset {} or older", kNewestOpset));
     }
   }
 }
