@@ -42,30 +42,18 @@ const char* torch_name(Reduce reduce) {
   return reduce == Reduce::kMultiply ? "prod" : reduce == Reduce::kMaximum ? "amax" : "amin";
 }
 
-/// LibTorch warns that scatter_reduce may change; our tests would tell.
-struct Quiet : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
-at::Tensor scatter_reduced(const at::Tensor& x, int64_t axis, const at::Tensor& index, const at::Tensor& updates,
-                           Reduce reduce) {
-  Quiet quiet;
-  c10::WarningUtils::WarningHandlerGuard guard(&quiet);
-  return at::scatter_reduce(x, axis, index, updates, torch_name(reduce), true);
-}
-
 at::Tensor scattered(const at::Tensor& x, int64_t axis, const at::Tensor& index, const at::Tensor& updates,
                      Reduce reduce) {
   if (reduce == Reduce::kNone) return at::scatter(x, axis, index, updates);
   if (reduce == Reduce::kAdd) return at::scatter_add(x, axis, index, updates);
-  return scatter_reduced(x, axis, index, updates, reduce);
+  return at::scatter_reduce(x, axis, index, updates, torch_name(reduce), true);
 }
 
 /// Rows of a matrix replaced or combined.
 at::Tensor rows_updated(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& updates, Reduce reduce) {
   if (reduce == Reduce::kNone) return at::index_copy(rows, 0, index, updates);
   if (reduce == Reduce::kAdd) return at::index_add(rows, 0, index, updates);
-  return scatter_reduced(rows, 0, index.unsqueeze(1).expand(updates.sizes()), updates, reduce);
+  return at::scatter_reduce(rows, 0, index.unsqueeze(1).expand(updates.sizes()), updates, torch_name(reduce), true);
 }
 
 /// Tuples of indices into the given leading sizes (the last axis of `indices` holds a tuple) as positions in a flat

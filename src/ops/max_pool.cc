@@ -3,7 +3,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "ops/arguments.h"
 #include "ops/vector_clones.h"
@@ -44,15 +46,30 @@ bool is_two_by_two(const PoolShape& s) {
          2 * s.out[2] <= s.in[2] && s.out[0] == s.in[0] && s.stride[0] == 1;
 }
 
+/// Calls `f(start, length)` over 0 … count−1 in blocks of a fixed length, which compile to whole vectors; the last
+/// block overlaps the one before it, so f must not mind doing an element twice.
+template <typename F>
+NETMEND_INLINE void in_blocks(int64_t count, F f) {
+  constexpr int64_t block = 8;
+  if (count < block) {
+    for (int64_t j = 0; j < count; ++j) f(j, std::integral_constant<int64_t, 1>());
+    return;
+  }
+  for (int64_t j = 0; j < count; j += block) f(std::min(j, count - block), std::integral_constant<int64_t, block>());
+}
+
 template <typename T>
-NETMEND_INLINE void two_by_two(const T* x, T* y, const PoolShape& s, int64_t planes) {
+NETMEND_INLINE void two_by_two(const T* x, T* __restrict y, const PoolShape& s, int64_t planes) {
   int64_t width = s.in[2], out = s.out[2];
   for (int64_t p = 0; p < planes * s.in[0]; ++p) {
     for (int64_t h = 0; h < s.out[1]; ++h, y += out) {
       const T *a = x + (p * s.in[1] + 2 * h) * width, *b = a + width;
-      for (int64_t j = 0; j < out; ++j) {
-        y[j] = larger(larger(larger(a[2 * j], a[2 * j + 1]), b[2 * j]), b[2 * j + 1]);
-      }
+      in_blocks(out, [&](int64_t start, auto length) NETMEND_INLINE_LAMBDA {
+        const T *top = a + 2 * start, *low = b + 2 * start;
+        for (int64_t j = 0; j < length; ++j) {
+          y[start + j] = larger(larger(larger(top[2 * j], top[2 * j + 1]), low[2 * j]), low[2 * j + 1]);
+        }
+      });
     }
   }
 }
@@ -120,7 +137,50 @@ NETMEND_INLINE bool is_maximum(T value, T best) {
   return (value == best) | ((value != value) & (best != best));
 }
 
-/// Hands the gradient to the first of each four; all of gx is written but the odd last row and column.
+/// Eight elements as the compiler's own vector type: it maps to whatever registers the machine has.
+template <typename T>
+struct Eight {
+  typedef T Vector __attribute__((vector_size(8 * sizeof(T))));
+  static NETMEND_INLINE void load(const T* from, Vector& v) { std::memcpy(&v, from, sizeof v); }
+  static NETMEND_INLINE void store(T* to, const Vector& v) { std::memcpy(to, &v, sizeof v); }
+};
+
+/// Hands the gradients g of eight windows to the first maximum of each; a and b are the two rows they lie on.
+template <typename T>
+NETMEND_INLINE void eight_windows_back(const T* a, const T* b, const T* y, const T* g, T* ga, T* gb) {
+  using E = Eight<T>;
+  using Vector = typename E::Vector;
+  Vector best, left, none = {};
+  E::load(y, best);
+  E::load(g, left);
+  auto take = [&](const Vector& value, Vector& taken) NETMEND_INLINE_LAMBDA {
+    auto hit = (value == best) | ((value != value) & (best != best));
+    taken = hit ? left : none;
+    left = hit ? none : left;
+  };
+  auto both = [&](const T* row, T* to, bool last) NETMEND_INLINE_LAMBDA {
+    Vector low, high, even, odd;
+    E::load(row, low);
+    E::load(row + 8, high);
+    take(__builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14), even);
+    if (last) odd = left;
+    if (!last) take(__builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15), odd);
+    E::store(to, __builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11));
+    E::store(to + 8, __builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15));
+  };
+  both(a, ga, false);
+  both(b, gb, true);
+}
+
+template <typename T>
+NETMEND_INLINE void window_back(const T* a, const T* b, T best, T left, T* ga, T* gb) {
+  T* to = is_maximum(a[0], best) ? ga : is_maximum(a[1], best) ? ga + 1 : is_maximum(b[0], best) ? gb : gb + 1;
+  ga[0] = ga[1] = gb[0] = gb[1] = 0;
+  *to = left;
+}
+
+/// All of gx is written but the odd last row and column. Rows are done in eights, the last eight overlapping those
+/// before.
 template <typename T>
 NETMEND_INLINE void two_by_two_back(const T* x, const T* y, const T* g, T* gx, const PoolShape& s, int64_t planes) {
   int64_t width = s.in[2], out = s.out[2];
@@ -129,16 +189,56 @@ NETMEND_INLINE void two_by_two_back(const T* x, const T* y, const T* g, T* gx, c
       int64_t at = (p * s.in[1] + 2 * h) * width;
       const T *a = x + at, *b = a + width;
       T *ga = gx + at, *gb = ga + width;
-      for (int64_t j = 0; j < out; ++j) {
-        T left = g[j], none = 0, best = y[j];
-        bool first = is_maximum(a[2 * j], best), second = is_maximum(a[2 * j + 1], best);
-        bool third = is_maximum(b[2 * j], best);
-        ga[2 * j] = first ? left : none;
-        left = first ? none : left;
-        ga[2 * j + 1] = second ? left : none;
-        left = second ? none : left;
-        gb[2 * j] = third ? left : none;
-        gb[2 * j + 1] = third ? none : left;
+      for (int64_t j = 0; out >= 8 && j < out; j += 8) {
+        int64_t k = std::min(j, out - 8);
+        eight_windows_back(a + 2 * k, b + 2 * k, y + k, g + k, ga + 2 * k, gb + 2 * k);
+      }
+      for (int64_t j = 0; out < 8 && j < out; ++j)
+        window_back(a + 2 * j, b + 2 * j, y[j], g[j], ga + 2 * j, gb + 2 * j);
+    }
+  }
+}
+
+/// One step of a window along a row of outputs: elements that are the maximum take what is left of the gradient.
+template <typename T>
+NETMEND_INLINE void take_gradient(const T* x, const T* y, T* __restrict gx, T* __restrict left, int64_t count,
+                                  int64_t stride) {
+  for (int64_t j = 0; j < count; ++j) {
+    bool hit = is_maximum(x[j * stride], y[j]);
+    gx[j * stride] += hit ? left[j] : T(0);
+    left[j] = hit ? T(0) : left[j];
+  }
+}
+
+template <typename T>
+NETMEND_INLINE void row_back(const T* x, const T* y, T* gx, T* left, const PoolShape& s) {
+  int64_t stride = s.stride[2];
+  for (int64_t k = 0; k < s.kernel[2]; ++k) {
+    int64_t offset = k * s.dilation[2] - s.begin[2];
+    int64_t from = offset < 0 ? (-offset + stride - 1) / stride : 0;
+    int64_t to = offset < s.in[2] ? std::min(s.out[2], (s.in[2] - offset + stride - 1) / stride) : 0;
+    int64_t at = offset + from * stride, count = to - from;
+    if (count <= 0) continue;
+    if (stride == 1) take_gradient(x + at, y + from, gx + at, left + from, count, 1);
+    if (stride == 2) take_gradient(x + at, y + from, gx + at, left + from, count, 2);
+    if (stride > 2) take_gradient(x + at, y + from, gx + at, left + from, count, stride);
+  }
+}
+
+template <typename T>
+NETMEND_INLINE void by_rows_back(const T* x, const T* y, const T* g, T* gx, const PoolShape& s, int64_t planes,
+                                 T* left) {
+  for (int64_t p = 0; p < planes; ++p, x += s.in_plane(), gx += s.in_plane()) {
+    for (int64_t d = 0; d < s.out[0]; ++d) {
+      for (int64_t h = 0; h < s.out[1]; ++h, y += s.out[2], g += s.out[2]) {
+        std::copy(g, g + s.out[2], left);
+        Range depth = inside(s, 0, d), height = inside(s, 1, h);
+        for (int64_t i = depth.from; i < depth.to; ++i) {
+          for (int64_t k = height.from; k < height.to; ++k) {
+            int64_t row = (source(s, 0, d, i) * s.in[1] + source(s, 1, h, k)) * s.in[2];
+            row_back(x + row, y, gx + row, left, s);
+          }
+        }
       }
     }
   }
@@ -199,6 +299,14 @@ NETMEND_VECTOR_CLONES void two_by_two_back_double(const double* x, const double*
                                                   const PoolShape& s, int64_t planes) {
   two_by_two_back(x, y, g, gx, s, planes);
 }
+NETMEND_VECTOR_CLONES void by_rows_back_float(const float* x, const float* y, const float* g, float* gx,
+                                              const PoolShape& s, int64_t planes, float* left) {
+  by_rows_back(x, y, g, gx, s, planes, left);
+}
+NETMEND_VECTOR_CLONES void by_rows_back_double(const double* x, const double* y, const double* g, double* gx,
+                                               const PoolShape& s, int64_t planes, double* left) {
+  by_rows_back(x, y, g, gx, s, planes, left);
+}
 NETMEND_VECTOR_CLONES void by_channels_back_float(const float* x, const float* y, const float* g, float* gx,
                                                   const PoolShape& s, int64_t images, int64_t channels, float* left) {
   by_channels_back(x, y, g, gx, s, images, channels, left);
@@ -216,6 +324,7 @@ struct Loops<float> {
   static constexpr auto by_rows = by_rows_float;
   static constexpr auto by_channels = by_channels_float;
   static constexpr auto two_by_two_back = two_by_two_back_float;
+  static constexpr auto by_rows_back = by_rows_back_float;
   static constexpr auto by_channels_back = by_channels_back_float;
 };
 template <>
@@ -224,12 +333,18 @@ struct Loops<double> {
   static constexpr auto by_rows = by_rows_double;
   static constexpr auto by_channels = by_channels_double;
   static constexpr auto two_by_two_back = two_by_two_back_double;
+  static constexpr auto by_rows_back = by_rows_back_double;
   static constexpr auto by_channels_back = by_channels_back_double;
 };
+
+/// With fewer channels a vector would be mostly empty: planes are then copied and pooled row by row.
+constexpr int64_t kFewestChannels = 8;
 
 bool channels_last(const at::Tensor& x) {
   return x.dim() == 4 && x.is_contiguous(at::MemoryFormat::ChannelsLast) && !x.is_contiguous();
 }
+
+bool has_few_channels(const at::Tensor& x) { return channels_last(x) && x.size(1) < kFewestChannels; }
 
 at::MemoryFormat format_of(const at::Tensor& x) {
   return channels_last(x) ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
@@ -292,10 +407,10 @@ void backward(const at::Tensor& x, const at::Tensor& y, const at::Tensor& g, con
     at::Tensor left = at::empty({x.size(1)}, x.options());
     return Loops<T>::by_channels_back(from, best, gradient, to, s, x.size(0), x.size(1), left.data_ptr<T>());
   }
-  if (is_two_by_two(s)) return Loops<T>::two_by_two_back(from, best, gradient, to, s, x.size(0) * x.size(1));
-  each_maximum<T>(x, s, [&](int64_t p, int64_t at, int64_t where) {
-    if (where >= 0) to[p * s.in_plane() + where] += gradient[p * s.out_plane() + at];
-  });
+  int64_t planes = x.size(0) * x.size(1);
+  if (is_two_by_two(s)) return Loops<T>::two_by_two_back(from, best, gradient, to, s, planes);
+  at::Tensor left = at::empty({s.out[2]}, x.options());
+  Loops<T>::by_rows_back(from, best, gradient, to, s, planes, left.data_ptr<T>());
 }
 
 /// The gradient as LibTorch operators, for gradients of gradients.
@@ -326,7 +441,8 @@ std::vector<int64_t> pack(const Window& window) {
 
 struct MaxPool : torch::autograd::Function<MaxPool> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, std::vector<int64_t> numbers) {
-    at::Tensor x = input.contiguous(format_of(input)), y = max_pool(x, unpack(numbers));
+    at::Tensor x = input.contiguous(has_few_channels(input) ? at::MemoryFormat::Contiguous : format_of(input));
+    at::Tensor y = max_pool(x, unpack(numbers));
     context->save_for_backward({x, y});
     context->saved_data["window"] = numbers;
     return y;
@@ -364,6 +480,7 @@ bool suits_own_max_pool(const at::Tensor& x) {
 }
 
 at::Tensor max_pool(const at::Tensor& input, const Window& window) {
+  if (has_few_channels(input)) return max_pool(input.contiguous(), window).contiguous(at::MemoryFormat::ChannelsLast);
   at::Tensor x = input.contiguous(format_of(input));
   PoolShape shape(window, x.sizes().slice(2));
   at::Tensor y = empty_result(x, window, x.options(), format_of(x));
