@@ -91,6 +91,14 @@ struct LayerNorm {
   at::Tensor y, mean, inverse;
 };
 
+/// LibTorch's own carry no gradient.
+void set_statistics(LayerNorm& result, const at::Tensor& x, int64_t axis, double epsilon) {
+  std::vector<int64_t> axes = all_axes(x.dim());
+  axes.erase(axes.begin(), axes.begin() + axis);
+  result.mean = at::mean(x, axes, true);
+  result.inverse = at::rsqrt(at::var(x, axes, false, true) + epsilon);
+}
+
 LayerNorm layer_norm_of(const at::Tensor& x, int64_t axis, const at::Tensor& scale, const at::Tensor& bias,
                         double epsilon) {
   at::IntArrayRef shape = x.sizes().slice(axis);
@@ -98,6 +106,7 @@ LayerNorm layer_norm_of(const at::Tensor& x, int64_t axis, const at::Tensor& sca
   LayerNorm result;
   std::tie(result.y, result.mean, result.inverse) =
       at::native_layer_norm(x, shape, same ? scale : at::Tensor(), same ? bias : at::Tensor(), epsilon);
+  if (tracked(x)) set_statistics(result, x, axis, epsilon);
   if (same) return result;
   result.y = result.y * scale;
   if (bias.defined()) result.y = result.y + bias;
