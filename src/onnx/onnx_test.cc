@@ -71,6 +71,8 @@ onnx_file::Model small(Element type = Element::kFloat) {
   return m;
 }
 
+at::Tensor weight(const Graph& graph) { return graph.constant(graph.find("w")); }
+
 std::string refusal(const std::string& path) {
   try {
     read_model(path);
@@ -139,7 +141,7 @@ TEST(Reader, TypedDataIsReadLikeRawData) {
   auto* tensor = m.mutable_graph()->mutable_initializer(0);
   tensor->clear_raw_data();
   for (int i = 0; i < 12; ++i) tensor->add_float_data(float(i) / 8);
-  EXPECT_TRUE(at::equal(read_model(save(m)).constant(1), read_model(save(small(), "raw.onnx")).constant(1)));
+  EXPECT_TRUE(at::equal(weight(read_model(save(m))), weight(read_model(save(small(), "raw.onnx")))));
 }
 
 onnx_file::Model external(const std::string& location, int64_t offset, int64_t length) {
@@ -157,10 +159,10 @@ onnx_file::Model external(const std::string& location, int64_t offset, int64_t l
 
 TEST(Reader, ExternalDataLiesBesideTheModelAndNowhereElse) {
   Graph graph = read_model(save(external("weights.bin", 16, 48)));
-  EXPECT_TRUE(at::equal(graph.constant(graph.find("w")), read_model(save(small(), "raw.onnx")).constant(1)));
+  EXPECT_TRUE(at::equal(graph.constant(graph.find("w")), weight(read_model(save(small(), "raw.onnx")))));
   std::filesystem::create_directories(folder() + "/other");
   write_model(graph, folder() + "/other/inline.onnx");
-  EXPECT_TRUE(at::equal(read_model(folder() + "/other/inline.onnx").constant(1), graph.constant(1)));
+  EXPECT_TRUE(at::equal(weight(read_model(folder() + "/other/inline.onnx")), weight(graph)));
   for (const char* place : {"../weights.bin", "/etc/passwd", "", "a/../../weights.bin"})
     EXPECT_NE(refusal(save(external(place, 0, 48))).find("folder"), std::string::npos) << place;
   std::filesystem::remove(folder() + "/link.bin");
@@ -214,19 +216,19 @@ TEST(Reader, HostileFilesAreRefusedInOneSentence) {
     const char* what;
     std::function<void(onnx_file::Model&)> spoil;
   };
-  auto weight = [](onnx_file::Model& m) { return m.mutable_graph()->mutable_initializer(0); };
+  auto stored = [](onnx_file::Model& m) { return m.mutable_graph()->mutable_initializer(0); };
   Case cases[] = {
-      {"huge dims", [&](auto& m) { weight(m)->set_dims(0, INT64_MAX), weight(m)->set_dims(1, INT64_MAX); }},
-      {"large dims", [&](auto& m) { weight(m)->set_dims(0, int64_t(1) << 40); }},
-      {"negative dims", [&](auto& m) { weight(m)->set_dims(0, -4); }},
-      {"short raw data", [&](auto& m) { weight(m)->mutable_raw_data()->resize(47); }},
-      {"long raw data", [&](auto& m) { weight(m)->mutable_raw_data()->resize(52); }},
-      {"no data", [&](auto& m) { weight(m)->clear_raw_data(); }},
-      {"strange type", [&](auto& m) { weight(m)->set_data_type(99); }},
-      {"string type", [&](auto& m) { weight(m)->set_data_type(8); }},
-      {"many axes", [&](auto& m) { for (int i = 0; i < 200; ++i) weight(m)->add_dims(1); }},
+      {"huge dims", [&](auto& m) { stored(m)->set_dims(0, INT64_MAX), stored(m)->set_dims(1, INT64_MAX); }},
+      {"large dims", [&](auto& m) { stored(m)->set_dims(0, int64_t(1) << 40); }},
+      {"negative dims", [&](auto& m) { stored(m)->set_dims(0, -4); }},
+      {"short raw data", [&](auto& m) { stored(m)->mutable_raw_data()->resize(47); }},
+      {"long raw data", [&](auto& m) { stored(m)->mutable_raw_data()->resize(52); }},
+      {"no data", [&](auto& m) { stored(m)->clear_raw_data(); }},
+      {"strange type", [&](auto& m) { stored(m)->set_data_type(99); }},
+      {"string type", [&](auto& m) { stored(m)->set_data_type(8); }},
+      {"many axes", [&](auto& m) { for (int i = 0; i < 200; ++i) stored(m)->add_dims(1); }},
       {"missing initializer", [&](auto& m) { m.mutable_graph()->clear_initializer(); }},
-      {"duplicate initializer", [&](auto& m) { *m.mutable_graph()->add_initializer() = *weight(m); }},
+      {"duplicate initializer", [&](auto& m) { *m.mutable_graph()->add_initializer() = *stored(m); }},
       {"two nodes make one value", [&](auto& m) { add_node(m, "Relu", {"x"}, {"y"}); }},
       {"no output", [&](auto& m) { m.mutable_graph()->clear_output(); }},
       {"unknown output", [&](auto& m) { m.mutable_graph()->mutable_output(0)->set_name("z"); }},

@@ -62,6 +62,44 @@ NETMEND_INLINE void two_by_two(const T* x, T* __restrict y, const PoolShape& s, 
   }
 }
 
+/// The same for planes of even width: pairs of rows first, into `half`, then neighbours. Chunks of a fixed size vectorise
+/// whatever the width; one may run over the end of its row, into what the next row overwrites.
+template <typename T>
+NETMEND_INLINE void two_by_two_even(const T* __restrict x, T* __restrict y, const PoolShape& s, int64_t planes,
+                                    T* __restrict half) {
+  int64_t width = s.in[2], rows = s.out[1], pairs = rows * s.out[2];
+  planes *= s.in[0];
+  for (int64_t p = 0; p < planes; ++p, y += pairs) {
+    for (int64_t h = 0; h < rows; ++h) {
+      const T *a = x + (p * s.in[1] + 2 * h) * width, *b = a + width;
+      T* to = half + h * width;
+      bool last = p + 1 == planes && h + 1 == rows;  // nothing may be read behind the end
+      int64_t j = 0;
+      for (int64_t end = last ? width - kPoolChunk : width - 1; j <= end; j += kPoolChunk) {
+        for (int i = 0; i < kPoolChunk; ++i) to[j + i] = larger(a[j + i], b[j + i]);
+      }
+      for (; j < width; ++j) to[j] = larger(a[j], b[j]);
+    }
+    for (int64_t k = 0; k < pairs; ++k) y[k] = larger(half[2 * k], half[2 * k + 1]);
+  }
+}
+
+/// Channels innermost: the four neighbours of a channel lie in four runs.
+template <typename T>
+NETMEND_INLINE void two_by_two_channels(const T* __restrict x, T* __restrict y, const PoolShape& s, int64_t images,
+                                        int64_t channels) {
+  int64_t row = s.in[2] * channels;
+  for (int64_t n = 0; n < images; ++n) {
+    for (int64_t h = 0; h < s.out[1]; ++h) {
+      const T* a = x + (n * s.in[1] + 2 * h) * row;
+      for (int64_t w = 0; w < s.out[2]; ++w, a += 2 * channels, y += channels) {
+        const T *b = a + channels, *c = a + row, *d = b + row;
+        for (int64_t i = 0; i < channels; ++i) y[i] = larger(larger(larger(a[i], b[i]), c[i]), d[i]);
+      }
+    }
+  }
+}
+
 /// y[j] = the largest of row[j·stride + k·dilation]
 template <typename T>
 NETMEND_INLINE void along_row(const T* row, T* y, int64_t out, int64_t kernel, int64_t stride, int64_t dilation) {
@@ -345,6 +383,26 @@ NETMEND_VECTOR_CLONES void PoolLoops<double>::by_channels_back(const double* x, 
   ops::by_channels_back(x, y, g, gx, s, images, channels, left);
 }
 
+template <>
+NETMEND_VECTOR_CLONES void PoolLoops<float>::two_by_two_even(const float* x, float* y, const PoolShape& s, int64_t planes,
+                                                             float* half) {
+  ops::two_by_two_even(x, y, s, planes, half);
+}
+template <>
+NETMEND_VECTOR_CLONES void PoolLoops<float>::two_by_two_channels(const float* x, float* y, const PoolShape& s,
+                                                                 int64_t images, int64_t channels) {
+  ops::two_by_two_channels(x, y, s, images, channels);
+}
+template <>
+NETMEND_VECTOR_CLONES void PoolLoops<double>::two_by_two_even(const double* x, double* y, const PoolShape& s, int64_t planes,
+                                                             double* half) {
+  ops::two_by_two_even(x, y, s, planes, half);
+}
+template <>
+NETMEND_VECTOR_CLONES void PoolLoops<double>::two_by_two_channels(const double* x, double* y, const PoolShape& s,
+                                                                 int64_t images, int64_t channels) {
+  ops::two_by_two_channels(x, y, s, images, channels);
+}
 template <>
 NETMEND_VECTOR_CLONES void PoolLoops<float>::two_by_two(const float* x, float* y, const PoolShape& s, int64_t planes) {
   ops::two_by_two(x, y, s, planes);

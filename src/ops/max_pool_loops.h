@@ -20,6 +20,8 @@ struct PoolShape {
   bool is_two_by_two() const;
 };
 
+constexpr int kPoolChunk = 16;  ///< elements that loops work on at once
+
 /// For float and double. `row` is room for row_width() elements, `left` for out[2] of them or for the channels.
 template <typename T>
 struct PoolLoops {
@@ -29,6 +31,9 @@ struct PoolLoops {
   static void by_channels_back(const T* x, const T* y, const T* g, T* gx, const PoolShape& shape, int64_t images,
                                int64_t channels, T* left);
   static void two_by_two(const T* x, T* y, const PoolShape& shape, int64_t planes);
+  /// For even widths; `half` is room for out[1] · in[2] + kPoolChunk elements.
+  static void two_by_two_even(const T* x, T* y, const PoolShape& shape, int64_t planes, T* half);
+  static void two_by_two_channels(const T* x, T* y, const PoolShape& shape, int64_t images, int64_t channels);
   static void two_by_two_back(const T* x, const T* y, const T* g, T* gx, const PoolShape& shape, int64_t planes);
   /// For every window the position of its first maximum in its plane, or −1.
   static void positions(const T* x, int64_t* result, const PoolShape& shape, int64_t planes);
