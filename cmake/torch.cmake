@@ -2,11 +2,12 @@
 # shared, since ATen/ATen.h alone costs eight seconds a file.
 find_package(Torch REQUIRED)
 add_library(netmend_torch INTERFACE)
-target_link_libraries(netmend_torch INTERFACE netmend_flags)
+# Everything that defines a macro has to be here: a precompiled header is ignored where macros differ.
+target_link_libraries(netmend_torch INTERFACE netmend_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
 target_include_directories(netmend_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(netmend_torch INTERFACE ${TORCH_LIBRARIES})
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
-target_compile_options(netmend_torch INTERFACE ${torch_flags})
+target_compile_options(netmend_torch INTERFACE ${torch_flags} $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 
 file(WRITE ${CMAKE_BINARY_DIR}/netmend_pch.cc "")
 add_library(netmend_pch STATIC ${CMAKE_BINARY_DIR}/netmend_pch.cc)
