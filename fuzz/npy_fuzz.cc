@@ -1,8 +1,6 @@
-// Any bytes as an NPY and as an NPZ file: read or refused, nothing else.
-#include <ATen/ATen.h>
-
+// Any bytes as an NPY and as an NPZ file: read or refused, nothing else. Stays below the tensor library, whose headers
+// clang does not take in C++20.
 #include "base/error.h"
-#include "dataset/array_dataset.h"
 #include "dataset/npy.h"
 #include "dataset/npz.h"
 
@@ -12,12 +10,13 @@ using namespace netmend::dataset;
 namespace {
 
 void use(const Array& array) {
-  std::optional<Array> labels;
-  if (array.shape.size() <= 2) labels = array;
-  ArrayDataset set({{"x", array, guess_form(array)}}, labels, {});
-  const int64_t samples[] = {set.size() - 1, 0};
-  set.read(samples);
-  set.display(0);
+  const int64_t samples[] = {array.count() - 1, 0};
+  std::vector<double> doubles(static_cast<size_t>(array.elements()));
+  std::vector<int64_t> longs(doubles.size());
+  for_runs(array, samples, [&](const uint8_t* raw, int64_t, int64_t) {
+    to_doubles(raw, array.type, array.swapped, array.elements(), doubles.data());
+    to_longs(raw, array.type, array.swapped, array.elements(), longs.data());
+  });
 }
 
 }  // namespace
