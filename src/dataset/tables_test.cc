@@ -142,7 +142,7 @@ TEST(Csv, MistakesAreNamed) {
   std::string fractions = folder.write("f.csv", "a,y\n1,0\n2,0.5\n");
   EXPECT_TRUE(mentions(error_of([&] { open("csv:" + fractions + ",label=y"); }), "kind=number"));
   std::string names = "who,note,y\n";
-  for (int i = 0; i < 1200; ++i) names += "n" + std::to_string(i) + ",r" + std::to_string(i) + ",1\n";
+  for (int i = 0; i < 1200; ++i) names += fmt::format("n{0},r{0},1\n", i);
   std::string wordy = error_of([&] { open("csv:" + folder.write("n.csv", names) + ",label=y"); });
   EXPECT_TRUE(mentions(wordy, "drop=who:note"));
 }
