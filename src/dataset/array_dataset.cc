@@ -31,7 +31,8 @@ Form guess_form(const Array& array) {
 }
 
 ArrayDataset::ArrayDataset(std::vector<ArrayInput> inputs, std::optional<Array> labels,
-                           const std::map<std::string, std::string>& options) {
+                           const std::map<std::string, std::string>& options, std::vector<std::string> files) {
+  info_.files = std::move(files);
   info_.preprocess = parse_preprocess(options);
   info_.size = inputs.at(0).array.count();
   std::string first = inputs[0].array.bytes->name();
@@ -62,8 +63,7 @@ void ArrayDataset::add_input(ArrayInput input, const std::map<std::string, std::
     feature.shape = input.array.sample_shape();
   } else {
     made.transform = Transform(info_.preprocess, input.form, input.array.sample_shape(), what);
-    feature.shape = made.transform.shape();
-    feature.image = made.transform.image();
+    feature = made.transform.feature(input.name);
   }
   made.array = std::move(input.array);
   inputs_.push_back(std::move(made));

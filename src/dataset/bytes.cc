@@ -56,8 +56,8 @@ class MemoryBytes : public Bytes {
 
 class PartBytes : public Bytes {
  public:
-  PartBytes(BytesPtr whole, int64_t begin, int64_t size)
-      : Bytes(whole->name(), size), whole_(std::move(whole)), begin_(begin) {}
+  PartBytes(std::string name, BytesPtr whole, int64_t begin, int64_t size)
+      : Bytes(std::move(name), size), whole_(std::move(whole)), begin_(begin) {}
   void read(int64_t at, int64_t count, uint8_t* to) const override {
     check_range(at, count);
     whole_->read(begin_ + at, count, to);
@@ -128,9 +128,10 @@ BytesPtr bytes_of(std::string name, std::vector<uint8_t> content) {
   return std::make_shared<MemoryBytes>(std::move(name), std::move(content));
 }
 
-BytesPtr part_of(BytesPtr whole, int64_t at, int64_t size) {
+BytesPtr part_of(BytesPtr whole, int64_t at, int64_t size, std::string name) {
   check(at >= 0 && size >= 0 && size <= whole->size() && at <= whole->size() - size, "{}: no such part", whole->name());
-  return std::make_shared<PartBytes>(std::move(whole), at, size);
+  if (name.empty()) name = whole->name();
+  return std::make_shared<PartBytes>(std::move(name), std::move(whole), at, size);
 }
 
 BytesPtr joined(std::vector<BytesPtr> parts) {
@@ -152,9 +153,10 @@ BytesPtr open_bytes(const std::string& path) {
   uint8_t magic[2] = {};
   if (bytes->size() >= 18) bytes->read(0, 2, magic);
   if (magic[0] != 0x1f || magic[1] != 0x8b) return bytes;
-  // Real data shrinks a few times, very sparse data some dozens of times; beyond that it is meant to fill the disk.
-  return unpack(*bytes, Packing::kGzip, std::max(int64_t(1) << 30, bytes->size() * 50), path);
+  return unpack(*bytes, Packing::kGzip, unpack_limit(bytes->size()), path);
 }
+
+int64_t unpack_limit(int64_t packed) { return std::max(int64_t(1) << 30, packed * 50); }
 
 BytesPtr unpack(const Bytes& packed, Packing packing, int64_t limit, const std::string& name) {
   Inflater inflater(packing);

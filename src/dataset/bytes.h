@@ -35,8 +35,13 @@ using BytesPtr = std::shared_ptr<const Bytes>;
 /// A file; gzip is recognised by its first bytes and unpacked once.
 BytesPtr open_bytes(const std::string& path);
 BytesPtr bytes_of(std::string name, std::vector<uint8_t> content);
-BytesPtr part_of(BytesPtr whole, int64_t at, int64_t size);
+BytesPtr part_of(BytesPtr whole, int64_t at, int64_t size, std::string name = "");
+/// One after the other, under the name of the first.
 BytesPtr joined(std::vector<BytesPtr> parts);
+
+/// What a stranger's file of this size may unpack to: real data shrinks a few times, sparse data some dozens of times,
+/// and what goes far beyond that is meant to fill the disk.
+int64_t unpack_limit(int64_t packed);
 
 enum class Packing { kGzip, kDeflate };
 /// Unpacks into memory, or beyond 64 MB into a temporary file that has no name. `limit` is the most that is unpacked.

@@ -27,6 +27,8 @@ struct Feature {
   bool image = false;                ///< has a layout (channels, rows, columns) and a display form
   std::vector<std::string> columns;  ///< of a table: what each value is, `age` or `sex=Male`; else empty
   int64_t vocabulary = 0;            ///< of ids: all are below this; 0 when that is not known
+  int64_t pad = -1, unknown = -1;    ///< ids that stand for nothing and for any other word; -1 when there are none
+  bool channels_last = false;        ///< of an image: rows, columns, channels; else channels, rows, columns
 };
 
 struct Info {

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "base/text.h"
 #include "dataset/glyphs.h"
 #include "dataset/labels.h"
+#include "dataset/options.h"
 #include "dataset/readers.h"
 #include "dataset/transform.h"
 
@@ -22,16 +22,12 @@ class GlyphDataset : public Dataset {
   explicit GlyphDataset(const Spec& spec) {
     std::map<std::string, std::string> options = spec.options;
     options.emplace("scale", "1/255");
-    if (auto given = options.find("seed"); given != options.end()) {
-      int64_t seed = 0;
-      if (!parse_int(given->second, seed) || seed < 0) fail("seed={} is not a whole number from 0", given->second);
-      seed_ = uint64_t(seed);
-    }
+    seed_ = uint64_t(int_option(options, "seed", 42, 0, INT64_MAX));
     first_ = spec.rest == "train" || spec.rest == "all" ? 0 : kGlyphTrain;
     info_.size = (spec.rest == "train" ? kGlyphTrain : kGlyphTrain + kGlyphTest) - first_;
     info_.preprocess = parse_preprocess(options);
     transform_ = Transform(info_.preprocess, Form::kRowsColumns, {kGlyphSide, kGlyphSide}, "glyphs");
-    info_.features = {{"x", transform_.shape(), at::kFloat, true, {}, 0}};
+    info_.features = {transform_.feature("x")};
     info_.labels = LabelKind::kClass;
     info_.classes = class_names(options, 10);
     drawn_.reset(new uint8_t[size_t(info_.size * kPixels)]);

@@ -29,16 +29,16 @@ struct Hand {
 
   explicit Hand(Random& random) {
     double angle = 0.16 * random.normal(), lean = 0.22 * random.normal();
-    double wide = 19 * random.uniform(0.62, 1.12), high = 19 * random.uniform(0.78, 1.12);
+    double wide = 19 * random.uniform(0.72, 1.12), high = 19 * random.uniform(0.85, 1.12);
     double c = std::cos(angle), s = std::sin(angle);
     xx = c * wide, xy = (-s - lean * c) * high, yx = s * wide, yy = (c - lean * s) * high;
-    x = 14 + 1.3 * random.normal(), y = 14 + 1.3 * random.normal();
+    x = 14 + random.normal(), y = 14 + random.normal();
     for (int i = 0; i < 2; ++i) {
-      wave[i] = 0.05 * random.normal();
+      wave[i] = 0.035 * random.normal();
       phase[i] = random.uniform(0, 2 * std::numbers::pi);
       for (double& t : turn[i]) t = random.uniform(-6, 6);
     }
-    shake = random.uniform(0.005, 0.04);
+    shake = random.uniform(0.005, 0.03);
   }
 
   GlyphPoint place(const GlyphPoint& p) const {
@@ -116,18 +116,18 @@ void draw_glyph(int digit, uint64_t seed, uint64_t number, uint8_t* pixels) {
   const auto& styles = glyph_styles(digit);
   const std::vector<GlyphStroke>& style = styles[random.below(styles.size())];
   Hand hand(random);
-  const double radius = random.uniform(0.6, 1.9), soft = random.uniform(0.8, 1.6), bright = random.uniform(150, 255);
+  const double radius = random.uniform(0.7, 1.8), soft = random.uniform(0.8, 1.6), bright = random.uniform(170, 255);
   const double reach = radius + soft;
   Distances nearest;
   nearest.fill(1e4f);
   for (const GlyphStroke& stroke : style) draw_stroke(stroke, hand, reach, random, nearest);
-  if (random.uniform() < 0.15) add_scratch(reach, random, nearest);
+  if (random.uniform() < 0.1) add_scratch(reach, random, nearest);
   for (int i = 0; i < kSide * kSide; ++i) {
     float ink = (float(reach) - std::sqrt(nearest[size_t(i)])) / (2 * float(soft));
     pixels[i] = uint8_t(std::clamp(ink, 0.f, 1.f) * float(bright) + 0.5f);
   }
-  if (random.uniform() < 0.12) add_patch(random, pixels);
-  add_noise(random.uniform(0, 24), random, pixels);
+  if (random.uniform() < 0.08) add_patch(random, pixels);
+  add_noise(random.uniform(0, 18), random, pixels);
 }
 
 }  // namespace netmend::dataset

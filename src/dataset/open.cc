@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "dataset/dataset.h"
+#include "dataset/options.h"
 #include "dataset/readers.h"
 
 namespace netmend::dataset {
@@ -13,8 +12,19 @@ using Opener = std::unique_ptr<Dataset> (*)(const Spec&);
 
 const std::map<std::string, Opener>& openers() {
   static const std::map<std::string, Opener> all = {
-      {"glyphs", open_glyphs},   {"mnist", open_mnist}, {"fashion-mnist", open_mnist},
-      {"cifar10", open_cifar10}, {"idx", open_idx},     {"cifar", open_cifar},
+      {"glyphs", open_glyphs},
+      {"mnist", open_mnist},
+      {"fashion-mnist", open_mnist},
+      {"cifar10", open_cifar10},
+      {"rt-polarity", open_rt_polarity},
+      {"adult", open_adult},
+      {"idx", open_idx},
+      {"cifar", open_cifar},
+      {"npz", open_npz},
+      {"npy", open_npy},
+      {"csv", open_csv},
+      {"images", open_images},
+      {"text", open_text},
   };
   return all;
 }
@@ -27,11 +37,7 @@ class Opened : public Dataset {
     Spec full = spec;
     if (spec.is_name() && spec.rest.empty()) full.rest = "test";
     info_.spec = spec_text(full);
-    auto limit = spec.options.find("limit");
-    if (limit == spec.options.end()) return;
-    int64_t most = 0;
-    if (!parse_int(limit->second, most) || most < 1) fail("limit={} is not a number of samples", limit->second);
-    info_.size = std::min(info_.size, most);
+    info_.size = std::min(info_.size, int_option(spec.options, "limit", info_.size, 1, INT64_MAX));
   }
   Batch read(std::span<const int64_t> samples) const override {
     for (int64_t sample : samples) check_sample(sample);

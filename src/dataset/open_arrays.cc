@@ -1,4 +1,4 @@
-// Specs whose data lies in arrays: IDX and CIFAR files, and the built-in sets that come in them.
+// Specs whose data lies in IDX and CIFAR files, and the built-in sets that come in them.
 #include <filesystem>
 
 #include "base/error.h"
@@ -13,16 +13,6 @@ namespace netmend::dataset {
 namespace {
 
 using Options = std::map<std::string, std::string>;
-
-/// An array data set with the names of the files it came from.
-class FilesDataset : public ArrayDataset {
- public:
-  FilesDataset(std::vector<ArrayInput> inputs, std::optional<Array> labels, const Options& options,
-               std::vector<std::string> files)
-      : ArrayDataset(std::move(inputs), std::move(labels), options) {
-    info_.files = std::move(files);
-  }
-};
 
 /// The spec's options over the defaults of a built-in set.
 Options with_defaults(const Spec& spec, Options defaults) {
@@ -78,7 +68,7 @@ std::unique_ptr<Dataset> open_mnist(const Spec& spec) {
   if (images->shape.size() != 3) fail("{} does not hold images: {}", files[0], shape_text(images->shape));
   Options options =
       with_defaults(spec, {{"scale", "1/255"}, {"classes", spec.head == "mnist" ? "0:1:2:3:4:5:6:7:8:9" : kGarments}});
-  return std::make_unique<FilesDataset>(std::vector<ArrayInput>{{"x", *images, Form::kRowsColumns}}, labels, options,
+  return std::make_unique<ArrayDataset>(std::vector<ArrayInput>{{"x", *images, Form::kRowsColumns}}, labels, options,
                                         files);
 }
 
@@ -93,7 +83,7 @@ std::unique_ptr<Dataset> open_idx(const Spec& spec) {
   Form form = images.shape.size() == 3   ? Form::kRowsColumns
               : images.shape.size() == 4 ? Form::kRowsColumnsChannels
                                          : Form::kPlain;
-  return std::make_unique<FilesDataset>(std::vector<ArrayInput>{{"x", images, form}}, labels, spec.options, files);
+  return std::make_unique<ArrayDataset>(std::vector<ArrayInput>{{"x", images, form}}, labels, spec.options, files);
 }
 
 namespace {
@@ -102,7 +92,7 @@ std::unique_ptr<Dataset> open_cifar_files(const std::vector<std::string>& files,
   std::vector<BytesPtr> bytes;
   for (const std::string& file : files) bytes.push_back(open_bytes(file));
   CifarArrays arrays = read_cifar(bytes);
-  return std::make_unique<FilesDataset>(std::vector<ArrayInput>{{"x", arrays.images, Form::kChannelsRowsColumns}},
+  return std::make_unique<ArrayDataset>(std::vector<ArrayInput>{{"x", arrays.images, Form::kChannelsRowsColumns}},
                                         arrays.labels, options, files);
 }
 

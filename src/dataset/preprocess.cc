@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/options.h"
 
 namespace netmend::dataset {
 namespace {
@@ -73,16 +74,7 @@ std::string number_text(double value) {
   return fmt::format("{}", value);
 }
 
-std::string numbers_text(const std::vector<double>& values) {
-  std::string text;
-  for (double value : values) text += (text.empty() ? "" : ":") + fmt::format("{}", value);
-  return text;
-}
-
-bool parse_yes(const std::string& key, const std::string& text) {
-  std::string word = parse_word(key, text, {"yes", "no", "true", "false", "1", "0"});
-  return word == "yes" || word == "true" || word == "1";
-}
+std::string numbers_text(const std::vector<double>& values) { return fmt::format("{}", fmt::join(values, ":")); }
 
 }  // namespace
 
@@ -96,6 +88,7 @@ Preprocess parse_preprocess(const Options& options) {
   Preprocess out;
   auto given = [&](const char* key) { return options.count(key) != 0; };
   if (given("scale")) out.scale = parse_number("scale", options.at("scale"));
+  if (out.scale == 0.0) fail("scale={} would make every value 0", options.at("scale"));
   if (given("mean")) out.mean = parse_numbers("mean", options.at("mean"));
   if (given("std")) out.std = parse_numbers("std", options.at("std"));
   for (double deviation : out.std)
@@ -106,7 +99,7 @@ Preprocess parse_preprocess(const Options& options) {
   for (const char* key : {"crop", "filter", "antialias"})
     if (given(key) && !out.resize) fail("{}={} means nothing without resize=", key, options.at(key));
   if (given("filter")) out.resize->filter = parse_word("filter", options.at("filter"), filters());
-  if (given("antialias")) out.resize->antialias = parse_yes("antialias", options.at("antialias"));
+  if (given("antialias")) out.resize->antialias = yes_option(options, "antialias", true);
   return out;
 }
 

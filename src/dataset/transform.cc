@@ -32,6 +32,19 @@ std::vector<uint8_t> to_pixels(const std::vector<float>& values) {
   return pixels;
 }
 
+/// Colour pixels into three planes; taking all three at once reads every byte once.
+template <typename T>
+void to_planes(const T* __restrict in, int64_t pixels, const float* factor, const float* offset,
+               float* __restrict out) {
+  const float f0 = factor[0], f1 = factor[1], f2 = factor[2], o0 = offset[0], o1 = offset[1], o2 = offset[2];
+  float* __restrict first = out, * __restrict second = out + pixels, * __restrict third = out + 2 * pixels;
+  for (int64_t i = 0; i < pixels; ++i) {
+    first[i] = float(in[3 * i]) * f0 + o0;
+    second[i] = float(in[3 * i + 1]) * f1 + o1;
+    third[i] = float(in[3 * i + 2]) * f2 + o2;
+  }
+}
+
 template <typename T>
 std::vector<T> copy_interleaved(const PixelView<T>& image) {
   std::vector<T> out;
@@ -103,6 +116,15 @@ void Transform::set_affine(const Preprocess& preprocess, const std::string& what
   uniform_ = uniform_ && !turn_colors_;
 }
 
+Feature Transform::feature(const std::string& name) const {
+  Feature feature;
+  feature.name = name;
+  feature.shape = shape_;
+  feature.image = image();
+  feature.channels_last = image() && channels_last_;
+  return feature;
+}
+
 template <typename T>
 PixelView<T> Transform::view(const T* raw) const {
   if (form_ == Form::kPlain || form_ == Form::kRowsColumnsChannels) return interleaved(raw, height_, width_, channels_);
@@ -114,6 +136,9 @@ PixelView<T> Transform::view(const T* raw) const {
 template <typename T>
 void Transform::store(const PixelView<T>& image, float* out) const {
   const int64_t pixels = image.height * image.width;
+  const bool tight = image.column_stride == 3 && image.channel_stride == 1 && image.row_stride == 3 * image.width;
+  if (channels_ == 3 && !channels_last_ && !turn_colors_ && tight)
+    return to_planes(image.data, pixels, factor_.data(), offset_.data(), out);
   const int64_t step = channels_last_ ? channels_ : 1, jump = channels_last_ ? 1 : pixels;
   for (int64_t c = 0; c < channels_; ++c) {
     const T* from = image.data + (turn_colors_ ? 2 - c : c) * image.channel_stride;

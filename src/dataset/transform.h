@@ -23,7 +23,10 @@ class Transform {
   Transform(const Preprocess& preprocess, Form form, std::vector<int64_t> raw_shape, const std::string& what);
 
   const std::vector<int64_t>& shape() const { return shape_; }  ///< of a sample afterwards
+  bool channels_last() const { return channels_last_; }
   bool image() const { return form_ != Form::kPlain; }
+  /// How the result is described to others.
+  Feature feature(const std::string& name) const;
   /// `count` samples, each `stride` bytes after the one before.
   void apply(const uint8_t* raw, Element type, bool swapped, int64_t count, int64_t stride, float* out) const;
   /// One image of any size; only with resize or when it has the raw shape.

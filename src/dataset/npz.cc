@@ -1,0 +1,26 @@
+#include "dataset/npz.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataset/npy.h"
+
+namespace netmend::dataset {
+
+std::vector<std::string> Npz::names() const {
+  std::vector<std::string> names;
+  for (const ZipMember& member : members_)
+    if (member.name.ends_with(".npy")) names.push_back(member.name.substr(0, member.name.size() - 4));
+  return names;
+}
+
+Npz::Npz(BytesPtr bytes) : bytes_(std::move(bytes)), members_(zip_members(*bytes_)) {
+  if (names().empty()) fail("{} holds no arrays", bytes_->name());
+}
+
+Array Npz::read(const std::string& name) const {
+  for (const ZipMember& member : members_)
+    if (member.name == name + ".npy") return read_npy(zip_content(bytes_, member));
+  fail("{} has no array '{}'{}: there are {}", bytes_->name(), name, did_you_mean(name, names()), join(names(), ", "));
+}
+
+}  // namespace netmend::dataset
