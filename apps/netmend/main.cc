@@ -164,7 +164,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::vector<std::string> names;
     for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
-    std::string tip = argc > 1 && !app.get_subcommand_no_throw(argv[1]) ? did_you_mean(argv[1], names) : "";
+    std::string tip = argc > 1 && std::find(names.begin(), names.end(), argv[1]) == names.end() ? did_you_mean(argv[1], names) : "";
     fmt::print(stderr, "error: {}{}\n  netmend {} --help shows what there is.\n", error.what(), tip,
                app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name());
     return 2;
