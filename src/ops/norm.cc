@@ -3,6 +3,7 @@
 
 #include "ops/arguments.h"
 #include "ops/families.h"
+#include "ops/split_batch.h"
 
 namespace netmend::ops::families {
 namespace {
@@ -59,6 +60,8 @@ BatchNormOperands batch_norm_operands(const Call& call, bool spatial) {
 /// Statistics of the batch. The running ones are buffers of the trainer's and are changed in place, the variance by
 /// n/(n−1) as frameworks do when they train.
 at::Tensor batch_norm_training(const BatchNormOperands& o, const BatchNorm& form) {
+  bool split = seat().batch && o.x.scalar_type() == at::kFloat && o.x.device().is_cpu();
+  if (split) return split_batch_norm(o.x, o.scale, o.bias, o.mean, o.variance, {form.epsilon, form.momentum});
   if (o.x.numel() <= o.x.size(1)) fail("batch statistics need more than one value for each channel");
   return at::batch_norm(o.x, o.scale, o.bias, o.mean, o.variance, true, 1 - form.momentum, form.epsilon, false);
 }

@@ -1,0 +1,122 @@
+#include "training/loss.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace netmend::training {
+namespace {
+
+using dataset::LabelKind;
+
+/// Loss and gradient of one input's answers: x to g (null for none).
+double cross_entropy(const float* x, int64_t width, int64_t label, float scale, float* g) {
+  float most = *std::max_element(x, x + width);
+  double sum = 0;
+  for (int64_t c = 0; c < width; ++c) {
+    float e = std::exp(x[c] - most);
+    if (g) g[c] = e;
+    sum += e;
+  }
+  float factor = float(scale / sum);
+  for (int64_t c = 0; g && c < width; ++c) g[c] *= factor;
+  if (g) g[label] -= scale;
+  return std::log(sum) + double(most) - double(x[label]);
+}
+
+/// Written so that neither exponent overflows.
+double binary(float x, float target, float scale, float* g) {
+  double e = std::exp(-std::abs(double(x)));
+  double chance = x >= 0 ? 1 / (1 + e) : e / (1 + e);
+  if (g) *g = float((chance - target) * scale);
+  return std::max(double(x), 0.0) - double(x) * target + std::log1p(e);
+}
+
+double squared(float x, float target, float scale, float* g) {
+  double off = double(x) - target;
+  if (g) *g = float(2 * off * scale);
+  return off * off;
+}
+
+int64_t class_of(const at::Tensor& labels, int64_t row, int64_t classes) {
+  int64_t label = labels.data_ptr<int64_t>()[row];
+  if (label < 0 || label >= classes) fail("a label is {}, the model has answers for 0 to {}", label, classes - 1);
+  return label;
+}
+
+/// What an answer should be, for losses that compare them one by one.
+float target_of(const LossForm& form, const at::Tensor& labels, int64_t row, int64_t column) {
+  if (form.labels != LabelKind::kClass) return labels.data_ptr<float>()[row * form.width + column];
+  if (form.width == 1) return float(class_of(labels, row, 2));
+  return class_of(labels, row, form.width) == column ? 1.0f : 0.0f;
+}
+
+bool is_right(const LossForm& form, const float* x, const at::Tensor& labels, int64_t row) {
+  if (form.labels == LabelKind::kClass && form.width > 1)
+    return std::max_element(x, x + form.width) - x == class_of(labels, row, form.width);
+  float threshold = form.kind == LossKind::kMse ? 0.5f : 0.0f;
+  for (int64_t c = 0; c < form.width; ++c)
+    if ((x[c] > threshold) != (target_of(form, labels, row, c) > 0.5f)) return false;
+  return true;
+}
+
+/// Losses that compare answer by answer are means over them.
+double one_by_one(const LossForm& form, const float* x, const at::Tensor& labels, int64_t row, float scale, float* g) {
+  double sum = 0;
+  scale /= float(form.width);
+  for (int64_t c = 0; c < form.width; ++c) {
+    float target = target_of(form, labels, row, c);
+    float* at = g ? g + c : nullptr;
+    sum += form.kind == LossKind::kBce ? binary(x[c], target, scale, at) : squared(x[c], target, scale, at);
+  }
+  return sum / double(form.width);
+}
+
+}  // namespace
+
+LossForm settle_loss(std::optional<LossKind> asked, const dataset::Info& data, int64_t width) {
+  LossForm form{LossKind::kCrossEntropy, data.labels, width};
+  if (data.labels == LabelKind::kNone)
+    throw InputError(fmt::format("{} has no labels to learn from", data.spec), "Give a source with labels to --train.");
+  bool classes = data.labels == LabelKind::kClass;
+  if (data.labels == LabelKind::kNumber)
+    form.kind = LossKind::kMse;
+  else if (!classes || width == 1)
+    form.kind = LossKind::kBce;
+  if (asked) form.kind = *asked;
+  if (form.kind == LossKind::kCrossEntropy && (!classes || width < 2))
+    fail("cross-entropy needs class labels and an answer for each class; {} has {} and the model has {} answers",
+         data.spec, classes ? "classes" : "other labels", width);
+  if (form.kind == LossKind::kBce && data.labels == LabelKind::kNumber)
+    fail("binary cross-entropy needs labels that are classes; those of {} are numbers", data.spec);
+  int64_t known = int64_t(data.classes.size());
+  if (classes && width > 1 && known > width)
+    fail("{} has {} classes, the model has {} answers", data.spec, known, width);
+  if (!classes && data.label_width != width)
+    fail("{} has {} numbers an input, the model has {} answers", data.spec, data.label_width, width);
+  return form;
+}
+
+bool counts_right(const LossForm& form) { return form.labels != LabelKind::kNumber; }
+
+LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total) {
+  at::Tensor x = answers.detach().to(at::kFloat).contiguous(), y = labels.contiguous();
+  int64_t count = x.size(0);
+  LossSum sum;
+  if (total > 0) sum.gradient = at::empty(x.sizes(), at::kFloat);
+  float scale = total > 0 ? 1.0f / float(total) : 0.0f;
+  for (int64_t row = 0; row < count; ++row) {
+    const float* at = x.data_ptr<float>() + row * form.width;
+    float* g = total > 0 ? sum.gradient.data_ptr<float>() + row * form.width : nullptr;
+    sum.loss += form.kind == LossKind::kCrossEntropy
+                    ? cross_entropy(at, form.width, class_of(y, row, form.width), scale, g)
+                    : one_by_one(form, at, y, row, scale, g);
+    if (counts_right(form)) sum.right += is_right(form, at, y, row);
+  }
+  return sum;
+}
+
+}  // namespace netmend::training

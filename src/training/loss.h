@@ -1,0 +1,35 @@
+// Losses with their gradients in one pass over the answers of a few inputs.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "dataset/dataset.h"
+#include "training/options.h"
+
+namespace netmend::training {
+
+struct LossForm {
+  LossKind kind = LossKind::kCrossEntropy;
+  dataset::LabelKind labels = dataset::LabelKind::kClass;
+  int64_t width = 0;  ///< answers an input
+};
+
+/// What fits the labels: cross-entropy for classes, binary for one output or many yes-or-no labels, squares for
+/// numbers. Throws InputError when labels and answers do not go together.
+LossForm settle_loss(std::optional<LossKind> asked, const dataset::Info& data, int64_t width);
+
+struct LossSum {
+  double loss = 0;      ///< sum over inputs
+  int64_t right = 0;    ///< inputs whose answer is right; of classes and yes-or-no labels
+  at::Tensor gradient;  ///< of loss / `total` by the answers; undefined when it was not asked for
+};
+
+/// `answers`: inputs × width (any shape with as many elements); `total`: inputs of the whole batch, 0 for no gradient.
+/// Throws InputError when a label is out of range.
+LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total);
+/// Whether `right` means something.
+bool counts_right(const LossForm& form);
+
+}  // namespace netmend::training

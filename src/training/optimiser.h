@@ -1,0 +1,24 @@
+// The rules that turn gradients into steps, over one flat buffer. Element by element, so that any part of the buffer
+// may be updated by any thread. The formulas are those of PyTorch's optimisers of the same names.
+#pragma once
+
+#include <cstdint>
+
+#include "training/options.h"
+
+namespace netmend::training {
+
+/// How many numbers the rule remembers for each parameter.
+int state_count(Method method);
+
+struct StepForm {
+  Method method = Method::kAdam;
+  double rate = 0.001, momentum = 0.9, decay = 0;
+  int64_t step = 1;  ///< from 1
+};
+
+/// Updates `count` parameters in place; `first` and `second` are the states (null where there are fewer).
+void update(const StepForm& form, float* parameters, const float* gradients, float* first, float* second,
+            int64_t count);
+
+}  // namespace netmend::training

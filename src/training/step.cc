@@ -1,0 +1,197 @@
+#include "training/step.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "executor/executor.h"
+#include "model/guard.h"
+#include "ops/vector_clones.h"
+#include "training/crew.h"
+#include "training/meeting.h"
+#include "training/optimiser.h"
+
+namespace netmend::training {
+namespace {
+
+constexpr int64_t kLeastInputs = 16, kMostParts = 8;
+constexpr int64_t kAloneBelow = 1 << 15;  ///< parameters that one thread updates sooner than others wake up
+
+NETMEND_VECTOR_CLONES void add_to(float* __restrict sum, const float* __restrict part, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) sum[i] += part[i];
+}
+
+/// A piece of one parameter, small enough to stay in the cache while it is folded and updated.
+struct Segment {
+  size_t slot;
+  int64_t from, count;  ///< within the parameter
+};
+
+std::vector<Segment> cut(const std::vector<Slot>& slots, int64_t total) {
+  const int64_t size = std::max<int64_t>(8192, total / 4096);
+  std::vector<Segment> segments;
+  for (size_t s = 0; s < slots.size(); ++s)
+    for (int64_t from = 0; from < slots[s].count; from += size)
+      segments.push_back({s, from, std::min(size, slots[s].count - from)});
+  return segments;
+}
+
+bool has_batch_norm(const model::Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const auto& n) { return n.op == "BatchNormalization"; });
+}
+
+executor::Request training_request(const model::Graph& graph, model::ValueId wanted, const Parameters& parameters) {
+  executor::Request request;
+  request.given = graph.inputs;
+  for (const Slot& slot : parameters.slots()) request.given.push_back(slot.id);
+  for (model::ValueId id : parameters.statistics_ids()) request.given.push_back(id);
+  request.wanted = {wanted};
+  request.mode = executor::Mode::kPlain;
+  return request;
+}
+
+}  // namespace
+
+int parts_of(int64_t inputs) { return int(std::clamp<int64_t>(inputs / kLeastInputs, 1, kMostParts)); }
+
+struct Stepper::Impl {
+  Impl(const model::Graph& graph, model::ValueId wanted, Parameters& all, LossForm form, const Options& how)
+      : parameters(all),
+        loss(form),
+        options(how),
+        executor(graph, training_request(graph, wanted, all)),
+        segments(cut(all.slots(), all.count())),
+        norms(has_batch_norm(graph)),
+        crew(crew_size(norms, how)) {
+    gradient = at::zeros({all.count()}, at::kFloat);
+    if (state_count(how.method) > 0) state.first = at::zeros_like(gradient);
+    if (state_count(how.method) > 1) state.second = at::zeros_like(gradient);
+  }
+
+  static int jobs(const Options& how) { return how.jobs > 0 ? how.jobs : cores(); }
+  /// Parts that meet for the statistics of batch norm must all be under way at once.
+  static int crew_size(bool norms, const Options& how) {
+    int parts = parts_of(how.batch + 1);
+    return norms ? std::max(parts, jobs(how)) : std::min(std::max(parts, 2), jobs(how));
+  }
+
+  struct Part {
+    std::vector<at::Tensor> leaves, gradients;
+    StepResult result;
+  };
+
+  Part& part(size_t number) {
+    while (parts.size() <= number) {
+      parts.emplace_back();
+      for (size_t slot = 0; slot < parameters.slots().size(); ++slot)
+        parts.back().leaves.push_back(parameters.leaf(slot));
+    }
+    return parts[number];
+  }
+
+  void run_part(Part& part, const Samples& data, std::span<const int64_t> samples, int64_t total, uint64_t seed) {
+    Rows rows = data.rows(samples);
+    std::vector<at::Tensor> given = std::move(rows.inputs);
+    given.insert(given.end(), part.leaves.begin(), part.leaves.end());
+    given.insert(given.end(), parameters.statistics().begin(), parameters.statistics().end());
+    at::Tensor answers = executor.run(given, {.training = true, .seed = seed})[0];
+    LossSum sum = loss_of(loss, answers, rows.labels, total);
+    part.result = {sum.loss, sum.right};
+    if (!answers.requires_grad()) fail("no gradient reaches the weights from the output that is trained");
+    at::Tensor slope = sum.gradient.to(answers.scalar_type()).view(answers.sizes());
+    part.gradients = torch::autograd::grad({answers}, part.leaves, {slope}, false, false, true);
+    for (at::Tensor& g : part.gradients)
+      if (g.defined()) g = g.contiguous();
+  }
+
+  void run_parts(const Samples& data, std::span<const int64_t> samples, int count) {
+    part(size_t(count) - 1);
+    const int64_t total = int64_t(samples.size());
+    Meeting meeting(count, jobs(options));
+    auto body = [&](int number) {
+      int64_t from = total * number / count, to = total * (number + 1) / count;
+      uint64_t seed = Random::hash(options.seed ^ Random::hash(uint64_t(state.steps) * 64 + uint64_t(number)));
+      auto work = [&] {
+        model::guarded([] { return std::string("training"); },
+                       [&] {
+                         run_part(parts[size_t(number)], data, samples.subspan(size_t(from), size_t(to - from)), total,
+                                  seed);
+                       });
+      };
+      if (norms)
+        meeting.attend(number, work);
+      else
+        work();
+    };
+    crew.run(count, body);
+  }
+
+  void update_segment(const Segment& segment, const StepForm& form, int count) {
+    int64_t at = parameters.slots()[segment.slot].offset + segment.from;
+    float* sum = gradient.data_ptr<float>() + at;
+    bool first = true;
+    for (int number = 0; number < count; ++number) {
+      const at::Tensor& g = parts[size_t(number)].gradients[segment.slot];
+      if (!g.defined()) continue;
+      const float* values = g.data_ptr<float>() + segment.from;
+      if (first)
+        std::memcpy(sum, values, size_t(segment.count) * sizeof(float));
+      else
+        add_to(sum, values, segment.count);
+      first = false;
+    }
+    if (first) std::fill_n(sum, segment.count, 0.0f);
+    auto memory = [&](const at::Tensor& t) { return t.defined() ? t.data_ptr<float>() + at : nullptr; };
+    update(form, parameters.values().data_ptr<float>() + at, sum, memory(state.first), memory(state.second),
+           segment.count);
+  }
+
+  StepResult step(const Samples& data, std::span<const int64_t> samples, double rate) {
+    ++state.steps;
+    const int count = parts_of(int64_t(samples.size()));
+    run_parts(data, samples, count);
+    StepForm form{options.method, rate, options.momentum, options.decay, state.steps};
+    auto body = [&](int i) { update_segment(segments[size_t(i)], form, count); };
+    if (parameters.count() < kAloneBelow)
+      for (size_t i = 0; i < segments.size(); ++i) body(int(i));
+    else
+      crew.run(int(segments.size()), body);
+    StepResult sum;
+    for (int number = 0; number < count; ++number) {
+      sum.loss += parts[size_t(number)].result.loss;
+      sum.right += parts[size_t(number)].result.right;
+      parts[size_t(number)].gradients.clear();
+    }
+    return sum;
+  }
+
+  Parameters& parameters;
+  LossForm loss;
+  Options options;
+  executor::Executor executor;
+  std::vector<Segment> segments;
+  bool norms;
+  Crew crew;
+  std::vector<Part> parts;
+  at::Tensor gradient;
+  OptimiserState state;
+};
+
+Stepper::Stepper(const model::Graph& graph, model::ValueId wanted, Parameters& parameters, LossForm loss,
+                 const Options& options)
+    : impl_(std::make_unique<Impl>(graph, wanted, parameters, loss, options)) {}
+Stepper::~Stepper() = default;
+
+StepResult Stepper::step(const Samples& data, std::span<const int64_t> samples, double rate) {
+  return impl_->step(data, samples, rate);
+}
+OptimiserState& Stepper::state() { return impl_->state; }
+const at::Tensor& Stepper::gradient() const { return impl_->gradient; }
+
+}  // namespace netmend::training
