@@ -1,0 +1,265 @@
+// Every row of the catalogue goes through the same checks.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "executor/layers.h"
+#include "observers/catalog.h"
+#include "observers/unit_profile.h"
+#include "stream/pass.h"
+#include "stream/state_file.h"
+#include "zoo/zoo.h"
+
+namespace netmend::observers {
+namespace {
+
+using stream::Collected;
+using stream::Observer;
+using stream::State;
+
+/// Random inputs and labels, in memory.
+class RandomData : public dataset::Dataset {
+ public:
+  RandomData(int64_t count, bool broken = false) {
+    at::Tensor noise = at::arange(count * 12, at::kFloat);
+    x_ = at::sin(noise * 1.7).view({count, 12});
+    if (broken) x_[0][0] = NAN, x_[1][0] = INFINITY;
+    info_.spec = "random";
+    info_.size = count;
+    info_.features = {{"x", {12}, at::kFloat, false}};
+    info_.labels = dataset::LabelKind::kClass;
+    for (int c = 0; c < 4; ++c) info_.classes.push_back(std::to_string(c));
+  }
+  dataset::Batch read(std::span<const int64_t> samples) const override {
+    at::Tensor rows = at::tensor(at::IntArrayRef(samples.data(), samples.size()), at::kLong);
+    return {{x_.index_select(0, rows)}, {at::Tensor()}, rows.remainder(4), {samples.begin(), samples.end()}};
+  }
+  dataset::Display display(int64_t) const override { return {}; }
+
+ private:
+  at::Tensor x_;
+};
+
+struct Fixture {
+  std::shared_ptr<RandomData> data;
+  stream::Subject subject;
+  Materials materials;
+
+  explicit Fixture(int64_t count, bool broken = false)
+      : data(std::make_shared<RandomData>(count, broken)), subject(make(data)) {
+    executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
+    std::vector<int64_t> first{0, 1, 2, 3};
+    dataset::Batch batch = data->read(first);
+    at::NoGradGuard no_grad;
+    at::Tensor output = executor::Executor(subject.graph).run(batch.inputs)[0];
+    materials.predictions = settle_task(subject.graph, head, data->info(), batch, output);
+    materials.layers = executor::find_layers(subject.graph);
+  }
+  static stream::Subject make(std::shared_ptr<RandomData> data) {
+    model::Graph graph = zoo::make("mlp:12-9-7-4");
+    std::vector<model::ValueId> outputs = graph.outputs;
+    return {"mlp", std::move(graph), data, outputs};
+  }
+  stream::PassResult run(const Observer& observer, int jobs, stream::Shard shard = {}) const {
+    stream::PassOptions options;
+    options.jobs = jobs;
+    options.shard = shard;
+    options.quiet = true;
+    return stream::run_pass(subject, {&observer}, options);
+  }
+};
+
+std::string bytes(const State& state) {
+  std::ostringstream out;
+  state.save(out);
+  return out.str();
+}
+
+class Contract : public testing::TestWithParam<size_t> {
+ protected:
+  const CatalogRow& row() const { return catalog()[GetParam()]; }
+};
+
+constexpr int64_t kInputs = 3000;  // three chunks, the last batch not full
+
+TEST_P(Contract, WorkersAndShardsChangeNoBit) {
+  Fixture fixture(kInputs);
+  auto observer = row().make(fixture.materials);
+  std::string alone = bytes(*fixture.run(*observer, 1).collected[0].fold(*observer));
+  for (int jobs : {2, 5}) EXPECT_EQ(bytes(*fixture.run(*observer, jobs).collected[0].fold(*observer)), alone);
+  for (int64_t shards : {2, 3, 7}) {
+    std::vector<stream::StateFile> files(static_cast<size_t>(shards));
+    std::vector<std::string> paths;
+    for (int64_t i = shards; i >= 1; --i) {  // in any order
+      stream::PassResult part = fixture.run(*observer, 2, {i, shards});
+      std::string path = testing::TempDir() + "/part" + std::to_string(i) + ".state";
+      stream::StateFile file;
+      file.subject = "s";
+      file.chunks = part.chunks;
+      file.collected = std::move(part.collected[0]);
+      stream::write_state(path, file, *observer);
+      files[size_t(shards - i)] = stream::read_state(path, *observer);
+      paths.push_back(path);
+    }
+    EXPECT_EQ(bytes(*stream::join_states(std::move(files), paths).fold(*observer)), alone) << shards;
+  }
+}
+
+TEST_P(Contract, StatesSurviveSavingAndRefuseDamage) {
+  Fixture fixture(100);
+  auto observer = row().make(fixture.materials);
+  std::string saved = bytes(*fixture.run(*observer, 1).collected[0].fold(*observer));
+  auto again = observer->fresh();
+  std::istringstream in(saved);
+  again->load(in);
+  EXPECT_EQ(bytes(*again), saved);
+  for (size_t length : {size_t(0), saved.size() / 2, saved.size() - 1}) {
+    std::istringstream cut(saved.substr(0, length));
+    EXPECT_THROW(observer->fresh()->load(cut), InputError);
+  }
+}
+
+TEST_P(Contract, MergingLeavesItsSourceAndAnEmptyStreamIsFine) {
+  Fixture fixture(200);
+  auto observer = row().make(fixture.materials);
+  auto state = fixture.run(*observer, 1).collected[0].fold(*observer);
+  std::string before = bytes(*state);
+  auto into = observer->fresh();
+  into->merge(*state);
+  EXPECT_EQ(bytes(*state), before);
+  state->merge(*observer->fresh());
+  EXPECT_EQ(bytes(*state), before);
+  EXPECT_FALSE(bytes(*observer->fresh()).empty());
+}
+
+TEST_P(Contract, BrokenNumbersAreCountedNotSpread) {
+  Fixture fixture(300, true);
+  auto observer = row().make(fixture.materials);
+  EXPECT_NO_THROW(fixture.run(*observer, 2).collected[0].fold(*observer));
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, Contract, testing::Range<size_t>(0, catalog().size()),
+                         [](const auto& info) { return std::string(info.param == 0 ? "predictions" : "unit_profile"); });
+
+TEST(Predictions, EqualASlowTwin) {
+  Fixture fixture(500);
+  Predictions observer(fixture.materials.predictions, true);
+  auto folded = fixture.run(observer, 2).collected[0].fold(observer);
+  const auto& state = dynamic_cast<const PredictionState&>(*folded);
+  PredictionResult result = finish(observer, state);
+  std::vector<int64_t> all(500);
+  for (int64_t i = 0; i < 500; ++i) all[size_t(i)] = i;
+  dataset::Batch batch = fixture.data->read(all);
+  at::NoGradGuard no_grad;
+  at::Tensor logits = executor::Executor(fixture.subject.graph).run(batch.inputs)[0];
+  EXPECT_EQ(result.correct, (logits.argmax(1) == batch.labels).sum().item<int64_t>());
+  EXPECT_NEAR(result.loss, at::nll_loss(at::log_softmax(logits, 1), batch.labels).item<double>(), 1e-5);
+  int64_t counted = 0;
+  for (const auto& row : result.confusion) for (int64_t count : row) counted += count;
+  EXPECT_EQ(counted, 500);
+  ASSERT_EQ(state.rows.size(), 500u);
+  for (int64_t i = 0; i < 500; ++i) EXPECT_EQ(state.rows[size_t(i)].sample, i);
+}
+
+TEST(UnitProfile, EqualsASlowTwin) {
+  Fixture fixture(1500);
+  UnitProfile observer(fixture.materials.layers);
+  auto folded = fixture.run(observer, 2).collected[0].fold(observer);
+  const auto& state = dynamic_cast<const UnitProfileState&>(*folded);
+  std::vector<int64_t> all(1500);
+  for (int64_t i = 0; i < 1500; ++i) all[size_t(i)] = i;
+  executor::Request request;
+  request.wanted = {fixture.materials.layers[1].post};
+  at::NoGradGuard no_grad;
+  at::Tensor values = executor::Executor(fixture.subject.graph, request).run(fixture.data->read(all).inputs)[0].to(at::kDouble);
+  for (int64_t u = 0; u < 7; ++u) {
+    const UnitStats& unit = state.stats[1][size_t(u)];
+    at::Tensor column = values.select(1, u);
+    EXPECT_NEAR(unit.mean, column.mean().item<double>(), 1e-6);
+    EXPECT_NEAR(unit.variance(), column.var(false).item<double>(), 1e-6);
+    EXPECT_NEAR(unit.min, column.min().item<double>(), 1e-6);
+    EXPECT_NEAR(unit.max, column.max().item<double>(), 1e-6);
+    EXPECT_EQ(unit.zeros, (column == 0).sum().item<int64_t>());
+  }
+}
+
+TEST(UnitProfile, CountsWhatIsNotFinite) {
+  Fixture fixture(300, true);
+  UnitProfile observer(fixture.materials.layers);
+  auto folded = fixture.run(observer, 1).collected[0].fold(observer);
+  const auto& state = dynamic_cast<const UnitProfileState&>(*folded);
+  int64_t broken = 0;
+  for (const UnitStats& unit : state.stats[0]) {
+    broken += unit.not_finite;
+    EXPECT_TRUE(std::isfinite(unit.mean));
+  }
+  EXPECT_GT(broken, 0);
+}
+
+TEST(Shards, MissingDoubleAndForeignPartsAreRefused) {
+  Fixture fixture(kInputs);
+  UnitProfile observer(fixture.materials.layers);
+  auto part = [&](int64_t i, const std::string& subject) {
+    stream::PassResult result = fixture.run(observer, 1, {i, 2});
+    stream::StateFile file;
+    file.subject = subject;
+    file.chunks = result.chunks;
+    file.collected = std::move(result.collected[0]);
+    return file;
+  };
+  auto join = [&](std::vector<std::pair<int64_t, std::string>> parts) {
+    std::vector<stream::StateFile> files;
+    std::vector<std::string> paths(parts.size(), "part");
+    for (auto& [i, subject] : parts) files.push_back(part(i, subject));
+    return stream::join_states(std::move(files), paths);
+  };
+  EXPECT_NO_THROW(join({{2, "a"}, {1, "a"}}));
+  EXPECT_THROW(join({{1, "a"}}), InputError);
+  EXPECT_THROW(join({{2, "a"}}), InputError);
+  EXPECT_THROW(join({{1, "a"}, {1, "a"}, {2, "a"}}), InputError);
+  EXPECT_THROW(join({{1, "a"}, {2, "b"}}), InputError);
+  for (const char* text : {"0/2", "3/2", "a/b", "1", "1/0", "-1/2"}) EXPECT_THROW(stream::parse_shard(text), InputError) << text;
+}
+
+TEST(Feed, ReshapesWhatIsSafeAndRefusesTheRest) {
+  auto graph_for = [](std::vector<int64_t> shape) {
+    model::Graph graph;
+    model::ValueId id = graph.add_value("x", model::Element::kFloat);
+    graph.values[0].shape.emplace();
+    for (int64_t size : shape) graph.values[0].shape->push_back({size, ""});
+    graph.inputs = {id};
+    return graph;
+  };
+  auto data_of = [](std::vector<int64_t> shape, bool image) {
+    dataset::Info info;
+    info.spec = "d";
+    info.features = {{"x", shape, at::kFloat, image}};
+    return info;
+  };
+  auto fed = [&](std::vector<int64_t> wanted, std::vector<int64_t> have, bool image = true) {
+    stream::Feed feed(graph_for(wanted), "m.onnx", data_of(have, image));
+    std::vector<int64_t> shape{2};
+    shape.insert(shape.end(), have.begin(), have.end());
+    dataset::Batch batch;
+    batch.inputs = {at::arange(2 * model::checked_count(have), at::kFloat).view(shape)};
+    batch.samples = {0, 1};
+    return std::pair(feed.inputs(batch)[0], feed.notes().size());
+  };
+  EXPECT_EQ(fed({1, 784}, {1, 28, 28}).first.sizes(), (at::IntArrayRef{2, 784}));
+  EXPECT_EQ(fed({1, 784}, {1, 28, 28}).second, 1u);
+  EXPECT_EQ(fed({1, 1, 28, 28}, {1, 28, 28}).second, 0u);
+  EXPECT_EQ(fed({-1, 28, 28, 1}, {1, 28, 28}).first.sizes(), (at::IntArrayRef{2, 28, 28, 1}));
+  auto [nhwc, notes] = fed({1, 32, 32, 3}, {3, 32, 32});
+  EXPECT_EQ(nhwc[1][4][5][2].item<float>(), 3072 + 2 * 1024 + 4 * 32 + 5);  // moved, not reshaped
+  EXPECT_EQ(notes, 1u);
+  EXPECT_THROW(fed({1, 3, 32, 32}, {3, 28, 28}), InputError);
+  EXPECT_THROW(fed({1, 10}, {12}, false), InputError);
+  EXPECT_THROW(fed({1, 4, 6}, {6, 4}, false), InputError);
+}
+
+}  // namespace
+}  // namespace netmend::observers
