@@ -219,6 +219,7 @@ std::vector<NodeForTest> others() {
       {"Resize", {away({1, 2, 3, 4}), kNone, reals({1, 1, 2, 1.5})}},
       {"Resize", {away({1, 2, 3, 4}), kNone, kNone, ints({1, 2, 5, 7})}, cubic},
       {"Resize", {away({1, 2, 9, 8}), kNone, kNone, ints({3, 4})}, shrink, 18},
+      {"GridSample", {away({1, 2, 4, 5}), within({1, 3, 2, 2})}},
       {.op = "Upsample", .inputs = {away({1, 2, 3, 4}), reals({1, 1, 2, 2})}, .opset = 9},
       {"QuantizeLinear", {away({2, 3}), byte_scale, zero}},
       {"DequantizeLinear", {bytes({2, 3}), positive({3}), at::zeros({3}, at::kByte)}},

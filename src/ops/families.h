@@ -60,6 +60,6 @@ Prepare conv_integer, dequantize_linear, dynamic_quantize_linear, matmul_integer
     quantize_linear;
 
 // resize.cc
-Prepare resize, upsample;
+Prepare grid_sample, resize, upsample;
 
 }  // namespace netmend::ops::families

@@ -1,5 +1,6 @@
-// Resize and Upsample, axis by axis: each output position is a weighted sum of a few input positions, or one of them.
-// The weights of an axis are computed here in double precision; LibTorch gathers and adds.
+// Resize and Upsample, axis by axis (and GridSample, which LibTorch has): each output position is a weighted sum of a
+// few input positions, or one of them. The weights of an axis are computed here in double precision; LibTorch gathers
+// and adds.
 #include <algorithm>
 #include <cmath>
 
@@ -308,6 +309,19 @@ Kernel resize(const NodeView& node) {
     if (given(call, 2)) plan_by_scales(plans, axes, reals_of(call.in(2), "scales"), form.coordinates);
     if (given(call, 3)) plan_by_sizes(plans, axes, integers_of(call.in(3), "sizes"), form.aspect);
     call.set(0, resized(x, plans, form));
+  };
+}
+
+/// LibTorch numbers the modes. Of volumes it samples linearly as ONNX asks; its nearest rounds halves another way.
+Kernel grid_sample(const NodeView& node) {
+  int64_t mode = named<int64_t>(node, "mode", node.text("mode", node.opset() < 20 ? "bilinear" : "linear"),
+                                {{"bilinear", 0}, {"linear", 0}, {"nearest", 1}, {"bicubic", 2}, {"cubic", 2}});
+  int64_t padding = named<int64_t>(node, "padding_mode", node.text("padding_mode", "zeros"),
+                                   {{"zeros", 0}, {"border", 1}, {"reflection", 2}});
+  bool corners = node.integer("align_corners", 0) != 0;
+  return [=](Call& call) {
+    if (call.in(0).dim() == 5 && mode != 0) fail("nearest and cubic sampling of volumes are not supported");
+    call.set(0, at::grid_sampler(call.in(0), call.in(1), mode, padding, corners));
   };
 }
 

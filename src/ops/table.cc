@@ -75,6 +75,7 @@ constexpr Op kTable[] = {
     {.name = "GlobalMaxPool", .prepare = families::global_max_pool},
     {.name = "Greater", .prepare = families::greater, .differentiable = false},
     {.name = "GreaterOrEqual", .prepare = families::greater_or_equal, .differentiable = false},
+    {.name = "GridSample", .prepare = families::grid_sample},
     {.name = "GroupNormalization", .prepare = families::group_normalization, .kind = Kind::kNormalise},
     {.name = "HardSigmoid", .prepare = families::hard_sigmoid, .kind = Kind::kActivation},
     {.name = "HardSwish", .prepare = families::hard_swish, .kind = Kind::kActivation},
