@@ -9,8 +9,20 @@ target_link_libraries(netmend_torch INTERFACE ${TORCH_LIBRARIES})
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(netmend_torch INTERFACE ${torch_flags} $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 
-file(WRITE ${CMAKE_BINARY_DIR}/netmend_pch.cc "")
+if(NOT EXISTS ${CMAKE_BINARY_DIR}/netmend_pch.cc)  # rewriting it would rebuild everything
+  file(WRITE ${CMAKE_BINARY_DIR}/netmend_pch.cc "")
+endif()
 add_library(netmend_pch STATIC ${CMAKE_BINARY_DIR}/netmend_pch.cc)
 target_link_libraries(netmend_pch PUBLIC netmend_torch)
 target_precompile_headers(netmend_pch PRIVATE <ATen/ATen.h> <fmt/format.h> <functional> <map> <memory> <optional> <span>
                           <string> <string_view> <unordered_map> <variant> <vector>)
+
+# Programs share the header too: it is ignored unless code is made position independent in the same way.
+function(netmend_use_pch target)
+  get_target_property(kind ${target} TYPE)
+  if(kind STREQUAL EXECUTABLE)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM netmend_pch)
+endfunction()

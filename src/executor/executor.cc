@@ -169,7 +169,7 @@ void Executor::Plan::run_step(const Step& step, std::vector<at::Tensor>& slots, 
     for (size_t i = 0; i < inputs.size() && i < 64; ++i)
       if (inputs[i].defined() && sole_owner(inputs[i])) spare |= uint64_t(1) << i;
 
-  ops::Call call({inputs.data(), inputs.size()}, {outputs.data(), outputs.size()}, spare, options.training, seed);
+  ops::Call call({inputs.data(), inputs.size()}, {outputs.data(), outputs.size()}, spare, options.training, seed, request.precision);
   model::guarded([&] { return fmt::format("{}, given {}", step.where, shapes_text({inputs.data(), inputs.size()})); },
                  [&] { step.kernel(call); });
   for (size_t i = 0; i < outputs.size(); ++i) {
