@@ -9,7 +9,7 @@ if(NETMEND_SANITIZE)
   add_link_options(-fsanitize=${NETMEND_SANITIZE})
 endif()
 if(NETMEND_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_compile_options(-fsanitize-coverage=trace-pc,trace-cmp)  # fuzz/coverage.cc hands it to libFuzzer
 endif()
 
 # netmend_folder(NAME [TENSORS] [USES folder…] [LIBS target…] [TEST_LIBS target…])

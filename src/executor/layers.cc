@@ -131,12 +131,20 @@ class Follower {
       kinds.insert(node.op);
       inside.insert(node.outputs[0]);
       if (members.size() > 1 && all_end_in(inside, members, node.outputs[0])) {
-        layer.post = node.outputs[0];
+        layer.post = scaled_end(node.outputs[0]);
         layer.activation = kinds.count("Erf") ? "Gelu" : kinds.count("Softplus") ? "Mish" : kinds.count("Sigmoid") ? "Silu"
                            : kinds.count("HardSigmoid") || kinds.count("Clip") ? "HardSwish" : "Gelu";
         return;
       }
     }
+  }
+
+  /// Some spell the half of a gelu as a last product with a number.
+  ValueId scaled_end(ValueId end) const {
+    const Node* next = only_user(end);
+    if (!next || next->op != "Mul" || next->inputs.size() != 2) return end;
+    at::Tensor factor = folded_.constant(next->inputs[next->inputs[0] == end ? 1 : 0]);
+    return factor.defined() && factor.numel() == 1 ? next->outputs[0] : end;
   }
 
   bool all_end_in(const std::set<ValueId>& inside, const std::set<int>& members, ValueId end) const {

@@ -23,6 +23,8 @@ decltype(auto) guarded(const Where& where, const Body& body) {
     throw InputError(fmt::format("{}: {}", where(), error.what()), error.hint());
   } catch (const c10::Error& error) {
     throw InputError(fmt::format("{}: {}", where(), plain_reason(error)));
+  } catch (const std::runtime_error& error) {  // some of LibTorch's shape checks throw these
+    throw InputError(fmt::format("{}: {}", where(), error.what()));
   } catch (const std::bad_alloc&) {
     throw InputError(fmt::format("{}: not enough memory", where()));
   }
