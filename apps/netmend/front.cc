@@ -3,6 +3,7 @@
 
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -41,6 +42,9 @@ int main(int argc, char** argv) {
   if (length < 0) return std::perror("netmend: cannot find itself"), 3;
   std::string engine(self, size_t(length));
   engine = engine.substr(0, engine.rfind('/') + 1) + "netmend-engine";
+  // LibTorch warns about its own beta functions, through glog or by itself; users cannot do anything about that.
+  setenv("GLOG_minloglevel", "2", 0);
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);
   execv(engine.c_str(), argv);
   std::fprintf(stderr, "error: cannot start %s: %s\n", engine.c_str(), std::strerror(errno));
   return 3;

@@ -41,10 +41,12 @@ std::string read_file(const std::string& path, int64_t limit) {
 }
 
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& produce) {
-  std::string beside = path + ".part" + std::to_string(::getpid());
+  std::error_code status;
+  bool in_place = fs::exists(path, status) && !fs::is_regular_file(path, status);  // a device or a pipe stays what it is
+  std::string beside = in_place ? path : path + ".part" + std::to_string(::getpid());
   auto give_up = [&](const char* reason) {
     std::error_code ignored;
-    fs::remove(beside, ignored);
+    if (!in_place) fs::remove(beside, ignored);
     fail("cannot write {}: {}", path, reason);
   };
   errno = 0;
@@ -58,9 +60,10 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
     if (!out) give_up(std::strerror(errno ? errno : ENOSPC));
   } catch (...) {
     std::error_code ignored;
-    fs::remove(beside, ignored);
+    if (!in_place) fs::remove(beside, ignored);
     throw;
   }
+  if (in_place) return;
   std::error_code error;
   fs::rename(beside, path, error);
   if (error) give_up(error.message().c_str());

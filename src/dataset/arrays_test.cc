@@ -195,6 +195,17 @@ TEST(Npy, NotANumberIsNoError) {
   EXPECT_TRUE(std::isinf(x[0][1].item<float>()));
 }
 
+TEST(Npy, PicturesOfAnyFloats) {
+  TemporaryFolder folder;
+  auto shown = [&](const std::vector<float>& values) {
+    return open("npy:" + folder.write("f.npy", npy_bytes("<f4", "(1, 1, 2, 2)", raw_bytes(values))))->display(0).pixels;
+  };
+  EXPECT_EQ(shown({0, 0.5, 1, 0.25}), (std::vector<uint8_t>{0, 128, 255, 64}));
+  EXPECT_EQ(shown({0, 100, 255, 7}), (std::vector<uint8_t>{0, 100, 255, 7}));
+  EXPECT_EQ(shown({-3e38f, 3e38f, NAN, 0}), (std::vector<uint8_t>{0, 255, 0, 128}));
+  EXPECT_EQ(shown({-2, -2, -2, -INFINITY}), (std::vector<uint8_t>{0, 0, 0, 0}));
+}
+
 TEST(Npy, HostileHeadersAreRefused) {
   TemporaryFolder folder;
   auto refused = [&](const std::string& bytes, const std::string& why) {

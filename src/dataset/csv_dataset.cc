@@ -89,7 +89,7 @@ CsvDataset::CsvDataset(Setup setup) : table_(std::move(setup.table)) {
   for (const auto& list : {setup.drop, setup.groups, setup.encoder.columns, setup.encoder.categories})
     for (const std::string& column : list) table_.position(column);
   if (setup.encoder.columns.empty())
-    for (const std::string& column : table_.columns())
+    for (const std::string& column : train.columns())
       if (column != setup.label && column != setup.id && !contains(setup.drop, column) &&
           !contains(setup.groups, column))
         setup.encoder.columns.push_back(column);

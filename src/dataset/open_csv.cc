@@ -87,14 +87,13 @@ std::unique_ptr<Dataset> open_adult(const Spec& spec) {
   if (files.front() != train_file) setup.files.push_back(train_file);
   setup.encoder = encoder_options(spec);
   setup.drop = list_option(spec.options, "drop");
-  setup.groups = {"sex", "race"};
-  if (spec.options.count("groups")) setup.groups = list_option(spec.options, "groups");
+  setup.groups = split(text_option(spec.options, "groups", "sex:race"), ':');
   if (setup.encoder.columns.empty())  // here people are judged by all that is known of them, so that it can be seen
     for (const std::string& column : train.columns())
       if (column != "income" && std::find(setup.drop.begin(), setup.drop.end(), column) == setup.drop.end())
         setup.encoder.columns.push_back(column);
   setup.label = "income";
-  setup.strip = ".";
+  setup.strip = std::string(1, '.');  // as the labels of the test file end
   setup.options = spec.options;
   return std::make_unique<CsvDataset>(std::move(setup));
 }

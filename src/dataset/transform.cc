@@ -18,17 +18,17 @@ void multiply_add(const T* __restrict in, int64_t count, float factor, float off
 
 /// For floats 0…1 and 0…255 are taken as they are, anything else is stretched to what the sample holds.
 std::vector<uint8_t> to_pixels(const std::vector<float>& values) {
-  float low = INFINITY, high = -INFINITY;
-  for (float value : values)
+  double low = INFINITY, high = -INFINITY;  // in double, since the largest float less the smallest is no float
+  for (double value : values)
     if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
-  float shift = 0, factor = 1;
+  double shift = 0, factor = 1;
   if (low >= 0 && high <= 1)
     factor = 255;
   else if (!(low >= 0 && high <= 255))
     shift = low, factor = high > low ? 255 / (high - low) : 0;
   std::vector<uint8_t> pixels;
-  for (float value : values)
-    pixels.push_back(std::isfinite(value) ? uint8_t(std::clamp((value - shift) * factor + 0.5f, 0.f, 255.f)) : 0);
+  for (double value : values)
+    pixels.push_back(std::isfinite(value) ? uint8_t(std::clamp((value - shift) * factor + 0.5, 0.0, 255.0)) : 0);
   return pixels;
 }
 

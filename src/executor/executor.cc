@@ -127,6 +127,10 @@ Executor::Executor(const Graph& graph, Request request) {
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
 const Request& Executor::request() const { return plan_->request; }
+std::string Executor::node_name(int node) const {
+  const Node& at = plan_->graph.nodes[size_t(node)];
+  return fmt::format("{} ({})", at.name, at.op);
+}
 
 namespace {
 

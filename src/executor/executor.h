@@ -47,6 +47,8 @@ class Executor {
   std::vector<at::Tensor> run(std::span<const at::Tensor> given, const RunOptions& options = {}) const;
 
   const Request& request() const;
+  /// `name (operator)` of a node that RunOptions::trace spoke of; in Mode::kFast nodes are those of the rewritten graph.
+  std::string node_name(int node) const;
 
  private:
   struct Plan;

@@ -48,12 +48,13 @@ void check_operands(const at::Tensor& x, const at::Tensor& w, const ConvForm& fo
 /// A 2-d convolution of few channels whose input gradient does not go through oneDNN, which is ten times slower for it:
 /// that gradient is most of the price of an attack or of relevance down to the pixels.
 struct FewChannels : torch::autograd::Function<FewChannels> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias,
-                            std::vector<int64_t> stride, std::vector<int64_t> padding) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& w,
+                            const c10::optional<at::Tensor>& bias, std::vector<int64_t> stride,
+                            std::vector<int64_t> padding) {
     context->save_for_backward({x, w});
     context->saved_data["stride"] = stride;
     context->saved_data["padding"] = padding;
-    context->saved_data["bias"] = bias.defined();
+    context->saved_data["bias"] = bias.has_value();
     return at::convolution(x, w, bias, stride, padding, {1, 1}, false, {0, 0}, 1);
   }
 
@@ -84,7 +85,8 @@ at::Tensor convolve(const Call& call, const ConvForm& form) {
   const at::Tensor &x = call.in(0), &w = call.in(1);
   check_operands(x, w, form, false);
   Window window = window_over(form.window, spatial(w), spatial(x));
-  at::Tensor bias = call.has(2) ? call.in(2) : at::Tensor();
+  c10::optional<at::Tensor> bias;
+  if (call.has(2)) bias = call.in(2);
   at::Tensor padded = window.symmetric() ? x : pad_spatial(x, window.begin, window.end, 0);
   std::vector<int64_t> zero(window.rank(), 0), padding = window.symmetric() ? window.begin : zero;
   if (suits_few_channels(padded, form, window)) return FewChannels::apply(padded, w, bias, window.stride, padding);
@@ -119,7 +121,7 @@ TransposedWindow transposed_window(const ConvForm& form, at::IntArrayRef kernel,
     int64_t reach = plus(times(kernel[i] - 1, t.dilation[i]), 1);
     int64_t full = plus(plus(times(t.stride[i], sizes[i] - 1), t.output_padding[i]), reach);
     int64_t total = plus(full, -wanted), half = total / 2;
-    t.begin[i] = a.auto_pad == AutoPad::kSameUpper ? half : total - half;
+    t.begin[i] = total < 0 ? 0 : a.auto_pad == AutoPad::kSameUpper ? half : total - half;  // more goes to the end
     t.end[i] = total - t.begin[i];
   }
   return t;

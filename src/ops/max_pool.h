@@ -4,20 +4,9 @@
 
 #include <ATen/ATen.h>
 
-#include <array>
-
 #include "ops/window.h"
 
 namespace netmend::ops {
-
-/// A window over depth, height and width; axes that a tensor lacks have size 1.
-struct PoolShape {
-  std::array<int64_t, 3> in, out, kernel, stride, dilation, begin;
-
-  PoolShape(const Window& window, at::IntArrayRef spatial);
-  int64_t in_plane() const { return in[0] * in[1] * in[2]; }
-  int64_t out_plane() const { return out[0] * out[1] * out[2]; }
-};
 
 /// Batch × channels × one to three spatial axes, in a type and place that the loops know.
 bool suits_own_max_pool(const at::Tensor& x);

@@ -66,6 +66,18 @@ at::Tensor batch_norm_training(const BatchNormOperands& o, const BatchNorm& form
   return at::batch_norm(o.x, o.scale, o.bias, o.mean, o.variance, true, 1 - form.momentum, form.epsilon, false);
 }
 
+at::Tensor batch_norm_with(const BatchNormOperands& o, const at::Tensor& mean, const at::Tensor& variance,
+                           double epsilon) {
+  at::Tensor factor = o.scale / at::sqrt(variance + epsilon);
+  return (o.x - per_channel(mean, o.x)) * per_channel(factor, o.x) + per_channel(o.bias, o.x);
+}
+
+/// LibTorch has no gradient for the running statistics; an edit of them may ask for one.
+at::Tensor batch_norm_inference(const BatchNormOperands& o, const BatchNorm& form) {
+  if (tracked(o.mean) || tracked(o.variance)) return batch_norm_with(o, o.mean, o.variance, form.epsilon);
+  return at::batch_norm(o.x, o.scale, o.bias, o.mean, o.variance, false, 0, form.epsilon, false);
+}
+
 /// What a node says that was exported in training mode: batch statistics, and running ones as further outputs.
 at::Tensor batch_norm_exported(Call& call, const BatchNormOperands& o, const BatchNorm& form) {
   if (o.x.numel() == 0) fail("the batch is empty");
@@ -74,14 +86,21 @@ at::Tensor batch_norm_exported(Call& call, const BatchNormOperands& o, const Bat
   at::Tensor mean = at::mean(o.x, axes), variance = at::var(o.x, axes, false);
   call.set(1, o.mean * form.momentum + mean * (1 - form.momentum));
   call.set(2, o.variance * form.momentum + variance * (1 - form.momentum));
-  at::Tensor factor = o.scale / at::sqrt(variance + form.epsilon);
-  return (o.x - per_channel(mean, o.x)) * per_channel(factor, o.x) + per_channel(o.bias, o.x);
+  return batch_norm_with(o, mean, variance, form.epsilon);
 }
 
 /// Layer norm over the last axes with a scale and bias that may be broadcast.
 struct LayerNorm {
   at::Tensor y, mean, inverse;
 };
+
+/// LibTorch's own carry no gradient.
+void set_statistics(LayerNorm& result, const at::Tensor& x, int64_t axis, double epsilon) {
+  std::vector<int64_t> axes = all_axes(x.dim());
+  axes.erase(axes.begin(), axes.begin() + axis);
+  result.mean = at::mean(x, axes, true);
+  result.inverse = at::rsqrt(at::var(x, axes, false, true) + epsilon);
+}
 
 LayerNorm layer_norm_of(const at::Tensor& x, int64_t axis, const at::Tensor& scale, const at::Tensor& bias,
                         double epsilon) {
@@ -90,6 +109,7 @@ LayerNorm layer_norm_of(const at::Tensor& x, int64_t axis, const at::Tensor& sca
   LayerNorm result;
   std::tie(result.y, result.mean, result.inverse) =
       at::native_layer_norm(x, shape, same ? scale : at::Tensor(), same ? bias : at::Tensor(), epsilon);
+  if (tracked(x)) set_statistics(result, x, axis, epsilon);
   if (same) return result;
   result.y = result.y * scale;
   if (bias.defined()) result.y = result.y + bias;
@@ -133,7 +153,7 @@ Kernel batch_normalization(const NodeView& node) {
     } else if (form.training_mode) {
       y = batch_norm_exported(call, o, form);
     } else {
-      y = at::batch_norm(o.x, o.scale, o.bias, o.mean, o.variance, false, 0, form.epsilon, false);
+      y = batch_norm_inference(o, form);
     }
     call.set(0, y.sizes() == call.in(0).sizes() ? y : y.reshape(call.in(0).sizes()));
   };

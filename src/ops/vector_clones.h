@@ -10,3 +10,4 @@
 #endif
 /// For the body that such a function shares with its twin of another type.
 #define NETMEND_INLINE inline __attribute__((always_inline))
+#define NETMEND_INLINE_LAMBDA __attribute__((always_inline))

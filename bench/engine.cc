@@ -1,0 +1,118 @@
+// Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`. Numbers come back as JSON.
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "executor/executor.h"
+#include "executor/runtime.h"
+#include "onnx/reader.h"
+#include "peak.h"
+
+namespace netmend::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<at::Tensor> random_inputs(const model::Graph& graph, int64_t batch) {
+  std::vector<at::Tensor> inputs;
+  for (model::ValueId id : graph.inputs) {
+    const model::Value& value = graph.values[size_t(id)];
+    std::vector<int64_t> shape{batch};
+    for (size_t axis = 1; axis < value.shape->size(); ++axis) shape.push_back((*value.shape)[axis].size);
+    bool ids = model::carrier(value.type) == at::kLong;
+    inputs.push_back(ids ? at::randint(100, shape, at::kLong) : at::rand(shape));
+  }
+  return inputs;
+}
+
+/// Inputs a second, all workers together, after a warm-up.
+double forward(const std::string& path, int64_t batch, int jobs, double seconds) {
+  model::Graph graph = onnx::read_model(path);
+  executor::Executor executor(graph);
+  std::vector<at::Tensor> inputs = random_inputs(graph, batch);
+  std::atomic<int64_t> done{0};
+  std::atomic<bool> counting{false}, stop{false};
+  auto work = [&] {
+    executor::enter_worker();
+    at::NoGradGuard no_grad;
+    while (!stop) {
+      executor.run(inputs);
+      if (counting) done += batch;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < jobs; ++i) threads.emplace_back(work);
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds / 4));
+  counting = true;
+  auto start = Clock::now();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  counting = false;
+  double spent = std::chrono::duration<double>(Clock::now() - start).count();
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  return double(done) / spent;
+}
+
+/// Multiply-adds times two that convolutions and products of one input need.
+double flops(const std::string& path) {
+  model::Graph graph = onnx::read_model(path);
+  executor::Request request;
+  request.mode = executor::Mode::kPlain;
+  executor::Executor executor(graph, request);
+  double total = 0;
+  executor::RunOptions options;
+  options.trace = [&](int node, std::span<const at::Tensor> in, std::span<const at::Tensor> out) {
+    const model::Node& at = graph.nodes[size_t(node)];
+    if (at.op == "Conv") total += 2.0 * double(out[0].numel()) * double(in[1].numel() / in[1].size(0));
+    if (at.op == "Gemm" || at.op == "MatMul") total += 2.0 * double(out[0].numel()) * double(in[0].size(-1));
+  };
+  at::NoGradGuard no_grad;
+  executor.run(random_inputs(graph, 1), options);
+  return total;
+}
+
+/// Microseconds an input in each kind of operator, of the graph as it runs.
+nlohmann::json profile(const std::string& path, int64_t batch) {
+  model::Graph graph = onnx::read_model(path);
+  executor::Executor executor(graph);
+  std::vector<at::Tensor> inputs = random_inputs(graph, batch);
+  at::NoGradGuard no_grad;
+  for (int i = 0; i < 20; ++i) executor.run(inputs);
+  std::map<std::string, double> spent;
+  auto last = Clock::now();
+  executor::RunOptions options;
+  options.trace = [&](int node, std::span<const at::Tensor>, std::span<const at::Tensor>) {
+    auto now = Clock::now();
+    spent[executor.node_name(node)] += std::chrono::duration<double, std::micro>(now - last).count() / double(batch * 50);
+    last = Clock::now();
+  };
+  for (int i = 0; i < 50; ++i) last = Clock::now(), executor.run(inputs, options);
+  return spent;
+}
+
+nlohmann::json answer(const std::string& line) {
+  std::istringstream words(line);
+  std::string what, model;
+  int64_t batch = 0;
+  int jobs = 0;
+  double seconds = 0;
+  words >> what;
+  if (what == "forward" && words >> model >> batch >> jobs >> seconds) return {{"rate", forward(model, batch, jobs, seconds)}};
+  if (what == "profile" && words >> model >> batch) return profile(model, batch);
+  if (what == "flops" && words >> model) return {{"flops", flops(model)}};
+  if (what == "peak" && words >> seconds) return {{"flops", peak_flops(seconds)}};
+  return {{"error", "not understood: " + line}};
+}
+
+}  // namespace
+}  // namespace netmend::bench
+
+int main() {
+  netmend::executor::start_runtime();
+  for (std::string line; std::getline(std::cin, line);) std::cout << netmend::bench::answer(line).dump() << std::endl;
+}

@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/npy.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "base/text.h"
+
+namespace netmend {
+namespace {
+
+std::string temporary(const std::string& name) {
+  static std::string folder = [] {
+    char path[] = "/tmp/netmend-test-XXXXXX";
+    return std::string(mkdtemp(path));
+  }();
+  return folder + "/" + name;
+}
+
+TEST(Text, ShapesAndNumbersReadWell) {
+  EXPECT_EQ(shape_text(std::vector<int64_t>{1, 28, -1}), "1×28×?");
+  EXPECT_EQ(shape_text({}), "scalar");
+  EXPECT_EQ(with_commas(107786), "107,786");
+  EXPECT_EQ(with_commas(-1000), "-1,000");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(bytes_text(4.1e6), "4.1 MB");
+}
+
+TEST(Text, AmountsOfMemory) {
+  EXPECT_EQ(parse_bytes("512M"), 512 << 20);
+  EXPECT_EQ(parse_bytes("2GB"), int64_t(2) << 30);
+  EXPECT_EQ(parse_bytes("100"), 100);
+  for (const char* bad : {"", "G", "-1G", "1X", "nan", "1e30G"}) EXPECT_THROW(parse_bytes(bad), InputError) << bad;
+}
+
+TEST(Text, TheNearestNameIsSuggestedOnlyWhenNear) {
+  std::vector<std::string> names{"conv1", "conv2", "dense"};
+  EXPECT_EQ(nearest("cnov1", names), "conv1");
+  EXPECT_EQ(nearest("zzzzzzz", names), "");
+  EXPECT_EQ(did_you_mean("dence", names), " (did you mean dense?)");
+}
+
+TEST(Files, AreWrittenCompletelyOrNotAtAll) {
+  std::string path = temporary("whole.txt");
+  write_file(path, "first");
+  EXPECT_THROW(write_file(path, [](std::ostream&) { fail("half-way"); }), InputError);
+  EXPECT_EQ(read_file(path), "first");
+  std::string full = temporary("full");  // a link to a device is written to, never replaced
+  std::filesystem::create_symlink("/dev/full", full);
+  EXPECT_THROW(write_file(full, std::string(1 << 20, 'x')), InputError);
+  EXPECT_TRUE(std::filesystem::is_symlink(full));
+  std::filesystem::remove(full);
+  EXPECT_THROW(write_file(temporary("no/such/folder"), "x"), InputError);
+  EXPECT_THROW(read_file(temporary("missing")), InputError);
+  EXPECT_THROW(read_file("/tmp"), InputError);
+  EXPECT_THROW(read_file(path, 3), InputError);
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()))
+    EXPECT_EQ(entry.path().filename(), "whole.txt");
+}
+
+TEST(Files, ChecksumsTellContentApart) {
+  std::set<std::string> sums;
+  for (int length = 0; length < 40; ++length) sums.insert(checksum(std::string(size_t(length), 'a')));
+  sums.insert(checksum(std::string(8, '\0')));
+  sums.insert(checksum(std::string(7, '\0')));
+  EXPECT_EQ(sums.size(), 42u);
+}
+
+TEST(Pool, HandsOverInOrderForAnyNumberOfWorkers) {
+  for (int workers : {1, 2, 3, 8}) {
+    std::vector<int64_t> results(500), order;
+    in_order(
+        500, workers, [](int) {}, [&](int64_t item, int) { results[size_t(item)] = item * item; },
+        [&](int64_t item) {
+          EXPECT_EQ(results[size_t(item)], item * item);
+          order.push_back(item);
+        });
+    ASSERT_EQ(order.size(), 500u);
+    for (int64_t i = 0; i < 500; ++i) EXPECT_EQ(order[size_t(i)], i);
+  }
+}
+
+TEST(Pool, AFailureStopsEverythingAndIsThrown) {
+  for (int workers : {1, 4}) {
+    std::atomic<int> done{0};
+    auto work = [&](int64_t item, int) {
+      if (item == 7) fail("seven");
+      ++done;
+    };
+    EXPECT_THROW(in_order(100000, workers, [](int) {}, work, [](int64_t) {}), InputError);
+    EXPECT_LT(done, 1000);
+  }
+}
+
+TEST(Pool, FewItemsAndNone) {
+  int handed = 0;
+  in_order(0, 4, [](int) {}, [](int64_t, int) {}, [&](int64_t) { ++handed; });
+  in_order(1, 4, [](int) {}, [](int64_t, int) {}, [&](int64_t) { ++handed; });
+  EXPECT_EQ(handed, 1);
+}
+
+TEST(Random, DependsOnSeedAndStreamAlone) {
+  Random a(1), b(1), c(2), d(1, 1);
+  EXPECT_EQ(a.bits(), b.bits());
+  EXPECT_NE(a.bits(), c.bits());
+  EXPECT_NE(b.bits(), d.bits());
+  double sum = 0, squares = 0;
+  Random normal(3);
+  for (int i = 0; i < 100000; ++i) {
+    double x = normal.normal();
+    sum += x, squares += x * x;
+  }
+  EXPECT_NEAR(sum / 1e5, 0, 0.02);
+  EXPECT_NEAR(squares / 1e5, 1, 0.02);
+}
+
+TEST(Npy, HeadersAreAlignedAndNamed) {
+  std::string header = npy_header("<f4", std::vector<int64_t>{3, 4});
+  EXPECT_EQ(header.size() % 64, 0u);
+  EXPECT_NE(header.find("'shape': (3, 4)"), std::string::npos);
+  EXPECT_NE(npy_header("<i8", std::vector<int64_t>{7}).find("(7,)"), std::string::npos);
+  EXPECT_NE(npy_header("<i8", {}).find("()"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace netmend
