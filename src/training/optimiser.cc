@@ -4,6 +4,13 @@
 
 #include "ops/vector_clones.h"
 
+// A vector's worth and the odd elements after it round alike, so that a buffer may be cut anywhere.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("fp-contract=off")
+#elif defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
 namespace netmend::training {
 namespace {
 
