@@ -4,13 +4,8 @@
 
 #include "ops/vector_clones.h"
 
-// A vector's worth and the odd elements after it round alike, so that a buffer may be cut anywhere.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("fp-contract=off")
-#elif defined(__clang__)
-#pragma STDC FP_CONTRACT OFF
-#endif
-
+// This file is compiled without contraction, so that a vector's worth and the odd elements after it round alike and the
+// buffer may be cut anywhere; and without errno, which would keep square roots out of vectors.
 namespace netmend::training {
 namespace {
 
