@@ -51,7 +51,8 @@ void fill_all(T* mask, int64_t count, const MaskForm& form, Fill fill_block) {
 
 at::Tensor mask_like(const at::Tensor& x, const MaskForm& form) {
   bool wide = x.scalar_type() == at::kDouble;
-  at::Tensor mask = at::empty(x.sizes(), wide ? at::kDouble : at::kFloat);
+  at::Tensor mask = at::empty_like(x, at::TensorOptions(at::kCPU).dtype(wide ? at::kDouble : at::kFloat));  // x's layout
+  if (!mask.is_non_overlapping_and_dense()) mask = mask.contiguous();
   if (wide) fill_all(mask.data_ptr<double>(), mask.numel(), form, fill_double);
   if (!wide) fill_all(mask.data_ptr<float>(), mask.numel(), form, fill_float);
   return mask.to(x.options());

@@ -15,73 +15,107 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Inputs × channels × positions.
-struct Planes {
+/// A tensor as channels in runs: inputs × channels × positions, or, when channels are innermost in memory, rows of
+/// them.
+struct Form {
   int64_t inputs, channels, positions;
-  explicit Planes(const at::Tensor& x)
-      : inputs(x.size(0)), channels(x.size(1)), positions(x.numel() / std::max<int64_t>(1, inputs * channels)) {}
+  bool rows;
+
+  explicit Form(const at::Tensor& x)
+      : inputs(x.size(0)), channels(x.size(1)), positions(x.numel() / std::max<int64_t>(1, inputs * channels)) {
+    rows = positions == 1 || !x.is_contiguous();
+    if (rows) inputs *= positions, positions = 1;
+  }
+  double count() const { return double(inputs * positions); }
 };
 
-constexpr int64_t kLanes = 16;
-
-/// Sums of a and of a·b over a run, in lanes that add up in one order whatever the vector width.
-NETMEND_INLINE void add_run(const float* a, const float* b, float shift, int64_t count, double& sum, double& product) {
-  float lane_sum[kLanes] = {}, lane_product[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (int64_t l = 0; l < kLanes; ++l) {
-      lane_sum[l] += a[i + l];
-      lane_product[l] += a[i + l] * (b[i + l] - shift);
-    }
-  for (int64_t l = 0; i < count; ++i, ++l) {
-    lane_sum[l] += a[i];
-    lane_product[l] += a[i] * (b[i] - shift);
-  }
-  for (int64_t l = 0; l < kLanes; ++l) sum += lane_sum[l], product += lane_product[l];
+at::Tensor in_runs(const at::Tensor& x) {
+  return x.contiguous(x.dim() == 4 ? x.suggest_memory_format() : at::MemoryFormat::Contiguous);
 }
 
-/// For each channel the sum of g and of g · (x − shift).
-NETMEND_VECTOR_CLONES void sums_of(const float* g, const float* x, const float* shift, Planes p, double* sums,
-                                   double* products) {
-  for (int64_t n = 0; n < p.inputs; ++n)
-    for (int64_t c = 0; c < p.channels; ++c, g += p.positions, x += p.positions)
-      add_run(g, x, shift[c], p.positions, sums[c], products[c]);
-}
+constexpr int64_t kLanes = 16;  ///< partial sums that add up in one order whatever the vector width
+constexpr int64_t kBlock = 64;  ///< rows that are summed in float before they are added in double
 
-/// For each channel the sum of x − shift and of its square.
-NETMEND_VECTOR_CLONES void moments_of(const float* x, const float* shift, Planes p, double* sums, double* squares) {
-  for (int64_t n = 0; n < p.inputs; ++n)
-    for (int64_t c = 0; c < p.channels; ++c, x += p.positions) {
-      float lane_sum[kLanes] = {}, lane_square[kLanes] = {}, k = shift[c];
+/// first[c] += sum of a, second[c] += sum of a · (b − shift); with one tensor for both: of (b − shift) and its square.
+template <bool kSquare>
+NETMEND_INLINE void add_planes(const float* a, const float* b, const float* shift, const Form& f, double* first,
+                               double* second) {
+  for (int64_t n = 0; n < f.inputs; ++n)
+    for (int64_t c = 0; c < f.channels; ++c, a += f.positions, b += f.positions) {
+      float one[kLanes] = {}, two[kLanes] = {}, k = shift[c];
+      auto add = [&](int64_t i, int64_t lane) {
+        float d = b[i] - k, w = kSquare ? d : a[i];
+        one[lane] += w;
+        two[lane] += w * d;
+      };
       int64_t i = 0;
-      for (; i + kLanes <= p.positions; i += kLanes)
-        for (int64_t l = 0; l < kLanes; ++l) {
-          float d = x[i + l] - k;
-          lane_sum[l] += d;
-          lane_square[l] += d * d;
-        }
-      for (int64_t l = 0; i < p.positions; ++i, ++l) {
-        float d = x[i] - k;
-        lane_sum[l] += d;
-        lane_square[l] += d * d;
-      }
-      for (int64_t l = 0; l < kLanes; ++l) sums[c] += lane_sum[l], squares[c] += lane_square[l];
+      for (; i + kLanes <= f.positions; i += kLanes)
+        for (int64_t l = 0; l < kLanes; ++l) add(i + l, l);
+      for (int64_t l = 0; i < f.positions; ++i, ++l) add(i, l);
+      for (int64_t l = 0; l < kLanes; ++l) first[c] += one[l], second[c] += two[l];
     }
+}
+
+/// The same for rows of channels; `one` and `two` are room for a row each.
+template <bool kSquare>
+NETMEND_INLINE void add_rows(const float* a, const float* b, const float* shift, const Form& f, double* first,
+                             double* second, float* one, float* two) {
+  for (int64_t n = 0; n < f.inputs;) {
+    for (int64_t c = 0; c < f.channels; ++c) one[c] = two[c] = 0;
+    for (int64_t end = std::min(f.inputs, n + kBlock); n < end; ++n, a += f.channels, b += f.channels)
+      for (int64_t c = 0; c < f.channels; ++c) {
+        float d = b[c] - shift[c], w = kSquare ? d : a[c];
+        one[c] += w;
+        two[c] += w * d;
+      }
+    for (int64_t c = 0; c < f.channels; ++c) first[c] += one[c], second[c] += two[c];
+  }
+}
+
+NETMEND_VECTOR_CLONES void moments_of(const float* __restrict x, const float* __restrict shift, const Form& f,
+                                      double* first, double* second, float* __restrict one, float* __restrict two) {
+  if (f.rows)
+    add_rows<true>(x, x, shift, f, first, second, one, two);
+  else
+    add_planes<true>(x, x, shift, f, first, second);
+}
+
+NETMEND_VECTOR_CLONES void products_of(const float* __restrict g, const float* __restrict x,
+                                       const float* __restrict shift, const Form& f, double* first, double* second,
+                                       float* __restrict one, float* __restrict two) {
+  if (f.rows)
+    add_rows<false>(g, x, shift, f, first, second, one, two);
+  else
+    add_planes<false>(g, x, shift, f, first, second);
 }
 
 /// y = x · factor + offset
-NETMEND_VECTOR_CLONES void scale_planes(const float* x, const float* factor, const float* offset, Planes p, float* y) {
-  for (int64_t n = 0; n < p.inputs; ++n)
-    for (int64_t c = 0; c < p.channels; ++c, x += p.positions, y += p.positions)
-      for (int64_t i = 0; i < p.positions; ++i) y[i] = x[i] * factor[c] + offset[c];
+NETMEND_VECTOR_CLONES void scale_runs(const float* __restrict x, const float* __restrict factor,
+                                      const float* __restrict offset, const Form& f, float* __restrict y) {
+  for (int64_t n = 0; n < f.inputs; ++n) {
+    if (f.rows) {
+      for (int64_t c = 0; c < f.channels; ++c) y[c] = x[c] * factor[c] + offset[c];
+      x += f.channels, y += f.channels;
+      continue;
+    }
+    for (int64_t c = 0; c < f.channels; ++c, x += f.positions, y += f.positions)
+      for (int64_t i = 0; i < f.positions; ++i) y[i] = x[i] * factor[c] + offset[c];
+  }
 }
 
 /// gx = g · a + x · b + c, channel by channel
-NETMEND_VECTOR_CLONES void combine_planes(const float* g, const float* x, const float* a, const float* b,
-                                          const float* c, Planes p, float* gx) {
-  for (int64_t n = 0; n < p.inputs; ++n)
-    for (int64_t k = 0; k < p.channels; ++k, g += p.positions, x += p.positions, gx += p.positions)
-      for (int64_t i = 0; i < p.positions; ++i) gx[i] = g[i] * a[k] + x[i] * b[k] + c[k];
+NETMEND_VECTOR_CLONES void combine_runs(const float* __restrict g, const float* __restrict x, const float* __restrict a,
+                                        const float* __restrict b, const float* __restrict c, const Form& f,
+                                        float* __restrict gx) {
+  for (int64_t n = 0; n < f.inputs; ++n) {
+    if (f.rows) {
+      for (int64_t k = 0; k < f.channels; ++k) gx[k] = g[k] * a[k] + x[k] * b[k] + c[k];
+      g += f.channels, x += f.channels, gx += f.channels;
+      continue;
+    }
+    for (int64_t k = 0; k < f.channels; ++k, g += f.positions, x += f.positions, gx += f.positions)
+      for (int64_t i = 0; i < f.positions; ++i) gx[i] = g[i] * a[k] + x[i] * b[k] + c[k];
+  }
 }
 
 struct Statistics {
@@ -91,13 +125,14 @@ struct Statistics {
 
 /// Sums around the running mean, which keeps their differences exact enough for float values far from zero.
 Statistics statistics_of(const at::Tensor& x, const at::Tensor& running_mean) {
-  Planes p(x);
-  const size_t channels = size_t(p.channels);
+  Form form(x);
+  const size_t channels = size_t(form.channels);
   const float* shift = running_mean.data_ptr<float>();
-  std::vector<float> around(shift, shift + channels);  // part 0 will change it when all have met
+  std::vector<float> around(shift, shift + channels), room(2 * channels);  // part 0 changes the mean when all have met
   std::vector<double> sums(2 * channels + 1);
-  moments_of(x.data_ptr<float>(), around.data(), p, sums.data(), sums.data() + channels);
-  sums.back() = double(p.inputs * p.positions);
+  moments_of(x.data_ptr<float>(), around.data(), form, sums.data(), sums.data() + channels, room.data(),
+             room.data() + channels);
+  sums.back() = form.count();
   seat().batch->sum(seat().part, sums);
   Statistics result{sums.back(), std::vector<double>(channels), std::vector<double>(channels)};
   for (size_t c = 0; c < channels; ++c) {
@@ -126,7 +161,7 @@ struct Normalise : torch::autograd::Function<Normalise> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& scale,
                             const at::Tensor& bias, const at::Tensor& mean, const at::Tensor& variance, double epsilon,
                             double momentum) {
-    at::Tensor x = input.contiguous();
+    at::Tensor x = in_runs(input);
     Statistics s = statistics_of(x, mean);
     if (s.count < 2) fail("batch statistics need more than one value for each channel");
     if (seat().part == 0) update_running(s, mean, variance, momentum);
@@ -139,7 +174,7 @@ struct Normalise : torch::autograd::Function<Normalise> {
       offset[c] = float(b[c] - s.mean[c] * w[c] * inverse[c]);
     }
     at::Tensor y = at::empty_like(x);
-    scale_planes(x.data_ptr<float>(), factor.data(), offset.data(), Planes(x), y.data_ptr<float>());
+    scale_runs(x.data_ptr<float>(), factor.data(), offset.data(), Form(x), y.data_ptr<float>());
     context->save_for_backward({x, scale, vector_of(s.mean), vector_of(inverse)});
     return y;
   }
@@ -149,12 +184,14 @@ struct Normalise : torch::autograd::Function<Normalise> {
     auto saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &scale = saved[1];
     const double *mean = saved[2].data_ptr<double>(), *inverse = saved[3].data_ptr<double>();
-    at::Tensor g = gradients[0].contiguous(), gx = at::empty_like(x);
-    Planes p(x);
-    const size_t channels = size_t(p.channels);
-    std::vector<float> around(mean, mean + channels);
+    at::MemoryFormat order = x.is_contiguous() ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast;
+    at::Tensor g = gradients[0].contiguous(order), gx = at::empty_like(x);
+    Form form(x);
+    const size_t channels = size_t(form.channels);
+    std::vector<float> around(mean, mean + channels), room(2 * channels);
     std::vector<double> sums(2 * channels + 1);
-    sums_of(g.data_ptr<float>(), x.data_ptr<float>(), around.data(), p, sums.data(), sums.data() + channels);
+    products_of(g.data_ptr<float>(), x.data_ptr<float>(), around.data(), form, sums.data(), sums.data() + channels,
+                room.data(), room.data() + channels);
     for (size_t c = 0; c < channels; ++c)  // from x − rounded mean to x̂
       sums[channels + c] = (sums[channels + c] - sums[c] * (mean[c] - double(around[c]))) * inverse[c];
     at::Tensor gscale = at::empty_like(scale), gbias = at::empty_like(scale);
@@ -162,7 +199,7 @@ struct Normalise : torch::autograd::Function<Normalise> {
       gbias.data_ptr<float>()[c] = float(sums[c]);
       gscale.data_ptr<float>()[c] = float(sums[channels + c]);
     }
-    sums.back() = double(p.inputs * p.positions);
+    sums.back() = form.count();
     seat().batch->sum(seat().part, sums);
     std::vector<float> a(channels), b(channels), k(channels);
     for (size_t c = 0; c < channels; ++c) {
@@ -171,7 +208,7 @@ struct Normalise : torch::autograd::Function<Normalise> {
       b[c] = float(-factor * product);
       k[c] = float(factor * (product * mean[c] - sums[c] / sums.back()));
     }
-    combine_planes(g.data_ptr<float>(), x.data_ptr<float>(), a.data(), b.data(), k.data(), p, gx.data_ptr<float>());
+    combine_runs(g.data_ptr<float>(), x.data_ptr<float>(), a.data(), b.data(), k.data(), form, gx.data_ptr<float>());
     return {gx, gscale, gbias, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };

@@ -4,6 +4,8 @@
 
 #include "ops/vector_clones.h"
 
+// This file is compiled without contraction, so that a vector's worth and the odd elements after it round alike and the
+// buffer may be cut anywhere; and without errno, which would keep square roots out of vectors.
 namespace netmend::training {
 namespace {
 

@@ -20,6 +20,7 @@ namespace netmend::training {
 namespace {
 
 constexpr int64_t kLeastInputs = 16, kMostParts = 8;
+constexpr double kLeastProducts = 4e6;    ///< of a forward pass: a part of a few hundred microseconds
 constexpr int64_t kAloneBelow = 1 << 15;  ///< parameters that one thread updates sooner than others wake up
 
 NETMEND_VECTOR_CLONES void add_to(float* __restrict sum, const float* __restrict part, int64_t count) {
@@ -58,17 +59,22 @@ executor::Request training_request(const model::Graph& graph, model::ValueId wan
 
 }  // namespace
 
-int parts_of(int64_t inputs) { return int(std::clamp<int64_t>(inputs / kLeastInputs, 1, kMostParts)); }
+int parts_of(int64_t inputs, const Work& work) {
+  int64_t worth = int64_t(std::min(double(kMostParts), double(inputs) * work.products / kLeastProducts));
+  return int(std::clamp<int64_t>(std::min(inputs / kLeastInputs, worth), 1, kMostParts));
+}
 
 struct Stepper::Impl {
-  Impl(const model::Graph& graph, model::ValueId wanted, Parameters& all, LossForm form, const Options& how)
+  Impl(const model::Graph& graph, model::ValueId wanted, Parameters& all, LossForm form, const Options& how,
+       const Work& about)
       : parameters(all),
         loss(form),
+        work(about),
         options(how),
         executor(graph, training_request(graph, wanted, all)),
         segments(cut(all.slots(), all.count())),
         norms(has_batch_norm(graph)),
-        crew(crew_size(norms, how)) {
+        crew(crew_size(norms, how, about)) {
     gradient = at::zeros({all.count()}, at::kFloat);
     if (state_count(how.method) > 0) state.first = at::zeros_like(gradient);
     if (state_count(how.method) > 1) state.second = at::zeros_like(gradient);
@@ -76,8 +82,8 @@ struct Stepper::Impl {
 
   static int jobs(const Options& how) { return how.jobs > 0 ? how.jobs : cores(); }
   /// Parts that meet for the statistics of batch norm must all be under way at once.
-  static int crew_size(bool norms, const Options& how) {
-    int parts = parts_of(how.batch + 1);
+  static int crew_size(bool norms, const Options& how, const Work& about) {
+    int parts = parts_of(how.batch + 1, about);
     return norms ? std::max(parts, jobs(how)) : std::min(std::max(parts, 2), jobs(how));
   }
 
@@ -98,6 +104,9 @@ struct Stepper::Impl {
   void run_part(Part& part, const Samples& data, std::span<const int64_t> samples, int64_t total, uint64_t seed) {
     Rows rows = data.rows(samples);
     std::vector<at::Tensor> given = std::move(rows.inputs);
+    if (work.channels_last)
+      for (at::Tensor& input : given)
+        if (input.dim() == 4) input = input.contiguous(at::MemoryFormat::ChannelsLast);
     given.insert(given.end(), part.leaves.begin(), part.leaves.end());
     given.insert(given.end(), parameters.statistics().begin(), parameters.statistics().end());
     at::Tensor answers = executor.run(given, {.training = true, .seed = seed})[0];
@@ -117,7 +126,7 @@ struct Stepper::Impl {
     auto body = [&](int number) {
       int64_t from = total * number / count, to = total * (number + 1) / count;
       uint64_t seed = Random::hash(options.seed ^ Random::hash(uint64_t(state.steps) * 64 + uint64_t(number)));
-      auto work = [&] {
+      auto compute = [&] {
         model::guarded([] { return std::string("training"); },
                        [&] {
                          run_part(parts[size_t(number)], data, samples.subspan(size_t(from), size_t(to - from)), total,
@@ -125,9 +134,9 @@ struct Stepper::Impl {
                        });
       };
       if (norms)
-        meeting.attend(number, work);
+        meeting.attend(number, compute);
       else
-        work();
+        compute();
     };
     crew.run(count, body);
   }
@@ -154,7 +163,7 @@ struct Stepper::Impl {
 
   StepResult step(const Samples& data, std::span<const int64_t> samples, double rate) {
     ++state.steps;
-    const int count = parts_of(int64_t(samples.size()));
+    const int count = parts_of(int64_t(samples.size()), work);
     run_parts(data, samples, count);
     StepForm form{options.method, rate, options.momentum, options.decay, state.steps};
     auto body = [&](int i) { update_segment(segments[size_t(i)], form, count); };
@@ -173,6 +182,7 @@ struct Stepper::Impl {
 
   Parameters& parameters;
   LossForm loss;
+  Work work;
   Options options;
   executor::Executor executor;
   std::vector<Segment> segments;
@@ -184,8 +194,8 @@ struct Stepper::Impl {
 };
 
 Stepper::Stepper(const model::Graph& graph, model::ValueId wanted, Parameters& parameters, LossForm loss,
-                 const Options& options)
-    : impl_(std::make_unique<Impl>(graph, wanted, parameters, loss, options)) {}
+                 const Options& options, const Work& work)
+    : impl_(std::make_unique<Impl>(graph, wanted, parameters, loss, options, work)) {}
 Stepper::~Stepper() = default;
 
 StepResult Stepper::step(const Samples& data, std::span<const int64_t> samples, double rate) {

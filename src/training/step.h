@@ -10,6 +10,7 @@
 #include "training/loss.h"
 #include "training/options.h"
 #include "training/parameters.h"
+#include "training/prepare.h"
 #include "training/samples.h"
 
 namespace netmend::training {
@@ -25,14 +26,14 @@ struct StepResult {
   int64_t right = 0;
 };
 
-/// Parts that a batch of so many inputs is cut into.
-int parts_of(int64_t inputs);
+/// Parts that a batch of so many inputs is cut into: none so small that starting it costs more than its work.
+int parts_of(int64_t inputs, const Work& work);
 
 class Stepper {
  public:
   /// `graph` takes any batch size; `wanted` is what the loss is taken from. `parameters` outlives it and is changed.
   Stepper(const model::Graph& graph, model::ValueId wanted, Parameters& parameters, LossForm loss,
-          const Options& options);
+          const Options& options, const Work& work);
   ~Stepper();
 
   /// Throws InputError when the network or a label does not fit.

@@ -18,6 +18,7 @@
 #include "stream/feed.h"
 #include "training/checkpoint.h"
 #include "training/parameters.h"
+#include "training/prepare.h"
 #include "training/samples.h"
 #include "training/step.h"
 #include "training/validation.h"
@@ -86,7 +87,9 @@ struct Trainer::Impl {
     wanted = loss.kind == LossKind::kMse ? head.output : head.logits;
     parameters = std::make_unique<Parameters>(graph, wanted);
     mark = fingerprint(task, loss, *parameters);
-    stepper = std::make_unique<Stepper>(graph, wanted, *parameters, loss, task.options);
+    pool_before_relu(graph);
+    stepper =
+        std::make_unique<Stepper>(graph, wanted, *parameters, loss, task.options, measure_work(graph, wanted, inputs));
     int jobs = task.options.jobs > 0 ? task.options.jobs : cores();
     train = std::make_unique<Samples>(task.train, std::move(feed), jobs, samples_limit());
     if (task.validation) {
