@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "executor/executor.h"
+#include "executor/optimise.h"
 
 namespace netmend::executor {
 namespace {
@@ -146,7 +147,11 @@ Batching find_batching(const Graph& graph, std::span<const at::Tensor> inputs, c
   }
   if (count < 2) return one_at_a_time(graph, "there are too few inputs to see whether they influence each other");
 
-  Graph any = declared == 1 ? generalised(graph) : graph;
+  Graph any = graph;
+  if (declared == 1) {
+    fold_constants(any, original.request());  // a shape or a token may be made of constants
+    any = generalised(std::move(any));
+  }
   std::string fixed = declared == 1 ? "the file fixes the batch at 1 and " : "";
   double worst;
   try {

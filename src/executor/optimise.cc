@@ -43,7 +43,10 @@ void fold_constants(Graph& graph, const Request& request) {
   for (ValueId id : request.given)
     if (graph.is_constant(id)) variables[id] = graph.constants[id], graph.constants.erase(id);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!needed[n]) continue;
+    if (!needed[n]) {  // somebody may still ask for it; what cannot run may be among these
+      left.push_back(graph.nodes[n]);
+      continue;
+    }
     bool makes_given = false;
     for (ValueId id : graph.nodes[n].outputs) makes_given = makes_given || given.count(id);
     if (!makes_given && ops::find(graph.nodes[n].domain, graph.nodes[n].op) && !graph.nodes[n].inputs.empty() &&
@@ -163,9 +166,17 @@ void choose_layout(Graph& graph) {
   }
 }
 
+void drop_unneeded(Graph& graph, const Request& request) {
+  std::vector<bool> needed = needed_nodes(graph, request.given, request.wanted);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (!needed[n]) graph.nodes[n].op.clear();
+  std::erase_if(graph.nodes, [](const Node& node) { return node.op.empty(); });
+}
+
 }  // namespace
 
 void optimise(Graph& graph, const Request& request) {
+  drop_unneeded(graph, request);
   fold_constants(graph, request);
   Rewriter(graph, request).run();
   if (request.device.is_cpu()) choose_layout(graph);
