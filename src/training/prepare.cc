@@ -7,21 +7,6 @@
 #include "executor/executor.h"
 
 namespace netmend::training {
-namespace {
-
-constexpr int64_t kWideLayer = 16;  ///< units from which oneDNN's gradients are faster with channels innermost
-
-/// Images that go straight into convolutions, as they were fed.
-bool feeds_convolutions(const model::Graph& graph, const std::vector<at::Tensor>& inputs) {
-  std::vector<std::vector<int>> used_by = model::consumers(graph);
-  for (size_t i = 0; i < graph.inputs.size(); ++i)
-    for (int node : used_by[size_t(graph.inputs[i])])
-      if (graph.nodes[size_t(node)].op != "Conv" || inputs[i].dim() != 4 || inputs[i].size(1) < 2) return false;
-  return true;
-}
-
-}  // namespace
-
 void pool_before_relu(model::Graph& graph) {
   std::vector<int> made_by = model::producers(graph);
   std::vector<std::vector<int>> used_by = model::consumers(graph);
@@ -45,22 +30,18 @@ Work measure_work(const model::Graph& graph, model::ValueId wanted, const std::v
   executor::Request request;
   request.wanted = {wanted};
   request.mode = executor::Mode::kPlain;
-  double products = 0, convolutions = 0, wide = 0;
+  double products = 0;
   executor::RunOptions options;
   options.trace = [&](int node, std::span<const at::Tensor> in, std::span<const at::Tensor> out) {
     const std::string& op = graph.nodes[size_t(node)].op;
-    if (in.size() < 2 || !in[1].defined() || in[1].dim() == 0 || out.empty() || !out[0].defined()) return;
-    double units = op == "Conv" ? double(in[1].size(0)) : double(std::max<int64_t>(1, out[0].size(-1)));
     if (op != "Conv" && op != "Gemm" && op != "MatMul") return;
-    double count = double(out[0].numel()) * double(in[1].numel()) / units;
-    products += count;
-    if (op != "Conv" || out[0].dim() != 4) return;
-    convolutions += count;
-    if (units >= kWideLayer) wide += count;
+    if (in.size() < 2 || !in[1].defined() || in[1].numel() == 0 || out[0].dim() == 0) return;
+    int64_t units = op == "Conv" ? in[1].size(0) : std::max<int64_t>(1, out[0].size(-1));
+    products += double(out[0].numel()) * double(in[1].numel()) / double(units);
   };
   at::NoGradGuard no_grad;
   executor::Executor(graph, request).run(inputs, options);
-  return {products / double(inputs.at(0).size(0)), wide > convolutions / 2 && feeds_convolutions(graph, inputs)};
+  return {products / double(inputs.at(0).size(0))};
 }
 
 }  // namespace netmend::training

@@ -14,8 +14,7 @@ namespace netmend::training {
 void pool_before_relu(model::Graph& graph);
 
 struct Work {
-  double products = 0;         ///< multiplications a forward pass needs for one input
-  bool channels_last = false;  ///< convolutions are wide enough to gain from channels as the innermost axis
+  double products = 0;  ///< multiplications that a forward pass needs for one input
 };
 /// Measured on a few real inputs.
 Work measure_work(const model::Graph& graph, model::ValueId wanted, const std::vector<at::Tensor>& inputs);

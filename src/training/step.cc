@@ -19,8 +19,9 @@
 namespace netmend::training {
 namespace {
 
-constexpr int64_t kLeastInputs = 16, kMostParts = 8;
-constexpr double kLeastProducts = 4e6;    ///< of a forward pass: a part of a few hundred microseconds
+constexpr int64_t kMostParts = 8, kLeastInputs = 16, kManyInputs = 32;
+constexpr double kLeastProducts = 4e6;    ///< of a part's forward pass: some hundred microseconds
+constexpr double kManyProducts = 4e7;     ///< so many that starting a part is nothing beside them
 constexpr int64_t kAloneBelow = 1 << 15;  ///< parameters that one thread updates sooner than others wake up
 
 NETMEND_VECTOR_CLONES void add_to(float* __restrict sum, const float* __restrict part, int64_t count) {
@@ -59,9 +60,16 @@ executor::Request training_request(const model::Graph& graph, model::ValueId wan
 
 }  // namespace
 
+/// A part of 16 inputs of a small network spends a fifth of its time on starting operators, one of 32 a tenth: there
+/// may be two of the former where there would be only one of the latter.
 int parts_of(int64_t inputs, const Work& work) {
-  int64_t worth = int64_t(std::min(double(kMostParts), double(inputs) * work.products / kLeastProducts));
-  return int(std::clamp<int64_t>(std::min(inputs / kLeastInputs, worth), 1, kMostParts));
+  auto parts_at_least = [&](int64_t least, double products) {
+    double worth = double(inputs) * work.products / products;
+    return std::min(inputs / least, int64_t(std::min(worth, double(kMostParts))));
+  };
+  int64_t two = std::min<int64_t>(2, parts_at_least(kLeastInputs, kLeastProducts));
+  int64_t more = std::max(parts_at_least(kManyInputs, kLeastProducts), parts_at_least(kLeastInputs, kManyProducts));
+  return int(std::clamp<int64_t>(std::max(two, more), 1, kMostParts));
 }
 
 struct Stepper::Impl {
@@ -104,9 +112,6 @@ struct Stepper::Impl {
   void run_part(Part& part, const Samples& data, std::span<const int64_t> samples, int64_t total, uint64_t seed) {
     Rows rows = data.rows(samples);
     std::vector<at::Tensor> given = std::move(rows.inputs);
-    if (work.channels_last)
-      for (at::Tensor& input : given)
-        if (input.dim() == 4) input = input.contiguous(at::MemoryFormat::ChannelsLast);
     given.insert(given.end(), part.leaves.begin(), part.leaves.end());
     given.insert(given.end(), parameters.statistics().begin(), parameters.statistics().end());
     at::Tensor answers = executor.run(given, {.training = true, .seed = seed})[0];

@@ -17,7 +17,7 @@
 namespace netmend::training {
 namespace {
 
-const Work kSplit{1e9, false}, kWhole{0, false}, kSplitLast{1e9, true};
+const Work kSplit{1e9}, kWhole{0}, kSmall{7e5};
 
 struct Stepped {
   at::Tensor gradient, values;
@@ -73,13 +73,14 @@ TEST(Step, EqualsAPlainTwin) {
   }
 }
 
-model::Graph normed_network(bool dense) {
+/// Three channels of input are computed with channels innermost, one channel plane by plane.
+model::Graph normed_network(bool dense, int64_t channels = 3) {
   zoo::Builder b("normed", zoo::Scheme::kGlorot, 3);
   model::ValueId x;
   if (dense) {
     x = b.relu(b.batch_norm("bn1", b.dense("fc1", b.input("x", {12}), 12, 8), 8));
   } else {
-    x = b.relu(b.batch_norm("bn1", b.conv("conv1", b.input("x", {3, 9, 7}), 3, 8, {.kernel = 3}), 8));
+    x = b.relu(b.batch_norm("bn1", b.conv("conv1", b.input("x", {channels, 9, 7}), channels, 8, {.kernel = 3}), 8));
     x = b.relu(b.batch_norm("bn2", b.conv("conv2", x, 8, 8, {.kernel = 3, .padding = 1}), 8));
     x = b.flatten(b.plain("GlobalAveragePool", {x}));
   }
@@ -87,9 +88,11 @@ model::Graph normed_network(bool dense) {
 }
 
 /// The convolutional network above by LibTorch's batch norm over the whole batch.
-TEST(Step, SplitBatchNormEqualsLibTorchs) {
-  model::Graph graph = normed_network(false);
-  auto data = random_classes(48, {3, 9, 7}, 4);
+class SplitNorm : public testing::TestWithParam<int64_t> {};
+
+TEST_P(SplitNorm, EqualsLibTorchs) {
+  model::Graph graph = normed_network(false, GetParam());
+  auto data = random_classes(48, {GetParam(), 9, 7}, 4);
   std::vector<at::Tensor> leaves;
   for (const char* name : {"conv1.weight", "conv1.bias", "bn1.weight", "bn1.bias", "conv2.weight", "conv2.bias",
                            "bn2.weight", "bn2.bias", "fc.weight", "fc.bias"})
@@ -102,7 +105,7 @@ TEST(Step, SplitBatchNormEqualsLibTorchs) {
   at::Tensor loss = at::cross_entropy_loss(at::linear(x.mean({2, 3}), leaves[8], leaves[9]), all_of(data, true));
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& g : torch::autograd::grad({loss}, leaves)) gradients.push_back(g.flatten());
-  for (const Work& work : {kSplit, kWhole, kSplitLast}) {
+  for (const Work& work : {kSplit, kWhole}) {
     Stepped ours = step_once(graph, data, {.rate = 0}, work);
     EXPECT_TRUE(at::allclose(ours.gradient, at::cat(gradients), 1e-3, 1e-5));
     EXPECT_NEAR(ours.result.loss / 48, loss.item<double>(), 1e-5);
@@ -110,6 +113,8 @@ TEST(Step, SplitBatchNormEqualsLibTorchs) {
     for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(at::allclose(ours.statistics[i], running[i], 1e-4, 1e-6)) << i;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Channels, SplitNorm, testing::Values(1, 3));
 
 TEST(Step, NoNumberOfWorkersChangesABit) {
   struct Case {
@@ -120,7 +125,7 @@ TEST(Step, NoNumberOfWorkersChangesABit) {
   zoo::Builder b("dropped", zoo::Scheme::kGlorot, 3);
   model::ValueId hidden = b.dropout(b.relu(b.dense("fc1", b.input("x", {12}), 12, 8)), 0.5);
   for (Case c : {Case{zoo::make("lenet1"), random_classes(100, {1, 28, 28}, 10), kSplit},
-                 Case{normed_network(false), random_classes(100, {3, 9, 7}, 4), kSplitLast},
+                 Case{normed_network(false), random_classes(100, {3, 9, 7}, 4), kSplit},
                  Case{normed_network(true), random_classes(100, {12}, 4), kSplit},
                  Case{b.finish(b.dense("fc", hidden, 8, 4), "logits", 4), random_classes(100, {12}, 4), kSplit}}) {
     Stepped one = step_once(c.graph, c.data, {.jobs = 1}, c.work, 3);
@@ -147,6 +152,10 @@ TEST(Step, PartsDependOnBatchAndWorkAlone) {
   EXPECT_EQ(parts_of(1, kSplit), 1);
   EXPECT_EQ(parts_of(100000, kSplit), 8);
   EXPECT_EQ(parts_of(64, kWhole), 1);
+  EXPECT_EQ(parts_of(64, kSplit), 4);
+  EXPECT_EQ(parts_of(32, kSmall), 2);
+  EXPECT_EQ(parts_of(64, kSmall), 2);
+  EXPECT_EQ(parts_of(128, kSmall), 4);
 }
 
 TEST(Prepare, PoolingBeforeReluChangesNothing) {
