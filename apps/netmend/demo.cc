@@ -38,74 +38,93 @@ Judgement evaluate(const Common& common, const std::string& model, std::shared_p
           pass.seconds};
 }
 
-void draw_sheet(const dataset::Dataset& data, const std::string& path) {
-  dataset::write_contact_sheet(data, dataset::sheet_samples(data, 8), 8, path);
-}
+/// The steps, and what they leave in the run folder.
+class Demo {
+ public:
+  Demo(const Common& common, const DemoOptions& options)
+      : common_(common), folder_(common.out, "demo", common.arguments) {
+    how_.epochs = options.epochs, how_.seed = common.seed, how_.jobs = common.jobs;
+  }
+
+  int run() {
+    auto start = std::chrono::steady_clock::now();
+    if (!common_.json)
+      fmt::print("This demo needs no file: netmend draws its own digits, and everything lands in {}\n", folder_.path());
+    look_at_data();
+    make_network();
+    bool complete = train_network();
+    auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+    if (complete || !trainer_->history().empty()) {
+      write_trained(*trainer_, how_, train_->info(), trained_);
+      judge_network(seconds);
+    } else {
+      say(common_, "stopped before the first epoch was complete");
+    }
+    folder_.finish(common_.seed, seconds(), complete ? 0 : 130);
+    return complete ? 0 : 130;
+  }
+
+ private:
+  void look_at_data() {
+    std::string counts = fmt::format("{} drawn digits to learn from, {} to be tested on", with_commas(train_->size()),
+                                     with_commas(test_->size()));
+    tell(common_, 1, fmt::format("Look at the data: {}.", counts), "netmend data glyphs:test --sheet " + sheet_);
+    dataset::write_contact_sheet(*test_, dataset::sheet_samples(*test_, 8), 8, sheet_);
+    if (!common_.json) fmt::print("   {} shows eight of each digit.\n", sheet_);
+  }
+
+  void make_network() {
+    graph_ = zoo::make(kArchitecture, {.seed = common_.seed});
+    onnx::write_model(graph_, fresh_);
+    tell(common_, 2,
+         fmt::format("Make a network: {}, {} parameters, random weights.", kArchitecture,
+                     with_commas(zoo::parameter_count(graph_))),
+         fmt::format("netmend lab new {} -o {}", kArchitecture, fresh_));
+  }
+
+  /// False when Ctrl-C came first.
+  bool train_network() {
+    tell(common_, 3, fmt::format("Train it: {} times through the data, the test digits as judge.", how_.epochs),
+         fmt::format("netmend train {} --data glyphs --epochs {} -o {}", fresh_, how_.epochs, trained_));
+    trainer_.emplace(training::Task{fresh_, graph_, graph_.outputs[0], train_, test_, how_});
+    if (!common_.json) print_epoch_head();
+    TrainingEnd end = run_training(common_, *trainer_, train_->size(), "", [&](const training::Epoch& epoch) {
+      if (!common_.json) print_epoch(epoch);
+    });
+    return !end.interrupted;
+  }
+
+  void judge_network(const std::function<double()>& seconds) {
+    tell(common_, 4, "Judge it: accuracy, per class, and what it confuses.",
+         fmt::format("netmend eval {} --data glyphs:test", trained_));
+    Judgement judgement = evaluate(common_, trained_, test_);
+    Json all = {{"model", trained_},
+                {"parameters", trainer_->parameters()},
+                {"epochs", epochs_json(trainer_->history())},
+                {"eval", result_json(judgement.settings, judgement.result, judgement.seconds)},
+                {"sheet", sheet_},
+                {"seconds", seconds()},
+                {"run", folder_.path()}};
+    write_file(folder_.file("demo.json"), all.dump(2) + "\n");
+    if (common_.json) return print_json(all);
+    print_result(judgement.settings, judgement.result, judgement.seconds);
+    fmt::print("\nThat took {:.0f} s. The same with your own: netmend eval your.onnx --data images:your-photos\n",
+               seconds());
+    fmt::print("  model {}\n  digits {}\n  numbers {}\n", trained_, sheet_, folder_.file("demo.json"));
+  }
+
+  const Common& common_;
+  RunFolder folder_;
+  training::Options how_;
+  const std::string fresh_ = folder_.file("fresh.onnx"), trained_ = folder_.file("trained.onnx"),
+                    sheet_ = folder_.file("digits.png");
+  std::shared_ptr<const dataset::Dataset> train_ = dataset::open("glyphs:train"), test_ = dataset::open("glyphs:test");
+  model::Graph graph_;
+  std::optional<training::Trainer> trainer_;
+};
 
 }  // namespace
 
-int demo(const Common& common, const DemoOptions& options) {
-  auto start = std::chrono::steady_clock::now();
-  RunFolder folder(common.out, "demo", common.arguments);
-  const std::string fresh = folder.file("fresh.onnx"), trained = folder.file("trained.onnx"),
-                    sheet = folder.file("digits.png");
-  if (!common.json)
-    fmt::print("This demo needs no file: netmend draws its own digits, and everything lands in {}\n", folder.path());
-
-  std::shared_ptr<const dataset::Dataset> train = dataset::open("glyphs:train"), test = dataset::open("glyphs:test");
-  tell(common, 1,
-       fmt::format("Look at the data: {} drawn digits to learn from, {} to be tested on.", with_commas(train->size()),
-                   with_commas(test->size())),
-       fmt::format("netmend data glyphs:test --sheet {}", sheet));
-  draw_sheet(*test, sheet);
-  if (!common.json) fmt::print("   {} shows eight of each digit.\n", sheet);
-
-  model::Graph graph = zoo::make(kArchitecture, {.seed = common.seed});
-  onnx::write_model(graph, fresh);
-  tell(common, 2,
-       fmt::format("Make a network: {}, {} parameters, random weights.", kArchitecture,
-                   with_commas(zoo::parameter_count(graph))),
-       fmt::format("netmend lab new {} -o {}", kArchitecture, fresh));
-
-  training::Options how;
-  how.epochs = options.epochs, how.seed = common.seed, how.jobs = common.jobs;
-  tell(common, 3, fmt::format("Train it: {} times through the data, the test digits as judge.", how.epochs),
-       fmt::format("netmend train {} --data glyphs --epochs {} -o {}", fresh, how.epochs, trained));
-  training::Trainer trainer({fresh, graph, graph.outputs[0], train, test, how});
-  if (!common.json) print_epoch_head();
-  TrainingEnd end = run_training(common, trainer, train->size(), "", [&](const training::Epoch& epoch) {
-    if (!common.json) print_epoch(epoch);
-  });
-  if (end.interrupted && trainer.history().empty()) {
-    say(common, "stopped before the first epoch was complete");
-    folder.finish(common.seed, 0, 130);
-    return 130;
-  }
-  write_trained(trainer, how, train->info(), trained);
-
-  tell(common, 4, "Judge it: accuracy, per class, and what it confuses.",
-       fmt::format("netmend eval {} --data glyphs:test", trained));
-  Judgement judgement = evaluate(common, trained, test);
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  Json json = result_json(judgement.settings, judgement.result, judgement.seconds);
-  Json all = {{"model", trained},
-              {"parameters", trainer.parameters()},
-              {"epochs", epochs_json(trainer.history())},
-              {"eval", json},
-              {"sheet", sheet},
-              {"seconds", seconds},
-              {"run", folder.path()}};
-  write_file(folder.file("demo.json"), all.dump(2) + "\n");
-  folder.finish(common.seed, seconds, end.interrupted ? 130 : 0);
-  if (common.json) {
-    print_json(all);
-  } else {
-    print_result(judgement.settings, judgement.result, judgement.seconds);
-    fmt::print("\nThat took {:.0f} s. The same with your own: netmend eval your.onnx --data images:your-photos\n",
-               seconds);
-    fmt::print("  model {}\n  digits {}\n  numbers {}\n", trained, sheet, folder.file("demo.json"));
-  }
-  return end.interrupted ? 130 : 0;
-}
+int demo(const Common& common, const DemoOptions& options) { return Demo(common, options).run(); }
 
 }  // namespace netmend::app

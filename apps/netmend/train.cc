@@ -99,6 +99,30 @@ void describe(model::Graph& graph, const dataset::Info& data, const training::Tr
   graph.metadata["netmend.training"] = facts.dump();
 }
 
+void check_flags(const Common& common, const TrainOptions& options) {
+  if (!options.init.empty() && options.keep_weights)
+    fail("--init starts afresh, --keep-weights does not: give one of them");
+  if (options.resume && options.checkpoint.empty())
+    throw InputError("--resume needs a checkpoint", "Add --checkpoint FILE.");
+  if (common.device != "cpu") throw Unsupported("training runs on the CPU only", "Leave --device out.");
+}
+
+void print_start(const TrainOptions& options, const training::Trainer& trainer, const TrainingData& data) {
+  fmt::print("{}  {} parameters   {} inputs of {}   {} {:g}, batch {}\n", options.model,
+             with_commas(trainer.parameters()), with_commas(data.train->size()), data.train->info().spec,
+             options.optimiser, options.rate, options.batch);
+  print_epoch_head();
+  for (const Epoch& epoch : trainer.history()) print_epoch(epoch);
+}
+
+void note_inputs(RunFolder& folder, const TrainOptions& options, const TrainingData& data) {
+  folder.note_file(options.model);
+  for (const std::string& file : data.train->info().files) folder.note_file(file);
+  folder.note("data", data.train->info().spec);
+  if (data.validation) folder.note("validation", data.validation->info().spec);
+  folder.note("product", options.product);
+}
+
 }  // namespace
 
 void print_epoch_head() { fmt::print("  epoch    loss  accuracy  val loss  val accuracy       s\n"); }
@@ -149,31 +173,22 @@ void write_trained(const training::Trainer& trainer, const training::Options& op
 }
 
 int train(const Common& common, const TrainOptions& options) {
-  if (!options.init.empty() && options.keep_weights)
-    fail("--init starts afresh, --keep-weights does not: give one of them");
-  if (options.resume && options.checkpoint.empty())
-    throw InputError("--resume needs a checkpoint", "Add --checkpoint FILE.");
-  if (common.device != "cpu") throw Unsupported("training runs on the CPU only", "Leave --device out.");
+  check_flags(common, options);
   auto start = std::chrono::steady_clock::now();
   model::Graph graph = onnx::read_model(options.model);
   training::Options how = training_options(common, options);
   TrainingData data = open_training_data(common, options, graph);
   if (!options.init.empty()) training::reinitialise(graph, options.init, common.seed);
   model::ValueId output = choose_output(graph, options.output);
-  RunFolder folder(common.out, "train", common.arguments);
   training::Trainer trainer({options.model, std::move(graph), output, data.train, data.validation, how});
   for (const std::string& note : trainer.notes()) say(common, "input: " + note);
   if (options.resume && std::filesystem::exists(options.checkpoint)) {
     trainer.load(options.checkpoint);
     say(common, fmt::format("going on after epoch {}, from {}", trainer.history().size(), options.checkpoint));
   }
-  if (!common.json) {
-    fmt::print("{}  {} parameters   {} inputs of {}   {} {:g}, batch {}\n", options.model,
-               with_commas(trainer.parameters()), with_commas(data.train->size()), data.train->info().spec,
-               options.optimiser, how.rate, how.batch);
-    print_epoch_head();
-    for (const Epoch& epoch : trainer.history()) print_epoch(epoch);
-  }
+  RunFolder folder(common.out, "train", common.arguments);
+  note_inputs(folder, options, data);
+  if (!common.json) print_start(options, trainer, data);
   TrainingEnd end = run_training(common, trainer, data.train->size(), options.checkpoint, [&](const Epoch& epoch) {
     if (!common.json) print_epoch(epoch);
     write_history(folder.file("history.csv"), trainer.history());
@@ -181,17 +196,10 @@ int train(const Common& common, const TrainOptions& options) {
 
   bool written = !end.interrupted || !trainer.history().empty();
   if (written) write_trained(trainer, how, data.train->info(), options.product);
-  write_history(folder.file("history.csv"), trainer.history());
-  folder.note_file(options.model);
-  for (const std::string& file : data.train->info().files) folder.note_file(file);
-  folder.note("data", data.train->info().spec);
-  if (data.validation) folder.note("validation", data.validation->info().spec);
-  if (written) folder.note("product", options.product);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  folder.finish(common.seed, seconds, end.interrupted ? 130 : 0);
-
   double speed = end.seconds > 0 ? double(end.epochs * data.train->size()) / end.seconds : 0;
-  if (common.json) {
+  folder.finish(common.seed, seconds, end.interrupted ? 130 : 0);
+  if (common.json)
     print_json({{"model", written ? Json(options.product) : Json(nullptr)},
                 {"parameters", trainer.parameters()},
                 {"samples", data.train->size()},
@@ -200,11 +208,9 @@ int train(const Common& common, const TrainOptions& options) {
                 {"seconds", seconds},
                 {"interrupted", end.interrupted},
                 {"run", folder.path()}});
-  } else {
-    if (written)
-      fmt::print("\n  {}   {} inputs/s   history: {}/history.csv\n", options.product, with_commas(int64_t(speed)),
-                 folder.path());
-  }
+  else if (written)
+    fmt::print("\n  {}   {} inputs/s   history: {}/history.csv\n", options.product, with_commas(int64_t(speed)),
+               folder.path());
   if (end.interrupted)
     say(common,
         written ? fmt::format("stopped: {} holds the weights after epoch {}", options.product, trainer.history().size())

@@ -120,11 +120,11 @@ struct Trainer::Impl {
 
   void require_finite(double value, int64_t epoch, size_t step, double rate) const {
     if (std::isfinite(value)) return;
-    throw InputError(
-        fmt::format("the loss became {} in epoch {}, step {}: the training went astray", value, epoch, step + 1),
-        fmt::format("Try a smaller --rate (it was {:g}), scaled inputs (scale=1/255), or look for NaN in the data; the "
-                    "state of the last whole epoch is kept.",
-                    rate));
+    throw InputError(fmt::format("the loss became {} in epoch {}, step {}: the training went astray",
+                                 std::isnan(value) ? "NaN" : "infinite", epoch, step + 1),
+                     fmt::format("Try a smaller --rate (it was {:g}), scaled inputs (scale=1/255), or look for NaN in "
+                                 "the data.",
+                                 rate));
   }
 
   void run_steps(Epoch& epoch, const std::function<void(int64_t, double)>& on_step) {
