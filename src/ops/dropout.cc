@@ -51,11 +51,11 @@ void fill_all(T* mask, int64_t count, const MaskForm& form, Fill fill_block) {
 
 at::Tensor mask_like(const at::Tensor& x, const MaskForm& form) {
   bool wide = x.scalar_type() == at::kDouble;
-  at::Tensor mask = at::empty_like(x, at::TensorOptions(at::kCPU).dtype(wide ? at::kDouble : at::kFloat));  // x's layout
-  if (!mask.is_non_overlapping_and_dense()) mask = mask.contiguous();
+  at::Tensor mask = at::empty(x.sizes(), wide ? at::kDouble : at::kFloat);
   if (wide) fill_all(mask.data_ptr<double>(), mask.numel(), form, fill_double);
   if (!wide) fill_all(mask.data_ptr<float>(), mask.numel(), form, fill_float);
-  return mask.to(x.options());
+  mask = mask.to(x.options());
+  return x.dim() == 4 ? mask.contiguous(x.suggest_memory_format()) : mask;  // the product goes through both side by side
 }
 
 struct DropoutForm {
