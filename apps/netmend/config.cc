@@ -87,7 +87,7 @@ class Parser {
     return items;
   }
 
-  /// One input for now carries one preprocessing; several must agree on it.
+  /// A data set has one preprocessing, so the inputs must agree on it.
   void inputs(const toml::table& all, std::map<std::string, std::string>& options) const {
     for (const auto& [name, node] : all) {
       std::string where = fmt::format("input.{}", name.str());
