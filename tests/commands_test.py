@@ -134,6 +134,18 @@ class Evaluation(Case):
         self.ok("lab", "new", "mlp:784-5", "-o", "five.onnx")
         self.refused("eval", "five.onnx", "--data", "glyphs:test", words=["10 classes", "5"])
 
+    def test_netmend_toml_beside_the_model(self):
+        plain = self.json("eval", "m.onnx", "--data", "glyphs:test")
+        open("netmend.toml", "w").write('classes = ["zero","one","two","three","four","five","six","seven","eight","nine"]\n'
+                                        'input.x = { scale = "1/255", mean = [0.5], std = [0.25] }\ndata = { test = "glyphs:test" }\n')
+        shifted = self.json("eval", "m.onnx")
+        self.assertNotEqual(shifted["loss"], plain["loss"])
+        self.assertEqual(shifted["per_class"][3]["class"], "three")
+        self.assertEqual(self.json("eval", "m.onnx", "--data", "glyphs:test,mean=0,std=1")["loss"], plain["loss"])
+        for text, word in (("input.x = { scal = 1 }", "scale"), ("clases = []", "classes"), ("classes = 3", "list"), ("data = [", "line 1")):
+            open("netmend.toml", "w").write(text + "\n")
+            self.refused("eval", "m.onnx", "--data", "glyphs:test", words=["netmend.toml", word])
+
     def test_labels_out_of_range_and_nan(self):
         write_npy("x.npy", "<f4", (4, 784), struct.pack("<3136f", *([float("nan")] * 784 + [0.5] * 2352)))
         write_npy("y.npy", "<i8", (4,), struct.pack("<4q", 0, 1, 2, 3))

@@ -72,7 +72,7 @@ bool has_pictures(const dataset::Info& info) {
 }  // namespace
 
 int data(const Common& common, const DataOptions& options) {
-  auto set = open_data(common, dataset::parse_spec(options.spec), nullptr, options.limit);
+  auto set = first_inputs(dataset::open(options.spec), options.limit);
   Summary summary;
   {
     Progress progress("inputs", set->size(), common.quiet);

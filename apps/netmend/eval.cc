@@ -59,8 +59,10 @@ int eval_shard(const Common& common, const EvalOptions& options, const Judged& j
 
 int eval(const Common& common, const EvalOptions& options) {
   model::Graph graph = onnx::read_model(options.model);
-  auto data = open_data(common, test_spec(options.data, options.test), &graph, options.limit);
-  Judged judged = make_judged(common, options.model, std::move(graph), data, options.output);
+  Config config = read_config(common.config, options.model);
+  auto data = open_data(common, test_spec(options.data, options.test, config), graph, config, options.limit);
+  const std::string& output = options.output.empty() ? config.output : options.output;
+  Judged judged = make_judged(common, options.model, std::move(graph), data, output);
   stream::PassOptions pass = pass_options(common);
   if (options.float64) pass.precision = at::kDouble;
   if (!options.shard.empty()) return eval_shard(common, options, judged, pass);

@@ -26,6 +26,10 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   return app;
 }
 
+void with_config(CLI::App* app) {
+  app->add_option("--config", common.config, "netmend.toml to use (default: beside the model, then upwards)");
+}
+
 void with_run_folder(CLI::App* app) {
   app->add_option("--out", common.out, "The run folder (default: netmend-runs/<time>-<command>)");
 }
@@ -77,6 +81,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   eval->add_flag("--float64", o.eval.float64, "Compute in float64");
   eval->add_option("--shard", o.eval.shard, "Only part i/n; needs -o, and lab merge puts the parts together");
   eval->add_option("-o", o.eval.product, "With --shard: the state file");
+  with_config(eval);
   with_run_folder(eval);
   eval->callback([&] { action = [&] { return app::eval(common, o.eval); }; });
 }
@@ -106,6 +111,7 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   train->add_option("--checkpoint", o.train.checkpoint, "File that is written after each epoch");
   train->add_flag("--resume", o.train.resume, "Go on from --checkpoint when it is there");
   train->add_option("--output", o.train.output, "The output that is trained");
+  with_config(train);
   with_run_folder(train);
   train->callback([&] { action = [&] { return app::train(common, o.train); }; });
 

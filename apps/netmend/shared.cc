@@ -36,29 +36,35 @@ ValueId choose_output(const model::Graph& graph, const std::string& name) {
   return id;
 }
 
-dataset::Spec test_spec(const std::string& data, const std::string& test) {
+dataset::Spec test_spec(const std::string& data, const std::string& test, const Config& config) {
   if (!test.empty()) return dataset::parse_spec(test);
-  if (data.empty())
-    throw InputError("no data is given", "Add --data SPEC, for example --data mnist:test or --data images:photos.");
-  return *dataset::parse_splits(data).test;
+  if (!data.empty()) return *dataset::parse_splits(data).test;
+  if (!config.test.empty()) return dataset::parse_spec(config.test);
+  throw InputError("no data is given", "Add --data SPEC, for example --data mnist:test or --data images:photos.");
 }
 
-std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const dataset::Spec& asked, const model::Graph* model,
-                                                  int64_t limit) {
-  dataset::Spec spec = asked;
-  std::vector<std::string> taken;
-  for (const char* key : {"scale", "mean", "std", "layout", "color", "resize", "crop", "filter", "antialias"}) {
-    auto hit = model ? model->metadata.find(std::string("netmend.input.") + key) : decltype(model->metadata.end()){};
-    if (!model || hit == model->metadata.end() || spec.options.count(key)) continue;
-    spec.options[key] = hit->second;
-    taken.push_back(fmt::format("{}={}", key, hit->second));
-  }
-  if (!taken.empty()) say(common, fmt::format("preprocessing {} is the model's own (its metadata)", join(taken, " ")));
-  std::shared_ptr<const dataset::Dataset> data = dataset::open(spec);
+std::shared_ptr<const dataset::Dataset> first_inputs(std::shared_ptr<const dataset::Dataset> data, int64_t limit) {
   if (limit <= 0 || limit >= data->size()) return data;
   std::vector<int64_t> first(size_t(limit), 0);
   for (int64_t i = 0; i < limit; ++i) first[size_t(i)] = i;
   return dataset::subset(data, std::move(first));
+}
+
+std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const dataset::Spec& asked, const model::Graph& model,
+                                                  const Config& config, int64_t limit) {
+  dataset::Spec spec = asked;
+  std::vector<std::string> from_config, from_model;
+  auto take = [&](const std::string& key, const std::string& value, std::vector<std::string>& source) {
+    if (!spec.options.try_emplace(key, value).second) return;
+    source.push_back(fmt::format("{}={}", key, value));
+  };
+  for (const auto& [key, value] : config.input) take(key, value, from_config);
+  if (!config.classes.empty()) take("classes", join(config.classes, ":"), from_config);
+  for (const std::string& key : dataset::preprocess_keys())
+    if (auto hit = model.metadata.find("netmend.input." + key); hit != model.metadata.end()) take(key, hit->second, from_model);
+  if (!from_config.empty()) say(common, fmt::format("data: {} from {}", join(from_config, " "), config.path));
+  if (!from_model.empty()) say(common, fmt::format("data: {} from the model's metadata", join(from_model, " ")));
+  return first_inputs(dataset::open(spec), limit);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "executor/layers.h"
 #include "model/graph.h"
 #include "netmend/commands.h"
+#include "netmend/config.h"
 #include "observers/predictions.h"
 #include "stream/pass.h"
 
@@ -23,11 +24,14 @@ void say(const Common& common, const std::string& line);
 
 /// The value that `--output NAME` names, or the graph's first output. Throws InputError with the nearest name.
 model::ValueId choose_output(const model::Graph& graph, const std::string& name);
-/// Opens data for evaluation: --test, or the test part of --data. `model` may carry preprocessing in its metadata, which
-/// holds where the spec says nothing; that is said. `limit` of 0 is everything.
-std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const dataset::Spec& spec, const model::Graph* model,
-                                                  int64_t limit);
-dataset::Spec test_spec(const std::string& data, const std::string& test);
+/// Opens a data set for a model. Preprocessing is what the spec says; where it says nothing, what netmend.toml says, then
+/// what the model carries in its metadata. What did not come from the spec is told. `limit` of 0 is everything.
+std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const dataset::Spec& spec, const model::Graph& model,
+                                                  const Config& config, int64_t limit);
+/// Only the first `limit` inputs; all of them for 0.
+std::shared_ptr<const dataset::Dataset> first_inputs(std::shared_ptr<const dataset::Dataset> data, int64_t limit);
+/// --test, else the test part of --data, else what netmend.toml names.
+dataset::Spec test_spec(const std::string& data, const std::string& test, const Config& config);
 
 /// Model and data, ready to be judged.
 struct Judged {

@@ -55,16 +55,19 @@ TrainingData split_off(const DataPtr& whole, double share, uint64_t seed) {
 }
 
 TrainingData open_training_data(const Common& common, const TrainOptions& options, const model::Graph& graph) {
+  Config config = read_config(common.config, options.model);
   dataset::Splits splits;
   if (!options.data.empty()) splits = dataset::parse_splits(options.data);
   if (!splits.train) splits.train.swap(splits.test);  // a source without splits is what to learn from
   if (!options.train.empty()) splits.train = dataset::parse_spec(options.train);
   if (!options.test.empty()) splits.test = dataset::parse_spec(options.test);
+  if (!splits.train && !config.train.empty()) splits.train = dataset::parse_spec(config.train);
+  if (!splits.test && options.train.empty() && options.data.empty() && !config.test.empty()) splits.test = dataset::parse_spec(config.test);
   if (!splits.train)
     throw InputError("no training data is given", "Add --data NAME, for example --data mnist, or --train SPEC.");
-  DataPtr train = open_data(common, *splits.train, &graph, options.limit);
+  DataPtr train = open_data(common, *splits.train, graph, config, options.limit);
   if (!splits.test) return split_off(train, options.validation, common.seed);
-  return {train, open_data(common, *splits.test, &graph, 0)};
+  return {train, open_data(common, *splits.test, graph, config, 0)};
 }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

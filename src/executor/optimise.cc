@@ -103,7 +103,8 @@ class Rewriter {
     for (size_t slot = 1; slot < linear->inputs.size(); ++slot)  // a weight that is given is a variable
       if (linear->inputs[slot] != kAbsent && fixed_.count(linear->inputs[slot])) return;
     auto units = op->units(ops::NodeView(graph_, *linear));
-    if (!units || units->bias_slot < 0) return;
+    if (!units) return;
+    units->bias_slot = 2;  // of both operators, whether this node uses it or not
     ops::NodeView norm_view(graph_, norm), linear_view(graph_, *linear);
     if (norm_view.integer("training_mode", 0) != 0 || linear_view.real("beta", 1) != 1) return;
     at::Tensor scale = graph_.constant(norm.inputs[1]) / at::sqrt(graph_.constant(norm.inputs[4]) + norm_view.real("epsilon", 1e-5));

@@ -69,7 +69,8 @@ void start_runtime(int64_t budget) {
   budget_bytes = budget > 0 ? budget : available_memory() / 10 * 8;
   c10::SetCPUAllocator(&allocator, /*priority=*/255);
   // Freed memory is kept for the next batch; one arena, because a worker's own one gives its pages back all the same.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  // 32 MB is the most that the C library takes for the first; a larger one is ignored and the second then fixes 128 kB.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_ARENA_MAX, 1);
   // OpenBLAS does not follow LibTorch's setting; another BLAS has no such function.
