@@ -189,8 +189,8 @@ int main(int argc, char** argv) {
   try {
     return netmend::app::run(argc, argv);
   } catch (const netmend::InputError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    if (!error.hint().empty()) fmt::print(stderr, "  {}\n", error.hint());
+    fmt::print(stderr, "error: {}\n", netmend::printable(error.what()));
+    if (!error.hint().empty()) fmt::print(stderr, "  {}\n", netmend::printable(error.hint()));
     return 2;
   } catch (const netmend::Interrupted&) {
     fmt::print(stderr, "stopped\n");

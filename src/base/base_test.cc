@@ -30,6 +30,7 @@ TEST(Text, ShapesAndNumbersReadWell) {
   EXPECT_EQ(with_commas(107786), "107,786");
   EXPECT_EQ(with_commas(-1000), "-1,000");
   EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(printable("a\x1b[31m\nb×"), "a?[31m?b×");
   EXPECT_EQ(bytes_text(4.1e6), "4.1 MB");
 }
 

@@ -39,6 +39,13 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+std::string printable(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return out;
+}
+
 std::string shape_text(std::span<const int64_t> shape) {
   if (shape.empty()) return "scalar";
   std::string out;

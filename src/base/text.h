@@ -14,6 +14,9 @@ std::string_view trim(std::string_view text);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string lower(std::string_view text);
 
+/// Names from files may hold anything: control characters, which a terminal acts on, become `?`.
+std::string printable(std::string_view text);
+
 /// 1×28×28; "scalar" for no axes; negative sizes print as `?`.
 std::string shape_text(std::span<const int64_t> shape);
 /// 107,786

@@ -117,8 +117,8 @@ class Builder {
     const onnx_file::Model& message = document_->message;
     if (!message.has_graph()) fail("it holds no graph");
     graph_.document = document_;
-    graph_.name = message.graph().name();
-    graph_.producer = trim(message.producer_name() + " " + message.producer_version());
+    graph_.name = printable(message.graph().name());
+    graph_.producer = printable(trim(message.producer_name() + " " + message.producer_version()));
     for (const auto& entry : message.metadata_props()) graph_.metadata[entry.key()] = entry.value();
     for (const auto& import : message.opset_import()) graph_.opsets[standard_domain(import.domain())] = opset_number(import);
     for (const auto& function : message.functions())
@@ -153,7 +153,7 @@ class Builder {
 
   ValueId value(const std::string& name) {
     auto [at, is_new] = ids_.try_emplace(name, ValueId(graph_.values.size()));
-    if (is_new) graph_.add_value(name);
+    if (is_new) graph_.add_value(printable(name));
     return at->second;
   }
 
@@ -229,7 +229,7 @@ class Builder {
     if (domain.empty() && node.op_type() == "Constant") return add_constant_node(node, scope, index);
     if (graph_.nodes.size() >= kMostNodes) fail("the graph unfolds to more than {} nodes", kMostNodes);
     Node out;
-    out.name = scope.prefix + node.name();
+    out.name = printable(scope.prefix + node.name());
     out.op = node.op_type();
     out.domain = domain;
     auto opset = scope.opsets->find(domain);
