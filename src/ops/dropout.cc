@@ -55,7 +55,8 @@ at::Tensor mask_like(const at::Tensor& x, const MaskForm& form) {
   if (wide) fill_all(mask.data_ptr<double>(), mask.numel(), form, fill_double);
   if (!wide) fill_all(mask.data_ptr<float>(), mask.numel(), form, fill_float);
   mask = mask.to(x.options());
-  return x.dim() == 4 ? mask.contiguous(x.suggest_memory_format()) : mask;  // the product goes through both side by side
+  return x.dim() == 4 ? mask.contiguous(x.suggest_memory_format())
+                      : mask;  // the product goes through both side by side
 }
 
 struct DropoutForm {
