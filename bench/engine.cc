@@ -1,4 +1,5 @@
-// Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`. Numbers come back as JSON.
+// Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`.
+// Numbers come back as JSON.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -88,7 +89,8 @@ nlohmann::json profile(const std::string& path, int64_t batch) {
   executor::RunOptions options;
   options.trace = [&](int node, std::span<const at::Tensor>, std::span<const at::Tensor>) {
     auto now = Clock::now();
-    spent[executor.node_name(node)] += std::chrono::duration<double, std::micro>(now - last).count() / double(batch * 50);
+    spent[executor.node_name(node)] +=
+        std::chrono::duration<double, std::micro>(now - last).count() / double(batch * 50);
     last = Clock::now();
   };
   for (int i = 0; i < 50; ++i) last = Clock::now(), executor.run(inputs, options);
@@ -102,7 +104,8 @@ nlohmann::json answer(const std::string& line) {
   int jobs = 0;
   double seconds = 0;
   words >> what;
-  if (what == "forward" && words >> model >> batch >> jobs >> seconds) return {{"rate", forward(model, batch, jobs, seconds)}};
+  if (what == "forward" && words >> model >> batch >> jobs >> seconds)
+    return {{"rate", forward(model, batch, jobs, seconds)}};
   if (what == "profile" && words >> model >> batch) return profile(model, batch);
   if (what == "flops" && words >> model) return {{"flops", flops(model)}};
   if (what == "peak" && words >> seconds) return {{"flops", peak_flops(seconds)}};

@@ -1,4 +1,5 @@
-// The machine's peak: independent chains of FMAs in registers. Compiled for several instruction sets; the best one runs.
+// The machine's peak: independent chains of FMAs in registers. Compiled for several instruction sets; the best one
+// runs.
 #include "peak.h"
 
 #include <chrono>

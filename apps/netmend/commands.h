@@ -1,4 +1,5 @@
-// One function a command, one file each. Options are filled by main.cc, the only file that knows the command-line library.
+// One function a command, one file each. Options are filled by main.cc, the only file that knows the command-line
+// library.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,8 @@ struct EvalOptions {
 int eval(const Common& common, const EvalOptions& options);
 
 struct TrainOptions {
-  std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint, output;
+  std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint,
+                                                 output;
   double rate = 0.001, momentum = 0.9, decay = 0, validation = 0.1;
   int64_t epochs = 5, batch = 32, limit = 0;
   bool resume = false, keep_weights = false;

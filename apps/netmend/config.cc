@@ -1,7 +1,8 @@
 #include "netmend/config.h"
 
-#include <filesystem>
 #include <toml++/toml.h>
+
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -41,7 +42,8 @@ class Parser {
       fail("{}, line {}: {}", path_, error.source().begin.line, error.description());
     }
     known(file, kTop, "");
-    if (const toml::node* model = file.get("model")) config.output = text(table(*model, "model"), "output", "model.output");
+    if (const toml::node* model = file.get("model"))
+      config.output = text(table(*model, "model"), "output", "model.output");
     if (const toml::node* data = file.get("data")) {
       config.train = text(table(*data, "data"), "train", "data.train");
       config.test = text(table(*data, "data"), "test", "data.test");
@@ -59,7 +61,8 @@ class Parser {
   void known(const toml::table& table, const std::vector<std::string>& keys, const std::string& where) const {
     for (const auto& [key, value] : table)
       if (std::find(keys.begin(), keys.end(), key.str()) == keys.end())
-        fail("{}, line {}: unknown key {}{}{}", path_, value.source().begin.line, where, key.str(), did_you_mean(key.str(), keys));
+        fail("{}, line {}: unknown key {}{}{}", path_, value.source().begin.line, where, key.str(),
+             did_you_mean(key.str(), keys));
   }
 
   const toml::table& table(const toml::node& node, const std::string& key) const {
@@ -96,19 +99,26 @@ class Parser {
       known(input, kInput, where + ".");
       for (const auto& [key, value] : input) {
         std::string full = fmt::format("{}.{}", where, key.str());
-        if (key == "mean" || key == "std") found[std::string(key.str())] = value.is_array() ? join(list(value, full), ":") : number(value, full);
-        else if (key == "resize") resize(table(value, full), full, found);
-        else found[std::string(key.str())] = key == "scale" ? number(value, full) : text(input, std::string(key.str()).c_str(), full);
+        if (key == "mean" || key == "std")
+          found[std::string(key.str())] = value.is_array() ? join(list(value, full), ":") : number(value, full);
+        else if (key == "resize")
+          resize(table(value, full), full, found);
+        else
+          found[std::string(key.str())] =
+              key == "scale" ? number(value, full) : text(input, std::string(key.str()).c_str(), full);
       }
       if (!options.empty() && options != found)
-        fail("{}, line {}: {} and another input are prepared differently, which is not supported", path_, node.source().begin.line, where);
+        fail("{}, line {}: {} and another input are prepared differently, which is not supported", path_,
+             node.source().begin.line, where);
       options = found;
     }
   }
 
   void resize(const toml::table& sizes, const std::string& where, std::map<std::string, std::string>& found) const {
     known(sizes, kResize, where + ".");
-    auto get = [&](const char* key) { return sizes.get(key) ? number(*sizes.get(key), where + "." + key) : std::string(); };
+    auto get = [&](const char* key) {
+      return sizes.get(key) ? number(*sizes.get(key), where + "." + key) : std::string();
+    };
     if (!get("short").empty()) found["resize"] = get("short");
     if (!get("height").empty() && !get("width").empty()) found["resize"] = get("height") + "x" + get("width");
     if (!get("crop").empty()) found["crop"] = get("crop");

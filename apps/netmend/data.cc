@@ -19,12 +19,13 @@ using dataset::Summary;
 using dataset::ValueSummary;
 
 Json values_json(const ValueSummary& values) {
-  return {{"min", values.low}, {"max", values.high},   {"mean", values.mean},        {"std", values.deviation},
-          {"nan", values.nan}, {"infinite", values.infinite}};
+  return {{"min", values.low},       {"max", values.high}, {"mean", values.mean},
+          {"std", values.deviation}, {"nan", values.nan},  {"infinite", values.infinite}};
 }
 
 Json summary_json(const Summary& summary) {
-  Json json = {{"spec", summary.spec}, {"samples", summary.samples}, {"inputs", Json::array()}, {"classes", Json::array()}};
+  Json json = {
+      {"spec", summary.spec}, {"samples", summary.samples}, {"inputs", Json::array()}, {"classes", Json::array()}};
   for (const FeatureSummary& feature : summary.features)
     json["inputs"].push_back({{"name", feature.feature.name},
                               {"shape", feature.feature.shape},
@@ -33,7 +34,8 @@ Json summary_json(const Summary& summary) {
                               {"values", values_json(feature.values)},
                               {"unknown_ids", feature.unknown_ids}});
   for (size_t c = 0; c < summary.classes.size(); ++c)
-    json["classes"].push_back({{"class", summary.classes[c]}, {"samples", c < summary.class_counts.size() ? summary.class_counts[c] : 0}});
+    json["classes"].push_back(
+        {{"class", summary.classes[c]}, {"samples", c < summary.class_counts.size() ? summary.class_counts[c] : 0}});
   const char* kinds[] = {"none", "classes", "number", "labels"};
   json["labels"] = kinds[int(summary.labels)];
   if (summary.labels == LabelKind::kNumber) json["label_values"] = values_json(summary.label_values);
@@ -45,13 +47,17 @@ void print_feature(const FeatureSummary& feature) {
   const ValueSummary& values = feature.values;
   fmt::print("  input {}  {} {}{}\n", feature.feature.name, shape_text(feature.feature.shape),
              feature.feature.type == at::kLong ? "int64" : "float32", feature.feature.image ? "  (image)" : "");
-  fmt::print("    in the files    {:.6g} to {:.6g}\n", raw.low, raw.high);
-  fmt::print("    for the model   {:.6g} to {:.6g}, mean {:.4g}, deviation {:.4g}\n", values.low, values.high, values.mean, values.deviation);
+  fmt::print("    as read         {:.6g} to {:.6g}\n", raw.low, raw.high);
+  fmt::print("    for the model   {:.6g} to {:.6g}, mean {:.4g}, deviation {:.4g}\n", values.low, values.high,
+             values.mean, values.deviation);
   for (size_t c = 0; feature.channels.size() > 1 && c < feature.channels.size(); ++c)
-    fmt::print("      channel {}     mean {:.4g}, deviation {:.4g}\n", c, feature.channels[c].mean, feature.channels[c].deviation);
+    fmt::print("      channel {}     mean {:.4g}, deviation {:.4g}\n", c, feature.channels[c].mean,
+               feature.channels[c].deviation);
   if (values.nan + values.infinite > 0)
     fmt::print("    {} values are NaN, {} infinite\n", with_commas(values.nan), with_commas(values.infinite));
-  if (feature.mean_length > 0) fmt::print("    {:.1f} tokens an input on average, {} unknown in all\n", feature.mean_length, with_commas(feature.unknown_ids));
+  if (feature.mean_length > 0)
+    fmt::print("    {:.1f} tokens an input on average, {} unknown in all\n", feature.mean_length,
+               with_commas(feature.unknown_ids));
 }
 
 void print_classes(const Summary& summary) {
@@ -60,13 +66,15 @@ void print_classes(const Summary& summary) {
   fmt::print("  {} classes\n", summary.classes.size());
   for (size_t c = 0; c < std::min(summary.classes.size(), most); ++c) {
     double share = summary.samples ? double(summary.class_counts[c]) / double(summary.samples) : 0;
-    fmt::print("    {:<{}}  {:>9}  {:>5.1f} %\n", summary.classes[c], width, with_commas(summary.class_counts[c]), 100 * share);
+    fmt::print("    {:<{}}  {:>9}  {:>5.1f} %\n", summary.classes[c], width, with_commas(summary.class_counts[c]),
+               100 * share);
   }
   if (summary.classes.size() > most) fmt::print("    … and {} more (--json has all)\n", summary.classes.size() - most);
 }
 
 bool has_pictures(const dataset::Info& info) {
-  return std::any_of(info.features.begin(), info.features.end(), [](const dataset::Feature& feature) { return feature.image; });
+  return std::any_of(info.features.begin(), info.features.end(),
+                     [](const dataset::Feature& feature) { return feature.image; });
 }
 
 }  // namespace
@@ -85,7 +93,10 @@ int data(const Common& common, const DataOptions& options) {
   }
   std::string sheet = options.sheet;
   if (has_pictures(set->info()) && set->size() > 0) {
-    RunFolder folder = RunFolder(sheet.empty() ? common.out : common.out.empty() ? "." : common.out, "data", common.arguments);
+    RunFolder folder = RunFolder(sheet.empty()        ? common.out
+                                 : common.out.empty() ? "."
+                                                      : common.out,
+                                 "data", common.arguments);
     if (sheet.empty()) sheet = folder.file("sheet.png");
     auto classes = int64_t(std::max<size_t>(summary.classes.size(), 1));
     auto each = std::max<int64_t>(1, options.count / classes);
@@ -106,9 +117,12 @@ int data(const Common& common, const DataOptions& options) {
   for (const auto& [key, value] : dataset::options_of(set->info().preprocess)) steps.push_back(key + "=" + value);
   if (!steps.empty()) fmt::print("  preprocessing: {}\n", join(steps, " "));
   if (summary.labels == LabelKind::kNumber)
-    fmt::print("  labels are numbers: {:.6g} to {:.6g}, mean {:.4g}\n", summary.label_values.low, summary.label_values.high, summary.label_values.mean);
-  else if (summary.labels == LabelKind::kNone) fmt::print("  no labels\n");
-  else print_classes(summary);
+    fmt::print("  labels are numbers: {:.6g} to {:.6g}, mean {:.4g}\n", summary.label_values.low,
+               summary.label_values.high, summary.label_values.mean);
+  else if (summary.labels == LabelKind::kNone)
+    fmt::print("  no labels\n");
+  else
+    print_classes(summary);
   if (!sheet.empty()) fmt::print("  contact sheet: {}\n", sheet);
   return 0;
 }

@@ -16,14 +16,15 @@ namespace {
 
 using observers::PredictionState;
 
-void write_units(const std::string& path, const observers::UnitProfile& profile, const observers::UnitProfileState& state) {
+void write_units(const std::string& path, const observers::UnitProfile& profile,
+                 const observers::UnitProfileState& state) {
   write_file(path, [&](std::ostream& out) {
     out << "unit,min,max,mean,variance,zero_fraction,not_finite\n";
     for (size_t l = 0; l < profile.layers().size(); ++l)
       for (size_t u = 0; u < state.stats[l].size(); ++u) {
         const auto& unit = state.stats[l][u];
-        out << fmt::format("{},{:.9g},{:.9g},{:.9g},{:.9g},{:.6g},{}\n", unit_name(profile.layers()[l], int64_t(u)), unit.min,
-                           unit.max, unit.mean, unit.variance(), unit.zero_fraction(), unit.not_finite);
+        out << fmt::format("{},{:.9g},{:.9g},{:.9g},{:.9g},{:.6g},{}\n", unit_name(profile.layers()[l], int64_t(u)),
+                           unit.min, unit.max, unit.mean, unit.variance(), unit.zero_fraction(), unit.not_finite);
       }
   });
 }
@@ -33,7 +34,8 @@ void write_shard(const EvalOptions& options, const observers::Predictions& obser
                  stream::PassResult& pass) {
   if (pass.interrupted) fail("stopped before the shard was complete; nothing was written");
   stream::StateFile file;
-  Json description = {{"settings", observers::to_json(observer.settings())}, {"model", options.model}, {"seconds", pass.seconds}};
+  Json description = {
+      {"settings", observers::to_json(observer.settings())}, {"model", options.model}, {"seconds", pass.seconds}};
   file.description = description.dump();
   file.subject = checksum(file_checksum(options.model) + "|" + subject.data->info().spec + "|" +
                           std::to_string(subject.data->size()) + "|" + std::to_string(subject.batch_size()));
@@ -44,14 +46,19 @@ void write_shard(const EvalOptions& options, const observers::Predictions& obser
 
 int eval_shard(const Common& common, const EvalOptions& options, const Judged& judged, stream::PassOptions pass) {
   if (options.product.empty()) throw InputError("--shard needs a place for its part", "Add -o part1.state.");
+  require_writable(options.product);
   pass.shard = stream::parse_shard(options.shard);
   observers::Predictions observer(judged.settings, false);
   stream::PassResult result = stream::run_pass(judged.subject, {&observer}, pass);
   write_shard(options, observer, judged.subject, result);
   if (common.json)
-    print_json({{"state", options.product}, {"samples", result.samples}, {"shard", options.shard}, {"seconds", result.seconds}});
+    print_json({{"state", options.product},
+                {"samples", result.samples},
+                {"shard", options.shard},
+                {"seconds", result.seconds}});
   else
-    fmt::print("  {} inputs in {}; put the parts together with netmend lab merge\n", with_commas(result.samples), options.product);
+    fmt::print("  {} inputs in {}; put the parts together with netmend lab merge\n", with_commas(result.samples),
+               options.product);
   return 0;
 }
 
@@ -60,17 +67,25 @@ int eval_shard(const Common& common, const EvalOptions& options, const Judged& j
 int eval(const Common& common, const EvalOptions& options) {
   model::Graph graph = onnx::read_model(options.model);
   Config config = read_config(common.config, options.model);
-  auto data = open_data(common, test_spec(options.data, options.test, config), graph, config, options.limit);
+  dataset::Spec spec = test_spec(options.data, options.test, config);
+  if (spec.head == "csv" && !spec.options.count("train"))
+    say(common,
+        fmt::format(
+            "data: columns of {} are encoded by its own values; train=FILE fits the encoding to the training file",
+            spec.rest));
+  auto data = open_data(common, spec, graph, config, options.limit);
   const std::string& output = options.output.empty() ? config.output : options.output;
   Judged judged = make_judged(common, options.model, std::move(graph), data, output);
   stream::PassOptions pass = pass_options(common);
   if (options.float64) pass.precision = at::kDouble;
   if (!options.shard.empty()) return eval_shard(common, options, judged, pass);
-  if (!options.product.empty()) throw InputError("-o goes with --shard", "The tables of eval are in the run folder (--out).");
+  if (!options.product.empty())
+    throw InputError("-o goes with --shard", "The tables of eval are in the run folder (--out).");
 
   RunFolder folder(common.out, "eval", common.arguments);
   observers::Predictions observer(judged.settings, true);
-  observers::UnitProfile profile(options.units ? executor::find_layers(judged.subject.graph) : std::vector<model::Layer>{});
+  observers::UnitProfile profile(options.units ? executor::find_layers(judged.subject.graph)
+                                               : std::vector<model::Layer>{});
   observers::SampleTable table;
   pass.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
     auto& state = dynamic_cast<PredictionState&>(*chunk[0]);
@@ -105,7 +120,8 @@ int eval(const Common& common, const EvalOptions& options) {
     print_result(judged.settings, result, done.seconds);
     fmt::print("\n  every input: {}/samples.csv{}\n", folder.path(), options.units ? ", every unit: units.csv" : "");
   }
-  if (done.interrupted) say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(done.samples)));
+  if (done.interrupted)
+    say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(done.samples)));
   return done.interrupted ? 130 : 0;
 }
 

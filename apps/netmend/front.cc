@@ -11,7 +11,8 @@
 
 namespace {
 
-constexpr const char* kFirstPage = R"(netmend: is this network tested well enough, what is wrong with it, where, why, and what repairs it?
+constexpr const char* kFirstPage =
+    R"(netmend: is this network tested well enough, what is wrong with it, where, why, and what repairs it?
 
 usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
 

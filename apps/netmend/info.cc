@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "executor/executor.h"
+#include "executor/runtime.h"
 #include "netmend/shared.h"
 #include "onnx/reader.h"
 
@@ -23,7 +24,9 @@ std::string declared_text(const model::Value& value) {
   if (!value.shape) return "?";
   std::string text;
   for (const model::Dim& dim : *value.shape)
-    text += (text.empty() ? "" : "×") + (dim.size >= 0 ? std::to_string(dim.size) : dim.symbol.empty() ? "?" : dim.symbol);
+    text += (text.empty() ? "" : "×") + (dim.size >= 0        ? std::to_string(dim.size)
+                                         : dim.symbol.empty() ? "?"
+                                                              : dim.symbol);
   return text.empty() ? "scalar" : text;
 }
 
@@ -83,7 +86,8 @@ Trial try_shapes(const Graph& graph, ValueId output, const std::map<std::string,
     trial.shapes[id] = shape;
     inputs.push_back(trial_input(value, shape));
   }
-  std::vector<bool> needed = executor::needed_nodes(graph, graph.inputs, request.wanted.empty() ? graph.outputs : request.wanted);
+  std::vector<bool> needed =
+      executor::needed_nodes(graph, graph.inputs, request.wanted.empty() ? graph.outputs : request.wanted);
   int last = -1;
   executor::RunOptions run;
   run.trace = [&](int node, std::span<const at::Tensor>, std::span<const at::Tensor> outputs) {
@@ -106,9 +110,11 @@ Trial try_shapes(const Graph& graph, ValueId output, const std::map<std::string,
 /// Sizes that the file leaves open are tried in turn until the network runs.
 Trial find_shapes(const Graph& graph, ValueId output, const std::map<std::string, Shape>& given) {
   bool images = false;
-  for (ValueId id : graph.inputs) images = images || (graph.values[size_t(id)].shape && graph.values[size_t(id)].shape->size() == 4);
+  for (ValueId id : graph.inputs)
+    images = images || (graph.values[size_t(id)].shape && graph.values[size_t(id)].shape->size() == 4);
   Trial first;
-  for (int64_t free : images ? std::vector<int64_t>{224, 64, 32, 28, 299, 640} : std::vector<int64_t>{16, 1, 64, 128, 512}) {
+  for (int64_t free :
+       images ? std::vector<int64_t>{224, 64, 32, 28, 299, 640} : std::vector<int64_t>{16, 1, 64, 128, 512}) {
     Trial trial = try_shapes(graph, output, given, free);
     if (trial.error.empty() || trial.free == 0) return trial;
     if (first.free == 0) first = trial;
@@ -123,7 +129,8 @@ void print_chain(const Graph& graph, const Trial& trial) {
   int node = trial.failed_node;
   for (int guard = 0; node >= 0 && node < int(graph.nodes.size()) && guard < 10000; ++guard) {
     const Node& at = graph.nodes[size_t(node)];
-    std::string shape = at.outputs.empty() || !trial.shapes.count(at.outputs[0]) ? "✗" : shape_text(trial.shapes.at(at.outputs[0]));
+    std::string shape =
+        at.outputs.empty() || !trial.shapes.count(at.outputs[0]) ? "✗" : shape_text(trial.shapes.at(at.outputs[0]));
     lines.push_back(fmt::format("  {:<40} {:<20} {}", at.name, at.op, shape));
     ValueId from = kAbsent;
     for (ValueId id : at.inputs)
@@ -132,7 +139,9 @@ void print_chain(const Graph& graph, const Trial& trial) {
         from = id;
     if (from == kAbsent) break;
     node = made_by[size_t(from)];
-    if (node < 0) lines.push_back(fmt::format("  {:<40} {:<20} {}", graph.values[size_t(from)].name, "input", shape_text(trial.shapes.at(from))));
+    if (node < 0)
+      lines.push_back(fmt::format("  {:<40} {:<20} {}", graph.values[size_t(from)].name, "input",
+                                  shape_text(trial.shapes.at(from))));
   }
   fmt::print("\nThe shapes on the way to it:\n");
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) fmt::print("{}\n", *line);
@@ -152,7 +161,8 @@ Json values_json(const Graph& graph, const std::vector<ValueId>& ids, const Tria
     if (value.shape)
       for (const model::Dim& dim : *value.shape)
         shape.push_back(dim.size >= 0 ? Json(dim.size) : dim.symbol.empty() ? Json(nullptr) : Json(dim.symbol));
-    else if (trial.shapes.count(id)) shape = trial.shapes.at(id);
+    else if (trial.shapes.count(id))
+      shape = trial.shapes.at(id);
     list.push_back({{"name", value.name}, {"type", model::element_name(value.type)}, {"shape", shape}});
   }
   return list;
@@ -168,8 +178,12 @@ Json info_json(const Graph& graph, const std::vector<Layer>& layers, const Trial
                {"layers", Json::array()}};
   for (const Layer& layer : layers) {
     Json shape = trial.shapes.count(layer.post) ? Json(trial.shapes.at(layer.post)) : Json(nullptr);
-    json["layers"].push_back({{"name", layer.name}, {"op", layer.op}, {"units", layer.units}, {"parameters", layer.parameters},
-                              {"output_shape", shape}, {"activation", layer.activation}});
+    json["layers"].push_back({{"name", layer.name},
+                              {"op", layer.op},
+                              {"units", layer.units},
+                              {"parameters", layer.parameters},
+                              {"output_shape", shape},
+                              {"activation", layer.activation}});
   }
   std::map<std::string, int> operators;
   for (const Node& node : graph.nodes) ++operators[node.domain.empty() ? node.op : node.domain + "." + node.op];
@@ -184,7 +198,8 @@ void print_stages(const Graph& graph, const std::vector<Layer>& layers, const Tr
   size_t width = 8;
   for (const Layer& layer : layers) by_node[layer.node] = &layer, width = std::max(width, layer.name.size());
   width = std::min<size_t>(width, 48);
-  fmt::print("\n  {:<{}}  {:<18} {:<18} {:>6} {:>12}  {}\n", "stage", width, "operator", "shape", "units", "parameters", "activation");
+  fmt::print("\n  {:<{}}  {:<18} {:<18} {:>6} {:>12}  {}\n", "stage", width, "operator", "shape", "units", "parameters",
+             "activation");
   for (ValueId id : graph.inputs)
     fmt::print("  {:<{}}  {:<18} {}\n", graph.values[size_t(id)].name, width, "input",
                trial.shapes.count(id) ? shape_text(trial.shapes.at(id)) : declared_text(graph.values[size_t(id)]));
@@ -195,14 +210,17 @@ void print_stages(const Graph& graph, const std::vector<Layer>& layers, const Tr
     auto layer = by_node.find(int(n));
     bool reshapes = false;
     for (ValueId id : node.inputs)
-      if (id != kAbsent && trial.shapes.count(id)) { reshapes = trial.shapes.at(id) != shape; break; }
+      if (id != kAbsent && trial.shapes.count(id)) {
+        reshapes = trial.shapes.at(id) != shape;
+        break;
+      }
     // `×` is two bytes and one column wide: pad by hand.
     std::string text = shape_text(shape);
     size_t columns = text.size() - (shape.empty() ? 0 : shape.size() - 1);
     text += std::string(columns < 18 ? 18 - columns : 0, ' ');
     if (layer != by_node.end())
-      fmt::print("  {:<{}}  {:<18} {} {:>6} {:>12}  {}\n", layer->second->name, width, node.op, text, layer->second->units,
-                 with_commas(layer->second->parameters), layer->second->activation);
+      fmt::print("  {:<{}}  {:<18} {} {:>6} {:>12}  {}\n", layer->second->name, width, node.op, text,
+                 layer->second->units, with_commas(layer->second->parameters), layer->second->activation);
     else if (every_node || (reshapes && shape.size() > 1))
       fmt::print("  {:<{}}  {:<18} {}\n", every_node ? node.name : "", width, node.op, text);
   }
@@ -211,23 +229,28 @@ void print_stages(const Graph& graph, const std::vector<Layer>& layers, const Tr
 void print_info(const Graph& graph, const InfoOptions& options, const std::vector<Layer>& layers, const Trial& trial) {
   int64_t units = 0;
   for (const Layer& layer : layers) units += layer.units;
-  fmt::print("{}  {} layers · {} units · {} parameters · {} nodes · opset {}{}\n", options.model, layers.size(), with_commas(units),
-             with_commas(count_parameters(graph)), graph.nodes.size(), graph.opsets.count("") ? graph.opsets.at("") : 0,
-             graph.producer.empty() ? "" : " · " + graph.producer);
+  fmt::print("{}  {} layers · {} units · {} parameters · {} nodes · opset {}{}\n", options.model, layers.size(),
+             with_commas(units), with_commas(count_parameters(graph)), graph.nodes.size(),
+             graph.opsets.count("") ? graph.opsets.at("") : 0, graph.producer.empty() ? "" : " · " + graph.producer);
   for (ValueId id : graph.inputs)
-    fmt::print("  input   {}  {} {}\n", graph.values[size_t(id)].name, model::element_name(graph.values[size_t(id)].type), declared_text(graph.values[size_t(id)]));
+    fmt::print("  input   {}  {} {}\n", graph.values[size_t(id)].name,
+               model::element_name(graph.values[size_t(id)].type), declared_text(graph.values[size_t(id)]));
   for (ValueId id : graph.outputs) {
     const char* gives[] = {"logits or scores", "probabilities", "log probabilities", "probabilities, each by itself"};
-    fmt::print("  output  {}  {} {}  gives {}\n", graph.values[size_t(id)].name, model::element_name(graph.values[size_t(id)].type),
-               declared_text(graph.values[size_t(id)]), gives[int(executor::find_head(graph, id).gives)]);
+    fmt::print("  output  {}  {} {}  gives {}\n", graph.values[size_t(id)].name,
+               model::element_name(graph.values[size_t(id)].type), declared_text(graph.values[size_t(id)]),
+               gives[int(executor::find_head(graph, id).gives)]);
   }
-  if (trial.free) fmt::print("  sizes that the file leaves open are shown for {} (--shape NAME=… sets them)\n", trial.free);
+  if (trial.free)
+    fmt::print("  sizes that the file leaves open are shown for {} (--shape NAME=… sets them)\n", trial.free);
   print_stages(graph, layers, trial, options.nodes);
 }
 
 }  // namespace
 
 int info(const Common& common, const InfoOptions& options) {
+  // Listing shapes runs the network on one input; that should not fill the machine.
+  if (common.memory.empty()) executor::start_runtime(std::min(executor::memory_budget(), int64_t(4) << 30));
   Graph graph = onnx::read_model(options.model);
   ValueId output = options.output.empty() ? kAbsent : choose_output(graph, options.output);
   std::vector<Layer> layers = executor::find_layers(graph);
@@ -238,8 +261,10 @@ int info(const Common& common, const InfoOptions& options) {
   } catch (const Unsupported&) {
     refused = std::current_exception();  // what is known is shown first, then all that cannot run is named
   }
-  if (common.json) print_json(info_json(graph, layers, trial));
-  else print_info(graph, options, layers, trial);
+  if (common.json)
+    print_json(info_json(graph, layers, trial));
+  else
+    print_info(graph, options, layers, trial);
   if (refused) std::rethrow_exception(refused);
   if (trial.error.empty()) return 0;
   if (!common.json) print_chain(graph, trial);

@@ -1,5 +1,5 @@
-// netmend lab conformance: the ONNX project's backend tests. The cases run in a child process, so that one that crashes is
-// counted and the rest go on.
+// netmend lab conformance: the ONNX project's backend tests. The cases run in a child process, so that one that crashes
+// is counted and the rest go on.
 #include <ATen/ATen.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +28,8 @@ std::vector<std::string> find_cases(const ConformanceOptions& options) {
   if (fs::exists(fs::path(options.folder) / "model.onnx")) return {options.folder};
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(options.folder, error))
-    if (fs::exists(entry.path() / "model.onnx") && entry.path().filename().string().find(options.filter) != std::string::npos)
+    if (fs::exists(entry.path() / "model.onnx") &&
+        entry.path().filename().string().find(options.filter) != std::string::npos)
       cases.push_back(entry.path().string());
   if (error) fail("cannot read the folder {}: {}", options.folder, error.message());
   if (cases.empty()) fail("{} holds no test folders (model.onnx with test_data_set_*)", options.folder);
@@ -36,7 +37,8 @@ std::vector<std::string> find_cases(const ConformanceOptions& options) {
   return cases;
 }
 
-std::vector<at::Tensor> read_tensors(const fs::path& folder, const std::string& prefix, std::vector<model::Element>* types) {
+std::vector<at::Tensor> read_tensors(const fs::path& folder, const std::string& prefix,
+                                     std::vector<model::Element>* types) {
   std::vector<at::Tensor> tensors;
   for (int i = 0; fs::exists(folder / fmt::format("{}_{}.pb", prefix, i)); ++i) {
     onnx::NamedTensor tensor = onnx::read_tensor((folder / fmt::format("{}_{}.pb", prefix, i)).string());
@@ -55,7 +57,8 @@ std::string difference(const at::Tensor& raw, const at::Tensor& expected, model:
                        shape_text({expected.sizes().data(), expected.sizes().size()}));
   at::Tensor got = model::rounded(stored, raw);
   if (at::allclose(got.to(at::kDouble), expected.to(at::kDouble), kRelative, kAbsolute, /*equal_nan=*/true)) return "";
-  return fmt::format("values differ by up to {:.3g}", (got.to(at::kDouble) - expected.to(at::kDouble)).abs().max().item<double>());
+  return fmt::format("values differ by up to {:.3g}",
+                     (got.to(at::kDouble) - expected.to(at::kDouble)).abs().max().item<double>());
 }
 
 std::string run_case(const std::string& folder) {
@@ -65,8 +68,10 @@ std::string run_case(const std::string& folder) {
   for (; fs::exists(fs::path(folder) / fmt::format("test_data_set_{}", sets)); ++sets) {
     fs::path data = fs::path(folder) / fmt::format("test_data_set_{}", sets);
     std::vector<model::Element> types;
-    std::vector<at::Tensor> inputs = read_tensors(data, "input", nullptr), expected = read_tensors(data, "output", &types);
-    if (inputs.size() != graph.inputs.size()) return fmt::format("{} inputs for {}", inputs.size(), graph.inputs.size());
+    std::vector<at::Tensor> inputs = read_tensors(data, "input", nullptr),
+                            expected = read_tensors(data, "output", &types);
+    if (inputs.size() != graph.inputs.size())
+      return fmt::format("{} inputs for {}", inputs.size(), graph.inputs.size());
     std::vector<at::Tensor> got = executor.run(inputs);
     if (got.size() != expected.size()) return fmt::format("{} outputs instead of {}", got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i)
@@ -133,7 +138,9 @@ int lab_conformance(const Common& common, const ConformanceOptions& options) {
   while (results.size() < cases.size()) {
     run_worker(common, results.size(), results);
     if (results.size() < cases.size())
-      results.push_back({{"name", fs::path(cases[results.size()]).filename().string()}, {"status", "crashed"}, {"reason", "the process died"}});
+      results.push_back({{"name", fs::path(cases[results.size()]).filename().string()},
+                         {"status", "crashed"},
+                         {"reason", "the process died"}});
   }
   std::map<std::string, int64_t> counts;
   for (const auto& result : results) {
@@ -144,11 +151,14 @@ int lab_conformance(const Common& common, const ConformanceOptions& options) {
       fmt::print("{:<12} {}  {}\n", status, result["name"].get<std::string>(), result["reason"].get<std::string>());
   }
   if (common.json)
-    print_json({{"passed", counts["passed"]}, {"failed", counts["failed"]}, {"unsupported", counts["unsupported"]},
-                {"crashed", counts["crashed"]}, {"cases", results}});
+    print_json({{"passed", counts["passed"]},
+                {"failed", counts["failed"]},
+                {"unsupported", counts["unsupported"]},
+                {"crashed", counts["crashed"]},
+                {"cases", results}});
   else
-    fmt::print("{} cases: {} passed, {} failed, {} unsupported, {} crashed\n", cases.size(), counts["passed"], counts["failed"],
-               counts["unsupported"], counts["crashed"]);
+    fmt::print("{} cases: {} passed, {} failed, {} unsupported, {} crashed\n", cases.size(), counts["passed"],
+               counts["failed"], counts["unsupported"], counts["crashed"]);
   return counts["failed"] + counts["crashed"] > 0 ? 1 : 0;
 }
 

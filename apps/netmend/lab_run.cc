@@ -27,9 +27,12 @@ at::Tensor read_array(const std::string& path) {
     for (int64_t i = 0; i < run; ++i) {
       const uint8_t* from = raw + i * (array.stride ? array.stride : each);
       int64_t at = (position + i) * elements;
-      if (type == at::kDouble) dataset::to_doubles(from, array.type, array.swapped, elements, out.data_ptr<double>() + at);
-      else if (real) dataset::to_floats(from, array.type, array.swapped, elements, out.data_ptr<float>() + at);
-      else dataset::to_longs(from, array.type, array.swapped, elements, out.data_ptr<int64_t>() + at);
+      if (type == at::kDouble)
+        dataset::to_doubles(from, array.type, array.swapped, elements, out.data_ptr<double>() + at);
+      else if (real)
+        dataset::to_floats(from, array.type, array.swapped, elements, out.data_ptr<float>() + at);
+      else
+        dataset::to_longs(from, array.type, array.swapped, elements, out.data_ptr<int64_t>() + at);
     }
   });
   return array.type == dataset::Element::kBool ? out.ne(0) : out;
@@ -38,26 +41,40 @@ at::Tensor read_array(const std::string& path) {
 const char* numpy_type(model::Element type) {
   switch (type) {
     case model::Element::kFloat:
-    case model::Element::kBFloat16: return "<f4";
-    case model::Element::kFloat16: return "<f2";
-    case model::Element::kDouble: return "<f8";
-    case model::Element::kUint8: return "|u1";
-    case model::Element::kInt8: return "|i1";
-    case model::Element::kBool: return "|b1";
-    case model::Element::kUint16: return "<u2";
-    case model::Element::kInt16: return "<i2";
-    case model::Element::kUint32: return "<u4";
-    case model::Element::kInt32: return "<i4";
-    case model::Element::kUint64: return "<u8";
-    default: return "<i8";
+    case model::Element::kBFloat16:
+      return "<f4";
+    case model::Element::kFloat16:
+      return "<f2";
+    case model::Element::kDouble:
+      return "<f8";
+    case model::Element::kUint8:
+      return "|u1";
+    case model::Element::kInt8:
+      return "|i1";
+    case model::Element::kBool:
+      return "|b1";
+    case model::Element::kUint16:
+      return "<u2";
+    case model::Element::kInt16:
+      return "<i2";
+    case model::Element::kUint32:
+      return "<u4";
+    case model::Element::kInt32:
+      return "<i4";
+    case model::Element::kUint64:
+      return "<u8";
+    default:
+      return "<i8";
   }
 }
 
 /// In the type that the model declares, where its carrier is what was computed.
 void write_array(const std::string& path, const at::Tensor& tensor, model::Element declared) {
-  bool as_declared = model::supported(declared) && model::carrier(declared) == tensor.scalar_type() && declared != model::Element::kBFloat16;
+  bool as_declared = model::supported(declared) && model::carrier(declared) == tensor.scalar_type() &&
+                     declared != model::Element::kBFloat16;
   model::Element stored = as_declared ? declared : model::element_of(tensor.scalar_type());
-  write_file(path, npy_header(numpy_type(stored), {tensor.sizes().data(), tensor.sizes().size()}) + model::encode(stored, tensor));
+  write_file(path, npy_header(numpy_type(stored), {tensor.sizes().data(), tensor.sizes().size()}) +
+                       model::encode(stored, tensor));
 }
 
 std::vector<at::Tensor> read_inputs(const model::Graph& graph, const std::vector<std::string>& given) {
@@ -76,6 +93,10 @@ std::vector<at::Tensor> read_inputs(const model::Graph& graph, const std::vector
   for (const std::string& name : names) {
     if (!files.count(name)) fail("input `{}` is not given: add --input {}=FILE.npy", name, name);
     inputs.push_back(read_array(files[name]));
+    const model::Value& value = graph.values[size_t(graph.find(name))];
+    bool whole = model::supported(value.type) && !at::isFloatingType(model::carrier(value.type));
+    if (whole && inputs.back().is_floating_point())
+      fail("input `{}` wants {}, {} holds real numbers", name, model::element_name(value.type), files[name]);
   }
   return inputs;
 }
@@ -109,7 +130,9 @@ int lab_run(const Common& common, const RunOptions& options) {
     std::string path = options.folder + "/" + file + ".npy";
     write_array(path, outputs[i], options.float64 ? model::Element::kUndefined : value.type);
     list.push_back({{"name", value.name}, {"file", path}, {"shape", outputs[i].sizes().vec()}});
-    if (!common.json) fmt::print("  {}  {}  {}\n", value.name, shape_text({outputs[i].sizes().data(), outputs[i].sizes().size()}), path);
+    if (!common.json)
+      fmt::print("  {}  {}  {}\n", value.name, shape_text({outputs[i].sizes().data(), outputs[i].sizes().size()}),
+                 path);
   }
   if (common.json) print_json({{"outputs", list}});
   return 0;

@@ -20,7 +20,8 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   app->add_flag("--json", common.json, "Print one JSON document on stdout");
   app->add_flag("--quiet", common.quiet, "No progress, no notes");
   app->add_option("--seed", common.seed, "Of everything random")->capture_default_str();
-  app->add_option("--jobs", common.jobs, "Worker threads (default: one a core); never changes a result")->check(CLI::Range(0, 1024));
+  app->add_option("--jobs", common.jobs, "Worker threads (default: one a core); never changes a result")
+      ->check(CLI::Range(0, 1024));
   app->add_option("--device", common.device, "cpu, cuda or cuda:N")->capture_default_str();
   app->add_option("--memory", common.memory, "Most memory for tensors, for example 8G (default: most of what is free)");
   return app;
@@ -87,26 +88,34 @@ void add_look(CLI::App& app, Options& o, Action& action) {
 }
 
 void add_train(CLI::App& app, Options& o, Action& action) {
-  CLI::App* train = command(app, "train", "Train a model, or go on training one",
-                            "  netmend lab new lenet5 -o lenet5.onnx && netmend train lenet5.onnx --data mnist -o trained.onnx\n"
-                            "  netmend train trained.onnx --data mnist --keep-weights --epochs 1 --rate 1e-4 -o tuned.onnx\n"
-                            "  netmend train m.onnx --train npz:train.npz --test npz:test.npz --checkpoint m.ckpt --resume -o out.onnx");
+  CLI::App* train = command(
+      app, "train", "Train a model, or go on training one",
+      "  netmend lab new lenet5 -o lenet5.onnx && netmend train lenet5.onnx --data mnist -o trained.onnx\n"
+      "  netmend train trained.onnx --data mnist --keep-weights --epochs 1 --rate 1e-4 -o tuned.onnx\n"
+      "  netmend train m.onnx --train npz:train.npz --test npz:test.npz --checkpoint m.ckpt --resume -o out.onnx");
   train->add_option("model", o.train.model, "ONNX file")->required();
   train->add_option("--data", o.train.data, "Built-in name: its train and test splits");
   train->add_option("--train", o.train.train, "Data spec of the training inputs");
-  train->add_option("--test", o.train.test, "Data spec to judge by after each epoch (default: a part of --train, see --validation)");
+  train->add_option("--test", o.train.test,
+                    "Data spec to judge by after each epoch (default: a part of --train, see --validation)");
   train->add_option("-o", o.train.product, "The trained model")->required();
-  train->add_option("--epochs", o.train.epochs, "Times through the data")->capture_default_str()->check(CLI::Range(0, 1000000));
+  train->add_option("--epochs", o.train.epochs, "Times through the data")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
   train->add_option("--batch", o.train.batch, "Inputs a step")->capture_default_str()->check(CLI::Range(1, 65536));
-  train->add_option("--optimiser,--optimizer", o.train.optimiser, "sgd, momentum, adam, rmsprop")->capture_default_str();
+  train->add_option("--optimiser,--optimizer", o.train.optimiser, "sgd, momentum, adam, rmsprop")
+      ->capture_default_str();
   train->add_option("--rate,--lr", o.train.rate, "Learning rate")->capture_default_str();
   train->add_option("--momentum", o.train.momentum, "Of momentum")->capture_default_str();
   train->add_option("--decay", o.train.decay, "Weight decay")->capture_default_str();
-  train->add_option("--schedule", o.train.schedule, "constant, step:EPOCHS:FACTOR, cosine, linear")->capture_default_str();
+  train->add_option("--schedule", o.train.schedule, "constant, step:EPOCHS:FACTOR, cosine, linear")
+      ->capture_default_str();
   train->add_option("--loss", o.train.loss, "cross-entropy, mse, bce (default: what fits labels and outputs)");
   train->add_option("--init", o.train.init, "glorot, he, uniform, normal: start afresh with new weights");
-  train->add_flag("--keep-weights", o.train.keep_weights, "Start from the file's weights (the default unless --init is given)");
-  train->add_option("--validation", o.train.validation, "Share of --train kept aside when there is no --test")->capture_default_str();
+  train->add_flag("--keep-weights", o.train.keep_weights,
+                  "Start from the file's weights (the default unless --init is given)");
+  train->add_option("--validation", o.train.validation, "Share of --train kept aside when there is no --test")
+      ->capture_default_str();
   train->add_option("--limit", o.train.limit, "Only the first N training inputs")->check(CLI::PositiveNumber);
   train->add_option("--checkpoint", o.train.checkpoint, "File that is written after each epoch");
   train->add_flag("--resume", o.train.resume, "Go on from --checkpoint when it is there");
@@ -115,8 +124,11 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   with_run_folder(train);
   train->callback([&] { action = [&] { return app::train(common, o.train); }; });
 
-  CLI::App* demo = command(app, "demo", "Makes its own data, trains a network, evaluates it; needs no file at all", "  netmend demo\n  netmend demo --epochs 1");
-  demo->add_option("--epochs", o.demo.epochs, "Times through the data")->capture_default_str()->check(CLI::Range(1, 1000));
+  CLI::App* demo = command(app, "demo", "Makes its own data, trains a network, evaluates it; needs no file at all",
+                           "  netmend demo\n  netmend demo --epochs 1");
+  demo->add_option("--epochs", o.demo.epochs, "Times through the data")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
   with_run_folder(demo);
   demo->callback([&] { action = [&] { return app::demo(common, o.demo); }; });
 }
@@ -124,9 +136,13 @@ void add_train(CLI::App& app, Options& o, Action& action) {
 void add_lab(CLI::App& app, Options& o, Action& action) {
   CLI::App* lab = app.add_subcommand("lab", "Tools for researchers");
   lab->require_subcommand(1);
-  CLI::App* fresh = command(*lab, "new", "A named architecture as an ONNX file with fresh weights",
-                            "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
-  fresh->add_option("name", o.fresh.name, "lenet1 lenet4 lenet5 dnn1 dnn2 cnn1 cnn2 cifar-convnet resnet20 dave2 textcnn mlp:784-64-10")->required();
+  CLI::App* fresh =
+      command(*lab, "new", "A named architecture as an ONNX file with fresh weights",
+              "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
+  fresh
+      ->add_option("name", o.fresh.name,
+                   "lenet1 lenet4 lenet5 dnn1 dnn2 cnn1 cnn2 cifar-convnet resnet20 dave2 textcnn mlp:784-64-10")
+      ->required();
   fresh->add_option("-o", o.fresh.product, "The model")->required();
   fresh->add_option("--init", o.fresh.init, "glorot, he, uniform, normal")->capture_default_str();
   fresh->callback([&] { action = [&] { return lab_new(common, o.fresh); }; });
@@ -149,7 +165,8 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   conformance->add_flag("--each", o.conformance.each, "A line for every case, not only those that do not pass");
   conformance->callback([&] { action = [&] { return lab_conformance(common, o.conformance); }; });
 
-  CLI::App* merge = command(*lab, "merge", "Put the shards of a pass together", "  netmend lab merge part1.state part2.state");
+  CLI::App* merge =
+      command(*lab, "merge", "Put the shards of a pass together", "  netmend lab merge part1.state part2.state");
   merge->add_option("states", o.merge.states, "State files")->required();
   merge->callback([&] { action = [&] { return lab_merge(common, o.merge); }; });
 }
@@ -169,8 +186,10 @@ int run(int argc, char** argv) {
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
     std::vector<std::string> names;
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
-    std::string tip = argc > 1 && std::find(names.begin(), names.end(), argv[1]) == names.end() ? did_you_mean(argv[1], names) : "";
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(sub->get_name());
+    std::string tip =
+        argc > 1 && std::find(names.begin(), names.end(), argv[1]) == names.end() ? did_you_mean(argv[1], names) : "";
     fmt::print(stderr, "error: {}{}\n  netmend {} --help shows what there is.\n", error.what(), tip,
                app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name());
     return 2;
@@ -196,7 +215,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "stopped\n");
     return 130;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}\n  This is netmend's mistake, not yours. Please report it with the command line.\n", error.what());
+    std::string reason = error.what();
+    reason.resize(std::min(reason.size(), reason.find('\n')));  // LibTorch adds its stack
+    fmt::print(stderr,
+               "internal error: {}\n  This is netmend's mistake, not yours. Please report it with the command line.\n",
+               reason);
     return 3;
   }
 }

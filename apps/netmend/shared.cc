@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "base/error.h"
@@ -50,8 +51,8 @@ std::shared_ptr<const dataset::Dataset> first_inputs(std::shared_ptr<const datas
   return dataset::subset(data, std::move(first));
 }
 
-std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const dataset::Spec& asked, const model::Graph& model,
-                                                  const Config& config, int64_t limit) {
+std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const dataset::Spec& asked,
+                                                  const model::Graph& model, const Config& config, int64_t limit) {
   dataset::Spec spec = asked;
   std::vector<std::string> from_config, from_model;
   auto take = [&](const std::string& key, const std::string& value, std::vector<std::string>& source) {
@@ -61,7 +62,8 @@ std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const da
   for (const auto& [key, value] : config.input) take(key, value, from_config);
   if (!config.classes.empty()) take("classes", join(config.classes, ":"), from_config);
   for (const std::string& key : dataset::preprocess_keys())
-    if (auto hit = model.metadata.find("netmend.input." + key); hit != model.metadata.end()) take(key, hit->second, from_model);
+    if (auto hit = model.metadata.find("netmend.input." + key); hit != model.metadata.end())
+      take(key, hit->second, from_model);
   if (!from_config.empty()) say(common, fmt::format("data: {} from {}", join(from_config, " "), config.path));
   if (!from_model.empty()) say(common, fmt::format("data: {} from the model's metadata", join(from_model, " ")));
   return first_inputs(dataset::open(spec), limit);
@@ -131,14 +133,13 @@ void print_classes(const PredictionResult& result) {
   std::vector<const ClassResult*> order;
   for (const ClassResult& about : result.per_class) order.push_back(&about);
   bool cut = order.size() > most;
-  if (cut)
-    std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->recall < b->recall; });
+  if (cut) std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->recall < b->recall; });
   size_t width = 5;
   for (size_t i = 0; i < std::min(order.size(), most); ++i) width = std::max(width, order[i]->name.size());
   fmt::print("\n  {:<{}}  inputs   right    recall  precision\n", cut ? "worst" : "class", width);
   for (size_t i = 0; i < std::min(order.size(), most); ++i)
-    fmt::print("  {:<{}}  {:>6}  {:>6}   {:>6.2f} %   {:>6.2f} %\n", order[i]->name, width, order[i]->samples, order[i]->correct,
-               100 * order[i]->recall, 100 * order[i]->precision);
+    fmt::print("  {:<{}}  {:>6}  {:>6}   {:>6.2f} %   {:>6.2f} %\n", order[i]->name, width, order[i]->samples,
+               order[i]->correct, 100 * order[i]->recall, 100 * order[i]->precision);
   if (cut) fmt::print("  … and {} more classes (--json has all)\n", order.size() - most);
 }
 
@@ -156,21 +157,27 @@ void print_confusions(const PredictionSettings& settings, const PredictionResult
   if (pairs.empty()) return;
   fmt::print("\n  most confused\n");
   for (size_t i = 0; i < std::min<size_t>(pairs.size(), 5); ++i)
-    fmt::print("  {:>6}  {} called {}\n", pairs[i].count, settings.classes[pairs[i].label], settings.classes[pairs[i].predicted]);
+    fmt::print("  {:>6}  {} called {}\n", pairs[i].count, settings.classes[pairs[i].label],
+               settings.classes[pairs[i].predicted]);
 }
 
 }  // namespace
 
 void print_result(const PredictionSettings& settings, const PredictionResult& result, double seconds) {
-  std::string speed = seconds > 0 ? fmt::format("   {:.2f} s, {}/s", seconds, with_commas(int64_t(double(result.samples) / seconds))) : "";
+  std::string speed =
+      seconds > 0 ? fmt::format("   {:.2f} s, {}/s", seconds, with_commas(int64_t(double(result.samples) / seconds)))
+                  : "";
   if (settings.task == Task::kNumber)
-    fmt::print("  {} inputs   mean absolute error {:.6g}   rmse {:.6g}{}\n", with_commas(result.samples), result.mae, result.rmse, speed);
+    fmt::print("  {} inputs   mean absolute error {:.6g}   rmse {:.6g}{}\n", with_commas(result.samples), result.mae,
+               result.rmse, speed);
   else if (settings.task == Task::kNone)
     fmt::print("  {} inputs without labels{}\n", with_commas(result.samples), speed);
   else
-    fmt::print("  {} inputs   accuracy {:.2f} % ({} right)   loss {:.4f}{}\n", with_commas(result.samples), 100 * result.accuracy,
-               with_commas(result.correct), result.loss, speed);
-  if (result.not_finite > 0) fmt::print("  {} answers are NaN or infinite; the loss leaves them out\n", with_commas(result.not_finite));
+    fmt::print("  {} inputs   accuracy {:.2f} % ({} right)   loss {:.4f}{}\n", with_commas(result.samples),
+               100 * result.accuracy, with_commas(result.correct), result.loss, speed);
+  if (result.not_finite > 0)
+    fmt::print("  {} answers are NaN or infinite: counted as wrong, left out of the loss\n",
+               with_commas(result.not_finite));
   if (!result.per_class.empty()) print_classes(result), print_confusions(settings, result);
 }
 
@@ -180,14 +187,17 @@ Json result_json(const PredictionSettings& settings, const PredictionResult& res
   json["samples"] = result.samples;
   json["task"] = task_name(settings.task);
   json["accuracy"] = rated ? Json(result.accuracy) : Json(nullptr);
-  json["loss"] = judged ? Json(result.loss) : Json(nullptr);
+  json["loss"] = judged && std::isfinite(result.loss) ? Json(result.loss) : Json(nullptr);
   if (settings.task == Task::kNumber) json["mae"] = result.mae, json["rmse"] = result.rmse;
   json["not_finite"] = result.not_finite;
   json["classes"] = settings.classes;
   json["per_class"] = Json::array();
   for (const ClassResult& about : result.per_class)
-    json["per_class"].push_back({{"class", about.name}, {"samples", about.samples}, {"correct", about.correct},
-                                 {"recall", about.recall}, {"precision", about.precision}});
+    json["per_class"].push_back({{"class", about.name},
+                                 {"samples", about.samples},
+                                 {"correct", about.correct},
+                                 {"recall", about.recall},
+                                 {"precision", about.precision}});
   json["confusion"] = result.confusion;
   json["seconds"] = seconds;
   json["samples_per_second"] = seconds > 0 ? double(result.samples) / seconds : 0.0;

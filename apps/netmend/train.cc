@@ -62,11 +62,15 @@ TrainingData open_training_data(const Common& common, const TrainOptions& option
   if (!options.train.empty()) splits.train = dataset::parse_spec(options.train);
   if (!options.test.empty()) splits.test = dataset::parse_spec(options.test);
   if (!splits.train && !config.train.empty()) splits.train = dataset::parse_spec(config.train);
-  if (!splits.test && options.train.empty() && options.data.empty() && !config.test.empty()) splits.test = dataset::parse_spec(config.test);
+  if (!splits.test && options.train.empty() && options.data.empty() && !config.test.empty())
+    splits.test = dataset::parse_spec(config.test);
   if (!splits.train)
     throw InputError("no training data is given", "Add --data NAME, for example --data mnist, or --train SPEC.");
   DataPtr train = open_data(common, *splits.train, graph, config, options.limit);
   if (!splits.test) return split_off(train, options.validation, common.seed);
+  // A table to judge by is encoded like the one that is learned from.
+  if (splits.test->head == "csv" && splits.train->head == "csv")
+    splits.test->options.try_emplace("train", splits.train->rest);
   return {train, open_data(common, *splits.test, graph, config, 0)};
 }
 
@@ -178,6 +182,7 @@ void write_trained(const training::Trainer& trainer, const training::Options& op
 int train(const Common& common, const TrainOptions& options) {
   check_flags(common, options);
   auto start = std::chrono::steady_clock::now();
+  require_writable(options.product);
   model::Graph graph = onnx::read_model(options.model);
   training::Options how = training_options(common, options);
   TrainingData data = open_training_data(common, options, graph);

@@ -95,15 +95,19 @@ TEST(Pool, AFailureStopsEverythingAndIsThrown) {
       if (item == 7) fail("seven");
       ++done;
     };
-    EXPECT_THROW(in_order(100000, workers, [](int) {}, work, [](int64_t) {}), InputError);
+    EXPECT_THROW(in_order(
+                     100000, workers, [](int) {}, work, [](int64_t) {}),
+                 InputError);
     EXPECT_LT(done, 1000);
   }
 }
 
 TEST(Pool, FewItemsAndNone) {
   int handed = 0;
-  in_order(0, 4, [](int) {}, [](int64_t, int) {}, [&](int64_t) { ++handed; });
-  in_order(1, 4, [](int) {}, [](int64_t, int) {}, [&](int64_t) { ++handed; });
+  in_order(
+      0, 4, [](int) {}, [](int64_t, int) {}, [&](int64_t) { ++handed; });
+  in_order(
+      1, 4, [](int) {}, [](int64_t, int) {}, [&](int64_t) { ++handed; });
   EXPECT_EQ(handed, 1);
 }
 

@@ -12,7 +12,8 @@ namespace netmend {
 
 class InputError : public std::runtime_error {
  public:
-  explicit InputError(const std::string& what, std::string hint = "") : std::runtime_error(what), hint_(std::move(hint)) {}
+  explicit InputError(const std::string& what, std::string hint = "")
+      : std::runtime_error(what), hint_(std::move(hint)) {}
   /// What to try next; empty when there is nothing useful to say.
   const std::string& hint() const { return hint_; }
 

@@ -42,7 +42,8 @@ std::string read_file(const std::string& path, int64_t limit) {
 
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& produce) {
   std::error_code status;
-  bool in_place = fs::exists(path, status) && !fs::is_regular_file(path, status);  // a device or a pipe stays what it is
+  bool in_place =
+      fs::exists(path, status) && !fs::is_regular_file(path, status);  // a device or a pipe stays what it is
   std::string beside = in_place ? path : path + ".part" + std::to_string(::getpid());
   auto give_up = [&](const char* reason) {
     std::error_code ignored;
@@ -71,6 +72,13 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
 
 void write_file(const std::string& path, std::string_view content) {
   write_file(path, [&](std::ostream& out) { out.write(content.data(), std::streamsize(content.size())); });
+}
+
+void require_writable(const std::string& path) {
+  std::error_code error;
+  fs::path folder = fs::absolute(path, error).parent_path();
+  if (!fs::is_directory(folder, error)) fail("cannot write {}: there is no folder {}", path, folder.string());
+  if (::access(folder.c_str(), W_OK) != 0) fail("cannot write {}: {}", path, std::strerror(errno));
 }
 
 void make_folders(const std::string& path) {

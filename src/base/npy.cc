@@ -51,7 +51,8 @@ void ZipWriter::finish() {
     directory += m.name;
   }
   auto size = uint32_t(directory.size()), count = uint32_t(members_.size());
-  put32(directory, 0x06054b50), put16(directory, 0), put16(directory, 0), put16(directory, count), put16(directory, count);
+  put32(directory, 0x06054b50), put16(directory, 0), put16(directory, 0), put16(directory, count),
+      put16(directory, count);
   put32(directory, size), put32(directory, uint32_t(at_)), put16(directory, 0);
   out_.write(directory.data(), std::streamsize(directory.size()));
 }

@@ -1,5 +1,5 @@
-// Work shared out over threads, in a way that cannot change a result: items are numbered, any thread may take any item, and
-// what they produce is handed over in the order of the numbers.
+// Work shared out over threads, in a way that cannot change a result: items are numbered, any thread may take any item,
+// and what they produce is handed over in the order of the numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@ namespace netmend {
 /// Number of cores this process may use.
 int cores();
 
-/// Runs `work(item, worker)` for items 0 … count−1 on `workers` threads and `hand_over(item)` in the order of items, one at a
-/// time, on whichever thread finished last. At most a bounded number of items wait to be handed over. `enter(worker)` runs
-/// first on each thread. The first exception stops everything and is thrown here. With one worker all happens on the
-/// calling thread.
+/// Runs `work(item, worker)` for items 0 … count−1 on `workers` threads and `hand_over(item)` in the order of items,
+/// one at a time, on whichever thread finished last. At most a bounded number of items wait to be handed over.
+/// `enter(worker)` runs first on each thread. The first exception stops everything and is thrown here. With one worker
+/// all happens on the calling thread.
 void in_order(int64_t count, int workers, const std::function<void(int worker)>& enter,
-              const std::function<void(int64_t item, int worker)>& work, const std::function<void(int64_t item)>& hand_over);
+              const std::function<void(int64_t item, int worker)>& work,
+              const std::function<void(int64_t item)>& hand_over);
 
 /// Set by Ctrl-C: long work stops at its next item. See stop_on_interrupt.
 bool interrupted();

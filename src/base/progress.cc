@@ -25,7 +25,11 @@ std::string duration_text(double s) {
 }  // namespace
 
 Progress::Progress(std::string what, int64_t total, bool quiet)
-    : what_(std::move(what)), total_(total), shown_(!quiet && isatty(STDERR_FILENO)), start_(Clock::now()), last_(start_) {}
+    : what_(std::move(what)),
+      total_(total),
+      shown_(!quiet && isatty(STDERR_FILENO)),
+      start_(Clock::now()),
+      last_(start_) {}
 
 Progress::~Progress() {
   if (drawn_) std::fputs("\r\033[K", stderr), std::fflush(stderr);

@@ -51,9 +51,9 @@ void RunFolder::note_file(const std::string& file) {
 }
 
 void RunFolder::finish(uint64_t seed, double seconds, int exit_status) {
-  nlohmann::ordered_json run = {{"command", command_}, {"arguments", arguments_},   {"version", kVersion},
-                                {"started", started_}, {"seconds", seconds},        {"seed", seed},
-                                {"exit", exit_status}, {"inputs", files_},          {"facts", facts_}};
+  nlohmann::ordered_json run = {{"command", command_}, {"arguments", arguments_}, {"version", kVersion},
+                                {"started", started_}, {"seconds", seconds},      {"seed", seed},
+                                {"exit", exit_status}, {"inputs", files_},        {"facts", facts_}};
   write_file(file("run.json"), run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 

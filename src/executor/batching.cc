@@ -15,6 +15,7 @@ using model::Node;
 using model::ValueId;
 
 constexpr double kTolerance = 1e-5;
+constexpr int64_t kLargestBatch = 65536;
 using Tensors = std::vector<at::Tensor>;
 
 /// The size of axis 0 that all inputs declare: 0 symbolic, -1 when they disagree or have no axes.
@@ -65,8 +66,13 @@ void repeat_in_concat(Graph& graph, size_t at, std::vector<Node>& out) {
       at::Tensor rest = at::ones({value.dim() - 1}, at::kLong);
       Node shape{base + "/shape", "Shape", "", 15, {follows}, {graph.add_value(base + "/shape")}, {}};
       shape.attributes = {{"start", int64_t(0)}, {"end", int64_t(1)}};
-      Node sizes{base + "/sizes", "Concat", "", 13, {shape.outputs[0], add_constant(graph, base + "/rest", rest)},
-                 {graph.add_value(base + "/sizes")}, {{"axis", int64_t(0)}}};
+      Node sizes{base + "/sizes",
+                 "Concat",
+                 "",
+                 13,
+                 {shape.outputs[0], add_constant(graph, base + "/rest", rest)},
+                 {graph.add_value(base + "/sizes")},
+                 {{"axis", int64_t(0)}}};
       Node expand{base, "Expand", "", 13, {id, sizes.outputs[0]}, {graph.add_value(base)}, {}};
       id = expand.outputs[0];
       out.insert(out.end(), {shape, sizes, expand});
@@ -79,8 +85,10 @@ Graph generalised(Graph graph) {
   std::vector<Node> nodes;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (graph.nodes[n].op == "Reshape") free_reshape(graph, graph.nodes[n]);
-    if (graph.nodes[n].op == "Concat") repeat_in_concat(graph, n, nodes);
-    else nodes.push_back(graph.nodes[n]);
+    if (graph.nodes[n].op == "Concat")
+      repeat_in_concat(graph, n, nodes);
+    else
+      nodes.push_back(graph.nodes[n]);
   }
   graph.nodes = std::move(nodes);
   return graph;
@@ -121,6 +129,19 @@ double batch_difference(const Executor& executor, std::span<const at::Tensor> in
   return worst;
 }
 
+/// A network that fixes its batch at `size` gives as many answers.
+bool keeps_batch(const Graph& graph, std::span<const at::Tensor> inputs, const std::vector<ValueId>& wanted,
+                 int64_t size) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < size && !inputs.empty() && inputs[0].size(0) > 0; ++i) rows.push_back(i % inputs[0].size(0));
+  Request request;
+  request.wanted = wanted;
+  at::NoGradGuard no_grad;
+  for (const at::Tensor& out : Executor(graph, request).run(pick(inputs, rows)))
+    if (out.dim() == 0 || out.size(0) != size) return false;
+  return true;
+}
+
 Batching one_at_a_time(const Graph& graph, const std::string& reason) {
   return {Batching::kOne, 1, fmt::format("inputs run one at a time: {}", reason), graph};
 }
@@ -130,8 +151,16 @@ Batching one_at_a_time(const Graph& graph, const std::string& reason) {
 Batching find_batching(const Graph& graph, std::span<const at::Tensor> inputs, const std::vector<ValueId>& wanted) {
   int64_t declared = declared_batch(graph);
   if (declared < 0) return one_at_a_time(graph, "the model's inputs do not share a batch axis");
+  if (declared > kLargestBatch)
+    fail("the file fixes the batch at {}, which is more than the {} that we run at once", declared, kLargestBatch);
+  if (declared > 1 && !keeps_batch(graph, inputs, wanted, declared))
+    throw Unsupported(
+        fmt::format("axis 0 of the inputs has the size {} in the file, and the outputs do not keep it: the batch must "
+                    "be the first axis",
+                    declared));
   if (declared > 1)
-    return {Batching::kFixed, declared, fmt::format("the file fixes the batch at {}: inputs run in groups of that size", declared), graph};
+    return {Batching::kFixed, declared,
+            fmt::format("the file fixes the batch at {}: inputs run in groups of that size", declared), graph};
   at::NoGradGuard no_grad;
   Request request;
   request.wanted = wanted;
@@ -156,15 +185,20 @@ Batching find_batching(const Graph& graph, std::span<const at::Tensor> inputs, c
   double worst;
   try {
     Executor together(any, request);
-    worst = std::max(batch_difference(together, inputs, order, alone), batch_difference(together, inputs, reversed, alone));
+    worst =
+        std::max(batch_difference(together, inputs, order, alone), batch_difference(together, inputs, reversed, alone));
   } catch (const InputError& error) {
     return one_at_a_time(graph, fixed + "it does not run with more (" + error.what() + ")");
   }
   if (std::isinf(worst)) return one_at_a_time(graph, fixed + "its outputs do not keep the batch axis");
-  if (worst > kTolerance) return one_at_a_time(graph, fmt::format("{}in a batch inputs change each other's outputs (by {:.1e})", fixed, worst));
+  if (worst > kTolerance)
+    return one_at_a_time(graph,
+                         fmt::format("{}in a batch inputs change each other's outputs (by {:.1e})", fixed, worst));
   std::string note;
   if (declared == 1)
-    note = fmt::format("batch fixed at 1 in the file, generalised to any size, outputs equal on {} inputs (max diff {:.0e})", count, worst);
+    note = fmt::format(
+        "batch fixed at 1 in the file, generalised to any size, outputs equal on {} inputs (max diff {:.0e})", count,
+        worst);
   return {Batching::kAny, 0, note, any};
 }
 

@@ -20,9 +20,9 @@ namespace {
 struct Step {
   ops::Kernel kernel;
   int node = -1;
-  std::vector<int> inputs;        ///< slots; -1 where the node leaves an input out
-  std::vector<bool> last_use;     ///< the slot is not needed after this step
-  std::vector<int> outputs;       ///< slots; -1 where nobody wants the output
+  std::vector<int> inputs;     ///< slots; -1 where the node leaves an input out
+  std::vector<bool> last_use;  ///< the slot is not needed after this step
+  std::vector<int> outputs;    ///< slots; -1 where nobody wants the output
   std::string where;
 };
 
@@ -38,8 +38,8 @@ struct Executor::Plan {
   Request request;
   Graph graph;  ///< as it runs: folded and fused in Mode::kFast
   std::vector<Step> steps;
-  std::vector<at::Tensor> constants;   ///< by slot; undefined for what is computed
-  std::vector<int> given, wanted;      ///< slots
+  std::vector<at::Tensor> constants;  ///< by slot; undefined for what is computed
+  std::vector<int> given, wanted;     ///< slots
   std::vector<at::ScalarType> given_types;
 
   void build();
@@ -57,8 +57,7 @@ std::vector<bool> needed_nodes(const Graph& graph, std::span<const ValueId> give
     if (id == kAbsent || known[size_t(id)] || graph.is_constant(id)) continue;
     known[size_t(id)] = true;
     int maker = made_by[size_t(id)];
-    if (maker < 0)
-      fail("{} is needed and was not given", graph.values[size_t(id)].name);
+    if (maker < 0) fail("{} is needed and was not given", graph.values[size_t(id)].name);
     if (needed[size_t(maker)]) continue;
     needed[size_t(maker)] = true;
     for (ValueId input : graph.nodes[size_t(maker)].inputs) open.push_back(input);
@@ -156,9 +155,12 @@ void Executor::Plan::run_step(const Step& step, std::vector<at::Tensor>& slots, 
   for (size_t i = 0; i < inputs.size(); ++i) {
     int at = step.inputs[i];
     if (at < 0) continue;
-    if (constants[size_t(at)].defined()) inputs[i] = constants[size_t(at)];
-    else if (step.last_use[i]) inputs[i] = std::move(slots[size_t(at)]);
-    else inputs[i] = slots[size_t(at)];
+    if (constants[size_t(at)].defined())
+      inputs[i] = constants[size_t(at)];
+    else if (step.last_use[i])
+      inputs[i] = std::move(slots[size_t(at)]);
+    else
+      inputs[i] = slots[size_t(at)];
   }
   // A node may use a value twice: the first use took it out of its slot, the second one shares it.
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -169,9 +171,13 @@ void Executor::Plan::run_step(const Step& step, std::vector<at::Tensor>& slots, 
     for (size_t i = 0; i < inputs.size() && i < 64; ++i)
       if (inputs[i].defined() && sole_owner(inputs[i])) spare |= uint64_t(1) << i;
 
-  ops::Call call({inputs.data(), inputs.size()}, {outputs.data(), outputs.size()}, spare, options.training, seed, request.precision);
-  model::guarded([&] { return fmt::format("{}, given {}", step.where, shapes_text({inputs.data(), inputs.size()})); },
-                 [&] { step.kernel(call); });
+  ops::Call call({inputs.data(), inputs.size()}, {outputs.data(), outputs.size()}, spare, options.training, seed,
+                 request.precision);
+  model::guarded(
+      [&] {
+        return fmt::format("{}, given {}", step.where, shapes_text({inputs.data(), inputs.size()}));
+      },
+      [&] { step.kernel(call); });
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (step.outputs[i] < 0) continue;
     if (request.precision == at::kDouble && outputs[i].defined() && outputs[i].scalar_type() == at::kFloat)

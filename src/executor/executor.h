@@ -1,5 +1,5 @@
-// Runs a graph, or any part of it. What is given and what is wanted decide which nodes run: taps are wanted values, a cut
-// is a given one, and weights become variables by being given. One executor serves any number of threads.
+// Runs a graph, or any part of it. What is given and what is wanted decide which nodes run: taps are wanted values, a
+// cut is a given one, and weights become variables by being given. One executor serves any number of threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -42,12 +42,13 @@ class Executor {
   ~Executor();
   Executor(Executor&&) noexcept;
 
-  /// `given` in the order of the request; tensors are converted to the device and precision. Returns the wanted values in
-  /// order. Throws InputError that names the node and the shapes it got.
+  /// `given` in the order of the request; tensors are converted to the device and precision. Returns the wanted values
+  /// in order. Throws InputError that names the node and the shapes it got.
   std::vector<at::Tensor> run(std::span<const at::Tensor> given, const RunOptions& options = {}) const;
 
   const Request& request() const;
-  /// `name (operator)` of a node that RunOptions::trace spoke of; in Mode::kFast nodes are those of the rewritten graph.
+  /// `name (operator)` of a node that RunOptions::trace spoke of; in Mode::kFast nodes are those of the rewritten
+  /// graph.
   std::string node_name(int node) const;
 
  private:

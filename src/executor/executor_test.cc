@@ -31,10 +31,11 @@ ValueId input(Graph& graph, const std::string& name, std::vector<int64_t> shape)
   return id;
 }
 
-ValueId node(Graph& graph, const std::string& op, std::vector<ValueId> inputs, std::map<std::string, model::Attribute, std::less<>> attributes = {},
-             const std::string& name = "") {
+ValueId node(Graph& graph, const std::string& op, std::vector<ValueId> inputs,
+             std::map<std::string, model::Attribute, std::less<>> attributes = {}, const std::string& name = "") {
   ValueId out = graph.add_value(op + std::to_string(graph.nodes.size()));
-  graph.nodes.push_back({name.empty() ? op + "_" + std::to_string(graph.nodes.size()) : name, op, "", 17, inputs, {out}, attributes});
+  graph.nodes.push_back(
+      {name.empty() ? op + "_" + std::to_string(graph.nodes.size()) : name, op, "", 17, inputs, {out}, attributes});
   return out;
 }
 
@@ -47,7 +48,8 @@ std::vector<at::Tensor> random_batch(const Graph& graph, int64_t count) {
   std::vector<at::Tensor> inputs;
   for (ValueId id : graph.inputs) {
     std::vector<int64_t> shape{count};
-    for (size_t axis = 1; axis < graph.values[size_t(id)].shape->size(); ++axis) shape.push_back((*graph.values[size_t(id)].shape)[axis].size);
+    for (size_t axis = 1; axis < graph.values[size_t(id)].shape->size(); ++axis)
+      shape.push_back((*graph.values[size_t(id)].shape)[axis].size);
     bool ids = graph.values[size_t(id)].type == model::Element::kInt64;
     inputs.push_back(ids ? at::randint(50, shape, at::kLong) : at::randn(shape));
   }
@@ -80,12 +82,14 @@ TEST(Executor, TapsDoNotChangeTheAnswerAndEqualThePlainValues) {
     at::Tensor alone = Executor(graph).run(batch)[0];
     Request tapped;
     tapped.wanted = graph.outputs;
-    for (const model::Layer& layer : find_layers(graph)) tapped.wanted.push_back(layer.pre), tapped.wanted.push_back(layer.post);
+    for (const model::Layer& layer : find_layers(graph))
+      tapped.wanted.push_back(layer.pre), tapped.wanted.push_back(layer.post);
     std::vector<at::Tensor> fast = Executor(graph, tapped).run(batch);
     EXPECT_TRUE(at::equal(fast[0], alone)) << name;
     tapped.mode = Mode::kPlain;
     std::vector<at::Tensor> plain = Executor(graph, tapped).run(batch);
-    for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::allclose(fast[i], plain[i], 1e-3, 1e-4)) << name << " " << i;
+    for (size_t i = 0; i < plain.size(); ++i)
+      EXPECT_TRUE(at::allclose(fast[i], plain[i], 1e-3, 1e-4)) << name << " " << i;
   }
 }
 
@@ -118,16 +122,20 @@ TEST(Executor, GradientsReachInputsActivationsAndWeights) {
     std::vector<at::Tensor> given{x, w};
     return executor.run(given)[0].pow(2).sum();
   };
-  at::Tensor x = at::randn({2, 6}, at::kDouble).requires_grad_(), w = graph.constant(layers[0].weight).to(at::kDouble).clone().requires_grad_();
+  at::Tensor x = at::randn({2, 6}, at::kDouble).requires_grad_(),
+             w = graph.constant(layers[0].weight).to(at::kDouble).clone().requires_grad_();
   std::vector<at::Tensor> given{x, w};
   std::vector<at::Tensor> values = executor.run(given);
   std::vector<at::Tensor> gradients = torch::autograd::grad({values[0].pow(2).sum()}, {x, w, values[1]});
   at::NoGradGuard no_grad;
   for (at::Tensor* variable : {&x, &w}) {
     double step = 1e-6;
-    at::Tensor direction = at::randn_like(*variable), ahead = *variable + step * direction, behind = *variable - step * direction;
+    at::Tensor direction = at::randn_like(*variable), ahead = *variable + step * direction,
+               behind = *variable - step * direction;
     bool first = variable == &x;
-    double slope = (loss_at(first ? ahead : x, first ? w : ahead) - loss_at(first ? behind : x, first ? w : behind)).item<double>() / (2 * step);
+    double slope = (loss_at(first ? ahead : x, first ? w : ahead) - loss_at(first ? behind : x, first ? w : behind))
+                       .item<double>() /
+                   (2 * step);
     EXPECT_NEAR((gradients[first ? 0 : 1] * direction).sum().item<double>(), slope, 1e-4 * std::abs(slope) + 1e-6);
   }
   EXPECT_EQ(gradients[2].sizes(), values[1].sizes());
@@ -185,14 +193,16 @@ TEST(Layers, AreFoundInManySpellings) {
   ValueId x = input(graph, "x", {1, 8, 8, 3});
   // NHWC as exported from Keras: transpose, convolution, transpose back, bias, relu; weights behind a Transpose.
   ValueId first = node(graph, "Transpose", {x}, {{"perm", std::vector<int64_t>{0, 3, 1, 2}}});
-  ValueId kernel = node(graph, "Transpose", {constant(graph, "kernel", at::randn({3, 3, 3, 5}))}, {{"perm", std::vector<int64_t>{3, 2, 0, 1}}});
+  ValueId kernel = node(graph, "Transpose", {constant(graph, "kernel", at::randn({3, 3, 3, 5}))},
+                        {{"perm", std::vector<int64_t>{3, 2, 0, 1}}});
   ValueId conv = node(graph, "Conv", {first, kernel}, {}, "StatefulPartitionedCall/net/conv_a/Conv2D");
   ValueId back = node(graph, "Transpose", {conv}, {{"perm", std::vector<int64_t>{0, 2, 3, 1}}});
   ValueId biased = node(graph, "Add", {back, constant(graph, "offset", at::randn({5}))});
   ValueId active = node(graph, "Relu", {biased});
   ValueId mean = node(graph, "ReduceMean", {active}, {{"axes", std::vector<int64_t>{1, 2}}, {"keepdims", int64_t(0)}});
   // A dense layer of a transformer: product, bias, and gelu in five nodes.
-  ValueId dense = node(graph, "MatMul", {mean, constant(graph, "dense", at::randn({5, 7}))}, {}, "StatefulPartitionedCall/net/dense_b/MatMul");
+  ValueId dense = node(graph, "MatMul", {mean, constant(graph, "dense", at::randn({5, 7}))}, {},
+                       "StatefulPartitionedCall/net/dense_b/MatMul");
   ValueId z = node(graph, "Add", {constant(graph, "b", at::randn({7})), dense});
   ValueId e = node(graph, "Erf", {node(graph, "Div", {z, constant(graph, "root", at::tensor(1.4142135f))})});
   ValueId half = node(graph, "Mul", {z, node(graph, "Add", {e, constant(graph, "one", at::tensor(1.f))})});
@@ -262,8 +272,19 @@ TEST(Batching, OutputsWithoutABatchAxisRunAlone) {
   ValueId x = input(graph, "x", {1, 4});
   graph.outputs = {node(graph, "Reshape", {x, constant(graph, "shape", at::tensor({int64_t(2), int64_t(2)}))})};
   EXPECT_EQ(find_batching(graph, random_batch(graph, 8), graph.outputs).kind, Batching::kOne);
-  graph.values[size_t(x)].shape = {{16, ""}, {4, ""}};
-  EXPECT_EQ(find_batching(graph, random_batch(graph, 8), graph.outputs).kind, Batching::kFixed);
+  Graph fixed;
+  fixed.opsets[""] = 17;
+  fixed.outputs = {node(fixed, "Relu", {input(fixed, "x", {16, 4})})};
+  EXPECT_EQ(find_batching(fixed, random_batch(fixed, 8), fixed.outputs).kind, Batching::kFixed);
+  Graph time_first;  // axis 0 counts steps, not inputs
+  time_first.opsets[""] = 17;
+  time_first.outputs = {
+      node(time_first, "Transpose", {input(time_first, "x", {3, 5, 4})}, {{"perm", std::vector<int64_t>{1, 0, 2}}})};
+  EXPECT_THROW(find_batching(time_first, random_batch(time_first, 8), time_first.outputs), Unsupported);
+  Graph huge;
+  huge.opsets[""] = 17;
+  huge.outputs = {node(huge, "Relu", {input(huge, "x", {int64_t(1) << 40, 4})})};
+  EXPECT_THROW(find_batching(huge, random_batch(huge, 8), huge.outputs), InputError);
 }
 
 }  // namespace

@@ -23,14 +23,17 @@ namespace {
 
 const std::set<std::string_view> kCarriers = {"Identity",  "Cast",    "Transpose", "Reshape",
                                               "Unsqueeze", "Squeeze", "Flatten",   "DequantizeLinear"};
-const std::set<std::string_view> kElementwise = {"Mul", "Add",  "Sub",      "Div",         "Pow",  "Erf",
-                                                 "Exp", "Tanh", "Sigmoid",  "HardSigmoid", "Clip", "Softplus"};
+const std::set<std::string_view> kElementwise = {"Mul", "Add",  "Sub",     "Div",         "Pow",  "Erf",
+                                                 "Exp", "Tanh", "Sigmoid", "HardSigmoid", "Clip", "Softplus"};
 
 /// Follows a layer from its linear operator to its activation.
 class Follower {
  public:
   Follower(const Graph& graph, const Graph& folded)
-      : graph_(graph), folded_(folded), made_by_(model::producers(graph)), used_by_(model::consumers(folded)),
+      : graph_(graph),
+        folded_(folded),
+        made_by_(model::producers(graph)),
+        used_by_(model::consumers(folded)),
         outputs_(folded.outputs.begin(), folded.outputs.end()) {}
 
   Layer follow(const Node& linear, const ops::Units& units) {
@@ -69,7 +72,9 @@ class Follower {
   void walk(Layer& layer) {
     ValueId at = layer.pre;
     int unit_axis = layer.unit_axis, batch_axis = layer.batch_axis;
-    auto settle = [&](ValueId value) { layer.pre = layer.post = value, layer.unit_axis = unit_axis, layer.batch_axis = batch_axis; };
+    auto settle = [&](ValueId value) {
+      layer.pre = layer.post = value, layer.unit_axis = unit_axis, layer.batch_axis = batch_axis;
+    };
     while (const Node* next = only_user(at)) {
       const ops::Op* op = ops::find(next->domain, next->op);
       if (!op || next->outputs.empty() || next->outputs[0] == kAbsent) return;
@@ -132,8 +137,11 @@ class Follower {
       inside.insert(node.outputs[0]);
       if (members.size() > 1 && all_end_in(inside, members, node.outputs[0])) {
         layer.post = scaled_end(node.outputs[0]);
-        layer.activation = kinds.count("Erf") ? "Gelu" : kinds.count("Softplus") ? "Mish" : kinds.count("Sigmoid") ? "Silu"
-                           : kinds.count("HardSigmoid") || kinds.count("Clip") ? "HardSwish" : "Gelu";
+        layer.activation = kinds.count("Erf")                                  ? "Gelu"
+                           : kinds.count("Softplus")                           ? "Mish"
+                           : kinds.count("Sigmoid")                            ? "Silu"
+                           : kinds.count("HardSigmoid") || kinds.count("Clip") ? "HardSwish"
+                                                                               : "Gelu";
         return;
       }
     }
@@ -172,15 +180,18 @@ std::vector<std::string> path_parts(const Node& node) {
   for (std::string& part : split(name, '/')) {
     if (part.empty() || part.starts_with("StatefulPartitionedCall") || part == "PartitionedCall") continue;
     // PyTorch repeats the outer name inside the inner one: layer1/layer1.0
-    if (!parts.empty() && part.starts_with(parts.back() + ".")) parts.back() = part;
-    else parts.push_back(part);
+    if (!parts.empty() && part.starts_with(parts.back() + "."))
+      parts.back() = part;
+    else
+      parts.push_back(part);
   }
   auto is_operator = [&](const std::string& part) {
     std::string plain = part.substr(0, part.find('_'));
     return plain == node.op || part == "Conv2D" || part == "BiasAdd" || part == "Tensordot" || part == "convolution";
   };
   while (parts.size() > 1 && is_operator(parts.back())) parts.pop_back();
-  if (parts.size() == 1 && (is_operator(parts[0]) || parts[0].find_first_not_of("0123456789") == std::string::npos)) parts.clear();
+  if (parts.size() == 1 && (is_operator(parts[0]) || parts[0].find_first_not_of("0123456789") == std::string::npos))
+    parts.clear();
   return parts;
 }
 
@@ -252,9 +263,20 @@ std::vector<Layer> find_layers(const Graph& graph) {
 }
 
 std::vector<ValueId> find_parameters(const Graph& graph) {
-  static const std::set<std::string_view> weighted = {
-      "Conv", "ConvTranspose", "Gemm", "MatMul", "RNN", "LSTM", "GRU", "Einsum", "PRelu", "LayerNormalization",
-      "GroupNormalization", "InstanceNormalization", "BatchNormalization", "Gather"};
+  static const std::set<std::string_view> weighted = {"Conv",
+                                                      "ConvTranspose",
+                                                      "Gemm",
+                                                      "MatMul",
+                                                      "RNN",
+                                                      "LSTM",
+                                                      "GRU",
+                                                      "Einsum",
+                                                      "PRelu",
+                                                      "LayerNormalization",
+                                                      "GroupNormalization",
+                                                      "InstanceNormalization",
+                                                      "BatchNormalization",
+                                                      "Gather"};
   std::vector<int> made_by = model::producers(graph);
   std::vector<bool> after_weights(graph.values.size());
   std::vector<ValueId> found;
@@ -292,7 +314,9 @@ Head find_head(const Graph& graph, ValueId output) {
     }
     if (node.op != "Softmax" && node.op != "LogSoftmax" && node.op != "Sigmoid") break;
     head.logits = node.inputs[0];
-    head.gives = node.op == "Softmax" ? Gives::kProbabilities : node.op == "Sigmoid" ? Gives::kSigmoid : Gives::kLogProbabilities;
+    head.gives = node.op == "Softmax"   ? Gives::kProbabilities
+                 : node.op == "Sigmoid" ? Gives::kSigmoid
+                                        : Gives::kLogProbabilities;
     break;
   }
   return head;

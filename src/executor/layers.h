@@ -9,12 +9,12 @@
 
 namespace netmend::executor {
 
-/// In the order they run. A layer is an operator with constant weights, followed through bias, batch norm and reordering of
-/// axes to its activation. Operators that we cannot run are passed over.
+/// In the order they run. A layer is an operator with constant weights, followed through bias, batch norm and
+/// reordering of axes to its activation. Operators that we cannot run are passed over.
 std::vector<model::Layer> find_layers(const model::Graph& graph);
 
-/// The constants that training changes: weights, biases, norm scales and offsets, embeddings. Running statistics of batch
-/// norm are not among them, nor numbers that prepare the input.
+/// The constants that training changes: weights, biases, norm scales and offsets, embeddings. Running statistics of
+/// batch norm are not among them, nor numbers that prepare the input.
 std::vector<model::ValueId> find_parameters(const model::Graph& graph);
 
 /// The constant that a value is made of by Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze, Flatten or
@@ -28,8 +28,8 @@ struct Head {
   model::ValueId logits = model::kAbsent;  ///< what the loss is taken from
   Gives gives = Gives::kLogits;
 };
-/// `output` is one of the graph's outputs, or any value that a user named. Softmax over another axis than the last one of
-/// two does not count as a head.
+/// `output` is one of the graph's outputs, or any value that a user named. Softmax over another axis than the last one
+/// of two does not count as a head.
 Head find_head(const model::Graph& graph, model::ValueId output);
 
 }  // namespace netmend::executor

@@ -64,7 +64,8 @@ namespace {
 /// The values that must keep their meaning: nothing may be rewritten across them.
 class Rewriter {
  public:
-  Rewriter(Graph& graph, const Request& request) : graph_(graph), made_by_(model::producers(graph)), used_by_(model::consumers(graph)) {
+  Rewriter(Graph& graph, const Request& request)
+      : graph_(graph), made_by_(model::producers(graph)), used_by_(model::consumers(graph)) {
     fixed_.insert(request.wanted.begin(), request.wanted.end());
     fixed_.insert(request.given.begin(), request.given.end());
   }
@@ -80,7 +81,8 @@ class Rewriter {
  private:
   /// The node that makes `id` for one user alone, or nullptr.
   Node* sole_producer(ValueId id) {
-    if (id == kAbsent || fixed_.count(id) || made_by_[size_t(id)] < 0 || used_by_[size_t(id)].size() != 1) return nullptr;
+    if (id == kAbsent || fixed_.count(id) || made_by_[size_t(id)] < 0 || used_by_[size_t(id)].size() != 1)
+      return nullptr;
     return &graph_.nodes[size_t(made_by_[size_t(id)])];
   }
 
@@ -107,7 +109,8 @@ class Rewriter {
     units->bias_slot = 2;  // of both operators, whether this node uses it or not
     ops::NodeView norm_view(graph_, norm), linear_view(graph_, *linear);
     if (norm_view.integer("training_mode", 0) != 0 || linear_view.real("beta", 1) != 1) return;
-    at::Tensor scale = graph_.constant(norm.inputs[1]) / at::sqrt(graph_.constant(norm.inputs[4]) + norm_view.real("epsilon", 1e-5));
+    at::Tensor scale =
+        graph_.constant(norm.inputs[1]) / at::sqrt(graph_.constant(norm.inputs[4]) + norm_view.real("epsilon", 1e-5));
     at::Tensor weight = graph_.constant(linear->inputs[size_t(units->weight_slot)]);
     at::Tensor bias = linear_view.constant(size_t(units->bias_slot));
     bool has_bias = linear_view.has_input(size_t(units->bias_slot));
@@ -117,7 +120,8 @@ class Rewriter {
     at::Tensor shifted = (has_bias ? bias : at::zeros_like(scale)) - graph_.constant(norm.inputs[3]);
     linear->inputs.resize(std::max(linear->inputs.size(), size_t(units->bias_slot) + 1), kAbsent);
     linear->inputs[size_t(units->weight_slot)] = add_constant(norm.name + "/weight", weight * scale.reshape(along));
-    linear->inputs[size_t(units->bias_slot)] = add_constant(norm.name + "/bias", shifted * scale + graph_.constant(norm.inputs[2]));
+    linear->inputs[size_t(units->bias_slot)] =
+        add_constant(norm.name + "/bias", shifted * scale + graph_.constant(norm.inputs[2]));
     take_over(*linear, norm);
   }
 
@@ -149,11 +153,13 @@ class Rewriter {
   std::unordered_set<ValueId> fixed_;
 };
 
-/// Weights with the channels innermost make the library keep activations that way too. That pays for 3×3 kernels over many
-/// channels (16→16 at 32×32: 75 → 47 µs) and not for the few channels of a LeNet; one network uses one layout.
+/// Weights with the channels innermost make the library keep activations that way too. That pays for 3×3 kernels over
+/// many channels (16→16 at 32×32: 75 → 47 µs) and not for the few channels of a LeNet; one network uses one layout.
 void choose_layout(Graph& graph) {
   double gains = 0, all = 0;
-  auto weight_of = [&](const Node& node) { return node.op == "Conv" && node.inputs.size() > 1 ? graph.constant(node.inputs[1]) : at::Tensor(); };
+  auto weight_of = [&](const Node& node) {
+    return node.op == "Conv" && node.inputs.size() > 1 ? graph.constant(node.inputs[1]) : at::Tensor();
+  };
   for (const Node& node : graph.nodes) {
     at::Tensor weight = weight_of(node);
     if (!weight.defined() || weight.dim() != 4) continue;
@@ -163,7 +169,8 @@ void choose_layout(Graph& graph) {
   if (gains < 0.5 * all || all == 0) return;
   for (const Node& node : graph.nodes) {
     at::Tensor weight = weight_of(node);
-    if (weight.defined() && weight.dim() == 4) graph.constants[node.inputs[1]].value = weight.contiguous(at::MemoryFormat::ChannelsLast);
+    if (weight.defined() && weight.dim() == 4)
+      graph.constants[node.inputs[1]].value = weight.contiguous(at::MemoryFormat::ChannelsLast);
   }
 }
 

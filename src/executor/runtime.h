@@ -15,7 +15,8 @@ class MemoryError : public InputError {
 };
 
 /// Call first in main. Parallelism is ours, across batches: LibTorch and OpenBLAS get one thread each, and freed memory
-/// stays with the process (without this two workers are slower than one). `budget` in bytes, 0 for most of what is free.
+/// stays with the process (without this two workers are slower than one). `budget` in bytes, 0 for most of what is
+/// free.
 void start_runtime(int64_t budget = 0);
 /// Call first on every worker thread.
 void enter_worker();

@@ -54,7 +54,8 @@ at::Tensor widen(const Row& row, at::IntArrayRef shape, std::string_view bytes) 
   for (size_t i = 0; i < bytes.size() / sizeof(Stored); ++i) {
     Stored value;
     std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    if (sizeof(Stored) == 8 && value > Stored(INT64_MAX)) fail("a uint64 of {} does not fit what we compute with", value);
+    if (sizeof(Stored) == 8 && value > Stored(INT64_MAX))
+      fail("a uint64 of {} does not fit what we compute with", value);
     to[i] = Carried(value);
   }
   return out;
@@ -91,11 +92,16 @@ bool supported(Element type) { return find_row(type) != nullptr; }
 std::string element_name(Element type) {
   if (const Row* row = find_row(type)) return row->name;
   switch (int(type)) {
-    case 0: return "an undefined type";
-    case 8: return "string";
-    case 14: return "complex64";
-    case 15: return "complex128";
-    default: return fmt::format("type {}", int(type));
+    case 0:
+      return "an undefined type";
+    case 8:
+      return "string";
+    case 14:
+      return "complex64";
+    case 15:
+      return "complex128";
+    default:
+      return fmt::format("type {}", int(type));
   }
 }
 
@@ -123,24 +129,33 @@ at::Tensor decode(Element type, std::span<const int64_t> sizes, std::string_view
          count < 0 ? "impossibly many" : fmt::format("{} × {}", count, row.bytes), bytes.size());
   at::IntArrayRef shape(sizes.data(), sizes.size());
   switch (type) {
-    case Element::kUint16: return widen<uint16_t, int32_t>(row, shape, bytes);
-    case Element::kUint32: return widen<uint32_t, int64_t>(row, shape, bytes);
-    case Element::kUint64: return widen<uint64_t, int64_t>(row, shape, bytes);
-    default: break;
+    case Element::kUint16:
+      return widen<uint16_t, int32_t>(row, shape, bytes);
+    case Element::kUint32:
+      return widen<uint32_t, int64_t>(row, shape, bytes);
+    case Element::kUint64:
+      return widen<uint64_t, int64_t>(row, shape, bytes);
+    default:
+      break;
   }
   at::Tensor out = at::empty(shape, at::TensorOptions().dtype(row.exact));
   if (count > 0) std::memcpy(out.data_ptr(), bytes.data(), bytes.size());
-  if (type == Element::kBool) out = out.view(at::kByte).ne(0);  // any byte but 0 is true; others are undefined behaviour
+  if (type == Element::kBool)
+    out = out.view(at::kByte).ne(0);  // any byte but 0 is true; others are undefined behaviour
   return out.to(row.carrier);
 }
 
 std::string encode(Element type, const at::Tensor& tensor) {
   const Row& row = row_of(type);
   switch (type) {
-    case Element::kUint16: return narrow<uint16_t, int32_t>(tensor.to(at::kInt));
-    case Element::kUint32: return narrow<uint32_t, int64_t>(tensor.to(at::kLong));
-    case Element::kUint64: return narrow<uint64_t, int64_t>(tensor.to(at::kLong));
-    default: break;
+    case Element::kUint16:
+      return narrow<uint16_t, int32_t>(tensor.to(at::kInt));
+    case Element::kUint32:
+      return narrow<uint32_t, int64_t>(tensor.to(at::kLong));
+    case Element::kUint64:
+      return narrow<uint64_t, int64_t>(tensor.to(at::kLong));
+    default:
+      break;
   }
   at::Tensor stored = to_stored(row, tensor);
   return std::string(static_cast<const char*>(stored.data_ptr()), stored.nbytes());

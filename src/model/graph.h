@@ -28,8 +28,8 @@ struct Dim {
 
 struct Value {
   std::string name;
-  Element type = Element::kUndefined;      ///< as declared; undefined when the file does not say
-  std::optional<std::vector<Dim>> shape;   ///< as declared
+  Element type = Element::kUndefined;     ///< as declared; undefined when the file does not say
+  std::optional<std::vector<Dim>> shape;  ///< as declared
 };
 
 struct Subgraph {};  ///< an attribute that holds a graph: no operator of ours takes one
@@ -37,7 +37,7 @@ using Attribute = std::variant<int64_t, float, std::string, at::Tensor, std::vec
                                std::vector<std::string>, Subgraph>;
 
 struct Node {
-  std::string name;    ///< as in the file, else made from the first output's name; unique
+  std::string name;  ///< as in the file, else made from the first output's name; unique
   std::string op;
   std::string domain;  ///< "" for the standard operators
   int opset = 0;       ///< version of the domain that the file imports
@@ -52,7 +52,7 @@ struct Origin {
 };
 
 struct Constant {
-  at::Tensor value;                    ///< carrier type; immutable
+  at::Tensor value;  ///< carrier type; immutable
   Element stored = Element::kFloat;
   Origin origin;
   bool changed = false;

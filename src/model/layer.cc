@@ -10,7 +10,8 @@ std::string unit_name(const Layer& layer, int64_t unit) { return fmt::format("{}
 
 at::Tensor unit_maps(const Layer& layer, const at::Tensor& tap) {
   int64_t rank = tap.dim();
-  int64_t unit_axis = at::maybe_wrap_dim(layer.unit_axis, rank), batch_axis = at::maybe_wrap_dim(layer.batch_axis, rank);
+  int64_t unit_axis = at::maybe_wrap_dim(layer.unit_axis, rank),
+          batch_axis = at::maybe_wrap_dim(layer.batch_axis, rank);
   check(unit_axis != batch_axis, "layer {} has its units on the batch axis", layer.name);
   at::Tensor moved = at::movedim(tap, {batch_axis, unit_axis}, {0, 1});
   int64_t features = moved.size(1);

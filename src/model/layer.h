@@ -1,5 +1,5 @@
-// Layers and units: what we blame. A layer is an operator with weights together with the bias, batch norm and activation
-// that follow it; a unit is one of its output features.
+// Layers and units: what we blame. A layer is an operator with weights together with the bias, batch norm and
+// activation that follow it; a unit is one of its output features.
 #pragma once
 
 #include <string>
@@ -16,12 +16,12 @@ struct Layer {
   int node = -1;             ///< the linear operator in Graph::nodes
   ValueId weight = kAbsent;  ///< the constant behind any Identity, Transpose, Reshape or DequantizeLinear
   ValueId bias = kAbsent;
-  ValueId pre = kAbsent;     ///< value before the activation, after bias and batch norm
-  ValueId post = kAbsent;    ///< value after the activation (equals pre without one)
+  ValueId pre = kAbsent;   ///< value before the activation, after bias and batch norm
+  ValueId post = kAbsent;  ///< value after the activation (equals pre without one)
   int64_t units = 0;
-  int64_t parameters = 0;    ///< elements of the weights, biases and norm parameters that belong to it
-  int unit_axis = 1;         ///< axis of `post` that counts units; negative counts from the end
-  int batch_axis = 0;        ///< axis of `post` that counts inputs
+  int64_t parameters = 0;  ///< elements of the weights, biases and norm parameters that belong to it
+  int unit_axis = 1;       ///< axis of `post` that counts units; negative counts from the end
+  int batch_axis = 0;      ///< axis of `post` that counts inputs
 };
 
 /// `conv2/7`

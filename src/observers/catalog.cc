@@ -7,7 +7,9 @@ namespace {
 
 constexpr CatalogRow kRows[] = {
     {"predictions", "metric, loss, per class, confusion, one row an input", "per input",
-     [](const Materials& m) -> std::unique_ptr<stream::Observer> { return std::make_unique<Predictions>(m.predictions, true); }},
+     [](const Materials& m) -> std::unique_ptr<stream::Observer> {
+       return std::make_unique<Predictions>(m.predictions, true);
+     }},
     {"unit-profile", "range, mean, variance, zeros and broken numbers of each unit", "per unit",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> { return std::make_unique<UnitProfile>(m.layers); }},
 };

@@ -142,8 +142,9 @@ TEST_P(Contract, BrokenNumbersAreCountedNotSpread) {
   EXPECT_NO_THROW(fixture.run(*observer, 2).collected[0].fold(*observer));
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalog, Contract, testing::Range<size_t>(0, catalog().size()),
-                         [](const auto& info) { return std::string(info.param == 0 ? "predictions" : "unit_profile"); });
+INSTANTIATE_TEST_SUITE_P(Catalog, Contract, testing::Range<size_t>(0, catalog().size()), [](const auto& info) {
+  return std::string(info.param == 0 ? "predictions" : "unit_profile");
+});
 
 TEST(Predictions, EqualASlowTwin) {
   Fixture fixture(500);
@@ -159,7 +160,8 @@ TEST(Predictions, EqualASlowTwin) {
   EXPECT_EQ(result.correct, (logits.argmax(1) == batch.labels).sum().item<int64_t>());
   EXPECT_NEAR(result.loss, at::nll_loss(at::log_softmax(logits, 1), batch.labels).item<double>(), 1e-5);
   int64_t counted = 0;
-  for (const auto& row : result.confusion) for (int64_t count : row) counted += count;
+  for (const auto& row : result.confusion)
+    for (int64_t count : row) counted += count;
   EXPECT_EQ(counted, 500);
   ASSERT_EQ(state.rows.size(), 500u);
   for (int64_t i = 0; i < 500; ++i) EXPECT_EQ(state.rows[size_t(i)].sample, i);
@@ -175,7 +177,8 @@ TEST(UnitProfile, EqualsASlowTwin) {
   executor::Request request;
   request.wanted = {fixture.materials.layers[1].post};
   at::NoGradGuard no_grad;
-  at::Tensor values = executor::Executor(fixture.subject.graph, request).run(fixture.data->read(all).inputs)[0].to(at::kDouble);
+  at::Tensor values =
+      executor::Executor(fixture.subject.graph, request).run(fixture.data->read(all).inputs)[0].to(at::kDouble);
   for (int64_t u = 0; u < 7; ++u) {
     const UnitStats& unit = state.stats[1][size_t(u)];
     at::Tensor column = values.select(1, u);
@@ -222,7 +225,8 @@ TEST(Shards, MissingDoubleAndForeignPartsAreRefused) {
   EXPECT_THROW(join({{2, "a"}}), InputError);
   EXPECT_THROW(join({{1, "a"}, {1, "a"}, {2, "a"}}), InputError);
   EXPECT_THROW(join({{1, "a"}, {2, "b"}}), InputError);
-  for (const char* text : {"0/2", "3/2", "a/b", "1", "1/0", "-1/2"}) EXPECT_THROW(stream::parse_shard(text), InputError) << text;
+  for (const char* text : {"0/2", "3/2", "a/b", "1", "1/0", "-1/2"})
+    EXPECT_THROW(stream::parse_shard(text), InputError) << text;
 }
 
 TEST(Feed, ReshapesWhatIsSafeAndRefusesTheRest) {

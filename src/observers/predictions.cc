@@ -59,8 +59,9 @@ PredictionSettings settle_task(const model::Graph& graph, const executor::Head& 
                                                       : Task::kClasses;
   int64_t classes = settings.task == Task::kBinary ? 2 : settings.outputs;
   if (settings.task == Task::kClasses && int64_t(data.classes.size()) > classes)
-    throw InputError(fmt::format("{} has {} classes, output `{}` has {}", data.spec, data.classes.size(), name, classes),
-                     "Is it the right output? --output NAME chooses another.");
+    throw InputError(
+        fmt::format("{} has {} classes, output `{}` has {}", data.spec, data.classes.size(), name, classes),
+        "Is it the right output? --output NAME chooses another.");
   if (settings.task == Task::kLabels && data.label_width != settings.outputs)
     fail("{} has {} labels an input, output `{}` has {} columns", data.spec, data.label_width, name, settings.outputs);
   if (settings.task == Task::kNumber && data.label_width != settings.outputs)
@@ -68,7 +69,8 @@ PredictionSettings settle_task(const model::Graph& graph, const executor::Head& 
   for (int64_t c = 0; c < classes; ++c)
     settings.classes.push_back(c < int64_t(data.classes.size()) ? data.classes[size_t(c)] : std::to_string(c));
   bool judged = settings.task == Task::kClasses || settings.task == Task::kBinary || settings.task == Task::kNone;
-  if (judged && head.gives == Gives::kLogits && looks_like_probabilities(columns)) settings.head.gives = Gives::kProbabilities;
+  if (judged && head.gives == Gives::kLogits && looks_like_probabilities(columns))
+    settings.head.gives = Gives::kProbabilities;
   return settings;
 }
 
@@ -78,11 +80,15 @@ std::vector<stream::Tap> Predictions::taps() const {
   return {{settings_.task == Task::kNumber ? settings_.head.output : settings_.head.logits, 0}};
 }
 
-std::unique_ptr<stream::State> Predictions::fresh() const { return std::make_unique<PredictionState>(settings_, rows_); }
+std::unique_ptr<stream::State> Predictions::fresh() const {
+  return std::make_unique<PredictionState>(settings_, rows_);
+}
 
-PredictionState::PredictionState(const PredictionSettings& settings, bool rows) : settings_(settings), keep_rows_(rows) {
+PredictionState::PredictionState(const PredictionSettings& settings, bool rows)
+    : settings_(settings), keep_rows_(rows) {
   bool counted = settings.task == Task::kClasses || settings.task == Task::kBinary;
   if (counted) confusion.resize(settings.classes.size() * settings.classes.size());
+  if (counted) label_counts.resize(settings.classes.size());
 }
 
 void PredictionState::observe(const stream::View& view) {
@@ -104,8 +110,7 @@ Answer judge_classes(const double* row, int64_t width, int64_t label, bool proba
   if (probabilities) return {double(best), row[best], label < 0 ? 0 : surprise(row[label])};
   double sum = 0;
   for (int64_t c = 0; c < width; ++c) sum += std::exp(row[c] - row[best]);
-  double log_sum = row[best] + std::log(sum);
-  return {double(best), std::exp(row[best] - log_sum), label < 0 ? 0 : log_sum - row[label]};
+  return {double(best), 1 / sum, label < 0 ? 0 : std::log(sum) + (row[best] - row[label])};
 }
 
 Answer judge_binary(double value, int64_t label, bool probability) {
@@ -121,24 +126,36 @@ void PredictionState::judge(const at::Tensor& columns, const at::Tensor& labels,
   const double* values = columns.data_ptr<double>();
   const bool probability = is_probability(settings_.head);
   const auto classes = int64_t(settings_.classes.size());
-  at::Tensor targets = labels.defined() && settings_.task >= Task::kLabels ? labels.to(at::kDouble).contiguous() : at::Tensor();
-  at::Tensor numbers = labels.defined() && settings_.task < Task::kLabels ? labels.to(at::kLong).contiguous() : at::Tensor();
+  at::Tensor targets =
+      labels.defined() && settings_.task >= Task::kLabels ? labels.to(at::kDouble).contiguous() : at::Tensor();
+  at::Tensor numbers =
+      labels.defined() && settings_.task < Task::kLabels ? labels.to(at::kLong).contiguous() : at::Tensor();
   for (size_t i = 0; i < which.size(); ++i, values += width) {
     SampleRow row{which[i]};
     bool finite = true;
     for (int64_t c = 0; c < width; ++c) finite = finite && std::isfinite(values[c]);
     not_finite += !finite;
     ++samples;
+    if (!finite) row.predicted = row.label = row.confidence = row.loss = NAN;
     if (settings_.task == Task::kClasses || settings_.task == Task::kBinary) {
       int64_t label = numbers.data_ptr<int64_t>()[i];
-      if (label < 0 || label >= classes) fail("{}: input {} has label {}, the model has {} classes", settings_.data, which[i], label, classes);
-      Answer answer = settings_.task == Task::kClasses ? judge_classes(values, width, label, probability)
-                                                       : judge_binary(values[0], label, probability);
-      ++confusion[size_t(label * classes + int64_t(answer.predicted))];
-      correct += int64_t(answer.predicted) == label;
-      if (finite) loss += answer.loss;
-      row = {which[i], double(label), answer.predicted, float(answer.confidence), float(answer.loss)};
+      if (label < 0 || label >= classes)
+        fail("{}: input {} has label {}, the model has {} classes", settings_.data, which[i], label, classes);
+      row.label = double(label);
+      ++label_counts[size_t(label)];
+      if (finite) {
+        Answer answer = settings_.task == Task::kClasses ? judge_classes(values, width, label, probability)
+                                                         : judge_binary(values[0], label, probability);
+        ++confusion[size_t(label * classes + int64_t(answer.predicted))];
+        correct += int64_t(answer.predicted) == label;
+        loss += answer.loss;
+        row = {which[i], double(label), answer.predicted, float(answer.confidence), float(answer.loss)};
+      }
     } else if (settings_.task == Task::kNone) {
+      if (!finite) {
+        if (keep_rows_) rows.push_back(row);
+        continue;
+      }
       Answer answer = width == 1 ? Answer{values[0], 0, 0} : judge_classes(values, width, -1, probability);
       row = {which[i], NAN, answer.predicted, float(answer.confidence), NAN};
     } else {
@@ -155,7 +172,7 @@ void PredictionState::judge(const at::Tensor& columns, const at::Tensor& labels,
         }
       }
       if (finite) loss += total;
-      if (settings_.task == Task::kLabels) correct += int64_t(all_right);
+      if (settings_.task == Task::kLabels) correct += int64_t(all_right && finite);
       row = {which[i], targets.data_ptr<double>()[int64_t(i) * width], values[0], 0, float(total)};
     }
     if (keep_rows_) rows.push_back(row);
@@ -171,6 +188,7 @@ void PredictionState::merge(const stream::State& later) {
   absolute_error += other.absolute_error;
   squared_error += other.squared_error;
   for (size_t i = 0; i < confusion.size(); ++i) confusion[i] += other.confusion[i];
+  for (size_t i = 0; i < label_counts.size(); ++i) label_counts[i] += other.label_counts[i];
   rows.insert(rows.end(), other.rows.begin(), other.rows.end());
 }
 
@@ -178,6 +196,7 @@ void PredictionState::save(std::ostream& out) const {
   for (int64_t number : {samples, correct, not_finite}) stream::put(out, number);
   for (double number : {loss, absolute_error, squared_error}) stream::put(out, number);
   for (int64_t count : confusion) stream::put(out, count);
+  for (int64_t count : label_counts) stream::put(out, count);
   stream::put(out, std::string(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(SampleRow)));
 }
 
@@ -185,6 +204,7 @@ void PredictionState::load(std::istream& in) {
   for (int64_t* number : {&samples, &correct, &not_finite}) *number = stream::get_int(in);
   for (double* number : {&loss, &absolute_error, &squared_error}) *number = stream::get_double(in);
   for (int64_t& count : confusion) count = stream::get_int(in);
+  for (int64_t& count : label_counts) count = stream::get_int(in);
   std::string bytes = stream::get_text(in);
   if (bytes.size() % sizeof(SampleRow) != 0) fail("the state file is damaged");
   rows.resize(bytes.size() / sizeof(SampleRow));
@@ -198,7 +218,7 @@ PredictionResult finish(const Predictions& observer, const PredictionState& stat
   result.not_finite = state.not_finite;
   auto rate = [](int64_t part, int64_t whole) { return whole > 0 ? double(part) / double(whole) : 0.0; };
   int64_t finite = state.samples - state.not_finite;
-  auto mean = [&](double sum) { return finite > 0 ? sum / double(finite) : 0.0; };
+  auto mean = [&](double sum) { return finite > 0 ? sum / double(finite) : NAN; };
   result.accuracy = rate(state.correct, state.samples);
   result.loss = mean(state.loss);
   result.mae = mean(state.absolute_error);
@@ -208,9 +228,8 @@ PredictionResult finish(const Predictions& observer, const PredictionState& stat
   for (size_t label = 0; label < classes.size(); ++label) {
     std::vector<int64_t> row(state.confusion.begin() + std::ptrdiff_t(label * classes.size()),
                              state.confusion.begin() + std::ptrdiff_t((label + 1) * classes.size()));
-    ClassResult about{classes[label], 0, row[label], 0};
+    ClassResult about{classes[label], state.label_counts[label], row[label], 0};
     for (size_t c = 0; c < classes.size(); ++c) {
-      about.samples += row[c];
       about.predicted += state.confusion[c * classes.size() + label];
     }
     about.recall = rate(about.correct, about.samples);
@@ -222,9 +241,8 @@ PredictionResult finish(const Predictions& observer, const PredictionState& stat
 }
 
 nlohmann::json to_json(const PredictionSettings& settings) {
-  return {{"task", int(settings.task)},         {"outputs", settings.outputs},
-          {"classes", settings.classes},        {"data", settings.data},
-          {"gives", int(settings.head.gives)},  {"output", settings.head.output},
+  return {{"task", int(settings.task)},    {"outputs", settings.outputs},       {"classes", settings.classes},
+          {"data", settings.data},         {"gives", int(settings.head.gives)}, {"output", settings.head.output},
           {"logits", settings.head.logits}};
 }
 

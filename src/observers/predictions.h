@@ -23,9 +23,9 @@ std::string task_name(Task task);
 struct PredictionSettings {
   Task task = Task::kClasses;
   executor::Head head;
-  int64_t outputs = 0;                 ///< width of the output
-  std::vector<std::string> classes;    ///< names of its columns
-  std::string data;                    ///< spec, for messages
+  int64_t outputs = 0;               ///< width of the output
+  std::vector<std::string> classes;  ///< names of its columns
+  std::string data;                  ///< spec, for messages
 };
 
 /// Chooses the task from labels and output, and checks one batch of real outputs: their shape, whether they are
@@ -63,7 +63,9 @@ struct PredictionState : stream::State {
 
   int64_t samples = 0, correct = 0, not_finite = 0;
   double loss = 0, absolute_error = 0, squared_error = 0;
-  std::vector<int64_t> confusion;  ///< classes × classes, rows are labels; empty for other tasks
+  /// Classes × classes, rows are labels; empty for other tasks. Answers that are not finite are in no column: no class.
+  std::vector<int64_t> confusion;
+  std::vector<int64_t> label_counts;  ///< inputs of each class
   std::vector<SampleRow> rows;
 
  private:

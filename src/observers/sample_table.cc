@@ -17,6 +17,8 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
+std::string number_text(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : ""; }
+
 bool by_class(Task task) { return task == Task::kClasses || task == Task::kBinary; }
 
 std::string answer_text(double value, const PredictionSettings& settings, bool label) {
@@ -42,20 +44,23 @@ void SampleTable::each(const std::function<void(const SampleRow&)>& visit) const
   std::rewind(file_.get());
   SampleRow row;
   for (int64_t i = 0; i < count_; ++i) {
-    if (std::fread(&row, sizeof row, 1, file_.get()) != 1) fail("cannot read a temporary file: {}", std::strerror(errno));
+    if (std::fread(&row, sizeof row, 1, file_.get()) != 1)
+      fail("cannot read a temporary file: {}", std::strerror(errno));
     visit(row);
   }
   std::fseek(file_.get(), 0, SEEK_END);
 }
 
-void SampleTable::write_csv(const std::string& path, const PredictionSettings& settings, const dataset::Dataset& data) const {
+void SampleTable::write_csv(const std::string& path, const PredictionSettings& settings,
+                            const dataset::Dataset& data) const {
   write_file(path, [&](std::ostream& out) {
     out << "sample,id,label,predicted,correct,confidence,loss\n";
     each([&](const SampleRow& row) {
       bool judged = by_class(settings.task);
-      out << fmt::format("{},{},{},{},{},{:.6g},{:.6g}\n", row.sample, csv_field(data.id(row.sample)),
+      out << fmt::format("{},{},{},{},{},{},{}\n", row.sample, csv_field(data.id(row.sample)),
                          answer_text(row.label, settings, true), answer_text(row.predicted, settings, false),
-                         judged ? (row.label == row.predicted ? "1" : "0") : "", row.confidence, row.loss);
+                         judged ? (row.label == row.predicted ? "1" : "0") : "", number_text(row.confidence),
+                         number_text(row.loss));
     });
   });
 }
@@ -68,7 +73,9 @@ void SampleTable::write_npz(const std::string& path, const PredictionSettings& s
   };
   auto number = [](auto value, std::string& out) { out.append(reinterpret_cast<const char*>(&value), sizeof value); };
   bool classes = by_class(settings.task);
-  auto answer = [&](double value, std::string& out) { classes ? number(int64_t(value), out) : number(value, out); };
+  auto answer = [&](double value, std::string& out) {
+    classes ? number(std::isnan(value) ? int64_t(-1) : int64_t(value), out) : number(value, out);
+  };
   const char* answer_type = classes ? "<i8" : "<f8";
   Column columns[] = {
       {"sample", "<i8", [&](std::string& out, const SampleRow& row) { number(row.sample, out); }},

@@ -1,4 +1,5 @@
-// What each unit does over the data: smallest, largest, mean, variance, how often it is zero, how often it is not a number.
+// What each unit does over the data: smallest, largest, mean, variance, how often it is zero, how often it is not a
+// number.
 #pragma once
 
 #include <string>

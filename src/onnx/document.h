@@ -9,7 +9,7 @@
 namespace netmend::model {
 
 struct Document {
-  std::string path;      ///< where it came from
+  std::string path;  ///< where it came from
   onnx_file::Model message;
   std::string checksum;  ///< of the file's bytes, to tell whether it is still what was read
 };

@@ -30,7 +30,8 @@ std::string save(const onnx_file::Model& message, const std::string& name = "m.o
   return folder() + "/" + name;
 }
 
-void describe(onnx_file::ValueInfo* info, const std::string& name, std::vector<int64_t> shape, Element type = Element::kFloat) {
+void describe(onnx_file::ValueInfo* info, const std::string& name, std::vector<int64_t> shape,
+              Element type = Element::kFloat) {
   info->set_name(name);
   auto* tensor = info->mutable_type()->mutable_tensor_type();
   tensor->set_elem_type(int(type));
@@ -47,7 +48,8 @@ onnx_file::Tensor* add_weight(onnx_file::Model& m, const std::string& name, std:
   return tensor;
 }
 
-onnx_file::Node* add_node(onnx_file::Model& m, const std::string& op, std::vector<std::string> in, std::vector<std::string> out) {
+onnx_file::Node* add_node(onnx_file::Model& m, const std::string& op, std::vector<std::string> in,
+                          std::vector<std::string> out) {
   auto* node = m.mutable_graph()->add_node();
   node->set_op_type(op);
   node->set_name(out.at(0) + "_node");
@@ -67,7 +69,9 @@ onnx_file::Model small(Element type = Element::kFloat) {
   add_node(m, "MatMul", {"x", "w"}, {"y"});
   auto* entry = m.add_metadata_props();
   entry->set_key("author"), entry->set_value("somebody");
-  m.mutable_unknown_fields()->append("\xfa\x3f\x03" "abc");  // field 1023, which no format knows yet
+  m.mutable_unknown_fields()->append(
+      "\xfa\x3f\x03"
+      "abc");  // field 1023, which no format knows yet
   return m;
 }
 
@@ -128,8 +132,9 @@ TEST(Writer, HalfPrecisionIsRoundedBeforeItIsUsed) {
 }
 
 TEST(Writer, EveryElementTypeSurvives) {
-  for (Element type : {Element::kFloat, Element::kUint8, Element::kInt8, Element::kUint16, Element::kInt16, Element::kInt32, Element::kInt64,
-                       Element::kFloat16, Element::kDouble, Element::kUint32, Element::kUint64, Element::kBFloat16}) {
+  for (Element type :
+       {Element::kFloat, Element::kUint8, Element::kInt8, Element::kUint16, Element::kInt16, Element::kInt32,
+        Element::kInt64, Element::kFloat16, Element::kDouble, Element::kUint32, Element::kUint64, Element::kBFloat16}) {
     at::Tensor values = at::arange(12, at::kFloat);
     at::Tensor carried = model::decode(type, std::vector<int64_t>{3, 4}, model::encode(type, values));
     EXPECT_TRUE(at::equal(carried.to(at::kFloat), values.view({3, 4}))) << model::element_name(type);
@@ -150,7 +155,9 @@ onnx_file::Model external(const std::string& location, int64_t offset, int64_t l
   write_file(folder() + "/weights.bin", std::string(16, '\0') + tensor->raw_data());
   tensor->clear_raw_data();
   tensor->set_data_location(1);
-  for (auto [key, value] : {std::pair<std::string, std::string>{"location", location}, {"offset", std::to_string(offset)}, {"length", std::to_string(length)}}) {
+  for (auto [key, value] : {std::pair<std::string, std::string>{"location", location},
+                            {"offset", std::to_string(offset)},
+                            {"length", std::to_string(length)}}) {
     auto* entry = tensor->add_external_data();
     entry->set_key(key), entry->set_value(value);
   }
@@ -226,14 +233,26 @@ TEST(Reader, HostileFilesAreRefusedInOneSentence) {
       {"no data", [&](auto& m) { stored(m)->clear_raw_data(); }},
       {"strange type", [&](auto& m) { stored(m)->set_data_type(99); }},
       {"string type", [&](auto& m) { stored(m)->set_data_type(8); }},
-      {"many axes", [&](auto& m) { for (int i = 0; i < 200; ++i) stored(m)->add_dims(1); }},
+      {"many axes",
+       [&](auto& m) {
+         for (int i = 0; i < 200; ++i) stored(m)->add_dims(1);
+       }},
       {"missing initializer", [&](auto& m) { m.mutable_graph()->clear_initializer(); }},
       {"duplicate initializer", [&](auto& m) { *m.mutable_graph()->add_initializer() = *stored(m); }},
       {"two nodes make one value", [&](auto& m) { add_node(m, "Relu", {"x"}, {"y"}); }},
       {"no output", [&](auto& m) { m.mutable_graph()->clear_output(); }},
       {"unknown output", [&](auto& m) { m.mutable_graph()->mutable_output(0)->set_name("z"); }},
       {"no graph", [&](auto& m) { m.clear_graph(); }},
-      {"negative input", [&](auto& m) { m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(-7); }},
+      {"negative input",
+       [&](auto& m) {
+         m.mutable_graph()
+             ->mutable_input(0)
+             ->mutable_type()
+             ->mutable_tensor_type()
+             ->mutable_shape()
+             ->mutable_dim(0)
+             ->set_dim_value(-7);
+       }},
       {"sequence input", [&](auto& m) { m.mutable_graph()->mutable_input(0)->clear_type(); }},
   };
   for (const Case& c : cases) {
@@ -255,7 +274,8 @@ TEST(Reader, DamagedBytesNeverCrash) {
   Random random(1);
   for (int round = 0; round < 3000; ++round) {
     std::string broken = round % 3 ? bytes : bytes.substr(0, random.below(bytes.size()));
-    for (uint64_t i = 0, count = random.below(6); i < count && !broken.empty(); ++i) broken[random.below(broken.size())] = char(random.bits());
+    for (uint64_t i = 0, count = random.below(6); i < count && !broken.empty(); ++i)
+      broken[random.below(broken.size())] = char(random.bits());
     write_file(folder() + "/broken.onnx", broken);
     refusal(folder() + "/broken.onnx");
   }

@@ -23,23 +23,26 @@ using model::kAbsent;
 using model::Node;
 using model::ValueId;
 
-constexpr size_t kMostNodes = 2'000'000;  // functions that call each other could unfold to any size
+constexpr size_t kMostNodes = 500'000;  // functions that call each other could unfold to any size
 constexpr int kDeepestCall = 64;
 
 /// The constant of a raw float tensor shares the document's bytes instead of copying them.
 at::Tensor share_or_decode(const onnx_file::Tensor& tensor, const std::string& folder,
                            const std::shared_ptr<const model::Document>& document) {
   auto type = Element(tensor.data_type());
-  bool plain = type == Element::kFloat || type == Element::kDouble || type == Element::kInt64 || type == Element::kInt32;
+  bool plain =
+      type == Element::kFloat || type == Element::kDouble || type == Element::kInt64 || type == Element::kInt32;
   const std::string& raw = tensor.raw_data();
   if (!plain || !tensor.has_raw_data() || tensor.data_location() == 1 || raw.size() < 4096 ||
       reinterpret_cast<uintptr_t>(raw.data()) % 16 != 0)
     return decode_tensor(tensor, folder);
   std::vector<int64_t> sizes = sizes_of(tensor);
   int64_t bytes = 0;
-  if (__builtin_mul_overflow(model::checked_count(sizes), model::stored_bytes(type), &bytes) || bytes != int64_t(raw.size()))
+  if (__builtin_mul_overflow(model::checked_count(sizes), model::stored_bytes(type), &bytes) ||
+      bytes != int64_t(raw.size()))
     return decode_tensor(tensor, folder);  // says what is wrong
-  return at::from_blob(const_cast<char*>(raw.data()), sizes, [document](void*) {}, model::carrier(type));
+  return at::from_blob(
+      const_cast<char*>(raw.data()), sizes, [document](void*) {}, model::carrier(type));
 }
 
 at::Tensor decode_sparse(const onnx_file::SparseTensor& sparse, const std::string& folder) {
@@ -61,7 +64,8 @@ at::Tensor decode_sparse(const onnx_file::SparseTensor& sparse, const std::strin
     indices = flat;
   }
   int64_t count = model::checked_count(sizes);
-  if (indices.numel() != values.numel()) fail("a sparse tensor has {} values and {} indices", values.numel(), indices.numel());
+  if (indices.numel() != values.numel())
+    fail("a sparse tensor has {} values and {} indices", values.numel(), indices.numel());
   if (indices.numel() && (indices.min().item<int64_t>() < 0 || indices.max().item<int64_t>() >= count))
     fail("a sparse tensor's index lies outside it");
   at::Tensor dense = at::zeros({count}, values.options());
@@ -85,15 +89,24 @@ int attribute_type(const onnx_file::Attribute& a) {
 
 Attribute decode_attribute(const onnx_file::Attribute& a, const std::string& folder) {
   switch (attribute_type(a)) {
-    case 1: return a.f();
-    case 2: return int64_t(a.i());
-    case 3: return a.s();
-    case 4: return decode_tensor(a.t(), folder);
-    case 6: return std::vector<float>(a.floats().begin(), a.floats().end());
-    case 7: return std::vector<int64_t>(a.ints().begin(), a.ints().end());
-    case 8: return std::vector<std::string>(a.strings().begin(), a.strings().end());
-    case 11: return decode_sparse(a.sparse_tensor(), folder);
-    default: return model::Subgraph{};
+    case 1:
+      return a.f();
+    case 2:
+      return int64_t(a.i());
+    case 3:
+      return a.s();
+    case 4:
+      return decode_tensor(a.t(), folder);
+    case 6:
+      return std::vector<float>(a.floats().begin(), a.floats().end());
+    case 7:
+      return std::vector<int64_t>(a.ints().begin(), a.ints().end());
+    case 8:
+      return std::vector<std::string>(a.strings().begin(), a.strings().end());
+    case 11:
+      return decode_sparse(a.sparse_tensor(), folder);
+    default:
+      return model::Subgraph{};
   }
 }
 
@@ -101,7 +114,7 @@ std::vector<model::Dim> decode_shape(const onnx_file::Shape& shape) {
   std::vector<model::Dim> dims;
   for (const auto& dim : shape.dim()) {
     if (dim.has_dim_value() && dim.dim_value() < -1) fail("a declared size of {}", dim.dim_value());
-    dims.push_back({dim.has_dim_value() ? dim.dim_value() : -1, dim.dim_param()});
+    dims.push_back({dim.has_dim_value() ? dim.dim_value() : -1, printable(dim.dim_param())});
   }
   return dims;
 }
@@ -120,7 +133,8 @@ class Builder {
     graph_.name = printable(message.graph().name());
     graph_.producer = printable(trim(message.producer_name() + " " + message.producer_version()));
     for (const auto& entry : message.metadata_props()) graph_.metadata[entry.key()] = entry.value();
-    for (const auto& import : message.opset_import()) graph_.opsets[standard_domain(import.domain())] = opset_number(import);
+    for (const auto& import : message.opset_import())
+      graph_.opsets[standard_domain(import.domain())] = opset_number(import);
     for (const auto& function : message.functions())
       functions_[{standard_domain(function.domain()), function.name(), function.overload()}] = &function;
     add_constants(message.graph());
@@ -140,8 +154,8 @@ class Builder {
 
   /// Names inside a function's body belong to one call of it.
   struct Scope {
-    std::string prefix;                                             ///< of values made inside, "" at the top
-    std::map<std::string, ValueId> names;                           ///< inputs and outputs of the call
+    std::string prefix;                    ///< of values made inside, "" at the top
+    std::map<std::string, ValueId> names;  ///< inputs and outputs of the call
     const std::map<std::string, int>* opsets = nullptr;
     std::map<std::string, const onnx_file::Attribute*> attributes;  ///< arguments of the call
     int depth = 0;
@@ -177,16 +191,17 @@ class Builder {
   void add_constants(const onnx_file::Graph& graph) {
     for (int i = 0; i < graph.initializer_size(); ++i) {
       const auto& tensor = graph.initializer(i);
-      model::guarded([&] { return "initializer " + tensor.name(); }, [&] {
-        add_constant(tensor.name(), share_or_decode(tensor, folder_, document_), Element(tensor.data_type()),
-                     {model::Origin::kInitializer, i});
-      });
+      model::guarded([&] { return "initializer " + tensor.name(); },
+                     [&] {
+                       add_constant(tensor.name(), share_or_decode(tensor, folder_, document_),
+                                    Element(tensor.data_type()), {model::Origin::kInitializer, i});
+                     });
     }
     for (const auto& sparse : graph.sparse_initializer()) {
       const std::string& name = sparse.values().name();
-      model::guarded([&] { return "sparse initializer " + name; }, [&] {
-        add_constant(name, decode_sparse(sparse, folder_), Element(sparse.values().data_type()), {});
-      });
+      model::guarded(
+          [&] { return "sparse initializer " + name; },
+          [&] { add_constant(name, decode_sparse(sparse, folder_), Element(sparse.values().data_type()), {}); });
     }
   }
 
@@ -297,8 +312,8 @@ class Builder {
     Scope scope;
     scope.opsets = &opsets;
     scope.depth = outer.depth + 1;
-    scope.prefix = fmt::format("{}{}/", outer.prefix, call.name().empty() ? fmt::format("{}_{}", function.name(), calls_++)
-                                                                           : call.name());
+    scope.prefix = fmt::format("{}{}/", outer.prefix,
+                               call.name().empty() ? fmt::format("{}_{}", function.name(), calls_++) : call.name());
     while (!prefixes_.insert(scope.prefix).second) scope.prefix += "_/";
     for (int i = 0; i < function.input_size(); ++i)
       scope.names[function.input(i)] = i < call.input_size() ? scoped_value(call.input(i), outer) : kAbsent;
@@ -349,10 +364,9 @@ std::shared_ptr<const model::Document> parse(const std::string& path) {
   document->checksum = checksum(bytes);
   google::protobuf::io::ArrayInputStream stream(bytes.data(), int(bytes.size()));
   if (!document->message.ParseFromZeroCopyStream(&stream)) {
-    double at = double(stream.ByteCount());
-    throw InputError(fmt::format("{} is not an ONNX file, or it is damaged (reading stopped near byte {:.0f} of {})", path,
-                                 at, bytes.size()),
-                     "Was the download or the export cut off?");
+    throw InputError(
+        fmt::format("{} is not an ONNX file, or it is damaged ({} bytes that do not parse)", path, bytes.size()),
+        "Was the download or the export cut off?");
   }
   return document;
 }

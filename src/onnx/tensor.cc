@@ -36,8 +36,10 @@ std::string external_bytes(const onnx_file::Tensor& tensor, const std::string& f
   int64_t offset = 0, length = -1;
   for (const auto& entry : tensor.external_data()) {
     if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset" && (!parse_int(entry.value(), offset) || offset < 0)) fail("external data has a bad offset");
-    if (entry.key() == "length" && (!parse_int(entry.value(), length) || length < 0)) fail("external data has a bad length");
+    if (entry.key() == "offset" && (!parse_int(entry.value(), offset) || offset < 0))
+      fail("external data has a bad offset");
+    if (entry.key() == "length" && (!parse_int(entry.value(), length) || length < 0))
+      fail("external data has a bad length");
   }
   std::string path = beside(folder, location);
   std::error_code error;
@@ -67,17 +69,25 @@ std::string pack(const Field& field) {
 /// Typed data as the bytes raw_data would hold; the format puts small integers and half precision into int32_data.
 std::string typed_bytes(const onnx_file::Tensor& tensor, Element type) {
   switch (type) {
-    case Element::kFloat: return pack<float>(tensor.float_data());
-    case Element::kDouble: return pack<double>(tensor.double_data());
-    case Element::kInt64: return pack<int64_t>(tensor.int64_data());
-    case Element::kUint64: return pack<uint64_t>(tensor.uint64_data());
-    case Element::kUint32: return pack<uint32_t>(tensor.uint64_data());
-    case Element::kInt32: return pack<int32_t>(tensor.int32_data());
+    case Element::kFloat:
+      return pack<float>(tensor.float_data());
+    case Element::kDouble:
+      return pack<double>(tensor.double_data());
+    case Element::kInt64:
+      return pack<int64_t>(tensor.int64_data());
+    case Element::kUint64:
+      return pack<uint64_t>(tensor.uint64_data());
+    case Element::kUint32:
+      return pack<uint32_t>(tensor.uint64_data());
+    case Element::kInt32:
+      return pack<int32_t>(tensor.int32_data());
     case Element::kInt16:
     case Element::kUint16:
     case Element::kFloat16:
-    case Element::kBFloat16: return pack<uint16_t>(tensor.int32_data());
-    default: return pack<uint8_t>(tensor.int32_data());
+    case Element::kBFloat16:
+      return pack<uint16_t>(tensor.int32_data());
+    default:
+      return pack<uint8_t>(tensor.int32_data());
   }
 }
 
@@ -92,7 +102,8 @@ std::vector<int64_t> sizes_of(const onnx_file::Tensor& tensor) {
 
 at::Tensor decode_tensor(const onnx_file::Tensor& tensor, const std::string& folder) {
   auto type = Element(tensor.data_type());
-  if (!model::supported(type)) throw Unsupported(fmt::format("tensors of {} are not supported", model::element_name(type)));
+  if (!model::supported(type))
+    throw Unsupported(fmt::format("tensors of {} are not supported", model::element_name(type)));
   if (tensor.has_segment()) fail("tensors in segments are not supported");
   std::vector<int64_t> sizes = sizes_of(tensor);
   int64_t expected = 0;
@@ -104,15 +115,16 @@ at::Tensor decode_tensor(const onnx_file::Tensor& tensor, const std::string& fol
 }
 
 NamedTensor read_tensor(const std::string& path) {
-  return model::guarded([&] { return path; }, [&] {
-    onnx_file::Tensor message;
-    std::ifstream file(path, std::ios::binary);
-    if (!file) fail("cannot be read");
-    if (!message.ParseFromIstream(&file)) fail("not a tensor file");
-    NamedTensor out{message.name(), Element(message.data_type()), {}};
-    out.value = decode_tensor(message, fs::path(path).parent_path().string());
-    return out;
-  });
+  return model::guarded([&] { return path; },
+                        [&] {
+                          onnx_file::Tensor message;
+                          std::ifstream file(path, std::ios::binary);
+                          if (!file) fail("cannot be read");
+                          if (!message.ParseFromIstream(&file)) fail("not a tensor file");
+                          NamedTensor out{message.name(), Element(message.data_type()), {}};
+                          out.value = decode_tensor(message, fs::path(path).parent_path().string());
+                          return out;
+                        });
 }
 
 }  // namespace netmend::onnx

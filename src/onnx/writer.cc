@@ -126,8 +126,10 @@ void fill(onnx_file::ValueInfo& out, const model::Value& value) {
   if (!value.shape) return;
   for (const model::Dim& dim : *value.shape) {
     auto* to = type->mutable_shape()->add_dim();
-    if (dim.size >= 0) to->set_dim_value(dim.size);
-    else if (!dim.symbol.empty()) to->set_dim_param(dim.symbol);
+    if (dim.size >= 0)
+      to->set_dim_value(dim.size);
+    else if (!dim.symbol.empty())
+      to->set_dim_param(dim.symbol);
   }
 }
 
@@ -137,7 +139,9 @@ void write_new(const Graph& graph, const std::string& path) {
   message.set_producer_name("netmend");
   auto* out = message.mutable_graph();
   out->set_name(graph.name);
-  auto name_of = [&](model::ValueId id) { return id == model::kAbsent ? std::string() : graph.values[size_t(id)].name; };
+  auto name_of = [&](model::ValueId id) {
+    return id == model::kAbsent ? std::string() : graph.values[size_t(id)].name;
+  };
   for (const auto& [domain, version] : graph.opsets) {
     auto* import = message.add_opset_import();
     import->set_domain(domain);

@@ -48,7 +48,8 @@ void forward(const at::Tensor& x, const at::Tensor& y, const PoolShape& s) {
   const T* from = x.data_ptr<T>();
   T* to = y.data_ptr<T>();
   int64_t planes = x.size(0) * x.size(1);
-  if (channels_last(x) && s.is_two_by_two()) return PoolLoops<T>::two_by_two_channels(from, to, s, x.size(0), x.size(1));
+  if (channels_last(x) && s.is_two_by_two())
+    return PoolLoops<T>::two_by_two_channels(from, to, s, x.size(0), x.size(1));
   if (channels_last(x)) return PoolLoops<T>::by_channels(from, to, s, x.size(0), x.size(1));
   if (s.is_two_by_two() && s.in[2] == 2 * s.out[2]) {
     at::Tensor half = at::empty({s.out[1] * s.in[2] + kPoolChunk}, x.options());

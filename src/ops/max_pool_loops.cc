@@ -62,8 +62,8 @@ NETMEND_INLINE void two_by_two(const T* x, T* __restrict y, const PoolShape& s, 
   }
 }
 
-/// The same for planes of even width: pairs of rows first, into `half`, then neighbours. Chunks of a fixed size vectorise
-/// whatever the width; one may run over the end of its row, into what the next row overwrites.
+/// The same for planes of even width: pairs of rows first, into `half`, then neighbours. Chunks of a fixed size
+/// vectorise whatever the width; one may run over the end of its row, into what the next row overwrites.
 template <typename T>
 NETMEND_INLINE void two_by_two_even(const T* __restrict x, T* __restrict y, const PoolShape& s, int64_t planes,
                                     T* __restrict half) {
@@ -384,8 +384,8 @@ NETMEND_VECTOR_CLONES void PoolLoops<double>::by_channels_back(const double* x, 
 }
 
 template <>
-NETMEND_VECTOR_CLONES void PoolLoops<float>::two_by_two_even(const float* x, float* y, const PoolShape& s, int64_t planes,
-                                                             float* half) {
+NETMEND_VECTOR_CLONES void PoolLoops<float>::two_by_two_even(const float* x, float* y, const PoolShape& s,
+                                                             int64_t planes, float* half) {
   ops::two_by_two_even(x, y, s, planes, half);
 }
 template <>
@@ -394,13 +394,13 @@ NETMEND_VECTOR_CLONES void PoolLoops<float>::two_by_two_channels(const float* x,
   ops::two_by_two_channels(x, y, s, images, channels);
 }
 template <>
-NETMEND_VECTOR_CLONES void PoolLoops<double>::two_by_two_even(const double* x, double* y, const PoolShape& s, int64_t planes,
-                                                             double* half) {
+NETMEND_VECTOR_CLONES void PoolLoops<double>::two_by_two_even(const double* x, double* y, const PoolShape& s,
+                                                              int64_t planes, double* half) {
   ops::two_by_two_even(x, y, s, planes, half);
 }
 template <>
 NETMEND_VECTOR_CLONES void PoolLoops<double>::two_by_two_channels(const double* x, double* y, const PoolShape& s,
-                                                                 int64_t images, int64_t channels) {
+                                                                  int64_t images, int64_t channels) {
   ops::two_by_two_channels(x, y, s, images, channels);
 }
 template <>

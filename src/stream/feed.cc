@@ -48,8 +48,10 @@ std::vector<int64_t> safe_reshape(const std::vector<int64_t>& wanted, const std:
   int free = -1;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i] < 0 && free >= 0) return {};
-    if (wanted[i] < 0) free = int(i);
-    else known *= wanted[i];
+    if (wanted[i] < 0)
+      free = int(i);
+    else
+      known *= wanted[i];
   }
   if (have_count <= 0 || known <= 0 || (free < 0 ? known != have_count : have_count % known != 0)) return {};
   std::vector<int64_t> target = wanted;
@@ -81,12 +83,14 @@ Feed::Link Feed::connect(const Value& input, const std::string& model_name, cons
   link.type = model::carrier(input.type);
   bool wants_integers = !at::isFloatingType(link.type) && link.type != at::kBool;
   if (wants_integers && have.type == at::kFloat)
-    fail("{} wants input `{}` as {}, {} gives real numbers", model_name, input.name, model::element_name(input.type), data.spec);
+    fail("{} wants input `{}` as {}, {} gives real numbers", model_name, input.name, model::element_name(input.type),
+         data.spec);
   if (!input.shape) return link;
   std::vector<int64_t> wanted = wanted_shape(input);
   if (fits(wanted, have.shape)) return link;
   if (have.image && have.shape.size() == 3 && wanted.size() == 3) {
-    std::vector<int64_t> last{have.shape[1], have.shape[2], have.shape[0]}, first{have.shape[2], have.shape[0], have.shape[1]};
+    std::vector<int64_t> last{have.shape[1], have.shape[2], have.shape[0]},
+        first{have.shape[2], have.shape[0], have.shape[1]};
     bool channels_first = have.shape[0] <= 4;
     if (channels_first && have.shape[0] > 1 && fits(wanted, last)) link.permute = {0, 2, 3, 1};
     if (!channels_first && have.shape[2] > 1 && fits(wanted, first)) link.permute = {0, 3, 1, 2};
@@ -121,8 +125,8 @@ Feed::Feed(const model::Graph& graph, const std::string& model_name, const datas
     }
     if (feature == data.features.size()) feature = position;
     if (feature >= data.features.size())
-      fail("{} has {} inputs, {} gives {}: nothing for `{}`", model_name, graph.inputs.size(), data.spec, data.features.size(),
-           input.name);
+      fail("{} has {} inputs, {} gives {}: nothing for `{}`", model_name, graph.inputs.size(), data.spec,
+           data.features.size(), input.name);
     links_.push_back(connect(input, model_name, data, feature));
     ++position;
   }

@@ -1,5 +1,5 @@
-// How the features of a data set become the inputs of a network: by name or position, reshaped where that is safe, refused
-// with both shapes where it is not.
+// How the features of a data set become the inputs of a network: by name or position, reshaped where that is safe,
+// refused with both shapes where it is not.
 #pragma once
 
 #include <string>
@@ -23,9 +23,9 @@ class Feed {
  private:
   struct Link {
     size_t feature = 0;
-    bool mask = false;                 ///< feeds the feature's mask instead
-    std::vector<int64_t> permute;      ///< axes after the batch, when the layout differs
-    std::vector<int64_t> reshape;      ///< sizes after the batch; empty for as it is
+    bool mask = false;             ///< feeds the feature's mask instead
+    std::vector<int64_t> permute;  ///< axes after the batch, when the layout differs
+    std::vector<int64_t> reshape;  ///< sizes after the batch; empty for as it is
     at::ScalarType type = at::kFloat;
   };
   Link connect(const model::Value& input, const std::string& model_name, const dataset::Info& data, size_t feature);

@@ -1,5 +1,6 @@
-// The observer contract. An observer is a description that never changes; what it has seen is a state. States of parts of the
-// data merge into the state of the whole, in the order of the data, so that threads and machines can share the work.
+// The observer contract. An observer is a description that never changes; what it has seen is a state. States of parts
+// of the data merge into the state of the whole, in the order of the data, so that threads and machines can share the
+// work.
 #pragma once
 
 #include <ATen/core/Tensor.h>

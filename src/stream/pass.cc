@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "executor/runtime.h"
+#include "model/guard.h"
 
 namespace netmend::stream {
 namespace {
@@ -42,8 +43,12 @@ std::vector<Tap> all_taps(const std::vector<const Observer*>& observers) {
 class Pass {
  public:
   Pass(const Subject& subject, const std::vector<const Observer*>& observers, const PassOptions& options)
-      : subject_(subject), observers_(observers), options_(options), taps_(all_taps(observers)),
-        executor_(make_executor()), batch_(subject.batch_size()) {
+      : subject_(subject),
+        observers_(observers),
+        options_(options),
+        taps_(all_taps(observers)),
+        executor_(make_executor()),
+        batch_(subject.batch_size()) {
     int64_t batches = (subject.data->size() + batch_ - 1) / batch_;
     chunks_ = (batches + kBatchesAChunk - 1) / kBatchesAChunk;
     first_ = chunks_ * (options.shard.index - 1) / options.shard.count;
@@ -68,7 +73,8 @@ class Pass {
     };
     try {
       int jobs = options_.jobs > 0 ? options_.jobs : cores();
-      in_order(last_ - first_, jobs, [](int) { executor::enter_worker(); }, work, hand_over);
+      in_order(
+          last_ - first_, jobs, [](int) { executor::enter_worker(); }, work, hand_over);
     } catch (const Interrupted&) {
       result.interrupted = true;
     }
@@ -92,7 +98,8 @@ class Pass {
     States states;
     for (const Observer* observer : observers_) states.push_back(observer->fresh());
     int64_t end = sample_of(chunk + 1);
-    for (int64_t first = sample_of(chunk); first < end; first += batch_) run_batch(first, std::min(batch_, end - first), states);
+    for (int64_t first = sample_of(chunk); first < end; first += batch_)
+      run_batch(first, std::min(batch_, end - first), states);
     return states;
   }
 
@@ -101,7 +108,8 @@ class Pass {
     std::vector<int64_t> samples(size_t(batch_), first + count - 1);
     std::iota(samples.begin(), samples.begin() + count, first);
     dataset::Batch batch = subject_.data->read(samples);
-    Tensors values = forward(subject_.feed.inputs(batch), count);
+    Tensors values = model::guarded([&] { return subject_.model_name; },
+                                    [&] { return forward(subject_.feed.inputs(batch), count); });
     if (count < batch_) cut(batch, count);
     View view{batch, [&](ValueId id) -> const at::Tensor& {
                 for (size_t i = 0; i < taps_.size(); ++i)
@@ -126,7 +134,8 @@ class Pass {
       for (size_t i = 0; i < out.size(); ++i) rows[i].push_back(out[i]);
     }
     for (size_t i = 0; i < taps_.size(); ++i) {
-      if (rows[i][0].dim() == 0) for (at::Tensor& row : rows[i]) row = row.unsqueeze(0);
+      if (rows[i][0].dim() == 0)
+        for (at::Tensor& row : rows[i]) row = row.unsqueeze(0);
       values.push_back(at::cat(rows[i], taps_[i].batch_axis));
     }
     return values;
@@ -170,17 +179,22 @@ Shard parse_shard(const std::string& text) {
   Shard shard;
   size_t slash = text.find('/');
   if (slash == std::string::npos || !parse_int(text.substr(0, slash), shard.index) ||
-      !parse_int(text.substr(slash + 1), shard.count) || shard.count < 1 || shard.index < 1 || shard.index > shard.count)
+      !parse_int(text.substr(slash + 1), shard.count) || shard.count < 1 || shard.index < 1 ||
+      shard.index > shard.count)
     fail("--shard {}: expected i/n with 1 ≤ i ≤ n, for example 2/5", text);
   return shard;
 }
 
 Subject::Subject(std::string name, model::Graph network, std::shared_ptr<const dataset::Dataset> source,
                  const std::vector<ValueId>& wanted)
-    : model_name(std::move(name)), graph(std::move(network)), data(std::move(source)),
+    : model_name(std::move(name)),
+      graph(std::move(network)),
+      data(std::move(source)),
       feed(graph, model_name, data->info()) {
   if (data->size() == 0) fail("{} holds no inputs", data->info().spec);
-  batching = executor::find_batching(graph, feed.inputs(probe(*data, 8)), wanted);
+  dataset::Batch few = probe(*data, 8);
+  batching = model::guarded([&] { return model_name; },
+                            [&] { return executor::find_batching(graph, feed.inputs(few), wanted); });
 }
 
 int64_t Subject::batch_size() const { return batching.kind == executor::Batching::kFixed ? batching.size : kBatch; }

@@ -1,6 +1,6 @@
-// The single pass: streams a data set through a network once and feeds every observer. The data is cut into batches of one
-// size at fixed positions and batches into fixed chunks; a worker takes a whole chunk with fresh states, and the states are
-// folded in order. So no number of workers or shards changes a bit of the result.
+// The single pass: streams a data set through a network once and feeds every observer. The data is cut into batches of
+// one size at fixed positions and batches into fixed chunks; a worker takes a whole chunk with fresh states, and the
+// states are folded in order. So no number of workers or shards changes a bit of the result.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace netmend::stream {
 
-constexpr int64_t kBatch = 64;         ///< fits the second-level cache with the networks people have
+constexpr int64_t kBatch = 64;  ///< fits the second-level cache with the networks people have
 constexpr int64_t kBatchesAChunk = 16;
 
 /// Part `index` of `count`, from 1; a whole number of chunks.
@@ -26,7 +26,7 @@ struct Shard {
 Shard parse_shard(const std::string& text);
 
 struct PassOptions {
-  int jobs = 0;      ///< worker threads; 0 for one a core
+  int jobs = 0;  ///< worker threads; 0 for one a core
   Shard shard;
   bool quiet = false;
   at::Device device = at::kCPU;
@@ -49,9 +49,9 @@ struct Collected {
 struct PassResult {
   std::vector<Collected> collected;  ///< one an observer
   int64_t samples = 0;
-  int64_t chunks = 0;                ///< of the whole data set
+  int64_t chunks = 0;  ///< of the whole data set
   double seconds = 0;
-  bool interrupted = false;          ///< Ctrl-C: what is here covers only the first `samples`
+  bool interrupted = false;  ///< Ctrl-C: what is here covers only the first `samples`
 };
 
 /// A network made ready for a data set: fed, its batching known.

@@ -120,7 +120,8 @@ StateFile read_state(const std::string& path, const Observer& observer) {
     StateFile file = read_header(in);
     if (file.observer != observer.name()) fail("a state of {}, expected one of {}", file.observer, observer.name());
     if (file.version != observer.version())
-      fail("a state of {} in version {}, this netmend reads version {}", file.observer, file.version, observer.version());
+      fail("a state of {} in version {}, this netmend reads version {}", file.observer, file.version,
+           observer.version());
     int64_t count = get_int(in);
     for (int64_t i = 0; i < count; ++i) {
       Piece piece{get_int(in), 0, nullptr};
@@ -149,7 +150,8 @@ Collected join_states(std::vector<StateFile> files, const std::vector<std::strin
     if (piece.first_chunk > next) break;
     next += piece.chunks;
   }
-  if (next != (files.empty() ? 0 : files[0].chunks)) fail("a shard is missing: these files do not cover the whole data");
+  if (next != (files.empty() ? 0 : files[0].chunks))
+    fail("a shard is missing: these files do not cover the whole data");
   return whole;
 }
 

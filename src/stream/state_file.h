@@ -9,11 +9,11 @@
 namespace netmend::stream {
 
 struct StateFile {
-  std::string observer;      ///< Observer::name
-  int version = 0;           ///< Observer::version
-  std::string description;   ///< JSON that rebuilds the observer and prints the result
-  std::string subject;       ///< checksum of model and data: states of different ones do not merge
-  int64_t chunks = 0;        ///< of the whole data set
+  std::string observer;     ///< Observer::name
+  int version = 0;          ///< Observer::version
+  std::string description;  ///< JSON that rebuilds the observer and prints the result
+  std::string subject;      ///< checksum of model and data: states of different ones do not merge
+  int64_t chunks = 0;       ///< of the whole data set
   Collected collected;
 };
 
