@@ -72,6 +72,11 @@ TEST(Files, ChecksumsTellContentApart) {
   sums.insert(checksum(std::string(8, '\0')));
   sums.insert(checksum(std::string(7, '\0')));
   EXPECT_EQ(sums.size(), 42u);
+  for (size_t length : {size_t(0), size_t(13), size_t(1) << 20, (size_t(2) << 20) + 5}) {
+    std::string content(length, 'x');
+    write_file(temporary("sum"), content);
+    EXPECT_EQ(file_checksum(temporary("sum")), checksum(content)) << length;
+  }
 }
 
 TEST(Pool, HandsOverInOrderForAnyNumberOfWorkers) {

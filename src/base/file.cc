@@ -95,19 +95,50 @@ uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
 }
 }  // namespace
 
-std::string checksum(std::string_view bytes) {
-  uint64_t hash = mix(0x9e3779b97f4a7c15u + bytes.size());
-  size_t at = 0;
-  for (; at + 8 <= bytes.size(); at += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes.data() + at, 8);
-    hash = mix(hash ^ word) + 0x9e3779b97f4a7c15u;
+namespace {
+/// Takes whole words of eight bytes; what is left over comes last.
+class Digest {
+ public:
+  explicit Digest(uint64_t size) : hash_(mix(0x9e3779b97f4a7c15u + size)) {}
+  void words(std::string_view bytes) {
+    for (size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+      uint64_t word;
+      std::memcpy(&word, bytes.data() + at, 8);
+      hash_ = mix(hash_ ^ word) + 0x9e3779b97f4a7c15u;
+    }
   }
-  uint64_t tail = 0;
-  std::memcpy(&tail, bytes.data() + at, bytes.size() - at);
-  return fmt::format("{:016x}", mix(hash ^ tail));
+  std::string finish(std::string_view rest) const {
+    uint64_t tail = 0;
+    std::memcpy(&tail, rest.data(), rest.size());
+    return fmt::format("{:016x}", mix(hash_ ^ tail));
+  }
+
+ private:
+  uint64_t hash_;
+};
+}  // namespace
+
+std::string checksum(std::string_view bytes) {
+  Digest digest(bytes.size());
+  digest.words(bytes);
+  return digest.finish(bytes.substr(bytes.size() / 8 * 8));
 }
 
-std::string file_checksum(const std::string& path) { return checksum(read_file(path)); }
+std::string file_checksum(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::error_code error;
+  uint64_t size = fs::file_size(path, error);
+  if (!file || error) fail("cannot read {}", path);
+  Digest digest(size);
+  std::string block(size_t(1) << 20, '\0');  // data files may be larger than memory
+  for (uint64_t left = size; left >= block.size(); left -= block.size()) {
+    if (!file.read(block.data(), std::streamsize(block.size()))) fail("cannot read {}", path);
+    digest.words(block);
+  }
+  block.resize(size % block.size());
+  if (!block.empty() && !file.read(block.data(), std::streamsize(block.size()))) fail("cannot read {}", path);
+  digest.words(block);
+  return digest.finish(std::string_view(block).substr(block.size() / 8 * 8));
+}
 
 }  // namespace netmend
