@@ -33,7 +33,7 @@ struct DataOptions {
 int data(const Common& common, const DataOptions& options);
 
 struct EvalOptions {
-  std::string model, data, test, output, shard, product, save_rows;
+  std::string model, data, test, output, shard, product;
   int64_t limit = 0;
   bool units = false, float64 = false;
 };

@@ -85,7 +85,7 @@ class Follower {
         layer.post = next->outputs[0];
         return;
       }
-      if (op->kind == ops::Kind::kBias && is_real(other) && folded_.constant(other).numel() == units_in(layer)) {
+      if (op->kind == ops::Kind::kBias && is_real(other) && folded_.constant(other).numel() == layer.units) {
         if (layer.bias == kAbsent) layer.bias = root_constant(graph_, made_by_, other);
         count(layer, other);
       } else if (op->kind == ops::Kind::kNormalise) {
@@ -102,8 +102,6 @@ class Follower {
     }
     compound_activation(layer, at);
   }
-
-  static int64_t units_in(const Layer& layer) { return layer.units; }
 
   static bool reorder(const Node& node, int& unit_axis, int& batch_axis) {
     const auto* perm = std::get_if<std::vector<int64_t>>(&node.attributes.at("perm"));

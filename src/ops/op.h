@@ -140,7 +140,6 @@ struct Op {
 const Op* find(std::string_view domain, std::string_view name);
 /// All rows, by name.
 std::span<const Op> table();
-/// An input of the operator by its slot that holds learned parameters is found by src/executor; see parameters.h.
 
 /// Every node of the graph that cannot run: one InputError that names them all (type, node, opset); `needed` marks the
 /// nodes that matter (empty: all).
