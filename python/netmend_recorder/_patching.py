@@ -1,0 +1,524 @@
+"""patch_state_dict: takes changes that netmend made to an ONNX file home into the weights they were exported from.
+
+ONNX files forget the names of parameters, transpose matrices and fold batch norms into the layers before them. So
+parameters are found by their values: every way in which a stored tensor could have become the one in the file is a View,
+and a view is right when it shows the values that stood there before the change.
+"""
+import collections.abc
+import re
+import sys
+
+import numpy as np
+
+from ._arrays import is_array, is_torch, to_numpy
+from ._edits import load_edits
+from ._errors import PatchError
+
+_PERMUTATIONS = {2: [(1, 0)], 3: [(2, 1, 0)], 4: [(3, 2, 0, 1)]}  # matrices; kernels of TensorFlow
+_EPSILONS = (1e-5, 1e-3)  # PyTorch's and Keras's, where no module tells
+_NORMS = (("running_var", "running_mean", "weight", "bias"), ("moving_variance", "moving_mean", "gamma", "beta"))
+
+
+class Slot:
+    """One stored tensor. `names`: all it goes by; tied weights have several."""
+
+    def __init__(self, name, holder, value, array):
+        self.name, self.names, self.holder, self.value = name, [name], holder, value
+        self.stored, self.array = array, array.astype(np.float64)
+        self.new, self.changed = None, None
+
+    def would_clash(self, where, values):
+        return self.new is not None and bool((self.changed[where] & (np.abs(self.new[where] - values)
+                                                                     > 1e-6 * np.abs(values))).any())
+
+    def change(self, where, values):
+        if self.new is None:
+            self.new, self.changed = self.array.copy(), np.zeros(self.array.shape, bool)
+        self.new[where] = values
+        self.changed[where] = True
+
+    def write(self):
+        result = self.stored.copy()
+        result[self.changed] = self.new[self.changed].astype(result.dtype)
+        if is_torch(self.value):
+            torch = sys.modules["torch"]
+            with torch.no_grad():
+                self.value.copy_(torch.from_numpy(np.ascontiguousarray(result)).reshape(self.value.shape))
+        elif isinstance(self.value, np.ndarray) and self.value.flags.writeable:
+            self.value[...] = result
+        else:
+            for name in self.names:
+                self.holder[name] = result
+
+
+class Norm:
+    """A batch norm that may have been folded away: y = x * scale + shift."""
+
+    def __init__(self, prefix, mean, var, gamma, beta, eps):
+        self.prefix, self.mean, self.beta, self.eps = prefix, mean.array, beta, eps
+        self.size = len(var.array)
+        root = np.sqrt(np.maximum(var.array + eps, 1e-300))
+        self.scale = (gamma.array if gamma is not None else 1.0) / root
+
+
+class View:
+    """A stored tensor as the ONNX file could hold it. For weights: transposed, and scaled by a batch norm along `out`."""
+
+    def __init__(self, slot, order=None, norm=None, out=0):
+        self.slot, self.norm, self.out = slot, norm, out
+        self.order = order if order is not None else tuple(range(slot.array.ndim))
+        self.error = 0.0
+        self.norm_unsure = False  # another batch norm would lead to the same weights
+
+    def shape(self):
+        return tuple(self.slot.array.shape[a] for a in self.order)
+
+    def key(self):
+        return (id(self.slot), self.order, self.norm.prefix if self.norm else None, self.out)
+
+    def layers(self):
+        """The names of the layers this has to do with."""
+        found = [_layer(name) for name in self.slot.names]
+        return found + [self.norm.prefix] if self.norm and not self.norm_unsure else found
+
+    def part(self, axis, index):
+        """One slice, without making the whole."""
+        values = self.slot.array.transpose(self.order).take(index, axis)
+        if self.norm is None:
+            return values
+        out = self.order.index(self.out)
+        if out == axis:
+            return values * self.norm.scale[index]
+        out -= out > axis
+        return values * self.norm.scale.reshape([-1 if a == out else 1 for a in range(values.ndim)])
+
+    def whole(self):
+        values = self.slot.array
+        if self.norm is not None:
+            values = values * self._factor()
+        return values.transpose(self.order).copy()
+
+    def _factor(self):
+        return self.norm.scale.reshape([-1 if a == self.out else 1 for a in range(self.slot.array.ndim)])
+
+    def home(self, changed, values):
+        """Where in the stored tensor the changed values go and what is written there; None if nothing can be."""
+        back = np.argsort(self.order)
+        where, values = changed.transpose(back), values.transpose(back)
+        if self.norm is not None:
+            factor = np.broadcast_to(self._factor(), values.shape)
+            if (factor[where] == 0).any():
+                return None
+            values = np.divide(values, factor, where=factor != 0, out=np.zeros(values.shape))
+        return where, values[where]
+
+    def how(self):
+        text = "the same tensor" if self.order == tuple(range(len(self.order))) else "transposed"
+        return text if self.norm is None else text + ", batch norm %s unfolded" % self.norm.prefix
+
+    def place(self, edit):
+        return self.order[edit.axis], edit.index
+
+
+class ShiftView(View):
+    """A bias with a batch norm folded in: beta + (bias - mean) * scale. Changes go into beta, or into the bias of the
+    layer where the batch norm has no beta."""
+
+    def __init__(self, norm, bias):
+        super().__init__(norm.beta if norm.beta is not None else bias, None, norm)
+        self.bias = bias
+
+    def key(self):
+        return ("shift", id(self.slot), self.norm.prefix, id(self.bias))
+
+    def layers(self):
+        found = [_layer(name) for name in self.bias.names] if self.bias is not None else []
+        return found + [self.norm.prefix]
+
+    def whole(self):
+        beta = self.norm.beta.array if self.norm.beta is not None else 0.0
+        bias = self.bias.array if self.bias is not None else 0.0
+        return beta + (bias - self.norm.mean) * self.norm.scale
+
+    def part(self, axis, index):
+        return self.whole()[index]
+
+    def home(self, changed, values):
+        if self.norm.beta is not None:
+            bias = self.bias.array if self.bias is not None else 0.0
+            values = values - (bias - self.norm.mean) * self.norm.scale
+        elif (self.norm.scale[changed] == 0).any():
+            return None
+        else:
+            values = self.norm.mean + values / np.where(self.norm.scale == 0, 1, self.norm.scale)
+        return changed, values[changed]
+
+    def how(self):
+        return "bias into the %s of batch norm %s" % ("shift", self.norm.prefix) if self.norm.beta is not None else \
+            "bias before batch norm %s" % self.norm.prefix
+
+    def place(self, edit):
+        return 0, edit.index
+
+
+# -- what the user's module holds
+
+
+def _layer(name):
+    return re.split(r"[./](?=[^./]*$)", name)[0] if re.search("[./]", name) else ""
+
+
+def _pointer(value):
+    """Equal for two names of one tensor."""
+    if is_torch(value):
+        return ("torch", value.data_ptr(), tuple(value.shape), value.stride()) if value.numel() else ("id", id(value))
+    if isinstance(value, np.ndarray) and value.size:
+        return ("numpy", value.__array_interface__["data"][0], value.shape, value.strides)
+    return ("id", id(value))
+
+
+def _slots(module):
+    holder, is_module = module, hasattr(module, "state_dict") and callable(module.state_dict)
+    if is_module:
+        holder = module.state_dict()  # shares its memory with the module
+    if not isinstance(holder, collections.abc.Mapping):
+        raise PatchError("a %s is neither a module nor a state dict" % type(module).__name__, "the argument module",
+                         "a torch module, or a dict of names and tensors or arrays")
+    slots, seen = [], {}
+    for name, value in holder.items():
+        if not is_array(value):
+            continue
+        try:
+            array = to_numpy(value)
+        except Exception:  # quantized tensors and the like: no floats to change
+            continue
+        if array.dtype.kind != "f" or array.ndim == 0:
+            continue
+        pointer = _pointer(value)
+        if pointer in seen:
+            seen[pointer].names.append(str(name))
+            continue
+        seen[pointer] = Slot(str(name), holder, value, np.array(array))
+        slots.append(seen[pointer])
+    if not slots:
+        nested = [str(k) for k, v in holder.items() if isinstance(v, collections.abc.Mapping)]
+        hint = "give checkpoint['%s'], which holds more" % nested[0] if nested else "give the state dict of the network"
+        raise PatchError("there are no weights in it", "the argument module", hint)
+    return slots
+
+
+def _norms(slots, module):
+    by_name = {name: slot for slot in slots for name in slot.names}
+    eps_of = {}
+    if hasattr(module, "named_modules"):
+        eps_of = {name: m.eps for name, m in module.named_modules() if hasattr(m, "running_var") and hasattr(m, "eps")}
+    norms = []
+    for name in by_name:
+        for var, mean, gamma, beta in _NORMS:
+            if not name.endswith(var) or name[:-len(var)] + mean not in by_name:
+                continue
+            stem = name[:-len(var)]
+            prefix = stem[:-1]
+            for eps in [eps_of[prefix]] if prefix in eps_of else _EPSILONS:
+                norms.append(Norm(prefix, by_name[stem + mean], by_name[name], by_name.get(stem + gamma), by_name.get(stem + beta), eps))
+    return norms
+
+
+def _views(target, slots, norms):
+    """Every way in which a stored tensor could have become this parameter."""
+    shape, prefixes = target.shape, {n.prefix for n in norms}
+    for slot in slots:
+        orders = [tuple(range(slot.array.ndim))] + _PERMUTATIONS.get(slot.array.ndim, [])
+        for number, order in enumerate(orders):
+            view = View(slot, order)
+            if view.shape() != shape:
+                continue
+            yield view
+            if len(shape) == 1:
+                continue
+            # Outputs are the first axis, or the second of a transposed convolution, or the last of a TensorFlow kernel.
+            outs = {0} | ({1} if len(shape) > 2 else set()) | ({len(shape) - 1} if number else set())
+            for norm in norms:
+                for out in outs:
+                    if norm.size == slot.array.shape[out]:
+                        yield View(slot, order, norm, out)
+    if len(shape) == 1:
+        biases = [s for s in slots if s.array.shape == shape and not prefixes.intersection(map(_layer, s.names))]
+        for norm in norms:
+            if norm.size == shape[0]:
+                for bias in [None] + biases:
+                    if norm.beta is not None or bias is not None:
+                        yield ShiftView(norm, bias)
+
+
+# -- comparing
+
+# Tolerances, tried in order: float32 weights, then weights that went through float16. Folding was computed in float32 by
+# somebody else, where sums may cancel, so it is also allowed an error that follows the largest value.
+_STAGES = (("", 1e-6, 1e-12, 2e-5, 2e-6), (" (within float16)", 1.5e-3, 1e-7, 2e-3, 2e-3))
+
+
+def _distance(values, expected, stage, folded):
+    """0 for equal, up to 1 for equal within the tolerance, above 1 for different."""
+    _, relative, absolute, folded_relative, folded_absolute = stage
+    largest = float(np.max(np.abs(expected))) if expected.size else 0.0
+    allowed = np.abs(expected) * folded_relative + largest * folded_absolute + 1e-12 if folded else np.abs(expected) * relative + absolute
+    gap = np.abs(values - expected)
+    gap = np.where(np.isnan(values) & np.isnan(expected), 0.0, gap)
+    worst = gap / allowed
+    return float(np.max(worst)) if worst.size and not np.isnan(worst).any() else (np.inf if worst.size else 0.0)
+
+
+def _fits(view, target, stage):
+    """Whether the view shows the values from before, edit after edit; remembers how well."""
+    first, folded = target.edits[0], view.norm is not None
+    if _distance(view.part(first.axis, first.index), first.before, stage, folded) > 1:
+        return False
+    whole = view.whole()
+    view.error = 0.0
+    if target.whole is not None:
+        view.error = _distance(whole, target.whole, stage, folded)
+    written = np.zeros(whole.shape, bool)
+    for edit in target.edits:
+        if view.error > 1:
+            return False
+        seen = whole[edit.place()]
+        # What an earlier edit wrote is exact and no longer a matter of folding.
+        view.error = max(view.error, _distance(seen, np.where(written[edit.place()], seen, edit.before), stage, folded))
+        if not np.allclose(np.where(written[edit.place()], seen, edit.before), edit.before, rtol=1e-6, atol=1e-12, equal_nan=True):
+            return False
+        whole[edit.place()] = edit.after
+        written[edit.place()] |= np.asarray(edit.after != edit.before)
+    return view.error <= 1
+
+
+def _changes(view, target):
+    """(where, values) in the stored tensor after all edits; None if the batch norm stands in the way."""
+    whole, changed = view.whole(), np.zeros(target.shape, bool)
+    for edit in target.edits:
+        # Only what really changed is written: all else keeps the digits that the export may have lost.
+        differs = np.asarray(edit.after != edit.before)
+        spot, mask = whole[edit.place()], changed[edit.place()]
+        whole[edit.place()] = np.where(differs, edit.after, spot)
+        changed[edit.place()] = mask | differs
+    return view.home(changed, whole)
+
+
+# -- choosing
+
+
+def _plain(name):
+    """A name from an ONNX file with the dots of a module's: '/layer1/layer1.0/conv1/Conv' -> 'layer1.0.conv1'."""
+    words = [w for w in name.split("/") if w]
+    if len(words) > 1 and re.fullmatch(r"[A-Z][A-Za-z0-9]*(_\d+)?", words[-1]):
+        words.pop()
+    joined = []
+    for w in words:
+        if joined and w.startswith(joined[-1] + "."):
+            joined[-1] = w
+        else:
+            joined.append(w)
+    return ".".join(joined)
+
+
+def _likeness(onnx, own):
+    own = own.replace("/", ".")
+    if not onnx or not own:
+        return 0
+    if onnx == own:
+        return 2
+    return 1 if onnx.endswith("." + own) or own.endswith("." + onnx) else 0
+
+
+def _best(views, score):
+    """The one view with the highest score, if it is above 0 and no other has it."""
+    scores = [score(view) for view in views]
+    top = max(scores)
+    return views[scores.index(top)] if top > 0 and scores.count(top) == 1 else None
+
+
+def _by_name(views, target):
+    parameter = _plain(target.name)
+    units = {_plain(re.sub(r"/\d+$", "", edit.unit)) for edit in target.edits}
+    return (_best(views, lambda v: max(_likeness(parameter, n) for n in v.slot.names))
+            or _best(views, lambda v: max(_likeness(u, layer) for u in units for layer in v.layers())))
+
+
+def _distinct(views, target):
+    """One view for each different outcome, the closest of them first."""
+    closest = {}
+    for view in sorted(views, key=lambda v: v.error):
+        closest.setdefault(view.key(), view)
+    kept = []
+    for view in closest.values():
+        change = _changes(view, target)
+        same = [other for other, seen in kept if _same_change(view, change, other, seen)]
+        if not same:
+            kept.append((view, change))
+        elif view.norm and same[0].norm and view.norm.prefix != same[0].norm.prefix:
+            same[0].norm_unsure = True
+    return kept
+
+
+def _same_change(view, change, other, seen):
+    if view.slot is not other.slot or change is None or seen is None or not np.array_equal(change[0], seen[0]):
+        return False
+    return np.allclose(change[1], seen[1], rtol=1e-6, atol=1e-12)
+
+
+class Search:
+    """Finds the view of each target. What is not clear by itself waits until its neighbours are placed."""
+
+    def __init__(self, slots, norms):
+        self.slots, self.norms = slots, norms
+        self.layers = {}  # unit's layer in the ONNX file -> layers of the module it was found in
+
+    def candidates(self, target):
+        for stage in _STAGES:
+            fitting = [v for v in _views(target, self.slots, self.norms) if _fits(v, target, stage)]
+            if fitting:
+                return _distinct(fitting, target), stage[0]
+        return [], ""
+
+    def remember(self, target, view):
+        for edit in target.edits:
+            if "/" in edit.unit:
+                self.layers.setdefault(edit.unit.rsplit("/", 1)[0], set()).update(x for x in view.layers() if x)
+
+    def choose(self, found, target):
+        """(view, change, remark) or None when it stays ambiguous."""
+        if len(found) == 1:
+            return found[0] + ("",)
+        views = [view for view, _ in found]
+        view, remark = _by_name(views, target), ", told apart by its name"
+        if view is None:
+            known = set().union(*[self.layers.get(e.unit.rsplit("/", 1)[0], set()) for e in target.edits])
+            near = [v for v in views if known.intersection(v.layers())]
+            view, remark = (near[0] if len(near) == 1 else None), ", told apart by the rest of its layer"
+        return None if view is None else (view, dict((id(v), c) for v, c in found)[id(view)], remark)
+
+
+# -- the report
+
+
+class Placed:
+    def __init__(self, edit, target, view, how):
+        self.edit, self.unit, self.onnx = edit.number, edit.unit, target.name
+        self.name = view.slot.name
+        self.axis, self.index = view.place(edit)
+        self.how = how
+        if len(view.slot.names) > 1:
+            self.how += "; also known as " + ", ".join(view.slot.names[1:])
+
+    @property
+    def slice(self):
+        return "[%s%d]" % (":, " * self.axis, self.index)
+
+    def __repr__(self):
+        return "%s -> %s%s: %s" % (self.unit or self.onnx, self.name, self.slice, self.how)
+
+
+class NotPlaced:
+    def __init__(self, edit, target, reason):
+        self.edit, self.unit, self.onnx, self.reason = edit.number, edit.unit, target.name, reason
+
+    def __repr__(self):
+        return "%s (%s): %s" % (self.unit or "edit %d" % self.edit, self.onnx, self.reason)
+
+
+class PatchReport:
+    """placed, not_placed: one entry for each edit. applied: whether anything was written."""
+
+    def __init__(self):
+        self.placed, self.not_placed, self.applied = [], [], False
+
+    def __str__(self):
+        state = "written" if self.applied else "nothing written"
+        lines = ["%d of %d changes placed, %s" % (len(self.placed), len(self.placed) + len(self.not_placed), state)]
+        lines += ["  placed      %r" % p for p in self.placed]
+        lines += ["  not placed  %r" % p for p in self.not_placed]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _reason_nothing_fits(target, search):
+    if search.candidates(target.turned_round())[0]:
+        return "already there: the weights hold the new values"
+    same = [v for v in _views(target, search.slots, search.norms) if v.norm is None]
+    if not same:
+        return "no parameter has the shape %s" % list(target.shape)
+    first = target.edits[0]
+    gaps = [(float(np.max(np.abs(v.part(first.axis, first.index) - first.before), initial=0.0)), v.slot.name) for v in same]
+    return "no parameter holds the values from before; the nearest, %s, is off by up to %.3g" % (min(gaps)[1], min(gaps)[0])
+
+
+def _place_all(targets, search, report):
+    """Fills the report and the slots' new values."""
+    waiting = []
+    for target in targets:
+        found, stage = search.candidates(target)
+        if not found:
+            _refuse(report, target, _reason_nothing_fits(target, search))
+        elif len(found) == 1:
+            search.remember(target, found[0][0])
+            waiting.append((target, found, stage))
+        else:
+            waiting.append((target, found, stage))
+    for target, found, stage in waiting:
+        chosen = search.choose(found, target)
+        if chosen is None:
+            names = sorted({"%s (%s)" % (view.slot.name, view.how()) for view, _ in found})
+            told = ", ".join(names[:4]) + (" and %d more" % (len(names) - 4) if len(names) > 4 else "")
+            _refuse(report, target, "ambiguous: %s hold the same values" % told)
+            continue
+        view, change, remark = chosen
+        if change is None:
+            _refuse(report, target, "batch norm %s scales this channel by 0, so no weight before it can do this" % view.norm.prefix)
+        elif view.slot.would_clash(*change):
+            _refuse(report, target, "another edit wants other values in the same place of %s" % view.slot.name)
+        else:
+            view.slot.change(*change)
+            report.placed += [Placed(edit, target, view, view.how() + stage + remark) for edit in target.edits]
+    report.placed.sort(key=lambda p: p.edit)
+    report.not_placed.sort(key=lambda p: p.edit)
+
+
+def _refuse(report, target, reason):
+    report.not_placed += [NotPlaced(edit, target, reason) for edit in target.edits]
+
+
+def patch_state_dict(module, edits, strict=True, dry_run=False, revert=False):
+    """Writes the changes of an edits.json into a torch module, or into a dict of names and tensors or arrays, in place.
+
+    edits: the file's name, or what json.load made of it.
+    strict: if a change cannot be placed, write nothing at all and raise PatchError (its .report says why). strict=False
+        writes the others; if none can be placed, that is an error all the same.
+    dry_run: only look, and return the report.
+    revert: take the changes back out.
+
+    Parameters are found by their values: as they are, transposed, or with the batch norm that the export folded into them
+    taken out again. Where two would fit, only the names in the ONNX file or the rest of the same layer decide, never luck.
+    Returns a PatchReport.
+    """
+    where = "the given edits" if isinstance(edits, dict) else str(edits)
+    targets = load_edits(edits)
+    if revert:
+        targets = [target.turned_round() for target in targets]
+    slots = _slots(module)
+    report = PatchReport()
+    _place_all(targets, Search(slots, _norms(slots, module)), report)
+    if dry_run:
+        return report
+    if targets and not report.placed:
+        raise PatchError("none of the %d changes fits these weights\n%s" % (len(report.not_placed), report), where,
+                         "give the weights that the ONNX file was exported from, before any further training", report)
+    if strict and report.not_placed:
+        raise PatchError("%d of %d changes could not be placed, so none was written\n%s"
+                         % (len(report.not_placed), len(report.placed) + len(report.not_placed), report), where,
+                         "strict=False to write the others, or give the weights the ONNX file was exported from", report)
+    for slot in slots:
+        if slot.new is not None:
+            slot.write()
+    report.applied = bool(report.placed)
+    return report
