@@ -24,8 +24,9 @@ class Slot:
 
     def __init__(self, name, holder, value, array):
         self.name, self.names, self.holder, self.value = name, [name], holder, value
-        self.stored, self.array = array, array.astype(np.float64)
+        self.array = array
         self.new, self.changed = None, None
+        self.out = None  # the axis of the outputs, where a module tells
 
     def would_clash(self, where, values):
         return self.new is not None and bool((self.changed[where] & (np.abs(self.new[where] - values)
@@ -33,12 +34,12 @@ class Slot:
 
     def change(self, where, values):
         if self.new is None:
-            self.new, self.changed = self.array.copy(), np.zeros(self.array.shape, bool)
+            self.new, self.changed = self.array.astype(np.float64), np.zeros(self.array.shape, bool)
         self.new[where] = values
         self.changed[where] = True
 
     def write(self):
-        result = self.stored.copy()
+        result = self.array.copy()
         result[self.changed] = self.new[self.changed].astype(result.dtype)
         if is_torch(self.value):
             torch = sys.modules["torch"]
@@ -55,9 +56,9 @@ class Norm:
     """A batch norm that may have been folded away: y = x * scale + shift."""
 
     def __init__(self, prefix, mean, var, gamma, beta, eps):
-        self.prefix, self.mean, self.beta, self.eps = prefix, mean.array, beta, eps
+        self.prefix, self.mean, self.beta, self.eps = prefix, mean.array.astype(np.float64), beta, eps
         self.size = len(var.array)
-        root = np.sqrt(np.maximum(var.array + eps, 1e-300))
+        root = np.sqrt(np.maximum(var.array.astype(np.float64) + eps, 1e-300))
         self.scale = (gamma.array if gamma is not None else 1.0) / root
 
 
@@ -81,9 +82,16 @@ class View:
         found = [_layer(name) for name in self.slot.names]
         return found + [self.norm.prefix] if self.norm and not self.norm_unsure else found
 
+    def marks(self):
+        """What else of the same layer must have in common with this."""
+        found = [name for name in self.layers() if name]
+        if self.norm is None:
+            return found + [(name, "nothing folded in") for name in found]
+        return found if self.norm_unsure else found + [(self.norm.prefix, self.norm.eps)]
+
     def part(self, axis, index):
         """One slice, without making the whole."""
-        values = self.slot.array.transpose(self.order).take(index, axis)
+        values = self.slot.array.transpose(self.order).take(index, axis).astype(np.float64)
         if self.norm is None:
             return values
         out = self.order.index(self.out)
@@ -92,10 +100,14 @@ class View:
         out -= out > axis
         return values * self.norm.scale.reshape([-1 if a == out else 1 for a in range(values.ndim)])
 
+    def terms(self):
+        """How large the terms of a sum are in which digits may cancel; a product has none."""
+        return 0.0
+
     def whole(self):
-        values = self.slot.array
+        values = self.slot.array.astype(np.float64)
         if self.norm is not None:
-            values = values * self._factor()
+            values *= self._factor()
         return values.transpose(self.order).copy()
 
     def _factor(self):
@@ -105,12 +117,13 @@ class View:
         """Where in the stored tensor the changed values go and what is written there; None if nothing can be."""
         back = np.argsort(self.order)
         where, values = changed.transpose(back), values.transpose(back)
+        values = values[where]
         if self.norm is not None:
-            factor = np.broadcast_to(self._factor(), values.shape)
-            if (factor[where] == 0).any():
+            factor = np.broadcast_to(self._factor(), where.shape)[where]
+            if (factor == 0).any():
                 return None
-            values = np.divide(values, factor, where=factor != 0, out=np.zeros(values.shape))
-        return where, values[where]
+            values = values / factor
+        return where, values
 
     def how(self):
         text = "the same tensor" if self.order == tuple(range(len(self.order))) else "transposed"
@@ -136,16 +149,20 @@ class ShiftView(View):
         return found + [self.norm.prefix]
 
     def whole(self):
-        beta = self.norm.beta.array if self.norm.beta is not None else 0.0
-        bias = self.bias.array if self.bias is not None else 0.0
+        beta = self.norm.beta.array.astype(np.float64) if self.norm.beta is not None else 0.0
+        bias = self.bias.array.astype(np.float64) if self.bias is not None else 0.0
         return beta + (bias - self.norm.mean) * self.norm.scale
+
+    def terms(self):
+        bias = self.bias.array.astype(np.float64) if self.bias is not None else 0.0
+        return float(np.max(np.abs((bias - self.norm.mean) * self.norm.scale), initial=0.0))
 
     def part(self, axis, index):
         return self.whole()[index]
 
     def home(self, changed, values):
         if self.norm.beta is not None:
-            bias = self.bias.array if self.bias is not None else 0.0
+            bias = self.bias.array.astype(np.float64) if self.bias is not None else 0.0
             values = values - (bias - self.norm.mean) * self.norm.scale
         elif (self.norm.scale[changed] == 0).any():
             return None
@@ -200,6 +217,12 @@ def _slots(module):
             continue
         seen[pointer] = Slot(str(name), holder, value, np.array(array))
         slots.append(seen[pointer])
+    if is_module and hasattr(module, "named_modules"):
+        kinds = {name: type(m).__name__ for name, m in module.named_modules()}
+        for slot in slots:
+            kind = kinds.get(_layer(slot.name), "")
+            if re.match(r"(Lazy)?(Conv|Linear)", kind):
+                slot.out = 1 if "Transpose" in kind else 0
     if not slots:
         nested = [str(k) for k, v in holder.items() if isinstance(v, collections.abc.Mapping)]
         hint = "give checkpoint['%s'], which holds more" % nested[0] if nested else "give the state dict of the network"
@@ -238,6 +261,7 @@ def _views(target, slots, norms):
                 continue
             # Outputs are the first axis, or the second of a transposed convolution, or the last of a TensorFlow kernel.
             outs = {0} | ({1} if len(shape) > 2 else set()) | ({len(shape) - 1} if number else set())
+            outs = outs if slot.out is None else {slot.out}
             for norm in norms:
                 for out in outs:
                     if norm.size == slot.array.shape[out]:
@@ -258,11 +282,13 @@ def _views(target, slots, norms):
 _STAGES = (("", 1e-6, 1e-12, 2e-5, 2e-6), (" (within float16)", 1.5e-3, 1e-7, 2e-3, 2e-3))
 
 
-def _distance(values, expected, stage, folded):
+def _distance(view, values, expected, stage):
     """0 for equal, up to 1 for equal within the tolerance, above 1 for different."""
     _, relative, absolute, folded_relative, folded_absolute = stage
-    largest = float(np.max(np.abs(expected))) if expected.size else 0.0
-    allowed = np.abs(expected) * folded_relative + largest * folded_absolute + 1e-12 if folded else np.abs(expected) * relative + absolute
+    if view.norm is not None:
+        largest = max(view.terms(), float(np.max(np.abs(expected), initial=0.0)))
+        relative, absolute = folded_relative, largest * folded_absolute + 1e-12
+    allowed = np.abs(expected) * relative + absolute
     gap = np.abs(values - expected)
     gap = np.where(np.isnan(values) & np.isnan(expected), 0.0, gap)
     worst = gap / allowed
@@ -271,37 +297,44 @@ def _distance(values, expected, stage, folded):
 
 def _fits(view, target, stage):
     """Whether the view shows the values from before, edit after edit; remembers how well."""
-    first, folded = target.edits[0], view.norm is not None
-    if _distance(view.part(first.axis, first.index), first.before, stage, folded) > 1:
-        return False
-    whole = view.whole()
-    view.error = 0.0
-    if target.whole is not None:
-        view.error = _distance(whole, target.whole, stage, folded)
-    written = np.zeros(whole.shape, bool)
+    first, seen = target.edits[0], set()
+    view.error, later = 0.0, False
     for edit in target.edits:
+        # Slices side by side are compared one by one; whole tensors are only made for what survives that.
+        if edit.axis != first.axis or edit.index in seen:
+            later = True
+            continue
+        seen.add(edit.index)
+        view.error = max(view.error, _distance(view, view.part(edit.axis, edit.index), edit.before, stage))
         if view.error > 1:
             return False
-        seen = whole[edit.place()]
-        # What an earlier edit wrote is exact and no longer a matter of folding.
-        view.error = max(view.error, _distance(seen, np.where(written[edit.place()], seen, edit.before), stage, folded))
-        if not np.allclose(np.where(written[edit.place()], seen, edit.before), edit.before, rtol=1e-6, atol=1e-12, equal_nan=True):
+    if target.whole is not None:
+        view.error = max(view.error, _distance(view, view.whole(), target.whole, stage))
+    return view.error <= 1 and (not later or _fits_in_turn(view, target, stage))
+
+
+def _fits_in_turn(view, target, stage):
+    """The same where edits write over one another."""
+    whole, written = view.whole(), np.zeros(target.shape, bool)
+    for edit in target.edits:
+        shown, fresh = whole[edit.place()], ~written[edit.place()]
+        # What an earlier edit wrote is known exactly and no longer a matter of tolerance.
+        if not np.allclose(np.where(fresh, edit.before, shown), edit.before, rtol=1e-6, atol=1e-12, equal_nan=True):
             return False
+        view.error = max(view.error, _distance(view, np.where(fresh, shown, edit.before), edit.before, stage))
         whole[edit.place()] = edit.after
         written[edit.place()] |= np.asarray(edit.after != edit.before)
     return view.error <= 1
 
 
-def _changes(view, target):
-    """(where, values) in the stored tensor after all edits; None if the batch norm stands in the way."""
-    whole, changed = view.whole(), np.zeros(target.shape, bool)
+def _outcome(target):
+    """(changed, values) of the parameter after all edits. Only what really changed is written: all else keeps the digits
+    that the export may have lost."""
+    changed, values = np.zeros(target.shape, bool), np.zeros(target.shape)
     for edit in target.edits:
-        # Only what really changed is written: all else keeps the digits that the export may have lost.
-        differs = np.asarray(edit.after != edit.before)
-        spot, mask = whole[edit.place()], changed[edit.place()]
-        whole[edit.place()] = np.where(differs, edit.after, spot)
-        changed[edit.place()] = mask | differs
-    return view.home(changed, whole)
+        values[edit.place()] = np.where(edit.after != edit.before, edit.after, values[edit.place()])
+        changed[edit.place()] |= np.asarray(edit.after != edit.before)
+    return changed, values
 
 
 # -- choosing
@@ -344,14 +377,15 @@ def _by_name(views, target):
             or _best(views, lambda v: max(_likeness(u, layer) for u in units for layer in v.layers())))
 
 
-def _distinct(views, target):
-    """One view for each different outcome, the closest of them first."""
-    closest = {}
+def _distinct(views, target, digits):
+    """One view for each different outcome, the closest of them first. digits: to how much values are known at all."""
+    kept, outcome = [], _outcome(target)
     for view in sorted(views, key=lambda v: v.error):
-        closest.setdefault(view.key(), view)
-    kept = []
-    for view in closest.values():
-        change = _changes(view, target)
+        change = view.home(*outcome)  # None if the batch norm stands in the way
+        # The same batch norm with another epsilon: the closer one is right, unless both fit equally well (zeros do).
+        if any(view.key() == other.key() and (view.error > 2 * other.error + 1e-6 or _same_change(view, change, other, seen, 4 * digits))
+               for other, seen in kept):
+            continue
         same = [other for other, seen in kept if _same_change(view, change, other, seen)]
         if not same:
             kept.append((view, change))
@@ -360,10 +394,11 @@ def _distinct(views, target):
     return kept
 
 
-def _same_change(view, change, other, seen):
+def _same_change(view, change, other, seen, tolerance=1e-6):
     if view.slot is not other.slot or change is None or seen is None or not np.array_equal(change[0], seen[0]):
         return False
-    return np.allclose(change[1], seen[1], rtol=1e-6, atol=1e-12)
+    largest = max(view.terms(), float(np.max(np.abs(seen[1]), initial=0.0))) if tolerance > 1e-6 else 0.0
+    return np.allclose(change[1], seen[1], rtol=tolerance, atol=1e-12 + largest * tolerance)
 
 
 class Search:
@@ -377,13 +412,13 @@ class Search:
         for stage in _STAGES:
             fitting = [v for v in _views(target, self.slots, self.norms) if _fits(v, target, stage)]
             if fitting:
-                return _distinct(fitting, target), stage[0]
+                return _distinct(fitting, target, stage[3]), stage[0]
         return [], ""
 
     def remember(self, target, view):
         for edit in target.edits:
             if "/" in edit.unit:
-                self.layers.setdefault(edit.unit.rsplit("/", 1)[0], set()).update(x for x in view.layers() if x)
+                self.layers.setdefault(edit.unit.rsplit("/", 1)[0], set()).update(view.marks())
 
     def choose(self, found, target):
         """(view, change, remark) or None when it stays ambiguous."""
@@ -393,8 +428,7 @@ class Search:
         view, remark = _by_name(views, target), ", told apart by its name"
         if view is None:
             known = set().union(*[self.layers.get(e.unit.rsplit("/", 1)[0], set()) for e in target.edits])
-            near = [v for v in views if known.intersection(v.layers())]
-            view, remark = (near[0] if len(near) == 1 else None), ", told apart by the rest of its layer"
+            view, remark = _best(views, lambda v: len(known.intersection(v.marks()))), ", told apart by the rest of its layer"
         return None if view is None else (view, dict((id(v), c) for v, c in found)[id(view)], remark)
 
 
