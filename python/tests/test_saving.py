@@ -12,7 +12,7 @@ import numpy as np
 
 from netmend_recorder import RecorderError, save_data
 from tests.killed import long_loader
-from tests.support import Saved, needs_torch, tensorflow, torch
+from tests.support import Saved, missing, needs_torch, tensorflow, torch
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -264,6 +264,21 @@ class Sides(Case):
         self.assertEqual(saved.groups, {"a": ["1", ""], "b": ["", "True"]})
         self.refused(self.loader(2), "groups", groups=[1, 2], overwrite=True)
 
+    def test_pandas(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest(missing("pandas"))
+        table = pandas.DataFrame({"n": [1, None, 3], "s": ["a", None, "c"], "t": pandas.to_datetime(["2020-01-02", None, None])})
+        table["i"] = pandas.array([1, None, 2], dtype="Int64")
+        saved = self.save(self.loader(3), groups=table, ids=table.index + 10)
+        self.assertEqual(saved.groups["n"], ["1", "", "3"])
+        self.assertEqual(saved.groups["s"], ["a", "", "c"])
+        self.assertEqual(saved.groups["i"], ["1", "", "2"])
+        self.assertEqual(saved.groups["t"], ["2020-01-02 00:00:00", "", ""])
+        self.assertEqual(saved.ids, ["10", "11", "12"])
+        self.refused(self.loader(4), "3 values", "4 samples", groups=table, overwrite=True)
+
     def test_lengths_that_do_not_match(self):
         for count in (99, 101, 1500):
             for options in ({"ids": range(count)}, {"display": ["x"] * count}, {"groups": {"g": iter(["x"] * count)}}):
@@ -292,7 +307,7 @@ class Sides(Case):
         try:
             from PIL import Image
         except ImportError:
-            self.skipTest("SKIPPED, NOT TESTED: PIL is not installed")
+            self.skipTest(missing("PIL"))
         import io
 
         rgb = Image.fromarray(self.rng.integers(0, 256, (6, 5, 3)).astype("u1"))
@@ -447,6 +462,27 @@ class Torch(Case):
             self.assertEqual([s["shape"] for s in saved.meta["inputs"]], [[3], [2, 2]])
             self.assertEqual(saved.inputs["input1"][7][0, 0], 7)
             self.assertEqual(saved.labels, list(range(10)))
+
+    def test_batches_of_tokens_padded_to_differing_lengths(self):
+        class Tokens(torch.utils.data.Dataset):
+            def __len__(self):
+                return 50
+
+            def __getitem__(self, i):
+                return {"input_ids": torch.arange(1, 2 + i % 7), "labels": torch.tensor(i % 2)}
+
+        def collate(rows):
+            ids = torch.nn.utils.rnn.pad_sequence([r["input_ids"] for r in rows], batch_first=True)
+            return {"input_ids": ids, "attention_mask": (ids > 0).long(), "labels": torch.stack([r["labels"] for r in rows])}
+
+        loader = torch.utils.data.DataLoader(Tokens(), batch_size=3, collate_fn=collate)
+        saved = self.save(loader)
+        expected = [row for batch in loader for row in batch["attention_mask"].numpy()]
+        self.same(saved, expected, "attention_mask")
+        self.assertEqual(saved.meta["inputs"][0]["shape"], [-1])
+        self.assertEqual(saved.labels, [i % 2 for i in range(50)])
+        unpadded = self.save(Tokens(), overwrite=True)
+        self.same(unpadded, [np.arange(1, 2 + i % 7) for i in range(50)], "input_ids")
 
     def test_odd_types(self):
         x = torch.randn(6, 3).to(torch.bfloat16)
