@@ -46,9 +46,9 @@ def samples_of(loader):
         count, size = len(loader.sampler), getattr(loader, "batch_size", None)
     except TypeError:
         return None
-    if type(loader.sampler).__name__ == "_InfiniteConstantSampler":
+    if not size:  # what the data set gives are batches or samples, nobody knows
         return None
-    return count - count % size if size and getattr(loader, "drop_last", False) else count
+    return count - count % size if getattr(loader, "drop_last", False) else count
 
 
 def _scalar(value):
@@ -95,6 +95,8 @@ class Reader:
         inputs, target = self._split(element, where)
         if is_mapping(target):
             target = self._pick_target(target, where)
+        elif isinstance(self.target, int) and is_sequence(target) and self.target < len(target):
+            target = target[self.target]
         if self.batched is None:
             # A scalar target is one sample's; anything else, or no target, means batches.
             self.batched = not _scalar(target)
@@ -144,7 +146,7 @@ class Reader:
         key = self.target
         if key is None:
             key = next((k for k in _TARGETS if k in element), None)
-        elif key not in element:
+        elif key not in element:  # also a number, which only makes sense for targets in a tuple
             raise RecorderError("there is no '%s' in the batch, it has %s" % (key, ", ".join(map(str, element))), where,
                                 "name the key of the targets with target=")
         target = element[key] if key is not None else None
@@ -218,6 +220,7 @@ class Reader:
                                 "batched=False, or batches of a steady form")
         counts = {"input '%s'" % n: len(c) for n, c in zip(names, columns)}
         if target is not None:
+            self._refuse_several(target, len(columns[0]), where)
             counts["target"] = _rows(target)
         if len(set(counts.values())) != 1:
             told = ", ".join("%s has %s" % pair for pair in counts.items())
@@ -225,7 +228,15 @@ class Reader:
                                 "if every element of the loader is one sample, batched=False")
         return Batch(names, columns, target, len(columns[0]))
 
+    @staticmethod
+    def _refuse_several(target, rows, where):
+        if is_sequence(target) and len(target) > 1 and all(is_array(t) and _rows(t) == rows for t in target):
+            raise RecorderError("there seem to be %d targets for each sample" % len(target), where,
+                                "choose one with target=0, or none with labels='none'; rows of numbers must be one array")
+
     def _column(self, value, where):
+        if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+            value = list(value)  # how NumPy holds arrays of unequal lengths
         if isinstance(value, list) and value and not all(_scalar(v) for v in value):
             samples = [numbers(v, where + ", sample %d of it" % i) for i, v in enumerate(value)]
             if len({(s.shape, s.dtype) for s in samples}) == 1:

@@ -46,6 +46,7 @@ class Labels:
         self.numbers = {name: i for i, name in enumerate(self.classes)}
         self.kind, self.width, self.settled = kind, 1, kind == "none"
         self.lowest, self.broken = None, 0
+        self.guessed, self.all_whole = kind is None, True
 
     def restore(self, kind, width):
         """Goes on as data.json says."""
@@ -65,6 +66,9 @@ class Labels:
         if self.kind is None:
             self.kind = self._guess(rows, start)
         self.width = int(np.prod(rows.shape[1:])) if self.kind in ("number", "multi") else 1
+        if self.kind == "number" and self.classes:
+            raise RecorderError("targets are numbers, but classes are named", "sample %d" % start,
+                                "leave classes= out, or give class numbers as targets")
         if self.kind == "multi" and self.classes and self.width != len(self.classes):
             self._wrong_width(self.width, start)
 
@@ -169,6 +173,7 @@ class Labels:
     def _numbers(self, rows, start):
         flat = self._flat(rows, start).astype(np.float32)
         self.broken += int((~np.isfinite(flat)).sum())
+        self.all_whole = self.all_whole and bool((flat == np.floor(flat)).all())
         return flat[:, 0] if self.width == 1 else flat
 
     def _multi(self, rows, start):

@@ -335,7 +335,7 @@ def save_data(loader, DIR, classes=None, ids=None, display=None, groups=None, la
         len(inputs) things are inputs and the next one is the target.
     batched: True if every element of the loader is a batch, False if it is one sample. Left out, a first target that is a
         single number or word means one sample, everything else (also no target at all) means batches.
-    target: the key of the target, where batches or targets are dicts.
+    target: the key of the target, where batches or targets are dicts; its position, where targets are a tuple.
 
     A part of 1024 samples is held in memory and written when it is full. Calling again after a kill goes on where the last
     part ended, after a look whether the loader still gives the same. Returns a Summary.
@@ -360,8 +360,12 @@ def _notes(saver):
             notes.append("input '%s' holds %d values that are NaN or infinite" % (column.name, column.not_finite))
     if saver.labels.broken:
         notes.append("the targets hold %d values that are NaN or infinite" % saver.labels.broken)
-    if saver.labels.kind == "class" and saver.labels.lowest and not saver.saved:
-        notes.append("class 0 never occurs, the lowest is %d: class numbers start at 0" % saver.labels.lowest)
+    rule, whole = saver.labels, not saver.saved  # after a kill not all targets were looked at
+    if rule.kind == "number" and rule.guessed and rule.all_whole and whole:
+        notes.append("the targets are whole numbers but kept as quantities, because their type is a fraction's: "
+                     "labels='class' (and overwrite=True) if they are classes")
+    if rule.kind == "class" and rule.lowest and not rule.classes and whole:
+        notes.append("class 0 never occurs, the lowest is %d: class numbers start at 0" % rule.lowest)
     for note in notes:
         warnings.warn(note, stacklevel=3)
     return notes

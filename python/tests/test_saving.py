@@ -140,6 +140,10 @@ class Forms(Case):
         saved = self.save([((np.ones(3), np.ones(2)), 1)] * 3, overwrite=True)
         self.assertEqual(list(saved.inputs), ["input0", "input1"])
 
+    def test_arrays_of_arrays(self):
+        rows = np.array([np.ones(2), np.ones(3)], dtype=object)
+        self.assertEqual([len(s) for s in self.save([(rows, [0, 1])]).inputs["input"]], [2, 3])
+
     def test_no_targets(self):
         for batch in ((np.ones((2, 3)),), (np.ones((2, 3)), None), np.ones((2, 3)), {"input": np.ones((2, 3))}):
             saved = self.save([batch], overwrite=True)
@@ -230,6 +234,20 @@ class Targets(Case):
         self.assertEqual(self.save(batches(x, y, 100)).meta["labels"], {"kind": "multi", "width": 3})
         y[900], y[1400] = [1, 0, 0], 1
         self.refused(batches(x, y, 100), "sample 1400", "labels='multi'", overwrite=True)
+
+    def test_several_targets(self):
+        x, a, b = np.zeros((2, 1)), np.array([1, 0]), np.array([0.5, 0.25])
+        for several in ((a, b), [a, b]):
+            self.refused([(x, several)], "2 targets", "target=0", overwrite=True)
+            self.assertEqual(self.save([(x, several)], target=0, overwrite=True).labels, [1, 0])
+            self.assertEqual(self.save([(x, several)], target=1, overwrite=True).labels, [0.5, 0.25])
+        self.refused([(x, {"a": a, "b": b})], "several targets", overwrite=True)
+        self.assertEqual(self.save([(x, {"a": a, "b": b})], target="b", overwrite=True).labels, [0.5, 0.25])
+
+    def test_fractions_that_may_be_classes(self):
+        self.save([(np.zeros((2, 1)), [[1.0], [0.0]])])
+        self.assertIn("labels='class'", str(self.summary))
+        self.refused([(np.zeros((2, 1)), [[1.5, 1], [0.0, 0]])], "classes=", classes=["a"], overwrite=True)
 
     def test_classes_that_never_begin(self):
         self.save([(np.zeros((2, 1)), [1, 2])])
