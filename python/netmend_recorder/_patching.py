@@ -68,7 +68,7 @@ class View:
     def __init__(self, slot, order=None, norm=None, out=0):
         self.slot, self.norm, self.out = slot, norm, out
         self.order = order if order is not None else tuple(range(slot.array.ndim))
-        self.error = 0.0
+        self.error, self.gap = 0.0, 0.0  # against the tolerance; against the largest value
         self.norm_unsure = False  # another batch norm would lead to the same weights
 
     def shape(self):
@@ -283,14 +283,15 @@ _STAGES = (("", 1e-6, 1e-12, 2e-5, 2e-6), (" (within float16)", 1.5e-3, 1e-7, 2e
 
 
 def _distance(view, values, expected, stage):
-    """0 for equal, up to 1 for equal within the tolerance, above 1 for different."""
+    """0 for equal, up to 1 for equal within the tolerance, above 1 for different. Also notes the gap in the view."""
     _, relative, absolute, folded_relative, folded_absolute = stage
+    largest = max(view.terms(), float(np.max(np.abs(expected), initial=0.0)))
     if view.norm is not None:
-        largest = max(view.terms(), float(np.max(np.abs(expected), initial=0.0)))
         relative, absolute = folded_relative, largest * folded_absolute + 1e-12
     allowed = np.abs(expected) * relative + absolute
     gap = np.abs(values - expected)
     gap = np.where(np.isnan(values) & np.isnan(expected), 0.0, gap)
+    view.gap = max(view.gap, float(np.max(gap, initial=0.0)) / (largest + 1e-12))
     worst = gap / allowed
     return float(np.max(worst)) if worst.size and not np.isnan(worst).any() else (np.inf if worst.size else 0.0)
 
@@ -298,7 +299,7 @@ def _distance(view, values, expected, stage):
 def _fits(view, target, stage):
     """Whether the view shows the values from before, edit after edit; remembers how well."""
     first, seen = target.edits[0], set()
-    view.error, later = 0.0, False
+    view.error, view.gap, later = 0.0, 0.0, False
     for edit in target.edits:
         # Slices side by side are compared one by one; whole tensors are only made for what survives that.
         if edit.axis != first.axis or edit.index in seen:
@@ -380,24 +381,27 @@ def _by_name(views, target):
 def _distinct(views, target, digits):
     """One view for each different outcome, the closest of them first. digits: to how much values are known at all."""
     kept, outcome = [], _outcome(target)
-    for view in sorted(views, key=lambda v: v.error):
+    for view in sorted(views, key=lambda v: v.gap):
         change = view.home(*outcome)  # None if the batch norm stands in the way
+        same = [o for o, seen in kept if _same_change(view, change, o, seen, 4 * digits)]
         # The same batch norm with another epsilon: the closer one is right, unless both fit equally well (zeros do).
-        if any(view.key() == other.key() and (view.error > 2 * other.error + 1e-6 or _same_change(view, change, other, seen, 4 * digits))
-               for other, seen in kept):
-            continue
-        same = [other for other, seen in kept if _same_change(view, change, other, seen)]
-        if not same:
+        if not same and not any(view.key() == o.key() and _clearly_worse(view, o) for o, _ in kept):
             kept.append((view, change))
-        elif view.norm and same[0].norm and view.norm.prefix != same[0].norm.prefix:
-            same[0].norm_unsure = True
+        for other in same[:1]:
+            if view.norm and other.norm and view.norm.prefix != other.norm.prefix and not _clearly_worse(view, other):
+                other.norm_unsure = True
     return kept
 
 
-def _same_change(view, change, other, seen, tolerance=1e-6):
+def _clearly_worse(view, other):
+    return view.gap > 2 * other.gap + 1e-7
+
+
+def _same_change(view, change, other, seen, tolerance):
+    """Whether two views of one stored tensor lead to the same values, as far as values are known."""
     if view.slot is not other.slot or change is None or seen is None or not np.array_equal(change[0], seen[0]):
         return False
-    largest = max(view.terms(), float(np.max(np.abs(seen[1]), initial=0.0))) if tolerance > 1e-6 else 0.0
+    largest = max(view.terms(), float(np.max(np.abs(seen[1]), initial=0.0)))
     return np.allclose(change[1], seen[1], rtol=tolerance, atol=1e-12 + largest * tolerance)
 
 

@@ -80,7 +80,7 @@ class Case(unittest.TestCase):
 
 class Arrays(Case):
     def test_random_repairs_come_home(self):
-        for seed in range(int(os.environ.get('CASES', 60))):
+        for seed in range(int(os.environ.get("NETMEND_CASES", 60))):
             rng = np.random.default_rng(seed)
             state = random_state(rng)
             options = {"eps": [1e-5, 1e-3][seed % 2], "fold": seed % 3 != 0, "transpose": seed % 4 < 2, "half": seed % 5 == 0}
@@ -190,6 +190,16 @@ class Arrays(Case):
         report = patch_state_dict(state, make_edits(onnx, after, units=units), strict=False)
         self.assertEqual(([p.name for p in report.placed], len(report.not_placed)), (["conv0.weight"], 1))
         self.close({"w": exported(state)["onnx::Conv_00"]}, {"w": after["onnx::Conv_00"]}, 1e-6)
+
+    def test_a_batch_norm_that_nearly_does_nothing(self):
+        state = random_state(np.random.default_rng(11))
+        for i in range(2):
+            state["bn%d.weight" % i][:], state["bn%d.running_var" % i][:] = 1, 1
+        onnx = exported(state, fold=False)
+        after = copy.deepcopy(onnx)
+        after["conv0.weight"][1] = 0.1
+        patch_state_dict(state, make_edits(onnx, after))
+        np.testing.assert_array_equal(state["conv0.weight"], after["conv0.weight"])
 
     def test_all_or_nothing(self):
         state = random_state(np.random.default_rng(6))
@@ -345,12 +355,12 @@ class Torch(Case):
             for i, m in enumerate(net):
                 if not hasattr(m, "weight") or hasattr(m, "running_mean"):
                     continue
-                weight, bias = m.weight, m.bias if m.bias is not None else torch.zeros(m.weight.shape[1 if isinstance(m, torch.nn.ConvTranspose2d) else 0])
+                outputs = 1 if isinstance(m, torch.nn.ConvTranspose2d) else 0
+                weight, bias = m.weight, m.bias if m.bias is not None else torch.zeros(m.weight.shape[outputs])
                 if i + 1 < len(net) and hasattr(net[i + 1], "running_mean"):
                     n = net[i + 1]
                     scale = n.weight / torch.sqrt(n.running_var + n.eps)
-                    axis = 1 if isinstance(m, torch.nn.ConvTranspose2d) else 0
-                    weight = weight * scale.reshape([-1 if a == axis else 1 for a in range(weight.dim())])
+                    weight = weight * scale.reshape([-1 if a == outputs else 1 for a in range(weight.dim())])
                     bias = n.bias + (bias - n.running_mean) * scale
                 onnx["w%d" % i], onnx["b%d" % i] = weight.numpy().copy(), bias.numpy().copy()
         return onnx
