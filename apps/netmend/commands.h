@@ -32,12 +32,35 @@ struct DataOptions {
 };
 int data(const Common& common, const DataOptions& options);
 
-struct EvalOptions {
-  std::string model, data, test, output, shard, product;
+/// What every command that judges a model on data takes.
+struct CaseOptions {
+  std::string model, data, test, output, metric, budget;
   int64_t limit = 0;
+  bool all = false, anyway = false;
+};
+
+struct EvalOptions : CaseOptions {
+  std::string shard, product;
   bool units = false, float64 = false;
 };
 int eval(const Common& common, const EvalOptions& options);
+
+struct CheckOptions : CaseOptions {};
+int check(const Common& common, const CheckOptions& options);
+
+struct CompareOptions : CaseOptions {
+  std::string reference;  ///< model, run folder or baseline.json
+  std::string product;    ///< baseline.json to write
+  double margin = -1;     ///< in points; below 0: what netmend.toml says, else 0.5
+  bool common_only = false;
+};
+int compare(const Common& common, const CompareOptions& options);
+
+struct InitOptions {
+  std::string model, data, train, test, output;
+  bool update = false, force = false, print = false;
+};
+int init(const Common& common, const InitOptions& options);
 
 struct TrainOptions {
   std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint,

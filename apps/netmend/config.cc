@@ -2,11 +2,14 @@
 
 #include <toml++/toml.h>
 
+#include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "dataset/spec.h"
 
 namespace netmend::app {
 namespace fs = std::filesystem;
@@ -14,46 +17,133 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::vector<std::string> kTop = {"model", "classes", "input", "data", "goal", "gate", "accept"};
+const std::vector<std::string> kModel = {"file", "output", "kind", "gives", "reference"};
+const std::vector<std::string> kData = {"train", "test", "id", "meta", "groups"};
+const std::vector<std::string> kGoal = {"metric", "expect", "positive", "threshold", "tolerance"};
 const std::vector<std::string> kInput = {"layout", "color", "scale", "mean", "std", "resize"};
 const std::vector<std::string> kResize = {"short", "crop", "height", "width", "filter", "antialias"};
-
-std::string find_file(const std::string& model) {
-  fs::path beside = fs::path(model).parent_path() / "netmend.toml";
-  std::error_code error;
-  if (!model.empty() && fs::exists(beside, error)) return beside.string();
-  for (fs::path at = fs::current_path(error); !at.empty(); at = at.parent_path()) {
-    if (fs::exists(at / "netmend.toml", error)) return (at / "netmend.toml").string();
-    if (at == at.parent_path()) break;
-  }
-  return "";
-}
+const std::vector<std::string> kKinds = {"classes", "binary", "labels", "number", "none"};
+const std::vector<std::string> kGives = {"logits", "probabilities"};
 
 class Parser {
  public:
-  explicit Parser(std::string path) : path_(std::move(path)) {}
+  explicit Parser(std::string path) : path_(std::move(path)), folder_(fs::path(path_).parent_path()) {}
 
-  Config parse() {
+  Config parse(const std::string& content) {
     Config config;
     config.path = path_;
     toml::table file;
     try {
-      file = toml::parse(read_file(path_, 1 << 20), path_);
+      file = toml::parse(content, path_);
     } catch (const toml::parse_error& error) {
-      fail("{}, line {}: {}", path_, error.source().begin.line, error.description());
+      throw InputError(
+          fmt::format("{}, line {}: {}", path_, error.source().begin.line, std::string(error.description())),
+          "netmend.toml is TOML: key = value, texts in quotes, lists in [ ], tables in { } on one line.");
     }
     known(file, kTop, "");
-    if (const toml::node* model = file.get("model"))
-      config.output = text(table(*model, "model"), "output", "model.output");
-    if (const toml::node* data = file.get("data")) {
-      config.train = text(table(*data, "data"), "train", "data.train");
-      config.test = text(table(*data, "data"), "test", "data.test");
-    }
-    if (const toml::node* classes = file.get("classes")) config.classes = list(*classes, "classes");
+    if (const toml::node* model = file.get("model")) about_model(table(*model, "model"), config);
+    if (const toml::node* data = file.get("data")) about_data(table(*data, "data"), config);
+    if (const toml::node* goal = file.get("goal")) about_goal(table(*goal, "goal"), config);
+    if (const toml::node* gate = file.get("gate")) about_gate(table(*gate, "gate"), config);
+    if (const toml::node* classes = file.get("classes")) config.classes = class_list(*classes);
     if (const toml::node* input = file.get("input")) inputs(table(*input, "input"), config.input);
     return config;
   }
 
  private:
+  void about_model(const toml::table& model, Config& config) const {
+    known(model, kModel, "model.");
+    config.model = place(text(model, "file", "model.file"));
+    config.output = text(model, "output", "model.output");
+    config.reference = place(text(model, "reference", "model.reference"));
+    config.wishes.kind = one_of(model, "kind", "model.kind", kKinds);
+    config.wishes.gives = one_of(model, "gives", "model.gives", kGives);
+  }
+
+  void about_data(const toml::table& data, Config& config) const {
+    known(data, kData, "data.");
+    config.train = spec(data, "train");
+    config.test = spec(data, "test");
+    config.id = text(data, "id", "data.id");
+    config.meta = place(text(data, "meta", "data.meta"));
+    if (const toml::node* groups = data.get("groups")) config.groups = list(*groups, "data.groups");
+  }
+
+  void about_goal(const toml::table& goal, Config& config) const {
+    known(goal, kGoal, "goal.");
+    config.wishes.metric = one_of(goal, "metric", "goal.metric", observers::metric_names());
+    if (const toml::node* positive = goal.get("positive")) config.wishes.positive = number(*positive, "goal.positive");
+    config.wishes.threshold = real(goal, "threshold", 0.5, 0, 1, "a probability, 0 … 1");
+    config.wishes.tolerance = real(goal, "tolerance", -1, 0, INFINITY, "a number of 0 or more");
+    const bool error = observers::is_error(config.wishes.metric);
+    config.expect = real(goal, "expect", -1, 0, error ? INFINITY : 1,
+                         error ? "a number of 0 or more" : "a share, 0 … 1 (91.3 % is 0.913)");
+  }
+
+  void about_gate(const toml::table& gate, Config& config) const {
+    for (const auto& [key, value] : gate) {
+      if (!value.is_string()) wrong(value, fmt::format("gate.{}", key.str()), "a limit in quotes, such as \">= 0.90\"");
+      config.gate.emplace_back(key.str(), value.as_string()->get());
+    }
+    auto line = [&](const auto& limit) { return gate.get(limit.first)->source().begin; };
+    std::sort(config.gate.begin(), config.gate.end(), [&](const auto& a, const auto& b) {
+      return std::pair(line(a).line, line(a).column) < std::pair(line(b).line, line(b).column);
+    });
+  }
+
+  std::vector<std::string> class_list(const toml::node& node) const {
+    std::vector<std::string> names = list(node, "classes");
+    std::set<std::string> seen;
+    for (const std::string& name : names) {
+      if (!seen.insert(name).second)
+        fail("{}, line {}: classes names `{}` twice", path_, node.source().begin.line, name);
+      if (name.empty() || name.find(':') != std::string::npos)
+        fail("{}, line {}: class `{}`: a name is not empty and has no colon", path_, node.source().begin.line, name);
+    }
+    return names;
+  }
+
+  /// Paths in the file are meant from where it lies.
+  std::string place(const std::string& path) const {
+    return path.empty() || fs::path(path).is_absolute() ? path : (folder_ / path).string();
+  }
+
+  std::string spec(const toml::table& data, const char* key) const {
+    std::string written = text(data, key, fmt::format("data.{}", key));
+    if (written.empty()) return "";
+    try {
+      dataset::Spec spec = dataset::parse_spec(written);
+      if (!spec.is_name()) spec.rest = place(spec.rest);
+      for (const char* file : {"labels", "train", "vocab"})
+        if (auto given = spec.options.find(file); given != spec.options.end()) given->second = place(given->second);
+      if (auto y = spec.options.find("y"); spec.head == "npy" && y != spec.options.end()) y->second = place(y->second);
+      return dataset::spec_text(spec);
+    } catch (const InputError& error) {
+      throw InputError(
+          fmt::format("{}, line {}: data.{}: {}", path_, data.get(key)->source().begin.line, key, error.what()),
+          error.hint());
+    }
+  }
+
+  double real(const toml::table& table, const char* key, double otherwise, double low, double high,
+              const char* expected) const {
+    const toml::node* node = table.get(key);
+    if (!node) return otherwise;
+    auto value = node->value<double>();
+    if (!node->is_number() || !value || !(*value >= low && *value <= high))
+      wrong(*node, fmt::format("goal.{}", key), expected);
+    return *value;
+  }
+
+  std::string one_of(const toml::table& table, const char* key, const std::string& name,
+                     const std::vector<std::string>& words) const {
+    std::string word = text(table, key, name);
+    if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end())
+      fail("{}, line {}: {} = \"{}\" is unknown{}: there are {}", path_, table.get(key)->source().begin.line, name,
+           word, did_you_mean(word, words), join(words, ", "));
+    return word;
+  }
+
   [[noreturn]] void wrong(const toml::node& node, const std::string& key, const char* expected) const {
     fail("{}, line {}: {} should be {}", path_, node.source().begin.line, key, expected);
   }
@@ -130,13 +220,29 @@ class Parser {
   }
 
   std::string path_;
+  fs::path folder_;
 };
 
 }  // namespace
 
-Config read_config(const std::string& named, const std::string& model) {
-  std::string path = named.empty() ? find_file(model) : named;
-  return path.empty() ? Config{} : Parser(path).parse();
+std::string find_config(const std::string& model) {
+  fs::path beside = fs::path(model).parent_path() / "netmend.toml";
+  std::error_code error;
+  if (!model.empty() && fs::exists(beside, error)) return beside.string();
+  // Upwards as relative paths, because that is how people write and read them.
+  fs::path here = fs::current_path(error), at = "netmend.toml";
+  for (; !here.empty(); here = here.parent_path(), at = ".." / at) {
+    if (fs::exists(here / "netmend.toml", error)) return at.string();
+    if (here == here.parent_path()) break;
+  }
+  return "";
 }
+
+Config read_config(const std::string& named, const std::string& model) {
+  std::string path = named.empty() ? find_config(model) : named;
+  return path.empty() ? Config{} : Parser(path).parse(read_file(path, 1 << 20));
+}
+
+Config parse_config(const std::string& text, const std::string& path) { return Parser(path).parse(text); }
 
 }  // namespace netmend::app

@@ -7,6 +7,7 @@
 #include "base/run_folder.h"
 #include "base/text.h"
 #include "dataset/contact_sheet.h"
+#include "netmend/show.h"
 #include "netmend/train.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -30,7 +31,7 @@ struct Judgement {
 };
 
 Judgement evaluate(const Common& common, const std::string& model, std::shared_ptr<const dataset::Dataset> data) {
-  Judged judged = make_judged(common, model, onnx::read_model(model), std::move(data), "");
+  Judged judged = make_judged(common, model, onnx::read_model(model), std::move(data), "", {});
   observers::Predictions observer(judged.settings, false);
   stream::PassResult pass = stream::run_pass(judged.subject, {&observer}, pass_options(common));
   auto state = pass.collected[0].fold(observer);

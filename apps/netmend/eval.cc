@@ -5,7 +5,8 @@
 #include "base/file.h"
 #include "base/run_folder.h"
 #include "base/text.h"
-#include "netmend/shared.h"
+#include "netmend/fingerprint.h"
+#include "netmend/show.h"
 #include "observers/sample_table.h"
 #include "observers/unit_profile.h"
 #include "onnx/reader.h"
@@ -35,9 +36,9 @@ void write_shard(const EvalOptions& options, const observers::Predictions& obser
   if (pass.interrupted) fail("stopped before the shard was complete; nothing was written");
   stream::StateFile file;
   Json description = {
-      {"settings", observers::to_json(observer.settings())}, {"model", options.model}, {"seconds", pass.seconds}};
+      {"settings", observers::to_json(observer.settings())}, {"model", subject.model_name}, {"seconds", pass.seconds}};
   file.description = description.dump();
-  file.subject = checksum(file_checksum(options.model) + "|" + subject.data->info().spec + "|" +
+  file.subject = checksum(file_checksum(subject.model_name) + "|" + subject.data->info().spec + "|" +
                           std::to_string(subject.data->size()) + "|" + std::to_string(subject.batch_size()));
   file.chunks = pass.chunks;
   file.collected = std::move(pass.collected[0]);
@@ -65,31 +66,34 @@ int eval_shard(const Common& common, const EvalOptions& options, const Judged& j
 }  // namespace
 
 int eval(const Common& common, const EvalOptions& options) {
-  model::Graph graph = onnx::read_model(options.model);
-  Config config = read_config(common.config, options.model);
-  dataset::Spec spec = test_spec(options.data, options.test, config);
-  if (spec.head == "csv" && !spec.options.count("train"))
-    say(common,
-        fmt::format(
-            "data: columns of {} are encoded by its own values; train=FILE fits the encoding to the training file",
-            spec.rest));
-  auto data = open_data(common, spec, graph, config, options.limit);
-  const std::string& output = options.output.empty() ? config.output : options.output;
-  Judged judged = make_judged(common, options.model, std::move(graph), data, output);
+  Case about = open_case(common, options);
+  Judged& judged = about.judged;
   stream::PassOptions pass = pass_options(common);
   if (options.float64) pass.precision = at::kDouble;
   if (!options.shard.empty()) return eval_shard(common, options, judged, pass);
   if (!options.product.empty())
     throw InputError("-o goes with --shard", "The tables of eval are in the run folder (--out).");
 
+  checkup::Preflight preflight = examine(common, options, about);
+  const bool blocked = preflight.blocker && !options.anyway;
+  if (!common.json) print_preflight(preflight, judged.settings.metric);
+  if (blocked && !common.json) return 1;
+  Plan plan = plan_pass(common, options, about);
+  judged.subject.data = plan.data;
+  const auto& data = plan.data;
+
   RunFolder folder(common.out, "eval", common.arguments);
   observers::Predictions observer(judged.settings, true);
   observers::UnitProfile profile(options.units ? executor::find_layers(judged.subject.graph)
                                                : std::vector<model::Layer>{});
   observers::SampleTable table;
+  observers::GroupCounts groups(judged.settings, *data);
+  Fingerprint fingerprint;
   pass.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
     auto& state = dynamic_cast<PredictionState&>(*chunk[0]);
     table.append(state.rows);
+    groups.add(state.rows);
+    fingerprint.add(state.rows);
     state.rows.clear();
   };
   std::vector<const stream::Observer*> all{&observer};
@@ -104,25 +108,34 @@ int eval(const Common& common, const EvalOptions& options) {
     auto units = done.collected[1].fold(profile);
     write_units(folder.file("units.csv"), profile, dynamic_cast<const observers::UnitProfileState&>(*units));
   }
-  folder.note_file(options.model);
+  folder.note_file(judged.subject.model_name);
   for (const std::string& file : data->info().files) folder.note_file(file);
   folder.note("data", data->info().spec);
   for (const auto& [key, value] : dataset::options_of(data->info().preprocess)) folder.note("input." + key, value);
 
   Json json = result_json(judged.settings, result, done.seconds);
+  json["groups"] = groups_json(judged.settings, groups.results());
+  json["of"] = plan.whole;
+  json["model"] = judged.subject.model_name;
+  json["data"] = data->info().spec;
+  json["fingerprint"] = fingerprint.finish(*data);
+  json["preflight"] = preflight_json(preflight);
+  if (preflight.blocker)
+    json["findings"] = Json::array({blocker_json(*preflight.blocker, "netmend eval " + judged.subject.model_name)});
   json["run"] = folder.path();
   write_file(folder.file("eval.json"), json.dump(2) + "\n");
   folder.finish(common.seed, done.seconds, done.interrupted ? 130 : 0);
   if (common.json) {
     print_json(json);
   } else {
-    fmt::print("{}  on {}\n", options.model, data->info().spec);
+    fmt::print("{}  on {}\n", judged.subject.model_name, data->info().spec);
     print_result(judged.settings, result, done.seconds);
+    print_groups(judged.settings, groups.results());
     fmt::print("\n  every input: {}/samples.csv{}\n", folder.path(), options.units ? ", every unit: units.csv" : "");
   }
   if (done.interrupted)
     say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(done.samples)));
-  return done.interrupted ? 130 : 0;
+  return done.interrupted ? 130 : blocked ? 1 : 0;
 }
 
 }  // namespace netmend::app

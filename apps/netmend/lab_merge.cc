@@ -1,6 +1,6 @@
 // netmend lab merge: the shards of a pass put together; the result is that of one pass, bit for bit.
 #include "base/error.h"
-#include "netmend/shared.h"
+#include "netmend/show.h"
 #include "stream/state_file.h"
 
 namespace netmend::app {

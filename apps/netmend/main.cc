@@ -39,6 +39,9 @@ struct Options {
   InfoOptions info;
   DataOptions data;
   EvalOptions eval;
+  CheckOptions check;
+  CompareOptions compare;
+  InitOptions init;
   TrainOptions train;
   DemoOptions demo;
   NewOptions fresh;
@@ -48,6 +51,60 @@ struct Options {
 };
 
 using Action = std::function<int()>;
+
+void with_case(CLI::App* app, CaseOptions& o) {
+  app->add_option("--data", o.data, "Data spec; a built-in name alone means its test split");
+  app->add_option("--test", o.test, "Data spec of the test inputs");
+  app->add_option("--output", o.output, "The output, or any value, that is judged");
+  app->add_option("--metric", o.metric, "accuracy, balanced_accuracy, f1, auc, log_loss, mae or rmse");
+  app->add_option("--limit", o.limit, "Only the first N inputs")->check(CLI::PositiveNumber);
+  app->add_option("--budget", o.budget, "quick, normal, deep, or a time such as 90s, 30m: more data is sampled");
+  app->add_flag("--all", o.all, "All inputs, however long it takes");
+  app->add_flag("--anyway", o.anyway, "Go on although model and data do not seem to belong together");
+  with_config(app);
+  with_run_folder(app);
+}
+
+void add_everyday(CLI::App& app, Options& o, Action& action) {
+  CLI::App* init = command(app, "init", "Write netmend.toml from what the model and the data tell",
+                           "  netmend init resnet20.onnx --data images:cifar\n"
+                           "  netmend init risk.onnx --data csv:adult.csv,label=income\n"
+                           "  netmend init model.onnx --data saved:test.data --update");
+  init->add_option("model", o.init.model, "ONNX file")->required();
+  init->add_option("--data", o.init.data, "Data spec; a name or folder with both splits gives train and test");
+  init->add_option("--train", o.init.train, "Data spec of the training inputs");
+  init->add_option("--test", o.init.test, "Data spec of the test inputs");
+  init->add_option("--output", o.init.output, "The output that is judged");
+  init->add_flag("--update", o.init.update,
+                 "Add what is missing to a netmend.toml that is there; nothing of it changes");
+  init->add_flag("--force", o.init.force, "Replace a netmend.toml that is there");
+  init->add_flag("--print", o.init.print, "Only print it");
+  init->callback([&] { action = [&] { return app::init(common, o.init); }; });
+
+  CLI::App* check = command(app, "check", "Do model and data belong together, and how well does the model do?",
+                            "  netmend check\n  netmend check resnet20.onnx --data images:cifar/test\n"
+                            "  netmend check model.onnx --data mnist:test --json");
+  check->add_option("model", o.check.model, "ONNX file (default: the one that netmend.toml names)");
+  with_case(check, o.check);
+  check->callback([&] { action = [&] { return app::check(common, o.check); }; });
+
+  CLI::App* compare =
+      command(app, "compare", "Two models on the same data: what got fixed, what got broken",
+              "  netmend compare prod.onnx new.onnx --data mnist:test\n"
+              "  netmend compare netmend-runs/latest new.onnx\n"
+              "  netmend compare prod.onnx prod.onnx -o baseline.json && netmend compare baseline.json new.onnx");
+  compare->add_option("reference", o.compare.reference, "The older model, a run folder of eval, or a baseline.json")
+      ->required();
+  compare->add_option("model", o.compare.model, "The newer model (default: the one that netmend.toml names)");
+  compare
+      ->add_option("--margin", o.compare.margin,
+                   "Points that the newer one may be worse (default: gate.overall_drop, else 0.5)")
+      ->check(CLI::Range(0.0, 100.0));
+  compare->add_flag("--common", o.compare.common_only, "Other data than the reference's: only inputs that both name");
+  compare->add_option("-o", o.compare.product, "Keep the newer model's answers as a baseline.json, to be committed");
+  with_case(compare, o.compare);
+  compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });
+}
 
 void add_look(CLI::App& app, Options& o, Action& action) {
   CLI::App* info = command(app, "info", "Layers, shapes, units, operators of a model",
@@ -73,17 +130,12 @@ void add_look(CLI::App& app, Options& o, Action& action) {
                            "  netmend eval model.onnx --data mnist:test\n"
                            "  netmend eval model.onnx --data npz:test.npz,x=images,y=labels,scale=1/255\n"
                            "  netmend eval model.onnx --data mnist:test --shard 1/2 -o part1.state");
-  eval->add_option("model", o.eval.model, "ONNX file")->required();
-  eval->add_option("--data", o.eval.data, "Data spec; a built-in name alone means its test split");
-  eval->add_option("--test", o.eval.test, "Data spec of the test inputs");
-  eval->add_option("--output", o.eval.output, "The output, or any value, that is judged");
-  eval->add_option("--limit", o.eval.limit, "Only the first N inputs")->check(CLI::PositiveNumber);
+  eval->add_option("model", o.eval.model, "ONNX file (default: the one that netmend.toml names)");
+  with_case(eval, o.eval);
   eval->add_flag("--units", o.eval.units, "Also profile every unit (units.csv in the run folder)");
   eval->add_flag("--float64", o.eval.float64, "Compute in float64");
   eval->add_option("--shard", o.eval.shard, "Only part i/n; needs -o, and lab merge puts the parts together");
   eval->add_option("-o", o.eval.product, "With --shard: the state file");
-  with_config(eval);
-  with_run_folder(eval);
   eval->callback([&] { action = [&] { return app::eval(common, o.eval); }; });
 }
 
@@ -177,6 +229,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Options options;
   Action action;
+  add_everyday(app, options, action);
   add_look(app, options, action);
   add_train(app, options, action);
   add_lab(app, options, action);

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -52,7 +53,7 @@ std::shared_ptr<const dataset::Dataset> first_inputs(std::shared_ptr<const datas
 }
 
 std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const dataset::Spec& asked,
-                                                  const model::Graph& model, const Config& config, int64_t limit) {
+                                                  const model::Graph& model, const Config& config) {
   dataset::Spec spec = asked;
   std::vector<std::string> from_config, from_model;
   auto take = [&](const std::string& key, const std::string& value, std::vector<std::string>& source) {
@@ -61,55 +62,33 @@ std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const da
   };
   for (const auto& [key, value] : config.input) take(key, value, from_config);
   if (!config.classes.empty()) take("classes", join(config.classes, ":"), from_config);
+  if (!config.meta.empty()) take("meta", config.meta, from_config);
+  const bool table = spec.head == "csv" || spec.head == "text";
+  if (!config.id.empty() && config.id != "path") take(table ? "id" : "meta_id", config.id, from_config);
+  if (!config.groups.empty() && !config.meta.empty())
+    take("meta_groups", join(config.groups, ":"), from_config);
+  else if (!config.groups.empty() && (spec.head == "csv" || spec.head == "adult"))
+    take("groups", join(config.groups, ":"), from_config);
   for (const std::string& key : dataset::preprocess_keys())
     if (auto hit = model.metadata.find("netmend.input." + key); hit != model.metadata.end())
       take(key, hit->second, from_model);
   if (!from_config.empty()) say(common, fmt::format("data: {} from {}", join(from_config, " "), config.path));
   if (!from_model.empty()) say(common, fmt::format("data: {} from the model's metadata", join(from_model, " ")));
-  return first_inputs(dataset::open(spec), limit);
+  std::shared_ptr<const dataset::Dataset> data = dataset::open(spec);
+  for (const std::string& note : data->info().notes) say(common, "data: " + note);
+  return data;
 }
-
-namespace {
-
-at::Tensor first_outputs(const stream::Subject& subject, const executor::Head& head, const dataset::Batch& batch) {
-  executor::Request request;
-  request.wanted = {head.output};
-  executor::Executor executor(subject.batching.graph, request);
-  std::vector<at::Tensor> inputs = subject.feed.inputs(batch);
-  at::NoGradGuard no_grad;
-  if (subject.batching.kind == executor::Batching::kAny) return executor.run(inputs)[0];
-  if (subject.batching.kind == executor::Batching::kFixed) {
-    for (at::Tensor& input : inputs) {
-      std::vector<int64_t> rows;
-      for (int64_t i = 0; i < subject.batching.size; ++i) rows.push_back(i % input.size(0));
-      input = input.index_select(0, at::tensor(rows, at::kLong));
-    }
-    at::Tensor output = executor.run(inputs)[0];
-    if (output.dim() == 0 || output.size(0) != subject.batching.size) fail("its outputs do not keep the batch axis");
-    return output.narrow(0, 0, batch.count());
-  }
-  std::vector<at::Tensor> rows;
-  for (int64_t row = 0; row < batch.count(); ++row) {
-    std::vector<at::Tensor> one;
-    for (const at::Tensor& input : inputs) one.push_back(input.narrow(0, row, 1));
-    at::Tensor out = executor.run(one)[0];
-    rows.push_back(out.dim() == 0 ? out.unsqueeze(0) : out);
-  }
-  return at::cat(rows, 0);
-}
-
-}  // namespace
 
 Judged make_judged(const Common& common, const std::string& model, model::Graph graph,
-                   std::shared_ptr<const dataset::Dataset> data, const std::string& output) {
+                   std::shared_ptr<const dataset::Dataset> data, const std::string& output,
+                   const observers::Wishes& wishes) {
   executor::Head head = executor::find_head(graph, choose_output(graph, output));
   stream::Subject subject(model, std::move(graph), data, {head.output, head.logits});
   for (const std::string& note : subject.feed.notes()) say(common, "input: " + note);
   if (!subject.batching.note.empty()) say(common, subject.batching.note);
-  std::vector<int64_t> samples;
-  for (int64_t i = 0; i < std::min<int64_t>(data->size(), 8); ++i) samples.push_back(i);
-  dataset::Batch batch = data->read(samples);
-  auto settings = observers::settle_task(subject.graph, head, data->info(), batch, first_outputs(subject, head, batch));
+  dataset::Batch batch = data->read(stream::spread(data->size(), 64));
+  at::Tensor answers = stream::run_few(subject, {head.output}, batch, common.jobs)[0];
+  auto settings = observers::settle_task(subject.graph, head, data->info(), batch, answers, wishes);
   return {std::move(subject), std::move(settings)};
 }
 
@@ -121,87 +100,89 @@ stream::PassOptions pass_options(const Common& common) {
   return options;
 }
 
-namespace {
-
-using observers::ClassResult;
-using observers::PredictionResult;
-using observers::PredictionSettings;
-using observers::Task;
-
-void print_classes(const PredictionResult& result) {
-  constexpr size_t most = 20;
-  std::vector<const ClassResult*> order;
-  for (const ClassResult& about : result.per_class) order.push_back(&about);
-  bool cut = order.size() > most;
-  if (cut) std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->recall < b->recall; });
-  size_t width = 5;
-  for (size_t i = 0; i < std::min(order.size(), most); ++i) width = std::max(width, order[i]->name.size());
-  fmt::print("\n  {:<{}}  inputs   right    recall  precision\n", cut ? "worst" : "class", width);
-  for (size_t i = 0; i < std::min(order.size(), most); ++i)
-    fmt::print("  {:<{}}  {:>6}  {:>6}   {:>6.2f} %   {:>6.2f} %\n", order[i]->name, width, order[i]->samples,
-               order[i]->correct, 100 * order[i]->recall, 100 * order[i]->precision);
-  if (cut) fmt::print("  … and {} more classes (--json has all)\n", order.size() - most);
+Case open_case(const Common& common, const CaseOptions& options) {
+  Config config = read_config(common.config, options.model);
+  std::string file = options.model.empty() ? config.model : options.model;
+  if (file.empty())
+    throw InputError("no model is given", "Name an ONNX file, or write netmend.toml with: netmend init MODEL");
+  model::Graph graph = onnx::read_model(file);
+  dataset::Spec spec = test_spec(options.data, options.test, config);
+  if (spec.head == "csv" && !spec.options.count("train"))
+    say(common, fmt::format("data: columns of {} are encoded by its own values; train=FILE fits the encoding to the "
+                            "training file",
+                            spec.rest));
+  auto data = first_inputs(open_data(common, spec, graph, config), options.limit);
+  observers::Wishes wishes = config.wishes;
+  if (!options.metric.empty()) wishes.metric = options.metric;
+  Judged judged = make_judged(common, file, std::move(graph), data,
+                              options.output.empty() ? config.output : options.output, wishes);
+  return {std::move(config), std::move(spec), std::move(data), std::move(judged)};
 }
 
-void print_confusions(const PredictionSettings& settings, const PredictionResult& result) {
-  struct Pair {
-    int64_t count;
-    size_t label, predicted;
+namespace {
+
+/// The splits that someone may have taken for each other.
+std::vector<checkup::OtherData> other_splits(const Common& common, const Case& about) {
+  std::vector<checkup::OtherData> others;
+  auto add = [&](const dataset::Spec& spec) {
+    if (dataset::spec_text(spec) == dataset::spec_text(about.spec)) return;
+    std::string text = dataset::spec_text(spec);
+    others.push_back({fmt::format("data = {{ test = \"{}\" }}", text), text, [&common, &about, spec] {
+                        Common silent = common;
+                        silent.quiet = true;
+                        return open_data(silent, spec, about.judged.subject.graph, about.config);
+                      }});
   };
-  std::vector<Pair> pairs;
-  for (size_t label = 0; label < result.confusion.size(); ++label)
-    for (size_t predicted = 0; predicted < result.confusion.size(); ++predicted)
-      if (label != predicted && result.confusion[label][predicted] > 0)
-        pairs.push_back({result.confusion[label][predicted], label, predicted});
-  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.count > b.count; });
-  if (pairs.empty()) return;
-  fmt::print("\n  most confused\n");
-  for (size_t i = 0; i < std::min<size_t>(pairs.size(), 5); ++i)
-    fmt::print("  {:>6}  {} called {}\n", pairs[i].count, settings.classes[pairs[i].label],
-               settings.classes[pairs[i].predicted]);
+  if (about.spec.is_name())
+    for (const char* split : {"train", "test"}) {
+      dataset::Spec spec = about.spec;
+      spec.rest = split;
+      if (!(about.spec.rest.empty() && spec.rest == "test")) add(spec);
+    }
+  else
+    for (const std::string& text : {about.config.train, about.config.test})
+      if (!text.empty()) add(dataset::parse_spec(text));
+  return others;
 }
 
 }  // namespace
 
-void print_result(const PredictionSettings& settings, const PredictionResult& result, double seconds) {
-  std::string speed =
-      seconds > 0 ? fmt::format("   {:.2f} s, {}/s", seconds, with_commas(int64_t(double(result.samples) / seconds)))
-                  : "";
-  if (settings.task == Task::kNumber)
-    fmt::print("  {} inputs   mean absolute error {:.6g}   rmse {:.6g}{}\n", with_commas(result.samples), result.mae,
-               result.rmse, speed);
-  else if (settings.task == Task::kNone)
-    fmt::print("  {} inputs without labels{}\n", with_commas(result.samples), speed);
-  else
-    fmt::print("  {} inputs   accuracy {:.2f} % ({} right)   loss {:.4f}{}\n", with_commas(result.samples),
-               100 * result.accuracy, with_commas(result.correct), result.loss, speed);
-  if (result.not_finite > 0)
-    fmt::print("  {} answers are NaN or infinite: counted as wrong, left out of the loss\n",
-               with_commas(result.not_finite));
-  if (!result.per_class.empty()) print_classes(result), print_confusions(settings, result);
+checkup::Preflight examine(const Common& common, const CaseOptions& options, const Case& about) {
+  checkup::PreflightOptions how;
+  how.jobs = common.jobs;
+  how.others = other_splits(common, about);
+  checkup::Expected expected{about.config.expect, about.config.wishes.gives};
+  // What was expected holds for the metric and the data of netmend.toml, not for others.
+  if (!options.metric.empty() || !options.output.empty()) expected.metric = -1;
+  return checkup::preflight(about.judged.subject, about.judged.settings, expected, how);
 }
 
-Json result_json(const PredictionSettings& settings, const PredictionResult& result, double seconds) {
-  Json json;
-  bool judged = settings.task != Task::kNone, rated = judged && settings.task != Task::kNumber;
-  json["samples"] = result.samples;
-  json["task"] = task_name(settings.task);
-  json["accuracy"] = rated ? Json(result.accuracy) : Json(nullptr);
-  json["loss"] = judged && std::isfinite(result.loss) ? Json(result.loss) : Json(nullptr);
-  if (settings.task == Task::kNumber) json["mae"] = result.mae, json["rmse"] = result.rmse;
-  json["not_finite"] = result.not_finite;
-  json["classes"] = settings.classes;
-  json["per_class"] = Json::array();
-  for (const ClassResult& about : result.per_class)
-    json["per_class"].push_back({{"class", about.name},
-                                 {"samples", about.samples},
-                                 {"correct", about.correct},
-                                 {"recall", about.recall},
-                                 {"precision", about.precision}});
-  json["confusion"] = result.confusion;
-  json["seconds"] = seconds;
-  json["samples_per_second"] = seconds > 0 ? double(result.samples) / seconds : 0.0;
-  return json;
+Plan plan_pass(const Common& common, const CaseOptions& options, const Case& about) {
+  const int64_t size = about.data->size(), probe = std::min<int64_t>(size, 256);
+  auto start = std::chrono::steady_clock::now();
+  stream::run_few(about.judged.subject, {about.judged.settings.head.output},
+                  about.data->read(stream::spread(size, probe, 0.3)), common.jobs);
+  double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double rate = double(probe) / std::max(took, 1e-6);
+  Plan plan{about.data, size, double(size) / rate};
+  double budget = options.all || options.limit > 0 ? INFINITY : parse_budget(options.budget);
+  std::string rest = fmt::format("{}/s", with_commas(int64_t(rate)));
+  if (plan.seconds > budget) {
+    auto fewer = std::max<int64_t>(1024, int64_t(budget * 0.4 * rate));
+    if (fewer < size) {
+      plan.data = dataset::subset(about.data, stream::spread(size, fewer, 0.5));
+      say(common,
+          fmt::format("{} inputs at {} would take {}; using {} of them, evenly spread ({}). --all for everything, "
+                      "--limit N, --budget 30m",
+                      with_commas(size), rest, duration_text(plan.seconds), with_commas(fewer),
+                      duration_text(double(fewer) / rate)));
+      plan.seconds = double(fewer) / rate;
+    }
+  } else if (plan.seconds > 5) {
+    say(common, fmt::format("{} inputs at {}: about {}, {} of memory", with_commas(size), rest,
+                            duration_text(plan.seconds), bytes_text(double(executor::memory_peak()))));
+  }
+  return plan;
 }
 
 }  // namespace netmend::app

@@ -1,10 +1,13 @@
-// What several commands do: opening the model and the data that the flags name, printing for people or programs.
+// What several commands do: opening the model and the data that flags and netmend.toml name, making sure that they
+// belong together, planning how much of the data is used.
 #pragma once
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include "checkup/preflight.h"
 #include "dataset/dataset.h"
 #include "executor/layers.h"
 #include "model/graph.h"
@@ -25,9 +28,9 @@ void say(const Common& common, const std::string& line);
 /// The value that `--output NAME` names, or the graph's first output. Throws InputError with the nearest name.
 model::ValueId choose_output(const model::Graph& graph, const std::string& name);
 /// Opens a data set for a model. Preprocessing is what the spec says; where it says nothing, what netmend.toml says,
-/// then what the model carries in its metadata. What did not come from the spec is told. `limit` of 0 is everything.
+/// then what the model carries in its metadata. What did not come from the spec is told.
 std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const dataset::Spec& spec,
-                                                  const model::Graph& model, const Config& config, int64_t limit);
+                                                  const model::Graph& model, const Config& config);
 /// Only the first `limit` inputs; all of them for 0.
 std::shared_ptr<const dataset::Dataset> first_inputs(std::shared_ptr<const dataset::Dataset> data, int64_t limit);
 /// --test, else the test part of --data, else what netmend.toml names.
@@ -39,14 +42,30 @@ struct Judged {
   observers::PredictionSettings settings;
 };
 Judged make_judged(const Common& common, const std::string& model, model::Graph graph,
-                   std::shared_ptr<const dataset::Dataset> data, const std::string& output);
+                   std::shared_ptr<const dataset::Dataset> data, const std::string& output,
+                   const observers::Wishes& wishes);
+
+/// A question about a model, as the flags and netmend.toml put it together.
+struct Case {
+  Config config;
+  dataset::Spec spec;                            ///< of the test data
+  std::shared_ptr<const dataset::Dataset> data;  ///< all of it, or --limit
+  Judged judged;
+};
+Case open_case(const Common& common, const CaseOptions& options);
+
+/// Whether model and data belong together; tells what was looked at unless the output is JSON.
+checkup::Preflight examine(const Common& common, const CaseOptions& options, const Case& about);
+
+/// Replaces the data by an even sample of it where a pass over all would take longer than --budget; says what is done
+/// when it takes long enough to matter. The speed is measured on 256 inputs.
+struct Plan {
+  std::shared_ptr<const dataset::Dataset> data;
+  int64_t whole = 0;   ///< inputs there are
+  double seconds = 0;  ///< expected
+};
+Plan plan_pass(const Common& common, const CaseOptions& options, const Case& about);
 
 stream::PassOptions pass_options(const Common& common);
-
-/// The evaluation for people and for programs; `eval` and `lab merge` print the same.
-void print_result(const observers::PredictionSettings& settings, const observers::PredictionResult& result,
-                  double seconds);
-Json result_json(const observers::PredictionSettings& settings, const observers::PredictionResult& result,
-                 double seconds);
 
 }  // namespace netmend::app

@@ -66,12 +66,12 @@ TrainingData open_training_data(const Common& common, const TrainOptions& option
     splits.test = dataset::parse_spec(config.test);
   if (!splits.train)
     throw InputError("no training data is given", "Add --data NAME, for example --data mnist, or --train SPEC.");
-  DataPtr train = open_data(common, *splits.train, graph, config, options.limit);
+  DataPtr train = first_inputs(open_data(common, *splits.train, graph, config), options.limit);
   if (!splits.test) return split_off(train, options.validation, common.seed);
   // A table to judge by is encoded like the one that is learned from.
   if (splits.test->head == "csv" && splits.train->head == "csv")
     splits.test->options.try_emplace("train", splits.train->rest);
-  return {train, open_data(common, *splits.test, graph, config, 0)};
+  return {train, open_data(common, *splits.test, graph, config)};
 }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

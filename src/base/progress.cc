@@ -16,12 +16,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
 
-std::string duration_text(double s) {
-  if (s < 90) return fmt::format("{:.0f} s", s);
-  if (s < 5400) return fmt::format("{:.0f} min {:02.0f} s", std::floor(s / 60), std::fmod(s, 60));
-  return fmt::format("{:.0f} h {:02.0f} min", std::floor(s / 3600), std::fmod(s, 3600) / 60);
-}
-
 }  // namespace
 
 Progress::Progress(std::string what, int64_t total, bool quiet)

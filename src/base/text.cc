@@ -95,6 +95,29 @@ int64_t parse_bytes(std::string_view text) {
   return int64_t(value * factor);
 }
 
+std::string duration_text(double seconds) {
+  if (!std::isfinite(seconds)) return "no end";
+  auto whole = int64_t(std::ceil(seconds));
+  if (whole < 120) return fmt::format("{} s", whole);
+  if (whole < 7200) return fmt::format("{} min", (whole + 30) / 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+double parse_budget(std::string_view text) {
+  if (text == "quick") return 30;
+  if (text == "normal" || text.empty()) return 600;
+  if (text == "deep") return INFINITY;
+  std::string_view number = text;
+  double unit = 1, value = 0;
+  if (!number.empty() && (number.back() == 's' || number.back() == 'm' || number.back() == 'h')) {
+    unit = number.back() == 's' ? 1 : number.back() == 'm' ? 60 : 3600;
+    number.remove_suffix(1);
+  }
+  if (!parse_double(number, value) || !(value > 0) || !std::isfinite(value))
+    fail("--budget {}: expected quick, normal, deep or a time such as 90s, 30m, 2h", text);
+  return value * unit;
+}
+
 namespace {
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);

@@ -21,6 +21,8 @@ std::string printable(std::string_view text);
 std::string shape_text(std::span<const int64_t> shape);
 /// 107,786
 std::string with_commas(int64_t number);
+/// 48 s, 4 min, 4 h 11 min
+std::string duration_text(double seconds);
 /// 4.1 MB
 std::string bytes_text(double bytes);
 
@@ -29,6 +31,9 @@ bool parse_int(std::string_view text, int64_t& out);
 bool parse_double(std::string_view text, double& out);
 /// 512M, 16G, 1.5k …, in bytes. Throws InputError.
 int64_t parse_bytes(std::string_view text);
+
+/// 90, 30s, 10m, 2h …, in seconds; quick, normal and deep too (half a minute, ten minutes, no end). Throws InputError.
+double parse_budget(std::string_view text);
 
 /// The candidate nearest to `name` by edit distance when near enough to be a slip of the finger, else "".
 std::string nearest(std::string_view name, std::span<const std::string> candidates);

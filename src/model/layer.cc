@@ -28,9 +28,31 @@ at::Tensor unit_maps(const Layer& layer, const at::Tensor& tap) {
   throw std::logic_error(fmt::format("layer {} has no axis of {} directions", layer.name, directions));
 }
 
-at::Tensor unit_values(const Layer& layer, const at::Tensor& tap) {
+namespace {
+
+/// `mask` spread over the axis of `tap` that counts the same positions; undefined when there is none.
+at::Tensor spread_mask(const Layer& layer, const at::Tensor& tap, const at::Tensor& mask) {
+  int64_t rank = tap.dim(), batch_axis = at::maybe_wrap_dim(layer.batch_axis, rank),
+          unit_axis = at::maybe_wrap_dim(layer.unit_axis, rank);
+  if (tap.size(batch_axis) != mask.size(0)) return {};
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (axis == batch_axis || axis == unit_axis || tap.size(axis) != mask.size(1)) continue;
+    std::vector<int64_t> shape(size_t(rank), 1);
+    shape[size_t(batch_axis)] = mask.size(0), shape[size_t(axis)] = mask.size(1);
+    at::Tensor turned = batch_axis < axis ? mask : mask.t();
+    return turned.reshape(shape).expand_as(tap);
+  }
+  return {};
+}
+
+}  // namespace
+
+at::Tensor unit_values(const Layer& layer, const at::Tensor& tap, const at::Tensor& mask) {
   if (tap.dim() == 2 && layer.batch_axis == 0 && tap.size(1) == layer.units) return tap;
-  return unit_maps(layer, tap).mean(2);
+  at::Tensor counted = mask.defined() ? spread_mask(layer, tap, mask.to(tap.device())) : at::Tensor();
+  if (!counted.defined()) return unit_maps(layer, tap).mean(2);
+  at::Tensor sums = unit_maps(layer, at::where(counted, tap, at::zeros({}, tap.options()))).sum(2);
+  return sums / unit_maps(layer, counted.to(tap.scalar_type())).sum(2).clamp_min(1);
 }
 
 }  // namespace netmend::model

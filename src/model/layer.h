@@ -28,8 +28,9 @@ struct Layer {
 std::string unit_name(const Layer& layer, int64_t unit);
 
 /// A tapped value as inputs × units: the mean over all other axes (positions in space and time).
+/// With a mask (bool, inputs × length) positions of that length count only where it says so: padding is not measured.
 /// Bidirectional recurrent layers, whose directions are an axis of their own, count direction × hidden units.
-at::Tensor unit_values(const Layer& layer, const at::Tensor& tap);
+at::Tensor unit_values(const Layer& layer, const at::Tensor& tap, const at::Tensor& mask = {});
 /// The same without averaging: inputs × units × positions.
 at::Tensor unit_maps(const Layer& layer, const at::Tensor& tap);
 

@@ -2,11 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "observers/metrics.h"
 #include "stream/pass.h"
 
 namespace netmend::observers {
@@ -14,19 +16,6 @@ namespace {
 
 using dataset::LabelKind;
 using executor::Gives;
-
-/// Outputs as inputs × columns: axes of size 1 behind the columns are dropped.
-at::Tensor as_columns(const at::Tensor& output) {
-  at::Tensor flat = output.dim() == 1 ? output.unsqueeze(1) : output;
-  while (flat.dim() > 2 && flat.size(-1) == 1) flat = flat.squeeze(-1);
-  while (flat.dim() > 2 && flat.size(1) == 1) flat = flat.squeeze(1);
-  return flat;
-}
-
-bool looks_like_probabilities(const at::Tensor& columns) {
-  if (columns.size(1) < 2) return columns.min().item<double>() >= 0 && columns.max().item<double>() <= 1;
-  return columns.min().item<double>() >= 0 && ((columns.sum(1) - 1).abs() < 1e-3).all().item<bool>();
-}
 
 double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -36,40 +25,108 @@ bool is_probability(const executor::Head& head) { return head.logits == head.out
 
 }  // namespace
 
-std::string task_name(Task task) {
-  const char* names[] = {"classes", "binary", "labels", "number", "none"};
-  return names[int(task)];
+at::Tensor as_columns(const at::Tensor& output) {
+  at::Tensor flat = output.dim() == 1 ? output.unsqueeze(1) : output;
+  while (flat.dim() > 2 && flat.size(-1) == 1) flat = flat.squeeze(-1);
+  while (flat.dim() > 2 && flat.size(1) == 1) flat = flat.squeeze(1);
+  return flat;
 }
 
+bool look_like_probabilities(const at::Tensor& columns) {
+  if (columns.size(1) < 2) return columns.min().item<double>() >= 0 && columns.max().item<double>() <= 1;
+  return columns.min().item<double>() >= 0 && ((columns.sum(1) - 1).abs() < 1e-3).all().item<bool>();
+}
+
+namespace {
+
+const std::vector<std::string> kTaskNames = {"classes", "binary", "labels", "number", "none"};
+
+Task choose_task(const std::string& kind, LabelKind labels, int64_t outputs) {
+  Task natural = labels == LabelKind::kNone     ? Task::kNone
+                 : labels == LabelKind::kNumber ? Task::kNumber
+                 : labels == LabelKind::kMulti  ? Task::kLabels
+                 : outputs == 1                 ? Task::kBinary
+                                                : Task::kClasses;
+  auto place = std::find(kTaskNames.begin(), kTaskNames.end(), kind);
+  if (kind.empty() || labels == LabelKind::kNone) return natural;
+  if (place == kTaskNames.end())
+    fail("kind `{}` is unknown{}: there are {}", kind, did_you_mean(kind, kTaskNames), join(kTaskNames, ", "));
+  auto asked = Task(place - kTaskNames.begin());
+  // Two outputs for two classes are as good as one.
+  if (asked == Task::kBinary && natural == Task::kClasses && outputs == 2) return natural;
+  bool counts_as_number = asked == Task::kNumber && labels == LabelKind::kClass && outputs == 1;
+  if (asked != natural && asked != Task::kNone && !counts_as_number)
+    throw InputError(fmt::format("kind = \"{}\" does not fit: the labels and {} output column{} make it {}", kind,
+                                 outputs, outputs == 1 ? "" : "s", task_name(natural)),
+                     "Leave kind out to take what fits, or give the data kind=class, number or multi.");
+  return asked;
+}
+
+void choose_metric(PredictionSettings& settings, const std::string& wish) {
+  if (settings.task == Task::kNone) return;
+  const bool number = settings.task == Task::kNumber;
+  settings.metric = wish.empty() ? number ? "mae" : "accuracy" : wish;
+  const auto& names = metric_names();
+  if (std::find(names.begin(), names.end(), settings.metric) == names.end())
+    fail("metric `{}` is unknown{}: there are {}", wish, did_you_mean(wish, names), join(names, ", "));
+  bool of_numbers = settings.metric == "mae" || settings.metric == "rmse";
+  bool fits = number ? of_numbers || (settings.metric == "accuracy" && settings.tolerance >= 0)
+                     : !of_numbers && (settings.metric != "balanced_accuracy" || settings.by_class());
+  if (!fits)
+    throw InputError(fmt::format("metric {} does not fit a model that gives {}", settings.metric,
+                                 number ? "numbers" : task_name(settings.task)),
+                     number ? "There are mae and rmse, and accuracy when goal.tolerance says what is near enough."
+                            : "There are accuracy, f1, auc and log_loss.");
+}
+
+int64_t find_positive(const PredictionSettings& settings, const std::string& wish) {
+  if (wish.empty()) return 1;
+  for (size_t c = 0; c < settings.classes.size(); ++c)
+    if (settings.classes[c] == wish) return int64_t(c);
+  int64_t number = -1;
+  if (parse_int(wish, number) && number >= 0 && number < int64_t(settings.classes.size())) return number;
+  fail("positive = {}: there is no such class{}: there are {}", wish, did_you_mean(wish, settings.classes),
+       join(settings.classes, ", "));
+}
+
+void name_classes(PredictionSettings& settings, const dataset::Info& data, const std::string& output) {
+  int64_t classes = settings.task == Task::kBinary ? 2 : settings.outputs;
+  if (settings.by_class() && int64_t(data.classes.size()) > classes)
+    throw InputError(
+        fmt::format("{} has {} classes, output `{}` has {}", data.spec, data.classes.size(), output, classes),
+        "Is it the right output? --output NAME chooses another.");
+  if (settings.task == Task::kNumber) return;
+  for (int64_t c = 0; c < classes; ++c)
+    settings.classes.push_back(c < int64_t(data.classes.size()) ? data.classes[size_t(c)] : std::to_string(c));
+}
+
+}  // namespace
+
+std::string task_name(Task task) { return kTaskNames[size_t(task)]; }
+
 PredictionSettings settle_task(const model::Graph& graph, const executor::Head& head, const dataset::Info& data,
-                               const dataset::Batch& batch, const at::Tensor& output) {
+                               const dataset::Batch& batch, const at::Tensor& output, const Wishes& wishes) {
   at::Tensor columns = as_columns(output);
   const std::string& name = graph.values[size_t(head.output)].name;
   if (columns.dim() != 2 || columns.size(0) != batch.count())
-    fail("output `{}` has the shape {}: an answer an input is expected", name,
-         shape_text({output.sizes().data(), output.sizes().size()}));
+    throw InputError(fmt::format("output `{}` has the shape {}: an answer an input is expected", name,
+                                 shape_text({output.sizes().data(), output.sizes().size()})),
+                     "--output NAME chooses another output, or any value inside the model.");
   PredictionSettings settings;
   settings.head = head;
   settings.outputs = columns.size(1);
   settings.data = data.spec;
-  settings.task = data.labels == LabelKind::kNone     ? Task::kNone
-                  : data.labels == LabelKind::kNumber ? Task::kNumber
-                  : data.labels == LabelKind::kMulti  ? Task::kLabels
-                  : settings.outputs == 1             ? Task::kBinary
-                                                      : Task::kClasses;
-  int64_t classes = settings.task == Task::kBinary ? 2 : settings.outputs;
-  if (settings.task == Task::kClasses && int64_t(data.classes.size()) > classes)
-    throw InputError(
-        fmt::format("{} has {} classes, output `{}` has {}", data.spec, data.classes.size(), name, classes),
-        "Is it the right output? --output NAME chooses another.");
-  if (settings.task == Task::kLabels && data.label_width != settings.outputs)
-    fail("{} has {} labels an input, output `{}` has {} columns", data.spec, data.label_width, name, settings.outputs);
-  if (settings.task == Task::kNumber && data.label_width != settings.outputs)
-    fail("{} has {} numbers an input, output `{}` has {} columns", data.spec, data.label_width, name, settings.outputs);
-  for (int64_t c = 0; c < classes; ++c)
-    settings.classes.push_back(c < int64_t(data.classes.size()) ? data.classes[size_t(c)] : std::to_string(c));
-  bool judged = settings.task == Task::kClasses || settings.task == Task::kBinary || settings.task == Task::kNone;
-  if (judged && head.gives == Gives::kLogits && looks_like_probabilities(columns))
+  settings.tolerance = wishes.tolerance;
+  settings.threshold = wishes.threshold;
+  settings.task = choose_task(wishes.kind, data.labels, settings.outputs);
+  if ((settings.task == Task::kLabels || settings.task == Task::kNumber) && data.label_width != settings.outputs)
+    fail("{} has {} {} an input, output `{}` has {} columns", data.spec, data.label_width,
+         settings.task == Task::kNumber ? "numbers" : "labels", name, settings.outputs);
+  name_classes(settings, data, name);
+  if (settings.by_class() && settings.classes.size() == 2) settings.positive = find_positive(settings, wishes.positive);
+  choose_metric(settings, wishes.metric);
+  if (settings.task != Task::kNumber && head.gives == Gives::kLogits && wishes.gives != "logits" &&
+      (wishes.gives == "probabilities" || (settings.task != Task::kLabels && look_like_probabilities(columns))))
     settings.head.gives = Gives::kProbabilities;
   return settings;
 }
@@ -86,9 +143,15 @@ std::unique_ptr<stream::State> Predictions::fresh() const {
 
 PredictionState::PredictionState(const PredictionSettings& settings, bool rows)
     : settings_(settings), keep_rows_(rows) {
-  bool counted = settings.task == Task::kClasses || settings.task == Task::kBinary;
-  if (counted) confusion.resize(settings.classes.size() * settings.classes.size());
-  if (counted) label_counts.resize(settings.classes.size());
+  if (settings.by_class()) confusion.resize(settings.classes.size() * settings.classes.size());
+  if (settings.by_class()) label_counts.resize(settings.classes.size());
+  if (settings.task == Task::kLabels) found_wrong_missed.resize(size_t(settings.outputs));
+  if (settings.task == Task::kLabels)
+    scores.resize(size_t(settings.outputs));
+  else if (settings.by_class() && settings.classes.size() == 2)
+    scores.resize(1);
+  else if (settings.task == Task::kClasses && settings.metric == "auc")
+    scores.resize(settings.classes.size());
 }
 
 void PredictionState::observe(const stream::View& view) {
@@ -103,78 +166,133 @@ struct Answer {
   double predicted = 0, confidence = 0, loss = 0;
 };
 
+double log_odds(double probability) { return std::log(probability) - std::log1p(-probability); }
+
+int64_t largest(const double* row, int64_t width) { return std::max_element(row, row + width) - row; }
+
 Answer judge_classes(const double* row, int64_t width, int64_t label, bool probabilities) {
-  int64_t best = 0;
-  for (int64_t c = 1; c < width; ++c)
-    if (row[c] > row[best]) best = c;
+  int64_t best = largest(row, width);
   if (probabilities) return {double(best), row[best], label < 0 ? 0 : surprise(row[label])};
   double sum = 0;
   for (int64_t c = 0; c < width; ++c) sum += std::exp(row[c] - row[best]);
   return {double(best), 1 / sum, label < 0 ? 0 : std::log(sum) + (row[best] - row[label])};
 }
 
-Answer judge_binary(double value, int64_t label, bool probability) {
+Answer judge_binary(double value, int64_t label, bool probability, double threshold) {
   double p = probability ? value : sigmoid(value);
   double loss = probability ? surprise(label == 1 ? p : 1 - p) : softplus(label == 1 ? -value : value);
-  return {double(p > 0.5), std::max(p, 1 - p), loss};
+  return {double(p > threshold), std::max(p, 1 - p), loss};
+}
+
+/// How much class `c` is preferred to all others together.
+double score_of(const double* row, int64_t width, int64_t c, bool probabilities) {
+  if (probabilities) return log_odds(row[c]);
+  if (width == 2) return row[c] - row[1 - c];
+  double most = -INFINITY, sum = 0;
+  for (int64_t other = 0; other < width; ++other)
+    if (other != c) most = std::max(most, row[other]);
+  for (int64_t other = 0; other < width; ++other)
+    if (other != c) sum += std::exp(row[other] - most);
+  return row[c] - most - std::log(sum);
 }
 
 }  // namespace
 
+void PredictionState::add_loss(double value) { loss += value, loss_squares += value * value; }
+
+SampleRow PredictionState::judge_class(const double* values, int64_t label) {
+  const auto classes = int64_t(settings_.classes.size());
+  const bool probability = is_probability(settings_.head), one = settings_.task == Task::kBinary;
+  const bool positive_is_one = settings_.positive == 1;
+  Answer answer =
+      one ? judge_binary(values[0], label, probability, positive_is_one ? settings_.threshold : 1 - settings_.threshold)
+          : judge_classes(values, classes, label, probability);
+  if (classes == 2) {
+    double score = one ? (probability ? log_odds(values[0]) : values[0]) * (positive_is_one ? 1 : -1)
+                       : score_of(values, 2, settings_.positive, probability);
+    scores[0].add(score, label == settings_.positive);
+    if (!one && settings_.threshold != 0.5)
+      answer.predicted = double(sigmoid(score) > settings_.threshold ? settings_.positive : 1 - settings_.positive);
+  } else {
+    for (size_t c = 0; c < scores.size(); ++c)
+      scores[c].add(score_of(values, classes, int64_t(c), probability), label == int64_t(c));
+  }
+  ++confusion[size_t(label * classes + int64_t(answer.predicted))];
+  bool right = int64_t(answer.predicted) == label;
+  correct += right;
+  add_loss(answer.loss);
+  return {0, double(label), answer.predicted, float(answer.confidence), float(answer.loss), right};
+}
+
+SampleRow PredictionState::judge_labels(const double* values, const double* targets) {
+  const bool probability = is_probability(settings_.head);
+  double total = 0, set = 0, called = 0, surest = 1;
+  bool right = true;
+  for (int64_t c = 0; c < settings_.outputs; ++c) {
+    bool truth = targets[c] > 0.5;
+    Answer answer = judge_binary(values[c], truth, probability, settings_.threshold);
+    bool yes = answer.predicted == 1;
+    total += answer.loss / double(settings_.outputs);
+    set += truth, called += yes;
+    surest = std::min(surest, answer.confidence);
+    right = right && yes == truth;
+    auto& [found, wrong, missed] = found_wrong_missed[size_t(c)];
+    found += truth && yes, wrong += !truth && yes, missed += truth && !yes;
+    scores[size_t(c)].add(probability ? log_odds(values[c]) : values[c], truth);
+  }
+  correct += right;
+  add_loss(total);
+  return {0, set, called, float(surest), float(total), right};
+}
+
+SampleRow PredictionState::judge_number(const double* values, const double* targets) {
+  double squared = 0, absolute = 0, farthest = 0;
+  for (int64_t c = 0; c < settings_.outputs; ++c) {
+    double error = values[c] - targets[c];
+    squared += error * error / double(settings_.outputs);
+    absolute += std::abs(error) / double(settings_.outputs);
+    farthest = std::max(farthest, std::abs(error));
+  }
+  absolute_error += absolute;
+  squared_error += squared;
+  fourth_powers += squared * squared;
+  add_loss(squared);
+  bool near = farthest <= settings_.tolerance;
+  correct += near;
+  int64_t right = settings_.tolerance < 0 ? SampleRow::kNotJudged : near ? SampleRow::kRight : SampleRow::kWrong;
+  return {0, targets[0], values[0], 0, float(squared), right};
+}
+
 void PredictionState::judge(const at::Tensor& columns, const at::Tensor& labels, const std::vector<int64_t>& which) {
   const int64_t width = columns.size(1);
   const double* values = columns.data_ptr<double>();
-  const bool probability = is_probability(settings_.head);
   const auto classes = int64_t(settings_.classes.size());
-  at::Tensor targets =
-      labels.defined() && settings_.task >= Task::kLabels ? labels.to(at::kDouble).contiguous() : at::Tensor();
-  at::Tensor numbers =
-      labels.defined() && settings_.task < Task::kLabels ? labels.to(at::kLong).contiguous() : at::Tensor();
+  const bool by_class = settings_.by_class(), judged = settings_.task != Task::kNone;
+  at::Tensor targets = judged && !by_class ? labels.to(at::kDouble).contiguous() : at::Tensor();
+  at::Tensor numbers = by_class ? labels.to(at::kLong).contiguous() : at::Tensor();
   for (size_t i = 0; i < which.size(); ++i, values += width) {
-    SampleRow row{which[i]};
     bool finite = true;
     for (int64_t c = 0; c < width; ++c) finite = finite && std::isfinite(values[c]);
-    not_finite += !finite;
+    SampleRow row{0, NAN, NAN, NAN, NAN, judged ? SampleRow::kWrong : SampleRow::kNotJudged};
+    int64_t label = by_class ? numbers.data_ptr<int64_t>()[i] : 0;
+    if (by_class && (label < 0 || label >= classes))
+      throw InputError(
+          fmt::format("{}: input {} has label {}, the model has {} classes", settings_.data, which[i], label, classes),
+          label == classes ? "Do the labels start at 1? Class numbers start at 0 here." : "");
+    if (by_class) ++label_counts[size_t(label)], row.label = double(label);
     ++samples;
-    if (!finite) row.predicted = row.label = row.confidence = row.loss = NAN;
-    if (settings_.task == Task::kClasses || settings_.task == Task::kBinary) {
-      int64_t label = numbers.data_ptr<int64_t>()[i];
-      if (label < 0 || label >= classes)
-        fail("{}: input {} has label {}, the model has {} classes", settings_.data, which[i], label, classes);
-      row.label = double(label);
-      ++label_counts[size_t(label)];
-      if (finite) {
-        Answer answer = settings_.task == Task::kClasses ? judge_classes(values, width, label, probability)
-                                                         : judge_binary(values[0], label, probability);
-        ++confusion[size_t(label * classes + int64_t(answer.predicted))];
-        correct += int64_t(answer.predicted) == label;
-        loss += answer.loss;
-        row = {which[i], double(label), answer.predicted, float(answer.confidence), float(answer.loss)};
-      }
-    } else if (settings_.task == Task::kNone) {
-      if (!finite) {
-        if (keep_rows_) rows.push_back(row);
-        continue;
-      }
-      Answer answer = width == 1 ? Answer{values[0], 0, 0} : judge_classes(values, width, -1, probability);
-      row = {which[i], NAN, answer.predicted, float(answer.confidence), NAN};
-    } else {
-      double total = 0, all_right = 1;
-      for (int64_t c = 0; c < width; ++c) {
-        double target = targets.data_ptr<double>()[int64_t(i) * width + c], error = values[c] - target;
-        if (settings_.task == Task::kNumber) {
-          total += error * error / double(width);
-          if (finite) absolute_error += std::abs(error) / double(width), squared_error += error * error / double(width);
-        } else {
-          Answer answer = judge_binary(values[c], target > 0.5, probability);
-          total += answer.loss / double(width);
-          all_right = all_right && answer.predicted == double(target > 0.5);
-        }
-      }
-      if (finite) loss += total;
-      if (settings_.task == Task::kLabels) correct += int64_t(all_right && finite);
-      row = {which[i], targets.data_ptr<double>()[int64_t(i) * width], values[0], 0, float(total)};
+    not_finite += !finite;
+    if (finite && by_class) {
+      row = judge_class(values, label);
+    } else if (finite && judged) {
+      const double* target = targets.data_ptr<double>() + int64_t(i) * width;
+      row = settings_.task == Task::kLabels ? judge_labels(values, target) : judge_number(values, target);
+    } else if (finite) {
+      Answer answer =
+          width == 1 ? Answer{values[0], 0, 0} : judge_classes(values, width, -1, is_probability(settings_.head));
+      row.predicted = answer.predicted, row.confidence = float(answer.confidence);
     }
+    row.sample = which[i];
     if (keep_rows_) rows.push_back(row);
   }
 }
@@ -185,26 +303,38 @@ void PredictionState::merge(const stream::State& later) {
   correct += other.correct;
   not_finite += other.not_finite;
   loss += other.loss;
+  loss_squares += other.loss_squares;
   absolute_error += other.absolute_error;
   squared_error += other.squared_error;
+  fourth_powers += other.fourth_powers;
   for (size_t i = 0; i < confusion.size(); ++i) confusion[i] += other.confusion[i];
   for (size_t i = 0; i < label_counts.size(); ++i) label_counts[i] += other.label_counts[i];
+  for (size_t i = 0; i < found_wrong_missed.size(); ++i)
+    for (size_t part = 0; part < 3; ++part) found_wrong_missed[i][part] += other.found_wrong_missed[i][part];
+  for (size_t i = 0; i < scores.size(); ++i) scores[i].merge(other.scores[i]);
   rows.insert(rows.end(), other.rows.begin(), other.rows.end());
 }
 
 void PredictionState::save(std::ostream& out) const {
   for (int64_t number : {samples, correct, not_finite}) stream::put(out, number);
-  for (double number : {loss, absolute_error, squared_error}) stream::put(out, number);
+  for (double number : {loss, loss_squares, absolute_error, squared_error, fourth_powers}) stream::put(out, number);
   for (int64_t count : confusion) stream::put(out, count);
   for (int64_t count : label_counts) stream::put(out, count);
+  for (const auto& label : found_wrong_missed)
+    for (int64_t count : label) stream::put(out, count);
+  for (const ScoreCounts& counts : scores) counts.save(out);
   stream::put(out, std::string(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(SampleRow)));
 }
 
 void PredictionState::load(std::istream& in) {
   for (int64_t* number : {&samples, &correct, &not_finite}) *number = stream::get_int(in);
-  for (double* number : {&loss, &absolute_error, &squared_error}) *number = stream::get_double(in);
+  for (double* number : {&loss, &loss_squares, &absolute_error, &squared_error, &fourth_powers})
+    *number = stream::get_double(in);
   for (int64_t& count : confusion) count = stream::get_int(in);
   for (int64_t& count : label_counts) count = stream::get_int(in);
+  for (auto& label : found_wrong_missed)
+    for (int64_t& count : label) count = stream::get_int(in);
+  for (ScoreCounts& counts : scores) counts.load(in);
   std::string bytes = stream::get_text(in);
   if (bytes.size() % sizeof(SampleRow) != 0) fail("the state file is damaged");
   rows.resize(bytes.size() / sizeof(SampleRow));
@@ -223,6 +353,7 @@ PredictionResult finish(const Predictions& observer, const PredictionState& stat
   result.loss = mean(state.loss);
   result.mae = mean(state.absolute_error);
   result.rmse = std::sqrt(mean(state.squared_error));
+  result.metrics = measure(observer.settings(), state);
   const auto& classes = observer.settings().classes;
   if (state.confusion.empty()) return result;
   for (size_t label = 0; label < classes.size(); ++label) {
@@ -234,6 +365,7 @@ PredictionResult finish(const Predictions& observer, const PredictionState& stat
     }
     about.recall = rate(about.correct, about.samples);
     about.precision = rate(about.correct, about.predicted);
+    about.range = stats::rate(about.correct, about.samples);
     result.per_class.push_back(about);
     result.confusion.push_back(std::move(row));
   }
@@ -241,9 +373,10 @@ PredictionResult finish(const Predictions& observer, const PredictionState& stat
 }
 
 nlohmann::json to_json(const PredictionSettings& settings) {
-  return {{"task", int(settings.task)},    {"outputs", settings.outputs},       {"classes", settings.classes},
-          {"data", settings.data},         {"gives", int(settings.head.gives)}, {"output", settings.head.output},
-          {"logits", settings.head.logits}};
+  return {{"task", int(settings.task)},      {"outputs", settings.outputs},       {"classes", settings.classes},
+          {"data", settings.data},           {"gives", int(settings.head.gives)}, {"output", settings.head.output},
+          {"logits", settings.head.logits},  {"metric", settings.metric},         {"positive", settings.positive},
+          {"threshold", settings.threshold}, {"tolerance", settings.tolerance}};
 }
 
 PredictionSettings settings_from_json(const nlohmann::json& json) {
@@ -253,6 +386,10 @@ PredictionSettings settings_from_json(const nlohmann::json& json) {
   settings.classes = json.at("classes").get<std::vector<std::string>>();
   settings.data = json.at("data");
   settings.head = {json.at("output"), json.at("logits"), Gives(json.at("gives").get<int>())};
+  settings.metric = json.at("metric");
+  settings.positive = json.at("positive");
+  settings.threshold = json.at("threshold");
+  settings.tolerance = json.at("tolerance");
   return settings;
 }
 

@@ -1,11 +1,15 @@
 // What the network answers and how right that is: metric, loss, per class, confusion, and one row an input.
 #pragma once
 
+#include <array>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/layers.h"
+#include "stats/intervals.h"
 #include "stream/observer.h"
 
 namespace netmend::observers {
@@ -20,24 +24,63 @@ enum class Task {
 };
 std::string task_name(Task task);
 
+/// What the user says about the answers; what is left open is found out.
+struct Wishes {
+  std::string kind;        ///< classes, binary, labels, number, none, or ""
+  std::string gives;       ///< logits, probabilities, or ""
+  std::string metric;      ///< one of metric_names(), or ""
+  std::string positive;    ///< name or number of the class that f1 and the threshold are about
+  double threshold = 0.5;  ///< of the positive class, and of each label
+  double tolerance = -1;   ///< a number this near to the truth is right; below 0: numbers are never right or wrong
+};
+/// accuracy, balanced_accuracy, f1, auc, log_loss, mae, rmse
+const std::vector<std::string>& metric_names();
+/// Smaller is better.
+bool is_error(const std::string& metric);
+
 struct PredictionSettings {
   Task task = Task::kClasses;
   executor::Head head;
   int64_t outputs = 0;               ///< width of the output
   std::vector<std::string> classes;  ///< names of its columns
   std::string data;                  ///< spec, for messages
+  std::string metric;                ///< the one that counts; "" without labels
+  int64_t positive = 1;              ///< class that f1 and the threshold are about, where there are two
+  double threshold = 0.5, tolerance = -1;
+  bool by_class() const { return task == Task::kClasses || task == Task::kBinary; }
 };
 
 /// Chooses the task from labels and output, and checks one batch of real outputs: their shape, whether they are
 /// probabilities although no softmax says so, and that labels are in range. Throws InputError.
 PredictionSettings settle_task(const model::Graph& graph, const executor::Head& head, const dataset::Info& data,
-                               const dataset::Batch& batch, const at::Tensor& output);
+                               const dataset::Batch& batch, const at::Tensor& output, const Wishes& wishes = {});
+/// Outputs as inputs × columns: axes of size 1 behind the columns are dropped.
+at::Tensor as_columns(const at::Tensor& output);
+/// Every row is a distribution: nothing negative, sums of 1; of one column: all in 0 … 1.
+bool look_like_probabilities(const at::Tensor& columns);
 
 /// One input's row; its form on disk too.
 struct SampleRow {
   int64_t sample = 0;
-  double label = -1, predicted = -1;  ///< class numbers, or numbers
+  double label = -1, predicted = -1;  ///< class numbers, numbers, or how many labels are set
   float confidence = 0, loss = 0;
+  enum Right : int64_t { kWrong, kRight, kNotJudged };
+  int64_t right = kNotJudged;
+};
+
+/// How scores of inputs with and without a label are spread, in bins that are narrow relative to the score: enough for
+/// the area under the curve to four digits, in bounded memory.
+class ScoreCounts {
+ public:
+  void add(double score, bool positive);
+  void merge(const ScoreCounts& later);
+  void save(std::ostream& out) const;
+  void load(std::istream& in);
+  /// The chance that an input with the label scores above one without it, with DeLong's interval.
+  stats::Estimate area() const;
+
+ private:
+  std::map<int32_t, std::array<int64_t, 2>> counts_;  ///< by bin: without, with the label
 };
 
 class Predictions : public stream::Observer {
@@ -45,6 +88,7 @@ class Predictions : public stream::Observer {
   /// With `rows`, states carry a row an input.
   Predictions(PredictionSettings settings, bool rows);
   std::string name() const override { return "predictions"; }
+  int version() const override { return 2; }
   std::vector<stream::Tap> taps() const override;
   std::unique_ptr<stream::State> fresh() const override;
   const PredictionSettings& settings() const { return settings_; }
@@ -62,14 +106,21 @@ struct PredictionState : stream::State {
   void load(std::istream& in) override;
 
   int64_t samples = 0, correct = 0, not_finite = 0;
-  double loss = 0, absolute_error = 0, squared_error = 0;
+  double loss = 0, loss_squares = 0, absolute_error = 0, squared_error = 0, fourth_powers = 0;
   /// Classes × classes, rows are labels; empty for other tasks. Answers that are not finite are in no column: no class.
   std::vector<int64_t> confusion;
   std::vector<int64_t> label_counts;  ///< inputs of each class
+  /// For each label of Task::kLabels: inputs with it that were found, found without it, missed.
+  std::vector<std::array<int64_t, 3>> found_wrong_missed;
+  std::vector<ScoreCounts> scores;  ///< one a class or label where the area under the curve is taken
   std::vector<SampleRow> rows;
 
  private:
   void judge(const at::Tensor& logits, const at::Tensor& labels, const std::vector<int64_t>& which);
+  SampleRow judge_class(const double* values, int64_t label);
+  SampleRow judge_labels(const double* values, const double* targets);
+  SampleRow judge_number(const double* values, const double* targets);
+  void add_loss(double value);
   const PredictionSettings& settings_;
   bool keep_rows_;
 };
@@ -78,11 +129,18 @@ struct ClassResult {
   std::string name;
   int64_t samples = 0, correct = 0, predicted = 0;
   double recall = 0, precision = 0;
+  stats::Estimate range;  ///< of the recall
+};
+
+struct Metric {
+  std::string name;
+  stats::Estimate estimate;
 };
 
 struct PredictionResult {
   int64_t samples = 0, correct = 0, not_finite = 0;
   double accuracy = 0, loss = 0, mae = 0, rmse = 0;
+  std::vector<Metric> metrics;  ///< all that fit the task, the one that counts first
   std::vector<ClassResult> per_class;
   std::vector<std::vector<int64_t>> confusion;
 };

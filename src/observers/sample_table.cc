@@ -19,11 +19,9 @@ std::string csv_field(const std::string& text) {
 
 std::string number_text(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : ""; }
 
-bool by_class(Task task) { return task == Task::kClasses || task == Task::kBinary; }
-
 std::string answer_text(double value, const PredictionSettings& settings, bool label) {
   if (std::isnan(value)) return "";
-  bool named = by_class(settings.task) || (settings.task == Task::kNone && !label && settings.outputs > 1);
+  bool named = settings.by_class() || (settings.task == Task::kNone && !label && settings.outputs > 1);
   if (named && value >= 0 && value < double(settings.classes.size())) return csv_field(settings.classes[size_t(value)]);
   return fmt::format("{:.9g}", value);
 }
@@ -56,11 +54,12 @@ void SampleTable::write_csv(const std::string& path, const PredictionSettings& s
   write_file(path, [&](std::ostream& out) {
     out << "sample,id,label,predicted,correct,confidence,loss\n";
     each([&](const SampleRow& row) {
-      bool judged = by_class(settings.task);
       out << fmt::format("{},{},{},{},{},{},{}\n", row.sample, csv_field(data.id(row.sample)),
                          answer_text(row.label, settings, true), answer_text(row.predicted, settings, false),
-                         judged ? (row.label == row.predicted ? "1" : "0") : "", number_text(row.confidence),
-                         number_text(row.loss));
+                         row.right == SampleRow::kNotJudged ? ""
+                         : row.right                        ? "1"
+                                                            : "0",
+                         number_text(row.confidence), number_text(row.loss));
     });
   });
 }
@@ -72,7 +71,7 @@ void SampleTable::write_npz(const std::string& path, const PredictionSettings& s
     std::function<void(std::string&, const SampleRow&)> add;
   };
   auto number = [](auto value, std::string& out) { out.append(reinterpret_cast<const char*>(&value), sizeof value); };
-  bool classes = by_class(settings.task);
+  bool classes = settings.by_class();
   auto answer = [&](double value, std::string& out) {
     classes ? number(std::isnan(value) ? int64_t(-1) : int64_t(value), out) : number(value, out);
   };

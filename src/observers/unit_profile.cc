@@ -55,7 +55,7 @@ UnitProfileState::UnitProfileState(const std::vector<model::Layer>& layers) : la
 void UnitProfileState::observe(const stream::View& view) {
   for (size_t l = 0; l < layers_.size(); ++l) {
     at::Tensor values =
-        model::unit_values(layers_[l], view.value(layers_[l].post)).to(at::kCPU, at::kDouble).contiguous();
+        model::unit_values(layers_[l], view.value(layers_[l].post), view.mask).to(at::kCPU, at::kDouble).contiguous();
     const double* at = values.data_ptr<double>();
     for (int64_t row = 0; row < values.size(0); ++row)
       for (UnitStats& unit : stats[l]) unit.add(*at++);

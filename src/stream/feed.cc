@@ -128,6 +128,8 @@ Feed::Feed(const model::Graph& graph, const std::string& model_name, const datas
       fail("{} has {} inputs, {} gives {}: nothing for `{}`", model_name, graph.inputs.size(), data.spec,
            data.features.size(), input.name);
     links_.push_back(connect(input, model_name, data, feature));
+    const dataset::Feature& have = data.features[feature];
+    if (looks_like_mask && have.shape.size() == 1 && links_.back().type != at::kFloat) mask_feature_ = int(feature);
     ++position;
   }
 }
@@ -147,6 +149,13 @@ std::vector<at::Tensor> Feed::inputs(const dataset::Batch& batch) const {
     out.push_back(tensor.scalar_type() == link.type ? tensor : tensor.to(link.type));
   }
   return out;
+}
+
+at::Tensor Feed::mask(const dataset::Batch& batch) const {
+  if (mask_feature_ >= 0) return batch.inputs[size_t(mask_feature_)] != 0;
+  for (const at::Tensor& mask : batch.masks)
+    if (mask.defined() && mask.dim() == 2) return mask;
+  return {};
 }
 
 }  // namespace netmend::stream

@@ -17,6 +17,9 @@ class Feed {
 
   /// The tensors for Graph::inputs, in order.
   std::vector<at::Tensor> inputs(const dataset::Batch& batch) const;
+  /// Positions that count, bool inputs × length, as the data or an input that is a mask says; undefined where nothing
+  /// is padded.
+  at::Tensor mask(const dataset::Batch& batch) const;
   /// What was done that the user should know: `28×28 is fed as 784`.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -30,6 +33,7 @@ class Feed {
   };
   Link connect(const model::Value& input, const std::string& model_name, const dataset::Info& data, size_t feature);
   std::vector<Link> links_;
+  int mask_feature_ = -1;  ///< feature that is itself a mask
   std::vector<std::string> notes_;
 };
 

@@ -27,6 +27,8 @@ struct View {
   const dataset::Batch& batch;
   /// A value that the observer asked for.
   std::function<const at::Tensor&(model::ValueId)> value;
+  /// Positions that count, bool inputs × length; undefined where nothing is padded.
+  at::Tensor mask = {};
 };
 
 class State {

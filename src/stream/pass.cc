@@ -20,14 +20,6 @@ using model::ValueId;
 using Tensors = std::vector<at::Tensor>;
 using States = std::vector<std::unique_ptr<State>>;
 
-/// The first few inputs of a data set, spread over it so that sorted data shows more than one class.
-dataset::Batch probe(const dataset::Dataset& data, int64_t count) {
-  std::vector<int64_t> samples;
-  count = std::min(count, data.size());
-  for (int64_t i = 0; i < count; ++i) samples.push_back(i * data.size() / count);
-  return data.read(samples);
-}
-
 /// Everything that is wanted from the network, once, whoever asked for it.
 std::vector<Tap> all_taps(const std::vector<const Observer*>& observers) {
   std::vector<Tap> taps;
@@ -40,16 +32,102 @@ std::vector<Tap> all_taps(const std::vector<const Observer*>& observers) {
   return taps;
 }
 
+/// A network on its way: knows which values are wanted from it and runs it on batches.
+class Runner {
+ public:
+  Runner(const Subject& subject, std::vector<Tap> taps, const PassOptions& options)
+      : subject_(subject), taps_(std::move(taps)), executor_(make_executor(options)) {}
+
+  /// Shows the batch's values, without what fills it up beyond `count`, to the states of this lane.
+  void show(const dataset::Batch& batch, int64_t count, std::span<const std::unique_ptr<State>> states) const {
+    at::Tensor mask = subject_.feed.mask(batch);
+    Tensors values = run(batch, count);
+    dataset::Batch seen = batch;
+    cut(seen, count);
+    View view{seen,
+              [&](ValueId id) -> const at::Tensor& {
+                for (size_t i = 0; i < taps_.size(); ++i)
+                  if (taps_[i].value == id) return values[i];
+                throw std::logic_error("an observer looked at a value that it did not ask for");
+              },
+              mask.defined() ? mask.narrow(0, 0, count) : mask};
+    for (const auto& state : states) state->observe(view);
+  }
+
+  /// The wanted values of the first `count` inputs.
+  Tensors run(const dataset::Batch& batch, int64_t count) const {
+    return model::guarded([&] { return subject_.model_name; },
+                          [&] { return forward(subject_.feed.inputs(batch), count); });
+  }
+
+ private:
+  executor::Executor make_executor(const PassOptions& options) const {
+    executor::Request request;
+    for (const Tap& tap : taps_) request.wanted.push_back(tap.value);
+    request.device = options.device;
+    request.precision = options.precision;
+    return executor::Executor(subject_.batching.graph, request);
+  }
+
+  Tensors forward(const Tensors& inputs, int64_t count) const {
+    Tensors values;
+    if (subject_.batching.kind != executor::Batching::kOne) {
+      values = executor_.run(inputs);
+      for (size_t i = 0; i < values.size(); ++i) values[i] = values[i].narrow(taps_[i].batch_axis, 0, count);
+      return values;
+    }
+    std::vector<Tensors> rows(taps_.size());
+    for (int64_t row = 0; row < count; ++row) {
+      Tensors one;
+      for (const at::Tensor& input : inputs) one.push_back(input.narrow(0, row, 1));
+      Tensors out = executor_.run(one);
+      for (size_t i = 0; i < out.size(); ++i) rows[i].push_back(out[i]);
+    }
+    for (size_t i = 0; i < taps_.size(); ++i) {
+      if (rows[i][0].dim() == 0)
+        for (at::Tensor& row : rows[i]) row = row.unsqueeze(0);
+      values.push_back(at::cat(rows[i], taps_[i].batch_axis));
+    }
+    return values;
+  }
+
+  static void cut(dataset::Batch& batch, int64_t count) {
+    batch.samples.resize(size_t(count));
+    auto shorten = [&](at::Tensor& tensor) {
+      if (tensor.defined() && tensor.size(0) != count) tensor = tensor.narrow(0, 0, count);
+    };
+    for (at::Tensor& input : batch.inputs) shorten(input);
+    for (at::Tensor& mask : batch.masks) shorten(mask);
+    shorten(batch.labels);
+  }
+
+  const Subject& subject_;
+  std::vector<Tap> taps_;
+  executor::Executor executor_;
+};
+
+/// The batch that suits all: the file's own where a network is fixed to one.
+int64_t common_batch(const std::vector<Lane>& lanes) {
+  const Subject* fixed = nullptr;
+  for (const Lane& lane : lanes) {
+    if (lane.subject->batching.kind != executor::Batching::kFixed) continue;
+    if (fixed && fixed->batch_size() != lane.subject->batch_size())
+      fail("{} takes {} inputs at once, {} takes {}: they cannot go over the data together", fixed->model_name,
+           fixed->batch_size(), lane.subject->model_name, lane.subject->batch_size());
+    fixed = lane.subject;
+  }
+  return fixed ? fixed->batch_size() : kBatch;
+}
+
 class Pass {
  public:
-  Pass(const Subject& subject, const std::vector<const Observer*>& observers, const PassOptions& options)
-      : subject_(subject),
-        observers_(observers),
-        options_(options),
-        taps_(all_taps(observers)),
-        executor_(make_executor()),
-        batch_(subject.batch_size()) {
-    int64_t batches = (subject.data->size() + batch_ - 1) / batch_;
+  Pass(const std::vector<Lane>& lanes, const PassOptions& options)
+      : lanes_(lanes), options_(options), data_(*lanes.at(0).subject->data), batch_(common_batch(lanes)) {
+    for (const Lane& lane : lanes) {
+      runners_.emplace_back(*lane.subject, all_taps(lane.observers), options);
+      observers_.insert(observers_.end(), lane.observers.begin(), lane.observers.end());
+    }
+    int64_t batches = (data_.size() + batch_ - 1) / batch_;
     chunks_ = (batches + kBatchesAChunk - 1) / kBatchesAChunk;
     first_ = chunks_ * (options.shard.index - 1) / options.shard.count;
     last_ = chunks_ * options.shard.index / options.shard.count;
@@ -83,15 +161,7 @@ class Pass {
   }
 
  private:
-  executor::Executor make_executor() const {
-    executor::Request request;
-    for (const Tap& tap : taps_) request.wanted.push_back(tap.value);
-    request.device = options_.device;
-    request.precision = options_.precision;
-    return executor::Executor(subject_.batching.graph, request);
-  }
-
-  int64_t sample_of(int64_t chunk) const { return std::min(chunk * kBatchesAChunk * batch_, subject_.data->size()); }
+  int64_t sample_of(int64_t chunk) const { return std::min(chunk * kBatchesAChunk * batch_, data_.size()); }
 
   States run_chunk(int64_t chunk) const {
     at::NoGradGuard no_grad;
@@ -103,52 +173,17 @@ class Pass {
     return states;
   }
 
-  void run_batch(int64_t first, int64_t count, States& states) const {
+  void run_batch(int64_t first, int64_t count, const States& states) const {
     // The last batch is filled up with its last input: a kernel may round differently for another batch size.
     std::vector<int64_t> samples(size_t(batch_), first + count - 1);
     std::iota(samples.begin(), samples.begin() + count, first);
-    dataset::Batch batch = subject_.data->read(samples);
-    Tensors values = model::guarded([&] { return subject_.model_name; },
-                                    [&] { return forward(subject_.feed.inputs(batch), count); });
-    if (count < batch_) cut(batch, count);
-    View view{batch, [&](ValueId id) -> const at::Tensor& {
-                for (size_t i = 0; i < taps_.size(); ++i)
-                  if (taps_[i].value == id) return values[i];
-                throw std::logic_error("an observer looked at a value that it did not ask for");
-              }};
-    for (auto& state : states) state->observe(view);
-  }
-
-  Tensors forward(const Tensors& inputs, int64_t count) const {
-    Tensors values;
-    if (subject_.batching.kind != executor::Batching::kOne) {
-      values = executor_.run(inputs);
-      for (size_t i = 0; i < values.size(); ++i) values[i] = values[i].narrow(taps_[i].batch_axis, 0, count);
-      return values;
+    dataset::Batch batch = data_.read(samples);
+    std::span<const std::unique_ptr<State>> left(states);
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      size_t own = lanes_[i].observers.size();
+      runners_[i].show(batch, count, left.first(own));
+      left = left.subspan(own);
     }
-    std::vector<Tensors> rows(taps_.size());
-    for (int64_t row = 0; row < count; ++row) {
-      Tensors one;
-      for (const at::Tensor& input : inputs) one.push_back(input.narrow(0, row, 1));
-      Tensors out = executor_.run(one);
-      for (size_t i = 0; i < out.size(); ++i) rows[i].push_back(out[i]);
-    }
-    for (size_t i = 0; i < taps_.size(); ++i) {
-      if (rows[i][0].dim() == 0)
-        for (at::Tensor& row : rows[i]) row = row.unsqueeze(0);
-      values.push_back(at::cat(rows[i], taps_[i].batch_axis));
-    }
-    return values;
-  }
-
-  static void cut(dataset::Batch& batch, int64_t count) {
-    batch.samples.resize(size_t(count));
-    auto shorten = [&](at::Tensor& tensor) {
-      if (tensor.defined()) tensor = tensor.narrow(0, 0, count);
-    };
-    for (at::Tensor& input : batch.inputs) shorten(input);
-    for (at::Tensor& mask : batch.masks) shorten(mask);
-    shorten(batch.labels);
   }
 
   void keep(std::vector<Collected>& collected, int64_t chunk, States states) const {
@@ -165,11 +200,11 @@ class Pass {
     }
   }
 
-  const Subject& subject_;
-  const std::vector<const Observer*>& observers_;
+  const std::vector<Lane>& lanes_;
   const PassOptions& options_;
-  std::vector<Tap> taps_;
-  executor::Executor executor_;
+  const dataset::Dataset& data_;
+  std::vector<Runner> runners_;
+  std::vector<const Observer*> observers_;
   int64_t batch_, chunks_ = 0, first_ = 0, last_ = 0;
 };
 
@@ -192,16 +227,61 @@ Subject::Subject(std::string name, model::Graph network, std::shared_ptr<const d
       data(std::move(source)),
       feed(graph, model_name, data->info()) {
   if (data->size() == 0) fail("{} holds no inputs", data->info().spec);
-  dataset::Batch few = probe(*data, 8);
+  dataset::Batch few = data->read(spread(data->size(), 8));
   batching = model::guarded([&] { return model_name; },
                             [&] { return executor::find_batching(graph, feed.inputs(few), wanted); });
 }
 
 int64_t Subject::batch_size() const { return batching.kind == executor::Batching::kFixed ? batching.size : kBatch; }
 
-PassResult run_pass(const Subject& subject, const std::vector<const Observer*>& observers, const PassOptions& options) {
-  return Pass(subject, observers, options).run();
+std::vector<int64_t> spread(int64_t size, int64_t count, double offset) {
+  std::vector<int64_t> samples;
+  count = std::min(count, size);
+  for (int64_t i = 0; i < count; ++i) samples.push_back(int64_t((double(i) + offset) * double(size) / double(count)));
+  return samples;
 }
+
+namespace {
+
+dataset::Batch rows_of(const dataset::Batch& batch, int64_t first, int64_t count, int64_t filled_to) {
+  std::vector<int64_t> rows(size_t(filled_to), first + count - 1);
+  std::iota(rows.begin(), rows.begin() + count, first);
+  at::Tensor index = at::tensor(rows, at::kLong);
+  dataset::Batch part;
+  auto pick = [&](const at::Tensor& tensor) { return tensor.defined() ? tensor.index_select(0, index) : tensor; };
+  for (const at::Tensor& input : batch.inputs) part.inputs.push_back(pick(input));
+  for (const at::Tensor& mask : batch.masks) part.masks.push_back(pick(mask));
+  part.samples = std::move(rows);
+  return part;
+}
+
+}  // namespace
+
+std::vector<at::Tensor> run_few(const Subject& subject, const std::vector<ValueId>& wanted, const dataset::Batch& batch,
+                                int jobs) {
+  std::vector<Tap> taps;
+  for (ValueId id : wanted) taps.push_back({id, 0});
+  Runner runner(subject, taps, {});
+  const int64_t size = subject.batch_size(), count = batch.count(), parts = (count + size - 1) / size;
+  std::vector<std::vector<at::Tensor>> found(wanted.size(), std::vector<at::Tensor>(static_cast<size_t>(parts)));
+  auto work = [&](int64_t part, int) {
+    at::NoGradGuard no_grad;
+    int64_t first = part * size, own = std::min(size, count - first);
+    Tensors values = runner.run(rows_of(batch, first, own, size), own);
+    for (size_t i = 0; i < values.size(); ++i) found[i][size_t(part)] = values[i];
+  };
+  in_order(
+      parts, jobs > 0 ? jobs : cores(), [](int) { executor::enter_worker(); }, work, [](int64_t) {});
+  std::vector<at::Tensor> whole;
+  for (const auto& values : found) whole.push_back(at::cat(values, 0));
+  return whole;
+}
+
+PassResult run_pass(const Subject& subject, const std::vector<const Observer*>& observers, const PassOptions& options) {
+  return run_pass({{&subject, observers}}, options);
+}
+
+PassResult run_pass(const std::vector<Lane>& lanes, const PassOptions& options) { return Pass(lanes, options).run(); }
 
 std::unique_ptr<State> Collected::fold(const Observer& observer) const {
   std::unique_ptr<State> whole = observer.fresh();

@@ -67,7 +67,24 @@ struct Subject {
   int64_t batch_size() const;
 };
 
+/// The wanted values for a few inputs, outside a pass: whatever the network's batching is, all at once and on all
+/// cores. `batch` may have been changed since it was read.
+std::vector<at::Tensor> run_few(const Subject& subject, const std::vector<model::ValueId>& wanted,
+                                const dataset::Batch& batch, int jobs = 0);
+/// `count` inputs spread over the data, so that sorted data shows all of its classes; `offset` of 0 … 1 moves them, for
+/// others than before.
+std::vector<int64_t> spread(int64_t size, int64_t count, double offset = 0);
+
 PassResult run_pass(const Subject& subject, const std::vector<const Observer*>& observers, const PassOptions& options);
+
+/// One of several networks that go over the same data in one pass, and those that watch it.
+struct Lane {
+  const Subject* subject = nullptr;
+  std::vector<const Observer*> observers;
+};
+/// The lanes' data must be the same; each input is read once. States and results are those of the lanes' observers, one
+/// lane after the other. Throws InputError when the networks are fixed to different batch sizes.
+PassResult run_pass(const std::vector<Lane>& lanes, const PassOptions& options);
 
 /// Numbers in states, as bytes of fixed width.
 void put(std::ostream& out, const at::Tensor& tensor);

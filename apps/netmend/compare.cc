@@ -1,0 +1,347 @@
+// netmend compare: two sets of answers to the same inputs; what got fixed, what got broken.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/run_folder.h"
+#include "base/text.h"
+#include "netmend/baseline.h"
+#include "netmend/fingerprint.h"
+#include "netmend/show.h"
+#include "onnx/reader.h"
+
+namespace netmend::app {
+namespace {
+
+using observers::Before;
+using observers::Change;
+using observers::FlipCount;
+using observers::Flips;
+using observers::PredictionState;
+using observers::SampleRow;
+using observers::Verdict;
+
+/// An input whose answer changed sides.
+struct Flipped {
+  int64_t sample;
+  Change change;
+  double label, before, after;  ///< `before` is NaN when only right or wrong was kept
+  float confidence;
+};
+
+struct Compared {
+  Flips flips;
+  std::vector<Flipped> list;
+  observers::PredictionResult before, after;  ///< `before` only of a model
+  Baseline newer;                             ///< the newer answers, to be kept
+  stream::PassResult pass;
+  int64_t missing = 0;  ///< inputs that the reference does not know
+};
+
+bool is_model(const std::string& path) {
+  std::error_code error;
+  return !std::filesystem::is_directory(path, error) && !path.ends_with(".json");
+}
+
+bool has_own_ids(const dataset::Dataset& data) {
+  for (int64_t sample : stream::spread(data.size(), 16))
+    if (data.id(sample) != std::to_string(sample)) return true;
+  return false;
+}
+
+/// Takes the newer rows of a chunk, with the older ones where the reference is a model.
+class Pairing {
+ public:
+  Pairing(const Case& about, const EarlierAnswers* earlier, Compared& into)
+      : settings_(about.judged.settings),
+        data_(*about.judged.subject.data),
+        earlier_(earlier),
+        into_(into),
+        ids_(has_own_ids(data_)) {}
+
+  void take(const std::vector<SampleRow>* older, const std::vector<SampleRow>& newer) {
+    fingerprint_.add(newer);
+    for (size_t i = 0; i < newer.size(); ++i) {
+      Before now = observers::before_of(settings_, newer[i]);
+      into_.newer.answers.push_back(now);
+      if (ids_) into_.newer.ids.push_back(id_mark(data_.id(newer[i].sample)));
+      Before then = older ? observers::before_of(settings_, (*older)[i]) : Before{};
+      if (!older) {
+        const Before* found = earlier_->find(newer[i].sample);
+        if (!found) {
+          ++into_.missing;
+          continue;
+        }
+        then = *found;
+      }
+      Change change = into_.flips.add(then, newer[i]);
+      if (change != Change::kNone && into_.list.size() < kMostListed)
+        into_.list.push_back({newer[i].sample, change, newer[i].label, older ? (*older)[i].predicted : NAN,
+                              newer[i].predicted, newer[i].confidence});
+    }
+  }
+  std::string fingerprint() const { return fingerprint_.finish(data_); }
+
+ private:
+  static constexpr size_t kMostListed = 1000000;
+  const observers::PredictionSettings& settings_;
+  const dataset::Dataset& data_;
+  const EarlierAnswers* earlier_;
+  Compared& into_;
+  bool ids_;
+  Fingerprint fingerprint_;
+};
+
+Compared run_both(const Common& common, const Case& about, const Judged* older, const Baseline* baseline, bool by_id) {
+  const dataset::Dataset& data = *about.judged.subject.data;
+  Compared done{Flips(about.judged.settings, data)};
+  std::optional<EarlierAnswers> earlier;
+  if (baseline) earlier.emplace(*baseline, data, by_id);
+  Pairing pairing(about, earlier ? &*earlier : nullptr, done);
+  observers::Predictions watch_new(about.judged.settings, true);
+  std::optional<observers::Predictions> watch_old;
+  std::vector<stream::Lane> lanes;
+  if (older) watch_old.emplace(older->settings, true), lanes.push_back({&older->subject, {&*watch_old}});
+  lanes.push_back({&about.judged.subject, {&watch_new}});
+  stream::PassOptions how = pass_options(common);
+  how.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
+    auto& newer = dynamic_cast<PredictionState&>(*chunk.back());
+    auto* past = older ? &dynamic_cast<PredictionState&>(*chunk.front()) : nullptr;
+    pairing.take(past ? &past->rows : nullptr, newer.rows);
+    newer.rows.clear();
+    if (past) past->rows.clear();
+  };
+  done.pass = stream::run_pass(lanes, how);
+  auto result = [&](const observers::Predictions& watch, size_t place) {
+    auto state = done.pass.collected[place].fold(watch);
+    return observers::finish(watch, dynamic_cast<const PredictionState&>(*state));
+  };
+  done.after = result(watch_new, lanes.size() - 1);
+  if (older) done.before = result(*watch_old, 0);
+  done.newer.model = about.judged.subject.model_name;
+  done.newer.metric = about.judged.settings.metric;
+  if (!done.after.metrics.empty()) done.newer.value = done.after.metrics[0].estimate;
+  done.newer.fingerprint = pairing.fingerprint();
+  return done;
+}
+
+/// Points that the newer one may be worse: --margin, else the gate's overall_drop, else half a point.
+double margin_of(const CompareOptions& options, const Config& config) {
+  if (options.margin >= 0) return options.margin / 100;
+  for (const auto& [criterion, limit] : config.gate) {
+    double points = 0;
+    std::string_view text = trim(limit);
+    if (criterion != "overall_drop") continue;
+    if (!text.starts_with("<=") || !parse_double(trim(text.substr(2)), points) || points < 0)
+      fail("{}: gate.overall_drop should be a limit such as \"<= 0.5\"", config.path);
+    return points / 100;
+  }
+  return 0.005;
+}
+
+std::string points_text(const stats::Estimate& change) {
+  return fmt::format("{:+.2f} points ({:+.2f} to {:+.2f})", 100 * change.value, 100 * change.low, 100 * change.high);
+}
+
+Json count_json(const FlipCount& count) {
+  return {{"samples", count.samples},
+          {"before", count.right_before},
+          {"after", count.right_after},
+          {"fixed", count.fixed},
+          {"broken", count.broken},
+          {"net", count.net()},
+          {"change", estimate_json(count.change())},
+          {"p", stats::sign_test(count.fixed, count.broken)}};
+}
+
+Json compare_json(const Case& about, const Compared& done, double margin) {
+  const FlipCount& whole = done.flips.whole();
+  const bool number = about.judged.settings.task == observers::Task::kNumber;
+  Json json = {{"inputs", whole.samples},
+               {"fixed", whole.fixed},
+               {"broken", whole.broken},
+               {"net", whole.net()},
+               {"change", estimate_json(number ? done.flips.error_change() : whole.change())},
+               {"p", stats::sign_test(whole.fixed, whole.broken)},
+               {"margin", margin},
+               {"verdict", number ? "" : observers::verdict_words(observers::judge_change(whole.change(), margin))},
+               {"metric", about.judged.settings.metric},
+               {"missing", done.missing}};
+  auto metrics = [](const observers::PredictionResult& result) {
+    Json all = Json::object();
+    for (const observers::Metric& metric : result.metrics) all[metric.name] = estimate_json(metric.estimate);
+    return all;
+  };
+  json["before"] = metrics(done.before);
+  json["after"] = metrics(done.after);
+  json["per_class"] = Json::array();
+  for (size_t c = 0; c < done.flips.per_class().size(); ++c) {
+    json["per_class"].push_back(count_json(done.flips.per_class()[c]));
+    json["per_class"].back()["class"] = about.judged.settings.classes[c];
+  }
+  json["groups"] = Json::array();
+  for (const Flips::Group& group : done.flips.groups()) {
+    json["groups"].push_back(count_json(group.count));
+    json["groups"].back()["column"] = group.column;
+    json["groups"].back()["value"] = group.value;
+  }
+  json["fingerprint"] = done.newer.fingerprint;
+  json["seconds"] = done.pass.seconds;
+  return json;
+}
+
+void print_counts(const std::string& title, const std::vector<std::pair<std::string, FlipCount>>& rows) {
+  if (rows.empty()) return;
+  size_t width = title.size();
+  for (const auto& [name, count] : rows) width = std::max(width, name.size());
+  width = std::min<size_t>(width, 32);
+  fmt::print("\n  {:<{}}  inputs   before    after   fixed  broken  change\n", title, width);
+  size_t shown = 0;
+  for (const auto& [name, count] : rows) {
+    if (count.samples == 0 || ++shown > 20) continue;
+    stats::Estimate change = count.change();
+    const char* mark = change.high < 0 ? "  worse" : change.low > 0 ? "  better" : "";
+    fmt::print("  {:<{}}  {:>6}  {:>5.1f} %  {:>5.1f} %  {:>6}  {:>6}  {:+.2f} ({:+.2f} to {:+.2f}){}\n",
+               printable(name), width, count.samples, 100.0 * double(count.right_before) / double(count.samples),
+               100.0 * double(count.right_after) / double(count.samples), count.fixed, count.broken, 100 * change.value,
+               100 * change.low, 100 * change.high, mark);
+  }
+  if (shown > 20) fmt::print("  … and {} more (--json has all)\n", shown - 20);
+}
+
+void print_compare(const CompareOptions& options, const Case& about, const Compared& done, const Baseline* baseline,
+                   double margin) {
+  const FlipCount& whole = done.flips.whole();
+  const std::string& metric = about.judged.settings.metric;
+  fmt::print("{} → {}  on {}, {} inputs\n", options.reference, about.judged.subject.model_name, about.data->info().spec,
+             with_commas(whole.samples));
+  std::string then = baseline                      ? figure_text(metric, baseline->value)
+                     : done.before.metrics.empty() ? "–"
+                                                   : figure_text(metric, done.before.metrics[0].estimate);
+  fmt::print("  {} {} → {}\n", metric, then,
+             done.after.metrics.empty() ? "–" : figure_text(metric, done.after.metrics[0].estimate));
+  if (about.judged.settings.task == observers::Task::kNumber && about.judged.settings.tolerance < 0) {
+    stats::Estimate change = done.flips.error_change();
+    fmt::print("  {} closer, {} farther; mean error {:+.4g} ({:+.4g} to {:+.4g})\n", whole.fixed, whole.broken,
+               change.value, change.low, change.high);
+  } else {
+    fmt::print("  {} fixed, {} broken, net {:+}: {}, p = {:.2g}\n", whole.fixed, whole.broken, whole.net(),
+               points_text(whole.change()), stats::sign_test(whole.fixed, whole.broken));
+    Verdict verdict = observers::judge_change(whole.change(), margin);
+    fmt::print("  {} by the margin of {:.2g} points\n",
+               verdict == Verdict::kBetter     ? "better, and so not worse"
+               : verdict == Verdict::kNotWorse ? "not worse"
+               : verdict == Verdict::kWorse    ? "worse"
+                                               : "unclear: more inputs are needed to tell",
+               100 * margin);
+  }
+  std::vector<std::pair<std::string, FlipCount>> rows;
+  for (size_t c = 0; c < done.flips.per_class().size(); ++c)
+    rows.emplace_back(about.judged.settings.classes[c], done.flips.per_class()[c]);
+  if (rows.size() > 20)
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.second.net() < b.second.net(); });
+  print_counts("class", rows);
+  rows.clear();
+  for (const Flips::Group& group : done.flips.groups())
+    rows.emplace_back(group.column + "=" + (group.value.empty() ? "(missing)" : group.value), group.count);
+  print_counts("group", rows);
+  if (done.missing > 0)
+    fmt::print("\n  {} inputs that {} does not know were left out\n", with_commas(done.missing), options.reference);
+}
+
+void write_flips(const std::string& path, const Case& about, const Compared& done) {
+  const auto& settings = about.judged.settings;
+  const dataset::Dataset& data = *about.judged.subject.data;
+  auto name = [&](double answer) {
+    if (std::isnan(answer)) return std::string();
+    if (settings.by_class()) return settings.classes[size_t(answer)];
+    return fmt::format("{:.9g}", answer);
+  };
+  auto field = [](std::string text) {
+    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + "\"";
+  };
+  write_file(path, [&](std::ostream& out) {
+    out << "sample,id,change,label,before,after,confidence\n";
+    for (const Flipped& row : done.list)
+      out << fmt::format("{},{},{},{},{},{},{:.6g}\n", row.sample, field(data.id(row.sample)),
+                         row.change == Change::kFixed ? "fixed" : "broken", field(name(row.label)),
+                         field(name(row.before)), field(name(row.after)), row.confidence);
+  });
+}
+
+void require_same_data(const Baseline& baseline, const Compared& done, bool common_only) {
+  if (common_only || baseline.fingerprint.empty() || baseline.fingerprint == done.newer.fingerprint) return;
+  throw InputError(fmt::format("{} was made on other data (its mark is {}, this data's is {})", baseline.source,
+                               baseline.fingerprint, done.newer.fingerprint),
+                   "Compare on the same data, or on the inputs that both name: --common");
+}
+
+}  // namespace
+
+int compare(const Common& common, const CompareOptions& options) {
+  Case about = open_case(common, options);
+  if (about.judged.settings.task == observers::Task::kNone)
+    throw InputError(fmt::format("{} has no labels: nothing can be fixed or broken", about.data->info().spec),
+                     "Give data with labels, or compare outputs with netmend lab run.");
+  if (!options.product.empty()) require_writable(options.product);
+  checkup::Preflight preflight = examine(common, options, about);
+  if (!common.json) print_preflight(preflight, about.judged.settings.metric);
+  if (preflight.blocker && !options.anyway) {
+    if (common.json)
+      print_json({{"preflight", preflight_json(preflight)},
+                  {"findings", Json::array({blocker_json(*preflight.blocker, "netmend compare")})}});
+    return 1;
+  }
+  std::optional<Judged> older;
+  std::optional<Baseline> baseline;
+  if (is_model(options.reference)) {
+    // Judged on everything, or on the part that the plan chose: both models the same.
+    about.judged.subject.data = plan_pass(common, options, about).data;
+    older.emplace(make_judged(common, options.reference, onnx::read_model(options.reference), about.judged.subject.data,
+                              options.output.empty() ? about.config.output : options.output, about.config.wishes));
+    if (older->settings.outputs != about.judged.settings.outputs || older->settings.task != about.judged.settings.task)
+      fail("{} gives {} outputs, {} gives {}: their answers cannot be compared", options.reference,
+           older->settings.outputs, about.judged.subject.model_name, about.judged.settings.outputs);
+  } else {
+    baseline = read_baseline(options.reference);
+  }
+  RunFolder folder(common.out, "compare", common.arguments);
+  Compared done =
+      run_both(common, about, older ? &*older : nullptr, baseline ? &*baseline : nullptr, options.common_only);
+  if (baseline) require_same_data(*baseline, done, options.common_only);
+  if (done.flips.whole().samples == 0)
+    throw InputError(fmt::format("{} and {} have no input in common", options.reference, about.data->info().spec),
+                     "Inputs are matched by their names (data.id).");
+  const double margin = margin_of(options, about.config);
+  write_flips(folder.file("flips.csv"), about, done);
+  if (!options.product.empty()) write_baseline(options.product, done.newer, about.judged.settings);
+  Json json = compare_json(about, done, margin);
+  json["reference"] = options.reference;
+  json["model"] = about.judged.subject.model_name;
+  json["preflight"] = preflight_json(preflight);
+  json["run"] = folder.path();
+  write_file(folder.file("compare.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  for (const std::string& file : {options.reference, about.judged.subject.model_name}) folder.note_file(file);
+  for (const std::string& file : about.data->info().files) folder.note_file(file);
+  folder.note("data", about.data->info().spec);
+  folder.finish(common.seed, done.pass.seconds, done.pass.interrupted ? 130 : 0);
+  if (common.json)
+    print_json(json);
+  else {
+    print_compare(options, about, done, baseline ? &*baseline : nullptr, margin);
+    fmt::print("\n  every input that changed: {}/flips.csv{}\n", folder.path(),
+               options.product.empty() ? "" : "   baseline: " + options.product);
+  }
+  if (done.pass.interrupted)
+    say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(done.pass.samples)));
+  return done.pass.interrupted ? 130 : 0;
+}
+
+}  // namespace netmend::app

@@ -1,0 +1,27 @@
+// Values added to a TOML file without touching what is there: comments, order and spelling stay.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace netmend::app {
+
+/// One value of netmend.toml and how it is known.
+struct Fact {
+  std::string key;     ///< `model.kind`; parts that are no plain words are quoted
+  std::string value;   ///< as TOML
+  std::string source;  ///< for the comment
+};
+
+/// "text" with what needs it escaped.
+std::string toml_string(const std::string& text);
+/// A part of a key, quoted where it must be.
+std::string toml_key(const std::string& word);
+
+/// A new file: one line a value, with its source as a comment.
+std::string fresh_toml(const std::vector<Fact>& facts, const std::string& heading);
+/// `text` with those facts added whose keys it does not have; inside the tables that are there, whichever way they are
+/// written. Throws InputError when `text` is not TOML. `path` is for messages.
+std::string updated_toml(const std::string& text, const std::vector<Fact>& facts, const std::string& path);
+
+}  // namespace netmend::app

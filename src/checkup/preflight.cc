@@ -1,0 +1,539 @@
+#include "checkup/preflight.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkup/assignment.h"
+#include "checkup/memory.h"
+#include "checkup/setups.h"
+
+namespace netmend::checkup {
+namespace {
+
+using dataset::Batch;
+using observers::PredictionSettings;
+using observers::SampleRow;
+using observers::Task;
+using Rows = std::vector<SampleRow>;
+
+constexpr int64_t kTrial = 512;      ///< inputs a set-up is judged on, and as many again to confirm it
+constexpr int64_t kFirstLook = 128;  ///< of these, the first look at each
+constexpr double kUnlikely = 1e-3;
+
+/// Answers judged one by one, by the observer that judges them everywhere.
+Rows judge(const PredictionSettings& settings, const at::Tensor& values, const Batch& batch) {
+  observers::Predictions observer(settings, true);
+  observers::PredictionState state(observer.settings(), true);
+  state.observe({batch, [&](model::ValueId) -> const at::Tensor& { return values; }});
+  return std::move(state.rows);
+}
+
+double error_of(const PredictionSettings& settings, const SampleRow& row) {
+  if (settings.task == Task::kNumber) return std::isnan(row.loss) ? INFINITY : std::sqrt(double(row.loss));
+  return row.right == SampleRow::kRight ? 0 : 1;
+}
+
+double mean_error(const PredictionSettings& settings, const Rows& rows) {
+  double sum = 0;
+  for (const SampleRow& row : rows) sum += error_of(settings, row);
+  return rows.empty() ? NAN : sum / double(rows.size());
+}
+
+stats::Estimate figure(const PredictionSettings& settings, const Rows& rows) {
+  int64_t right = 0;
+  double sum = 0, squares = 0;
+  for (const SampleRow& row : rows) {
+    double error = error_of(settings, row);
+    right += row.right == SampleRow::kRight;
+    sum += error, squares += error * error;
+  }
+  if (settings.task == Task::kNumber) return stats::mean(sum, squares, int64_t(rows.size()));
+  return stats::rate(right, int64_t(rows.size()));
+}
+
+std::string figure_text(const PredictionSettings& settings, const stats::Estimate& figure) {
+  if (settings.task == Task::kNumber) return fmt::format("error {:.4g}", figure.value);
+  return fmt::format("{:.1f} %", 100 * figure.value);
+}
+
+/// `better` makes clearly fewer mistakes than `rows` on the same inputs: a fifth of them at least, three points at
+/// least, and not by chance.
+bool explains(const PredictionSettings& settings, const Rows& rows, const Rows& better) {
+  int64_t fixed = 0, broken = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    double before = error_of(settings, rows[i]), after = error_of(settings, better[i]);
+    fixed += after<before, broken += after> before;
+  }
+  double before = mean_error(settings, rows), after = mean_error(settings, better);
+  bool large = after <= 0.8 * before && (settings.task == Task::kNumber || before - after >= 0.03);
+  return large && fixed > broken && stats::sign_test(fixed, broken) < kUnlikely;
+}
+
+std::string toml_text(const std::string& key, const std::string& value) {
+  if (key == "mean" || key == "std") return fmt::format("{} = [{}]", key, join(split(value, ':'), ", "));
+  return fmt::format("{} = \"{}\"", key, value);
+}
+
+std::string input_line(const std::string& input, const std::map<std::string, std::string>& options) {
+  if (options.empty()) return "";
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : options) parts.push_back(toml_text(key, value));
+  bool plain =
+      input.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == input.npos;
+  return fmt::format("input.{} = {{ {} }}", plain ? input : '"' + input + '"', join(parts, ", "));
+}
+
+class Examination {
+ public:
+  Examination(const stream::Subject& subject, const PredictionSettings& settings, const Expected& expected,
+              const PreflightOptions& options)
+      : subject_(subject), settings_(settings), expected_(expected), options_(options) {
+    const int64_t size = subject.data->size(), part = std::min(kTrial, std::max<int64_t>(1, size / 2));
+    first_ = subject.data->read(stream::spread(size, part, 0.1));
+    fresh_ = subject.data->read(stream::spread(size, part, 0.6));
+  }
+
+  Preflight run() {
+    auto start = std::chrono::steady_clock::now();
+    std::vector<at::Tensor> values = answers(first_, {settings_.head.output, wanted()});
+    double rate = double(first_.count()) /
+                  std::max(1e-6, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    result_.inputs = first_.count();
+    result_.lines.push_back({batching_text()});
+    look_at_outputs(values[0], values[1]);
+    if (result_.blocker) return result_;
+    look_at_memory();
+    if (settings_.task == Task::kNone) return without_labels();
+    asis_ = judge(settings_, values[1], first_);
+    result_.tried.push_back({"", "as it is", "", figure(settings_, asis_)});
+    if (as_expected()) return result_;
+    if (!expected_met_ || suspicious() || worth_a_look(rate)) try_all();
+    if (!result_.blocker) conclude();
+    return result_;
+  }
+
+ private:
+  model::ValueId wanted() const {
+    return settings_.task == Task::kNumber ? settings_.head.output : settings_.head.logits;
+  }
+
+  std::vector<at::Tensor> answers(const Batch& batch, const std::vector<model::ValueId>& values) const {
+    return stream::run_few(subject_, values, batch, options_.jobs);
+  }
+
+  std::string batching_text() const {
+    using executor::Batching;
+    const Batching& batching = subject_.batching;
+    return batching.kind == Batching::kAny     ? "any batch size"
+           : batching.kind == Batching::kFixed ? fmt::format("batches of {}", batching.size)
+                                               : "one input at a time";
+  }
+
+  std::string output_name(model::ValueId id) const { return subject_.graph.values[size_t(id)].name; }
+
+  // ---- what the outputs are ----
+
+  void look_at_outputs(const at::Tensor& output, const at::Tensor& logits) {
+    at::Tensor columns = observers::as_columns(output.to(at::kDouble)),
+               inside = observers::as_columns(logits.to(at::kDouble));
+    if (!columns.isfinite().all().item<bool>()) {
+      int64_t broken = (~columns.isfinite().all(1)).sum().item<int64_t>();
+      result_.lines.push_back({fmt::format("{} of {} answers are NaN or infinite", broken, columns.size(0)), false});
+      return;
+    }
+    using executor::Gives;
+    const bool several = settings_.task == Task::kClasses || (settings_.task == Task::kNone && settings_.outputs > 1);
+    const bool distribution = observers::look_like_probabilities(columns);
+    if (several && settings_.head.gives == Gives::kProbabilities && settings_.head.logits != settings_.head.output &&
+        observers::look_like_probabilities(inside))
+      return softmax_twice();
+    if (several && distribution && squeezed(columns)) return softmax_twice();
+    const bool says_logits = expected_.gives == "logits", says_probabilities = expected_.gives == "probabilities";
+    if (several && says_logits && distribution)
+      return block(
+          "wrong-gives:" + output_name(settings_.head.output), "The outputs are probabilities, not logits.",
+          fmt::format("model.gives says logits, but on {} inputs no output is negative and each row sums to 1; "
+                      "taking a softmax of them once more would flatten every confidence",
+                      columns.size(0)),
+          "model = { gives = \"probabilities\" }");
+    const bool in_range = columns.min().item<double>() >= 0 && columns.max().item<double>() <= 1;
+    if (says_probabilities && (several ? !distribution : !in_range) && settings_.task != Task::kNumber)
+      return block("wrong-gives:" + output_name(settings_.head.output), "The outputs are not probabilities.",
+                   fmt::format("model.gives says probabilities, but outputs go from {:.3g} to {:.3g}",
+                               columns.min().item<double>(), columns.max().item<double>()),
+                   "model = { gives = \"logits\" }");
+    if (settings_.task != Task::kNumber)
+      result_.lines.push_back(
+          {settings_.head.gives == Gives::kLogits ? "outputs are logits" : "outputs are probabilities"});
+  }
+
+  /// A softmax of probabilities cannot tell classes apart by more than a factor of e.
+  static bool squeezed(const at::Tensor& columns) {
+    at::Tensor ratio = std::get<0>(columns.max(1)) / std::get<0>(columns.min(1)).clamp_min(1e-12);
+    return columns.size(1) > 1 && ratio.max().item<double>() <= std::exp(1.0) * 1.0001 &&
+           ratio.max().item<double>() > 1.5;
+  }
+
+  void softmax_twice() {
+    std::string before;
+    std::vector<int> made_by = model::producers(subject_.graph);
+    model::ValueId at = settings_.head.output;
+    int softmaxes = 0;
+    while (made_by[size_t(at)] >= 0 && before.empty()) {
+      const model::Node& node = subject_.graph.nodes[size_t(made_by[size_t(at)])];
+      if (node.op == "Softmax" && ++softmaxes == 2) break;
+      if (node.op != "Softmax" && node.op != "Identity" && node.op != "Cast") break;
+      at = node.inputs[0];
+      if (softmaxes == 1 && node.op == "Softmax") before = output_name(at);
+    }
+    block(
+        "softmax-twice:" + output_name(settings_.head.output), "A softmax is taken twice.",
+        fmt::format("what goes into the last softmax of `{}` already is a distribution over the classes, so no answer "
+                    "can be surer than {:.0f} %",
+                    output_name(settings_.head.output),
+                    100 * std::exp(1.0) / (std::exp(1.0) + double(settings_.outputs) - 1)),
+        before.empty() ? "" : fmt::format("model = {{ output = \"{}\", gives = \"probabilities\" }}", before));
+  }
+
+  // ---- what the first normalisation remembers ----
+
+  void look_at_memory() {
+    memory_ = find_memory(subject_.graph, settings_.head.output);
+    if (!memory_) return;
+    distance_ = distance(first_);
+    remembers_ = distance_ < 1;
+    result_.lines.push_back({remembers_
+                                 ? "inputs are as the first normalisation remembers them"
+                                 : fmt::format("inputs are not as the first normalisation remembers them: {:.1f} "
+                                               "deviations off",
+                                               distance_),
+                             remembers_});
+  }
+
+  double distance(const Batch& batch) const { return memory_distance(*memory_, answers(batch, {memory_->input})[0]); }
+
+  Preflight without_labels() {
+    if (remembers_) return result_;
+    const std::string input = data_input();
+    for (const Setup& setup : scalings(subject_.data->info(), first_)) {
+      Batch changed = first_;
+      setup.apply(changed);
+      double now = distance(changed);
+      if (now < 0.25 && now < 0.2 * distance_)
+        block("preprocessing:" + setup.about, "The inputs are probably not prepared as in training.",
+              fmt::format("the first normalisation layer remembers other values ({:.1f} deviations off); {}: {:.2f}",
+                          distance_, setup.words, now),
+              input_line(input, setup.options));
+      if (result_.blocker) return result_;
+    }
+    return result_;
+  }
+
+  // ---- accuracy ----
+
+  bool as_expected() {
+    if (expected_.metric < 0 || !comparable()) return false;
+    stats::Estimate now = result_.tried[0].accuracy;
+    // Three times the interval: with many models to check, 95 % would cry wolf too often.
+    double low = now.value - 2 * (now.value - now.low) - 0.005, high = now.value + 2 * (now.high - now.value) + 0.005;
+    if (settings_.task == Task::kNumber)
+      low = now.value * 0.8 - (now.value - now.low), high = now.value * 1.2 + (now.high - now.value);
+    expected_met_ = expected_.metric >= low && expected_.metric <= high;
+    if (expected_met_)
+      result_.lines.push_back({fmt::format("{} {} as expected", settings_.metric, figure_text(settings_, now))});
+    return expected_met_;
+  }
+
+  /// `expect` speaks of the metric that set-ups are judged by.
+  bool comparable() const { return settings_.metric == "accuracy" || settings_.metric == "mae"; }
+
+  double chance() const {
+    std::map<double, int64_t> counts;
+    int64_t most = 0;
+    for (const SampleRow& row : asis_) most = std::max(most, ++counts[row.label]);
+    return double(most) / double(asis_.size());
+  }
+
+  bool near_chance() const { return settings_.by_class() && result_.tried[0].accuracy.low <= chance(); }
+  bool suspicious() const { return near_chance() || !remembers_; }
+
+  /// Fewer mistakes than a set-up must explain leave nothing to look for; slow networks only when something is odd.
+  bool worth_a_look(double rate) {
+    if (settings_.task != Task::kNumber && mean_error(settings_, asis_) < 0.03) return false;
+    if (30 * double(kFirstLook) / rate <= options_.seconds) return true;
+    result_.lines.push_back({"other set-ups were not tried (this model is slow): expect in netmend.toml makes sure"});
+    return false;
+  }
+
+  // ---- trying ----
+
+  struct Candidate {
+    Tried tried;
+    std::string id, title;
+    Rows rows;                             ///< on the first inputs
+    std::function<Rows(const Batch&)> on;  ///< on any
+  };
+
+  /// The model's input that quantities go into.
+  std::string data_input() const {
+    for (model::ValueId id : subject_.graph.inputs)
+      if (at::isFloatingType(model::carrier(subject_.graph.values[size_t(id)].type)))
+        return subject_.graph.values[size_t(id)].name;
+    return subject_.graph.values[size_t(subject_.graph.inputs.at(0))].name;
+  }
+
+  std::optional<Rows> rows_with(const std::vector<Setup>& setups, const Batch& batch) const {
+    try {
+      Batch changed = batch;
+      for (const Setup& setup : setups) setup.apply(changed);
+      return judge(settings_, answers(changed, {wanted()})[0], changed);
+    } catch (const InputError&) {
+      return std::nullopt;  // such inputs do not fit: token numbers beyond the vocabulary, for one
+    }
+  }
+
+  static Batch first_rows(const Batch& batch, int64_t count) {
+    Batch part = batch;
+    count = std::min(count, batch.count());
+    auto cut = [&](at::Tensor& tensor) { tensor = tensor.defined() ? tensor.narrow(0, 0, count) : tensor; };
+    for (at::Tensor& tensor : part.inputs) cut(tensor);
+    for (at::Tensor& tensor : part.masks) cut(tensor);
+    cut(part.labels);
+    part.samples.resize(size_t(count));
+    return part;
+  }
+
+  /// Judges a set-up on a few inputs, and on all where that looks promising.
+  void try_setup(const std::vector<Setup>& setups, std::vector<Candidate>& found) {
+    const Setup& last = setups.back();
+    Candidate candidate;
+    candidate.tried = {last.about, last.words, "", {}};
+    for (size_t i = 0; i + 1 < setups.size(); ++i)
+      candidate.tried.words = setups[i].words + ", " + candidate.tried.words;
+    candidate.tried.line = input_line(data_input(), merged(setups));
+    candidate.id = "preprocessing:" + last.about;
+    candidate.title = title_of(last.about);
+    std::optional<Rows> few = rows_with(setups, first_rows(first_, kFirstLook));
+    candidate.tried.runs = few.has_value();
+    if (few) {
+      Rows same(asis_.begin(), asis_.begin() + std::ptrdiff_t(few->size()));
+      bool promising = mean_error(settings_, *few) < mean_error(settings_, same);
+      if (promising && few->size() < asis_.size()) few = rows_with(setups, first_);
+      candidate.rows = *few;
+      candidate.tried.accuracy = figure(settings_, candidate.rows);
+      candidate.on = [this, setups](const Batch& batch) { return rows_with(setups, batch).value_or(Rows{}); };
+    }
+    found.push_back(std::move(candidate));
+  }
+
+  static std::map<std::string, std::string> merged(const std::vector<Setup>& setups) {
+    std::map<std::string, std::string> options = setups.back().options;
+    if (options.empty()) return {};
+    for (const Setup& setup : setups)
+      for (const auto& [key, value] : setup.options)
+        if (setup.about == "scale" || &setup == &setups.back()) options[key] = value;
+    return options;
+  }
+
+  static std::string title_of(const std::string& about) {
+    if (about == "color") return "The colours are probably in the other order than in training.";
+    if (about == "layout") return "The axes of the images are probably mixed up.";
+    if (about == "orientation") return "The images probably lie on their side.";
+    if (about == "mask") return "The mask is probably not the one of training.";
+    if (about == "ids") return "The tokens are probably not numbered or ordered as in training.";
+    return "The values are probably not scaled as in training.";
+  }
+
+  void try_all() {
+    std::vector<Candidate> found;
+    std::vector<Setup> scales = scalings(subject_.data->info(), first_),
+                       orders = arrangements(subject_.data->info(), first_);
+    for (const Setup& scale : scales) try_setup({scale}, found);
+    size_t best_scale = best_of(found);
+    for (const Setup& order : orders) {
+      try_setup({order}, found);
+      if (best_scale < scales.size() &&
+          mean_error(settings_, found[best_scale].rows) < mean_error(settings_, asis_) - 0.02)
+        try_setup({scales[best_scale], order}, found);
+    }
+    try_labels(found);
+    try_outputs(found);
+    if (!expected_met_ && expected_.metric >= 0) try_other_data();
+    settle(found);
+  }
+
+  size_t best_of(const std::vector<Candidate>& found) const {
+    size_t best = found.size();
+    for (size_t i = 0; i < found.size(); ++i)
+      if (!found[i].rows.empty() &&
+          (best == found.size() || mean_error(settings_, found[i].rows) < mean_error(settings_, found[best].rows)))
+        best = i;
+    return best;
+  }
+
+  /// The classes in another order: the order that fits half of the inputs best is judged on the other half.
+  void try_labels(std::vector<Candidate>& found) {
+    if (!settings_.by_class()) return;
+    const auto classes = int64_t(settings_.classes.size());
+    auto add = [&](const std::string& words, const std::string& line, const std::vector<int64_t>& order) {
+      auto relabel = [this, order](Rows rows) {
+        for (SampleRow& row : rows) {
+          row.label = double(order[size_t(row.label)]);
+          if (!std::isnan(row.predicted))
+            row.right = row.label == row.predicted ? SampleRow::kRight : SampleRow::kWrong;
+        }
+        return rows;
+      };
+      Candidate candidate;
+      candidate.rows = relabel(asis_);
+      candidate.tried = {"classes", words, line, figure(settings_, candidate.rows)};
+      candidate.id = "class-order:labels";
+      candidate.title = "The classes are probably numbered differently from training.";
+      candidate.on = [this, relabel](const Batch& batch) {
+        return relabel(judge(settings_, answers(batch, {wanted()})[0], batch));
+      };
+      found.push_back(std::move(candidate));
+    };
+    std::vector<int64_t> up, down;
+    for (int64_t c = 0; c < classes; ++c) up.push_back((c + 1) % classes), down.push_back((c + classes - 1) % classes);
+    if (classes > 2) add("labels one higher", "", up), add("labels one lower", "", down);
+    if (classes > 1000) return;  // too few inputs a class to tell
+    std::vector<int64_t> order = best_assignment(settings_, asis_);
+    bool same = true;
+    for (int64_t c = 0; c < classes; ++c) same = same && order[size_t(c)] == c;
+    if (!same) add(order_words(order), order_line(order), order);
+  }
+
+  std::string order_words(const std::vector<int64_t>& order) const {
+    std::vector<std::string> moved;
+    for (size_t c = 0; c < order.size(); ++c)
+      if (order[c] != int64_t(c))
+        moved.push_back(fmt::format("{} is {}", settings_.classes[c], settings_.classes[size_t(order[c])]));
+    std::string rest = moved.size() > 3 ? fmt::format(" and {} more", moved.size() - 3) : "";
+    if (moved.size() > 3) moved.resize(3);
+    return "classes in another order: " + join(moved, ", ") + rest;
+  }
+
+  /// The names in the order of the model's outputs.
+  std::string order_line(const std::vector<int64_t>& order) const {
+    if (order.size() > 100) return "";
+    std::vector<std::string> names(order.size());
+    for (size_t c = 0; c < order.size(); ++c) names[size_t(order[c])] = fmt::format("\"{}\"", settings_.classes[c]);
+    return fmt::format("classes = [{}]", join(names, ", "));
+  }
+
+  void try_outputs(std::vector<Candidate>& found) {
+    for (model::ValueId id : subject_.graph.outputs) {
+      if (id == settings_.head.output) continue;
+      PredictionSettings other = settings_;
+      other.head = executor::find_head(subject_.graph, id);
+      if (other.head.logits == settings_.head.logits) continue;
+      model::ValueId value = other.task == Task::kNumber ? other.head.output : other.head.logits;
+      Candidate candidate;
+      candidate.tried = {"output",
+                         fmt::format("output `{}`", output_name(id)),
+                         fmt::format("model = {{ output = \"{}\" }}", output_name(id)),
+                         {}};
+      candidate.id = "wrong-output:" + output_name(settings_.head.output);
+      candidate.title = "Another output of the model is probably the one that counts.";
+      candidate.on = [this, other, value](const Batch& batch) {
+        return judge(other, answers(batch, {value})[0], batch);
+      };
+      try {
+        at::Tensor columns = observers::as_columns(answers(first_, {id})[0]);
+        if (columns.dim() != 2 || columns.size(1) != settings_.outputs) continue;
+        candidate.rows = candidate.on(first_);
+        candidate.tried.accuracy = figure(settings_, candidate.rows);
+      } catch (const InputError&) {
+        continue;  // an output that does not keep the inputs apart answers no question about them
+      }
+      found.push_back(std::move(candidate));
+    }
+  }
+
+  /// Only what was expected can tell one split from another.
+  void try_other_data() {
+    for (const OtherData& other : options_.others) {
+      std::shared_ptr<const dataset::Dataset> data = other.open();
+      Batch batch = data->read(stream::spread(data->size(), kTrial, 0.1));
+      stats::Estimate now = figure(settings_, judge(settings_, answers(batch, {wanted()})[0], batch));
+      result_.tried.push_back({"data", other.words, other.line, now});
+      if (expected_.metric < now.low - 0.005 || expected_.metric > now.high + 0.005 || result_.blocker) continue;
+      block("wrong-split:test", "The expected figure probably belongs to other data.",
+            fmt::format("expected {:.1f} %; here {}, on {} {}", 100 * expected_.metric,
+                        figure_text(settings_, result_.tried[0].accuracy), other.words, figure_text(settings_, now)),
+            other.line);
+    }
+  }
+
+  void settle(std::vector<Candidate>& found) {
+    std::stable_sort(found.begin(), found.end(), [&](const Candidate& a, const Candidate& b) {
+      if (a.rows.empty() || b.rows.empty()) return a.rows.size() > b.rows.size();
+      return mean_error(settings_, a.rows) < mean_error(settings_, b.rows);
+    });
+    for (const Candidate& candidate : found) result_.tried.push_back(candidate.tried);
+    Rows fresh;
+    for (Candidate& candidate : found) {
+      if (result_.blocker || candidate.rows.size() != asis_.size() || !explains(settings_, asis_, candidate.rows))
+        break;
+      if (fresh.empty()) fresh = judge(settings_, answers(fresh_, {wanted()})[0], fresh_);
+      Rows again = candidate.on(fresh_);
+      if (again.size() != fresh.size() || !explains(settings_, fresh, again)) continue;
+      std::string as = settings_.by_class() ? fmt::format(", guessing gives {:.0f} %", 100 * chance()) : "";
+      block(candidate.id, candidate.title,
+            fmt::format("as it is {}{}; {}: {} on {} inputs, {} on {} others",
+                        figure_text(settings_, figure(settings_, asis_)), as, candidate.tried.words,
+                        figure_text(settings_, candidate.tried.accuracy), asis_.size(),
+                        figure_text(settings_, figure(settings_, again)), again.size()),
+            candidate.tried.line);
+    }
+  }
+
+  void conclude() {
+    stats::Estimate now = result_.tried[0].accuracy;
+    if (!expected_met_ && expected_.metric >= 0)
+      return block("expectation:" + settings_.metric, "The model does not do what was expected of it.",
+                   fmt::format("expected {}, found {} on {} inputs; no common set-up explains it", expected_.metric,
+                               figure_text(settings_, now), asis_.size()),
+                   "");
+    if (near_chance())
+      result_.lines.push_back(
+          {fmt::format("accuracy {} is what guessing gives ({:.1f} %); no common set-up explains it",
+                       figure_text(settings_, now), 100 * chance()),
+           false});
+    else
+      result_.lines.push_back({settings_.by_class() ? fmt::format("accuracy {}, guessing gives {:.0f} %",
+                                                                  figure_text(settings_, now), 100 * chance())
+                                                    : figure_text(settings_, now)});
+  }
+
+  void block(std::string id, std::string title, std::string evidence, std::string line) {
+    result_.blocker = Blocker{std::move(id), std::move(title), std::move(evidence), std::move(line)};
+    result_.lines.push_back({result_.blocker->title, false});
+  }
+
+  const stream::Subject& subject_;
+  const PredictionSettings& settings_;
+  const Expected& expected_;
+  const PreflightOptions& options_;
+  Batch first_, fresh_;
+  Rows asis_;
+  std::optional<Memory> memory_;
+  double distance_ = 0;
+  bool remembers_ = true, expected_met_ = true;
+  Preflight result_;
+};
+
+}  // namespace
+
+Preflight preflight(const stream::Subject& subject, const PredictionSettings& settings, const Expected& expected,
+                    const PreflightOptions& options) {
+  return Examination(subject, settings, expected, options).run();
+}
+
+}  // namespace netmend::checkup
