@@ -39,6 +39,13 @@ struct EvalOptions {
 };
 int eval(const Common& common, const EvalOptions& options);
 
+struct MatchOptions {
+  std::string model, reference, data;
+  double tolerance = 1e-3;
+  bool layers = false;
+};
+int match(const Common& common, const MatchOptions& options);
+
 struct TrainOptions {
   std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint,
                                                  output;
