@@ -155,6 +155,16 @@ class Matching(unittest.TestCase):
                 self.assertIn(f"`{name}`", found["reason"])
                 self.assertIn("is the first layer that departs", found["reason"])
 
+    def test_convolutions_alone_are_enough(self):
+        self.layers = {name: value for name, value in self.layers.items() if "conv" in name or name == "fc"}
+        self.reference()
+        with torch.no_grad():
+            self.net.get_submodule("layer1.1.conv1").weight.view(-1)[::7] += 0.5
+        export(self.net, "m.onnx")
+        found = self.match(status=1)
+        self.assertEqual(found["first_departure"], "layer1.1.conv1")
+        self.assertIn("`layer1.1.conv1` (Conv", found["reason"])
+
     def test_preprocessing_is_fitted(self):
         export(self.net, "m.onnx")
         raw = numpy.random.RandomState(0).randint(0, 256, (20, 3, 8, 8)).astype(numpy.uint8)

@@ -102,20 +102,23 @@ void LayerPairs::add_candidates() {
   struct Owner {
     std::string layer;
     bool weights;
+    int linear;
   };
   std::map<ValueId, Owner> owners;
   for (const Layer& layer : executor::find_layers(graph_)) {
-    owners.emplace(layer.post, Owner{layer.name, layer.post == layer.pre});
-    owners.insert_or_assign(layer.pre, Owner{layer.name, true});
-    owners.insert_or_assign(graph_.nodes[size_t(layer.node)].outputs[0], Owner{layer.name, true});
+    owners.emplace(layer.post, Owner{layer.name, layer.post == layer.pre, layer.node});
+    owners.insert_or_assign(layer.pre, Owner{layer.name, true, layer.node});
+    owners.insert_or_assign(graph_.nodes[size_t(layer.node)].outputs[0], Owner{layer.name, true, layer.node});
   }
   std::vector<bool> needed = executor::needed_nodes(graph_, graph_.inputs, graph_.outputs);
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     const Node& node = graph_.nodes[n];
     if (!needed[n] || node.outputs.empty() || node.outputs[0] == kAbsent) continue;
-    Candidate candidate{node.outputs[0], int(n), module_path(node), "", false, {}};
-    if (auto owner = owners.find(node.outputs[0]); owner != owners.end())
+    Candidate candidate{node.outputs[0], int(n), int(n), module_path(node), "", false, {}};
+    if (auto owner = owners.find(node.outputs[0]); owner != owners.end()) {
       candidate.layer = owner->second.layer, candidate.weights = owner->second.weights;
+      if (node.op == "Add") candidate.linear = owner->second.linear;
+    }
     candidates_.push_back(std::move(candidate));
   }
 }
@@ -258,7 +261,7 @@ std::vector<LayerMatch> LayerPairs::finish() const {
     match.name = pair.recorded->name;
     match.shape = pair.recorded->array.shape;
     if (pair.chosen >= 0) {
-      const Node& node = graph_.nodes[size_t(candidate(pair).node)];
+      const Node& node = graph_.nodes[size_t(candidate(pair).linear)];
       match.op = node.op;
       match.node = node.name;
       match.weights = candidate(pair).weights;

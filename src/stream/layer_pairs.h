@@ -54,7 +54,8 @@ class LayerPairs {
  private:
   struct Candidate {
     model::ValueId value;
-    int node;
+    int node;    ///< that makes the value
+    int linear;  ///< the operator with weights when that one only adds its bias; else `node`
     std::string path, layer;
     bool weights = false;  ///< made by a layer's operator, bias or norm
     std::vector<int64_t> shape;

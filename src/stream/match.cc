@@ -123,6 +123,8 @@ class Runner {
   int64_t chunk() const {
     return batching_.kind == Batching::kAny ? kChunk : batching_.kind == Batching::kOne ? 1 : batching_.size;
   }
+  /// Enough inputs to tell layers apart by their values.
+  int64_t few() const { return std::min(any_size() ? 4 : chunk(), count_); }
   /// Whether all inputs can go through at once.
   bool any_size() const { return batching_.kind == Batching::kAny; }
 
@@ -286,16 +288,12 @@ class Comparison {
     LayerPairs pairs(runner_.graph(), reference_, options_.tolerance);
     runner_.run(
         pairs.wanted(), Mode::kPlain,
-        [&](int64_t first, int64_t count, const Tensors& values) { pairs.look(first, count, values); },
-        runner_.chunk());
+        [&](int64_t first, int64_t count, const Tensors& values) { pairs.look(first, count, values); }, runner_.few());
     pairs.choose();
     runner_.run(pairs.wanted(), Mode::kPlain,
                 [&](int64_t first, int64_t count, const Tensors& values) { pairs.measure(first, count, values); });
     match_.layers = pairs.finish();
-    if (!match_.matches) {
-      const int64_t few = std::min(runner_.chunk(), reference_.count());
-      pairs.isolate(runner_.inputs(0, few), few, match_.layers);
-    }
+    if (!match_.matches) pairs.isolate(runner_.inputs(0, runner_.few()), runner_.few(), match_.layers);
     for (const LayerMatch& layer : match_.layers)
       if (layer.departs && match_.first_departure.empty()) match_.first_departure = layer.name;
   }
@@ -426,7 +424,9 @@ class Comparison {
   std::string other_weights() const {
     int64_t tried = 0, wrong = 0;
     for (const LayerMatch& layer : match_.layers) {
-      if (layer.alone < 0 || layer.folded || !layer.weights) continue;
+      if (!layer.weights) continue;
+      if (tried == 0 && !layer.departs) return "";  // it begins right, so the file is not a stranger
+      if (layer.alone < 0 || layer.folded) continue;
       ++tried;
       wrong += !(layer.alone <= options_.tolerance);
     }
