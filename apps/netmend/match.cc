@@ -75,13 +75,15 @@ void print_layers(const Match& match) {
                  shape_column(layer.shape, 18));
       continue;
     }
+    if (layer.folded) {
+      fmt::print("  {:<{}}  {} {:>32}  {}  (batch norm is folded into it: the next tells)\n", printable(layer.name),
+                 width, shape_column(layer.shape, 18), "", printable(layer.layer));
+      continue;
+    }
     const bool first = layer.name == match.first_departure;
     fmt::print("  {:<{}}  {} {:>10.2e} {:>10.2e} {:>10.2e}  {}{}\n", printable(layer.name), width,
                shape_column(layer.shape, 18), layer.difference.max, layer.difference.mean, layer.difference.relative,
-               printable(layer.layer),
-               first          ? "  ← departs here"
-               : layer.folded ? "  (batch norm is folded into it: compare the next)"
-                              : "");
+               printable(layer.layer), first ? "  ← departs here" : "");
   }
 }
 

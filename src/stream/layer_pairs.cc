@@ -123,16 +123,41 @@ void LayerPairs::add_candidates() {
   }
 }
 
+namespace {
+
+/// Names as module_path makes them. The recorder calls the second use of a module `relu:2`, exporters call it relu_1.
+std::string plain_name(std::string name) {
+  std::replace(name.begin(), name.end(), '/', '.');
+  int64_t use = 0;
+  const size_t colon = name.rfind(':');
+  if (colon != std::string::npos && parse_int(name.substr(colon + 1), use) && use > 1)
+    name = fmt::format("{}_{}", name.substr(0, colon), use - 1);
+  return name;
+}
+
+}  // namespace
+
+namespace {
+
+/// Enough to tell values apart, and much cheaper than a DifferenceSum: every layer meets every value of its shape.
+double quick_difference(const at::Tensor& ours, const at::Tensor& theirs) {
+  if (theirs.numel() == 0) return 0;
+  const double apart = (ours - theirs).abs_().max().item<double>(), size = theirs.abs().max().item<double>();
+  return std::isfinite(apart) ? apart / std::max(size, 1e-12) : INFINITY;
+}
+
+}  // namespace
+
 void LayerPairs::look(int64_t first, int64_t count, const std::vector<at::Tensor>& values) {
   for (size_t c = 0; c < candidates_.size(); ++c) candidates_[c].shape = values[c].sizes().vec();
   for (Pair& pair : pairs_) {
-    at::Tensor theirs = pair.recorded->rows(first, count);
-    for (size_t c = 0; c < candidates_.size(); ++c) {
-      if (!values[c].is_floating_point()) continue;
-      for (const Alignment& alignment : alignments(values[c].sizes(), theirs.sizes())) {
-        DifferenceSum sum;
-        sum.add(alignment.apply(values[c], theirs.sizes()), theirs);
-        pair.options.push_back({c, alignment, sum.finish().relative});
+    at::Tensor theirs = pair.recorded->rows(first, count).to(at::kFloat);
+    for (bool named : {true, false}) {
+      if (!pair.options.empty()) break;  // a layer whose name is known is not looked for elsewhere
+      for (size_t c = 0; c < candidates_.size(); ++c) {
+        if (!values[c].is_floating_point() || (named && rank(pair.recorded->name, c) < 0)) continue;
+        for (const Alignment& alignment : alignments(values[c].sizes(), theirs.sizes()))
+          pair.options.push_back({c, alignment, quick_difference(alignment.apply(values[c], theirs.sizes()), theirs)});
       }
     }
   }
@@ -141,8 +166,7 @@ void LayerPairs::look(int64_t first, int64_t count, const std::vector<at::Tensor
 /// How well a framework's name fits a candidate; 0 is best, -1 not at all.
 int LayerPairs::rank(const std::string& given, size_t number) const {
   const Candidate& candidate = candidates_[number];
-  std::string name = given;
-  std::replace(name.begin(), name.end(), '/', '.');
+  const std::string name = plain_name(given);
   auto ends = [](const std::string& longer, const std::string& end) {
     return !end.empty() && longer.size() > end.size() && longer.ends_with("." + end);
   };
@@ -274,6 +298,29 @@ std::vector<LayerMatch> LayerPairs::finish() const {
   for (size_t p = 0; p < layers.size(); ++p) layers[p].folded = folded(p, layers);
   for (LayerMatch& layer : layers) layer.departs = layer.departs && !layer.folded;
   return layers;
+}
+
+/// The recorded layers that a value is next computed from.
+std::vector<const LayerPairs::Pair*> LayerPairs::before(size_t number, const std::vector<LayerMatch>& layers) const {
+  std::map<ValueId, const Pair*> known;
+  for (size_t p = 0; p < number; ++p)
+    if (pairs_[p].chosen >= 0 && !layers[p].folded) known.emplace(candidate(pairs_[p]).value, &pairs_[p]);
+  const std::vector<int> made_by = model::producers(graph_);
+  std::vector<const Pair*> found;
+  std::vector<int> open = {candidate(pairs_[number]).node};
+  std::set<int> seen = {open[0]};
+  while (!open.empty()) {
+    const Node& node = graph_.nodes[size_t(open.back())];
+    open.pop_back();
+    for (ValueId id : node.inputs) {
+      if (id == kAbsent) continue;
+      auto hit = known.find(id);
+      if (hit != known.end() && hit->second) found.push_back(std::exchange(hit->second, nullptr));
+      const int maker = made_by[size_t(id)];
+      if (hit == known.end() && maker >= 0 && seen.insert(maker).second) open.push_back(maker);
+    }
+  }
+  return found;
 }
 
 double LayerPairs::alone(size_t number, const std::vector<at::Tensor>& inputs, int64_t count,

@@ -86,6 +86,7 @@ class LayerPairs {
   int nearest_choice(const Pair& pair, size_t from, size_t to) const;
   const Candidate& candidate(const Pair& pair) const;
   bool folded(size_t pair, const std::vector<LayerMatch>& layers) const;
+  std::vector<const Pair*> before(size_t pair, const std::vector<LayerMatch>& layers) const;
   double alone(size_t pair, const std::vector<at::Tensor>& inputs, int64_t count,
                const std::vector<LayerMatch>& layers) const;
 
