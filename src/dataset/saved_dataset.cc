@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <list>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr size_t kMostOpen = 64;  ///< parts; a worker reads a part at a time, and machines have that many cores
 constexpr int64_t kMostUnpacked = int64_t(512) << 20;
 constexpr int64_t kMostClasses = 100000;
+constexpr int64_t kMostPadded = int64_t(1) << 26;
 
 /// Opens parts, holds the last used ones, and checks each part's checksum the first time it is opened.
 class Parts {
@@ -92,8 +94,7 @@ class SavedDataset : public Dataset {
         parts_(index_),
         length_(int_option(spec.options, "length", 0, 1, 1 << 24)) {
     info_.size = index_.samples;
-    info_.files = {index_.file};
-    for (const SavedPart& part : index_.parts) info_.files.push_back(part.path);
+    info_.files = {index_.file};  // holds the checksums of all parts
     info_.groups = index_.groups;
     info_.labels = index_.labels;
     info_.label_width = index_.label_width;
@@ -153,7 +154,8 @@ class SavedDataset : public Dataset {
       Npz file(open_bytes(part.path));
       for (size_t i = 0; i < index_.inputs.size(); ++i)
         if (index_.inputs[i].ragged) note_lengths(read_lengths(file, index_.inputs[i].name, part.samples), lengths_[i]);
-      if (info_.labels == LabelKind::kClass) highest = std::max(highest, highest_class(file, part));
+      if (info_.labels == LabelKind::kClass || info_.labels == LabelKind::kMulti)
+        highest = std::max(highest, highest_class(file, part));
     }
     if (info_.labels == LabelKind::kClass || info_.labels == LabelKind::kMulti)
       info_.classes =
@@ -170,22 +172,33 @@ class SavedDataset : public Dataset {
     }
   }
 
-  static int64_t highest_class(const Npz& file, const SavedPart& part) {
+  /// Of several classes at once every value is 0 or 1.
+  int64_t highest_class(const Npz& file, const SavedPart& part) const {
     Array array = file.read("label");
-    if (array.count() != part.samples || array.elements() != 1)
+    if (array.count() != part.samples || array.elements() != info_.label_width)
       fail("{} holds {} labels for {} samples", array.bytes->name(), shape_text(array.shape), part.samples);
-    int64_t highest = -1, value = 0;
-    std::vector<uint8_t> scratch;
-    for (int64_t i = 0; i < array.count(); ++i) {
-      const uint8_t* raw = array.bytes->view(array.offset + i * array.stride, array.stride, scratch);
-      to_longs(raw, array.type, array.swapped, 1, &value);
-      if (value < 0 || value >= kMostClasses)
-        throw InputError(fmt::format("{}: the label of sample {} is {}, which is no class number (0, 1, 2 …)",
-                                     array.bytes->name(), part.first + i, value),
-                         "save the data again with labels that count from 0, or as numbers");
-      highest = std::max(highest, value);
-    }
+    const bool several = info_.labels == LabelKind::kMulti;
+    int64_t highest = -1;
+    std::vector<int64_t> samples(static_cast<size_t>(array.count())), row(static_cast<size_t>(array.elements()));
+    std::iota(samples.begin(), samples.end(), 0);
+    for_runs(array, samples, [&](const uint8_t* raw, int64_t position, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        to_longs(raw + i * array.stride, array.type, array.swapped, array.elements(), row.data());
+        for (int64_t value : row) {
+          if (value < 0 || value >= (several ? 2 : kMostClasses))
+            bad_label(array.bytes->name(), part.first + position + i, value, several);
+          highest = std::max(highest, value);
+        }
+      }
+    });
     return highest;
+  }
+
+  [[noreturn]] static void bad_label(const std::string& where, int64_t sample, int64_t value, bool several) {
+    throw InputError(fmt::format("{}: the label of sample {} is {}, which is {}", where, sample, value,
+                                 several ? "neither 0 nor 1" : "no class number (0, 1, 2 …)"),
+                     several ? "save the data again with a 0 or 1 for each class"
+                             : "save the data again with labels that count from 0, or as numbers");
   }
 
   /// Integers are ids; bytes in the shape of an image are pixels. `type=` decides otherwise.
@@ -235,6 +248,7 @@ class SavedDataset : public Dataset {
     const std::string& name = index_.inputs[number].name;
     Feature feature;
     feature.shape = index_.inputs[number].shape;
+    check_padding(name, feature.shape, lengths);
     if (lengths.shortest == lengths.longest && lengths.longest > 0) input.equal = lengths.longest;
     if (length_) {
       info_.notes.push_back(fmt::format(
@@ -248,6 +262,16 @@ class SavedDataset : public Dataset {
     }
     feature.pad = input.ids ? 0 : -1;
     return feature;
+  }
+
+  /// What is padded takes memory that no file vouches for.
+  void check_padding(const std::string& name, const std::vector<int64_t>& shape, const Lengths& lengths) const {
+    int64_t values = std::max<int64_t>(length_, lengths.longest ? 0 : 1);
+    for (size_t axis = 1; axis < shape.size(); ++axis)
+      if (__builtin_mul_overflow(values, shape[axis], &values) || values > kMostPadded)
+        throw InputError(fmt::format("{}: input {} would be padded to more than {} values a sample", index_.file, name,
+                                     with_commas(kMostPadded)),
+                         "give a smaller length=");
   }
 
   void check_use(const Spec& spec) const {

@@ -188,6 +188,20 @@ TEST(Saved, LabelsOfAllKinds) {
   EXPECT_TRUE(mentions(negative.error(), "label of sample 0 is -1"));
 }
 
+TEST(Saved, LabelsAndLengthsThatCannotBe) {
+  Saved multi;
+  multi.input("x", "float32", {1});
+  multi.index["labels"] = {{"kind", "multi"}, {"width", 2}};
+  multi.part(1, {{"input.x", member<float>("<f4", {1, 1}, {1})}, {"label", member<uint8_t>("|u1", {1, 2}, {0, 2})}});
+  EXPECT_TRUE(mentions(multi.error(), "label of sample 0 is 2, which is neither 0 nor 1"));
+  Saved nothing;
+  nothing.input("x", "float32", {-1, 1 << 30});
+  nothing.part(1, {{"input.x", npy_header("<f4", std::vector<int64_t>{0, 1 << 30})},
+                   {"length.x", member<int64_t>("<i8", {1}, {0})}});
+  EXPECT_TRUE(mentions(nothing.error(), "would be padded to more than"));
+  EXPECT_TRUE(mentions(nothing.error(",length=1000000"), "would be padded to more than"));
+}
+
 TEST(Saved, PicturesForPeopleAndPreprocessing) {
   Saved saved;
   saved.input("x", "float32", {3, 1, 2});
