@@ -62,6 +62,13 @@ struct InitOptions {
 };
 int init(const Common& common, const InitOptions& options);
 
+struct MatchOptions {
+  std::string model, reference, data;
+  double tolerance = 1e-3;
+  bool layers = false;
+};
+int match(const Common& common, const MatchOptions& options);
+
 struct TrainOptions {
   std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint,
                                                  output;

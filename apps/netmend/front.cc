@@ -19,6 +19,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
   Look        info         layers, shapes, units, operators, what we can and cannot do with this model
               data         counts, ranges, classes, contact sheet
               eval         the metric, per class, confusions, one row an input
+              match        does it answer as the framework did that trained it, and if not, why?
   Train       train        train or fine-tune a model, with checkpoints
   Lab         lab new      a named architecture as an ONNX file
               lab run      run a model on tensors from files

@@ -42,6 +42,7 @@ struct Options {
   CheckOptions check;
   CompareOptions compare;
   InitOptions init;
+  MatchOptions match;
   TrainOptions train;
   DemoOptions demo;
   NewOptions fresh;
@@ -137,6 +138,24 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   eval->add_option("--shard", o.eval.shard, "Only part i/n; needs -o, and lab merge puts the parts together");
   eval->add_option("-o", o.eval.product, "With --shard: the state file");
   eval->callback([&] { action = [&] { return app::eval(common, o.eval); }; });
+
+  CLI::App* match =
+      command(app, "match", "Does the model answer as the framework did that trained it, and if not, why?",
+              "  netmend match model.onnx --reference ref.npz\n"
+              "  netmend match model.onnx --reference ref.npz --data images:test --layers\n"
+              "  netmend match model.onnx --reference ref.npz --tolerance 1e-5 --json");
+  match->add_option("model", o.match.model, "ONNX file")->required();
+  match->add_option("--reference", o.match.reference, "NPZ file that save_data.reference wrote")->required();
+  match->add_option(
+      "--data", o.match.data,
+      "The data that the reference was made of: are inputs prepared the same way? (default: the test data "
+      "of netmend.toml)");
+  match->add_option("--tolerance", o.match.tolerance, "Largest difference; relative where outputs are beyond 1")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  match->add_flag("--layers", o.match.layers, "Compare layers also when the outputs agree");
+  with_config(match);
+  match->callback([&] { action = [&] { return app::match(common, o.match); }; });
 }
 
 void add_train(CLI::App& app, Options& o, Action& action) {

@@ -30,8 +30,10 @@ struct Array {
 };
 
 /// An array whose samples lie one after the other from `offset` on. Throws InputError when `shape` is not a possible
-/// one or asks for more bytes than there are; nothing of that size is allocated before.
-Array make_array(BytesPtr bytes, int64_t offset, Element type, bool swapped, std::vector<int64_t> shape);
+/// one or asks for more bytes than there are; nothing of that size is allocated before. An array without samples is
+/// refused as well unless `may_be_empty`.
+Array make_array(BytesPtr bytes, int64_t offset, Element type, bool swapped, std::vector<int64_t> shape,
+                 bool may_be_empty = false);
 
 /// Calls `take(raw, position, count)` for runs of samples that lie side by side; `raw` holds `count` samples, `stride`
 /// apart and `position` is that of the first in `samples`.

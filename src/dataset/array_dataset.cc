@@ -30,7 +30,7 @@ Form guess_form(const Array& array) {
   return channels(shape[2]) ? Form::kRowsColumnsChannels : Form::kPlain;
 }
 
-ArrayDataset::ArrayDataset(std::vector<ArrayInput> inputs, std::optional<Array> labels,
+ArrayDataset::ArrayDataset(std::vector<ArrayInput> inputs, std::optional<LabelArray> labels,
                            const std::map<std::string, std::string>& options, std::vector<std::string> files) {
   info_.files = std::move(files);
   info_.preprocess = parse_preprocess(options);
@@ -41,8 +41,9 @@ ArrayDataset::ArrayDataset(std::vector<ArrayInput> inputs, std::optional<Array> 
     if (options.count("classes")) info_.classes = class_names(options, 0);
     return;
   }
-  if (labels->count() != info_.size)
-    fail("{} has {} labels for {} samples in {}", labels->bytes->name(), labels->count(), info_.size, first);
+  const Array& numbers = labels->numbers;
+  if (numbers.count() != info_.size)
+    fail("{} has {} labels for {} samples in {}", numbers.bytes->name(), numbers.count(), info_.size, first);
   labels_.emplace(std::move(*labels), options);
   info_.labels = labels_->kind();
   info_.label_width = labels_->width();

@@ -22,7 +22,7 @@ struct ArrayInput {
 class ArrayDataset : public Dataset {
  public:
   /// `options` are the spec's, with the source's defaults filled in.
-  ArrayDataset(std::vector<ArrayInput> inputs, std::optional<Array> labels,
+  ArrayDataset(std::vector<ArrayInput> inputs, std::optional<LabelArray> labels,
                const std::map<std::string, std::string>& options, std::vector<std::string> files = {});
 
   Batch read(std::span<const int64_t> samples) const override;

@@ -19,17 +19,6 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-/// Numbers in their order, otherwise the order of the alphabet.
-std::vector<std::string> sorted_classes(const std::set<std::string>& names) {
-  std::vector<std::string> classes(names.begin(), names.end());
-  double value = 0;
-  auto number = [&](const std::string& word) { return parse_double(word, value) ? value : NAN; };
-  if (std::all_of(classes.begin(), classes.end(), [&](const std::string& word) { return std::isfinite(number(word)); }))
-    std::stable_sort(classes.begin(), classes.end(),
-                     [&](const std::string& a, const std::string& b) { return number(a) < number(b); });
-  return classes;
-}
-
 [[noreturn]] void bad_label(const Table& table, int64_t row, const std::string& column, const std::string& word,
                             const char* expected, const char* hint = "") {
   throw InputError(fmt::format("{} (sample {}): the label '{}' in column {} is not {}", table.where(row), row, word,
@@ -105,12 +94,27 @@ CsvDataset::CsvDataset(Setup setup) : table_(std::move(setup.table)) {
   info_.groups = setup.groups;
   info_.files = setup.files;
   info_.preprocess = parse_preprocess(setup.options);
+  missing_ = setup.encoder.missing;
+  note_missing_groups();
   if (setup.label.empty()) return;
   label_position_ = table_.position(setup.label);
   label_.emplace(train, setup.label, setup.options, setup.strip);
   info_.labels = label_->kind();
   info_.classes = label_->classes();
   check_labels();
+}
+
+/// A group that nobody wrote down is no group: it is told once, and given out as an empty word.
+void CsvDataset::note_missing_groups() {
+  if (group_positions_.empty()) return;
+  std::vector<int64_t> missing(group_positions_.size());
+  table_.for_all([&](int64_t, const Row& row) {
+    for (size_t g = 0; g < missing.size(); ++g) missing[g] += contains(missing_, row[size_t(group_positions_[g])]);
+  });
+  for (size_t g = 0; g < missing.size(); ++g)
+    if (missing[g])
+      info_.notes.push_back(fmt::format("{}: {} of {} rows have no value for the group {}", table_.name(),
+                                        with_commas(missing[g]), with_commas(table_.rows()), info_.groups[g]));
 }
 
 /// Labels that cannot be used are reported before a pass starts.
@@ -151,7 +155,10 @@ std::vector<std::string> CsvDataset::groups(int64_t sample) const {
   std::vector<std::string> values;
   if (group_positions_.empty()) return values;
   Row row = table_.row(sample);
-  for (int64_t position : group_positions_) values.push_back(row[size_t(position)]);
+  for (int64_t position : group_positions_) {
+    const std::string& word = row[size_t(position)];
+    values.push_back(contains(missing_, word) ? "" : word);
+  }
   return values;
 }
 

@@ -54,10 +54,12 @@ class CsvDataset : public Dataset {
 
  private:
   void check_labels() const;
+  void note_missing_groups();
   Table table_;
   std::optional<Encoder> encoder_;
   std::vector<int64_t> positions_, group_positions_;
   std::optional<LabelColumn> label_;
+  std::vector<std::string> missing_;  ///< words that stand for nothing
   int64_t label_position_ = -1, id_position_ = -1;
 };
 

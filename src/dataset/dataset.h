@@ -41,6 +41,7 @@ struct Info {
   std::vector<std::string> groups;   ///< names of the columns kept aside
   std::vector<std::string> files;    ///< what was read, for the run's record
   Preprocess preprocess;             ///< what was done to the raw values
+  std::vector<std::string> notes;    ///< what the user should know, a line each: values that are missing, samples cut
 };
 
 /// Samples in the order asked for.

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/npy.h"
+#include "dataset/options.h"
 
 namespace netmend::dataset {
 namespace {
@@ -30,9 +32,9 @@ void for_rows(const Array& array, int64_t columns, const std::function<void(int6
   }
 }
 
-[[noreturn]] void bad_class(const Array& array, int64_t sample, double value) {
-  throw InputError(fmt::format("{}: the label of sample {} is {}, which is no class number (0, 1, 2 …)",
-                               array.bytes->name(), sample, value),
+[[noreturn]] void bad_class(const Array& array, int64_t sample, double value, int64_t first) {
+  throw InputError(fmt::format("{}: the label of sample {} is {}, which is no class number ({}, {}, {} …)",
+                               array.bytes->name(), sample, value, first, first + 1, first + 2),
                    "labels that are quantities need kind=number");
 }
 
@@ -49,18 +51,84 @@ std::vector<std::string> class_names(const std::map<std::string, std::string>& o
   return known;
 }
 
-Labels::Labels(Array array, const std::map<std::string, std::string>& options) : array_(std::move(array)) {
+std::vector<std::string> sorted_classes(const std::set<std::string>& names) {
+  std::vector<std::string> classes(names.begin(), names.end());
+  double value = 0;
+  auto number = [&](const std::string& word) { return parse_double(word, value) ? value : NAN; };
+  if (std::all_of(classes.begin(), classes.end(), [&](const std::string& word) { return std::isfinite(number(word)); }))
+    std::stable_sort(classes.begin(), classes.end(),
+                     [&](const std::string& a, const std::string& b) { return number(a) < number(b); });
+  return classes;
+}
+
+namespace {
+
+struct WordClasses {
+  std::vector<std::string> names;
+  std::map<std::string, int32_t> numbers;
+};
+
+WordClasses find_classes(const WordArray& words, const std::map<std::string, std::string>& options) {
+  WordClasses classes;
+  std::set<std::string> found;
+  if (options.count("classes")) {
+    classes.names = class_names(options, 0);
+  } else {
+    for (int64_t i = 0; i < words.count; ++i) {
+      found.insert(words.word(i));
+      if (int64_t(found.size()) > kMostClasses)
+        fail("{} holds more than {} different labels", words.bytes->name(), kMostClasses);
+    }
+    classes.names = sorted_classes(found);
+  }
+  for (const std::string& name : classes.names) classes.numbers.emplace(name, int32_t(classes.numbers.size()));
+  return classes;
+}
+
+}  // namespace
+
+LabelArray read_label_array(const BytesPtr& npy, const std::map<std::string, std::string>& options) {
+  std::optional<WordArray> words = read_npy_words(npy);
+  if (!words) return read_npy(npy);
+  WordClasses classes = find_classes(*words, options);
+  Spool spool(npy->name());
+  for (int64_t i = 0; i < words->count; ++i) {
+    const std::string word = words->word(i);
+    auto hit = classes.numbers.find(word);
+    if (hit == classes.numbers.end())
+      throw InputError(fmt::format("{}: the label of sample {} is '{}', which classes= does not name{}", npy->name(), i,
+                                   word, did_you_mean(word, classes.names)),
+                       "classes= wants every name, in the order of the model's outputs");
+    spool.write(reinterpret_cast<const uint8_t*>(&hit->second), sizeof hit->second);
+  }
+  return {make_array(spool.finish(), 0, Element::kI32, false, {words->count}), classes.names};
+}
+
+Labels::Labels(LabelArray labels, const std::map<std::string, std::string>& options)
+    : array_(std::move(labels.numbers)) {
   columns_ = array_.elements();
+  first_ = labels.names.empty() ? int_option(options, "first", 0, 0, kMostClasses) : 0;
   auto given = options.find("kind");
   std::string kind = given == options.end() ? "" : given->second;
   const std::vector<std::string> kinds = {"class", "number", "multi"};
   if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
     fail("kind={} is unknown{}: there are {}", kind, did_you_mean(kind, kinds), join(kinds, ", "));
   scan(kind);
-  if (kind_ == LabelKind::kClass) classes_ = class_names(options, highest_ + 1);
+  check_first(options);
+  if (kind_ == LabelKind::kClass) classes_ = class_names(options, highest_ + 1, labels.names);
   if (kind_ == LabelKind::kMulti) classes_ = class_names(options, width_);
   if (kind_ == LabelKind::kMulti && int64_t(classes_.size()) != width_)
     fail("there are {} class names for {} columns of labels", classes_.size(), width_);
+}
+
+/// A list of names that fits the labels but for one is the usual sign of counting from 1.
+void Labels::check_first(const std::map<std::string, std::string>& options) const {
+  if (kind_ != LabelKind::kClass || columns_ > 1 || !options.count("classes") || lowest_ != 1) return;
+  const auto names = int64_t(class_names(options, 0).size());
+  if (names == highest_)
+    throw InputError(fmt::format("{}: the labels run from 1 to {}, and there are {} class names", array_.bytes->name(),
+                                 highest_, names),
+                     "labels start at 1: add first=1");
 }
 
 void Labels::scan(const std::string& kind) {
@@ -74,14 +142,18 @@ void Labels::scan(const std::string& kind) {
   for_rows(array_, columns_, [&](int64_t sample, const double* row) {
     int64_t ones = 0;
     for (int64_t c = 0; c < columns_; ++c) {
-      bool whole = row[c] >= 0 && row[c] < (columns_ == 1 ? kMostClasses : 2) && row[c] == std::floor(row[c]);
-      if (!whole && columns_ == 1) bad_class(array_, sample, row[c]);
+      const double low = columns_ == 1 ? double(first_) : 0;
+      bool whole =
+          row[c] >= low && row[c] < low + double(columns_ == 1 ? kMostClasses : 2) && row[c] == std::floor(row[c]);
+      if (!whole && columns_ == 1) bad_class(array_, sample, row[c], first_);
       if (!whole)
         throw InputError(fmt::format("{}: label {} of sample {} is {}, where 0 or 1 was expected", array_.bytes->name(),
                                      c, sample, row[c]),
                          "labels that are quantities need kind=number");
-      if (row[c] == 1) ++ones, highest_ = std::max(highest_, columns_ == 1 ? 1 : c);
-      if (columns_ == 1) highest_ = std::max(highest_, int64_t(row[c]));
+      if (row[c] == 1) ++ones;
+      if (columns_ > 1) continue;
+      highest_ = std::max(highest_, int64_t(row[c]) - first_);
+      lowest_ = std::min(lowest_, int64_t(row[c]) - first_);
     }
     if (ones != 1 && columns_ > 1 && kind == "class")
       fail("{}: the labels of sample {} name {} classes, where one was expected", array_.bytes->name(), sample, ones);
@@ -103,7 +175,7 @@ at::Tensor Labels::read(std::span<const int64_t> samples) const {
       for (int64_t i = 0; i < run; ++i) {
         to_longs(raw + i * array_.stride, array_.type, array_.swapped, columns_, row.data());
         out.data_ptr<int64_t>()[position + i] =
-            columns_ == 1 ? row[0] : std::max_element(row.begin(), row.end()) - row.begin();
+            columns_ == 1 ? row[0] - first_ : std::max_element(row.begin(), row.end()) - row.begin();
       }
     });
     return out;

@@ -161,11 +161,69 @@ Array in_c_order(const Array& array) {
 
 }  // namespace
 
-Array read_npy(BytesPtr bytes) {
+Array read_npy(BytesPtr bytes, bool may_be_empty) {
   Header header = read_header(*bytes);
   Element type = npy_type(bytes->name(), header.type);
-  Array array = make_array(std::move(bytes), header.data, type, header.type[0] == '>', header.shape);
-  return header.fortran && array.shape.size() > 1 ? in_c_order(array) : array;
+  Array array = make_array(std::move(bytes), header.data, type, header.type[0] == '>', header.shape, may_be_empty);
+  return header.fortran && array.shape.size() > 1 && array.count() > 0 ? in_c_order(array) : array;
+}
+
+namespace {
+
+constexpr int64_t kLongestWord = 4096;  ///< characters; longer ones are texts, not names
+
+void put_utf8(uint32_t code, std::string& out) {
+  auto tail = [&](int shift) { out += char(0x80 | (code >> shift & 0x3f)); };
+  if (code < 0x80)
+    out += char(code);
+  else if (code < 0x800)
+    out += char(0xc0 | code >> 6), tail(0);
+  else if (code < 0x10000)
+    out += char(0xe0 | code >> 12), tail(6), tail(0);
+  else
+    out += char(0xf0 | code >> 18), tail(12), tail(6), tail(0);
+}
+
+}  // namespace
+
+std::optional<WordArray> read_npy_words(const BytesPtr& bytes) {
+  Header header = read_header(*bytes);
+  int64_t characters = 0, total = 0;
+  const std::string& type = header.type;
+  if (type.size() < 3 || (type[1] != 'U' && type[1] != 'S') || !parse_int(type.substr(2), characters)) return {};
+  const std::vector<int64_t>& shape = header.shape;
+  if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1))
+    fail("{} holds words in the shape {}, where one a sample was expected", bytes->name(), shape_text(shape));
+  const int64_t unit = type[1] == 'U' ? 4 : 1;
+  if (characters < 1 || characters > kLongestWord)
+    fail("{} holds words of {} characters, netmend reads names of 1 to {}", bytes->name(), characters, kLongestWord);
+  if (shape[0] < 1 || __builtin_mul_overflow(shape[0], characters * unit, &total) ||
+      total > bytes->size() - header.data)
+    fail("{} is cut short: {} words of {} characters do not fit its {} bytes", bytes->name(), shape[0], characters,
+         bytes->size());
+  return WordArray{bytes, header.data, shape[0], characters, unit, type[0] == '>'};
+}
+
+std::string WordArray::word(int64_t number) const {
+  check(number >= 0 && number < count, "word {} of {}", number, count);
+  std::vector<uint8_t> scratch;
+  const uint8_t* raw = bytes->view(offset + number * characters * unit, characters * unit, scratch);
+  std::string out;
+  size_t used = 0;  // NumPy ends a word at its last character that is not zero
+  for (int64_t i = 0; i < characters; ++i) {
+    uint32_t code = raw[i * unit];
+    for (int64_t b = 1; b < unit; ++b)
+      code = swapped ? code << 8 | raw[i * 4 + b] : code | uint32_t(raw[i * 4 + b]) << 8 * b;
+    if (code > 0x10ffff)
+      fail("{}: the word of sample {} holds {:#x}, which is no character", bytes->name(), number, code);
+    if (unit == 4)
+      put_utf8(code, out);
+    else
+      out += char(code);  // plain bytes are taken as UTF-8 already
+    if (code) used = out.size();
+  }
+  out.resize(used);
+  return out;
 }
 
 }  // namespace netmend::dataset

@@ -1,5 +1,7 @@
 #include "dataset/npz.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "dataset/npy.h"
@@ -17,9 +19,23 @@ Npz::Npz(BytesPtr bytes) : bytes_(std::move(bytes)), members_(zip_members(*bytes
   if (names().empty()) fail("{} holds no arrays", bytes_->name());
 }
 
-Array Npz::read(const std::string& name) const {
+int64_t Npz::unpacked_bytes() const {
+  int64_t total = 0;
   for (const ZipMember& member : members_)
-    if (member.name == name + ".npy") return read_npy(zip_content(bytes_, member));
+    if (member.method != 0) total += std::min(member.size, unpack_limit(member.packed));
+  return total;
+}
+
+bool Npz::has(const std::string& name) const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [&](const ZipMember& member) { return member.name == name + ".npy"; });
+}
+
+Array Npz::read(const std::string& name, bool may_be_empty) const { return read_npy(content(name), may_be_empty); }
+
+BytesPtr Npz::content(const std::string& name) const {
+  for (const ZipMember& member : members_)
+    if (member.name == name + ".npy") return zip_content(bytes_, member);
   fail("{} has no array '{}'{}: there are {}", bytes_->name(), name, did_you_mean(name, names()), join(names(), ", "));
 }
 

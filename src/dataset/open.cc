@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "dataset/dataset.h"
+#include "dataset/meta_dataset.h"
 #include "dataset/options.h"
 #include "dataset/readers.h"
 
@@ -24,6 +25,7 @@ const std::map<std::string, Opener>& openers() {
       {"npy", open_npy},
       {"csv", open_csv},
       {"images", open_images},
+      {"saved", open_saved},
       {"text", open_text},
   };
   return all;
@@ -60,7 +62,14 @@ class Opened : public Dataset {
 std::unique_ptr<Dataset> open(const Spec& spec) {
   auto opener = openers().find(spec.head);
   check(opener != openers().end(), "no reader for {}", spec.head);
-  return std::make_unique<Opened>(opener->second(spec), spec);
+  std::unique_ptr<Dataset> data = opener->second(spec);
+  const std::string meta = text_option(spec.options, "meta");
+  for (const char* key : {"meta_id", "meta_groups"})
+    if (meta.empty() && spec.options.count(key)) fail("{}= means nothing without meta=FILE.csv", key);
+  if (!meta.empty())
+    data = with_meta(std::move(data),
+                     {meta, text_option(spec.options, "meta_id"), list_option(spec.options, "meta_groups")});
+  return std::make_unique<Opened>(std::move(data), spec);
 }
 
 }  // namespace netmend::dataset

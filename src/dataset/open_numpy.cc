@@ -44,17 +44,17 @@ std::unique_ptr<Dataset> open_npz(const Spec& spec) {
     Array array = file.read(name);
     inputs.push_back({name, array, guess_form(array)});
   }
-  std::optional<Array> labels;
-  if (!labels_name.empty()) labels = file.read(labels_name);
+  std::optional<LabelArray> labels;
+  if (!labels_name.empty()) labels = read_label_array(file.content(labels_name), spec.options);
   return std::make_unique<ArrayDataset>(std::move(inputs), labels, spec.options, std::vector{spec.rest});
 }
 
 std::unique_ptr<Dataset> open_npy(const Spec& spec) {
   Array array = read_npy(open_bytes(spec.rest));
   std::vector<std::string> files = {spec.rest};
-  std::optional<Array> labels;
+  std::optional<LabelArray> labels;
   if (auto given = spec.options.find("y"); given != spec.options.end()) {
-    labels = read_npy(open_bytes(given->second));
+    labels = read_label_array(open_bytes(given->second), spec.options);
     files.push_back(given->second);
   }
   return std::make_unique<ArrayDataset>(std::vector<ArrayInput>{{"x", array, guess_form(array)}}, labels, spec.options,

@@ -17,6 +17,7 @@ std::unique_ptr<Dataset> open_npz(const Spec& spec);
 std::unique_ptr<Dataset> open_csv(const Spec& spec);
 std::unique_ptr<Dataset> open_adult(const Spec& spec);
 std::unique_ptr<Dataset> open_images(const Spec& spec);
+std::unique_ptr<Dataset> open_saved(const Spec& spec);
 std::unique_ptr<Dataset> open_text(const Spec& spec);
 std::unique_ptr<Dataset> open_rt_polarity(const Spec& spec);
 

@@ -24,15 +24,16 @@ const std::vector<Head>& heads() {
       {"cifar10", true, {}},
       {"rt-polarity", true, {"length"}},
       {"adult", true, {"columns", "drop", "groups", "standardize"}},
-      {"idx", false, {"labels", "kind", "type"}},
+      {"idx", false, {"labels", "kind", "type", "first"}},
       {"cifar", false, {"split"}},
-      {"npz", false, {"x", "y", "kind", "type"}},
-      {"npy", false, {"y", "kind", "type"}},
+      {"npz", false, {"x", "y", "kind", "type", "first"}},
+      {"npy", false, {"y", "kind", "type", "first"}},
       {"csv",
        false,
        {"label", "kind", "header", "sep", "train", "columns", "drop", "groups", "categories", "missing", "standardize",
         "id"}},
       {"images", false, {"channels"}},
+      {"saved", false, {"length", "type"}},
       {"text", false, {"label", "text", "vocab", "lower", "clean", "length", "header", "sep", "train", "id"}},
   };
   return all;
@@ -76,7 +77,7 @@ void add_option(Spec& spec, const Head& head, std::string_view part) {
   if (equals == part.npos || equals == 0) fail("'{}' in the data spec {} is not key=value", part, spec.text);
   std::string key(part.substr(0, equals)), value(part.substr(equals + 1));
   std::vector<std::string> known = head.options;
-  for (const char* common : {"limit", "classes"}) known.push_back(common);
+  for (const char* common : {"limit", "classes", "meta", "meta_id", "meta_groups"}) known.push_back(common);
   known.insert(known.end(), preprocess_keys().begin(), preprocess_keys().end());
   if (std::find(known.begin(), known.end(), key) == known.end())
     fail("{} has no option '{}'{}: there are {}", spec.head, key, did_you_mean(key, known), join(known, ", "));
