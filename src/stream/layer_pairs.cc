@@ -201,15 +201,28 @@ int LayerPairs::named_choice(const Pair& pair) const {
   return best;
 }
 
-/// The nearest in value among the candidates from `from` to `to`.
-int LayerPairs::nearest_choice(const Pair& pair, size_t from, size_t to) const {
+/// The nearest in value among those that agree and do not lie before `from`.
+int LayerPairs::agreeing_choice(const Pair& pair, size_t from) const {
   int best = -1;
   for (int i = 0; i < int(pair.options.size()); ++i) {
     const Option& option = pair.options[size_t(i)];
-    if (option.candidate < from || option.candidate > to) continue;
+    if (option.candidate < from || !(option.relative <= tolerance_)) continue;
     if (best < 0 || option.relative < pair.options[size_t(best)].relative) best = i;
   }
   return best;
+}
+
+/// For a layer that agrees with nothing: the first operator with weights after `from` and up to `to`, else the nearest
+/// in value.
+int LayerPairs::likely_choice(const Pair& pair, size_t from, size_t to) const {
+  int first = -1, nearest = -1;
+  for (int i = 0; i < int(pair.options.size()); ++i) {
+    const Option& option = pair.options[size_t(i)];
+    if (option.candidate < from || option.candidate > to) continue;
+    if (first < 0 && option.candidate > from && candidates_[option.candidate].weights) first = i;
+    if (nearest < 0 || option.relative < pair.options[size_t(nearest)].relative) nearest = i;
+  }
+  return first >= 0 ? first : nearest;
 }
 
 const LayerPairs::Candidate& LayerPairs::candidate(const Pair& pair) const {
@@ -217,16 +230,21 @@ const LayerPairs::Candidate& LayerPairs::candidate(const Pair& pair) const {
 }
 
 void LayerPairs::choose() {
-  for (Pair& pair : pairs_) pair.chosen = named_choice(pair);
   auto place = [](const Pair& pair) { return pair.options[size_t(pair.chosen)].candidate; };
   size_t from = 0;
+  for (Pair& pair : pairs_) {
+    pair.chosen = named_choice(pair);
+    if (pair.chosen < 0) pair.chosen = agreeing_choice(pair, from);
+    if (pair.chosen >= 0) from = std::max(from, place(pair));
+  }
+  from = 0;
   for (size_t p = 0; p < pairs_.size(); ++p) {
     Pair& pair = pairs_[p];
-    if (pair.chosen < 0) {  // those without a name lie between their neighbours
+    if (pair.chosen < 0) {  // those that neither name nor value tells lie between their neighbours
       size_t to = candidates_.size();
       for (size_t next = p + 1; next < pairs_.size() && to == candidates_.size(); ++next)
         if (pairs_[next].chosen >= 0) to = place(pairs_[next]);
-      pair.chosen = nearest_choice(pair, from, to);
+      pair.chosen = likely_choice(pair, from, to);
     }
     if (pair.chosen >= 0) from = std::max(from, place(pair));
   }

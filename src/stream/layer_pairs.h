@@ -83,7 +83,8 @@ class LayerPairs {
   void add_candidates();
   int rank(const std::string& name, size_t candidate) const;
   int named_choice(const Pair& pair) const;
-  int nearest_choice(const Pair& pair, size_t from, size_t to) const;
+  int agreeing_choice(const Pair& pair, size_t from) const;
+  int likely_choice(const Pair& pair, size_t from, size_t to) const;
   const Candidate& candidate(const Pair& pair) const;
   bool folded(size_t pair, const std::vector<LayerMatch>& layers) const;
   std::vector<const Pair*> before(size_t pair, const std::vector<LayerMatch>& layers) const;
