@@ -235,10 +235,13 @@ class Matching(unittest.TestCase):
         self.assertIn("float16", found["reason"])
 
     def test_training_mode_is_recognised(self):
-        export(self.net, "m.onnx", fold=False)
-        self.scores, self.layers = recorded_layers(self.net.train(), self.x)
-        self.reference()
-        self.assertIn("batch norm in training mode", self.match(status=1)["reason"])
+        for fold in (True, False):
+            export(self.net.eval(), "m.onnx", fold)
+            self.scores, self.layers = recorded_layers(self.net.train(), self.x)
+            self.reference()
+            found = self.match(status=1)
+            self.assertIn("batch norm in training mode", found["reason"])
+            self.assertEqual(found["first_departure"], "norm", found["layers"])
 
     def test_a_softmax_at_the_end(self):
         export(self.net, "m.onnx")
