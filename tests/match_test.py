@@ -165,6 +165,21 @@ class Matching(unittest.TestCase):
         self.assertEqual(found["first_departure"], "layer1.1.conv1")
         self.assertIn("`layer1.1.conv1` (Conv", found["reason"])
 
+    def test_layers_without_known_names_are_paired_by_value(self):
+        order = list(self.layers)
+        self.layers = {f"op{i:02}": self.layers[name] for i, name in enumerate(order)}
+        self.reference()
+        for fold in (True, False):
+            export(self.net, "m.onnx", fold)
+            found = self.match("--layers")
+            self.assertIsNone(found["first_departure"], found["layers"])
+            other = network()
+            with torch.no_grad():
+                other.get_submodule("layer2.0.conv1").weight.view(-1)[::7] += 0.5
+            export(other, "m.onnx", fold)
+            found = self.match(status=1)
+            self.assertEqual(found["first_departure"], f"op{order.index('layer2.0.conv1'):02}", (fold, found["layers"]))
+
     def test_preprocessing_is_fitted(self):
         export(self.net, "m.onnx")
         raw = numpy.random.RandomState(0).randint(0, 256, (20, 3, 8, 8)).astype(numpy.uint8)
@@ -220,10 +235,13 @@ class Matching(unittest.TestCase):
         self.assertIn("float16", found["reason"])
 
     def test_training_mode_is_recognised(self):
-        export(self.net, "m.onnx", fold=False)
-        self.scores, self.layers = recorded_layers(self.net.train(), self.x)
-        self.reference()
-        self.assertIn("batch norm in training mode", self.match(status=1)["reason"])
+        for fold in (True, False):
+            export(self.net.eval(), "m.onnx", fold)
+            self.scores, self.layers = recorded_layers(self.net.train(), self.x)
+            self.reference()
+            found = self.match(status=1)
+            self.assertIn("batch norm in training mode", found["reason"])
+            self.assertEqual(found["first_departure"], "norm", found["layers"])
 
     def test_a_softmax_at_the_end(self):
         export(self.net, "m.onnx")

@@ -87,14 +87,25 @@ void print_layers(const Match& match) {
   }
 }
 
-/// The data of --data, or the test data that netmend.toml names; without either there is nothing to compare.
-std::optional<InputFit> compare_data(const Common& common, const MatchOptions& options, const model::Graph& graph,
-                                     const stream::Reference& reference) {
-  Config config = read_config(common.config, options.model);
-  if (options.data.empty() && (config.test.empty() || reference.samples.empty())) return {};
+std::optional<InputFit> compare_data(const Common& common, const MatchOptions& options, const Config& config,
+                                     const model::Graph& graph, const stream::Reference& reference) {
   auto data = open_data(common, test_spec(options.data, "", config), graph, config);
-  for (const std::string& note : data->info().notes) say(common, "data: " + note);
   return stream::compare_inputs(graph, options.model, reference, *data, options.tolerance);
+}
+
+/// The data of --data, or the test data that netmend.toml names; without either there is nothing to compare. What the
+/// file names may not be on this machine, which only matters when it was asked for.
+std::optional<InputFit> compare_any_data(const Common& common, const MatchOptions& options, const model::Graph& graph,
+                                         const stream::Reference& reference) {
+  Config config = read_config(common.config, options.model);
+  if (!options.data.empty()) return compare_data(common, options, config, graph, reference);
+  if (config.test.empty() || reference.samples.empty()) return {};
+  try {
+    return compare_data(common, options, config, graph, reference);
+  } catch (const InputError& error) {
+    say(common, fmt::format("the data of {} is not compared: {}", config.path, printable(error.what())));
+    return {};
+  }
 }
 
 void print_match(const MatchOptions& options, const stream::Reference& reference, const Match& match,
@@ -119,7 +130,7 @@ int match(const Common& common, const MatchOptions& options) {
   settings.layers = options.layers;
   settings.device = at::Device(common.device);
   Match match = stream::compare_with_reference(graph, reference, settings);
-  std::optional<InputFit> fit = compare_data(common, options, graph, reference);
+  std::optional<InputFit> fit = compare_any_data(common, options, graph, reference);
   if (fit && !fit->equal) {
     match.reason = match.matches ? fit->explanation : fmt::format("{}; besides, {}", fit->explanation, match.reason);
     match.matches = false;

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "executor/runtime.h"
 #include "onnx/reader.h"
+#include "stream/match.h"
 
 namespace netmend::app {
 
@@ -61,7 +63,8 @@ std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const da
     source.push_back(fmt::format("{}={}", key, value));
   };
   for (const auto& [key, value] : config.input) take(key, value, from_config);
-  if (!config.classes.empty()) take("classes", join(config.classes, ":"), from_config);
+  // Folders have an order only by their names; elsewhere the same names in another order are found out below.
+  if (!config.classes.empty() && spec.head == "images") take("classes", join(config.classes, ":"), from_config);
   if (!config.meta.empty()) take("meta", config.meta, from_config);
   const bool table = spec.head == "csv" || spec.head == "text";
   if (!config.id.empty() && config.id != "path") take(table ? "id" : "meta_id", config.id, from_config);
@@ -76,7 +79,17 @@ std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const da
   if (!from_model.empty()) say(common, fmt::format("data: {} from the model's metadata", join(from_model, " ")));
   std::shared_ptr<const dataset::Dataset> data = dataset::open(spec);
   for (const std::string& note : data->info().notes) say(common, "data: " + note);
-  return data;
+  if (config.classes.empty() || spec.options.count("classes")) return data;
+  std::vector<std::string> own = data->info().classes, wanted = config.classes;
+  std::sort(own.begin(), own.end());
+  std::sort(wanted.begin(), wanted.end());
+  if (data->info().labels != dataset::LabelKind::kClass || own != wanted) {
+    spec.options["classes"] = join(config.classes, ":");
+    return dataset::open(spec);
+  }
+  if (data->info().classes == config.classes) return data;
+  say(common, fmt::format("data: classes are numbered in the order of {}", config.path));
+  return dataset::renumbered(data, config.classes);
 }
 
 Judged make_judged(const Common& common, const std::string& model, model::Graph graph,
@@ -147,6 +160,27 @@ std::vector<checkup::OtherData> other_splits(const Common& common, const Case& a
 
 }  // namespace
 
+namespace {
+
+/// Does the file answer as the framework did that trained it?
+void look_at_reference(const Case& about, checkup::Preflight& preflight) {
+  const std::string& path = about.config.reference;
+  stream::Match match = stream::compare_with_reference(about.judged.subject.graph, stream::read_reference(path), {});
+  double most = 0;
+  for (const stream::OutputMatch& output : match.outputs) most = std::max(most, output.difference.max);
+  preflight.lines.push_back({fmt::format("outputs {} {} (largest difference {:.2g} on {} inputs)",
+                                         match.matches ? "match" : "do not match", path, most, match.inputs),
+                             match.matches});
+  if (!match.matches && !preflight.blocker)
+    preflight.blocker =
+        checkup::Blocker{"reference:outputs", "The model does not answer as the framework did that trained it.",
+                         fmt::format("{}; netmend match {} --reference {} shows where it departs", match.reason,
+                                     about.judged.subject.model_name, path),
+                         ""};
+}
+
+}  // namespace
+
 checkup::Preflight examine(const Common& common, const CaseOptions& options, const Case& about) {
   checkup::PreflightOptions how;
   how.jobs = common.jobs;
@@ -154,7 +188,9 @@ checkup::Preflight examine(const Common& common, const CaseOptions& options, con
   checkup::Expected expected{about.config.expect, about.config.wishes.gives};
   // What was expected holds for the metric and the data of netmend.toml, not for others.
   if (!options.metric.empty() || !options.output.empty()) expected.metric = -1;
-  return checkup::preflight(about.judged.subject, about.judged.settings, expected, how);
+  checkup::Preflight result = checkup::preflight(about.judged.subject, about.judged.settings, expected, how);
+  if (!about.config.reference.empty()) look_at_reference(about, result);
+  return result;
 }
 
 Plan plan_pass(const Common& common, const CaseOptions& options, const Case& about) {

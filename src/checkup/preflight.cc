@@ -193,7 +193,7 @@ class Examination {
     }
     block(
         "softmax-twice:" + output_name(settings_.head.output), "A softmax is taken twice.",
-        fmt::format("what goes into the last softmax of `{}` already is a distribution over the classes, so no answer "
+        fmt::format("What goes into the last softmax of `{}` already is a distribution over the classes, so no answer "
                     "can be surer than {:.0f} %",
                     output_name(settings_.head.output),
                     100 * std::exp(1.0) / (std::exp(1.0) + double(settings_.outputs) - 1)),
@@ -226,7 +226,7 @@ class Examination {
       double now = distance(changed);
       if (now < 0.25 && now < 0.2 * distance_)
         block("preprocessing:" + setup.about, "The inputs are probably not prepared as in training.",
-              fmt::format("the first normalisation layer remembers other values ({:.1f} deviations off); {}: {:.2f}",
+              fmt::format("The first normalisation layer remembers other values ({:.1f} deviations off); {}: {:.2f}",
                           distance_, setup.words, now),
               input_line(input, setup.options));
       if (result_.blocker) return result_;
@@ -273,6 +273,7 @@ class Examination {
   // ---- trying ----
 
   struct Candidate {
+    std::vector<Setup> setups;
     Tried tried;
     std::string id, title;
     Rows rows;                             ///< on the first inputs
@@ -311,7 +312,9 @@ class Examination {
   /// Judges a set-up on a few inputs, and on all where that looks promising.
   void try_setup(const std::vector<Setup>& setups, std::vector<Candidate>& found) {
     const Setup& last = setups.back();
+    if (changes_nothing(setups)) return;
     Candidate candidate;
+    candidate.setups = setups;
     candidate.tried = {last.about, last.words, "", {}};
     for (size_t i = 0; i + 1 < setups.size(); ++i)
       candidate.tried.words = setups[i].words + ", " + candidate.tried.words;
@@ -329,6 +332,14 @@ class Examination {
       candidate.on = [this, setups](const Batch& batch) { return rows_with(setups, batch).value_or(Rows{}); };
     }
     found.push_back(std::move(candidate));
+  }
+
+  bool changes_nothing(const std::vector<Setup>& setups) const {
+    Batch few = first_rows(first_, 8), changed = few;
+    for (const Setup& setup : setups) setup.apply(changed);
+    for (size_t i = 0; i < few.inputs.size(); ++i)
+      if (!at::allclose(few.inputs[i], changed.inputs[i], 1e-4, 1e-5)) return false;
+    return true;
   }
 
   static std::map<std::string, std::string> merged(const std::vector<Setup>& setups) {
@@ -354,12 +365,13 @@ class Examination {
     std::vector<Setup> scales = scalings(subject_.data->info(), first_),
                        orders = arrangements(subject_.data->info(), first_);
     for (const Setup& scale : scales) try_setup({scale}, found);
-    size_t best_scale = best_of(found);
+    size_t best = best_of(found);
+    std::vector<Setup> helps;
+    if (best < found.size() && mean_error(settings_, found[best].rows) < mean_error(settings_, asis_) - 0.02)
+      helps = found[best].setups;
     for (const Setup& order : orders) {
       try_setup({order}, found);
-      if (best_scale < scales.size() &&
-          mean_error(settings_, found[best_scale].rows) < mean_error(settings_, asis_) - 0.02)
-        try_setup({scales[best_scale], order}, found);
+      if (!helps.empty()) try_setup({helps[0], order}, found);
     }
     try_labels(found);
     try_outputs(found);
@@ -401,7 +413,7 @@ class Examination {
     };
     std::vector<int64_t> up, down;
     for (int64_t c = 0; c < classes; ++c) up.push_back((c + 1) % classes), down.push_back((c + classes - 1) % classes);
-    if (classes > 2) add("labels one higher", "", up), add("labels one lower", "", down);
+    if (classes > 2) add("labels one higher", order_line(up), up), add("labels one lower", order_line(down), down);
     if (classes > 1000) return;  // too few inputs a class to tell
     std::vector<int64_t> order = best_assignment(settings_, asis_);
     bool same = true;
@@ -465,7 +477,7 @@ class Examination {
       result_.tried.push_back({"data", other.words, other.line, now});
       if (expected_.metric < now.low - 0.005 || expected_.metric > now.high + 0.005 || result_.blocker) continue;
       block("wrong-split:test", "The expected figure probably belongs to other data.",
-            fmt::format("expected {:.1f} %; here {}, on {} {}", 100 * expected_.metric,
+            fmt::format("Expected {:.1f} %; here {}, on {} {}", 100 * expected_.metric,
                         figure_text(settings_, result_.tried[0].accuracy), other.words, figure_text(settings_, now)),
             other.line);
     }
@@ -486,7 +498,7 @@ class Examination {
       if (again.size() != fresh.size() || !explains(settings_, fresh, again)) continue;
       std::string as = settings_.by_class() ? fmt::format(", guessing gives {:.0f} %", 100 * chance()) : "";
       block(candidate.id, candidate.title,
-            fmt::format("as it is {}{}; {}: {} on {} inputs, {} on {} others",
+            fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others",
                         figure_text(settings_, figure(settings_, asis_)), as, candidate.tried.words,
                         figure_text(settings_, candidate.tried.accuracy), asis_.size(),
                         figure_text(settings_, figure(settings_, again)), again.size()),
@@ -498,7 +510,7 @@ class Examination {
     stats::Estimate now = result_.tried[0].accuracy;
     if (!expected_met_ && expected_.metric >= 0)
       return block("expectation:" + settings_.metric, "The model does not do what was expected of it.",
-                   fmt::format("expected {}, found {} on {} inputs; no common set-up explains it", expected_.metric,
+                   fmt::format("Expected {}, found {} on {} inputs; no common set-up explains it", expected_.metric,
                                figure_text(settings_, now), asis_.size()),
                    "");
     if (near_chance())

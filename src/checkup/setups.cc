@@ -210,8 +210,12 @@ void add_image_arrangements(const Info& data, int f, std::vector<Setup>& all) {
     all.push_back(arranged("layout", "channels laid out at the other end of the array", {}, f, mixed));
   }
   int64_t rows = feature.channels_last ? 1 : shape.size() == 3 ? 2 : 1;
+  auto sideways = options;
+  sideways["layout"] = feature.channels_last ? "NWHC" : "NCWH";
+  if (data.preprocess.layout == "NWHC" || data.preprocess.layout == "NCWH")
+    sideways["layout"] = feature.channels_last ? "NHWC" : "NCHW";
   if (shape.size() >= 2 && shape[size_t(rows - 1)] == shape[size_t(rows)])
-    all.push_back(arranged("orientation", "rows and columns exchanged", {}, f,
+    all.push_back(arranged("orientation", "rows and columns exchanged", sideways, f,
                            [=](const at::Tensor& x) { return x.transpose(rows, rows + 1); }));
 }
 

@@ -86,4 +86,7 @@ inline std::unique_ptr<Dataset> open(const std::string& spec) { return open(pars
 /// Only the first `count` samples of `whole`, or a part of them by position.
 std::unique_ptr<Dataset> subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> samples);
 
+/// The same samples with their classes numbered in the order of `names`, which are the names that the data has.
+std::unique_ptr<Dataset> renumbered(std::shared_ptr<const Dataset> data, const std::vector<std::string>& names);
+
 }  // namespace netmend::dataset

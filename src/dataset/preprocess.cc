@@ -93,7 +93,7 @@ Preprocess parse_preprocess(const Options& options) {
   if (given("std")) out.std = parse_numbers("std", options.at("std"));
   for (double deviation : out.std)
     if (!(deviation > 0)) fail("std={} holds {}: a deviation must be above 0", options.at("std"), deviation);
-  if (given("layout")) out.layout = parse_word("layout", options.at("layout"), {"NCHW", "NHWC"});
+  if (given("layout")) out.layout = parse_word("layout", options.at("layout"), {"NCHW", "NHWC", "NCWH", "NWHC"});
   if (given("color")) out.color = parse_word("color", options.at("color"), {"RGB", "BGR"});
   if (given("resize")) out.resize = parse_resize(options);
   for (const char* key : {"crop", "filter", "antialias"})

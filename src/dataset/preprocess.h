@@ -21,8 +21,9 @@ struct Resize {
 struct Preprocess {
   std::optional<double> scale;    ///< x · scale; written 1/255 or 0.0039
   std::vector<double> mean, std;  ///< one for all or one a channel, in units after scaling: (x · scale − mean) / std
-  std::string layout;             ///< "NCHW" or "NHWC"; "" for the source's own
-  std::string color;              ///< "RGB" or "BGR"; "" for the source's own
+  /// "NCHW" or "NHWC"; "NCWH" or "NWHC" where the images lie on their side; "" for the source's own
+  std::string layout;
+  std::string color;  ///< "RGB" or "BGR"; "" for the source's own
   std::optional<Resize> resize;
   bool operator==(const Preprocess&) const = default;
   bool empty() const { return *this == Preprocess(); }

@@ -8,6 +8,7 @@
 #include "base/npy.h"
 #include "dataset/dataset.h"
 #include "dataset/image_file.h"
+#include "dataset/summary.h"
 #include "dataset/test_files.h"
 
 namespace netmend::dataset {
@@ -156,6 +157,15 @@ TEST(Saved, EqualLengthsAreFixedAndEmptyOnesAreNot) {
   EXPECT_FALSE(batch.masks[0].defined());
   EXPECT_EQ(batch.inputs[0].sizes(), (at::IntArrayRef{2, 2, 2}));
   EXPECT_EQ(data->id(1), "1");
+
+  Saved ragged;
+  ragged.input("x", "float32", {-1, 2});
+  ragged.part(2, {{"input.x", member<float>("<f4", {3, 2}, {1, 2, 3, 4, 5, 6})},
+                  {"length.x", member<int64_t>("<i8", {2}, {1, 2})}});
+  auto rows = ragged.open();
+  EXPECT_EQ(rows->read(range(2)).inputs[0][0][1].sum().item<float>(), 0);
+  EXPECT_EQ(summarize(*rows).features[0].values.low, 1);  // what pads is not counted
+  EXPECT_EQ(summarize(*rows).features[0].values.count, 6);
 
   Saved empty;
   empty.input("x", "int64", {-1});

@@ -90,6 +90,10 @@ class FeatureGatherer {
   void add(const at::Tensor& values, const at::Tensor& mask) {
     if (mask.defined()) used_ += mask.sum().item<int64_t>(), rows_ += mask.size(0);
     if (feature_.type == at::kLong) return add_ids(values, mask);
+    if (mask.defined()) {  // what pads is not data
+      at::Tensor used = values.index({mask}).contiguous();
+      return gatherers_[0].add(used.data_ptr<float>(), used.numel());
+    }
     const int64_t count = values.size(0), step = count ? values.numel() / count / channels_ : 0;
     for (int64_t i = 0; i < count; ++i)
       for (int64_t c = 0; c < channels_; ++c) {

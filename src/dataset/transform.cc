@@ -87,10 +87,12 @@ Transform::Transform(const Preprocess& preprocess, Form form, std::vector<int64_
     bool last = form == Form::kRowsColumnsChannels;
     check(raw_shape.size() == 3, "{}: an image needs three axes", what);
     height_ = raw_shape[last ? 0 : 1], width_ = raw_shape[last ? 1 : 2], channels_ = raw_shape[last ? 2 : 0];
-    channels_last_ = preprocess.layout.empty() ? last : preprocess.layout == "NHWC";
-    auto [height, width] = resize_ ? resized(height_, width_, *resize_) : std::pair(height_, width_);
+    channels_last_ = preprocess.layout.empty() ? last : preprocess.layout.ends_with("C");
+    turn_axes_ = preprocess.layout == "NCWH" || preprocess.layout == "NWHC";
+    auto [rows, columns] = turn_axes_ ? std::pair(width_, height_) : std::pair(height_, width_);
+    auto [height, width] = resize_ ? resized(rows, columns, *resize_) : std::pair(rows, columns);
     shape_ = channels_last_ ? std::vector{height, width, channels_} : std::vector{channels_, height, width};
-    straight_ = !resize_ && (channels_ == 1 || channels_last_ == last);
+    straight_ = !resize_ && !turn_axes_ && (channels_ == 1 || channels_last_ == last);
   }
   turn_colors_ = preprocess.color == "BGR";
   if (turn_colors_ && channels_ != 3) fail("color=BGR needs three channels, {} has {}", what, channels_);
@@ -131,6 +133,14 @@ PixelView<T> Transform::view(const T* raw) const {
   return planar(raw, height_, width_, channels_);
 }
 
+template <typename T>
+PixelView<T> Transform::turned(PixelView<T> image) const {
+  if (!turn_axes_) return image;
+  std::swap(image.height, image.width);
+  std::swap(image.row_stride, image.column_stride);
+  return image;
+}
+
 /// Channel c of the result comes from channel 2 − c of the source when colours are turned; mean and std are the
 /// model's, so they belong to the result's order.
 template <typename T>
@@ -157,9 +167,10 @@ void Transform::store(const PixelView<T>& image, float* out) const {
 template <typename T>
 void Transform::apply_one(const T* raw, float* out) const {
   if (straight_ && uniform_) return multiply_add(raw, elements_, factor_[0], offset_[0], out);
-  if (!resize_) return store(view(raw), out);
-  std::vector<T> pixels = resample(view(raw), *resize_);
-  auto [height, width] = resized(height_, width_, *resize_);
+  PixelView<T> image = turned(view(raw));
+  if (!resize_) return store(image, out);
+  std::vector<T> pixels = resample(image, *resize_);
+  auto [height, width] = resized(image.height, image.width, *resize_);
   store(interleaved(pixels.data(), height, width, channels_), out);
 }
 
@@ -179,10 +190,11 @@ void Transform::apply(const uint8_t* raw, Element type, bool swapped, int64_t co
   }
 }
 
-void Transform::apply_image(const PixelView<uint8_t>& image, float* out) const {
-  check(image.channels == channels_, "{} channels instead of {}", image.channels, channels_);
+void Transform::apply_image(const PixelView<uint8_t>& upright, float* out) const {
+  check(upright.channels == channels_, "{} channels instead of {}", upright.channels, channels_);
+  PixelView<uint8_t> image = turned(upright);
   if (!resize_) {
-    check(image.height == height_ && image.width == width_, "image of another size without resize");
+    check(upright.height == height_ && upright.width == width_, "image of another size without resize");
     return store(image, out);
   }
   std::vector<uint8_t> pixels = resample(image, *resize_);

@@ -42,6 +42,8 @@ class Transform {
   void apply_one(const T* raw, float* out) const;
   template <typename T>
   PixelView<T> view(const T* raw) const;
+  template <typename T>
+  PixelView<T> turned(PixelView<T> image) const;
   void set_affine(const Preprocess& preprocess, const std::string& what);
 
   Form form_ = Form::kPlain;
@@ -51,6 +53,7 @@ class Transform {
   std::optional<Resize> resize_;
   bool channels_last_ = false;  ///< in the result
   bool turn_colors_ = false;
+  bool turn_axes_ = false;              ///< rows become columns
   std::vector<float> factor_, offset_;  ///< one a channel: value · factor + offset
   bool uniform_ = true;                 ///< the same for all channels
   bool straight_ = true;                ///< values keep their order

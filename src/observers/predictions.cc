@@ -94,7 +94,9 @@ void name_classes(PredictionSettings& settings, const dataset::Info& data, const
   if (settings.by_class() && int64_t(data.classes.size()) > classes)
     throw InputError(
         fmt::format("{} has {} classes, output `{}` has {}", data.spec, data.classes.size(), output, classes),
-        "Is it the right output? --output NAME chooses another.");
+        int64_t(data.classes.size()) == classes + 1
+            ? "Do the labels start at 1? Then add first=1 to the data. Or --output NAME chooses another output."
+            : "Is it the right output? --output NAME chooses another.");
   if (settings.task == Task::kNumber) return;
   for (int64_t c = 0; c < classes; ++c)
     settings.classes.push_back(c < int64_t(data.classes.size()) ? data.classes[size_t(c)] : std::to_string(c));

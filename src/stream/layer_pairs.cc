@@ -95,7 +95,7 @@ LayerPairs::LayerPairs(const Graph& graph, const Reference& reference, double to
     : graph_(graph), reference_(reference), tolerance_(tolerance) {
   add_candidates();
   for (const Candidate& candidate : candidates_) wanted_.push_back(candidate.value);
-  for (const Recorded& recorded : reference.layers) pairs_.push_back({&recorded, {}, -1, {}, {}});
+  for (const Recorded& recorded : reference.layers) pairs_.push_back({&recorded, {}, -1, false, {}, {}});
 }
 
 void LayerPairs::add_candidates() {
@@ -150,8 +150,15 @@ double quick_difference(const at::Tensor& ours, const at::Tensor& theirs) {
 
 void LayerPairs::look(int64_t first, int64_t count, const std::vector<at::Tensor>& values) {
   for (size_t c = 0; c < candidates_.size(); ++c) candidates_[c].shape = values[c].sizes().vec();
+  at::Tensor previous;
   for (Pair& pair : pairs_) {
     at::Tensor theirs = pair.recorded->rows(first, count).to(at::kFloat);
+    if (previous.defined() && previous.sizes() == theirs.sizes() && theirs.dim() == 4) {
+      Line line;
+      line.add(previous, theirs);
+      pair.follows = line.explains(tolerance_);
+    }
+    previous = theirs;
     for (bool named : {true, false}) {
       if (!pair.options.empty()) break;  // a layer whose name is known is not looked for elsewhere
       for (size_t c = 0; c < candidates_.size(); ++c) {
@@ -201,15 +208,36 @@ int LayerPairs::named_choice(const Pair& pair) const {
   return best;
 }
 
-/// The nearest in value among the candidates from `from` to `to`.
-int LayerPairs::nearest_choice(const Pair& pair, size_t from, size_t to) const {
+/// The nearest in value among those that agree and do not lie before `from`.
+int LayerPairs::agreeing_choice(const Pair& pair, size_t from) const {
   int best = -1;
   for (int i = 0; i < int(pair.options.size()); ++i) {
     const Option& option = pair.options[size_t(i)];
-    if (option.candidate < from || option.candidate > to) continue;
+    if (option.candidate < from || !(option.relative <= tolerance_)) continue;
     if (best < 0 || option.relative < pair.options[size_t(best)].relative) best = i;
   }
   return best;
+}
+
+/// For a layer that agrees with nothing: the first operator with weights after `from` and up to `to`, else the nearest
+/// in value.
+int LayerPairs::likely_choice(const Pair& pair, size_t from, size_t to) const {
+  int first = -1, nearest = -1;
+  for (int i = 0; i < int(pair.options.size()); ++i) {
+    const Option& option = pair.options[size_t(i)];
+    if (option.candidate < from || option.candidate > to) continue;
+    if (first < 0 && option.candidate > from && candidates_[option.candidate].weights) first = i;
+    if (nearest < 0 || option.relative < pair.options[size_t(nearest)].relative) nearest = i;
+  }
+  return first >= 0 ? first : nearest;
+}
+
+/// The value that another layer was paired with.
+int LayerPairs::same_choice(const Pair& pair, const Pair& other) const {
+  if (other.chosen < 0) return -1;
+  for (int i = 0; i < int(pair.options.size()); ++i)
+    if (candidates_[pair.options[size_t(i)].candidate].value == candidate(other).value) return i;
+  return -1;
 }
 
 const LayerPairs::Candidate& LayerPairs::candidate(const Pair& pair) const {
@@ -217,16 +245,22 @@ const LayerPairs::Candidate& LayerPairs::candidate(const Pair& pair) const {
 }
 
 void LayerPairs::choose() {
-  for (Pair& pair : pairs_) pair.chosen = named_choice(pair);
   auto place = [](const Pair& pair) { return pair.options[size_t(pair.chosen)].candidate; };
   size_t from = 0;
+  for (Pair& pair : pairs_) {
+    pair.chosen = named_choice(pair);
+    if (pair.chosen < 0) pair.chosen = agreeing_choice(pair, from);
+    if (pair.chosen >= 0) from = std::max(from, place(pair));
+  }
+  from = 0;
   for (size_t p = 0; p < pairs_.size(); ++p) {
     Pair& pair = pairs_[p];
-    if (pair.chosen < 0) {  // those without a name lie between their neighbours
+    if (pair.chosen < 0) {  // those that neither name nor value tells lie between their neighbours
       size_t to = candidates_.size();
       for (size_t next = p + 1; next < pairs_.size() && to == candidates_.size(); ++next)
         if (pairs_[next].chosen >= 0) to = place(pairs_[next]);
-      pair.chosen = nearest_choice(pair, from, to);
+      pair.chosen = pair.follows && p > 0 ? same_choice(pair, pairs_[p - 1]) : -1;
+      if (pair.chosen < 0) pair.chosen = likely_choice(pair, from, to);
     }
     if (pair.chosen >= 0) from = std::max(from, place(pair));
   }
@@ -267,15 +301,23 @@ void LayerPairs::measure(int64_t first, int64_t count, const std::vector<at::Ten
   }
 }
 
-/// Exporters fold batch norm into the convolution before it; what the convolution alone gave is then nowhere. A later
-/// layer that agrees with the same value, or a line a unit, tells that this is so.
-bool LayerPairs::folded(size_t number, const std::vector<LayerMatch>& layers) const {
-  const Pair& pair = pairs_[number];
-  if (pair.chosen < 0 || !layers[number].departs || layers[number].op != "Conv") return false;
-  for (size_t later = number + 1; later < pairs_.size(); ++later)
-    if (pairs_[later].chosen >= 0 && candidate(pairs_[later]).value == candidate(pair).value && !layers[later].departs)
-      return true;
-  return pair.line.explains(tolerance_);
+/// Exporters fold batch norm into the convolution before it; what the convolution alone gave is then nowhere. That this
+/// is so shows when a later layer agrees with the same value, or when a line a unit is all that differs. Where neither
+/// of two layers agrees and both are lines, the norm between them used other statistics than the file has.
+void LayerPairs::judge_folded(std::vector<LayerMatch>& layers) const {
+  for (size_t p = 0; p < layers.size(); ++p) {
+    if (pairs_[p].chosen < 0 || !layers[p].departs || layers[p].op != "Conv") continue;
+    const bool line = pairs_[p].line.explains(tolerance_);
+    bool later_agrees = false, earlier_folded = false;
+    for (size_t other = 0; other < layers.size(); ++other) {
+      if (pairs_[other].chosen < 0 || candidate(pairs_[other]).value != candidate(pairs_[p]).value) continue;
+      later_agrees = later_agrees || (other > p && !layers[other].departs);
+      earlier_folded = earlier_folded || (other < p && layers[other].folded);
+    }
+    layers[p].restated = line && earlier_folded && !later_agrees;
+    layers[p].folded = later_agrees || (line && !earlier_folded);
+  }
+  for (LayerMatch& layer : layers) layer.departs = layer.departs && !layer.folded;
 }
 
 std::vector<LayerMatch> LayerPairs::finish() const {
@@ -295,8 +337,7 @@ std::vector<LayerMatch> LayerPairs::finish() const {
     }
     layers.push_back(std::move(match));
   }
-  for (size_t p = 0; p < layers.size(); ++p) layers[p].folded = folded(p, layers);
-  for (LayerMatch& layer : layers) layer.departs = layer.departs && !layer.folded;
+  judge_folded(layers);
   return layers;
 }
 

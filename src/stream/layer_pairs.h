@@ -75,7 +75,8 @@ class LayerPairs {
   struct Pair {
     const Recorded* recorded;
     std::vector<Option> options;
-    int chosen = -1;  ///< of options
+    int chosen = -1;       ///< of options
+    bool follows = false;  ///< is the recorded layer before it but for a scale and an offset a unit: a norm
     DifferenceSum sum;
     Line line;
   };
@@ -83,9 +84,11 @@ class LayerPairs {
   void add_candidates();
   int rank(const std::string& name, size_t candidate) const;
   int named_choice(const Pair& pair) const;
-  int nearest_choice(const Pair& pair, size_t from, size_t to) const;
+  int agreeing_choice(const Pair& pair, size_t from) const;
+  int same_choice(const Pair& pair, const Pair& other) const;
+  int likely_choice(const Pair& pair, size_t from, size_t to) const;
   const Candidate& candidate(const Pair& pair) const;
-  bool folded(size_t pair, const std::vector<LayerMatch>& layers) const;
+  void judge_folded(std::vector<LayerMatch>& layers) const;
   std::vector<const Pair*> before(size_t pair, const std::vector<LayerMatch>& layers) const;
   double alone(size_t pair, const std::vector<at::Tensor>& inputs, int64_t count,
                const std::vector<LayerMatch>& layers) const;

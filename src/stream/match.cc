@@ -373,6 +373,15 @@ class Comparison {
   }
 
   std::string training_mode() const {
+    for (const LayerMatch& layer : match_.layers) {
+      if (!layer.departs) continue;
+      if (!layer.restated) break;
+      return fmt::format(
+          "the framework ran batch norm in training mode: `{}` is the first layer that departs, and by a "
+          "scale and an offset a unit alone, so its statistics are not those that the file has folded "
+          "into {}; call model.eval() before writing the reference",
+          layer.name, layer.layer);
+    }
     if (!runner_.any_size()) return "";
     Tensors values;
     try {

@@ -31,9 +31,10 @@ struct LayerMatch {
   std::string op, node;        ///< that made the value
   std::vector<int64_t> shape;  ///< as recorded, inputs first
   Difference difference;
-  double alone = -1;     ///< relative, when given the recorded values before it; -1 when not tried
-  bool weights = false;  ///< made by an operator with weights, its bias or norm
-  bool folded = false;   ///< differs by a scale and an offset a unit alone: batch norm is folded into the operator
+  double alone = -1;      ///< relative, when given the recorded values before it; -1 when not tried
+  bool weights = false;   ///< made by an operator with weights, its bias or norm
+  bool folded = false;    ///< differs by a scale and an offset a unit alone: batch norm is folded into the operator
+  bool restated = false;  ///< a norm that differs by a scale and an offset a unit alone: other statistics were used
   bool departs = false;
 };
 
