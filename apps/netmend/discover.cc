@@ -1,5 +1,7 @@
 #include "netmend/discover.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -203,9 +205,10 @@ std::vector<Fact> find_preprocessing(const model::Graph& graph, const std::strin
   for (model::ValueId id : graph.inputs) {
     const model::Value& input = graph.values[size_t(id)];
     const std::string layout = layout_of(input), where = "input." + toml_key(input.name) + ".";
-    if (layout.empty()) continue;
-    facts.push_back({where + "layout", toml_string(layout), "the shape of the model's input"});
-    if (auto text = beside(model, "preprocessor_config.json")) from_preprocessor(*text, where, facts);
+    if (!at::isFloatingType(model::carrier(input.type))) continue;
+    if (!layout.empty()) facts.push_back({where + "layout", toml_string(layout), "the shape of the model's input"});
+    if (auto text = beside(model, "preprocessor_config.json"); text && !layout.empty())
+      from_preprocessor(*text, where, facts);
     auto has = [&](const std::string& key) {
       return std::any_of(facts.begin(), facts.end(), [&](const Fact& fact) { return fact.key == where + key; });
     };

@@ -49,7 +49,9 @@ class Init {
     about_model();
     about_data();
     about_classes();
-    for (Fact& fact : find_preprocessing(graph_, options_.model)) add(std::move(fact));
+    const bool prepared = test_ && test_->head == "saved";  // nothing is left to be done to it
+    for (Fact& fact : find_preprocessing(graph_, options_.model))
+      if (!prepared) add(std::move(fact));
     if (test_) look_at_data(there && options_.update);
     about_goal();
     std::string text = there && options_.update ? updated_toml(read_file(file_, 1 << 20), facts_, file_)

@@ -72,7 +72,8 @@ std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const da
     take("meta_groups", join(config.groups, ":"), from_config);
   else if (!config.groups.empty() && (spec.head == "csv" || spec.head == "adult"))
     take("groups", join(config.groups, ":"), from_config);
-  for (const std::string& key : dataset::preprocess_keys())
+  // Saved data is what the model was given in training: what the model says about raw values does not apply to it.
+  for (const std::string& key : spec.head == "saved" ? std::vector<std::string>{} : dataset::preprocess_keys())
     if (auto hit = model.metadata.find("netmend.input." + key); hit != model.metadata.end())
       take(key, hit->second, from_model);
   if (!from_config.empty()) say(common, fmt::format("data: {} from {}", join(from_config, " "), config.path));

@@ -74,6 +74,23 @@ bool explains(const PredictionSettings& settings, const Rows& rows, const Rows& 
   return large && fixed > broken && stats::sign_test(fixed, broken) < kUnlikely;
 }
 
+double mean_loss(const Rows& rows) {
+  double sum = 0;
+  for (const SampleRow& row : rows) sum += std::isnan(row.loss) ? INFINITY : double(row.loss);
+  return rows.empty() ? NAN : sum / double(rows.size());
+}
+
+/// The loss of knowing nothing.
+double blank_loss(const PredictionSettings& settings) { return std::log(double(settings.classes.size())); }
+
+/// Networks of plain rectifiers answer almost the same for inputs of another scale, only far too surely. As it is the
+/// loss is worse than that of knowing nothing, with `better` it is less than half of that, for answers as good.
+bool calms(const PredictionSettings& settings, const Rows& rows, const Rows& better) {
+  if (!settings.by_class()) return false;
+  return mean_error(settings, better) <= mean_error(settings, rows) + 0.03 && mean_error(settings, better) < 0.5 &&
+         mean_loss(rows) > blank_loss(settings) && mean_loss(better) < blank_loss(settings) / 2;
+}
+
 std::string toml_text(const std::string& key, const std::string& value) {
   if (key == "mean" || key == "std") return fmt::format("{} = [{}]", key, join(split(value, ':'), ", "));
   return fmt::format("{} = \"{}\"", key, value);
@@ -264,7 +281,8 @@ class Examination {
 
   /// Fewer mistakes than a set-up must explain leave nothing to look for; slow networks only when something is odd.
   bool worth_a_look(double rate) {
-    if (settings_.task != Task::kNumber && mean_error(settings_, asis_) < 0.03) return false;
+    const bool sure_and_wrong = settings_.by_class() && mean_loss(asis_) > blank_loss(settings_);
+    if (settings_.task != Task::kNumber && mean_error(settings_, asis_) < 0.03 && !sure_and_wrong) return false;
     if (30 * double(kFirstLook) / rate <= options_.seconds) return true;
     result_.lines.push_back({"other set-ups were not tried (this model is slow): expect in netmend.toml makes sure"});
     return false;
@@ -325,7 +343,7 @@ class Examination {
     candidate.tried.runs = few.has_value();
     if (few) {
       Rows same(asis_.begin(), asis_.begin() + std::ptrdiff_t(few->size()));
-      bool promising = mean_error(settings_, *few) < mean_error(settings_, same);
+      bool promising = mean_error(settings_, *few) < mean_error(settings_, same) || calms(settings_, same, *few);
       if (promising && few->size() < asis_.size()) few = rows_with(setups, first_);
       candidate.rows = *few;
       candidate.tried.accuracy = figure(settings_, candidate.rows);
@@ -489,21 +507,26 @@ class Examination {
       return mean_error(settings_, a.rows) < mean_error(settings_, b.rows);
     });
     for (const Candidate& candidate : found) result_.tried.push_back(candidate.tried);
-    Rows fresh;
-    for (Candidate& candidate : found) {
-      if (result_.blocker || candidate.rows.size() != asis_.size() || !explains(settings_, asis_, candidate.rows))
-        break;
-      if (fresh.empty()) fresh = judge(settings_, answers(fresh_, {wanted()})[0], fresh_);
-      Rows again = candidate.on(fresh_);
-      if (again.size() != fresh.size() || !explains(settings_, fresh, again)) continue;
-      std::string as = settings_.by_class() ? fmt::format(", guessing gives {:.0f} %", 100 * chance()) : "";
-      block(candidate.id, candidate.title,
-            fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others",
-                        figure_text(settings_, figure(settings_, asis_)), as, candidate.tried.words,
-                        figure_text(settings_, candidate.tried.accuracy), asis_.size(),
-                        figure_text(settings_, figure(settings_, again)), again.size()),
-            candidate.tried.line);
-    }
+    for (auto convinces : {&explains, &calms})
+      for (const Candidate& candidate : found)
+        if (!result_.blocker && (convinces == &explains || candidate.tried.about == "scale"))
+          confirm(candidate, convinces);
+  }
+
+  /// On inputs that the search has not seen.
+  void confirm(const Candidate& candidate, bool (*convinces)(const PredictionSettings&, const Rows&, const Rows&)) {
+    if (candidate.rows.size() != asis_.size() || !convinces(settings_, asis_, candidate.rows)) return;
+    Rows fresh = judge(settings_, answers(fresh_, {wanted()})[0], fresh_), again = candidate.on(fresh_);
+    if (again.size() != fresh.size() || !convinces(settings_, fresh, again)) return;
+    std::string guessing = settings_.by_class() ? fmt::format(", guessing gives {:.0f} %", 100 * chance()) : "";
+    std::string loss =
+        convinces == &calms ? fmt::format("; loss {:.3g} instead of {:.3g}", mean_loss(again), mean_loss(fresh)) : "";
+    block(candidate.id, candidate.title,
+          fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others{}",
+                      figure_text(settings_, figure(settings_, asis_)), guessing, candidate.tried.words,
+                      figure_text(settings_, candidate.tried.accuracy), asis_.size(),
+                      figure_text(settings_, figure(settings_, again)), again.size(), loss),
+          candidate.tried.line);
   }
 
   void conclude() {

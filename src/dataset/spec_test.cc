@@ -84,7 +84,7 @@ TEST(Preprocess, RefusesWhatCannotBe) {
                                                      {{"mean", "a:b"}},
                                                      {{"std", "0"}},
                                                      {{"std", "0.2:-1"}},
-                                                     {{"layout", "NCWH"}},
+                                                     {{"layout", "CHWN"}},
                                                      {{"color", "RBG"}},
                                                      {{"resize", "0x3"}},
                                                      {{"resize", "99999999x3"}},
