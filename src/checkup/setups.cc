@@ -88,9 +88,9 @@ std::optional<Source> read_brightness(const Info& data, const Batch& sample, int
   Source source = read_source(data, sample, feature);
   at::Tensor values = (sample.inputs[size_t(feature)] - source.offset) / source.factor;
   auto within = [](const at::Tensor& v, double high) {
-    return v.min().item<double>() >= -0.02 * high && v.max().item<double>() <= 1.02 * high;
+    return v.min().item<double>() >= -0.02 && v.max().item<double>() <= 1.02 * high;
   };
-  if (within(values * source.brightness, 1)) return source;
+  if (within(values, 1 / source.brightness)) return source;
   const Feature& about = data.features[size_t(feature)];
   for (const Normalising& way : normalisings()) {
     if (way.mean.empty() || way.factor < 0 || (way.colors && !has_colors(about))) continue;

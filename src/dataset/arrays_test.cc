@@ -104,6 +104,10 @@ TEST(Idx, PreprocessingIsCarriedOut) {
   EXPECT_TRUE(at::equal(planes, plain.permute({0, 3, 1, 2}) - at::tensor({1.f, 2.f, 3.f}).view({1, 3, 1, 1})));
   EXPECT_EQ(open("idx:" + path + ",resize=5x4,layout=NCHW")->read(range(2)).inputs[0].sizes(),
             (at::IntArrayRef{2, 3, 5, 4}));
+  at::Tensor sideways = open("idx:" + path + ",layout=NCWH")->read(range(2)).inputs[0];
+  EXPECT_TRUE(at::equal(sideways, plain.permute({0, 3, 2, 1})));
+  EXPECT_EQ(open("idx:" + path + ",resize=5x4,layout=NWHC")->read(range(2)).inputs[0].sizes(),
+            (at::IntArrayRef{2, 5, 4, 3}));
   EXPECT_EQ(moved->display(0).pixels, (std::vector<uint8_t>{0, 7, 14, 21, 28, 35, 42, 49, 56, 63, 70, 77}));
   EXPECT_TRUE(mentions(error_of([&] { open("idx:" + path + ",mean=1:2"); }), "2 numbers"));
   std::string rows = folder.write("rows", idx_bytes(8, {2, 3}, pixels(6)));
