@@ -287,5 +287,28 @@ TEST(Batching, OutputsWithoutABatchAxisRunAlone) {
   EXPECT_THROW(find_batching(huge, random_batch(huge, 8), huge.outputs), InputError);
 }
 
+TEST(Starts, GradientsOfIdsBeginAtTheEmbedding) {
+  model::Graph graph = zoo::make("textcnn");
+  std::vector<model::ValueId> starts = find_starts(graph);
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_NE(starts[0], graph.inputs[0]);
+  const model::Value& input = graph.values[size_t(graph.inputs[0])];
+  int64_t length = input.shape->at(1).size > 0 ? input.shape->at(1).size : 12;
+  at::manual_seed(4);
+  at::Tensor ids = at::randint(1, 20, {2, length}, at::kLong);
+  at::Tensor embedded = Executor(graph, {.wanted = starts, .mode = Mode::kPlain, .precision = at::kDouble})
+                            .run(std::vector{ids})[0]
+                            .detach();
+  Executor rest(graph, {.given = starts, .wanted = graph.outputs, .mode = Mode::kPlain, .precision = at::kDouble});
+  auto score = [&](const at::Tensor& at) { return rest.run(std::vector{at})[0].select(1, 0).sum(); };
+  at::Tensor free = embedded.clone().requires_grad_(true);
+  at::Tensor gradient = torch::autograd::grad({score(free)}, {free})[0];
+  at::Tensor direction = at::randn_like(embedded);
+  double step = 1e-6, expected = (gradient * direction).sum().item<double>();
+  double found =
+      ((score(embedded + step * direction) - score(embedded - step * direction)) / (2 * step)).item<double>();
+  EXPECT_NEAR(found, expected, 1e-4 * std::max(1.0, std::abs(expected)));
+}
+
 }  // namespace
 }  // namespace netmend::executor

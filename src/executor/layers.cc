@@ -300,6 +300,28 @@ std::vector<ValueId> find_parameters(const Graph& graph) {
   return found;
 }
 
+std::vector<ValueId> find_starts(const Graph& graph) {
+  static const std::set<std::string_view> keeps_ids = {"Identity",  "Reshape",   "Flatten", "Squeeze",
+                                                       "Unsqueeze", "Transpose", "Cast",    "Slice"};
+  std::vector<ValueId> starts;
+  std::vector<bool> ids(graph.values.size());
+  for (ValueId id : graph.inputs)
+    if (at::isFloatingType(model::carrier(graph.values[size_t(id)].type)))
+      starts.push_back(id);
+    else
+      ids[size_t(id)] = true;
+  for (const Node& node : graph.nodes) {
+    if (node.inputs.empty() || node.outputs.empty() || node.outputs[0] == kAbsent) continue;
+    ValueId looked_up = node.op == "Gather" && node.inputs.size() == 2 ? node.inputs[1] : kAbsent;
+    if (looked_up != kAbsent && ids[size_t(looked_up)] && graph.is_constant(node.inputs[0]) &&
+        graph.constant(node.inputs[0]).is_floating_point())
+      starts.push_back(node.outputs[0]);
+    else if (node.inputs[0] != kAbsent && keeps_ids.count(node.op))
+      ids[size_t(node.outputs[0])] = ids[size_t(node.inputs[0])];
+  }
+  return starts;
+}
+
 Head find_head(const Graph& graph, ValueId output) {
   std::vector<int> made_by = model::producers(graph);
   Head head{output, output, Gives::kLogits};

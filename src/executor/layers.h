@@ -17,6 +17,10 @@ std::vector<model::Layer> find_layers(const model::Graph& graph);
 /// batch norm are not among them, nor numbers that prepare the input.
 std::vector<model::ValueId> find_parameters(const model::Graph& graph);
 
+/// Where quantities begin, and so gradients: inputs that are real numbers, and what embeddings make of ids. Inputs that
+/// are only counted or masked with are not among them.
+std::vector<model::ValueId> find_starts(const model::Graph& graph);
+
 /// The constant that a value is made of by Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze, Flatten or
 /// DequantizeLinear alone; kAbsent when it is something else.
 model::ValueId root_constant(const model::Graph& graph, std::span<const int> producers, model::ValueId id);
