@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "netmend/shared.h"
 
 namespace netmend::app {
 namespace fs = std::filesystem;
@@ -131,17 +132,6 @@ std::optional<std::vector<double>> numbers_of(const nlohmann::json& json) {
   return numbers;
 }
 
-/// The axes of an image input; "" when it is none.
-std::string layout_of(const model::Value& input) {
-  if (!input.shape || input.shape->size() != 4) return "";
-  auto channels = [&](size_t axis) {
-    int64_t size = (*input.shape)[axis].size;
-    return size == 1 || size == 3 || size == 4;
-  };
-  if (channels(1)) return "NCHW";
-  return channels(3) ? "NHWC" : "";
-}
-
 /// What Hugging Face keeps beside a model of images.
 void from_preprocessor(const std::string& text, const std::string& where, std::vector<Fact>& facts) {
   auto json = nlohmann::json::parse(text, nullptr, false);
@@ -204,7 +194,7 @@ std::vector<Fact> find_preprocessing(const model::Graph& graph, const std::strin
   std::vector<Fact> facts;
   for (model::ValueId id : graph.inputs) {
     const model::Value& input = graph.values[size_t(id)];
-    const std::string layout = layout_of(input), where = "input." + toml_key(input.name) + ".";
+    const std::string layout = image_layout(input), where = "input." + toml_key(input.name) + ".";
     if (!at::isFloatingType(model::carrier(input.type))) continue;
     if (!layout.empty()) facts.push_back({where + "layout", toml_string(layout), "the shape of the model's input"});
     if (auto text = beside(model, "preprocessor_config.json"); text && !layout.empty())

@@ -30,6 +30,13 @@ std::string declared_text(const model::Value& value) {
   return text.empty() ? "scalar" : text;
 }
 
+/// `N×H×W×C ` before the sizes of an image.
+std::string axes_text(const model::Value& value) {
+  std::string text;
+  for (char axis : image_layout(value)) text += (text.empty() ? "" : "×") + std::string(1, axis);
+  return text.empty() ? "" : text + " ";
+}
+
 std::map<std::string, Shape> parse_shapes(const std::vector<std::string>& texts) {
   std::map<std::string, Shape> shapes;
   for (const std::string& text : texts) {
@@ -233,8 +240,9 @@ void print_info(const Graph& graph, const InfoOptions& options, const std::vecto
              with_commas(units), with_commas(count_parameters(graph)), graph.nodes.size(),
              graph.opsets.count("") ? graph.opsets.at("") : 0, graph.producer.empty() ? "" : " · " + graph.producer);
   for (ValueId id : graph.inputs)
-    fmt::print("  input   {}  {} {}\n", graph.values[size_t(id)].name,
-               model::element_name(graph.values[size_t(id)].type), declared_text(graph.values[size_t(id)]));
+    fmt::print("  input   {}  {} {}{}\n", graph.values[size_t(id)].name,
+               model::element_name(graph.values[size_t(id)].type), axes_text(graph.values[size_t(id)]),
+               declared_text(graph.values[size_t(id)]));
   for (ValueId id : graph.outputs) {
     const char* gives[] = {"logits or scores", "probabilities", "log probabilities", "probabilities, each by itself"};
     fmt::print("  output  {}  {} {}  gives {}\n", graph.values[size_t(id)].name,

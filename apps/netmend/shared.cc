@@ -40,6 +40,16 @@ ValueId choose_output(const model::Graph& graph, const std::string& name) {
   return id;
 }
 
+std::string image_layout(const model::Value& input) {
+  if (!input.shape || input.shape->size() != 4) return "";
+  auto channels = [&](size_t axis) {
+    int64_t size = (*input.shape)[axis].size;
+    return size == 1 || size == 3 || size == 4;
+  };
+  if (channels(1)) return "NCHW";
+  return channels(3) ? "NHWC" : "";
+}
+
 dataset::Spec test_spec(const std::string& data, const std::string& test, const Config& config) {
   if (!test.empty()) return dataset::parse_spec(test);
   if (!data.empty()) return *dataset::parse_splits(data).test;

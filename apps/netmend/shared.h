@@ -27,6 +27,8 @@ void say(const Common& common, const std::string& line);
 
 /// The value that `--output NAME` names, or the graph's first output. Throws InputError with the nearest name.
 model::ValueId choose_output(const model::Graph& graph, const std::string& name);
+/// The axes of an image input, NCHW or NHWC; "" when it is none.
+std::string image_layout(const model::Value& input);
 /// Opens a data set for a model. Preprocessing is what the spec says; where it says nothing, what netmend.toml says,
 /// then what the model carries in its metadata. What did not come from the spec is told.
 std::shared_ptr<const dataset::Dataset> open_data(const Common& common, const dataset::Spec& spec,
