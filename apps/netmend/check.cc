@@ -3,18 +3,33 @@
 #include "base/run_folder.h"
 #include "base/text.h"
 #include "netmend/show.h"
+#include "onnx/reader.h"
 
 namespace netmend::app {
 namespace {
 
-void print_identity(const Case& about) {
-  const model::Graph& graph = about.judged.subject.graph;
+std::string identity(const std::string& name, const model::Graph& graph) {
   int64_t units = 0, weights = 0;
   std::vector<model::Layer> layers = executor::find_layers(graph);
   for (const model::Layer& layer : layers) units += layer.units;
   for (model::ValueId id : executor::find_parameters(graph)) weights += graph.constant(id).numel();
-  fmt::print("{}  {} layers · {} units · {} weights   {}  {} inputs\n", about.judged.subject.model_name, layers.size(),
-             with_commas(units), with_commas(weights), about.data->info().spec, with_commas(about.data->size()));
+  return fmt::format("{}  {} layers · {} units · {} weights", name, layers.size(), with_commas(units),
+                     with_commas(weights));
+}
+
+/// A model without data: that it can be read and run is all that can be said.
+int check_alone(const Common& common, const std::string& model) {
+  model::Graph graph = onnx::read_model(model);
+  executor::Executor runs(graph);  // names all operators that it could not
+  const std::string skipped = "everything that needs data: give --data SPEC, or data.test in netmend.toml";
+  if (common.json)
+    print_json({{"verdict", "The model can be run; there is no data to judge it on."},
+                {"metric", nullptr},
+                {"findings", Json::array()},
+                {"skipped", Json::array({skipped})}});
+  else
+    fmt::print("{}\n  skipped   {}\n  next      netmend init {} --data SPEC\n", identity(model, graph), skipped, model);
+  return 0;
 }
 
 std::string worst_class_text(const observers::PredictionResult& result) {
@@ -27,11 +42,16 @@ std::string worst_class_text(const observers::PredictionResult& result) {
 }  // namespace
 
 int check(const Common& common, const CheckOptions& options) {
+  Config config = read_config(common.config, options.model);
+  if (options.data.empty() && options.test.empty() && config.test.empty() && !(options.model + config.model).empty())
+    return check_alone(common, options.model.empty() ? config.model : options.model);
   Case about = open_case(common, options);
-  if (!common.json) print_identity(about);
+  if (!common.json)
+    fmt::print("{}   {}:{}  {} inputs\n", identity(about.judged.subject.model_name, about.judged.subject.graph),
+               about.spec.head, about.spec.rest, with_commas(about.data->size()));
   checkup::Preflight preflight = examine(common, options, about);
   const bool blocked = preflight.blocker && !options.anyway;
-  const std::string command = "netmend check " + about.judged.subject.model_name;
+  const std::string command = next_command("check", about.judged.subject.model_name, options);
   if (!common.json) print_preflight(preflight, about.judged.settings.metric);
   Json json = {{"verdict", preflight.blocker ? preflight.blocker->title : "Model and data belong together."},
                {"metric", nullptr},
@@ -59,7 +79,7 @@ int check(const Common& common, const CheckOptions& options) {
                    figure_text(result.metrics[0].name, result.metrics[0].estimate), worst_class_text(result),
                    with_commas(result.samples));
     }
-    if (!common.json) fmt::print("\n  next      netmend eval {}\n", about.judged.subject.model_name);
+    if (!common.json) fmt::print("\n  next      {}\n", next_command("eval", about.judged.subject.model_name, options));
   }
   json["run"] = folder.path();
   write_file(folder.file("findings.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");

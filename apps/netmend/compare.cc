@@ -238,6 +238,11 @@ void print_compare(const CompareOptions& options, const Case& about, const Compa
                                                : "unclear: more inputs are needed to tell",
                100 * margin);
   }
+  std::vector<std::string> worse;
+  for (size_t c = 0; c < done.flips.per_class().size(); ++c)
+    if (stats::Estimate change = done.flips.per_class()[c].change(); change.high < 0)
+      worse.push_back(fmt::format("{} ({:+.1f})", about.judged.settings.classes[c], 100 * change.value));
+  if (!worse.empty()) fmt::print("  clearly worse on {}\n", join(worse, ", "));
   std::vector<std::pair<std::string, FlipCount>> rows;
   for (size_t c = 0; c < done.flips.per_class().size(); ++c)
     rows.emplace_back(about.judged.settings.classes[c], done.flips.per_class()[c]);

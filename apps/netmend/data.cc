@@ -77,6 +77,18 @@ bool has_pictures(const dataset::Info& info) {
                      [](const dataset::Feature& feature) { return feature.image; });
 }
 
+void print_examples(const dataset::Dataset& set) {
+  constexpr int64_t most = 3, width = 100;
+  if (set.size() == 0 || set.display(0).kind != dataset::Display::kText) return;
+  fmt::print("  for example\n");
+  for (int64_t sample = 0; sample < std::min(most, set.size()); ++sample) {
+    std::string text = printable(set.display(sample).text);
+    size_t end = std::min<size_t>(text.size(), width);
+    while (end > 0 && end < text.size() && (uint8_t(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
+    fmt::print("    {}: {}{}\n", printable(set.id(sample)), text.substr(0, end), end < text.size() ? " …" : "");
+  }
+}
+
 }  // namespace
 
 int data(const Common& common, const DataOptions& options) {
@@ -124,6 +136,7 @@ int data(const Common& common, const DataOptions& options) {
   else
     print_classes(summary);
   if (!sheet.empty()) fmt::print("  contact sheet: {}\n", sheet);
+  if (sheet.empty()) print_examples(*set);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "observers/sample_table.h"
 #include "observers/unit_profile.h"
 #include "onnx/reader.h"
+#include "stream/layers.h"
 #include "stream/state_file.h"
 
 namespace netmend::app {
@@ -84,8 +85,7 @@ int eval(const Common& common, const EvalOptions& options) {
 
   RunFolder folder(common.out, "eval", common.arguments);
   observers::Predictions observer(judged.settings, true);
-  observers::UnitProfile profile(options.units ? executor::find_layers(judged.subject.graph)
-                                               : std::vector<model::Layer>{});
+  observers::UnitProfile profile(options.units ? stream::find_layers(judged.subject) : std::vector<model::Layer>{});
   observers::SampleTable table;
   observers::GroupCounts groups(judged.settings, *data);
   Fingerprint fingerprint;
@@ -121,7 +121,8 @@ int eval(const Common& common, const EvalOptions& options) {
   json["fingerprint"] = fingerprint.finish(*data);
   json["preflight"] = preflight_json(preflight);
   if (preflight.blocker)
-    json["findings"] = Json::array({blocker_json(*preflight.blocker, "netmend eval " + judged.subject.model_name)});
+    json["findings"] =
+        Json::array({blocker_json(*preflight.blocker, next_command("eval", judged.subject.model_name, options))});
   json["run"] = folder.path();
   write_file(folder.file("eval.json"), json.dump(2) + "\n");
   folder.finish(common.seed, done.seconds, done.interrupted ? 130 : 0);

@@ -3,8 +3,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <set>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -26,9 +24,12 @@ const char* const kHeading =
 /// A path as it is written in a file that lies in `folder`.
 std::string from_folder(const std::string& path, const fs::path& folder) {
   if (path.empty() || fs::path(path).is_absolute()) return path;
+  // By the words of the path alone: a link is meant to be followed by the reader, not written down.
   std::error_code error;
-  fs::path near = fs::relative(fs::absolute(path, error), fs::absolute(folder.empty() ? "." : folder, error), error);
-  return error || near.empty() ? fs::absolute(path, error).string() : near.string();
+  fs::path near = fs::absolute(path, error)
+                      .lexically_normal()
+                      .lexically_relative(fs::absolute(folder.empty() ? "." : folder, error).lexically_normal() / "");
+  return near.empty() ? fs::absolute(path, error).string() : near.string();
 }
 
 class Init {
@@ -171,7 +172,8 @@ class Init {
       preflight_ = checkup::preflight(judged.subject, judged.settings, {config.expect, config.wishes.gives}, how);
       metric_ = judged.settings.metric;
       blocked_ = preflight_->blocker.has_value();
-      if (!blocked_ || preflight_->blocker->line.empty() || round == 2 || !take_line(*preflight_->blocker)) return;
+      if (!blocked_ || preflight_->blocker->line.empty() || round == 2) return;
+      take_line(*preflight_->blocker);
     }
   }
 
@@ -219,17 +221,30 @@ class Init {
   }
 
   /// Takes over what the preflight found, with the evidence as its source.
-  bool take_line(const checkup::Blocker& blocker) {
+  void take_line(const checkup::Blocker& blocker) {
     toml::table found = toml::parse(blocker.line);
     std::vector<Fact> taken;
     flatten(found, "", taken);
     for (Fact& fact : taken) {
-      fact.source = "tried: " + blocker.evidence;
+      fact.source = blocker.brief.empty() ? "found by the preflight" : blocker.brief;
+      if (has_same(fact)) continue;
       if (fact.key == "model.output") output_ = *toml::parse("v = " + fact.value)["v"].value<std::string>();
       add(std::move(fact));
     }
     found_.push_back(blocker);
-    return true;
+  }
+
+  bool has_same(const Fact& fact) const {
+    return std::any_of(facts_.begin(), facts_.end(),
+                       [&](const Fact& have) { return have.key == fact.key && have.value == fact.value; });
+  }
+
+  static std::string value_text(const toml::node& node) {
+    if (node.is_string()) return toml_string(node.as_string()->get());
+    if (!node.is_array()) return fmt::format("{:.9g}", node.value<double>().value_or(0));
+    std::vector<std::string> items;
+    for (const toml::node& item : *node.as_array()) items.push_back(value_text(item));
+    return fmt::format("[{}]", join(items, ", "));
   }
 
   static void flatten(const toml::table& table, const std::string& where, std::vector<Fact>& out) {
@@ -239,10 +254,7 @@ class Init {
         flatten(*node.as_table(), name + ".", out);
         continue;
       }
-      std::ostringstream value;
-      node.visit([&](const auto& real) { value << toml::toml_formatter{toml::table{{"v", real}}}; });
-      std::string text = value.str();
-      out.push_back({name, std::string(trim(text.substr(text.find('=') + 1))), ""});
+      out.push_back({name, value_text(node), ""});
     }
   }
 

@@ -198,7 +198,10 @@ checkup::Preflight examine(const Common& common, const CaseOptions& options, con
   how.others = other_splits(common, about);
   checkup::Expected expected{about.config.expect, about.config.wishes.gives};
   // What was expected holds for the metric and the data of netmend.toml, not for others.
-  if (!options.metric.empty() || !options.output.empty()) expected.metric = -1;
+  const std::string& meant = about.config.test;
+  const bool other_data =
+      !meant.empty() && dataset::spec_text(dataset::parse_spec(meant)) != dataset::spec_text(about.spec);
+  if (!options.metric.empty() || !options.output.empty() || other_data) expected.metric = -1;
   checkup::Preflight result = checkup::preflight(about.judged.subject, about.judged.settings, expected, how);
   if (!about.config.reference.empty()) look_at_reference(about, result);
   return result;
@@ -230,6 +233,14 @@ Plan plan_pass(const Common& common, const CaseOptions& options, const Case& abo
                             duration_text(plan.seconds), bytes_text(double(executor::memory_peak()))));
   }
   return plan;
+}
+
+std::string next_command(const std::string& command, const std::string& model, const CaseOptions& options) {
+  std::string text = fmt::format("netmend {} {}", command, model);
+  if (!options.data.empty()) text += " --data " + options.data;
+  if (!options.test.empty()) text += " --test " + options.test;
+  if (!options.output.empty()) text += " --output " + options.output;
+  return text;
 }
 
 }  // namespace netmend::app

@@ -68,6 +68,9 @@ struct Plan {
 };
 Plan plan_pass(const Common& common, const CaseOptions& options, const Case& about);
 
+/// A command that can be pasted: with the model, and with the data where a flag named it.
+std::string next_command(const std::string& command, const std::string& model, const CaseOptions& options);
+
 stream::PassOptions pass_options(const Common& common);
 
 }  // namespace netmend::app

@@ -181,7 +181,9 @@ void print_preflight(const checkup::Preflight& preflight, const std::string& met
   const checkup::Blocker& blocker = *preflight.blocker;
   fmt::print("\n  blocker  {}\n           {} {}.\n", blocker.id, blocker.title, blocker.evidence);
   if (preflight.tried.size() > 1) print_tried(preflight, metric);
-  if (!blocker.line.empty()) fmt::print("\n  Put this into netmend.toml, then try again:\n\n    {}\n", blocker.line);
+  if (!blocker.line.empty())
+    fmt::print("\n  Put this into netmend.toml, then try again:\n\n    {}\n",
+               join(split(blocker.line, '\n'), "\n    "));
   fmt::print("\n  Nothing is said about the model before this is settled; --anyway overrules.\n");
 }
 

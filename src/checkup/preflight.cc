@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <random>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -62,8 +63,8 @@ std::string figure_text(const PredictionSettings& settings, const stats::Estimat
   return fmt::format("{:.1f} %", 100 * figure.value);
 }
 
-/// `better` makes clearly fewer mistakes than `rows` on the same inputs: a fifth of them at least, three points at
-/// least, and not by chance.
+/// `better` makes clearly fewer mistakes than `rows` on the same inputs: a fifth of them and three points at least, or
+/// twelve points, and not by chance.
 bool explains(const PredictionSettings& settings, const Rows& rows, const Rows& better) {
   int64_t fixed = 0, broken = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -71,7 +72,9 @@ bool explains(const PredictionSettings& settings, const Rows& rows, const Rows& 
     fixed += after<before, broken += after> before;
   }
   double before = mean_error(settings, rows), after = mean_error(settings, better);
-  bool large = after <= 0.8 * before && (settings.task == Task::kNumber || before - after >= 0.03);
+  const bool number = settings.task == Task::kNumber;
+  bool large = after <= 0.8 * before && (number || before - after >= 0.03);
+  large = large || (!number && before - after >= 0.12);
   return large && fixed > broken && stats::sign_test(fixed, broken) < kUnlikely;
 }
 
@@ -112,8 +115,8 @@ class Examination {
               const PreflightOptions& options)
       : subject_(subject), settings_(settings), expected_(expected), options_(options) {
     const int64_t size = subject.data->size(), part = std::min(kTrial, std::max<int64_t>(1, size / 2));
-    first_ = subject.data->read(stream::spread(size, part, 0.1));
-    fresh_ = subject.data->read(stream::spread(size, part, 0.6));
+    first_ = subject.data->read(mixed(stream::spread(size, part, 0.1)));
+    fresh_ = subject.data->read(mixed(stream::spread(size, part, 0.6)));
   }
 
   Preflight run() {
@@ -136,6 +139,13 @@ class Examination {
   }
 
  private:
+  /// Sorted data would show one class in the first look.
+  static std::vector<int64_t> mixed(std::vector<int64_t> samples) {
+    std::mt19937 random(1);
+    for (size_t i = samples.size(); i > 1; --i) std::swap(samples[i - 1], samples[random() % i]);
+    return samples;
+  }
+
   model::ValueId wanted() const {
     return settings_.task == Task::kNumber ? settings_.head.output : settings_.head.logits;
   }
@@ -170,7 +180,6 @@ class Examination {
     if (several && settings_.head.gives == Gives::kProbabilities && settings_.head.logits != settings_.head.output &&
         observers::look_like_probabilities(inside))
       return softmax_twice();
-    if (several && distribution && squeezed(columns)) return softmax_twice();
     const bool says_logits = expected_.gives == "logits", says_probabilities = expected_.gives == "probabilities";
     if (several && says_logits && distribution)
       return block(
@@ -179,6 +188,11 @@ class Examination {
                       "taking a softmax of them once more would flatten every confidence",
                       columns.size(0)),
           "model = { gives = \"probabilities\" }");
+    if (settings_.task == Task::kBinary && says_logits && settings_.head.gives != Gives::kLogits)
+      return block("wrong-gives:" + output_name(settings_.head.output), "The output is a probability, not a logit.",
+                   fmt::format("model.gives says logits, but on {} inputs it goes from {:.3g} to {:.3g}",
+                               columns.size(0), columns.min().item<double>(), columns.max().item<double>()),
+                   "model = { gives = \"probabilities\" }");
     const bool in_range = columns.min().item<double>() >= 0 && columns.max().item<double>() <= 1;
     if (says_probabilities && (several ? !distribution : !in_range) && settings_.task != Task::kNumber)
       return block("wrong-gives:" + output_name(settings_.head.output), "The outputs are not probabilities.",
@@ -188,13 +202,6 @@ class Examination {
     if (settings_.task != Task::kNumber)
       result_.lines.push_back(
           {settings_.head.gives == Gives::kLogits ? "outputs are logits" : "outputs are probabilities"});
-  }
-
-  /// A softmax of probabilities cannot tell classes apart by more than a factor of e.
-  static bool squeezed(const at::Tensor& columns) {
-    at::Tensor ratio = std::get<0>(columns.max(1)) / std::get<0>(columns.min(1)).clamp_min(1e-12);
-    return columns.size(1) > 1 && ratio.max().item<double>() <= std::exp(1.0) * 1.0001 &&
-           ratio.max().item<double>() > 1.5;
   }
 
   void softmax_twice() {
@@ -236,6 +243,7 @@ class Examination {
   double distance(const Batch& batch) const { return memory_distance(*memory_, answers(batch, {memory_->input})[0]); }
 
   Preflight without_labels() {
+    result_.lines.push_back({"no labels, so that right and wrong cannot be told"});
     if (remembers_) return result_;
     const std::string input = data_input();
     for (const Setup& setup : scalings(subject_.data->info(), first_)) {
@@ -431,37 +439,55 @@ class Examination {
     return best;
   }
 
-  /// The classes in another order: the order that fits half of the inputs best is judged on the other half.
+  /// The classes in another order: the order that fits these inputs best is judged on others.
   void try_labels(std::vector<Candidate>& found) {
     if (!settings_.by_class()) return;
     const auto classes = int64_t(settings_.classes.size());
-    auto add = [&](const std::string& words, const std::string& line, const std::vector<int64_t>& order) {
-      auto relabel = [this, order](Rows rows) {
-        for (SampleRow& row : rows) {
-          row.label = double(order[size_t(row.label)]);
-          if (!std::isnan(row.predicted))
-            row.right = row.label == row.predicted ? SampleRow::kRight : SampleRow::kWrong;
-        }
-        return rows;
-      };
-      Candidate candidate;
-      candidate.rows = relabel(asis_);
-      candidate.tried = {"classes", words, line, figure(settings_, candidate.rows)};
-      candidate.id = "class-order:labels";
-      candidate.title = "The classes are probably numbered differently from training.";
-      candidate.on = [this, relabel](const Batch& batch) {
-        return relabel(judge(settings_, answers(batch, {wanted()})[0], batch));
-      };
-      found.push_back(std::move(candidate));
-    };
+    auto plain = [this](const Batch& batch) { return judge(settings_, answers(batch, {wanted()})[0], batch); };
     std::vector<int64_t> up, down;
     for (int64_t c = 0; c < classes; ++c) up.push_back((c + 1) % classes), down.push_back((c + classes - 1) % classes);
-    if (classes > 2) add("labels one higher", order_line(up), up), add("labels one lower", order_line(down), down);
+    if (classes > 2) {
+      add_order("labels one higher", "", up, asis_, plain, found);
+      add_order("labels one lower", "", down, asis_, plain, found);
+    }
     if (classes > 1000) return;  // too few inputs a class to tell
-    std::vector<int64_t> order = best_assignment(settings_, asis_);
-    bool same = true;
-    for (int64_t c = 0; c < classes; ++c) same = same && order[size_t(c)] == c;
-    if (!same) add(order_words(order), order_line(order), order);
+    add_best_order("", "", asis_, plain, found);
+    if (!near_chance()) return;
+    // Two things may be wrong at once, and neither shows without the other.
+    const size_t count = found.size();
+    for (size_t i = 0; i < count; ++i) {
+      if (found[i].tried.about != "scale" || found[i].rows.empty()) continue;
+      auto on = found[i].on;
+      add_best_order(found[i].tried.words + ", ", found[i].tried.line, on(first_), on, found);
+    }
+  }
+
+  using OnBatch = std::function<Rows(const Batch&)>;
+
+  void add_best_order(const std::string& words, const std::string& line, const Rows& rows, const OnBatch& on,
+                      std::vector<Candidate>& found) const {
+    std::vector<int64_t> order = best_assignment(settings_, rows);
+    if (!std::is_sorted(order.begin(), order.end()))
+      add_order(words + order_words(order), line, order, rows, on, found);
+  }
+
+  void add_order(const std::string& words, const std::string& line, const std::vector<int64_t>& order, const Rows& rows,
+                 const OnBatch& on, std::vector<Candidate>& found) const {
+    auto relabel = [order](Rows all) {
+      for (SampleRow& row : all) {
+        row.label = double(order[size_t(row.label)]);
+        if (!std::isnan(row.predicted)) row.right = row.label == row.predicted ? SampleRow::kRight : SampleRow::kWrong;
+      }
+      return all;
+    };
+    Candidate candidate;
+    candidate.rows = relabel(rows);
+    std::string lines = line.empty() ? order_line(order) : line + "\n" + order_line(order);
+    candidate.tried = {"classes", words, lines, figure(settings_, candidate.rows)};
+    candidate.id = "class-order:labels";
+    candidate.title = "The classes are probably numbered differently from training.";
+    candidate.on = [on, relabel](const Batch& batch) { return relabel(on(batch)); };
+    found.push_back(std::move(candidate));
   }
 
   std::string order_words(const std::vector<int64_t>& order) const {
@@ -517,7 +543,8 @@ class Examination {
       std::shared_ptr<const dataset::Dataset> data = other.open();
       int64_t count = 0;
       stats::Estimate now = metric_on(*data, rate, count);
-      result_.tried.push_back({"data", other.words, other.line, now});
+      std::string about = settings_.metric == "accuracy" ? "" : fmt::format(" ({})", settings_.metric);
+      result_.tried.push_back({"data", other.words + about, other.line, now});
       if (!meets(now, count, data->size()) || result_.blocker) continue;
       block("wrong-split:test", "The expected figure probably belongs to other data.",
             fmt::format("{}; on {} {}", found_instead_, other.words, metric_text(now.value)), other.line);
@@ -530,26 +557,85 @@ class Examination {
       return mean_error(settings_, a.rows) < mean_error(settings_, b.rows);
     });
     for (const Candidate& candidate : found) result_.tried.push_back(candidate.tried);
-    for (auto convinces : {&explains, &calms})
+    fresh_rows_ = judge(settings_, answers(fresh_, {wanted()})[0], fresh_);
+    for (auto convinces : {&explains, &calms}) {
+      std::vector<Confirmed> sure;
       for (const Candidate& candidate : found)
-        if (!result_.blocker && (convinces == &explains || candidate.tried.about == "scale"))
-          confirm(candidate, convinces);
+        if (convinces == &explains || candidate.tried.about == "scale") confirm(candidate, convinces, sure);
+      if (!result_.blocker && !sure.empty()) name(best_confirmed(sure), convinces == &calms);
+    }
   }
 
-  /// On inputs that the search has not seen.
-  void confirm(const Candidate& candidate, bool (*convinces)(const PredictionSettings&, const Rows&, const Rows&)) {
+  /// A candidate that holds on inputs that the search has not seen.
+  struct Confirmed {
+    const Candidate* candidate;
+    Rows again;
+  };
+
+  void confirm(const Candidate& candidate, bool (*convinces)(const PredictionSettings&, const Rows&, const Rows&),
+               std::vector<Confirmed>& sure) const {
     if (candidate.rows.size() != asis_.size() || !convinces(settings_, asis_, candidate.rows)) return;
-    Rows fresh = judge(settings_, answers(fresh_, {wanted()})[0], fresh_), again = candidate.on(fresh_);
-    if (again.size() != fresh.size() || !convinces(settings_, fresh, again)) return;
+    Rows again = candidate.on(fresh_);
+    if (again.size() == fresh_rows_.size() && convinces(settings_, fresh_rows_, again) && plausible(candidate, again))
+      sure.push_back({&candidate, std::move(again)});
+  }
+
+  /// A damaged network may do better with odd inputs too, but not as one does that was trained on them: it beats
+  /// guessing, it is not surer than it is right, and each class has a number of its own.
+  bool plausible(const Candidate& candidate, const Rows& again) const {
+    if (!settings_.by_class()) return true;
+    if (figure(settings_, again).low <= chance()) return false;
+    if (candidate.tried.about == "classes") return one_to_one(candidate.rows) && one_to_one(again);
+    return candidate.tried.about == "output" || mean_loss(again) < std::max(blank_loss(settings_), 1.0);
+  }
+
+  /// For most classes the commonest answer is the right one.
+  bool one_to_one(const Rows& rows) const {
+    std::map<double, std::map<double, int64_t>> answers_of;
+    for (const SampleRow& row : rows) ++answers_of[row.label][row.predicted];
+    int64_t judged = 0, kept = 0;
+    for (const auto& [label, counts] : answers_of) {
+      int64_t total = 0, most = 0;
+      for (const auto& [answer, count] : counts) total += count, most = std::max(most, count);
+      if (total < 5) continue;
+      ++judged;
+      auto own = counts.find(label);
+      kept += own != counts.end() && own->second == most;
+    }
+    return double(kept) >= 0.8 * double(judged);
+  }
+
+  /// The fewest mistakes; of scalings that make about as few, the one with the least loss, which tells them apart
+  /// sooner.
+  const Confirmed& best_confirmed(const std::vector<Confirmed>& sure) const {
+    auto error = [&](const Confirmed& c) {
+      return mean_error(settings_, c.candidate->rows) + mean_error(settings_, c.again);
+    };
+    auto loss = [&](const Confirmed& c) { return mean_loss(c.candidate->rows) + mean_loss(c.again); };
+    const Confirmed* best = &sure[0];
+    for (const Confirmed& c : sure)
+      if (error(c) < error(*best)) best = &c;
+    const Confirmed* calmest = best;
+    for (const Confirmed& c : sure)
+      if (settings_.by_class() && best->candidate->tried.about == "scale" && c.candidate->tried.about == "scale" &&
+          error(c) < error(*best) + 0.04 && loss(c) < loss(*calmest))
+        calmest = &c;
+    return *calmest;
+  }
+
+  void name(const Confirmed& sure, bool by_loss) {
+    const Candidate& candidate = *sure.candidate;
     std::string guessing = settings_.by_class() ? fmt::format(", guessing gives {:.0f} %", 100 * chance()) : "";
     std::string loss =
-        convinces == &calms ? fmt::format("; loss {:.3g} instead of {:.3g}", mean_loss(again), mean_loss(fresh)) : "";
-    block(candidate.id, candidate.title,
-          fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others{}",
-                      figure_text(settings_, figure(settings_, asis_)), guessing, candidate.tried.words,
-                      figure_text(settings_, candidate.tried.accuracy), asis_.size(),
-                      figure_text(settings_, figure(settings_, again)), again.size(), loss),
-          candidate.tried.line);
+        by_loss ? fmt::format("; loss {:.3g} instead of {:.3g}", mean_loss(sure.again), mean_loss(fresh_rows_)) : "";
+    std::string now = figure_text(settings_, figure(settings_, asis_)),
+                then = figure_text(settings_, candidate.tried.accuracy);
+    block(
+        candidate.id, candidate.title,
+        fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others{}", now, guessing, candidate.tried.words, then,
+                    asis_.size(), figure_text(settings_, figure(settings_, sure.again)), sure.again.size(), loss),
+        candidate.tried.line);
+    result_.blocker->brief = fmt::format("tried on {} inputs: {} instead of {}", asis_.size(), then, now);
   }
 
   void conclude() {
@@ -569,7 +655,7 @@ class Examination {
   }
 
   void block(std::string id, std::string title, std::string evidence, std::string line) {
-    result_.blocker = Blocker{std::move(id), std::move(title), std::move(evidence), std::move(line)};
+    result_.blocker = Blocker{std::move(id), std::move(title), std::move(evidence), std::move(line), ""};
     result_.lines.push_back({result_.blocker->title, false});
   }
 
@@ -578,7 +664,7 @@ class Examination {
   const Expected& expected_;
   const PreflightOptions& options_;
   Batch first_, fresh_;
-  Rows asis_;
+  Rows asis_, fresh_rows_;
   std::optional<Memory> memory_;
   double distance_ = 0;
   bool remembers_ = true, expected_met_ = true;

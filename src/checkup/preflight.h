@@ -52,7 +52,8 @@ struct Blocker {
   std::string id;     ///< kind:where, `preprocessing:scale`
   std::string title;  ///< one sentence
   std::string evidence;
-  std::string line;  ///< to put into netmend.toml; may be empty
+  std::string line;   ///< to put into netmend.toml, one line or two; may be empty
+  std::string brief;  ///< the evidence in a few words, where a set-up was tried
 };
 
 struct Preflight {

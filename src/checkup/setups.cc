@@ -42,22 +42,30 @@ struct Normalising {
   const char* words;
   double factor;
   std::vector<double> mean, std;
-  bool colors;  ///< only for three channels
+  enum Channels { kAny, kThree, kOne } channels;
 };
 
 const std::vector<Normalising>& normalisings() {
   static const std::vector<Normalising> all = {
-      {"scaled to 0…1", 1, {}, {}, false},
-      {"not scaled, 0…255", 255, {}, {}, false},
-      {"scaled to −1…1", 1, {0.5}, {0.5}, false},
-      {"scaled to 0…1, ImageNet mean and std", 1, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}, true},
-      {"scaled to 0…1, CIFAR-10 mean and std", 1, {0.4914, 0.4822, 0.4465}, {0.247, 0.2435, 0.2616}, true},
-      {"0…255, ImageNet mean taken off", 255, {123.68, 116.779, 103.939}, {}, true},
-      {"scaled to 0…1, MNIST mean and std", 1, {0.1307}, {0.3081}, false},
-      {"scaled to 0…1, Fashion-MNIST mean and std", 1, {0.286}, {0.353}, false},
-      {"bright and dark exchanged", -1, {-1}, {}, false},
+      {"scaled to 0…1", 1, {}, {}, Normalising::kAny},
+      {"not scaled, 0…255", 255, {}, {}, Normalising::kAny},
+      {"scaled to −1…1", 1, {0.5}, {0.5}, Normalising::kAny},
+      {"scaled to 0…1, ImageNet mean and std", 1, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}, Normalising::kThree},
+      {"scaled to 0…1, CIFAR-10 mean and std",
+       1,
+       {0.4914, 0.4822, 0.4465},
+       {0.247, 0.2435, 0.2616},
+       Normalising::kThree},
+      {"0…255, ImageNet mean taken off", 255, {123.68, 116.779, 103.939}, {}, Normalising::kThree},
+      {"scaled to 0…1, MNIST mean and std", 1, {0.1307}, {0.3081}, Normalising::kOne},
+      {"scaled to 0…1, Fashion-MNIST mean and std", 1, {0.286}, {0.353}, Normalising::kOne},
+      {"bright and dark exchanged", -1, {-1}, {}, Normalising::kAny},
   };
   return all;
+}
+
+bool suits(const Normalising& way, const Feature& feature) {
+  return way.channels == Normalising::kAny || (way.channels == Normalising::kThree) == has_colors(feature);
 }
 
 /// How the values as the source has them (before the preprocessing that is set now) relate to brightness.
@@ -93,7 +101,7 @@ std::optional<Source> read_brightness(const Info& data, const Batch& sample, int
   if (within(values, 1 / source.brightness)) return source;
   const Feature& about = data.features[size_t(feature)];
   for (const Normalising& way : normalisings()) {
-    if (way.mean.empty() || way.factor < 0 || (way.colors && !has_colors(about))) continue;
+    if (way.mean.empty() || way.factor < 0 || !suits(way, about)) continue;
     at::Tensor std = way.std.empty() ? at::ones({1}) : along_channels(way.std, about);
     at::Tensor bright = (values * std + along_channels(way.mean, about)) / way.factor;
     bool touches = bright.max().item<double>() > 0.9 && bright.min().item<double>() < 0.1;
@@ -147,6 +155,10 @@ Setup standardised(const Info& data, const Batch& sample, const Source& source) 
   for (int64_t axis = 1; axis < raw.dim() && !table; ++axis)
     if (!colors || axis != channel_axis(feature)) axes.push_back(axis);
   at::Tensor mean = raw.mean(axes, true), std = raw.std(axes, false, true).clamp_min(1e-8);
+  if (table) {  // columns that say yes or no are left as they are
+    at::Tensor flag = ((raw == 0) | (raw == 1)).all(0, true);
+    mean = at::where(flag, at::zeros_like(mean), mean), std = at::where(flag, at::ones_like(std), std);
+  }
   Setup setup;
   setup.about = "scale";
   setup.words = table ? "each column by its own mean and deviation" : "by the data's own mean and std";
@@ -242,6 +254,13 @@ void add_id_arrangements(const Info& data, std::vector<Setup>& all) {
   for (size_t f = 0; f < data.features.size(); ++f) {
     const Feature& feature = data.features[f];
     if (feature.type != at::kLong) continue;
+    if (lower(feature.name).find("mask") != std::string::npos)
+      for (size_t ids = 0; ids < data.features.size(); ++ids)
+        if (ids != f && data.features[ids].type == at::kLong && data.features[ids].shape == feature.shape &&
+            lower(data.features[ids].name).find("id") != std::string::npos)
+          all.push_back({"mask", "token number 0 masked", {}, [=](Batch& batch) {
+                           batch.inputs[f] = (batch.inputs[ids] != 0).to(at::kLong);
+                         }});
     if (lower(feature.name).find("mask") != std::string::npos) {
       all.push_back(arranged("mask", "mask turned around", {}, int(f), [](const at::Tensor& x) { return 1 - x; }));
       all.push_back(
@@ -265,7 +284,7 @@ std::vector<Setup> scalings(const Info& data, const Batch& sample) {
   const Feature& feature = data.features[size_t(f)];
   if (std::optional<Source> source = feature.columns.empty() ? read_brightness(data, sample, f) : std::nullopt) {
     for (const Normalising& way : normalisings())
-      if (!way.colors || has_colors(feature)) all.push_back(normalised(data, *source, way));
+      if (suits(way, feature)) all.push_back(normalised(data, *source, way));
     all.push_back(standardised(data, sample, *source));
     if (feature.shape.size() > 1) all.push_back(each_image_standardised(data, f));
   } else if (feature.shape.size() == 1) {

@@ -200,21 +200,33 @@ std::string kind_name(const std::string& op) {
   return lower(op);
 }
 
+/// Takes off leading parts that all paths share, or all but a few that exporters made themselves.
+void strip_common(std::vector<std::vector<std::string>>& paths) {
+  while (true) {
+    std::map<std::string, size_t> counts;
+    for (const auto& path : paths)
+      if (path.size() > 1) ++counts[path[0]];
+    size_t most = 0;
+    std::string part;
+    for (const auto& [name, count] : counts)
+      if (count > most) part = name, most = count;
+    size_t strangers = paths.size() < 4 ? 0 : std::max<size_t>(1, paths.size() / 10);
+    if (paths.size() < 2 || most + strangers < paths.size() || most == 0) return;
+    for (auto& path : paths)
+      if (path.size() > 1 && path[0] == part) path.erase(path.begin());
+  }
+}
+
 /// Names from node paths where the exporter wrote some, else by kind and number: conv1, dense2. Unique.
 void name_layers(std::vector<Layer>& layers, const Graph& graph) {
   std::vector<std::vector<std::string>> paths;
   for (const Layer& layer : layers) paths.push_back(path_parts(graph.nodes[size_t(layer.node)]));
-  size_t common = paths.size() < 2 || paths[0].empty() ? 0 : paths[0].size() - 1;
-  for (const auto& path : paths) {
-    size_t same = 0;
-    while (same < common && same + 1 < path.size() && path[same] == paths[0][same]) ++same;
-    common = std::min(common, same);
-  }
+  strip_common(paths);
   std::map<std::string, int> numbers;
   std::set<std::string> taken;
   for (size_t i = 0; i < layers.size(); ++i) {
     std::string name;
-    for (size_t p = common; p < paths[i].size(); ++p) name += (name.empty() ? "" : ".") + paths[i][p];
+    for (size_t p = 0; p < paths[i].size(); ++p) name += (name.empty() ? "" : ".") + paths[i][p];
     if (name.empty()) name = fmt::format("{}{}", kind_name(layers[i].op), ++numbers[kind_name(layers[i].op)]);
     std::string unique = name;
     for (int copy = 2; !taken.insert(unique).second; ++copy) unique = fmt::format("{}_{}", name, copy);

@@ -8,10 +8,18 @@ namespace netmend::model {
 
 std::string unit_name(const Layer& layer, int64_t unit) { return fmt::format("{}/{}", layer.name, unit); }
 
+namespace {
+
+/// Where the inputs are once positions have an axis of their own.
+int64_t inputs_axis(const Layer& layer, int64_t rank) {
+  return at::maybe_wrap_dim(layer.batch_axis, rank) + (layer.merged == Merged::kPositionsFirst);
+}
+
+}  // namespace
+
 at::Tensor unit_maps(const Layer& layer, const at::Tensor& tap) {
   int64_t rank = tap.dim();
-  int64_t unit_axis = at::maybe_wrap_dim(layer.unit_axis, rank),
-          batch_axis = at::maybe_wrap_dim(layer.batch_axis, rank);
+  int64_t unit_axis = at::maybe_wrap_dim(layer.unit_axis, rank), batch_axis = inputs_axis(layer, rank);
   check(unit_axis != batch_axis, "layer {} has its units on the batch axis", layer.name);
   at::Tensor moved = at::movedim(tap, {batch_axis, unit_axis}, {0, 1});
   int64_t features = moved.size(1);
@@ -32,7 +40,7 @@ namespace {
 
 /// `mask` spread over the axis of `tap` that counts the same positions; undefined when there is none.
 at::Tensor spread_mask(const Layer& layer, const at::Tensor& tap, const at::Tensor& mask) {
-  int64_t rank = tap.dim(), batch_axis = at::maybe_wrap_dim(layer.batch_axis, rank),
+  int64_t rank = tap.dim(), batch_axis = inputs_axis(layer, rank),
           unit_axis = at::maybe_wrap_dim(layer.unit_axis, rank);
   if (tap.size(batch_axis) != mask.size(0)) return {};
   for (int64_t axis = 0; axis < rank; ++axis) {
@@ -48,7 +56,7 @@ at::Tensor spread_mask(const Layer& layer, const at::Tensor& tap, const at::Tens
 }  // namespace
 
 at::Tensor unit_values(const Layer& layer, const at::Tensor& tap, const at::Tensor& mask) {
-  if (tap.dim() == 2 && layer.batch_axis == 0 && tap.size(1) == layer.units) return tap;
+  if (tap.dim() == 2 && layer.batch_axis == 0 && layer.merged == Merged::kNo && tap.size(1) == layer.units) return tap;
   at::Tensor counted = mask.defined() ? spread_mask(layer, tap, mask.to(tap.device())) : at::Tensor();
   if (!counted.defined()) return unit_maps(layer, tap).mean(2);
   at::Tensor sums = unit_maps(layer, at::where(counted, tap, at::zeros({}, tap.options()))).sum(2);

@@ -9,6 +9,9 @@
 
 namespace netmend::model {
 
+/// Some exporters merge the axis of inputs with that of positions.
+enum class Merged { kNo, kInputsFirst, kPositionsFirst };
+
 struct Layer {
   std::string name;          ///< `conv1`; the unit prints as `conv1/7`
   std::string op;            ///< Conv, Gemm, MatMul, LSTM …
@@ -22,6 +25,8 @@ struct Layer {
   int64_t parameters = 0;  ///< elements of the weights, biases and norm parameters that belong to it
   int unit_axis = 1;       ///< axis of `post` that counts units; negative counts from the end
   int batch_axis = 0;      ///< axis of `post` that counts inputs
+  Merged merged =
+      Merged::kNo;  ///< that axis counts positions too; a pass gives them an axis of their own behind or before
 };
 
 /// `conv2/7`

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "stream/pass.h"
+#include "stream/layers.h"
 
 namespace netmend::observers {
 
@@ -42,7 +42,7 @@ void UnitStats::merge(const UnitStats& later) {  // Chan, Golub, LeVeque: the pa
 
 std::vector<stream::Tap> UnitProfile::taps() const {
   std::vector<stream::Tap> taps;
-  for (const model::Layer& layer : layers_) taps.push_back({layer.post, layer.batch_axis});
+  for (const model::Layer& layer : layers_) taps.push_back(stream::tap_of(layer));
   return taps;
 }
 

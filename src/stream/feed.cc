@@ -60,6 +60,24 @@ std::vector<int64_t> safe_reshape(const std::vector<int64_t>& wanted, const std:
   return flat || without_ones(target) == without_ones(have) ? target : std::vector<int64_t>{};
 }
 
+/// `age, workclass (9), education (16)`: what the columns of a table became.
+std::string columns_text(const std::vector<std::string>& columns) {
+  std::vector<std::pair<std::string, int>> sources;
+  for (const std::string& column : columns) {
+    std::string source = column.substr(0, column.find('='));
+    if (sources.empty() || sources.back().first != source) sources.emplace_back(source, 0);
+    ++sources.back().second;
+  }
+  std::vector<std::string> words;
+  for (const auto& [source, count] : sources)
+    words.push_back(count == 1 ? source : fmt::format("{} ({} values)", source, count));
+  if (words.size() > 40) words.resize(40), words.push_back("…");
+  return fmt::format(
+      "The columns are {}. columns=a:b chooses them, drop=a:b leaves some out, train=FILE takes the values "
+      "of the training file.",
+      join(words, ", "));
+}
+
 [[noreturn]] void refuse(const Value& input, const std::string& model_name, const dataset::Info& data, size_t feature) {
   const dataset::Feature& have = data.features[feature];
   std::string hint;
@@ -69,6 +87,7 @@ std::vector<int64_t> safe_reshape(const std::vector<int64_t>& wanted, const std:
     hint = fmt::format("Was it resized in training? Add to the data: resize={}x{}", last ? wanted[0] : wanted[1],
                        last ? wanted[1] : wanted[2]);
   }
+  if (!have.columns.empty()) hint = columns_text(have.columns);
   throw InputError(fmt::format("{} wants input `{}` as {}, {} gives {}", model_name, input.name, declared_text(input),
                                data.spec, shape_text(have.shape)),
                    hint);

@@ -13,6 +13,7 @@
 
 #include "dataset/dataset.h"
 #include "model/graph.h"
+#include "model/layer.h"
 
 namespace netmend::stream {
 
@@ -20,6 +21,7 @@ namespace netmend::stream {
 struct Tap {
   model::ValueId value = model::kAbsent;
   int batch_axis = 0;
+  model::Merged merged = model::Merged::kNo;  ///< then observers see positions as an axis of their own
 };
 
 /// A batch as an observer sees it: padding is already cut off. Valid during observe() alone.

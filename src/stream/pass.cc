@@ -73,7 +73,8 @@ class Runner {
     Tensors values;
     if (subject_.batching.kind != executor::Batching::kOne) {
       values = executor_.run(inputs);
-      for (size_t i = 0; i < values.size(); ++i) values[i] = values[i].narrow(taps_[i].batch_axis, 0, count);
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = apart(taps_[i], values[i], inputs[0].size(0)).narrow(axis_of(taps_[i]), 0, count);
       return values;
     }
     std::vector<Tensors> rows(taps_.size());
@@ -81,15 +82,24 @@ class Runner {
       Tensors one;
       for (const at::Tensor& input : inputs) one.push_back(input.narrow(0, row, 1));
       Tensors out = executor_.run(one);
-      for (size_t i = 0; i < out.size(); ++i) rows[i].push_back(out[i]);
+      for (size_t i = 0; i < out.size(); ++i) rows[i].push_back(apart(taps_[i], out[i], 1));
     }
     for (size_t i = 0; i < taps_.size(); ++i) {
       if (rows[i][0].dim() == 0)
         for (at::Tensor& row : rows[i]) row = row.unsqueeze(0);
-      values.push_back(at::cat(rows[i], taps_[i].batch_axis));
+      values.push_back(at::cat(rows[i], axis_of(taps_[i])));
     }
     return values;
   }
+
+  /// Inputs and positions that share an axis get one each.
+  static at::Tensor apart(const Tap& tap, const at::Tensor& value, int64_t inputs) {
+    if (tap.merged == model::Merged::kNo) return value;
+    int64_t positions = value.size(tap.batch_axis) / inputs;
+    return tap.merged == model::Merged::kInputsFirst ? value.unflatten(tap.batch_axis, {inputs, positions})
+                                                     : value.unflatten(tap.batch_axis, {positions, inputs});
+  }
+  static int axis_of(const Tap& tap) { return tap.batch_axis + (tap.merged == model::Merged::kPositionsFirst); }
 
   static void cut(dataset::Batch& batch, int64_t count) {
     batch.samples.resize(size_t(count));
