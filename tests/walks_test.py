@@ -76,11 +76,10 @@ class A_Residual(Walk):
         torch.save(cls.network.state_dict(), "m.pt")
 
     def test_1_two_commands_from_file_and_folder_to_the_figure(self):
-        place = self.elsewhere("m.onnx")
-        os.symlink(os.path.abspath("cifar"), os.path.join(place, "cifar"))
-        init = self.run_in("init", "m.onnx", "--data", "images:cifar", cwd=place)
+        init = self.run_in("init", "m.onnx", "--data", "images:cifar")
+        self.addCleanup(os.remove, "netmend.toml")
         self.assertIn("not scaled", init.stdout)
-        text = open(os.path.join(place, "netmend.toml")).read()
+        text = open("netmend.toml").read()
         for key in ("input.x.mean", "input.x.std"):
             line = next(line for line in text.splitlines() if line.startswith(key))
             self.assertRegex(line, r"#.*tried")  # each with its source
@@ -88,13 +87,19 @@ class A_Residual(Walk):
         mean = [float(v) for v in re.search(r"input\.x\.mean = \[(.*?)\]", text).group(1).split(",")]
         for value, right in zip(mean, CIFAR_MEAN):  # published, or of the data; in units of 0…1 or of 0…255
             self.assertAlmostEqual(value if max(mean) < 1 else value / 255, right, delta=0.02)
-        check = self.run_in("check", cwd=place)
+        check = self.run_in("check")
         self.assertIn("preflight", check.stdout)
         self.assertRegex(check.stderr + check.stdout, r"batch fixed at 1 in the file, generalised to any size")
-        result = self.json("check", cwd=place)
+        result = self.json("check")
         self.assertAlmostEqual(result["metric"]["value"], self.accuracy, delta=0.005)
         self.assertLess(result["metric"]["low"], result["metric"]["value"])
         self.assertEqual(result["findings"], [])
+
+    def test_5_a_linked_folder_keeps_the_name_that_was_typed(self):
+        place = self.elsewhere("m.onnx")
+        os.symlink(os.path.abspath("cifar"), os.path.join(place, "photos"))
+        said = self.run_in("init", "m.onnx", "--data", "images:photos", "--print", cwd=place).stdout
+        self.assertIn('"images:photos/test"', said)
 
     def test_2_unscaled_is_blocked_and_the_line_repairs_it(self):
         place = self.elsewhere("m.onnx")
@@ -369,11 +374,21 @@ class D_Table(Walk):
         open(toml, "w").write(text + f"goal.expect = {self.accuracy:.3f}\n")
         self.assertIn("as expected", self.run_in("check", cwd=place).stdout)
 
-    def test_5_the_built_in_reader_and_missing_columns(self):
+    def test_5_the_built_in_reader_and_columns_too_many(self):
         self.run_in("check", "risk.onnx", "--data", "adult,drop=sex:race")
         done = self.run_in("check", "risk.onnx", "--data", "adult", rc=2)
-        self.assertIn(str(self.x.shape[1]), done.stderr)
-        self.assertIn("108", done.stderr)
+        for word in (str(self.x.shape[1]), "108", "occupation"):  # both widths, and what the columns are
+            self.assertIn(word, done.stderr)
+
+    def test_6_an_expectation_is_judged_by_all_inputs_and_by_its_metric(self):
+        """2.5 points are far outside of the interval of 16,281 inputs, though not of that of a few hundred."""
+        place = self.elsewhere("risk.onnx", "adult-test.csv", "adult-train.csv")
+        toml = os.path.join(place, "netmend.toml")
+        text = f'model.file = "risk.onnx"\ndata.test = "{self.data}"\n'
+        for wrong in (f"goal.expect = {self.accuracy + 0.025:.3f}", 'goal = { metric = "f1", expect = 0.55 }'):
+            open(toml, "w").write(text + wrong + "\n")
+            found = self.finding(self.json("check", rc=1, cwd=place))
+            self.assertEqual(found["id"].split(":")[0], "expectation")
 
 
 class E_Retrained(Walk):
