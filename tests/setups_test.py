@@ -66,14 +66,15 @@ class Subject:
         yield from self.wrong_split()
 
     def wrong_split(self):
-        """The figure is that of the test data, but the training data is given."""
+        """The figure is that of the test data, but the two splits are exchanged."""
         part = self.overfitted
         over = self.trained(part, steps=self.overfitting)
         figure = accuracy(self.as_used(over), self.test_inputs, self.test_labels,
                           binary="probability" if self.binary and self.gives == "probabilities" else self.binary)
         file = self.write(self.as_used(over), "over.onnx")
-        yield Case(self.name, "wrong split", "wrong-split", file, self.train_data(part),
-                   f'data = {{ test = "{self.right_data()}" }}\ngoal = {{ expect = {figure:.4f} }}')
+        test = self.train_data(part)
+        yield Case(self.name, "wrong split", "wrong-split", file, test,
+                   f'data = {{ train = "{self.right_data()}", test = "{test}" }}\ngoal = {{ expect = {figure:.4f} }}')
 
     # ---- right ----
 
