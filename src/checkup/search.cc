@@ -54,10 +54,11 @@ class Search {
     std::function<Rows(const Batch&)> on;  ///< on any
   };
 
+  /// The last set-up is applied first: an arrangement speaks of the data as it is, a scaling of what comes out.
   std::optional<Rows> rows_with(const std::vector<Setup>& setups, const Batch& batch) const {
     try {
       Batch changed = batch;
-      for (const Setup& setup : setups) setup.apply(changed);
+      for (auto setup = setups.rbegin(); setup != setups.rend(); ++setup) setup->apply(changed);
       return judge(trial_.settings, trial_.answers(changed, {trial_.wanted()})[0], changed);
     } catch (const InputError&) {
       return std::nullopt;  // such inputs do not fit: token numbers beyond the vocabulary, for one
@@ -104,7 +105,7 @@ class Search {
 
   bool changes_nothing(const std::vector<Setup>& setups) const {
     Batch few = first_rows(trial_.first, 8), changed = few;
-    for (const Setup& setup : setups) setup.apply(changed);
+    for (auto setup = setups.rbegin(); setup != setups.rend(); ++setup) setup->apply(changed);
     for (size_t i = 0; i < few.inputs.size(); ++i)
       if (!at::allclose(few.inputs[i], changed.inputs[i], 1e-4, 1e-5)) return false;
     return true;
@@ -269,12 +270,16 @@ class Search {
   }
 
   /// A damaged network may do better with odd inputs too, but not as one does that was trained on them: it beats
-  /// guessing, it is not surer than it is right, and each class has a number of its own.
+  /// guessing, it is about as sure as it is right, and each class has a number of its own.
   bool plausible(const Candidate& candidate, const Rows& again) const {
     if (!trial_.settings.by_class()) return true;
     if (figure(trial_.settings, again).low <= trial_.chance()) return false;
     if (candidate.tried.about == "classes") return one_to_one(candidate.rows) && one_to_one(again);
-    return candidate.tried.about == "output" || mean_loss(again) < std::max(blank_loss(trial_.settings), 1.0);
+    if (candidate.tried.about == "output") return true;
+    double sure = 0;
+    for (const SampleRow& row : again) sure += double(row.confidence) / double(again.size());
+    return mean_loss(again) < std::max(blank_loss(trial_.settings), 1.0) &&
+           sure > 1 - mean_error(trial_.settings, again) - 0.12;
   }
 
   /// For most classes the commonest answer is the right one.
@@ -308,7 +313,9 @@ class Search {
     const Confirmed* best = nullptr;
     for (const Confirmed& c : sure) {
       if (error(c) > least + 0.04) continue;
-      auto order = [&](const Confirmed& x) { return std::tuple(x.candidate->changes, loss(x), error(x)); };
+      auto order = [&](const Confirmed& x) {
+        return std::tuple(x.candidate->changes, x.candidate->tried.line.empty(), loss(x), error(x));
+      };
       if (!best || order(c) < order(*best)) best = &c;
     }
     return *best;

@@ -198,28 +198,36 @@ Setup arranged(const char* about, const char* words, std::map<std::string, std::
           }};
 }
 
-void add_image_arrangements(const Info& data, int f, std::vector<Setup>& all) {
+void add_image_arrangements(const Info& data, const Batch& sample, int f, std::vector<Setup>& all) {
   const Feature& feature = data.features[size_t(f)];
   const int64_t channel = channel_axis(feature);
   const std::vector<int64_t>& shape = feature.shape;
   auto options = dataset::options_of(data.preprocess);
+  // What belongs to a channel, its mean and std, stays where it is when values move: they are moved as the source has
+  // them.
+  const Source source = read_brightness(data, sample, f).value_or(read_source(data, sample, f));
+  auto as_in_source = [source](std::function<at::Tensor(const at::Tensor&)> change) {
+    return [=](const at::Tensor& x) {
+      return change((x - source.offset) / source.factor) * source.factor + source.offset;
+    };
+  };
   if (has_colors(feature)) {
     auto turned = options;
     turned["color"] = data.preprocess.color == "BGR" ? "RGB" : "BGR";
-    all.push_back(
-        arranged("color", "red and blue exchanged", turned, f, [=](const at::Tensor& x) { return x.flip({channel}); }));
+    all.push_back(arranged("color", "red and blue exchanged", turned, f,
+                           as_in_source([=](const at::Tensor& x) { return x.flip({channel}); })));
     auto other = [=](const at::Tensor& x) {  // values lie in memory as if the other axis came first
       int64_t n = x.size(0), c = feature.channels_last ? shape[2] : shape[0],
               rows = feature.channels_last ? shape[0] : shape[1], columns = feature.channels_last ? shape[1] : shape[2];
       return feature.channels_last ? x.reshape({n, c, rows, columns}).permute({0, 2, 3, 1})
                                    : x.reshape({n, rows, columns, c}).permute({0, 3, 1, 2});
     };
-    all.push_back(arranged("layout", "channels taken from the other end of the array", {}, f, other));
+    all.push_back(arranged("layout", "channels taken from the other end of the array", {}, f, as_in_source(other)));
     auto mixed = [=](const at::Tensor& x) {  // the same turned around: right axes, filled in the other order
       at::Tensor turned_axes = feature.channels_last ? x.permute({0, 3, 1, 2}) : x.permute({0, 2, 3, 1});
       return turned_axes.contiguous().view(x.sizes());
     };
-    all.push_back(arranged("layout", "channels laid out at the other end of the array", {}, f, mixed));
+    all.push_back(arranged("layout", "channels laid out at the other end of the array", {}, f, as_in_source(mixed)));
   }
   int64_t rows = feature.channels_last ? 1 : shape.size() == 3 ? 2 : 1;
   auto sideways = options;
@@ -296,7 +304,7 @@ std::vector<Setup> scalings(const Info& data, const Batch& sample) {
 std::vector<Setup> arrangements(const Info& data, const Batch& sample) {
   std::vector<Setup> all;
   int f = quantities(data);
-  if (f >= 0 && data.features[size_t(f)].image) add_image_arrangements(data, f, all);
+  if (f >= 0 && data.features[size_t(f)].image) add_image_arrangements(data, sample, f, all);
   if (f >= 0) add_flat_arrangements(data.features[size_t(f)], f, all);
   add_id_arrangements(data, all);
   return all;
