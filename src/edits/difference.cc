@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -37,7 +38,12 @@ void Amount::add(double before, double after) {
 }
 
 void Amount::add(const Amount& other) {
-  values += other.values, changed += other.changed;
+  values += other.values;
+  add_change(other);
+}
+
+void Amount::add_change(const Amount& other) {
+  changed += other.changed;
   largest = std::max(largest, other.largest);
   moved += other.moved, length += other.length;
 }
@@ -154,7 +160,22 @@ std::map<ValueId, Owner> find_owners(const Graph& graph, std::span<const Layer> 
   return owners;
 }
 
-std::vector<double> all_numbers(const Graph& graph, ValueId id) { return numbers(graph.constant(id)); }
+/// Calls `visit` for each pair of numbers, in order; a part at a time, since layers may have more numbers than memory
+/// has room for as doubles.
+template <typename Visit>
+void for_pairs(const at::Tensor& a, const at::Tensor& b, const Visit& visit) {
+  constexpr int64_t kPart = 1 << 18;
+  at::Tensor left = a.contiguous().view(-1), right = b.contiguous().view(-1);
+  for (int64_t start = 0; start < left.numel(); start += kPart) {
+    int64_t count = std::min(kPart, left.numel() - start);
+    std::vector<double> before = numbers(left.narrow(0, start, count)), after = numbers(right.narrow(0, start, count));
+    for (size_t i = 0; i < before.size(); ++i) visit(before[i], after[i]);
+  }
+}
+
+at::Tensor picked(const at::Tensor& value, const std::vector<int64_t>& positions) {
+  return value.contiguous().view(-1).index_select(0, at::tensor(at::IntArrayRef(positions), at::kLong));
+}
 
 bool same_values(const at::Tensor& a, const at::Tensor& b) {
   at::Tensor left = a.contiguous(), right = b.contiguous();
@@ -171,11 +192,14 @@ class Tally {
     return hit == owners_.end() ? nullptr : &hit->second;
   }
 
-  void add(const Owner& owner, const std::vector<double>& before, const std::vector<double>& after) {
+  void add(const Owner& owner, const at::Tensor& before, const at::Tensor& after) {
     std::vector<Amount>& units = units_[owner.layer];
     units.resize(size_t(layers_[owner.layer].units));
-    for (int64_t unit = 0; unit < layers_[owner.layer].units; ++unit)
-      for (int64_t at : owner.part.positions(a_, unit)) units[size_t(unit)].add(before[size_t(at)], after[size_t(at)]);
+    for (int64_t unit = 0; unit < layers_[owner.layer].units; ++unit) {
+      std::vector<int64_t> positions = owner.part.positions(a_, unit);
+      for_pairs(picked(before, positions), picked(after, positions),
+                [&](double x, double y) { units[size_t(unit)].add(x, y); });
+    }
   }
 
   void finish(Difference& out) const {
@@ -204,30 +228,47 @@ void by_size(std::vector<Row>& rows) {
                    [](const Row& x, const Row& y) { return x.amount.relative() > y.amount.relative(); });
 }
 
-void require_exact(const Graph& graph, ValueId id, const std::vector<double>& values) {
-  bool wide = graph.constant(id).scalar_type() == at::kLong;
-  for (double value : values)
-    if (wide && std::abs(value) > 9007199254740992.0)
-      fail("{} holds {:.17g}: integers of this size cannot be written as edits", graph.values[size_t(id)].name, value);
+void require_exact(const Graph& graph, ValueId id) {
+  at::Tensor value = graph.constant(id);
+  if (value.scalar_type() == at::kLong && value.numel() && value.abs().max().item<int64_t>() > int64_t(1) << 53)
+    fail("{} holds integers that are too large to be written as edits", graph.values[size_t(id)].name);
 }
 
-/// One parameter's edits along one axis; each slice is named after the first unit that changed in it.
-std::vector<Edit> slices_between(const Graph& a, const Graph& b, std::pair<ValueId, ValueId> ids, const Owner* owner,
-                                 std::span<const Layer> layers) {
-  at::Tensor left = a.constant(ids.first), right = b.constant(ids.second);
-  std::vector<int64_t> shape = left.sizes().vec();
+std::vector<int64_t> shape_of(const at::Tensor& value) {
+  std::vector<int64_t> shape = value.sizes().vec();
   if (shape.empty()) shape.push_back(1);
-  int64_t axis = owner ? best_axis(shape, owner->part.positions(a, 0)) : 0, stride = 1;
+  return shape;
+}
+
+/// For each slice along the axis the first unit that changed in it.
+std::map<int64_t, std::string> units_of_slices(const Graph& a, const at::Tensor& left, const at::Tensor& right,
+                                               const Owner& owner, const Layer& layer, int64_t axis) {
+  std::vector<int64_t> shape = shape_of(left);
+  int64_t stride = 1;
   for (size_t i = size_t(axis) + 1; i < shape.size(); ++i) stride *= shape[i];
   std::map<int64_t, std::string> units;
-  std::vector<double> before = numbers(left), after = numbers(right);
-  require_exact(a, ids.first, before), require_exact(b, ids.second, after);
-  for (int64_t unit = 0; owner && unit < layers[owner->layer].units; ++unit)
-    for (int64_t at : owner->part.positions(a, unit))
-      if (std::bit_cast<uint64_t>(before[size_t(at)]) != std::bit_cast<uint64_t>(after[size_t(at)]))
-        units.try_emplace(at / stride % shape[size_t(axis)], model::unit_name(layers[owner->layer], unit));
+  for (int64_t unit = 0; unit < layer.units; ++unit) {
+    std::vector<int64_t> positions = owner.part.positions(a, unit);
+    at::Tensor from = picked(left, positions), to = picked(right, positions);
+    if (same_values(from, to)) continue;
+    std::vector<double> before = numbers(from), after = numbers(to);
+    for (size_t i = 0; i < positions.size(); ++i)
+      if (std::bit_cast<uint64_t>(before[i]) != std::bit_cast<uint64_t>(after[i]))
+        units.try_emplace(positions[i] / stride % shape[size_t(axis)], model::unit_name(layer, unit));
+  }
+  return units;
+}
+
+/// One parameter's edits along one axis.
+std::vector<Edit> slices_between(const Graph& a, const Graph& b, std::pair<ValueId, ValueId> ids, const Owner* owner,
+                                 std::span<const Layer> layers) {
+  require_exact(a, ids.first), require_exact(b, ids.second);
+  at::Tensor left = a.constant(ids.first), right = b.constant(ids.second);
+  int64_t axis = owner ? best_axis(shape_of(left), owner->part.positions(a, 0)) : 0;
+  std::map<int64_t, std::string> units;
+  if (owner) units = units_of_slices(a, left, right, *owner, layers[owner->layer], axis);
   std::vector<Edit> edits;
-  for (int64_t index = 0; index < shape[size_t(axis)]; ++index) {
+  for (int64_t index = 0; index < shape_of(left)[size_t(axis)]; ++index) {
     at::Tensor from = slice(left, axis, index), to = slice(right, axis, index);
     if (!same_values(from, to))
       edits.push_back({a.values[size_t(ids.first)].name, units[index], axis, index, numbers(from), numbers(to)});
@@ -242,25 +283,23 @@ std::vector<std::pair<ValueId, ValueId>> matching_constants(const Graph& a, cons
 Difference compare(const Graph& a, const Graph& b, std::span<const Layer> layers) {
   Difference out;
   Tally tally(a, layers);
-  for (auto [left, right] : matching_constants(a, b)) {
+  auto pairs = matching_constants(a, b);
+  std::set<size_t> touched;  // layers
+  for (auto [left, right] : pairs) {
     ++out.parameters;
     out.total.values += a.constant(left).numel();
+    if (same_values(a.constant(left), b.constant(right))) continue;
     const Owner* owner = tally.owner(left);
-    bool same = same_values(a.constant(left), b.constant(right));
-    if (same && !owner) continue;
-    std::vector<double> before = all_numbers(a, left), after = all_numbers(b, right);
-    if (owner) tally.add(*owner, before, after);
-    if (same) continue;
+    if (owner) touched.insert(owner->layer);
     ParameterChange change{
         a.values[size_t(left)].name, owner ? layers[owner->layer].name : "", a.constant(left).sizes().vec(), {}};
-    for (size_t i = 0; i < before.size(); ++i) change.amount.add(before[i], after[i]);
-    out.changed.push_back(change);
+    for_pairs(a.constant(left), b.constant(right), [&](double x, double y) { change.amount.add(x, y); });
+    out.total.add_change(change.amount);
+    out.changed.push_back(std::move(change));
   }
-  for (const ParameterChange& change : out.changed) {
-    int64_t values = out.total.values;
-    out.total.add(change.amount);
-    out.total.values = values;  // those that did not change are counted already
-  }
+  for (auto [left, right] : pairs)
+    if (const Owner* owner = tally.owner(left); owner && touched.count(owner->layer))
+      tally.add(*owner, a.constant(left), b.constant(right));
   tally.finish(out);
   by_size(out.changed), by_size(out.layers), by_size(out.units);
   return out;

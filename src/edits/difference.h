@@ -19,6 +19,7 @@ struct Amount {
   double relative() const;       ///< length of the change over the length before; infinite from nothing
   void add(double before, double after);
   void add(const Amount& other);
+  void add_change(const Amount& other);  ///< its values are counted already
 };
 
 struct ParameterChange {
@@ -39,7 +40,7 @@ struct LayerChange {
 /// Each list by relative change, largest first.
 struct Difference {
   int64_t parameters = 0;  ///< compared
-  Amount total;
+  Amount total;            ///< `length` is that of the parameters that differ
   std::vector<ParameterChange> changed;
   std::vector<LayerChange> layers;
   std::vector<UnitChange> units;

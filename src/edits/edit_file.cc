@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr int64_t kLargestFile = int64_t(1) << 30;
+constexpr int64_t kMostNumbers = 40'000'000;  ///< such a file can still be read
 constexpr const char* kRepeat = "Write the file again with netmend; it may have been cut off or changed by hand.";
 
 // ---- writing ----
@@ -57,6 +58,15 @@ std::string edit_text(const Edit& edit) {
       "\"after\": {}}}",
       quoted(edit.parameter), quoted(edit.unit), edit.axis, edit.index, list_text(edit.before, number_text),
       list_text(edit.after, number_text));
+}
+
+void require_moderate(const EditFile& file) {
+  int64_t count = 0;
+  for (const Edit& edit : file.edits) count += int64_t(edit.before.size() + edit.after.size());
+  if (count > kMostNumbers)
+    throw InputError(
+        fmt::format("the edits hold {} numbers: more than a file of edits is good for", with_commas(count)),
+        "Keep the changed model itself.");
 }
 
 // ---- reading ----
@@ -192,6 +202,7 @@ EditFile describe(const model::Graph& graph, std::vector<Edit> edits, const std:
 }
 
 std::string to_text(const EditFile& file) {
+  require_moderate(file);
   std::string out = fmt::format(
       "{{\n  \"format\": \"netmend-edits\", \"version\": 1,\n  \"model\": {{\"file\": {}, \"checksum\": {}}},\n  "
       "\"parameters\": {{",

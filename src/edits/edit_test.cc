@@ -226,6 +226,11 @@ TEST(EditFile, DescriptionsMustFitTheModel) {
   expect_words(reason([&] { require_fit(graph, other); }), "did you mean weight?");
 }
 
+TEST(EditFile, TooMuchIsRefused) {
+  Edit edit{"w", "", 0, 0, std::vector<double>(30'000'000), std::vector<double>(30'000'000)};
+  expect_words(reason([&] { to_text({"", "", {}, {edit}}); }), "60,000,000 numbers");
+}
+
 // ---- the difference ----
 
 TEST(Difference, FindsWhatOperationsDid) {

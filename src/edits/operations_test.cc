@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "edits/difference.h"
 #include "edits/graph_for_test.h"
 #include "edits/places.h"
 #include "executor/executor.h"
@@ -191,6 +192,21 @@ TEST(Operations, DeletingAllUnitsLeavesNoWeightAndEveryWeightHasOneUnit) {
   }
 }
 
+TEST(Operations, AreFoundByTheDifferenceInEveryForm) {
+  for (const OneLayer& one : single_layers()) {
+    SCOPED_TRACE(one.name);
+    Layer layer = executor::find_layers(one.graph)[0];
+    int64_t unit = layer.units - 1;
+    Graph other = changed(one.graph, operate(one.graph, layer, unit, {Target::kWeights, Change::kScale, 2}, 0));
+    Difference found = compare(one.graph, other, std::span(&layer, 1));
+    ASSERT_EQ(found.units.size(), 1u);
+    EXPECT_EQ(found.units[0].name, model::unit_name(layer, unit));
+    std::vector<Edit> edits = edits_between(one.graph, other, std::span(&layer, 1));
+    for (const Edit& edit : edits) EXPECT_EQ(edit.unit, model::unit_name(layer, unit));
+    EXPECT_TRUE(same_constants(changed(one.graph, edits), other));
+  }
+}
+
 /// The twin: what each operation does to a row of weights and to a bias, by hand.
 TEST(Operations, AreWhatTheyAreCalled) {
   GraphForTest g;
@@ -344,6 +360,29 @@ TEST(Operations, RefuseByName) {
     Graph graph = g.finish(g.node("MatMul", {x, back}));
     holds(said(graph, erase), "is put in another form by Reshape");
   }
+}
+
+TEST(Operations, SizesThatDoNotFitAreRefused) {
+  for (at::Tensor w : {at::randn({1, 8, 5}), at::randn({2, 9, 5})}) {
+    GraphForTest g;
+    ValueId x = g.input("x", {1, 1, 5});
+    Graph graph = g.finish(g.node("GRU", {x, g.constant("w", w), g.constant("r", at::randn({2, 12, 4}))},
+                                  {{"hidden_size", int64_t(4)}, {"direction", std::string("bidirectional")}}));
+    Layer layer = executor::find_layers(graph).at(0);
+    EXPECT_NE(reason([&] { operate(graph, layer, 7, {}, 0); }).find("do not fit 4 hidden features"), std::string::npos);
+  }
+}
+
+TEST(Operations, OutgoingOfAComputedWeight) {
+  GraphForTest g;
+  ValueId x = g.input("x", {1, 2, 6, 6});
+  ValueId w = g.node("Mul", {g.constant("v", at::randn({3, 2, 6, 6})), g.constant("g", at::randn({3, 1, 1, 1}))});
+  ValueId flat = g.node("Flatten", {g.node("Relu", {g.node("Conv", {x, w})})});
+  Graph graph = g.finish(g.node("MatMul", {flat, g.constant("w2", at::randn({3, 2}))}));
+  Layer layer = executor::find_layers(graph).at(0);
+  std::vector<Edit> edits = operate(graph, layer, 1, {Target::kOutgoing, Change::kScale, 0}, 0);
+  ASSERT_EQ(edits.size(), 1u);
+  EXPECT_EQ(std::make_pair(edits[0].axis, edits[0].index), std::make_pair(int64_t(0), int64_t(1)));
 }
 
 TEST(Operations, HalfPrecisionIsWhatTheFileCanHold) {

@@ -238,6 +238,10 @@ class PartFinder {
     return false;
   }
 
+  static bool has_gates(const at::Tensor& view, const at::Tensor& recurrent) {
+    return view.dim() >= 2 && view.size(0) == recurrent.size(0) && view.size(1) % recurrent.size(2) == 0;
+  }
+
   /// W, R and P are weights, B holds the biases of both; rows are gates × hidden features within a direction.
   void find_gates() {
     Seen recurrent = see(links_, node_.inputs[2]);
@@ -249,8 +253,12 @@ class PartFinder {
     for (size_t slot : {size_t(1), size_t(2), size_t(7), size_t(3)}) {
       ValueId id = slot < node_.inputs.size() ? node_.inputs[slot] : kAbsent;
       Seen seen = see(links_, id);
-      if (id != kAbsent && (!seen.view.defined() || seen.view.dim() < 2))
+      if (id != kAbsent && !seen.view.defined())
         (slot == 3 ? parts_.no_bias : parts_.no_weight) = computed(id);
+      else if (id != kAbsent && !has_gates(seen.view, recurrent.view))
+        (slot == 3 ? parts_.no_bias : parts_.no_weight) =
+            fmt::format("{} has sizes {}, which do not fit {} hidden features", value_name(id),
+                        shape_text(seen.view.sizes()), hidden);
       else if (id != kAbsent)
         add(slot == 3 ? Role::kBias : Role::kWeight, seen, 0, hidden);
       else if (slot == 3)

@@ -64,7 +64,8 @@ class Search {
     if (layer_.batch_axis != 0) refuse("its inputs do not count along the first axis");
     Layout layout{Layout::kAxis, layer_.unit_axis, -1};
     if (node.op == "Gemm") layout.rank = 2;
-    if (node.op == "Conv" || node.op == "ConvTranspose") layout.rank = see(links_, layer_.weight_input).view.dim();
+    at::Tensor weight = see(links_, layer_.weight_input).view;
+    if (weight.defined() && (node.op == "Conv" || node.op == "ConvTranspose")) layout.rank = weight.dim();
     follow(layer_.post, layout);
     if (readers_.empty()) refuse("nothing reads it");
     return std::move(readers_);
