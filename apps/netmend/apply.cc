@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "edits/edit_file.h"
-#include "netmend/shared.h"
+#include "netmend/show.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 
@@ -38,9 +38,9 @@ void report(const Common& common, const ApplyOptions& options, const edits::Edit
                        {"reverted", options.revert},
                        {"units", units},
                        {"parameters", parameters}});
-  fmt::print("  {}: {} edit{} {}, {} parameter{}, {} unit{}\n", printable(options.product), file.edits.size(),
-             file.edits.size() == 1 ? "" : "s", options.revert ? "taken back" : "applied", parameters.size(),
-             parameters.size() == 1 ? "" : "s", units.size(), units.size() == 1 ? "" : "s");
+  fmt::print("  {}: {} {}, {}, {}\n", printable(options.product), counted(int64_t(file.edits.size()), "edit"),
+             options.revert ? "taken back" : "applied", counted(int64_t(parameters.size()), "parameter"),
+             counted(int64_t(units.size()), "unit"));
 }
 
 }  // namespace

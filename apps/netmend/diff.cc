@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "edits/difference.h"
 #include "edits/edit_file.h"
-#include "netmend/shared.h"
+#include "netmend/show.h"
 #include "onnx/reader.h"
 
 namespace netmend::app {
@@ -68,10 +68,10 @@ void print_text(const DiffOptions& options, const edits::Difference& found) {
     fmt::print("  no weight differs: {} parameters, {} values\n", found.parameters, with_commas(found.total.values));
     return;
   }
-  fmt::print("  {} → {}: {} of {} values differ, in {} of {} parameters and {} units; relative change {}\n",
+  fmt::print("  {} → {}: {} of {} values differ, in {} of {} parameters and {}; relative change {}\n",
              printable(options.before), printable(options.after), with_commas(found.total.changed),
              with_commas(found.total.values), found.changed.size(), found.parameters,
-             with_commas(int64_t(found.units.size())), relative_text(found.total));
+             counted(int64_t(found.units.size()), "unit"), relative_text(found.total));
   print_rows("layer", found.layers, options.count, [](const edits::LayerChange& row) {
     return fmt::format("   {} of {} units", row.units_changed, row.units);
   });
@@ -99,7 +99,8 @@ int diff(const Common& common, const DiffOptions& options) {
   size_t written = options.product.empty() ? 0 : write_product(options, before, after, layers);
   if (common.json) return print_json(to_json(options, found)), 0;
   print_text(options, found);
-  if (!options.product.empty()) fmt::print("\n  {}: {} edits\n", printable(options.product), written);
+  if (!options.product.empty())
+    fmt::print("\n  {}: {}\n", printable(options.product), counted(int64_t(written), "edit"));
   return 0;
 }
 

@@ -240,6 +240,24 @@ std::vector<int64_t> shape_of(const at::Tensor& value) {
   return shape;
 }
 
+/// How many numbers lie in the slices along an axis that hold a change.
+int64_t covered(const at::Tensor& differs, int64_t axis) {
+  at::Tensor rows = differs.movedim(axis, 0).reshape({differs.size(axis), -1});
+  return rows.any(1).sum().item<int64_t>() * rows.size(1);
+}
+
+/// The units' own axis, unless another one holds the same changes in half the numbers or less: what scales a unit's
+/// effect on the next layer is one slice there, and not a bit of every unit.
+int64_t choose_axis(const at::Tensor& left, const at::Tensor& right, int64_t own) {
+  if (left.dim() < 2) return own;
+  at::Tensor differs = left.ne(right);
+  int64_t best = own, least = covered(differs, own) / 2;
+  for (int64_t axis = 0; axis < left.dim(); ++axis)
+    if (int64_t count = covered(differs, axis); axis != own && count > 0 && count <= least)
+      best = axis, least = count - 1;
+  return best;
+}
+
 /// For each slice along the axis the first unit that changed in it.
 std::map<int64_t, std::string> units_of_slices(const Graph& a, const at::Tensor& left, const at::Tensor& right,
                                                const Owner& owner, const Layer& layer, int64_t axis) {
@@ -264,9 +282,10 @@ std::vector<Edit> slices_between(const Graph& a, const Graph& b, std::pair<Value
                                  std::span<const Layer> layers) {
   require_exact(a, ids.first), require_exact(b, ids.second);
   at::Tensor left = a.constant(ids.first), right = b.constant(ids.second);
-  int64_t axis = owner ? best_axis(shape_of(left), owner->part.positions(a, 0)) : 0;
-  std::map<int64_t, std::string> units;
-  if (owner) units = units_of_slices(a, left, right, *owner, layers[owner->layer], axis);
+  int64_t own = owner ? best_axis(shape_of(left), owner->part.positions(a, 0)) : 0;
+  int64_t axis = choose_axis(left, right, own);
+  std::map<int64_t, std::string> units;  // a slice across all units has none
+  if (owner && axis == own) units = units_of_slices(a, left, right, *owner, layers[owner->layer], axis);
   std::vector<Edit> edits;
   for (int64_t index = 0; index < shape_of(left)[size_t(axis)]; ++index) {
     at::Tensor from = slice(left, axis, index), to = slice(right, axis, index);

@@ -52,7 +52,8 @@ std::vector<std::pair<model::ValueId, model::ValueId>> matching_constants(const 
 
 /// `layers` are those of `a`. Values are compared bit by bit (a zero that changed its sign has changed).
 Difference compare(const model::Graph& a, const model::Graph& b, std::span<const model::Layer> layers);
-/// The edits that turn `a` into `b`, cut along the units' axes where a layer owns the parameter.
+/// The edits that turn `a` into `b`, cut along the units' axis where a layer owns the parameter and this is not
+/// wasteful.
 std::vector<Edit> edits_between(const model::Graph& a, const model::Graph& b, std::span<const model::Layer> layers);
 
 }  // namespace netmend::edits

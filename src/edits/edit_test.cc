@@ -268,6 +268,17 @@ TEST(Difference, EditsLeadFromOneModelToTheOther) {
   }
 }
 
+TEST(Difference, WhatReadsAUnitIsOneSlice) {
+  Graph a = zoo::make("mlp:6-40-30", {}), b = a;
+  std::vector<Layer> layers = executor::find_layers(a);
+  std::vector<Edit> made = operate(a, layers[0], 7, {Target::kOutgoing, Change::kScale, 0.5}, 0);
+  edits::apply(b, made);
+  std::vector<Edit> found = edits_between(a, b, layers);
+  ASSERT_EQ(found.size(), 1u);
+  found[0].unit = made[0].unit;  // it belongs to no unit of the layer that reads
+  EXPECT_EQ(found, made);
+}
+
 TEST(Difference, NamesMayDifferAndStructureMayNot) {
   Graph a = zoo::make("mlp:6-4-3", {.seed = 1}), b = zoo::make("mlp:6-4-3", {.seed = 2});
   for (model::Value& value : b.values) value.name = "other_" + value.name;
