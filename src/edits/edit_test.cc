@@ -226,6 +226,37 @@ TEST(EditFile, DescriptionsMustFitTheModel) {
   expect_words(reason([&] { require_fit(graph, other); }), "did you mean weight?");
 }
 
+/// Bytes of a file exchanged, doubled and dropped: it is read, or refused as the user's mistake.
+TEST(EditFile, BrokenTextIsAnInputError) {
+  Graph start = zoo::make("mlp:6-4-3", {}), edited = start;
+  std::string text = to_text(describe(start, random_edits(edited, 3, 2), "m.onnx", "0123456789abcdef"));
+  const std::string pieces = "0123456789-.e[]{}\":, nulltrue\\\xff";
+  Random random(5);
+  int read = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string broken = text;
+    for (uint64_t i = 0; i <= random.below(3); ++i) {
+      size_t at = random.below(broken.size());
+      if (random.below(3) == 0)
+        broken.erase(at, 1 + random.below(20));
+      else if (random.below(2) == 0)
+        broken.insert(at, broken.substr(random.below(broken.size()), random.below(40)));
+      else
+        broken[at] = pieces[random.below(pieces.size())];
+    }
+    try {
+      EditFile file = parse_edits(broken, "f");
+      Graph graph = start;
+      require_fit(graph, file);
+      edits::apply(graph, file.edits);
+      ++read;
+    } catch (const InputError&) {
+    }
+  }
+  EXPECT_GT(read, 0);
+  EXPECT_LT(read, 2900);
+}
+
 TEST(EditFile, TooMuchIsRefused) {
   Edit edit{"w", "", 0, 0, std::vector<double>(30'000'000), std::vector<double>(30'000'000)};
   expect_words(reason([&] { to_text({"", "", {}, {edit}}); }), "60,000,000 numbers");
