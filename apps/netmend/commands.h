@@ -69,6 +69,23 @@ struct MatchOptions {
 };
 int match(const Common& common, const MatchOptions& options);
 
+struct ApplyOptions {
+  std::string model, edits, product;
+  bool revert = false;
+};
+int apply(const Common& common, const ApplyOptions& options);
+
+struct DiffOptions {
+  std::string before, after, product;
+  int count = 12;
+};
+int diff(const Common& common, const DiffOptions& options);
+
+struct WeightsOptions {
+  std::string model, product;
+};
+int weights(const Common& common, const WeightsOptions& options);
+
 struct TrainOptions {
   std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint,
                                                  output;

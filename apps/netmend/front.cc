@@ -23,6 +23,9 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               data         counts, ranges, classes, contact sheet
               eval         the metric, per class, confusions, one row an input
               match        does it answer as the framework did that trained it, and if not, why?
+  Mend        apply        apply edits to a model's weights, or take them back
+              diff         which parameters, layers and units differ between two models, and by how much
+              weights      all parameters as an NPZ file
   Train       train        train or fine-tune a model, with checkpoints
   Lab         lab new      a named architecture as an ONNX file
               lab run      run a model on tensors from files

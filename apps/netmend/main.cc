@@ -43,6 +43,9 @@ struct Options {
   CompareOptions compare;
   InitOptions init;
   MatchOptions match;
+  ApplyOptions apply;
+  DiffOptions diff;
+  WeightsOptions weights;
   TrainOptions train;
   DemoOptions demo;
   NewOptions fresh;
@@ -158,6 +161,34 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   match->callback([&] { action = [&] { return app::match(common, o.match); }; });
 }
 
+void add_mend(CLI::App& app, Options& o, Action& action) {
+  CLI::App* apply = command(app, "apply", "Apply edits to a model's weights, or take them back",
+                            "  netmend apply model.onnx edits.json -o fixed.onnx\n"
+                            "  netmend apply fixed.onnx edits.json --revert -o model.onnx\n"
+                            "  netmend diff model.onnx fixed.onnx -o edits.json");
+  apply->add_option("model", o.apply.model, "ONNX file")->required();
+  apply->add_option("edits", o.apply.edits, "edits.json that netmend wrote")->required();
+  apply->add_option("-o", o.apply.product, "The changed model")->required();
+  apply->add_flag("--revert", o.apply.revert, "Take the edits back");
+  apply->callback([&] { action = [&] { return app::apply(common, o.apply); }; });
+
+  CLI::App* diff = command(app, "diff", "Which parameters, layers and units differ between two models",
+                           "  netmend diff model.onnx fixed.onnx\n  netmend diff model.onnx fixed.onnx --json\n"
+                           "  netmend diff model.onnx fixed.onnx -o edits.json");
+  diff->add_option("before", o.diff.before, "ONNX file")->required();
+  diff->add_option("after", o.diff.after, "ONNX file of the same structure")->required();
+  diff->add_option("-o", o.diff.product, "The edits that turn the first into the second (edits.json)");
+  diff->add_option("--count", o.diff.count, "Rows of a table")->capture_default_str()->check(CLI::Range(1, 1000000));
+  diff->callback([&] { action = [&] { return app::diff(common, o.diff); }; });
+
+  CLI::App* weights = command(app, "weights", "All parameters of a model as an NPZ file",
+                              "  netmend weights model.onnx -o weights.npz\n"
+                              "  python3 -c 'import numpy; print(list(numpy.load(\"weights.npz\")))'");
+  weights->add_option("model", o.weights.model, "ONNX file")->required();
+  weights->add_option("-o", o.weights.product, "NPZ file")->required();
+  weights->callback([&] { action = [&] { return app::weights(common, o.weights); }; });
+}
+
 void add_train(CLI::App& app, Options& o, Action& action) {
   CLI::App* train = command(
       app, "train", "Train a model, or go on training one",
@@ -250,6 +281,7 @@ int run(int argc, char** argv) {
   Action action;
   add_everyday(app, options, action);
   add_look(app, options, action);
+  add_mend(app, options, action);
   add_train(app, options, action);
   add_lab(app, options, action);
   try {

@@ -173,6 +173,10 @@ void print_tried(const checkup::Preflight& preflight, const std::string& metric)
 
 }  // namespace
 
+std::string counted(int64_t count, const std::string& what) {
+  return fmt::format("{} {}{}", with_commas(count), what, count == 1 ? "" : "s");
+}
+
 void print_preflight(const checkup::Preflight& preflight, const std::string& metric) {
   std::string text;
   for (const checkup::Line& line : preflight.lines) text += fmt::format("   {} {}", line.text, line.holds ? "✓" : "✗");

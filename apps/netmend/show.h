@@ -19,6 +19,9 @@ Json groups_json(const observers::PredictionSettings& settings, const std::vecto
 std::string figure_text(const std::string& metric, const stats::Estimate& estimate);
 Json estimate_json(const stats::Estimate& estimate);
 
+/// `1 unit`, `1,204 units`
+std::string counted(int64_t count, const std::string& what);
+
 /// What the preflight looked at, in a line; the blocker with the set-ups that were tried, when there is one.
 void print_preflight(const checkup::Preflight& preflight, const std::string& metric);
 Json preflight_json(const checkup::Preflight& preflight);

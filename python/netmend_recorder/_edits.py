@@ -80,7 +80,7 @@ def _targets(text, path):
             _wrong("the parameter '%s' is not described" % name, where)
         if name not in targets:
             about = text["parameters"][name]
-            shape = tuple(int(n) for n in about["shape"])
+            shape = tuple(int(n) for n in about["shape"]) or (1,)  # a parameter without axes is its own only slice
             whole = _numbers(about["before"], int(np.prod(shape)), where).reshape(shape) if "before" in about else None
             targets[name] = Target(name, shape, whole)
         shape = targets[name].shape

@@ -42,12 +42,14 @@ class Follower {
     layer.units = units.count;
     layer.unit_axis = units.unit_axis;
     layer.batch_axis = units.batch_axis;
-    layer.weight = root_constant(graph_, made_by_, linear.inputs[size_t(units.weight_slot)]);
-    count(layer, linear.inputs[size_t(units.weight_slot)]);
+    layer.weight_axis = units.weight_axis;
+    layer.weight_input = linear.inputs[size_t(units.weight_slot)];
+    layer.weight = root_constant(graph_, made_by_, layer.weight_input);
+    count(layer, layer.weight_input);
     for (size_t slot = 1; slot < linear.inputs.size(); ++slot)  // biases; a recurrent layer's second matrix
       if (int(slot) != units.weight_slot && is_real(linear.inputs[slot])) count(layer, linear.inputs[slot]);
     if (units.bias_slot >= 0 && size_t(units.bias_slot) < linear.inputs.size())
-      layer.bias = root_constant(graph_, made_by_, linear.inputs[size_t(units.bias_slot)]);
+      set_bias(layer, linear.inputs[size_t(units.bias_slot)]);
     layer.pre = layer.post = linear.outputs[0];
     if (layer.pre != kAbsent) walk(layer);
     return layer;
@@ -57,6 +59,11 @@ class Follower {
   bool is_real(ValueId id) const {
     at::Tensor value = folded_.constant(id);
     return value.defined() && value.is_floating_point();
+  }
+
+  void set_bias(Layer& layer, ValueId id) const {
+    layer.bias_input = id;
+    layer.bias = root_constant(graph_, made_by_, id);
   }
 
   void count(Layer& layer, ValueId id) const {
@@ -86,7 +93,7 @@ class Follower {
         return;
       }
       if (op->kind == ops::Kind::kBias && is_real(other) && folded_.constant(other).numel() == layer.units) {
-        if (layer.bias == kAbsent) layer.bias = root_constant(graph_, made_by_, other);
+        if (layer.bias == kAbsent) set_bias(layer, other);
         count(layer, other);
       } else if (op->kind == ops::Kind::kNormalise) {
         if (next->inputs.size() > 2) count(layer, next->inputs[1]), count(layer, next->inputs[2]);

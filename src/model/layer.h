@@ -19,8 +19,11 @@ struct Layer {
   int node = -1;             ///< the linear operator in Graph::nodes
   ValueId weight = kAbsent;  ///< the constant behind any Identity, Transpose, Reshape or DequantizeLinear
   ValueId bias = kAbsent;
-  ValueId pre = kAbsent;   ///< value before the activation, after bias and batch norm
-  ValueId post = kAbsent;  ///< value after the activation (equals pre without one)
+  ValueId weight_input = kAbsent;  ///< the value that the operator reads: `weight`, or what is made of it
+  ValueId bias_input = kAbsent;    ///< the same for `bias`
+  int weight_axis = 0;             ///< axis of `weight_input` that counts units (recurrent: gates × hidden features)
+  ValueId pre = kAbsent;           ///< value before the activation, after bias and batch norm
+  ValueId post = kAbsent;          ///< value after the activation (equals pre without one)
   int64_t units = 0;
   int64_t parameters = 0;  ///< elements of the weights, biases and norm parameters that belong to it
   int unit_axis = 1;       ///< axis of `post` that counts units; negative counts from the end

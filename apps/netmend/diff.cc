@@ -1,0 +1,107 @@
+// netmend diff: which parameters, layers and units differ between two models, and by how much.
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "edits/difference.h"
+#include "edits/edit_file.h"
+#include "netmend/show.h"
+#include "onnx/reader.h"
+
+namespace netmend::app {
+namespace {
+
+Json amount_json(const edits::Amount& amount) {
+  return {{"values", amount.values},
+          {"changed", amount.changed},
+          {"largest", amount.largest},
+          {"relative", amount.relative()}};
+}
+
+template <typename Row, typename Extra>
+Json rows_json(const std::vector<Row>& rows, const Extra& extra) {
+  Json list = Json::array();
+  for (const Row& row : rows) {
+    Json json = {{"name", row.name}};
+    extra(json, row);
+    json.update(amount_json(row.amount));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json to_json(const DiffOptions& options, const edits::Difference& found) {
+  Json json = {{"before", options.before}, {"after", options.after}, {"parameters_compared", found.parameters}};
+  json["total"] = amount_json(found.total);
+  json["parameters"] = rows_json(found.changed, [](Json& json, const edits::ParameterChange& row) {
+    json["layer"] = row.layer.empty() ? Json() : Json(row.layer);
+    json["shape"] = row.shape;
+  });
+  json["layers"] = rows_json(found.layers, [](Json& json, const edits::LayerChange& row) {
+    json["units"] = row.units, json["units_changed"] = row.units_changed;
+  });
+  json["units"] = rows_json(found.units, [](Json& json, const edits::UnitChange& row) { json["layer"] = row.layer; });
+  return json;
+}
+
+std::string relative_text(const edits::Amount& amount) {
+  double percent = 100 * amount.relative();
+  return std::isinf(percent) ? "from 0" : fmt::format("{:.3g} %", percent);
+}
+
+template <typename Row, typename Extra>
+void print_rows(const char* title, const std::vector<Row>& rows, int count, const Extra& extra) {
+  if (rows.empty()) return;
+  fmt::print("\n  {:<40} {:>20} {:>10} {:>10}\n", title, "values changed", "largest", "relative");
+  for (size_t i = 0; i < std::min(rows.size(), size_t(count)); ++i)
+    fmt::print("  {:<40} {:>20} {:>10.3g} {:>10}{}\n", printable(rows[i].name),
+               fmt::format("{} of {}", with_commas(rows[i].amount.changed), with_commas(rows[i].amount.values)),
+               rows[i].amount.largest, relative_text(rows[i].amount), extra(rows[i]));
+  if (rows.size() > size_t(count))
+    fmt::print("  and {} more (--count, --json)\n", with_commas(int64_t(rows.size()) - count));
+}
+
+void print_text(const DiffOptions& options, const edits::Difference& found) {
+  if (found.changed.empty()) {
+    fmt::print("  no weight differs: {} parameters, {} values\n", found.parameters, with_commas(found.total.values));
+    return;
+  }
+  fmt::print("  {} → {}: {} of {} values differ, in {} of {} parameters and {}; relative change {}\n",
+             printable(options.before), printable(options.after), with_commas(found.total.changed),
+             with_commas(found.total.values), found.changed.size(), found.parameters,
+             counted(int64_t(found.units.size()), "unit"), relative_text(found.total));
+  print_rows("layer", found.layers, options.count, [](const edits::LayerChange& row) {
+    return fmt::format("   {} of {} units", row.units_changed, row.units);
+  });
+  print_rows("unit", found.units, options.count, [](const edits::UnitChange&) { return ""; });
+  print_rows("parameter", found.changed, options.count,
+             [](const edits::ParameterChange& row) { return "   " + shape_text(row.shape); });
+}
+
+/// How many edits were written.
+size_t write_product(const DiffOptions& options, const model::Graph& before, const model::Graph& after,
+                     const std::vector<model::Layer>& layers) {
+  std::string name = std::filesystem::path(options.before).filename().string();
+  edits::EditFile file =
+      edits::describe(before, edits::edits_between(before, after, layers), name, file_checksum(options.before));
+  edits::write_edits(file, options.product);
+  return file.edits.size();
+}
+
+}  // namespace
+
+int diff(const Common& common, const DiffOptions& options) {
+  model::Graph before = onnx::read_model(options.before), after = onnx::read_model(options.after);
+  std::vector<model::Layer> layers = executor::find_layers(before);
+  edits::Difference found = edits::compare(before, after, layers);
+  size_t written = options.product.empty() ? 0 : write_product(options, before, after, layers);
+  if (common.json) return print_json(to_json(options, found)), 0;
+  print_text(options, found);
+  if (!options.product.empty())
+    fmt::print("\n  {}: {}\n", printable(options.product), counted(int64_t(written), "edit"));
+  return 0;
+}
+
+}  // namespace netmend::app
