@@ -23,6 +23,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               data         counts, ranges, classes, contact sheet
               eval         the metric, per class, confusions, one row an input
               match        does it answer as the framework did that trained it, and if not, why?
+              locate       which units and layers are active when it is wrong
   Train       train        train or fine-tune a model, with checkpoints
   Lab         lab new      a named architecture as an ONNX file
               lab run      run a model on tensors from files
