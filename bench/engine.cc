@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -100,8 +101,8 @@ nlohmann::json profile(const std::string& path, int64_t batch) {
   return spent;
 }
 
-/// Seconds of a pass that judges every answer; with `spectra`, one that also counts them for all units and ranks the
-/// units by every measure.
+/// Seconds, and processor seconds of all threads, of a pass that judges every answer; with `spectra`, one that also
+/// counts them for all units and ranks the units by every measure.
 nlohmann::json pass(const std::string& path, const std::string& spec, int jobs, bool spectra) {
   model::Graph graph = onnx::read_model(path);
   executor::Head head = executor::find_head(graph, graph.outputs[0]);
@@ -118,6 +119,7 @@ nlohmann::json pass(const std::string& path, const std::string& spec, int jobs, 
   options.jobs = jobs;
   options.quiet = true;
   auto start = Clock::now();
+  std::clock_t spent = std::clock();
   stream::PassResult done = stream::run_pass(subject, observers, options);
   if (spectra) {
     auto state = done.collected[1].fold(spectrum);
@@ -126,7 +128,9 @@ nlohmann::json pass(const std::string& path, const std::string& spec, int jobs, 
     for (const localise::Measure& measure : localise::measures())
       if (measure.score) localise::rank_units(places, localise::spectrum_scores(draws, {&measure}, 1), 10);
   }
-  return {{"seconds", std::chrono::duration<double>(Clock::now() - start).count()}, {"pass", done.seconds}};
+  return {{"seconds", std::chrono::duration<double>(Clock::now() - start).count()},
+          {"pass", done.seconds},
+          {"processor", double(std::clock() - spent) / CLOCKS_PER_SEC}};
 }
 
 nlohmann::json answer(const std::string& line) {

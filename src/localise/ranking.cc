@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -95,46 +97,58 @@ std::vector<UnitPlace> unit_places(const std::vector<model::Layer>& layers) {
 
 namespace {
 
-std::vector<size_t> order_of(const std::vector<UnitPlace>& places, const double* scores) {
+/// Places as equal scores rank them: deeper layer first, then smaller unit.
+std::vector<size_t> tie_order(const std::vector<UnitPlace>& places) {
   std::vector<size_t> order(places.size());
   std::iota(order.begin(), order.end(), size_t(0));
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    if (scores[a] != scores[b]) return scores[a] > scores[b];
-    if (places[a].layer != places[b].layer) return places[a].layer > places[b].layer;
-    return places[a].unit < places[b].unit;
-  });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return places[a].layer > places[b].layer; });
+  return order;
+}
+
+std::vector<size_t> order_of(const std::vector<size_t>& ties, const double* scores) {
+  std::vector<std::pair<double, size_t>> keys;
+  keys.reserve(ties.size());
+  for (size_t i = 0; i < ties.size(); ++i) keys.emplace_back(-scores[ties[i]], i);
+  std::sort(keys.begin(), keys.end());
+  std::vector<size_t> order;
+  order.reserve(keys.size());
+  for (const auto& [score, i] : keys) order.push_back(ties[i]);
   return order;
 }
 
 /// Ranks from 1 in each resample: unit × resample.
-std::vector<int32_t> resampled_ranks(const std::vector<UnitPlace>& places, const at::Tensor& scores) {
-  const size_t units = places.size(), resamples = size_t(scores.size(0)) - 1;
+std::vector<int32_t> resampled_ranks(const std::vector<size_t>& ties, const at::Tensor& scores) {
+  const size_t units = ties.size(), resamples = size_t(scores.size(0)) - 1;
   std::vector<int32_t> ranks(units * resamples);
   for (size_t r = 0; r < resamples; ++r) {
-    std::vector<size_t> order = order_of(places, scores.data_ptr<double>() + (r + 1) * units);
+    std::vector<size_t> order = order_of(ties, scores.data_ptr<double>() + (r + 1) * units);
     for (size_t i = 0; i < units; ++i) ranks[order[i] * resamples + r] = int32_t(i) + 1;
   }
   return ranks;
 }
 
-/// The middle 95 % of sorted ranks, rounded outwards.
-std::pair<int64_t, int64_t> middle(const std::vector<int32_t>& sorted) {
-  auto last = double(sorted.size() - 1);
-  return {sorted[size_t(std::floor(0.025 * last))], sorted[size_t(std::ceil(0.975 * last))]};
+/// The middle 95 % of ranks, rounded outwards. Reorders them.
+std::pair<int64_t, int64_t> middle(std::span<int32_t> ranks) {
+  auto last = double(ranks.size() - 1);
+  auto low = ranks.begin() + std::ptrdiff_t(0.025 * last),
+       high = ranks.begin() + std::ptrdiff_t(std::ceil(0.975 * last));
+  std::nth_element(ranks.begin(), low, ranks.end());
+  int64_t lowest = *low;  // the next step moves it
+  std::nth_element(low, high, ranks.end());
+  return {lowest, *high};
 }
 
 std::vector<RankedUnit> rank_all(const std::vector<UnitPlace>& places, const at::Tensor& scores, int64_t top) {
   const size_t resamples = size_t(scores.size(0)) - 1;
-  std::vector<int32_t> ranks = resampled_ranks(places, scores);
+  const std::vector<size_t> ties = tie_order(places);
+  std::vector<int32_t> ranks = resampled_ranks(ties, scores);
   std::vector<RankedUnit> units;
-  for (size_t place : order_of(places, scores.data_ptr<double>())) {
+  for (size_t place : order_of(ties, scores.data_ptr<double>())) {
     auto rank = int64_t(units.size()) + 1;
     RankedUnit unit{place, scores.data_ptr<double>()[place], NAN, rank, rank};
     if (resamples > 0) {
-      std::vector<int32_t> own(ranks.begin() + std::ptrdiff_t(place * resamples),
-                               ranks.begin() + std::ptrdiff_t((place + 1) * resamples));
-      std::sort(own.begin(), own.end());
-      auto within = std::upper_bound(own.begin(), own.end(), int32_t(top)) - own.begin();
+      std::span<int32_t> own(ranks.data() + place * resamples, resamples);
+      auto within = std::count_if(own.begin(), own.end(), [&](int32_t r) { return r <= top; });
       unit.in_top = double(within) / double(resamples);
       std::tie(unit.rank_low, unit.rank_high) = middle(own);
     }

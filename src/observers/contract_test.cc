@@ -26,13 +26,16 @@ using stream::State;
 /// Random inputs and labels, in memory.
 class RandomData : public dataset::Dataset {
  public:
-  RandomData(int64_t count, bool broken = false) {
-    at::Tensor noise = at::arange(count * 12, at::kFloat);
-    x_ = at::sin(noise * 1.7).view({count, 12});
+  RandomData(int64_t count, bool broken = false, std::vector<int64_t> shape = {12}) {
+    at::Tensor noise = at::arange(count * model::checked_count(shape), at::kFloat);
+    x_ = at::sin(noise * 1.7).view({count, -1});
     if (broken) x_[0][0] = NAN, x_[1][0] = INFINITY;
+    std::vector<int64_t> sizes = shape;
+    sizes.insert(sizes.begin(), count);
+    x_ = x_.view(sizes);
     info_.spec = "random";
     info_.size = count;
-    info_.features = {{"x", {12}, at::kFloat, false}};
+    info_.features = {{"x", std::move(shape), at::kFloat, false}};
     info_.labels = dataset::LabelKind::kClass;
     for (int c = 0; c < 4; ++c) info_.classes.push_back(std::to_string(c));
   }
@@ -51,8 +54,9 @@ struct Fixture {
   stream::Subject subject;
   Materials materials;
 
-  explicit Fixture(int64_t count, bool broken = false)
-      : data(std::make_shared<RandomData>(count, broken)), subject(make(data)) {
+  explicit Fixture(int64_t count, bool broken = false, const std::string& network = "mlp:12-9-7-4",
+                   std::vector<int64_t> shape = {12})
+      : data(std::make_shared<RandomData>(count, broken, std::move(shape))), subject(make(network, data)) {
     executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
     std::vector<int64_t> first{0, 1, 2, 3};
     dataset::Batch batch = data->read(first);
@@ -61,10 +65,10 @@ struct Fixture {
     materials.predictions = settle_task(subject.graph, head, data->info(), batch, output);
     materials.layers = executor::find_layers(subject.graph);
   }
-  static stream::Subject make(std::shared_ptr<RandomData> data) {
-    model::Graph graph = zoo::make("mlp:12-9-7-4");
+  static stream::Subject make(const std::string& network, std::shared_ptr<RandomData> data) {
+    model::Graph graph = zoo::make(network);
     std::vector<model::ValueId> outputs = graph.outputs;
-    return {"mlp", std::move(graph), data, outputs};
+    return {network, std::move(graph), data, outputs};
   }
   stream::PassResult run(const Observer& observer, int jobs, stream::Shard shard = {}) const {
     stream::PassOptions options;
@@ -222,6 +226,8 @@ void expect_spectrum(const Fixture& fixture, const SpectrumSettings& settings, i
   std::vector<at::Tensor> values =
       executor::Executor(fixture.subject.graph, request).run(fixture.data->read(all).inputs);
   at::Tensor predicted = values[0].argmax(1);
+  for (size_t l = 0; l < observer.layers().size(); ++l)
+    values[l + 1] = model::unit_values(observer.layers()[l], values[l + 1]);
   std::vector<std::vector<int64_t>> active(2, std::vector<int64_t>(size_t(count_units(observer.layers()))));
   std::vector<int64_t> sides(2);
   for (int64_t i = 0; i < inputs; ++i) {
@@ -249,6 +255,16 @@ TEST(Spectrum, EqualsASlowTwin) {
   expect_spectrum(fixture, {0.2, {}}, 1100);
   expect_spectrum(fixture, {-0.1, {2}}, 1100);
   expect_spectrum(fixture, {0, {3, 1}}, 1100);
+}
+
+TEST(Spectrum, EqualsASlowTwinWhereUnitsHaveMaps) {
+  for (const char* network : {"lenet5", "lenet4", "cnn1"}) {
+    Fixture fixture(70, false, network, {1, 28, 28});
+    expect_spectrum(fixture, {}, 70);
+    expect_spectrum(fixture, {0.01, {}}, 70);
+  }
+  Fixture wide(6, false, "cifar-convnet", {3, 32, 32});
+  expect_spectrum(wide, {}, 6);
 }
 
 TEST(Spectrum, SidesFollowTheTarget) {

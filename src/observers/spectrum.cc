@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/random.h"
 #include "stream/pass.h"
@@ -21,8 +23,14 @@ Spectrum::Spectrum(PredictionSettings predictions, std::vector<model::Layer> lay
 
 std::vector<stream::Tap> Spectrum::taps() const {
   std::vector<stream::Tap> taps = predictions_.taps();
-  for (const model::Layer& layer : layers_) taps.push_back({layer.post, layer.batch_axis});
+  for (const model::Layer& layer : layers_)
+    taps.push_back({looks_before(layer) ? layer.pre : layer.post, layer.batch_axis});
   return taps;
+}
+
+bool Spectrum::looks_before(const model::Layer& layer) const {
+  return settings_.threshold == 0 && layer.op == "Conv" && layer.activation == "Relu" && layer.batch_axis == 0 &&
+         layer.unit_axis == 1;
 }
 
 std::unique_ptr<stream::State> Spectrum::fresh() const { return std::make_unique<SpectrumState>(*this); }
@@ -32,6 +40,33 @@ SpectrumState::SpectrumState(const Spectrum& observer)
       inputs(at::zeros({2, kSampleGroups}, at::kLong)),
       observer_(observer),
       judge_(observer.predictions_.settings(), true) {}
+
+namespace {
+
+/// In blocks that the compiler turns into vector comparisons; mostly the first one tells.
+bool any_above_zero(const float* values, int64_t count) {
+  constexpr int64_t block = 64;
+  for (; count >= block; values += block, count -= block) {
+    int32_t found = 0;
+    for (int64_t i = 0; i < block; ++i) found |= values[i] > 0;
+    if (found) return true;
+  }
+  return std::any_of(values, values + count, [](float value) { return value > 0; });
+}
+
+/// inputs × units: 1 where a position that counts is above 0. `maps`: inputs × units × positions.
+at::Tensor units_above_zero(const model::Layer& layer, const at::Tensor& maps, const at::Tensor& mask) {
+  if (mask.defined()) return model::unit_values(layer, maps.gt(0).to(at::kFloat), mask);
+  if (maps.dim() < 3 || !maps.is_contiguous() || maps.scalar_type() != at::kFloat || !maps.is_cpu())
+    return model::unit_values(layer, maps.gt(0).to(at::kFloat));
+  at::Tensor found = at::empty({maps.size(0), maps.size(1)}, at::kFloat);
+  const int64_t rows = found.numel(), positions = rows > 0 ? maps.numel() / rows : 0;
+  const float* map = maps.data_ptr<float>();
+  for (int64_t i = 0; i < rows; ++i, map += positions) found.data_ptr<float>()[i] = any_above_zero(map, positions);
+  return found;
+}
+
+}  // namespace
 
 void SpectrumState::observe(const stream::View& view) {
   judge_.rows.clear();
@@ -48,15 +83,18 @@ void SpectrumState::observe(const stream::View& view) {
   }
   int64_t first = 0;
   for (const model::Layer& layer : observer_.layers_) {
-    if (any) count(model::unit_values(layer, view.value(layer.post), view.mask), first);
+    if (any && observer_.looks_before(layer))
+      count(units_above_zero(layer, view.value(layer.pre), view.mask), 0, first);
+    else if (any)
+      count(model::unit_values(layer, view.value(layer.post), view.mask), observer_.settings_.threshold, first);
     first += layer.units;
   }
 }
 
-void SpectrumState::count(const at::Tensor& values, int64_t first_unit) {
+void SpectrumState::count(const at::Tensor& values, double above, int64_t first_unit) {
   at::Tensor rows = values.to(at::kCPU, at::kFloat).contiguous();
   const int64_t units = rows.size(1), all = active.size(2);
-  const auto threshold = float(observer_.settings_.threshold);
+  const auto threshold = float(above);
   const float* value = rows.data_ptr<float>();
   for (size_t i = 0; i < lines_.size(); ++i, value += units) {
     if (lines_[i] < 0) continue;

@@ -38,12 +38,16 @@ class Spectrum : public stream::Observer {
 
  private:
   friend struct SpectrumState;
+  /// The mean of a rectified map is above 0 where any position before the rectifier is. Looking there is cheaper by
+  /// far: the network need not rectify before it pools, and mostly the first few positions tell.
+  bool looks_before(const model::Layer& layer) const;
   Predictions predictions_;
   std::vector<model::Layer> layers_;
   SpectrumSettings settings_;
 };
 
-/// Values that are not numbers are not active.
+/// A unit is active when its mean over positions that count is above the threshold. Values that are not numbers do not
+/// make it so.
 struct SpectrumState : stream::State {
   explicit SpectrumState(const Spectrum& observer);
   void observe(const stream::View& view) override;
@@ -56,7 +60,7 @@ struct SpectrumState : stream::State {
   at::Tensor inputs;    ///< int64 side × group
 
  private:
-  void count(const at::Tensor& values, int64_t first_unit);
+  void count(const at::Tensor& values, double threshold, int64_t first_unit);
   const Spectrum& observer_;
   PredictionState judge_;       ///< of the batch at hand
   std::vector<int64_t> lines_;  ///< of the batch at hand: the line side × group of each input; -1 for neither side
