@@ -97,7 +97,8 @@ TEST(Scalings, GoFromAnyToAny) {
 
 TEST(Scalings, AreWrittenInTheReadersWords) {
   dataset::Batch batch = batch_of(brightness() * 255);
-  const std::map<std::string, std::string> options = find(scalings(images({}), batch), "scaled to 0…1, ImageNet mean and std").options;
+  const std::map<std::string, std::string> options =
+      find(scalings(images({}), batch), "scaled to 0…1, ImageNet mean and std").options;
   EXPECT_EQ(options.at("scale"), "1/255");
   EXPECT_EQ(options.at("mean"), "0.485:0.456:0.406");
 }
