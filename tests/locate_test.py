@@ -130,6 +130,8 @@ class Locate(unittest.TestCase):
         low, high = (self.locate("--threshold", t, "--measure", "wong2")["ranking"] for t in (-1, 1e6))
         self.assertTrue(all(row["nf"] == 0 for row in low))
         self.assertTrue(all(row["af"] == row["as"] == 0 for row in high))
+        # A rectifier passes what is above 0.
+        self.assertEqual(self.locate("--tap", "pre")["ranking"], self.locate("--tap", "post")["ranking"])
 
     def test_words_for_what_cannot_be_located(self):
         layer = self.locate()["layers"][0]["layer"]

@@ -57,7 +57,7 @@ struct CompareOptions : CaseOptions {
 int compare(const Common& common, const CompareOptions& options);
 
 struct LocateOptions : CaseOptions {
-  std::string measure = "ochiai", on;
+  std::string measure = "ochiai", on, tap = "post";
   std::vector<std::string> layers;  ///< empty: all but the output layer
   int64_t top = 10, resamples = 100;
   double threshold = 0;

@@ -1,6 +1,7 @@
 // netmend locate: which units and layers are active when the network is wrong.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -43,6 +44,10 @@ struct Findings {
   double scoring = 0;                              ///< of all that came after it
   bool interrupted = false;
 
+  /// Units that are active on every input: no measure of counts can tell them apart.
+  int64_t always_active() const {
+    return std::count_if(counts.begin(), counts.end(), [](const Counts& c) { return c.ns + c.nf == 0; });
+  }
   std::string unit(size_t place) const { return model::unit_name(layers[places[place].layer], places[place].unit); }
 };
 
@@ -99,7 +104,8 @@ class Locating {
   localise::Evidence pass() {
     const bool gradients = uses_gradients(choices_);
     observers::Predictions predictions(judged_.settings, gradients);
-    observers::Spectrum spectrum(judged_.settings, found_.layers, {options_.threshold, target_.target});
+    observers::Spectrum spectrum(judged_.settings, found_.layers,
+                                 {options_.threshold, target_.target, options_.tap == "pre"});
     stream::PassOptions how = pass_options(common_);
     how.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
       auto& rows = dynamic_cast<PredictionState&>(*chunk[0]).rows;
@@ -197,6 +203,8 @@ Json locate_json(const LocateOptions& options, const Findings& found) {
                {"failures", found.failing},
                {"passes", found.passing},
                {"threshold", options.threshold},
+               {"tap", options.tap},
+               {"always_active", found.always_active()},
                {"units", found.places.size()},
                {"top", first.top},
                {"resamples", first.resamples},
@@ -321,9 +329,9 @@ void print_located(const LocateOptions& options, const Judged& judged, const Nam
   const bool all = lower(options.measure) == "all";
   fmt::print("{}  on {}{}\n", judged.subject.model_name, judged.subject.data->info().spec,
              target.text.empty() ? "" : ", " + target.words);
-  fmt::print("  {} failing against {} right inputs   {} units in {} layers, active above {:g}   {:.2f} s\n",
+  fmt::print("  {} failing against {} right inputs   {} units in {} layers, active above {:g} ({})   {:.2f} s\n",
              with_commas(found.failing), with_commas(found.passing), with_commas(int64_t(found.places.size())),
-             found.layers.size(), options.threshold, found.seconds + found.scoring);
+             found.layers.size(), options.threshold, options.tap, found.seconds + found.scoring);
   fmt::print("  by {}: {}; {} resamples\n", found.located[0].choice.name(), found.located[0].choice.measure->formula,
              ranking.resamples);
   if (found.slopes_failing > 0)
@@ -331,6 +339,12 @@ void print_located(const LocateOptions& options, const Judged& judged, const Nam
                with_commas(found.slopes_passing));
   if (found.failing < 10)
     fmt::print("  only {} failing input{}: take this as a hint\n", found.failing, found.failing == 1 ? "" : "s");
+  if (int64_t always = found.always_active();
+      4 * always > int64_t(found.places.size()) && options.measure != "gradient")
+    fmt::print(
+        "  {} of {} units are active on every input, counts cannot tell them apart: try --tap pre or --measure "
+        "gradient\n",
+        with_commas(always), with_commas(int64_t(found.places.size())));
   print_units(found, found.located[0]);
   print_layers(found, ranking);
   all ? print_measures(found) : print_others(found);
@@ -381,7 +395,7 @@ int locate(const Common& common, const LocateOptions& options) {
   write_ranking(folder.file("ranking.csv"), found, found.located[0]);
   if (lower(options.measure) == "all")
     for (const Located& located : found.located)
-      write_ranking(folder.file("ranking-" + located.choice.name() + ".csv"), found, located);
+      write_ranking(folder.file(fmt::format("ranking-{}.csv", located.choice.name())), found, located);
   folder.note_file(judged.subject.model_name);
   for (const std::string& file : plan.data->info().files) folder.note_file(file);
   folder.note("data", plan.data->info().spec);

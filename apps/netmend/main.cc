@@ -127,6 +127,9 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
   locate->add_option("--top", o.locate.top, "Units to show")->capture_default_str()->check(CLI::Range(1, 1000000));
   locate->add_option("--threshold", o.locate.threshold, "A unit is active when its mean value is above this")
       ->capture_default_str();
+  locate->add_option("--tap", o.locate.tap, "Take a unit's value after (post) or before (pre) its activation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pre", "post"}));
   locate->add_option("--resamples", o.locate.resamples, "Draws that show how far the ranking can be trusted")
       ->capture_default_str()
       ->check(CLI::Range(0, 10000));

@@ -221,7 +221,8 @@ void expect_spectrum(const Fixture& fixture, const SpectrumSettings& settings, i
   for (int64_t i = 0; i < inputs; ++i) all[size_t(i)] = i;
   executor::Request request;
   request.wanted = {fixture.subject.graph.outputs[0]};
-  for (const model::Layer& layer : observer.layers()) request.wanted.push_back(layer.post);
+  for (const model::Layer& layer : observer.layers())
+    request.wanted.push_back(settings.before_activation ? layer.pre : layer.post);
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> values =
       executor::Executor(fixture.subject.graph, request).run(fixture.data->read(all).inputs);
@@ -262,6 +263,7 @@ TEST(Spectrum, EqualsASlowTwinWhereUnitsHaveMaps) {
     Fixture fixture(70, false, network, {1, 28, 28});
     expect_spectrum(fixture, {}, 70);
     expect_spectrum(fixture, {0.01, {}}, 70);
+    expect_spectrum(fixture, {0, {}, true}, 70);
   }
   Fixture wide(6, false, "cifar-convnet", {3, 32, 32});
   expect_spectrum(wide, {}, 6);

@@ -23,14 +23,17 @@ Spectrum::Spectrum(PredictionSettings predictions, std::vector<model::Layer> lay
 
 std::vector<stream::Tap> Spectrum::taps() const {
   std::vector<stream::Tap> taps = predictions_.taps();
-  for (const model::Layer& layer : layers_)
-    taps.push_back({looks_before(layer) ? layer.pre : layer.post, layer.batch_axis});
+  for (const model::Layer& layer : layers_) taps.push_back({tap_of(layer), layer.batch_axis});
   return taps;
 }
 
+model::ValueId Spectrum::tap_of(const model::Layer& layer) const {
+  return settings_.before_activation || looks_before(layer) ? layer.pre : layer.post;
+}
+
 bool Spectrum::looks_before(const model::Layer& layer) const {
-  return settings_.threshold == 0 && layer.op == "Conv" && layer.activation == "Relu" && layer.batch_axis == 0 &&
-         layer.unit_axis == 1;
+  return !settings_.before_activation && settings_.threshold == 0 && layer.op == "Conv" && layer.activation == "Relu" &&
+         layer.batch_axis == 0 && layer.unit_axis == 1;
 }
 
 std::unique_ptr<stream::State> Spectrum::fresh() const { return std::make_unique<SpectrumState>(*this); }
@@ -83,10 +86,11 @@ void SpectrumState::observe(const stream::View& view) {
   }
   int64_t first = 0;
   for (const model::Layer& layer : observer_.layers_) {
+    const at::Tensor& value = view.value(observer_.tap_of(layer));
     if (any && observer_.looks_before(layer))
-      count(units_above_zero(layer, view.value(layer.pre), view.mask), 0, first);
+      count(units_above_zero(layer, value, view.mask), 0, first);
     else if (any)
-      count(model::unit_values(layer, view.value(layer.post), view.mask), observer_.settings_.threshold, first);
+      count(model::unit_values(layer, value, view.mask), observer_.settings_.threshold, first);
     first += layer.units;
   }
 }

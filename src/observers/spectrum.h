@@ -22,6 +22,8 @@ int64_t sample_group(int64_t sample);
 struct SpectrumSettings {
   double threshold = 0;  ///< a unit is active when its value is larger
   Target target;
+  bool before_activation =
+      false;  ///< take the value before the activation; rectified maps are hardly ever 0 on average
 };
 
 /// Units of all layers stand side by side, in the order of the layers.
@@ -41,6 +43,7 @@ class Spectrum : public stream::Observer {
   /// The mean of a rectified map is above 0 where any position before the rectifier is. Looking there is cheaper by
   /// far: the network need not rectify before it pools, and mostly the first few positions tell.
   bool looks_before(const model::Layer& layer) const;
+  model::ValueId tap_of(const model::Layer& layer) const;
   Predictions predictions_;
   std::vector<model::Layer> layers_;
   SpectrumSettings settings_;
