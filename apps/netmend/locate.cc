@@ -329,9 +329,10 @@ void print_located(const LocateOptions& options, const Judged& judged, const Nam
   const bool all = lower(options.measure) == "all";
   fmt::print("{}  on {}{}\n", judged.subject.model_name, judged.subject.data->info().spec,
              target.text.empty() ? "" : ", " + target.words);
-  fmt::print("  {} failing against {} right inputs   {} units in {} layers, active above {:g} ({})   {:.2f} s\n",
+  fmt::print("  {} failing against {} right inputs   {} units in {} layer{}, active above {:g} ({})   {:.2f} s\n",
              with_commas(found.failing), with_commas(found.passing), with_commas(int64_t(found.places.size())),
-             found.layers.size(), options.threshold, options.tap, found.seconds + found.scoring);
+             found.layers.size(), found.layers.size() == 1 ? "" : "s", options.threshold, options.tap,
+             found.seconds + found.scoring);
   fmt::print("  by {}: {}; {} resamples\n", found.located[0].choice.name(), found.located[0].choice.measure->formula,
              ranking.resamples);
   if (found.slopes_failing > 0)
