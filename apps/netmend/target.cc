@@ -191,7 +191,8 @@ void require_both_sides(const NamedTarget& target, const PredictionSettings& set
         fmt::format("{}none of {} inputs fails: there is nothing to locate", about,
                     with_commas(target.text.empty() ? result.samples : passing)),
         target.text.empty() ? "Give data that the model gets wrong." : "Leave --on out to see all failures.");
-  const std::string who = failing == 1 ? "the only input fails" : with_commas(failing) + " of as many inputs fail";
+  const std::string who =
+      failing == 1 ? "the only input fails" : fmt::format("all {} inputs fail", with_commas(failing));
   throw InputError(fmt::format("{}{}: there is nothing right to compare with", about, who),
                    "netmend check finds out whether model and data belong together.");
 }
