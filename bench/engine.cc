@@ -1,9 +1,10 @@
-// Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`.
-// Numbers come back as JSON.
+// Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`,
+// `pass MODEL DATA JOBS plain|spectra`. Numbers come back as JSON.
 #include <ATen/ATen.h>
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -11,8 +12,12 @@
 
 #include "executor/executor.h"
 #include "executor/runtime.h"
+#include "localise/candidates.h"
+#include "localise/ranking.h"
 #include "onnx/reader.h"
 #include "peak.h"
+#include "stream/layers.h"
+#include "stream/pass.h"
 
 namespace netmend::bench {
 namespace {
@@ -97,9 +102,42 @@ nlohmann::json profile(const std::string& path, int64_t batch) {
   return spent;
 }
 
+/// Seconds, and processor seconds of all threads, of a pass that judges every answer; with `spectra`, one that also
+/// counts them for all units and ranks the units by every measure.
+nlohmann::json pass(const std::string& path, const std::string& spec, int jobs, bool spectra) {
+  model::Graph graph = onnx::read_model(path);
+  executor::Head head = executor::find_head(graph, graph.outputs[0]);
+  std::shared_ptr<const dataset::Dataset> data = dataset::open(spec);
+  stream::Subject subject(path, std::move(graph), data, {head.output, head.logits});
+  dataset::Batch few = data->read(stream::spread(data->size(), 64));
+  auto settings =
+      observers::settle_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
+  observers::Predictions predictions(settings, false);
+  observers::Spectrum spectrum(
+      settings, localise::candidates(stream::find_layers(subject), subject.graph, head, settings.outputs));
+  std::vector<const stream::Observer*> observers{&predictions};
+  if (spectra) observers.push_back(&spectrum);
+  stream::PassOptions options;
+  options.jobs = jobs;
+  options.quiet = true;
+  auto start = Clock::now();
+  std::clock_t spent = std::clock();
+  stream::PassResult done = stream::run_pass(subject, observers, options);
+  if (spectra) {
+    auto state = done.collected[1].fold(spectrum);
+    auto draws = localise::draw(localise::evidence_of(dynamic_cast<const observers::SpectrumState&>(*state)), 100, 1);
+    auto places = localise::unit_places(spectrum.layers());
+    for (const localise::Measure& measure : localise::measures())
+      if (measure.score) localise::rank_units(places, localise::spectrum_scores(draws, {&measure}, 1), 10);
+  }
+  return {{"seconds", std::chrono::duration<double>(Clock::now() - start).count()},
+          {"pass", done.seconds},
+          {"processor", double(std::clock() - spent) / CLOCKS_PER_SEC}};
+}
+
 nlohmann::json answer(const std::string& line) {
   std::istringstream words(line);
-  std::string what, model;
+  std::string what, model, data, with;
   int64_t batch = 0;
   int jobs = 0;
   double seconds = 0;
@@ -108,6 +146,7 @@ nlohmann::json answer(const std::string& line) {
     return {{"rate", forward(model, batch, jobs, seconds)}};
   if (what == "profile" && words >> model >> batch) return profile(model, batch);
   if (what == "flops" && words >> model) return {{"flops", flops(model)}};
+  if (what == "pass" && words >> model >> data >> jobs >> with) return pass(model, data, jobs, with == "spectra");
   if (what == "peak" && words >> seconds) return {{"flops", peak_flops(seconds)}};
   return {{"error", "not understood: " + line}};
 }

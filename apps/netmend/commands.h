@@ -56,6 +56,14 @@ struct CompareOptions : CaseOptions {
 };
 int compare(const Common& common, const CompareOptions& options);
 
+struct LocateOptions : CaseOptions {
+  std::string measure = "ochiai", on, tap = "post";
+  std::vector<std::string> layers;  ///< empty: all but the output layer
+  int64_t top = 10, resamples = 100;
+  double threshold = 0;
+};
+int locate(const Common& common, const LocateOptions& options);
+
 struct InitOptions {
   std::string model, data, train, test, output;
   bool update = false, force = false, print = false;

@@ -46,6 +46,7 @@ struct Options {
   ApplyOptions apply;
   DiffOptions diff;
   WeightsOptions weights;
+  LocateOptions locate;
   TrainOptions train;
   DemoOptions demo;
   NewOptions fresh;
@@ -110,6 +111,35 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
   compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });
 }
 
+void add_locate(CLI::App& app, Options& o, Action& action) {
+  CLI::App* locate = command(app, "locate", "Which units and layers are active when the model is wrong",
+                             "  netmend locate model.onnx --data mnist:test\n"
+                             "  netmend locate model.onnx --data mnist:test --on confusion=4:9 --measure dstar2\n"
+                             "  netmend locate model.onnx --data mnist:test --layer conv2 --measure all --top 20");
+  locate->add_option("model", o.locate.model, "ONNX file (default: the one that netmend.toml names)");
+  locate
+      ->add_option("--measure", o.locate.measure,
+                   "ochiai, tarantula, dstar (dstarN for another exponent), jaccard, barinel, op2, zoltar, wong2, "
+                   "gradient, random, or all")
+      ->capture_default_str();
+  locate->add_option("--on", o.locate.on,
+                     "Only these failures: class=cat, confusion=cat:dog (cats called dog), slice=COLUMN=VALUE, or "
+                     "inputs=FILE with their names");
+  locate->add_option("--layer", o.locate.layers,
+                     "Only this layer; may be repeated (default: all but the output layer)");
+  locate->add_option("--top", o.locate.top, "Units to show")->capture_default_str()->check(CLI::Range(1, 1000000));
+  locate->add_option("--threshold", o.locate.threshold, "A unit is active when its mean value is above this")
+      ->capture_default_str();
+  locate->add_option("--tap", o.locate.tap, "Take a unit's value after (post) or before (pre) its activation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pre", "post"}));
+  locate->add_option("--resamples", o.locate.resamples, "Draws that show how far the ranking can be trusted")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 10000));
+  with_case(locate, o.locate);
+  locate->callback([&] { action = [&] { return app::locate(common, o.locate); }; });
+}
+
 void add_look(CLI::App& app, Options& o, Action& action) {
   CLI::App* info = command(app, "info", "Layers, shapes, units, operators of a model",
                            "  netmend info resnet20.onnx\n  netmend info bert.onnx --shape input_ids=1x128 --nodes\n"
@@ -159,6 +189,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   match->add_flag("--layers", o.match.layers, "Compare layers also when the outputs agree");
   with_config(match);
   match->callback([&] { action = [&] { return app::match(common, o.match); }; });
+  add_locate(app, o, action);
 }
 
 void add_mend(CLI::App& app, Options& o, Action& action) {

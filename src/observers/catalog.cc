@@ -1,5 +1,6 @@
 #include "observers/catalog.h"
 
+#include "observers/spectrum.h"
 #include "observers/unit_profile.h"
 
 namespace netmend::observers {
@@ -12,6 +13,10 @@ constexpr CatalogRow kRows[] = {
      }},
     {"unit-profile", "range, mean, variance, zeros and broken numbers of each unit", "per unit",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> { return std::make_unique<UnitProfile>(m.layers); }},
+    {"spectrum", "how often each unit is active on failing and on passing inputs", "per unit",
+     [](const Materials& m) -> std::unique_ptr<stream::Observer> {
+       return std::make_unique<Spectrum>(m.predictions, m.layers);
+     }},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "executor/layers.h"
 #include "observers/catalog.h"
+#include "observers/spectrum.h"
 #include "observers/unit_profile.h"
 #include "stream/pass.h"
 #include "stream/state_file.h"
@@ -24,13 +26,16 @@ using stream::State;
 /// Random inputs and labels, in memory.
 class RandomData : public dataset::Dataset {
  public:
-  RandomData(int64_t count, bool broken = false) {
-    at::Tensor noise = at::arange(count * 12, at::kFloat);
-    x_ = at::sin(noise * 1.7).view({count, 12});
+  RandomData(int64_t count, bool broken = false, std::vector<int64_t> shape = {12}) {
+    at::Tensor noise = at::arange(count * model::checked_count(shape), at::kFloat);
+    x_ = at::sin(noise * 1.7).view({count, -1});
     if (broken) x_[0][0] = NAN, x_[1][0] = INFINITY;
+    std::vector<int64_t> sizes = shape;
+    sizes.insert(sizes.begin(), count);
+    x_ = x_.view(sizes);
     info_.spec = "random";
     info_.size = count;
-    info_.features = {{"x", {12}, at::kFloat, false}};
+    info_.features = {{"x", std::move(shape), at::kFloat, false}};
     info_.labels = dataset::LabelKind::kClass;
     for (int c = 0; c < 4; ++c) info_.classes.push_back(std::to_string(c));
   }
@@ -49,8 +54,9 @@ struct Fixture {
   stream::Subject subject;
   Materials materials;
 
-  explicit Fixture(int64_t count, bool broken = false)
-      : data(std::make_shared<RandomData>(count, broken)), subject(make(data)) {
+  explicit Fixture(int64_t count, bool broken = false, const std::string& network = "mlp:12-9-7-4",
+                   std::vector<int64_t> shape = {12})
+      : data(std::make_shared<RandomData>(count, broken, std::move(shape))), subject(make(network, data)) {
     executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
     std::vector<int64_t> first{0, 1, 2, 3};
     dataset::Batch batch = data->read(first);
@@ -59,10 +65,10 @@ struct Fixture {
     materials.predictions = settle_task(subject.graph, head, data->info(), batch, output);
     materials.layers = executor::find_layers(subject.graph);
   }
-  static stream::Subject make(std::shared_ptr<RandomData> data) {
-    model::Graph graph = zoo::make("mlp:12-9-7-4");
+  static stream::Subject make(const std::string& network, std::shared_ptr<RandomData> data) {
+    model::Graph graph = zoo::make(network);
     std::vector<model::ValueId> outputs = graph.outputs;
-    return {"mlp", std::move(graph), data, outputs};
+    return {network, std::move(graph), data, outputs};
   }
   stream::PassResult run(const Observer& observer, int jobs, stream::Shard shard = {}) const {
     stream::PassOptions options;
@@ -143,7 +149,9 @@ TEST_P(Contract, BrokenNumbersAreCountedNotSpread) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, Contract, testing::Range<size_t>(0, catalog().size()), [](const auto& info) {
-  return std::string(info.param == 0 ? "predictions" : "unit_profile");
+  std::string name(catalog()[info.param].name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 });
 
 TEST(Predictions, EqualASlowTwin) {
@@ -201,6 +209,78 @@ TEST(UnitProfile, CountsWhatIsNotFinite) {
     EXPECT_TRUE(std::isfinite(unit.mean));
   }
   EXPECT_GT(broken, 0);
+}
+
+/// Counted input by input, without groups or batches.
+void expect_spectrum(const Fixture& fixture, const SpectrumSettings& settings, int64_t inputs) {
+  Spectrum observer(fixture.materials.predictions, fixture.materials.layers, settings);
+  auto folded = fixture.run(observer, 2).collected[0].fold(observer);
+  const auto& state = dynamic_cast<const SpectrumState&>(*folded);
+  EXPECT_EQ(state.samples, inputs);
+  std::vector<int64_t> all(static_cast<size_t>(inputs));
+  for (int64_t i = 0; i < inputs; ++i) all[size_t(i)] = i;
+  executor::Request request;
+  request.wanted = {fixture.subject.graph.outputs[0]};
+  for (const model::Layer& layer : observer.layers())
+    request.wanted.push_back(settings.before_activation ? layer.pre : layer.post);
+  at::NoGradGuard no_grad;
+  std::vector<at::Tensor> values =
+      executor::Executor(fixture.subject.graph, request).run(fixture.data->read(all).inputs);
+  at::Tensor predicted = values[0].argmax(1);
+  for (size_t l = 0; l < observer.layers().size(); ++l)
+    values[l + 1] = model::unit_values(observer.layers()[l], values[l + 1]);
+  std::vector<std::vector<int64_t>> active(2, std::vector<int64_t>(size_t(count_units(observer.layers()))));
+  std::vector<int64_t> sides(2);
+  for (int64_t i = 0; i < inputs; ++i) {
+    int64_t label = i % 4, answer = predicted[i].item<int64_t>();
+    if (settings.target.label >= 0 && label != settings.target.label) continue;
+    if (settings.target.predicted >= 0 && answer != label && answer != settings.target.predicted) continue;
+    size_t side = answer == label ? 1 : 0;
+    ++sides[side];
+    size_t unit = 0;
+    for (size_t l = 0; l < observer.layers().size(); ++l)
+      for (int64_t u = 0; u < observer.layers()[l].units; ++u)
+        active[side][unit++] += values[l + 1][i][u].item<float>() > float(settings.threshold);
+  }
+  at::Tensor counted = state.active.sum(1), totals = state.inputs.sum(1);
+  for (int64_t side = 0; side < 2; ++side) {
+    EXPECT_EQ(totals[side].item<int64_t>(), sides[size_t(side)]);
+    for (int64_t u = 0; u < counted.size(1); ++u)
+      EXPECT_EQ(counted[side][u].item<int64_t>(), active[size_t(side)][size_t(u)]) << u;
+  }
+}
+
+TEST(Spectrum, EqualsASlowTwin) {
+  Fixture fixture(1100);
+  expect_spectrum(fixture, {}, 1100);
+  expect_spectrum(fixture, {0.2, {}}, 1100);
+  expect_spectrum(fixture, {-0.1, {2}}, 1100);
+  expect_spectrum(fixture, {0, {3, 1}}, 1100);
+}
+
+TEST(Spectrum, EqualsASlowTwinWhereUnitsHaveMaps) {
+  for (const char* network : {"lenet5", "lenet4", "cnn1"}) {
+    Fixture fixture(70, false, network, {1, 28, 28});
+    expect_spectrum(fixture, {}, 70);
+    expect_spectrum(fixture, {0.01, {}}, 70);
+    expect_spectrum(fixture, {0, {}, true}, 70);
+  }
+  Fixture wide(6, false, "cifar-convnet", {3, 32, 32});
+  expect_spectrum(wide, {}, 6);
+}
+
+TEST(Spectrum, SidesFollowTheTarget) {
+  auto row = [](double label, double predicted) { return SampleRow{7, label, predicted, 0, 0, label == predicted}; };
+  EXPECT_EQ(Target{}.side(row(1, 1)), Side::kPassing);
+  EXPECT_EQ(Target{}.side(row(1, 2)), Side::kFailing);
+  EXPECT_EQ(Target{}.side(SampleRow{}), Side::kNeither);
+  EXPECT_EQ((Target{1}.side(row(2, 2))), Side::kNeither);
+  EXPECT_EQ((Target{1, 2}.side(row(1, 3))), Side::kNeither);
+  EXPECT_EQ((Target{1, 2}.side(row(1, 2))), Side::kFailing);
+  Target listed;
+  listed.may_fail = [](int64_t sample) { return sample == 8; };
+  EXPECT_EQ(listed.side(row(1, 2)), Side::kNeither);
+  EXPECT_EQ(listed.side(row(1, 1)), Side::kPassing);
 }
 
 TEST(Shards, MissingDoubleAndForeignPartsAreRefused) {

@@ -1,0 +1,45 @@
+// Measures of suspicion, in one table: help, docs and `--measure all` come from its rows. A new measure is one row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace netmend::localise {
+
+/// The hit spectrum of a unit: active or not, on inputs that succeed or fail.
+struct Counts {
+  double as = 0, af = 0, ns = 0, nf = 0;
+};
+
+/// What a formula may need besides the counts.
+struct Context {
+  double star = 3;  ///< exponent of D*
+  double lot = 0;   ///< a random number in [0, 1) that belongs to this unit
+};
+
+struct Measure {
+  std::string_view name;
+  /// Larger is more suspicious. May be infinite or NaN where a denominator vanishes: see finite_scores. Null for what
+  /// is not a function of counts.
+  double (*score)(const Counts& counts, const Context& context);
+  std::string_view formula;
+  std::string_view source;
+};
+
+std::span<const Measure> measures();
+
+struct Choice {
+  const Measure* measure = nullptr;
+  double star = 3;
+  std::string name() const;  ///< `dstar2` where the exponent is not the usual one
+};
+/// `ochiai`, `dstar`, `dstar2`, `D*`. Throws InputError with the nearest name and the list.
+Choice find_measure(const std::string& name);
+
+/// NaN becomes 0; what is infinite becomes the largest finite score + 1, so that perfect suspects stay first and
+/// reports stay valid.
+void finite_scores(std::span<double> scores);
+
+}  // namespace netmend::localise
