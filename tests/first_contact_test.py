@@ -196,6 +196,14 @@ class Preflight(Case):
         self.assertEqual(self.json("check", "new.onnx", "--data", "glyphs:test,limit=3000")["findings"], [])
         self.assertEqual(self.json("eval", "new.onnx", "--data", spec, "--anyway")["samples"], 3000)
 
+    @unittest.skipUnless(os.path.isdir(os.path.join(os.environ.get("NETMEND_DATA", ""), "onnx", "mnist_fc")), "needs NETMEND_DATA")
+    def test_a_published_network_that_is_not_calibrated(self):
+        # Its outputs are scores near 0 and 1: it is right far more often than a softmax of them is sure.
+        model = os.path.join(os.environ["NETMEND_DATA"], "onnx", "mnist_fc", "mnist-net_256x2.onnx")
+        found = self.json("check", model, "--data", "mnist:test,scale=1", code=1)["findings"][0]
+        self.assertEqual((found["id"], found["toml"]), ("preprocessing:scale", 'input.0 = { scale = "1/255" }'))
+        self.assertEqual(self.json("check", model, "--data", "mnist:test")["findings"], [])
+
     def test_classes_in_another_order_are_named(self):
         self.write("netmend.toml", 'classes = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0"]\n')
         found = self.json("check", "new.onnx", "--data", "glyphs:test", code=1)["findings"][0]
