@@ -11,6 +11,7 @@
 #include "netmend/baseline.h"
 #include "netmend/fingerprint.h"
 #include "netmend/show.h"
+#include "observers/sample_table.h"
 #include "onnx/reader.h"
 
 namespace netmend::app {
@@ -266,18 +267,12 @@ void write_flips(const std::string& path, const Case& about, const Compared& don
     if (settings.by_class()) return settings.classes[size_t(answer)];
     return fmt::format("{:.9g}", answer);
   };
-  auto field = [](std::string text) {
-    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return quoted + "\"";
-  };
   write_file(path, [&](std::ostream& out) {
     out << "sample,id,change,label,before,after,confidence\n";
     for (const Flipped& row : done.list)
-      out << fmt::format("{},{},{},{},{},{},{:.6g}\n", row.sample, field(data.id(row.sample)),
-                         row.change == Change::kFixed ? "fixed" : "broken", field(name(row.label)),
-                         field(name(row.before)), field(name(row.after)), row.confidence);
+      out << fmt::format("{},{},{},{},{},{},{:.6g}\n", row.sample, observers::csv_field(data.id(row.sample)),
+                         row.change == Change::kFixed ? "fixed" : "broken", observers::csv_field(name(row.label)),
+                         observers::csv_field(name(row.before)), observers::csv_field(name(row.after)), row.confidence);
   });
 }
 

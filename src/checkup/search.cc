@@ -246,7 +246,6 @@ class Search {
       return mean_error(trial_.settings, a.rows) < mean_error(trial_.settings, b.rows);
     });
     for (const Candidate& candidate : found) result_.tried.push_back(candidate.tried);
-    fresh_rows_ = trial_.rows(trial_.fresh);
     for (auto convinces : {&explains, &calms}) {
       std::vector<Confirmed> sure;
       for (const Candidate& candidate : found)
@@ -261,9 +260,10 @@ class Search {
     Rows again;
   };
 
-  void confirm(const Candidate& candidate, Convinces* convinces, std::vector<Confirmed>& sure) const {
+  void confirm(const Candidate& candidate, Convinces* convinces, std::vector<Confirmed>& sure) {
     if (candidate.rows.size() != trial_.asis.size() || !convinces(trial_.settings, trial_.asis, candidate.rows)) return;
-    Rows again = candidate.on(trial_.fresh);
+    if (fresh_rows_.empty()) fresh_ = trial_.read_fresh(), fresh_rows_ = trial_.rows(fresh_);
+    Rows again = candidate.on(fresh_);
     if (again.size() == fresh_rows_.size() && convinces(trial_.settings, fresh_rows_, again) &&
         plausible(candidate, again))
       sure.push_back({&candidate, std::move(again)});
@@ -338,7 +338,8 @@ class Search {
   }
 
   const Trial& trial_;
-  Rows fresh_rows_;  ///< the fresh inputs, judged without any change
+  Batch fresh_;      ///< read when there is something to confirm
+  Rows fresh_rows_;  ///< judged without any change
   Searched result_;
 };
 

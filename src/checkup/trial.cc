@@ -25,7 +25,9 @@ double error_of(const PredictionSettings& settings, const SampleRow& row) {
   return row.right == SampleRow::kRight ? 0 : 1;
 }
 
-std::vector<int64_t> mixed(std::vector<int64_t> samples) {
+/// Spread over the data and mixed; another offset gives others, in halves where there are few.
+std::vector<int64_t> chosen(int64_t size, double offset) {
+  std::vector<int64_t> samples = stream::spread(size, std::min(Trial::kInputs, std::max<int64_t>(1, size / 2)), offset);
   std::mt19937 random(1);
   for (size_t i = samples.size(); i > 1; --i) std::swap(samples[i - 1], samples[random() % i]);
   return samples;
@@ -72,7 +74,8 @@ bool explains(const PredictionSettings& settings, const Rows& rows, const Rows& 
   int64_t fixed = 0, broken = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     double before = error_of(settings, rows[i]), after = error_of(settings, better[i]);
-    fixed += after<before, broken += after> before;
+    fixed += int64_t(after < before);
+    broken += int64_t(after > before);
   }
   double before = mean_error(settings, rows), after = mean_error(settings, better);
   const bool number = settings.task == Task::kNumber;
@@ -106,10 +109,10 @@ std::string input_line(const std::string& input, const std::map<std::string, std
 
 Trial::Trial(const stream::Subject& subject, const PredictionSettings& settings, int jobs)
     : subject(subject), settings(settings), jobs(jobs) {
-  const int64_t size = subject.data->size(), part = std::min(kInputs, std::max<int64_t>(1, size / 2));
-  first = subject.data->read(mixed(stream::spread(size, part, 0.1)));
-  fresh = subject.data->read(mixed(stream::spread(size, part, 0.6)));
+  first = subject.data->read(chosen(subject.data->size(), 0.1));
 }
+
+Batch Trial::read_fresh() const { return subject.data->read(chosen(subject.data->size(), 0.6)); }
 
 model::ValueId Trial::wanted() const {
   return settings.task == Task::kNumber ? settings.head.output : settings.head.logits;

@@ -40,12 +40,13 @@ struct Trial {
   const stream::Subject& subject;
   const observers::PredictionSettings& settings;
   int jobs = 0;
-  dataset::Batch first, fresh;  ///< mixed: sorted data would show one class in the first look
-  Rows asis;                    ///< the first, judged without any change; empty without labels
+  dataset::Batch first;  ///< mixed: sorted data would show one class in the first look
+  Rows asis;             ///< the first, judged without any change; empty without labels
 
   Trial(const stream::Subject& subject, const observers::PredictionSettings& settings, int jobs);
 
-  model::ValueId wanted() const;  ///< what is judged
+  dataset::Batch read_fresh() const;  ///< as many others, to confirm on
+  model::ValueId wanted() const;      ///< what is judged
   std::vector<at::Tensor> answers(const dataset::Batch& batch, const std::vector<model::ValueId>& values) const;
   Rows rows(const dataset::Batch& batch) const { return judge(settings, answers(batch, {wanted()})[0], batch); }
   /// What guessing the commonest class gives.

@@ -136,7 +136,7 @@ Estimate ScoreCounts::area() const {
   auto spread = [&](int side) {
     return total[side] > 1 ? std::max(0.0, squares[side] / total[side] - area * area) / (total[side] - 1) : 0.25;
   };
-  double half = 1.959963984540054 * std::sqrt(spread(0) + spread(1));
+  double half = stats::kDeviations * std::sqrt(spread(0) + spread(1));
   if (area * (1 - area) < 1e-12 || half == 0) return {area, std::max(0.0, area - half), std::min(1.0, area + half)};
   // On the scale of log odds, where the interval cannot leave 0 … 1.
   double odds = area / (1 - area), factor = std::exp(half / (area * (1 - area)));

@@ -8,7 +8,6 @@
 #include "base/npy.h"
 
 namespace netmend::observers {
-namespace {
 
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
@@ -16,6 +15,8 @@ std::string csv_field(const std::string& text) {
   for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
 }
+
+namespace {
 
 std::string number_text(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : ""; }
 

@@ -10,6 +10,9 @@
 
 namespace netmend::observers {
 
+/// A word as a field of a CSV file, quoted where it must be.
+std::string csv_field(const std::string& text);
+
 class SampleTable {
  public:
   /// Throws InputError when no temporary file can be made.

@@ -6,8 +6,6 @@
 namespace netmend::stats {
 namespace {
 
-constexpr double kDeviations = 1.959963984540054;  ///< of a normal distribution, that hold 95 %
-
 Estimate unknown() { return {NAN, NAN, NAN}; }
 
 double log_binomial(int64_t n, int64_t k) {

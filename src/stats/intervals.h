@@ -6,6 +6,9 @@
 
 namespace netmend::stats {
 
+/// Deviations of a normal distribution that hold 95 % of it on both sides of its mean.
+constexpr double kDeviations = 1.959963984540054;
+
 /// A figure and where it lies with 95 % confidence; NaN where nothing was counted.
 struct Estimate {
   double value = 0, low = 0, high = 0;
