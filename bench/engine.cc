@@ -1,5 +1,6 @@
 // Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`,
-// `pass MODEL DATA JOBS plain|spectra`. Numbers come back as JSON.
+// `pass MODEL DATA JOBS plain|spectra`, `whatif MODEL DATA LIMIT LAYERS JOBS`, `patches MODEL DATA LIMIT WEIGHTS COUNT
+// JOBS`. Numbers come back as JSON.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include "peak.h"
 #include "stream/layers.h"
 #include "stream/pass.h"
+#include "whatif.h"
 
 namespace netmend::bench {
 namespace {
@@ -147,6 +149,10 @@ nlohmann::json answer(const std::string& line) {
   if (what == "profile" && words >> model >> batch) return profile(model, batch);
   if (what == "flops" && words >> model) return {{"flops", flops(model)}};
   if (what == "pass" && words >> model >> data >> jobs >> with) return pass(model, data, jobs, with == "spectra");
+  if (int count = 0, more = 0; what == "whatif" && words >> model >> data >> batch >> count >> jobs)
+    return whatif(model, data, batch, count, jobs);
+  else if (what == "patches" && words >> model >> data >> batch >> count >> more >> jobs)
+    return patches(model, data, batch, count, more, jobs);
   if (what == "peak" && words >> seconds) return {{"flops", peak_flops(seconds)}};
   return {{"error", "not understood: " + line}};
 }

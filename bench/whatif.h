@@ -1,0 +1,16 @@
+// What-if of every unit against evaluating each changed network.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace netmend::bench {
+
+/// One change of each unit's own weights, for all layers or the last `layers`: seconds of a plain pass, of what-if of
+/// all changes, and what operations alone would allow.
+nlohmann::json whatif(const std::string& model, const std::string& data, int64_t limit, int layers, int jobs);
+/// The same for patches of `weights` single weights in the last two layers, `patches` of them, as a search tries them.
+nlohmann::json patches(const std::string& model, const std::string& data, int64_t limit, int weights, int patches,
+                       int jobs);
+
+}  // namespace netmend::bench

@@ -1,0 +1,32 @@
+// The rest of a network: all that depends on values or constants that changed, and nothing else.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "executor/executor.h"
+
+namespace netmend::whatif {
+
+class Tail {
+ public:
+  /// `changed`: values and constants that will be given anew.
+  Tail(const model::Graph& graph, std::vector<model::ValueId> changed, model::ValueId wanted);
+
+  /// Unchanged values that it reads besides, in the order run() expects them.
+  const std::vector<model::ValueId>& beside() const { return beside_; }
+  const std::vector<model::ValueId>& changed() const { return changed_; }
+  /// Any thread may call.
+  at::Tensor run(std::span<const at::Tensor> changed, std::span<const at::Tensor> beside) const;
+  /// Nothing but the changed values varies from input to input, so that rows of several questions may be stacked.
+  bool stacks() const { return beside_.empty(); }
+
+ private:
+  std::vector<model::ValueId> changed_, beside_;
+  model::ValueId wanted_;
+  bool trivial_ = false;  ///< what is wanted is itself given
+  std::unique_ptr<executor::Executor> run_;
+};
+
+}  // namespace netmend::whatif
