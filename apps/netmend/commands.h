@@ -126,6 +126,13 @@ struct ConformanceOptions {
 };
 int lab_conformance(const Common& common, const ConformanceOptions& options);
 
+struct PlantOptions : CaseOptions {
+  std::string kind, product, truth, layer;
+  int64_t count = 1;
+  double strength = 1, at_least = 0;
+};
+int lab_plant(const Common& common, const PlantOptions& options);
+
 struct MergeOptions {
   std::vector<std::string> states;
 };

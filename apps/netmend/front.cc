@@ -29,6 +29,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               weights      all parameters as an NPZ file
   Train       train        train or fine-tune a model, with checkpoints
   Lab         lab new      a named architecture as an ONNX file
+              lab plant    a known fault in a sound model, and the truth about it
               lab run      run a model on tensors from files
               lab conformance   check the operators against the ONNX project's own test folders
               lab merge    put the shards of a pass together

@@ -2,16 +2,14 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/run_folder.h"
 #include "base/text.h"
+#include "localise/blame.h"
 #include "localise/candidates.h"
-#include "localise/gradient.h"
-#include "localise/ranking.h"
 #include "netmend/show.h"
 #include "netmend/target.h"
 #include "stream/layers.h"
@@ -19,38 +17,11 @@
 namespace netmend::app {
 namespace {
 
+using localise::Blame;
 using localise::Choice;
 using localise::Counts;
+using localise::Located;
 using localise::Ranking;
-using observers::PredictionState;
-using observers::Side;
-
-/// More make the gradient measure slow and hardly surer.
-constexpr int64_t kMostGradients = 2048;
-
-struct Located {
-  Choice choice;
-  Ranking ranking;
-};
-
-struct Findings {
-  std::vector<model::Layer> layers;
-  std::vector<localise::UnitPlace> places;
-  std::vector<Counts> counts;    ///< by place
-  std::vector<Located> located;  ///< the measure asked for first
-  observers::PredictionResult result;
-  int64_t failing = 0, passing = 0;
-  int64_t slopes_failing = 0, slopes_passing = 0;  ///< inputs that the gradient measure used
-  double seconds = 0;                              ///< of the pass
-  double scoring = 0;                              ///< of all that came after it
-  bool interrupted = false;
-
-  /// Units that are active on every input: no measure of counts can tell them apart.
-  int64_t always_active() const {
-    return std::count_if(counts.begin(), counts.end(), [](const Counts& c) { return c.ns + c.nf == 0; });
-  }
-  std::string unit(size_t place) const { return model::unit_name(layers[places[place].layer], places[place].unit); }
-};
 
 /// The measure asked for, then the others. Only the first one gets resamples unless all were asked for.
 std::vector<Choice> choices_of(const std::string& name) {
@@ -72,85 +43,18 @@ void require_judged(const observers::PredictionSettings& settings, const dataset
                      "Say in netmend.toml how near is right: goal.tolerance = 0.5");
 }
 
-/// Inputs by side, spread evenly, for the gradient measure.
-std::vector<int64_t> some_of(const std::vector<int64_t>& samples) {
-  std::vector<int64_t> chosen;
-  for (int64_t i : stream::spread(int64_t(samples.size()), kMostGradients, 0.5)) chosen.push_back(samples[size_t(i)]);
-  return chosen;
+Blame locate_units(const Common& common, const LocateOptions& options, const Judged& judged, const NamedTarget& target,
+                   std::vector<model::Layer> layers) {
+  localise::BlameOptions how;
+  how.choices = choices_of(options.measure);
+  how.resample_all = lower(options.measure) == "all";
+  how.top = options.top, how.resamples = options.resamples, how.threshold = options.threshold;
+  how.before_activation = options.tap == "pre";
+  how.target = target.target;
+  how.seed = common.seed;
+  how.pass = pass_options(common);
+  return localise::blame(judged.subject, judged.settings, std::move(layers), how);
 }
-
-bool uses_gradients(const std::vector<Choice>& choices) {
-  for (const Choice& choice : choices)
-    if (!choice.measure->score) return true;
-  return false;
-}
-
-/// One pass counts the spectra of all units; everything else is made of the counts.
-class Locating {
- public:
-  Locating(const Common& common, const LocateOptions& options, const Judged& judged, const NamedTarget& target)
-      : common_(common), options_(options), judged_(judged), target_(target), choices_(choices_of(options.measure)) {}
-
-  Findings run(std::vector<model::Layer> layers) {
-    found_.layers = std::move(layers);
-    found_.places = localise::unit_places(found_.layers);
-    localise::Evidence spectra = pass();
-    auto start = std::chrono::steady_clock::now();
-    if (found_.failing > 0 && found_.passing > 0) score(localise::draw(spectra, options_.resamples, common_.seed));
-    found_.scoring = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return std::move(found_);
-  }
-
- private:
-  localise::Evidence pass() {
-    const bool gradients = uses_gradients(choices_);
-    observers::Predictions predictions(judged_.settings, gradients);
-    observers::Spectrum spectrum(judged_.settings, found_.layers,
-                                 {options_.threshold, target_.target, options_.tap == "pre"});
-    stream::PassOptions how = pass_options(common_);
-    how.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
-      auto& rows = dynamic_cast<PredictionState&>(*chunk[0]).rows;
-      for (const observers::SampleRow& row : rows)
-        if (Side side = target_.target.side(row); side != Side::kNeither) sides_[size_t(side)].push_back(row.sample);
-      rows.clear();
-    };
-    stream::PassResult done = stream::run_pass(judged_.subject, {&predictions, &spectrum}, how);
-    auto answers = done.collected[0].fold(predictions), folded = done.collected[1].fold(spectrum);
-    const auto& state = dynamic_cast<const observers::SpectrumState&>(*folded);
-    found_.result = observers::finish(predictions, dynamic_cast<const PredictionState&>(*answers));
-    at::Tensor sides = state.inputs.sum(1);
-    found_.failing = sides[0].item<int64_t>(), found_.passing = sides[1].item<int64_t>();
-    found_.seconds = done.seconds;
-    found_.interrupted = done.interrupted;
-    return localise::evidence_of(state);
-  }
-
-  void score(const localise::Draws& draws) {
-    for (size_t u = 0; u < found_.places.size(); ++u) found_.counts.push_back(draws.counts(0, int64_t(u)));
-    const bool all = lower(options_.measure) == "all";
-    for (const Choice& choice : choices_) {
-      at::Tensor scores = choice.measure->score ? localise::spectrum_scores(draws, choice, common_.seed) : slopes();
-      if (!all && !found_.located.empty()) scores = scores.narrow(0, 0, 1);
-      found_.located.push_back({choice, localise::rank_units(found_.places, scores, options_.top)});
-    }
-  }
-
-  at::Tensor slopes() {
-    std::vector<int64_t> failing = some_of(sides_[0]), passing = some_of(sides_[1]);
-    found_.slopes_failing = int64_t(failing.size()), found_.slopes_passing = int64_t(passing.size());
-    localise::Evidence evidence =
-        localise::gradient_evidence(judged_.subject, judged_.settings, found_.layers, failing, passing, common_.jobs);
-    return localise::difference_scores(localise::draw(evidence, options_.resamples, common_.seed));
-  }
-
-  const Common& common_;
-  const LocateOptions& options_;
-  const Judged& judged_;
-  const NamedTarget& target_;
-  std::vector<Choice> choices_;
-  std::vector<int64_t> sides_[2];  ///< samples, when gradients are wanted
-  Findings found_;
-};
 
 /// Rank of a unit, from 1.
 int64_t rank_in(const Ranking& ranking, size_t place) {
@@ -161,7 +65,7 @@ int64_t rank_in(const Ranking& ranking, size_t place) {
 
 Json share(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json ranking_json(const Findings& found, const Located& located) {
+Json ranking_json(const Blame& found, const Located& located) {
   Json list = Json::array();
   for (int64_t i = 0; i < located.ranking.top; ++i) {
     const localise::RankedUnit& unit = located.ranking.units[size_t(i)];
@@ -182,7 +86,7 @@ Json ranking_json(const Findings& found, const Located& located) {
   return list;
 }
 
-Json layers_json(const Findings& found, const Ranking& ranking) {
+Json layers_json(const Blame& found, const Ranking& ranking) {
   Json list = Json::array();
   for (const localise::RankedLayer& layer : ranking.layers)
     list.push_back({{"layer", found.layers[layer.layer].name},
@@ -195,7 +99,7 @@ Json layers_json(const Findings& found, const Ranking& ranking) {
   return list;
 }
 
-Json locate_json(const LocateOptions& options, const Findings& found) {
+Json locate_json(const LocateOptions& options, const Blame& found) {
   const bool all = lower(options.measure) == "all";
   const Ranking& first = found.located[0].ranking;
   Json json = {{"measure", all ? "all" : found.located[0].choice.name()},
@@ -231,13 +135,13 @@ Json locate_json(const LocateOptions& options, const Findings& found) {
 
 std::string percent(double value) { return std::isfinite(value) ? fmt::format("{:.0f} %", 100 * value) : "–"; }
 
-size_t width_of(const Findings& found, const Ranking& ranking) {
+size_t width_of(const Blame& found, const Ranking& ranking) {
   size_t width = 6;
   for (int64_t i = 0; i < ranking.top; ++i) width = std::max(width, found.unit(ranking.units[size_t(i)].place).size());
   return std::min<size_t>(width, 40);
 }
 
-void print_units(const Findings& found, const Located& located) {
+void print_units(const Blame& found, const Located& located) {
   const Ranking& ranking = located.ranking;
   const size_t width = width_of(found, ranking);
   fmt::print("\n        {:<{}}      score  by chance   active: wrong    right   in first {:<3}  rank in resamples\n",
@@ -254,7 +158,7 @@ void print_units(const Findings& found, const Located& located) {
              ranking.random_rank());
 }
 
-void print_layers(const Findings& found, const Ranking& ranking) {
+void print_layers(const Blame& found, const Ranking& ranking) {
   size_t width = 5, shown = 0;
   for (const model::Layer& layer : found.layers) width = std::max(width, layer.name.size());
   width = std::min<size_t>(width, 40);
@@ -271,7 +175,7 @@ void print_layers(const Findings& found, const Ranking& ranking) {
 }
 
 /// Where the other measures put the first unit.
-void print_others(const Findings& found) {
+void print_others(const Blame& found) {
   const size_t best = found.located[0].ranking.units[0].place;
   std::vector<std::string> others;
   for (size_t i = 1; i < found.located.size(); ++i)
@@ -280,7 +184,7 @@ void print_others(const Findings& found) {
 }
 
 /// `--measure all`: a line a measure.
-void print_measures(const Findings& found) {
+void print_measures(const Blame& found) {
   size_t width = 5;
   for (const Located& located : found.located)
     width = std::max(width, found.unit(located.ranking.units[0].place).size());
@@ -313,7 +217,7 @@ std::string commonest(const observers::PredictionSettings& settings, const obser
 }
 
 /// A command that shows more; one that exists.
-std::string next_command(const LocateOptions& options, const Judged& judged, const Findings& found) {
+std::string next_command(const LocateOptions& options, const Judged& judged, const Blame& found) {
   std::string command = "netmend locate";
   if (!options.model.empty()) command += " " + options.model;
   if (!options.data.empty()) command += " --data " + options.data;
@@ -325,7 +229,7 @@ std::string next_command(const LocateOptions& options, const Judged& judged, con
 }
 
 void print_located(const LocateOptions& options, const Judged& judged, const NamedTarget& target,
-                   const Findings& found) {
+                   const Blame& found) {
   const Ranking& ranking = found.located[0].ranking;
   const bool all = lower(options.measure) == "all";
   fmt::print("{}  on {}{}\n", judged.subject.model_name, judged.subject.data->info().spec,
@@ -352,7 +256,7 @@ void print_located(const LocateOptions& options, const Judged& judged, const Nam
   all ? print_measures(found) : print_others(found);
 }
 
-void write_ranking(const std::string& path, const Findings& found, const Located& located) {
+void write_ranking(const std::string& path, const Blame& found, const Located& located) {
   write_file(path, [&](std::ostream& out) {
     out << "rank,unit,layer,score,chance,as,af,ns,nf,in_top,rank_low,rank_high\n";
     for (size_t i = 0; i < located.ranking.units.size(); ++i) {
@@ -384,7 +288,8 @@ int locate(const Common& common, const LocateOptions& options) {
       localise::candidates(stream::find_layers(judged.subject), judged.subject.graph, judged.settings.head,
                            judged.settings.outputs, options.layers);
   // Gradients are taken where each input has an axis of its own.
-  if (uses_gradients(choices_of(options.measure)) &&
+  if ((localise::uses(choices_of(options.measure), localise::Measure::kGradient) ||
+       localise::uses(choices_of(options.measure), localise::Measure::kTried)) &&
       std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; }) > 0)
     say(common, "layers whose values mix inputs and positions on one axis are left out of the gradient measure");
   NamedTarget target = parse_target(options.on, judged.settings, *about.data);
@@ -395,7 +300,7 @@ int locate(const Common& common, const LocateOptions& options) {
   judged.subject.data = plan.data;
   if (plan.data != about.data) target = parse_target(options.on, judged.settings, *plan.data);
 
-  Findings found = Locating(common, options, judged, target).run(std::move(layers));
+  Blame found = locate_units(common, options, judged, target, std::move(layers));
   if (found.located.empty() && found.interrupted) return say(common, "stopped before anything was found"), 130;
   require_both_sides(target, judged.settings, found.result, found.failing, found.passing);
   RunFolder folder(common.out, "locate", common.arguments);

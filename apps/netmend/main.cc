@@ -53,6 +53,7 @@ struct Options {
   RunOptions run;
   ConformanceOptions conformance;
   MergeOptions merge;
+  PlantOptions plant;
 };
 
 using Action = std::function<int()>;
@@ -266,6 +267,8 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   demo->callback([&] { action = [&] { return app::demo(common, o.demo); }; });
 }
 
+void add_plant(CLI::App& lab, Options& o, Action& action);
+
 void add_lab(CLI::App& app, Options& o, Action& action) {
   CLI::App* lab = app.add_subcommand("lab", "Tools for researchers");
   lab->require_subcommand(1);
@@ -302,6 +305,29 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
       command(*lab, "merge", "Put the shards of a pass together", "  netmend lab merge part1.state part2.state");
   merge->add_option("states", o.merge.states, "State files")->required();
   merge->callback([&] { action = [&] { return lab_merge(common, o.merge); }; });
+  add_plant(*lab, o, action);
+}
+
+void add_plant(CLI::App& lab, Options& o, Action& action) {
+  CLI::App* plant = command(lab, "plant", "A known fault in a sound model, and the truth about it",
+                            "  netmend lab plant model.onnx --kind random-weights -o faulty.onnx --truth truth.json\n"
+                            "  netmend lab plant model.onnx --kind zeroed --count 3 --layer conv2 -o faulty.onnx\n"
+                            "  netmend lab plant model.onnx --kind scaled --data mnist:test --at-least 2 -o faulty.onnx");
+  plant->add_option("model", o.plant.model, "ONNX file")->required();
+  plant
+      ->add_option("--kind", o.plant.kind,
+                   "random-weights, zeroed, sign-flipped, saturated, scaled, layer-noise, swapped-classes, "
+                   "poisoned-labels")
+      ->required();
+  plant->add_option("--count", o.plant.count, "Units to damage")->capture_default_str()->check(CLI::Range(1, 1000000));
+  plant->add_option("--layer", o.plant.layer, "Only there (default: any but the output layer)");
+  plant->add_option("--strength", o.plant.strength, "1 is a fault of the usual size")->capture_default_str();
+  plant->add_option("--at-least", o.plant.at_least,
+                    "Draw again until it costs so many points of accuracy on --data")->check(CLI::PositiveNumber);
+  plant->add_option("-o", o.plant.product, "The faulty model")->required();
+  plant->add_option("--truth", o.plant.truth, "What was planted, as JSON");
+  with_case(plant, o.plant);
+  plant->callback([&] { action = [&] { return lab_plant(common, o.plant); }; });
 }
 
 int run(int argc, char** argv) {

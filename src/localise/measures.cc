@@ -31,7 +31,9 @@ constexpr Measure kMeasures[] = {
      "af / (af + nf + as + 10000 nf as / af)", "Janssen et al. 2009"},
     {"wong2", [](C c, X) { return c.af - c.as; }, "af − as", "Wong et al. 2007"},
     {"gradient", nullptr, "mean of activation × slope of the loss, failing − passing inputs",
-     "first-order effect of the unit on the loss"},
+     "first-order effect of the unit on the loss", Measure::kGradient},
+    {"counterfactual", nullptr, "loss an input saved with the unit silent, at its mean or refitted, whichever saves most",
+     "by trying each", Measure::kTried},
     {"random", [](C, X x) { return x.lot; }, "a number drawn by lot", "the baseline"},
 };
 

@@ -1,0 +1,194 @@
+#include "faults/plant.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "edits/operations.h"
+#include "edits/places.h"
+
+namespace netmend::faults {
+
+using edits::Change;
+using edits::Edit;
+using edits::Role;
+using edits::Target;
+using model::Graph;
+using model::Layer;
+
+namespace {
+
+constexpr Kind kKinds[] = {
+    {"random-weights", "the weights of a unit are random numbers, five times as spread as its layer's", Kind::kUnit},
+    {"zeroed", "weights and bias of a unit are 0: it says nothing", Kind::kUnit},
+    {"sign-flipped", "weights and bias of a unit are negated", Kind::kUnit},
+    {"saturated", "the bias of a unit is as large as its weights can add up to: it is always on", Kind::kUnit},
+    {"scaled", "weights and bias of a unit are ten times too large", Kind::kUnit},
+    {"layer-noise", "all weights of a layer carry noise as large as themselves", Kind::kLayer},
+    {"swapped-classes", "the output layer answers one class for another", Kind::kClasses},
+    {"poisoned-labels", "it was trained further with most labels of one class replaced by another", Kind::kTraining},
+};
+
+/// Numbers of one role of a unit, and a way to write them.
+struct Numbers {
+  model::ValueId parameter;
+  std::vector<int64_t> positions;
+  std::vector<double> values;
+};
+
+std::vector<Numbers> numbers_of(const Graph& graph, const Layer& layer, int64_t unit, Role role) {
+  std::vector<Numbers> list;
+  for (const edits::Part& part : edits::find_parts(graph, layer).list) {
+    if (part.role != role) continue;
+    if (!part.refusal.empty()) fail("the weights of {} cannot be changed: {}", layer.name, part.refusal);
+    Numbers own{part.parameter, part.positions(graph, unit), {}};
+    at::Tensor flat = graph.constant(part.parameter).contiguous().view(-1);
+    own.values = edits::numbers(flat.index_select(0, at::tensor(own.positions, at::kLong)));
+    list.push_back(std::move(own));
+  }
+  return list;
+}
+
+double deviation(const Graph& graph, const Layer& layer) {
+  return graph.constant(layer.weight).to(at::kDouble).std(false).item<double>();
+}
+
+class Planting {
+ public:
+  Planting(const Graph& graph, const Options& options) : graph_(graph), options_(options), random_(options.seed, 17) {}
+
+  std::vector<Edit> unit(const std::string& kind, const Layer& layer, int64_t unit) {
+    if (kind == "random-weights") {
+      const double spread = 5 * options_.strength * deviation(graph_, layer);
+      return change(layer, unit, Role::kWeight, [&](double) { return spread * random_.normal(); });
+    }
+    if (kind == "zeroed") return both(layer, unit, [](double) { return 0.0; });
+    if (kind == "sign-flipped") return both(layer, unit, [](double x) { return -x; });
+    if (kind == "scaled") return both(layer, unit, [&](double x) { return 10 * options_.strength * x; });
+    double most = 0;
+    for (const Numbers& own : numbers_of(graph_, layer, unit, Role::kWeight))
+      for (double value : own.values) most += std::abs(value);
+    std::vector<Edit> list =
+        change(layer, unit, Role::kBias, [&](double) { return options_.strength * std::max(most, 1e-3); });
+    if (list.empty()) fail("{} has no bias that could saturate it", model::unit_name(layer, unit));
+    return list;
+  }
+
+  std::vector<Edit> layer(const Layer& at) {
+    const double spread = options_.strength * deviation(graph_, at);
+    std::vector<Edit> all;
+    for (int64_t u = 0; u < at.units; ++u)
+      for (Edit& edit : change(at, u, Role::kWeight, [&](double x) { return x + spread * random_.normal(); }))
+        all.push_back(std::move(edit));
+    return all;
+  }
+
+  std::vector<Edit> swap(const Layer& at, int64_t a, int64_t b) {
+    std::vector<Edit> all;
+    for (Role role : {Role::kWeight, Role::kBias, Role::kNorm}) {
+      std::vector<Numbers> of_a = numbers_of(graph_, at, a, role), of_b = numbers_of(graph_, at, b, role);
+      for (size_t i = 0; i < of_a.size(); ++i) {
+        add(all, of_a[i], of_b[i].values, model::unit_name(at, a));
+        add(all, of_b[i], of_a[i].values, model::unit_name(at, b));
+      }
+    }
+    return all;
+  }
+
+ private:
+  void add(std::vector<Edit>& all, const Numbers& own, const std::vector<double>& values, const std::string& name) const {
+    for (Edit& edit : edits::cut(graph_, own.parameter, own.positions, values, name)) all.push_back(std::move(edit));
+  }
+
+  template <typename F>
+  std::vector<Edit> change(const Layer& at, int64_t unit, Role role, const F& to) const {
+    std::vector<Edit> all;
+    for (Numbers& own : numbers_of(graph_, at, unit, role)) {
+      std::vector<double> values = own.values;
+      for (double& value : values) value = to(value);
+      add(all, own, values, model::unit_name(at, unit));
+    }
+    return all;
+  }
+  template <typename F>
+  std::vector<Edit> both(const Layer& at, int64_t unit, const F& to) const {
+    std::vector<Edit> all = change(at, unit, Role::kWeight, to);
+    for (Edit& edit : change(at, unit, Role::kBias, to)) all.push_back(std::move(edit));
+    return all;
+  }
+
+  const Graph& graph_;
+  const Options& options_;
+  Random random_;
+};
+
+std::vector<Layer> where(const std::vector<Layer>& layers, const Options& options) {
+  std::vector<std::string> names;
+  for (const Layer& layer : layers) {
+    names.push_back(layer.name);
+    if (layer.name == options.layer) return {layer};
+  }
+  if (!options.layer.empty())
+    fail("there is no layer {}{}: there are {}", options.layer, did_you_mean(options.layer, names), join(names, ", "));
+  if (layers.size() < 2) return layers;
+  return {layers.begin(), layers.end() - 1};
+}
+
+void plant_units(const Graph& graph, const std::vector<Layer>& layers, const Options& options, Fault& fault) {
+  std::vector<std::pair<size_t, int64_t>> all;
+  for (size_t l = 0; l < layers.size(); ++l)
+    for (int64_t u = 0; u < layers[l].units; ++u) all.emplace_back(l, u);
+  if (options.count > int64_t(all.size()))
+    fail("{} units were asked for, there are {}", options.count, all.size());
+  Random(options.seed, 3).shuffle(all);
+  Planting planting(graph, options);
+  for (int64_t i = 0; i < options.count; ++i) {
+    const auto& [l, u] = all[size_t(i)];
+    fault.units.push_back(model::unit_name(layers[l], u));
+    for (Edit& edit : planting.unit(fault.kind, layers[l], u)) fault.edits.push_back(std::move(edit));
+  }
+}
+
+}  // namespace
+
+std::span<const Kind> kinds() { return kKinds; }
+
+const Kind& find_kind(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) {
+    if (kind.name == name) return kind;
+    names.emplace_back(kind.name);
+  }
+  throw InputError(fmt::format("there is no fault {}{}", name, did_you_mean(name, names)),
+                   "There are " + join(names, ", ") + ".");
+}
+
+Fault plant(const Graph& graph, const std::vector<Layer>& layers, const Kind& kind, const Options& options) {
+  if (layers.empty()) fail("the model has no layers with weights");
+  if (options.count < 1) fail("--count must be at least 1, not {}", options.count);
+  if (!(options.strength > 0)) fail("--strength must be above 0, not {}", options.strength);
+  check(kind.of != Kind::kTraining, "{} is planted by training", kind.name);
+  Fault fault{std::string(kind.name), {}, "", {}};
+  std::vector<Layer> list = kind.of == Kind::kClasses ? std::vector<Layer>{layers.back()} : where(layers, options);
+  Random random(options.seed, 5);
+  Planting planting(graph, options);
+  if (kind.of == Kind::kUnit) {
+    plant_units(graph, list, options, fault);
+  } else if (kind.of == Kind::kLayer) {
+    const Layer& layer = list[random.below(list.size())];
+    fault.layer = layer.name;
+    fault.edits = planting.layer(layer);
+  } else {
+    const auto units = uint64_t(list[0].units);
+    if (units < 2) fail("{} has one unit: there are no classes to swap", list[0].name);
+    uint64_t a = random.below(units), b = (a + 1 + random.below(units - 1)) % units;
+    fault.units = {model::unit_name(list[0], int64_t(a)), model::unit_name(list[0], int64_t(b))};
+    fault.edits = planting.swap(list[0], int64_t(a), int64_t(b));
+  }
+  return fault;
+}
+
+}  // namespace netmend::faults

@@ -1,0 +1,117 @@
+#include "localise/blame.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "localise/gradient.h"
+#include "observers/spectrum.h"
+
+namespace netmend::localise {
+
+using observers::PredictionState;
+using observers::Side;
+
+int64_t Blame::always_active() const {
+  return std::count_if(counts.begin(), counts.end(), [](const Counts& c) { return c.ns + c.nf == 0; });
+}
+
+bool uses(const std::vector<Choice>& choices, Measure::Of of) {
+  return std::any_of(choices.begin(), choices.end(), [&](const Choice& choice) { return choice.measure->of == of; });
+}
+
+namespace {
+
+/// More make the gradient measure slow and hardly surer.
+constexpr int64_t kMostGradients = 2048;
+
+/// Inputs of one side, spread evenly, for the gradient measure.
+std::vector<int64_t> some_of(const std::vector<int64_t>& samples) {
+  std::vector<int64_t> chosen;
+  for (int64_t i : stream::spread(int64_t(samples.size()), kMostGradients, 0.5)) chosen.push_back(samples[size_t(i)]);
+  return chosen;
+}
+
+class Blaming {
+ public:
+  Blaming(const stream::Subject& subject, const observers::PredictionSettings& settings, const BlameOptions& options)
+      : subject_(subject), settings_(settings), options_(options) {}
+
+  Blame run(std::vector<model::Layer> layers) {
+    found_.layers = std::move(layers);
+    found_.places = unit_places(found_.layers);
+    Evidence spectra = pass();
+    auto start = std::chrono::steady_clock::now();
+    if (found_.failing > 0 && found_.passing > 0) score(draw(spectra, options_.resamples, options_.seed));
+    found_.scoring = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(found_);
+  }
+
+ private:
+  Evidence pass() {
+    const bool rows = uses(options_.choices, Measure::kGradient) || uses(options_.choices, Measure::kTried);
+    observers::Predictions predictions(settings_, rows);
+    observers::Spectrum spectrum(settings_, found_.layers,
+                                 {options_.threshold, options_.target, options_.before_activation});
+    stream::PassOptions how = options_.pass;
+    how.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
+      auto& list = dynamic_cast<PredictionState&>(*chunk[0]).rows;
+      for (const observers::SampleRow& row : list)
+        if (Side side = options_.target.side(row); side != Side::kNeither) sides_[size_t(side)].push_back(row.sample);
+      list.clear();
+    };
+    stream::PassResult done = stream::run_pass(subject_, {&predictions, &spectrum}, how);
+    auto answers = done.collected[0].fold(predictions), folded = done.collected[1].fold(spectrum);
+    const auto& state = dynamic_cast<const observers::SpectrumState&>(*folded);
+    found_.result = observers::finish(predictions, dynamic_cast<const PredictionState&>(*answers));
+    at::Tensor sides = state.inputs.sum(1);
+    found_.failing = sides[0].item<int64_t>(), found_.passing = sides[1].item<int64_t>();
+    found_.seconds = done.seconds;
+    found_.interrupted = done.interrupted;
+    return evidence_of(state);
+  }
+
+  void score(const Draws& draws) {
+    for (size_t u = 0; u < found_.places.size(); ++u) found_.counts.push_back(draws.counts(0, int64_t(u)));
+    for (const Choice& choice : options_.choices) {
+      at::Tensor scores = choice.measure->of == Measure::kCounts     ? spectrum_scores(draws, choice, options_.seed)
+                          : choice.measure->of == Measure::kGradient ? slopes()
+                                                                     : tried();
+      if (!options_.resample_all && !found_.located.empty()) scores = scores.narrow(0, 0, 1);
+      found_.located.push_back({choice, rank_units(found_.places, scores, options_.top)});
+    }
+  }
+
+  at::Tensor slopes() {
+    std::vector<int64_t> failing = some_of(sides_[0]), passing = some_of(sides_[1]);
+    found_.slopes_failing = int64_t(failing.size()), found_.slopes_passing = int64_t(passing.size());
+    Evidence evidence =
+        gradient_evidence(subject_, settings_, found_.layers, failing, passing, options_.pass.jobs);
+    return difference_scores(draw(evidence, options_.resamples, options_.seed));
+  }
+
+  at::Tensor tried() {
+    if (!found_.supposed) {
+      SuppositionOptions how = options_.supposing;
+      how.seed = options_.seed, how.jobs = options_.pass.jobs;
+      found_.supposed = suppose(subject_, settings_, found_.layers, sides_[0], sides_[1], how);
+    }
+    return total_scores(draw(found_.supposed->evidence, options_.resamples, options_.seed));
+  }
+
+  const stream::Subject& subject_;
+  const observers::PredictionSettings& settings_;
+  const BlameOptions& options_;
+  std::vector<int64_t> sides_[2];  ///< samples, when more than counts is wanted
+  Blame found_;
+};
+
+}  // namespace
+
+Blame blame(const stream::Subject& subject, const observers::PredictionSettings& settings,
+            std::vector<model::Layer> layers, const BlameOptions& options) {
+  return Blaming(subject, settings, options).run(std::move(layers));
+}
+
+}  // namespace netmend::localise
