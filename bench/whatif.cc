@@ -109,7 +109,8 @@ nlohmann::json patches(const std::string& model, const std::string& data, int64_
   for (size_t l = at.layers.size() - 2; l < at.layers.size(); ++l) {
     model::ValueId id = at.layers[l].weight;
     std::set<int64_t> some;
-    while (int(some.size()) < weights / 2) some.insert(int64_t(random.below(uint64_t(at.subject.graph.constant(id).numel()))));
+    while (int(some.size()) < weights / 2)
+      some.insert(int64_t(random.below(uint64_t(at.subject.graph.constant(id).numel()))));
     places.emplace_back(id, std::vector<int64_t>(some.begin(), some.end()));
   }
   for (int p = 0; p < count; ++p) {
@@ -124,7 +125,10 @@ nlohmann::json patches(const std::string& model, const std::string& data, int64_
   whatif::WhatIf whatif(at.subject, at.settings, at.layers, {.jobs = jobs, .keep = true});
   whatif::tally(whatif, at.settings, std::vector<whatif::Question>(questions.begin(), questions.begin() + 1));
   const double pass = pass_seconds(at, jobs), spent = ask_seconds(whatif, at, questions);
-  return {{"edits", questions.size()}, {"pass", pass}, {"seconds", spent}, {"kept", whatif.kept_bytes()},
+  return {{"edits", questions.size()},
+          {"pass", pass},
+          {"seconds", spent},
+          {"kept", whatif.kept_bytes()},
           {"ratio", pass * double(questions.size()) / spent}};
 }
 

@@ -57,7 +57,7 @@ struct CompareOptions : CaseOptions {
 int compare(const Common& common, const CompareOptions& options);
 
 struct LocateOptions : CaseOptions {
-  std::string measure = "ochiai", on, tap = "post";
+  std::string measure = "auto", on, tap = "post";
   std::vector<std::string> layers;  ///< empty: all but the output layer
   int64_t top = 10, resamples = 100;
   double threshold = 0;
@@ -82,6 +82,13 @@ struct ApplyOptions {
   bool revert = false;
 };
 int apply(const Common& common, const ApplyOptions& options);
+
+struct RepairOptions : CaseOptions {
+  std::string method = "auto", product, plan, on;
+  std::vector<std::string> units;
+  bool force = false, review = false, yes = false;
+};
+int repair_model(const Common& common, const RepairOptions& options);
 
 struct DiffOptions {
   std::string before, after, product;

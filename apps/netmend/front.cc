@@ -24,7 +24,8 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               eval         the metric, per class, confusions, one row an input
               match        does it answer as the framework did that trained it, and if not, why?
               locate       which units and layers are active when it is wrong
-  Mend        apply        apply edits to a model's weights, or take them back
+  Mend        repair       search for a small change, confirm on unseen data, write a new model
+              apply        apply edits to a model's weights, or take them back
               diff         which parameters, layers and units differ between two models, and by how much
               weights      all parameters as an NPZ file
   Train       train        train or fine-tune a model, with checkpoints

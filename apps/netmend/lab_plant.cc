@@ -47,8 +47,9 @@ Fault poison(const Common& common, const PlantOptions& options, const model::Gra
   for (int64_t& label : labels)
     if (label == from && random.uniform() < 0.9 * std::min(1.0, options.strength)) label = to;
   classes = fmt::format("{}:{}", names[size_t(from)], names[size_t(to)]);
-  training::Task task{options.model, graph, about.judged.settings.head.output,
-                      dataset::relabelled(data, std::move(labels)), nullptr, {}};
+  training::Task task{
+      options.model, graph, about.judged.settings.head.output, dataset::relabelled(data, std::move(labels)),
+      nullptr,       {}};
   task.options.epochs = 2, task.options.seed = common.seed, task.options.jobs = common.jobs;
   training::Trainer trainer(std::move(task));
   while (!trainer.done()) trainer.run_epoch();
@@ -59,8 +60,9 @@ Fault poison(const Common& common, const PlantOptions& options, const model::Gra
 
 Json truth_json(const PlantOptions& options, const Fault& fault, const std::string& classes, const Cost& cost,
                 uint64_t seed) {
-  Json json = {{"model", options.model}, {"checksum", file_checksum(options.model)}, {"kind", fault.kind},
-               {"units", fault.units},   {"layer", fault.layer},                     {"classes", classes},
+  Json json = {{"model", options.model}, {"checksum", file_checksum(options.model)},
+               {"kind", fault.kind},     {"units", fault.units},
+               {"layer", fault.layer},   {"classes", classes},
                {"seed", seed},           {"strength", options.strength}};
   if (std::isfinite(cost.before))
     json["accuracy_before"] = cost.before, json["accuracy_after"] = cost.after, json["points_lost"] = cost.points();
@@ -73,7 +75,9 @@ void report(const Common& common, const PlantOptions& options, Json truth, const
     truth["edits"] = fault.edits.size();
     return print_json(truth);
   }
-  std::string where = !fault.units.empty() ? join(fault.units, ", ") : !fault.layer.empty() ? fault.layer : "all layers";
+  std::string where = !fault.units.empty()   ? join(fault.units, ", ")
+                      : !fault.layer.empty() ? fault.layer
+                                             : "all layers";
   fmt::print("  {}: {} planted in {}{}\n", printable(options.product), fault.kind, printable(where),
              truth.contains("points_lost")
                  ? fmt::format(", accuracy {:.2f} → {:.2f} %", 100 * truth["accuracy_before"].get<double>(),
@@ -92,8 +96,10 @@ int lab_plant(const Common& common, const PlantOptions& options) {
   model::Graph graph = onnx::read_model(options.model);
   std::optional<Case> about;
   std::vector<model::Layer> layers;
-  if (judged) about = open_case(common, options), layers = stream::find_layers(about->judged.subject);
-  else layers = executor::find_layers(graph);
+  if (judged)
+    about = open_case(common, options), layers = stream::find_layers(about->judged.subject);
+  else
+    layers = executor::find_layers(graph);
   if (about && about->judged.settings.task == observers::Task::kNone)
     throw InputError(fmt::format("{} has no labels", about->data->info().spec), "Give data with labels.");
   Fault fault;

@@ -26,10 +26,10 @@ using localise::Ranking;
 /// The measure asked for, then the others. Only the first one gets resamples unless all were asked for.
 std::vector<Choice> choices_of(const std::string& name) {
   const bool all = lower(name) == "all";
-  std::vector<Choice> choices{localise::find_measure(all ? "ochiai" : name)};
+  std::vector<Choice> choices{localise::find_measure(all ? "auto" : name)};
   for (const localise::Measure& measure : localise::measures()) {
     if (measure.name == choices[0].measure->name) continue;
-    if (all || (measure.score && measure.name != "random")) choices.push_back({&measure});
+    if (all || (measure.of == localise::Measure::kCounts && measure.name != "random")) choices.push_back({&measure});
   }
   return choices;
 }
@@ -228,8 +228,7 @@ std::string next_command(const LocateOptions& options, const Judged& judged, con
   return command + (lower(options.measure) == "gradient" ? " --measure all" : " --measure gradient");
 }
 
-void print_located(const LocateOptions& options, const Judged& judged, const NamedTarget& target,
-                   const Blame& found) {
+void print_located(const LocateOptions& options, const Judged& judged, const NamedTarget& target, const Blame& found) {
   const Ranking& ranking = found.located[0].ranking;
   const bool all = lower(options.measure) == "all";
   fmt::print("{}  on {}{}\n", judged.subject.model_name, judged.subject.data->info().spec,

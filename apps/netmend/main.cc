@@ -54,6 +54,7 @@ struct Options {
   ConformanceOptions conformance;
   MergeOptions merge;
   PlantOptions plant;
+  RepairOptions repair;
 };
 
 using Action = std::function<int()>;
@@ -193,7 +194,30 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   add_locate(app, o, action);
 }
 
+void add_repair(CLI::App& app, Options& o, Action& action) {
+  CLI::App* repair =
+      command(app, "repair", "Search for a small change, confirm it on unseen data, write a new model",
+              "  netmend repair model.onnx --data mnist:train -o fixed.onnx\n"
+              "  netmend repair model.onnx --on confusion=cat:dog -o fixed.onnx --plan edits.json --review\n"
+              "  netmend repair model.onnx --unit conv1/7 --method surgical --budget 2m -o fixed.onnx");
+  repair->add_option("model", o.repair.model, "ONNX file (default: that of netmend.toml)");
+  repair->add_option("--method", o.repair.method, "auto, bias, temperature, surgical, retrain")->capture_default_str();
+  repair->add_option("-o", o.repair.product, "The repaired model; not written when it does not help on unseen data");
+  repair->add_option("--plan", o.repair.plan, "The edits, as edits.json");
+  repair->add_option("--on", o.repair.on,
+                     "Which failures: class=cat, confusion=cat:dog, slice=column=value, inputs=FILE");
+  repair
+      ->add_option("--unit", o.repair.units, "Units whose weights may change, conv1/7,conv1/8 (default: searched for)")
+      ->delimiter(',');
+  repair->add_flag("--force", o.repair.force, "Write it although it does not help on unseen data");
+  repair->add_flag("--review", o.repair.review, "Show the plan and ask before writing");
+  repair->add_flag("--yes", o.repair.yes, "Answer yes");
+  with_case(repair, o.repair);
+  repair->callback([&] { action = [&] { return repair_model(common, o.repair); }; });
+}
+
 void add_mend(CLI::App& app, Options& o, Action& action) {
+  add_repair(app, o, action);
   CLI::App* apply = command(app, "apply", "Apply edits to a model's weights, or take them back",
                             "  netmend apply model.onnx edits.json -o fixed.onnx\n"
                             "  netmend apply fixed.onnx edits.json --revert -o model.onnx\n"
@@ -309,10 +333,11 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
 }
 
 void add_plant(CLI::App& lab, Options& o, Action& action) {
-  CLI::App* plant = command(lab, "plant", "A known fault in a sound model, and the truth about it",
-                            "  netmend lab plant model.onnx --kind random-weights -o faulty.onnx --truth truth.json\n"
-                            "  netmend lab plant model.onnx --kind zeroed --count 3 --layer conv2 -o faulty.onnx\n"
-                            "  netmend lab plant model.onnx --kind scaled --data mnist:test --at-least 2 -o faulty.onnx");
+  CLI::App* plant =
+      command(lab, "plant", "A known fault in a sound model, and the truth about it",
+              "  netmend lab plant model.onnx --kind random-weights -o faulty.onnx --truth truth.json\n"
+              "  netmend lab plant model.onnx --kind zeroed --count 3 --layer conv2 -o faulty.onnx\n"
+              "  netmend lab plant model.onnx --kind scaled --data mnist:test --at-least 2 -o faulty.onnx");
   plant->add_option("model", o.plant.model, "ONNX file")->required();
   plant
       ->add_option("--kind", o.plant.kind,
@@ -322,8 +347,8 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
   plant->add_option("--count", o.plant.count, "Units to damage")->capture_default_str()->check(CLI::Range(1, 1000000));
   plant->add_option("--layer", o.plant.layer, "Only there (default: any but the output layer)");
   plant->add_option("--strength", o.plant.strength, "1 is a fault of the usual size")->capture_default_str();
-  plant->add_option("--at-least", o.plant.at_least,
-                    "Draw again until it costs so many points of accuracy on --data")->check(CLI::PositiveNumber);
+  plant->add_option("--at-least", o.plant.at_least, "Draw again until it costs so many points of accuracy on --data")
+      ->check(CLI::PositiveNumber);
   plant->add_option("-o", o.plant.product, "The faulty model")->required();
   plant->add_option("--truth", o.plant.truth, "What was planted, as JSON");
   with_case(plant, o.plant);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "executor/runtime.h"
+#include "netmend/searched.h"
 #include "onnx/reader.h"
 #include "stream/match.h"
 
@@ -136,6 +137,7 @@ Case open_case(const Common& common, const CaseOptions& options) {
                             "training file",
                             spec.rest));
   auto data = first_inputs(open_data(common, spec, graph, config), options.limit);
+  if (std::string warning = searched_warning(graph, *data); !warning.empty()) say(common, "warning: " + warning);
   observers::Wishes wishes = config.wishes;
   if (!options.metric.empty()) wishes.metric = options.metric;
   Judged judged = make_judged(common, file, std::move(graph), data,

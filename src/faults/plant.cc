@@ -99,7 +99,8 @@ class Planting {
   }
 
  private:
-  void add(std::vector<Edit>& all, const Numbers& own, const std::vector<double>& values, const std::string& name) const {
+  void add(std::vector<Edit>& all, const Numbers& own, const std::vector<double>& values,
+           const std::string& name) const {
     for (Edit& edit : edits::cut(graph_, own.parameter, own.positions, values, name)) all.push_back(std::move(edit));
   }
 
@@ -141,8 +142,7 @@ void plant_units(const Graph& graph, const std::vector<Layer>& layers, const Opt
   std::vector<std::pair<size_t, int64_t>> all;
   for (size_t l = 0; l < layers.size(); ++l)
     for (int64_t u = 0; u < layers[l].units; ++u) all.emplace_back(l, u);
-  if (options.count > int64_t(all.size()))
-    fail("{} units were asked for, there are {}", options.count, all.size());
+  if (options.count > int64_t(all.size())) fail("{} units were asked for, there are {}", options.count, all.size());
   Random(options.seed, 3).shuffle(all);
   Planting planting(graph, options);
   for (int64_t i = 0; i < options.count; ++i) {

@@ -29,9 +29,9 @@ struct Fault {
 };
 
 struct Options {
-  int64_t count = 1;       ///< units, layers, or pairs of classes
-  double strength = 1;     ///< 1 is a fault of the usual size
-  std::string layer;       ///< only there; "" for all but the output layer
+  int64_t count = 1;    ///< units, layers, or pairs of classes
+  double strength = 1;  ///< 1 is a fault of the usual size
+  std::string layer;    ///< only there; "" for all but the output layer
   uint64_t seed = 42;
 };
 /// The edits that plant a fault of kind kUnit, kLayer or kClasses. `layers` in the order of the network, the output

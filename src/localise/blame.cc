@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "edits/places.h"
 #include "localise/gradient.h"
 #include "observers/spectrum.h"
 
@@ -77,7 +78,7 @@ class Blaming {
     for (const Choice& choice : options_.choices) {
       at::Tensor scores = choice.measure->of == Measure::kCounts     ? spectrum_scores(draws, choice, options_.seed)
                           : choice.measure->of == Measure::kGradient ? slopes()
-                                                                     : tried();
+                                                                     : tried(choice.measure->name == "auto");
       if (!options_.resample_all && !found_.located.empty()) scores = scores.narrow(0, 0, 1);
       found_.located.push_back({choice, rank_units(found_.places, scores, options_.top)});
     }
@@ -86,18 +87,43 @@ class Blaming {
   at::Tensor slopes() {
     std::vector<int64_t> failing = some_of(sides_[0]), passing = some_of(sides_[1]);
     found_.slopes_failing = int64_t(failing.size()), found_.slopes_passing = int64_t(passing.size());
-    Evidence evidence =
-        gradient_evidence(subject_, settings_, found_.layers, failing, passing, options_.pass.jobs);
+    Evidence evidence = gradient_evidence(subject_, settings_, found_.layers, failing, passing, options_.pass.jobs);
     return difference_scores(draw(evidence, options_.resamples, options_.seed));
   }
 
-  at::Tensor tried() {
+  /// Units that are broken whatever the data says: no weight at all, or one that is no number. Where a tenth of a layer
+  /// and more is so, that is how it was made (pruned, say) and no sign of a fault.
+  std::vector<size_t> plainly_broken() const {
+    std::vector<size_t> broken;
+    for (size_t l = 0, first = 0; l < found_.layers.size(); first += size_t(found_.layers[l].units), ++l) {
+      std::vector<size_t> own;
+      for (const edits::Part& part : edits::find_parts(subject_.graph, found_.layers[l]).list) {
+        at::Tensor value = subject_.graph.constant(part.parameter);
+        if (part.role != edits::Role::kWeight || !value.is_floating_point()) continue;
+        at::Tensor flat = value.contiguous().view(-1);
+        for (int64_t unit = 0; unit < found_.layers[l].units; ++unit) {
+          at::Tensor mine = flat.index_select(0, at::tensor(part.positions(subject_.graph, unit), at::kLong));
+          if (!(mine != 0).any().item<bool>() || !at::isfinite(mine).all().item<bool>())
+            own.push_back(first + size_t(unit));
+        }
+        break;
+      }
+      if (int64_t(own.size()) * 10 <= found_.layers[l].units + 9) broken.insert(broken.end(), own.begin(), own.end());
+    }
+    return broken;
+  }
+
+  at::Tensor tried(bool broken_first) {
     if (!found_.supposed) {
       SuppositionOptions how = options_.supposing;
       how.seed = options_.seed, how.jobs = options_.pass.jobs;
       found_.supposed = suppose(subject_, settings_, found_.layers, sides_[0], sides_[1], how);
     }
-    return total_scores(draw(found_.supposed->evidence, options_.resamples, options_.seed));
+    at::Tensor scores = total_scores(draw(found_.supposed->evidence, options_.resamples, options_.seed));
+    if (!broken_first) return scores;
+    const double ahead = std::max(0.0, scores.max().item<double>()) + 1;
+    for (size_t place : plainly_broken()) scores.select(1, int64_t(place)).add_(ahead);
+    return scores;
   }
 
   const stream::Subject& subject_;

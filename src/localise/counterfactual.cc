@@ -20,9 +20,12 @@ using model::ValueId;
 
 std::string supposed_name(Supposed supposed) {
   switch (supposed) {
-    case Supposed::kSilent: return "silent";
-    case Supposed::kHeld: return "held at its mean";
-    case Supposed::kRefitted: return "refitted";
+    case Supposed::kSilent:
+      return "silent";
+    case Supposed::kHeld:
+      return "held at its mean";
+    case Supposed::kRefitted:
+      return "refitted";
   }
   return "";
 }
@@ -146,7 +149,8 @@ class Supposing {
     std::map<ValueId, at::Tensor> fresh;
     bool any = false;
     for (size_t p = 0; p < places_.size(); ++p) {
-      const bool has_bias = std::any_of(own_[p].parts.begin(), own_[p].parts.end(), [](const auto& x) { return x.bias; });
+      const bool has_bias =
+          std::any_of(own_[p].parts.begin(), own_[p].parts.end(), [](const auto& x) { return x.bias; });
       if (own_[p].slope > 0 || layers_[places_[p].layer].activation != "Relu" || !has_bias) continue;
       own_[p].revived = any = true;
       for (Own::Part& part : own_[p].parts) {
@@ -165,7 +169,8 @@ class Supposing {
     for (Own& own : own_) {
       if (!own.revived) continue;
       for (Own::Part& part : own.parts)
-        part.slopes = edits::numbers(slopes.at(part.parameter).view(-1).index_select(0, at::tensor(part.positions, at::kLong)));
+        part.slopes =
+            edits::numbers(slopes.at(part.parameter).view(-1).index_select(0, at::tensor(part.positions, at::kLong)));
       measure(own);
     }
   }
@@ -212,7 +217,8 @@ class Supposing {
       const int64_t unit = places_[p].unit;
       if (whatif.has_shortcut(layer)) {
         questions.push_back({{}, layer, unit, 0}), asked.push_back({p, Supposed::kSilent});
-        questions.push_back({{}, layer, unit, means[size_t(layer)][size_t(unit)]}), asked.push_back({p, Supposed::kHeld});
+        questions.push_back({{}, layer, unit, means[size_t(layer)][size_t(unit)]}),
+            asked.push_back({p, Supposed::kHeld});
       }
       for (double share : kSteps) {
         std::vector<Edit> edits = step(p, share);
@@ -283,8 +289,8 @@ class Supposing {
   std::unique_ptr<stream::Subject> some_;
   std::vector<edits::Parts> parts_;  ///< by layer
   std::vector<ValueId> constants_;
-  std::vector<Own> own_;          ///< by place
-  std::vector<double> typical_;   ///< by layer: the usual size of a unit's weights
+  std::vector<Own> own_;         ///< by place
+  std::vector<double> typical_;  ///< by layer: the usual size of a unit's weights
   std::vector<size_t> tried_;
   Supposition found_;
 };

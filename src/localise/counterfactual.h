@@ -23,14 +23,14 @@ struct SuppositionOptions {
 };
 
 struct Supposition {
-  std::vector<bool> tried;             ///< by place
-  std::vector<Supposed> best;          ///< by place: what helps most
-  std::vector<double> saved;           ///< by place: loss saved an input, at best; 0 for units that were not tried
-  std::vector<double> right;           ///< by place: share of inputs that would be right in addition
-  std::vector<std::vector<double>> by; ///< by place: loss saved an input, silent, held, refitted; NaN where not tried
-  Evidence evidence;                   ///< loss saved by what helps most
+  std::vector<bool> tried;              ///< by place
+  std::vector<Supposed> best;           ///< by place: what helps most
+  std::vector<double> saved;            ///< by place: loss saved an input, at best; 0 for units that were not tried
+  std::vector<double> right;            ///< by place: share of inputs that would be right in addition
+  std::vector<std::vector<double>> by;  ///< by place: loss saved an input, silent, held, refitted; NaN where not tried
+  Evidence evidence;                    ///< loss saved by what helps most
   int64_t inputs = 0;
-  double loss = 0, accuracy = 0;       ///< of the sample as it is
+  double loss = 0, accuracy = 0;  ///< of the sample as it is
 };
 
 /// `layers` are those that may be blamed; `failing` and `passing` the inputs on either side.

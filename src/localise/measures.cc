@@ -32,8 +32,11 @@ constexpr Measure kMeasures[] = {
     {"wong2", [](C c, X) { return c.af - c.as; }, "af − as", "Wong et al. 2007"},
     {"gradient", nullptr, "mean of activation × slope of the loss, failing − passing inputs",
      "first-order effect of the unit on the loss", Measure::kGradient},
-    {"counterfactual", nullptr, "loss an input saved with the unit silent, at its mean or refitted, whichever saves most",
-     "by trying each", Measure::kTried},
+    {"counterfactual", nullptr,
+     "loss an input saved with the unit silent, at its mean or refitted, whichever saves most", "by trying each",
+     Measure::kTried},
+    {"auto", nullptr, "what trying saves, units that are plainly broken first", "what planted faults teach",
+     Measure::kTried},
     {"random", [](C, X x) { return x.lot; }, "a number drawn by lot", "the baseline"},
 };
 

@@ -71,8 +71,7 @@ std::map<ValueId, at::Tensor> weight_gradients(const stream::Subject& subject,
                                                const std::vector<ValueId>& constants,
                                                const std::vector<int64_t>& samples, int jobs) {
   std::map<ValueId, at::Tensor> sums;
-  for (ValueId id : constants)
-    sums[id] = at::zeros(subject.batching.graph.constant(id).sizes(), at::kDouble);
+  for (ValueId id : constants) sums[id] = at::zeros(subject.batching.graph.constant(id).sizes(), at::kDouble);
   const int64_t size = subject.batch_size(), count = int64_t(samples.size()), batches = (count + size - 1) / size;
   Backward backward(subject, settings, constants);
   std::vector<Tensors> found(static_cast<size_t>(batches));
@@ -80,8 +79,8 @@ std::map<ValueId, at::Tensor> weight_gradients(const stream::Subject& subject,
     int64_t first = item * size, own = std::min(size, count - first);
     std::vector<int64_t> some;
     for (int64_t i = 0; i < size; ++i) some.push_back(samples[size_t(first + std::min(i, own - 1))]);
-    found[size_t(item)] = model::guarded([&] { return subject.model_name; },
-                                         [&] { return backward.run(subject.data->read(some), own); });
+    found[size_t(item)] =
+        model::guarded([&] { return subject.model_name; }, [&] { return backward.run(subject.data->read(some), own); });
   };
   auto hand_over = [&](int64_t item) {
     for (size_t i = 0; i < constants.size(); ++i)

@@ -49,9 +49,12 @@ struct Form {
 
 Form form_of(const PredictionSettings& settings) {
   const bool turned = settings.by_class() && settings.positive == 0;
-  Form form{settings.task, settings.outputs,
+  Form form{settings.task,
+            settings.outputs,
             settings.head.logits == settings.head.output && settings.head.gives != executor::Gives::kLogits,
-            turned ? 1 - settings.threshold : settings.threshold, settings.tolerance, true};
+            turned ? 1 - settings.threshold : settings.threshold,
+            settings.tolerance,
+            true};
   form.plain = settings.task == Task::kClasses && (settings.outputs != 2 || settings.threshold == 0.5);
   return form;
 }
@@ -103,8 +106,7 @@ struct Yes {
 };
 Yes judge_one(const Form& form, double value, bool truth) {
   double p = form.probabilities ? value : 1 / (1 + std::exp(-value));
-  return {p > form.threshold,
-          form.probabilities ? surprise(truth ? p : 1 - p) : softplus(truth ? -value : value)};
+  return {p > form.threshold, form.probabilities ? surprise(truth ? p : 1 - p) : softplus(truth ? -value : value)};
 }
 
 Judgement judge_labels(const Form& form, const float* row, const double* truth) {

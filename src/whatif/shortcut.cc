@@ -33,9 +33,10 @@ namespace {
 
 /// Operators that act on each unit by itself, whatever number of them stand along axis 1.
 const std::set<std::string_view> kUnitwise = {
-    "Relu",       "LeakyRelu", "Elu",         "Selu",    "Celu",        "Sigmoid",           "Tanh",         "Gelu",
-    "HardSigmoid", "Softplus",  "Softsign",    "Clip",    "HardSwish",   "Mish",              "MaxPool",      "Identity",
-    "Dropout",    "LpPool",    "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "ThresholdedRelu"};
+    "Relu",           "LeakyRelu",   "Elu",      "Selu",     "Celu",        "Sigmoid",           "Tanh",
+    "Gelu",           "HardSigmoid", "Softplus", "Softsign", "Clip",        "HardSwish",         "Mish",
+    "MaxPool",        "Identity",    "Dropout",  "LpPool",   "AveragePool", "GlobalAveragePool", "GlobalMaxPool",
+    "ThresholdedRelu"};
 /// Operators that only move numbers about.
 const std::set<std::string_view> kMoving = {"Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity"};
 
@@ -81,7 +82,8 @@ class ShortcutFinder {
     std::set<ValueId> inside = {found_.input};
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (!needed[n] || std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return inside.count(id); }))
+      if (!needed[n] ||
+          std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return inside.count(id); }))
         continue;
       for (ValueId id : node.inputs)
         if (id != kAbsent && !inside.count(id) && !take_constant(node, id)) return false;
@@ -199,7 +201,8 @@ class ShortcutFinder {
       order = executor::Executor(graph_, request).run({&order, 1})[0];
     }
     at::Tensor back = order.flatten().to(at::kLong).argsort();
-    at::Tensor blocks = weight.to(at::kFloat).index_select(0, back).reshape({units, positions, weight.size(1)}).contiguous();
+    at::Tensor blocks =
+        weight.to(at::kFloat).index_select(0, back).reshape({units, positions, weight.size(1)}).contiguous();
     at::Tensor largest = blocks.abs().flatten(1).amax(1).to(at::kDouble);
     reader.largest_.assign(largest.data_ptr<double>(), largest.data_ptr<double>() + units);
     (positions == 1 ? reader.rows_ : reader.blocks_) = positions == 1 ? blocks.squeeze(1).contiguous() : blocks;

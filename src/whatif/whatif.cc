@@ -87,7 +87,7 @@ struct WhatIf::Impl {
   const model::Graph& graph;
   ValueId answers;
   int64_t block;
-  std::vector<std::optional<std::optional<Shortcut>>> shortcuts;  ///< by layer, once looked for
+  std::vector<std::optional<std::optional<Shortcut>>> shortcuts;                ///< by layer, once looked for
   std::map<ValueId, std::vector<std::pair<int, std::vector<int32_t>>>> owners;  ///< by constant: layers and units
   std::set<ValueId> kept_values;
   std::vector<Block> kept;
@@ -135,7 +135,7 @@ struct WhatIf::Impl {
   }
 
   struct Touched {
-    std::map<int, std::set<int64_t>> units;  ///< by layer
+    std::map<int, std::set<int64_t>> units;      ///< by layer
     std::map<ValueId, std::set<int>> constants;  ///< changed ones and the layers they belong to
   };
 
@@ -144,8 +144,8 @@ struct WhatIf::Impl {
     for (const edits::Edit& edit : edits) {
       ValueId parameter = edits::find_parameter(subject.graph, edit.parameter);
       at::Tensor value = subject.graph.constant(parameter);
-      at::Tensor places = edits::slice(at::arange(value.numel(), at::kLong).reshape(value.sizes()), edit.axis, edit.index)
-                              .contiguous();
+      at::Tensor places =
+          edits::slice(at::arange(value.numel(), at::kLong).reshape(value.sizes()), edit.axis, edit.index).contiguous();
       auto& own = touched.constants[parameter];
       const auto& list = owners_of(parameter);
       for (size_t i = 0; i < edit.after.size() && i < edit.before.size(); ++i) {
@@ -306,7 +306,8 @@ struct WhatIf::Impl {
     std::vector<Group> groups = prepare(questions, unchanged);
     std::set<ValueId> wanted = values_for(groups);
     const int64_t blocks = (subject.data->size() + block - 1) / block;
-    const bool reuse = !kept.empty() && std::includes(kept_values.begin(), kept_values.end(), wanted.begin(), wanted.end());
+    const bool reuse =
+        !kept.empty() && std::includes(kept_values.begin(), kept_values.end(), wanted.begin(), wanted.end());
     if (!reuse) wanted.insert(kept_values.begin(), kept_values.end());
     std::vector<ValueId> list(wanted.begin(), wanted.end());
     std::optional<executor::Executor> base;
@@ -321,12 +322,13 @@ struct WhatIf::Impl {
     int64_t bytes = 0;
     auto work = [&](int64_t item, int) {
       at::NoGradGuard no_grad;
-      model::guarded([&] { return subject.model_name; }, [&] {
-        if (!reuse) fresh[size_t(item)] = load(item, *base, list);
-        const Block& at = reuse ? kept[size_t(item)] : fresh[size_t(item)];
-        found[size_t(item)].resize(questions.size() * size_t(at.count));
-        Answering(*this, at, found[size_t(item)]).run(groups, unchanged);
-      });
+      model::guarded([&] { return subject.model_name; },
+                     [&] {
+                       if (!reuse) fresh[size_t(item)] = load(item, *base, list);
+                       const Block& at = reuse ? kept[size_t(item)] : fresh[size_t(item)];
+                       found[size_t(item)].resize(questions.size() * size_t(at.count));
+                       Answering(*this, at, found[size_t(item)]).run(groups, unchanged);
+                     });
     };
     auto hand_over = [&](int64_t item) {
       const int64_t count = std::min(block, subject.data->size() - item * block);
@@ -436,7 +438,8 @@ struct WhatIf::Impl {
     /// One unit a question, one number a unit: rank-one changes of a matrix, whose rows can be stacked.
     static bool single_rows(const Group& group) {
       if (!group.way->reader->rows().defined()) return false;
-      return std::all_of(group.members.begin(), group.members.end(), [](const Prepared& m) { return m.units.size() == 1; });
+      return std::all_of(group.members.begin(), group.members.end(),
+                         [](const Prepared& m) { return m.units.size() == 1; });
     }
 
     static at::Tensor values_of(const Prepared& member, const at::Tensor& seat, const at::Tensor& fresh) {
@@ -522,8 +525,7 @@ struct WhatIf::Impl {
           const auto weight = float(reader.largest(member.units[0]));
           for (int64_t row = 0; row < inputs; ++row, out += width) {
             float before = old.data_ptr<float>()[row * units + member.units[0]];
-            float after = member.first_row < 0 ? member.held
-                                               : now.data_ptr<float>()[row * columns + member.first_row];
+            float after = member.first_row < 0 ? member.held : now.data_ptr<float>()[row * columns + member.first_row];
             add_scaled(z.data_ptr<float>() + row * width, after - before, w, out, width);
             if (!(std::abs(before) * weight <= kCancels * largest_of(out, width)))
               again.push_back(int64_t(m) * inputs + row);

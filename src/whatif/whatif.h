@@ -28,10 +28,10 @@ struct Question {
 };
 
 struct Options {
-  int jobs = 0;         ///< 0 for one a core; changes nothing
-  bool keep = false;    ///< keep activations between calls, for searches that come back
-  int64_t memory = 0;   ///< bytes that kept activations may take; 0 for a quarter of the budget
-  bool plain = false;   ///< no shortcuts: every change runs all that depends on it
+  int jobs = 0;        ///< 0 for one a core; changes nothing
+  bool keep = false;   ///< keep activations between calls, for searches that come back
+  int64_t memory = 0;  ///< bytes that kept activations may take; 0 for a quarter of the budget
+  bool plain = false;  ///< no shortcuts: every change runs all that depends on it
 };
 
 /// Rows of inputs first … first + rows.size() − 1 under one question. Called block by block in the order of the data,
@@ -61,7 +61,7 @@ class WhatIf {
 /// What a question comes to.
 struct Tally {
   int64_t inputs = 0, right = 0;
-  double loss = 0;  ///< sum
+  double loss = 0;                                       ///< sum
   std::vector<int64_t> right_by_class, called_by_class;  ///< of classes
 
   double accuracy() const { return inputs ? double(right) / double(inputs) : 0; }

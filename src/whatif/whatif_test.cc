@@ -126,7 +126,8 @@ TEST(WhatIf, DamagedUnitsDoNotDrownWhatIsLeft) {
   for (size_t layer = 0; layer < 4; ++layer) {
     model::Graph graph = zoo::make("lenet5");
     Fixture sound = make(graph, "glyphs:test", 10);
-    edits::apply(graph, edits::operate(graph, sound.layers[layer], 2, {edits::Target::kWeights, edits::Change::kScale, 1e6}, 1));
+    edits::apply(
+        graph, edits::operate(graph, sound.layers[layer], 2, {edits::Target::kWeights, edits::Change::kScale, 1e6}, 1));
     Fixture at = make(graph, "glyphs:test", 200);
     std::vector<Question> questions;
     for (double scale : {1e-6, 0.0})
@@ -141,8 +142,10 @@ TEST(WhatIf, HoldingAUnitAtZeroIsTakingItsWeightsAway) {
   Fixture at = make(zoo::make("lenet5"), "glyphs:test", 150);
   WhatIf whatif(at.subject, at.settings, at.layers, {.keep = true});
   for (int layer = 0; layer < 4; ++layer) {
-    auto all = edits::operate(at.subject.graph, at.layers[size_t(layer)], 1, {edits::Target::kWeights, edits::Change::kSet, 0}, 1);
-    for (auto& edit : edits::operate(at.subject.graph, at.layers[size_t(layer)], 1, {edits::Target::kBias, edits::Change::kSet, 0}, 1))
+    auto all = edits::operate(at.subject.graph, at.layers[size_t(layer)], 1,
+                              {edits::Target::kWeights, edits::Change::kSet, 0}, 1);
+    for (auto& edit : edits::operate(at.subject.graph, at.layers[size_t(layer)], 1,
+                                     {edits::Target::kBias, edits::Change::kSet, 0}, 1))
       all.push_back(edit);
     std::vector<Tally> both = tally(whatif, at.settings, std::vector<Question>{{{}, layer, 1, 0}, {all}});
     EXPECT_EQ(both[0].right, both[1].right);
@@ -156,7 +159,8 @@ TEST(WhatIf, KeptActivationsAndWorkersChangeNothing) {
   Fixture at = make(zoo::make("lenet5"), "glyphs:test", 300);
   std::vector<Question> questions = some_edits(at, 3, 8);
   std::vector<std::vector<Tally>> found;
-  for (Options options : {Options{.jobs = 1}, Options{.jobs = 3}, Options{.jobs = 2, .keep = true}, Options{.keep = true, .memory = 100}}) {
+  for (Options options : {Options{.jobs = 1}, Options{.jobs = 3}, Options{.jobs = 2, .keep = true},
+                          Options{.keep = true, .memory = 100}}) {
     WhatIf whatif(at.subject, at.settings, at.layers, options);
     tally(whatif, at.settings, questions);
     found.push_back(tally(whatif, at.settings, questions));

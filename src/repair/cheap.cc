@@ -1,0 +1,81 @@
+// The cheap alternatives: final biases or threshold, and temperature.
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "localise/gradient.h"
+#include "repair/methods.h"
+#include "repair/output_layer.h"
+
+namespace netmend::repair {
+namespace {
+
+/// Adam on a few numbers; the loss is smooth and the data fits in memory.
+template <typename Loss>
+at::Tensor descend(at::Tensor start, double rate, int steps, const Loss& loss) {
+  at::AutoGradMode grad(true);
+  at::Tensor x = start.detach().clone(), m = at::zeros_like(x), v = at::zeros_like(x);
+  for (int step = 1; step <= steps; ++step) {
+    at::Tensor leaf = x.detach().requires_grad_();
+    at::Tensor slope = torch::autograd::grad({loss(leaf)}, {leaf})[0].nan_to_num(0, 0, 0);
+    m = 0.9 * m + 0.1 * slope, v = 0.999 * v + 0.001 * slope * slope;
+    const double decay = 1 - double(step - 1) / steps;
+    at::NoGradGuard no_grad;
+    x = x - rate * decay * (m / (1 - std::pow(0.9, step))) / ((v / (1 - std::pow(0.999, step))).sqrt() + 1e-12);
+  }
+  return x.detach();
+}
+
+Candidate candidate(const Problem& problem, const char* method, std::string words, std::vector<edits::Edit> edits) {
+  Candidate out{method, std::move(words), std::move(edits), {}, 0, {}};
+  out.selection = answer(problem, out.edits, problem.parts.selection).figure;
+  return out;
+}
+
+bool is_probability(const observers::PredictionSettings& settings) {
+  return settings.head.logits == settings.head.output && settings.head.gives != executor::Gives::kLogits;
+}
+
+}  // namespace
+
+Found shift_biases(const Problem& problem, double) {
+  if (is_probability(problem.settings)) return {{}, "the model gives probabilities, not logits"};
+  Logits logits = logits_of(problem, problem.parts.search);
+  const int64_t width = logits.values.size(1);
+  auto loss = [&](const at::Tensor& shift) {
+    return localise::losses(problem.settings, logits.values + shift, logits.labels).mean() + 1e-4 * shift.square().sum();
+  };
+  const double size = logits.values.abs().mean().item<double>();
+  at::Tensor shift = descend(at::zeros({1, width}, at::kDouble), 0.02 * std::max(size, 1e-3), 200, loss);
+  Found found;
+  // The shift that lowers the loss need not be the one that answers best: shares of it are tried as well.
+  for (double share : {1.0, 0.5, 2.0}) {
+    at::Tensor own = (share * shift).contiguous();
+    std::vector<double> numbers(own.data_ptr<double>(), own.data_ptr<double>() + width);
+    Rescaled rescaled = rescale(problem, 1, numbers);
+    if (!rescaled.why_not.empty()) return {{}, rescaled.why_not};
+    found.candidates.push_back(candidate(problem, "bias",
+                                         fmt::format("final bias{} moved by up to {:.3g}", width == 1 ? "" : "es",
+                                                     own.abs().max().item<double>()),
+                                         std::move(rescaled.edits)));
+  }
+  return found;
+}
+
+Found set_temperature(const Problem& problem, double) {
+  if (problem.settings.task == observers::Task::kNumber) return {{}, "the model gives numbers, which have no temperature"};
+  if (is_probability(problem.settings)) return {{}, "the model gives probabilities, not logits"};
+  Logits logits = logits_of(problem, problem.parts.search);
+  auto loss = [&](const at::Tensor& cold) {
+    return localise::losses(problem.settings, logits.values * cold.exp(), logits.labels).mean();
+  };
+  const double cold = descend(at::zeros({1, 1}, at::kDouble), 0.05, 150, loss).item<double>();
+  Rescaled rescaled = rescale(problem, std::exp(cold), {});
+  if (!rescaled.why_not.empty()) return {{}, rescaled.why_not};
+  return {{candidate(problem, "temperature", fmt::format("logits divided by {:.3g}", std::exp(-cold)),
+                     std::move(rescaled.edits))},
+          ""};
+}
+
+}  // namespace netmend::repair

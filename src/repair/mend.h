@@ -1,0 +1,58 @@
+// The whole of a repair: search by one method or by all, choose by the selection part, confirm on the part that no
+// search saw, and say plainly whether it helped.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "observers/flips.h"
+#include "repair/methods.h"
+
+namespace netmend::repair {
+
+enum class Verdict {
+  kRepaired,      ///< better on unseen data, and not by chance
+  kNoRealChange,  ///< what changed may be chance
+  kRefuse,        ///< worse, or it pays with a class
+};
+std::string verdict_name(Verdict verdict);
+
+/// A method, what it found, and how that does on the hold-out part.
+struct Tried {
+  std::string method;
+  std::optional<Candidate> best;
+  std::string why_not;  ///< when there is no candidate
+  Answers holdout;      ///< of the candidate
+  int64_t fixed = 0, broken = 0;
+  double seconds = 0;
+};
+
+struct Flipped {
+  int64_t sample;
+  bool fixed;
+  double label, before, after;
+};
+
+struct Outcome {
+  std::vector<Tried> tried;  ///< cheap alternatives among them
+  int chosen = -1;           ///< in `tried`
+  bool cheap_does_as_well = false;
+  std::string cheap;         ///< which
+  Verdict verdict = Verdict::kNoRealChange;
+  std::string reason;        ///< of the verdict, a sentence
+  Answers before, after;     ///< on the hold-out part
+  observers::FlipCount flips;
+  std::vector<observers::FlipCount> per_class;
+  std::vector<Flipped> list;
+  double p = 1;  ///< McNemar's exact test
+  stats::Estimate change;  ///< of the share that is right (or of the error), after − before
+};
+
+/// `method` is a name of methods() or `auto`. `heard` is told what is being done. Throws Interrupted on Ctrl-C.
+Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& heard);
+/// The same with edits that were found elsewhere.
+Outcome judge_edits(const Problem& problem, const Candidate& candidate);
+
+}  // namespace netmend::repair

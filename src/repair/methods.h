@@ -1,0 +1,41 @@
+// The ways to repair a network. Each searches on its part of the data and gives back edits; who wins is decided
+// elsewhere.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "repair/problem.h"
+
+namespace netmend::repair {
+
+/// Found candidates, best first by the method's own judgement; `why_not` when there is none.
+struct Found {
+  std::vector<Candidate> candidates;
+  std::string why_not;
+};
+
+/// Final biases (or the threshold, where there is one output): what shifting the answers alone can do.
+Found shift_biases(const Problem& problem, double seconds);
+/// One number that divides the logits: calibrates, changes no answer.
+Found set_temperature(const Problem& problem, double seconds);
+/// All weights, fine-tuned on failing inputs mixed with passing ones: what everybody would try first.
+Found retrain(const Problem& problem, double seconds);
+/// Gradient descent on the weights of the located units alone, with a price on the way from where they were.
+Found surgical(const Problem& problem, double seconds);
+
+struct Method {
+  std::string_view name;
+  std::string_view story;
+  Found (*search)(const Problem& problem, double seconds);
+  bool cheap = false;  ///< shown beside every other repair
+  double share = 1;    ///< of the budget, in `auto`
+};
+std::span<const Method> methods();
+/// Throws InputError with the nearest name.
+const Method& find_method(const std::string& name);
+
+}  // namespace netmend::repair

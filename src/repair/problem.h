@@ -1,0 +1,77 @@
+// What a repair works on: a network, the failures that should go, and data in three parts. A search sees the first,
+// chooses by the second, and is judged by the third, which it never saw.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "edits/edit.h"
+#include "localise/ranking.h"
+#include "observers/predictions.h"
+#include "observers/target.h"
+#include "stream/pass.h"
+
+namespace netmend::repair {
+
+using Clock = std::chrono::steady_clock;
+
+struct Parts {
+  std::vector<int64_t> search, selection, holdout;  ///< samples, ascending
+};
+struct Shares {
+  double search = 0.5, selection = 0.2;     ///< of the data; the rest is held out
+  int64_t most_search = 12000, most_selection = 6000, most_holdout = 20000;
+};
+/// Every stratum (a number a sample) is shared out alike. The same seed gives the same parts.
+Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed);
+
+struct Problem {
+  const stream::Subject& subject;
+  const observers::PredictionSettings& settings;
+  const std::vector<model::Layer>& layers;    ///< all of them, in order
+  std::vector<observers::SampleRow> rows;     ///< answers of the network as it is, by sample
+  Parts parts;
+  observers::Target target;                   ///< which failures should go
+  bool targeted = false;                      ///< not simply all of them
+  std::vector<localise::UnitPlace> units;     ///< whose weights may change; empty: they are searched for
+  uint64_t seed = 42;
+  int jobs = 0;
+  bool quiet = false;
+  Clock::time_point deadline;
+
+  double seconds_left() const { return std::chrono::duration<double>(deadline - Clock::now()).count(); }
+  /// Of `samples` those on one side of the target, by the answers of the network as it is.
+  std::vector<int64_t> on(observers::Side side, const std::vector<int64_t>& samples) const;
+};
+
+/// How well a network does on a part.
+struct Figure {
+  double metric = 0;   ///< the user's, as it is
+  double loss = 0, accuracy = 0;
+  double target = 0;   ///< share of the target's failing and passing inputs that are right; NaN without target
+  double score = 0;    ///< what a search looks at: larger is better
+};
+
+/// The answers of the edited network to some samples, and its figures.
+struct Answers {
+  std::vector<observers::SampleRow> rows;  ///< in the order of the samples; `sample` counts in the whole data
+  observers::PredictionResult result;
+  Figure figure;
+};
+Answers answer(const Problem& problem, const std::vector<edits::Edit>& edits, const std::vector<int64_t>& samples);
+
+/// The network with edits, on the data of the problem or a part of it.
+stream::Subject edited(const Problem& problem, const std::vector<edits::Edit>& edits,
+                       const std::vector<int64_t>* samples = nullptr);
+
+struct Candidate {
+  std::string method;
+  std::string words;  ///< what was done, for people
+  std::vector<edits::Edit> edits;
+  std::vector<std::string> units;  ///< whose weights changed; empty when that is no way to put it
+  double seconds = 0;
+  Figure selection;
+};
+
+}  // namespace netmend::repair

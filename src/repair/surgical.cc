@@ -1,0 +1,101 @@
+// Surgical repair: the weights of a few located units, everything else as it was, and the fewest units that do the job.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "localise/blame.h"
+#include "localise/candidates.h"
+#include "repair/methods.h"
+#include "repair/unit_fit.h"
+
+namespace netmend::repair {
+namespace {
+
+using localise::UnitPlace;
+
+/// The most suspicious units, by what trying each would save on the search part.
+std::vector<UnitPlace> suspects(const Problem& problem, int64_t count) {
+  std::vector<model::Layer> layers = localise::candidates(problem.layers, problem.subject.graph, problem.settings.head,
+                                                          problem.settings.outputs);
+  std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
+  const stream::Subject part = edited(problem, {}, &problem.parts.search);
+  localise::BlameOptions how;
+  how.choices = {localise::find_measure("auto")};
+  how.top = count, how.resamples = 0, how.seed = problem.seed;
+  how.pass.jobs = problem.jobs, how.pass.quiet = true;
+  how.target = problem.target;
+  // Lists of inputs speak of the whole data.
+  auto renumber = [&](const std::function<bool(int64_t)>& may) -> std::function<bool(int64_t)> {
+    if (!may) return {};
+    return [&problem, may](int64_t sample) { return may(problem.parts.search[size_t(sample)]); };
+  };
+  how.target.may_fail = renumber(problem.target.may_fail), how.target.may_pass = renumber(problem.target.may_pass);
+  localise::Blame blame = localise::blame(part, problem.settings, layers, how);
+  std::vector<UnitPlace> found;
+  if (blame.located.empty()) return found;
+  for (const localise::RankedUnit& unit : blame.located[0].ranking.units) {
+    if (int64_t(found.size()) == count) break;
+    const UnitPlace& place = blame.places[unit.place];
+    for (size_t l = 0; l < problem.layers.size(); ++l)
+      if (problem.layers[l].node == layers[place.layer].node) found.push_back({l, place.unit});
+  }
+  return found;
+}
+
+std::vector<std::string> names_of(const Problem& problem, const std::vector<UnitPlace>& units) {
+  std::vector<std::string> names;
+  for (const UnitPlace& place : units) names.push_back(model::unit_name(problem.layers[place.layer], place.unit));
+  return names;
+}
+
+/// Fits from where the units stand and from nothing, an epoch each, and goes on with the better start.
+Candidate fit(const Problem& problem, const std::vector<UnitPlace>& units, double seconds) {
+  const auto start = Clock::now();
+  auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  UnitFit fitting(problem, units);
+  double loss[2];
+  for (int anew : {0, 1}) {
+    fitting.run({.seconds = seconds, .most_epochs = 1, .anew = anew == 1});
+    loss[anew] = fitting.loss();
+  }
+  const bool anew = std::isfinite(loss[1]) && loss[1] < loss[0];
+  Candidate out{"surgical", "", fitting.run({.seconds = std::max(0.1, seconds - spent()), .anew = anew}), names_of(problem, units), 0, {}};
+  out.words = fmt::format("{} weights of {} unit{} {}", fitting.weights(), units.size(), units.size() == 1 ? "" : "s",
+                          anew ? "learned anew" : "fitted");
+  out.selection = answer(problem, out.edits, problem.parts.selection).figure;
+  out.seconds = spent();
+  return out;
+}
+
+}  // namespace
+
+Found surgical(const Problem& problem, double seconds) {
+  const auto start = Clock::now();
+  auto left = [&] { return seconds - std::chrono::duration<double>(Clock::now() - start).count(); };
+  std::vector<UnitPlace> units = problem.units.empty() ? suspects(problem, 8) : problem.units;
+  if (units.empty()) return {{}, "no unit could be blamed"};
+  Found found;
+  std::vector<size_t> sizes = {units.size()};
+  if (problem.units.empty()) sizes = {1, 2, 4, 8};
+  // The first suspect is often the right one: it gets most of the time.
+  for (size_t i = 0; i < sizes.size() && (found.candidates.empty() || left() > 0); ++i) {
+    const size_t count = std::min(sizes[i], units.size());
+    if (i > 0 && count == std::min(sizes[i - 1], units.size())) break;
+    const double share = i + 1 == sizes.size() ? 1 : 0.5;
+    found.candidates.push_back(
+        fit(problem, {units.begin(), units.begin() + int64_t(count)}, std::max(0.2, left() * share)));
+  }
+  // The fewest units whose score is within one standard error of the best.
+  const Candidate& best = *std::max_element(found.candidates.begin(), found.candidates.end(), [](const auto& a, const auto& b) {
+    return a.selection.score < b.selection.score;
+  });
+  const double accuracy = best.selection.accuracy,
+               error = std::sqrt(std::max(accuracy * (1 - accuracy), 0.0) / double(std::max<size_t>(1, problem.parts.selection.size())));
+  const double enough = best.selection.score - (observers::is_error(problem.settings.metric) ? 0.01 * std::abs(best.selection.score) : error);
+  auto fewest = std::find_if(found.candidates.begin(), found.candidates.end(),
+                             [&](const Candidate& one) { return one.selection.score >= enough; });
+  std::rotate(found.candidates.begin(), fewest, fewest + 1);
+  return found;
+}
+
+}  // namespace netmend::repair

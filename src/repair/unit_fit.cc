@@ -1,0 +1,270 @@
+#include "repair/unit_fit.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "edits/places.h"
+#include "executor/layers.h"
+#include "executor/runtime.h"
+#include "localise/gradient.h"
+#include "whatif/judge.h"
+#include "whatif/tail.h"
+
+namespace netmend::repair {
+
+using model::ValueId;
+using Tensors = std::vector<at::Tensor>;
+
+namespace {
+
+constexpr int64_t kRowsAPart = 64;     ///< of a batch, on one worker
+constexpr double kTargetWeight = 4;    ///< how much more a failure counts that the user is after
+
+/// Numbers of one constant that may move.
+struct Piece {
+  ValueId constant;
+  at::Tensor positions;  ///< int64
+  at::Tensor start, value, first, second;  ///< float: where they were, are, and what Adam remembers
+  at::Tensor scale;      ///< float: the usual size of such numbers in their layer
+  std::vector<std::pair<std::string, std::vector<int64_t>>> by_unit;  ///< for the edits
+  bool bias = false;
+};
+
+}  // namespace
+
+struct UnitFit::Impl {
+  const Problem& problem;
+  const model::Graph& graph;
+  std::vector<Piece> pieces;
+  std::vector<ValueId> beside;  ///< kept values, or the network's inputs
+  bool kept = false;
+  Tensors cache;                ///< of the search part, as `beside`
+  at::Tensor labels, weights;
+  std::optional<executor::Executor> run;
+  double last_loss = 0, per_epoch = 0;
+
+  Impl(const Problem& p, const std::vector<localise::UnitPlace>& units) : problem(p), graph(p.subject.batching.graph) {
+    if (problem.subject.batching.kind != executor::Batching::kAny)
+      throw Unsupported("the network does not run at any batch size, so its units cannot be fitted");
+    gather(units);
+    std::vector<ValueId> constants;
+    for (const Piece& piece : pieces) constants.push_back(piece.constant);
+    beside = whatif::Tail(graph, constants, whatif::answers_of(problem.settings)).beside();
+    keep();
+    executor::Request request;
+    request.mode = executor::Mode::kPlain;
+    request.given = beside;
+    request.given.insert(request.given.end(), constants.begin(), constants.end());
+    request.wanted = {whatif::answers_of(problem.settings)};
+    run.emplace(graph, request);
+  }
+
+  void gather(const std::vector<localise::UnitPlace>& units) {
+    std::vector<ValueId> learned = executor::find_parameters(problem.subject.graph);
+    const std::set<ValueId> known(learned.begin(), learned.end());
+    std::map<ValueId, Piece> by_constant;
+    std::map<ValueId, std::vector<double>> sizes;
+    for (const localise::UnitPlace& place : units) {
+      const model::Layer& layer = problem.layers[place.layer];
+      for (const edits::Part& part : edits::find_parts(problem.subject.graph, layer).list) {
+        at::Tensor value = problem.subject.graph.constant(part.parameter);
+        if (!part.refusal.empty() || !known.count(part.parameter) || value.scalar_type() != at::kFloat) continue;
+        std::vector<int64_t> positions = part.positions(problem.subject.graph, place.unit);
+        Piece& piece = by_constant[part.parameter];
+        piece.constant = part.parameter, piece.bias = part.role != edits::Role::kWeight;
+        // Biases often are 0: they move as the weights of their layer do.
+        at::Tensor like = problem.subject.graph.constant(layer.weight);
+        const double usual = like.defined() && like.is_floating_point() ? like.to(at::kDouble).square().mean().sqrt().item<double>() : 0.1;
+        sizes[part.parameter].insert(sizes[part.parameter].end(), positions.size(), std::max(usual, 1e-4));
+        piece.by_unit.emplace_back(model::unit_name(layer, place.unit), std::move(positions));
+      }
+    }
+    for (auto& [constant, piece] : by_constant) {
+      std::vector<int64_t> all;
+      for (const auto& [unit, positions] : piece.by_unit) all.insert(all.end(), positions.begin(), positions.end());
+      piece.positions = at::tensor(all, at::kLong);
+      piece.start = problem.subject.graph.constant(constant).contiguous().view(-1).index_select(0, piece.positions).clone();
+      piece.scale = at::tensor(sizes[constant], at::kDouble).to(at::kFloat);
+      pieces.push_back(std::move(piece));
+    }
+    if (pieces.empty()) throw InputError("the units have no weights that can be changed");
+  }
+
+  /// Values that do not change, of all search inputs, when they fit a quarter of the memory budget; else the inputs are
+  /// read again each time.
+  void keep() {
+    std::vector<at::Tensor> parts, truth;
+    const auto& samples = problem.parts.search;
+    std::vector<Tensors> columns(beside.size());
+    int64_t bytes = 0;
+    kept = true;
+    constexpr size_t kAtOnce = 1024;
+    for (size_t first = 0; first < samples.size(); first += kAtOnce) {
+      std::vector<int64_t> some(samples.begin() + int64_t(first),
+                                samples.begin() + int64_t(std::min(samples.size(), first + kAtOnce)));
+      dataset::Batch batch = problem.subject.data->read(some);
+      truth.push_back(batch.labels);
+      if (!kept) continue;
+      Tensors found = stream::run_few(problem.subject, beside, batch, problem.jobs);
+      for (size_t i = 0; i < found.size(); ++i) bytes += int64_t(found[i].nbytes()), columns[i].push_back(found[i]);
+      if (bytes > executor::memory_budget() / 4) kept = false, columns.assign(beside.size(), {});
+    }
+    labels = at::cat(truth, 0);
+    if (kept)
+      for (Tensors& column : columns) cache.push_back(at::cat(column, 0));
+    else
+      beside = graph.inputs;
+    std::vector<double> each;
+    for (int64_t sample : samples)
+      each.push_back(problem.targeted && problem.target.side(problem.rows[size_t(sample)]) == observers::Side::kFailing
+                         ? kTargetWeight
+                         : 1.0);
+    weights = at::tensor(each, at::kDouble).to(at::kFloat);
+  }
+
+  Tensors rows(const at::Tensor& which) const {
+    Tensors given;
+    if (kept) {
+      for (const at::Tensor& value : cache) given.push_back(value.index_select(0, which));
+      return given;
+    }
+    std::vector<int64_t> samples;
+    for (int64_t i = 0; i < which.numel(); ++i) samples.push_back(problem.parts.search[size_t(which.data_ptr<int64_t>()[i])]);
+    return problem.subject.feed.inputs(problem.subject.data->read(samples));
+  }
+
+  Tensors constants() const {
+    Tensors now;
+    for (const Piece& piece : pieces) {
+      at::Tensor whole = graph.constant(piece.constant).clone().contiguous();
+      whole.view(-1).index_copy_(0, piece.positions, piece.value);
+      now.push_back(whole);
+    }
+    return now;
+  }
+
+  struct Slopes {
+    Tensors by_piece;
+    double loss = 0, weight = 0;
+  };
+
+  /// Gradients of a batch, its parts on all workers, added in order.
+  Slopes slopes(const std::vector<int64_t>& batch) const {
+    const Tensors now = constants();
+    const auto parts = (int64_t(batch.size()) + kRowsAPart - 1) / kRowsAPart;
+    std::vector<Slopes> found(static_cast<size_t>(parts));
+    auto work = [&](int64_t part, int) {
+      const int64_t first = part * kRowsAPart, count = std::min(kRowsAPart, int64_t(batch.size()) - first);
+      at::Tensor which = at::tensor(std::vector<int64_t>(batch.begin() + first, batch.begin() + first + count), at::kLong);
+      at::AutoGradMode grad(true);
+      Tensors given = rows(which), leaves;
+      for (const at::Tensor& constant : now) leaves.push_back(constant.detach().requires_grad_()), given.push_back(leaves.back());
+      at::Tensor loss = localise::losses(problem.settings, observers::as_columns(run->run(given)[0]), labels.index_select(0, which));
+      at::Tensor each = weights.index_select(0, which);
+      loss = (at::where(at::isfinite(loss), loss, at::zeros_like(loss)) * each).sum();
+      Slopes& own = found[size_t(part)];
+      Tensors gradients = torch::autograd::grad({loss}, leaves, {}, false, false, true);
+      at::NoGradGuard no_grad;
+      for (size_t i = 0; i < gradients.size(); ++i)
+        own.by_piece.push_back(gradients[i].defined()
+                                   ? gradients[i].contiguous().view(-1).index_select(0, pieces[i].positions).nan_to_num(0, 0, 0)
+                                   : at::zeros_like(pieces[i].value));
+      own.loss = loss.item<double>(), own.weight = each.sum().item<double>();
+    };
+    Slopes sum;
+    auto add = [&](int64_t part) {
+      Slopes& own = found[size_t(part)];
+      sum.loss += own.loss, sum.weight += own.weight;
+      if (sum.by_piece.empty())
+        sum.by_piece = std::move(own.by_piece);
+      else
+        for (size_t i = 0; i < sum.by_piece.size(); ++i) sum.by_piece[i].add_(own.by_piece[i]);
+    };
+    in_order(
+        parts, problem.jobs > 0 ? problem.jobs : cores(), [](int) { executor::enter_worker(); }, work, add);
+    return sum;
+  }
+
+  /// Adam, in units of the layer's usual weights.
+  void step(const Slopes& found, int64_t number, double rate, double price) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      Piece& piece = pieces[i];
+      at::Tensor slope = found.by_piece[i] / found.weight * piece.scale + 2 * price * (piece.value - piece.start) / piece.scale;
+      piece.first.mul_(0.9).add_(0.1 * slope);
+      piece.second.mul_(0.999).add_(0.001 * slope * slope);
+      at::Tensor move = (piece.first / (1 - std::pow(0.9, number))) /
+                        ((piece.second / (1 - std::pow(0.999, number))).sqrt() + 1e-12);
+      piece.value = piece.value - rate * move * piece.scale;
+    }
+  }
+
+  void begin(bool anew) {
+    for (Piece& piece : pieces) {
+      piece.value = piece.start.clone();
+      if (anew) piece.value = piece.bias ? piece.scale * 0.1 : at::zeros_like(piece.start);
+      piece.first = at::zeros_like(piece.start), piece.second = at::zeros_like(piece.start);
+    }
+  }
+
+  std::vector<edits::Edit> fit(const FitOptions& options) {
+    at::NoGradGuard no_grad;
+    begin(options.anew);
+    const auto count = int64_t(problem.parts.search.size());
+    const int64_t batches = (count + options.batch - 1) / options.batch;
+    int64_t steps = 0;
+    int epochs = options.most_epochs;
+    auto start = Clock::now();
+    for (int epoch = 0; epoch < epochs; ++epoch) {
+      std::vector<int64_t> order(static_cast<size_t>(count));
+      std::iota(order.begin(), order.end(), 0);
+      Random(problem.seed, 100 + uint64_t(epoch)).shuffle(order);
+      double loss = 0, weight = 0;
+      for (int64_t b = 0; b < batches; ++b) {
+        std::vector<int64_t> batch(order.begin() + b * options.batch,
+                                   order.begin() + std::min(count, (b + 1) * options.batch));
+        Slopes found = slopes(batch);
+        loss += found.loss, weight += found.weight;
+        const double done = double(steps) / double(batches * epochs);
+        step(found, ++steps, 0.03 * (1 - 0.95 * done), options.price);
+      }
+      last_loss = weight > 0 ? loss / weight : 0;
+      per_epoch = std::chrono::duration<double>(Clock::now() - start).count() / (epoch + 1);
+      if (epoch == 0) epochs = int(std::clamp<double>(std::floor(options.seconds / std::max(per_epoch, 1e-6)), 1, options.most_epochs));
+    }
+    std::vector<edits::Edit> all;
+    for (const Piece& piece : pieces) {
+      std::vector<double> values = edits::numbers(piece.value);
+      size_t next = 0;
+      for (const auto& [unit, positions] : piece.by_unit) {
+        // Positions of a cut ascend; a unit's own do already.
+        std::vector<double> own(values.begin() + int64_t(next), values.begin() + int64_t(next + positions.size()));
+        next += positions.size();
+        for (edits::Edit& edit : edits::cut(problem.subject.graph, piece.constant, positions, own, unit))
+          all.push_back(std::move(edit));
+      }
+    }
+    return all;
+  }
+};
+
+UnitFit::UnitFit(const Problem& problem, const std::vector<localise::UnitPlace>& units)
+    : impl_(std::make_unique<Impl>(problem, units)) {}
+UnitFit::~UnitFit() = default;
+std::vector<edits::Edit> UnitFit::run(const FitOptions& options) { return impl_->fit(options); }
+double UnitFit::loss() const { return impl_->last_loss; }
+double UnitFit::epoch_seconds() const { return impl_->per_epoch; }
+int64_t UnitFit::weights() const {
+  int64_t count = 0;
+  for (const Piece& piece : impl_->pieces) count += piece.positions.numel();
+  return count;
+}
+
+}  // namespace netmend::repair
