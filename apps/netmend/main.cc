@@ -8,6 +8,7 @@
 #include "base/version.h"
 #include "executor/runtime.h"
 #include "netmend/commands.h"
+#include "netmend/lab_study.h"
 
 namespace netmend::app {
 namespace {
@@ -55,6 +56,7 @@ struct Options {
   MergeOptions merge;
   PlantOptions plant;
   RepairOptions repair;
+  StudyOptions planted;
 };
 
 using Action = std::function<int()>;
@@ -292,6 +294,7 @@ void add_train(CLI::App& app, Options& o, Action& action) {
 }
 
 void add_plant(CLI::App& lab, Options& o, Action& action);
+void add_study(CLI::App& lab, Options& o, Action& action);
 
 void add_lab(CLI::App& app, Options& o, Action& action) {
   CLI::App* lab = app.add_subcommand("lab", "Tools for researchers");
@@ -330,6 +333,7 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   merge->add_option("states", o.merge.states, "State files")->required();
   merge->callback([&] { action = [&] { return lab_merge(common, o.merge); }; });
   add_plant(*lab, o, action);
+  add_study(*lab, o, action);
 }
 
 void add_plant(CLI::App& lab, Options& o, Action& action) {
@@ -353,6 +357,35 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
   plant->add_option("--truth", o.plant.truth, "What was planted, as JSON");
   with_case(plant, o.plant);
   plant->callback([&] { action = [&] { return lab_plant(common, o.plant); }; });
+}
+
+void add_study(CLI::App& lab, Options& o, Action& action) {
+  CLI::App* study =
+      lab.add_subcommand("study", "Questions that take many trials; stop at any moment, run again to go on");
+  study->require_subcommand(1);
+  CLI::App* planted =
+      command(*study, "planted-faults", "Which measure finds, and which repair mends, a fault that was planted",
+              "  netmend lab study planted-faults --models lenet5@glyphs --runs 2\n"
+              "  netmend lab study planted-faults --models lenet4@mnist,lenet5@fashion-mnist --runs 10 --out study");
+  o.planted.models = {"lenet5@glyphs"};
+  planted
+      ->add_option("--models", o.planted.models,
+                   "Networks with data: NAME@DATA is trained first, FILE.onnx@DATA is taken as it is")
+      ->delimiter(',')
+      ->capture_default_str();
+  planted->add_option("--kinds", o.planted.kinds, "Kinds of faults (default: all that damage one unit)")
+      ->delimiter(',');
+  planted->add_option("--repairs", o.planted.repairs, "Repair methods to judge, or none")
+      ->delimiter(',')
+      ->capture_default_str();
+  planted->add_option("--runs", o.planted.runs, "Faults of each kind and network")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  planted->add_option("--seconds", o.planted.seconds, "For each repair")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  planted->add_option("--out", common.out, "Folder of the study (default: netmend-study-planted-faults)");
+  planted->callback([&] { action = [&] { return study_planted(common, o.planted); }; });
 }
 
 int run(int argc, char** argv) {

@@ -37,7 +37,8 @@ void require_judged(const Case& about) {
 }
 
 /// `conv1/7,conv1/8`. Throws InputError with the nearest name.
-std::vector<localise::UnitPlace> parse_units(const std::vector<std::string>& names, const std::vector<model::Layer>& layers) {
+std::vector<localise::UnitPlace> parse_units(const std::vector<std::string>& names,
+                                             const std::vector<model::Layer>& layers) {
   std::vector<localise::UnitPlace> places;
   std::vector<std::string> known;
   for (const model::Layer& layer : layers) known.push_back(layer.name);
@@ -47,7 +48,8 @@ std::vector<localise::UnitPlace> parse_units(const std::vector<std::string>& nam
     int64_t unit = -1;
     auto hit = std::find(known.begin(), known.end(), layer);
     if (hit == known.end())
-      throw InputError(fmt::format("there is no layer {}{}", layer, did_you_mean(layer, known)), "A unit is written as layer/number, for example conv1/7.");
+      throw InputError(fmt::format("there is no layer {}{}", layer, did_you_mean(layer, known)),
+                       "A unit is written as layer/number, for example conv1/7.");
     const model::Layer& at = layers[size_t(hit - known.begin())];
     if (slash == std::string::npos || !parse_int(name.substr(slash + 1), unit) || unit < 0 || unit >= at.units)
       throw InputError(fmt::format("there is no unit {}: {} has {} of them, counted from 0", name, at.name, at.units),
@@ -60,8 +62,7 @@ std::vector<localise::UnitPlace> parse_units(const std::vector<std::string>& nam
 /// A number for class and outcome, so that every part of the data gets its share of both.
 std::vector<int64_t> strata_of(const observers::PredictionSettings& settings, const std::vector<SampleRow>& rows) {
   std::vector<int64_t> strata;
-  for (const SampleRow& row : rows)
-    strata.push_back((settings.by_class() ? int64_t(row.label) : 0) * 3 + row.right);
+  for (const SampleRow& row : rows) strata.push_back((settings.by_class() ? int64_t(row.label) : 0) * 3 + row.right);
   return strata;
 }
 
@@ -108,26 +109,31 @@ Json tried_json(const Tried& one) {
 }
 
 Json outcome_json(const Problem& problem, const Outcome& outcome) {
-  Json json = {{"verdict", verdict_name(outcome.verdict)},
-               {"reason", outcome.reason},
-               {"method", outcome.chosen < 0 ? Json(nullptr) : Json(outcome.tried[size_t(outcome.chosen)].method)},
-               {"inputs",
-                {{"search", problem.parts.search.size()},
-                 {"selection", problem.parts.selection.size()},
-                 {"holdout", problem.parts.holdout.size()}}},
-               {"before", figure_json(outcome.before)},
-               {"after", figure_json(outcome.after)},
-               {"fixed", outcome.flips.fixed},
-               {"broken", outcome.flips.broken},
-               {"net", outcome.flips.net()},
-               {"p", outcome.p},
-               {"change", {{"value", outcome.change.value}, {"low", outcome.change.low}, {"high", outcome.change.high}}},
-               {"cheap_does_as_well", outcome.cheap_does_as_well ? Json(outcome.cheap) : Json(nullptr)}};
+  Json json = {
+      {"verdict", verdict_name(outcome.verdict)},
+      {"reason", outcome.reason},
+      {"method", outcome.chosen < 0 ? Json(nullptr) : Json(outcome.tried[size_t(outcome.chosen)].method)},
+      {"inputs",
+       {{"search", problem.parts.search.size()},
+        {"selection", problem.parts.selection.size()},
+        {"holdout", problem.parts.holdout.size()}}},
+      {"before", figure_json(outcome.before)},
+      {"after", figure_json(outcome.after)},
+      {"fixed", outcome.flips.fixed},
+      {"broken", outcome.flips.broken},
+      {"net", outcome.flips.net()},
+      {"p", outcome.p},
+      {"change", {{"value", outcome.change.value}, {"low", outcome.change.low}, {"high", outcome.change.high}}},
+      {"cheap_does_as_well", outcome.cheap_does_as_well ? Json(outcome.cheap) : Json(nullptr)}};
   json["per_class"] = Json::array();
   for (size_t c = 0; c < outcome.per_class.size(); ++c) {
     const observers::FlipCount& count = outcome.per_class[c];
-    json["per_class"].push_back({{"class", problem.settings.classes[c]}, {"inputs", count.samples}, {"right_before", count.right_before},
-                                 {"right_after", count.right_after}, {"fixed", count.fixed}, {"broken", count.broken}});
+    json["per_class"].push_back({{"class", problem.settings.classes[c]},
+                                 {"inputs", count.samples},
+                                 {"right_before", count.right_before},
+                                 {"right_after", count.right_after},
+                                 {"fixed", count.fixed},
+                                 {"broken", count.broken}});
   }
   json["tried"] = Json::array();
   for (const Tried& one : outcome.tried) json["tried"].push_back(tried_json(one));
@@ -136,15 +142,16 @@ Json outcome_json(const Problem& problem, const Outcome& outcome) {
 }
 
 void print_outcome(const Problem& problem, const Outcome& outcome) {
-  fmt::print("\n  on {} inputs that no search saw       {:<12}  fixed  broken\n", with_commas(int64_t(problem.parts.holdout.size())), problem.settings.metric);
+  fmt::print("\n  on {} inputs that no search saw       {:<12}  fixed  broken\n",
+             with_commas(int64_t(problem.parts.holdout.size())), problem.settings.metric);
   fmt::print("    {:<34}  {}\n", "as it was", metric_text(outcome.before.result));
   for (size_t i = 0; i < outcome.tried.size(); ++i) {
     const Tried& one = outcome.tried[i];
     if (!one.best)
       fmt::print("    {:<12} –  {}\n", one.method, one.why_not);
     else
-      fmt::print("  {} {:<12} {:<21}  {}  {:>5}  {:>6}   {}\n", int(i) == outcome.chosen ? "▸" : " ", one.method, "", metric_text(one.holdout.result), one.fixed,
-                 one.broken, one.best->words);
+      fmt::print("  {} {:<12} {:<21}  {}  {:>5}  {:>6}   {}\n", int(i) == outcome.chosen ? "▸" : " ", one.method, "",
+                 metric_text(one.holdout.result), one.fixed, one.broken, one.best->words);
   }
   if (outcome.cheap_does_as_well) fmt::print("  {} alone does as well\n", outcome.cheap);
   std::vector<std::string> classes;
@@ -154,8 +161,9 @@ void print_outcome(const Problem& problem, const Outcome& outcome) {
   if (!classes.empty()) fmt::print("  net by class   {}\n", join(classes, "   "));
   const bool numbers = problem.settings.task == Task::kNumber && problem.settings.tolerance < 0;
   if (outcome.chosen >= 0 && !numbers)
-    fmt::print("\n  {}: {} fixed, {} broken, {:+.1f} points ({:+.1f} to {:+.1f}), p = {:.2g}: {}\n", verdict_name(outcome.verdict), outcome.flips.fixed,
-               outcome.flips.broken, 100 * outcome.change.value, 100 * outcome.change.low, 100 * outcome.change.high, outcome.p, outcome.reason);
+    fmt::print("\n  {}: {} fixed, {} broken, {:+.1f} points ({:+.1f} to {:+.1f}), p = {:.2g}: {}\n",
+               verdict_name(outcome.verdict), outcome.flips.fixed, outcome.flips.broken, 100 * outcome.change.value,
+               100 * outcome.change.low, 100 * outcome.change.high, outcome.p, outcome.reason);
   else
     fmt::print("\n  {}: {}\n", verdict_name(outcome.verdict), outcome.reason);
 }
@@ -189,7 +197,8 @@ bool approved(const Common& common, const Outcome& outcome, const RepairOptions&
   if (numbers.size() > 20) fmt::print(stderr, "    … and {} more\n", numbers.size() - 20);
   if (options.yes) return true;
   if (!isatty(STDIN_FILENO))
-    throw InputError("--review asks before writing, and nobody is there to answer", "Add --yes, or leave --review out.");
+    throw InputError("--review asks before writing, and nobody is there to answer",
+                     "Add --yes, or leave --review out.");
   fmt::print(stderr, "  write {}? [y/N] ", options.product);
   std::string line;
   std::getline(std::cin, line);
@@ -197,11 +206,13 @@ bool approved(const Common& common, const Outcome& outcome, const RepairOptions&
 }
 
 /// Writes model and plan where the verdict allows it. Says what was written.
-bool write_products(const Common& common, const RepairOptions& options, const Case& about, const Problem& problem, const Outcome& outcome) {
+bool write_products(const Common& common, const RepairOptions& options, const Case& about, const Problem& problem,
+                    const Outcome& outcome) {
   const repair::Candidate& best = *outcome.tried[size_t(outcome.chosen)].best;
   const std::string parent = file_checksum(problem.subject.model_name);
   if (!options.plan.empty())
-    edits::write_edits(edits::describe(problem.subject.graph, best.edits, problem.subject.model_name, parent), options.plan);
+    edits::write_edits(edits::describe(problem.subject.graph, best.edits, problem.subject.model_name, parent),
+                       options.plan);
   if (options.product.empty() || (outcome.verdict != Verdict::kRepaired && !options.force)) return false;
   if (options.review && !approved(common, outcome, options)) return false;
   model::Graph fixed = problem.subject.graph;
@@ -232,31 +243,48 @@ int repair_model(const Common& common, const RepairOptions& options) {
   if (preflight.blocker && !options.anyway) {
     if (common.json)
       print_json({{"preflight", preflight_json(preflight)},
-                  {"findings", Json::array({blocker_json(*preflight.blocker, "netmend repair " + judged.subject.model_name)})}});
+                  {"findings",
+                   Json::array({blocker_json(*preflight.blocker, "netmend repair " + judged.subject.model_name)})}});
     return 1;
   }
   const double seconds = budget_seconds(options.budget);
   const auto start = repair::Clock::now();
-  Problem problem{judged.subject, judged.settings, layers, answers_now(common, judged), {}, target.target, !options.on.empty(), units,
-                  common.seed, common.jobs, common.quiet, start + std::chrono::milliseconds(int64_t(1000 * seconds))};
+  Problem problem{judged.subject,
+                  judged.settings,
+                  layers,
+                  answers_now(common, judged),
+                  {},
+                  target.target,
+                  !options.on.empty(),
+                  units,
+                  common.seed,
+                  common.jobs,
+                  common.quiet,
+                  start + std::chrono::milliseconds(int64_t(1000 * seconds))};
   problem.parts = repair::split(strata_of(judged.settings, problem.rows), {}, common.seed);
   const bool rights = judged.settings.task != Task::kNumber || judged.settings.tolerance >= 0;
   if (rights) {
     std::vector<int64_t> all(problem.rows.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = int64_t(i);
-    const auto failing = int64_t(problem.on(observers::Side::kFailing, all).size()), passing = int64_t(problem.on(observers::Side::kPassing, all).size());
+    const auto failing = int64_t(problem.on(observers::Side::kFailing, all).size()),
+               passing = int64_t(problem.on(observers::Side::kPassing, all).size());
     if (failing == 0)
       throw InputError(target.text.empty() ? "every answer is right: there is nothing to repair"
                                            : fmt::format("no input fails as {} says", target.text),
-                       target.text.empty() ? "Give harder data, or netmend stress makes some." : "netmend eval shows which confusions there are.");
+                       target.text.empty() ? "Give harder data, or netmend stress makes some."
+                                           : "netmend eval shows which confusions there are.");
     if (!common.json)
-      fmt::print("{}  on {}{}\n  {} failing and {} right inputs: {} to search, {} to select, {} held out; {} for at most {:.0f} s\n", judged.subject.model_name,
-                 about.data->info().spec, target.text.empty() ? "" : ", " + target.words, with_commas(failing), with_commas(passing),
-                 with_commas(int64_t(problem.parts.search.size())), with_commas(int64_t(problem.parts.selection.size())),
-                 with_commas(int64_t(problem.parts.holdout.size())), options.method, seconds);
+      fmt::print(
+          "{}  on {}{}\n  {} failing and {} right inputs: {} to search, {} to select, {} held out; {} for at most "
+          "{:.0f} s\n",
+          judged.subject.model_name, about.data->info().spec, target.text.empty() ? "" : ", " + target.words,
+          with_commas(failing), with_commas(passing), with_commas(int64_t(problem.parts.search.size())),
+          with_commas(int64_t(problem.parts.selection.size())), with_commas(int64_t(problem.parts.holdout.size())),
+          options.method, seconds);
   }
   if (problem.parts.search.empty() || problem.parts.selection.empty() || problem.parts.holdout.empty())
-    throw InputError(fmt::format("{} inputs are too few to search, select and confirm on", problem.rows.size()), "Give more data.");
+    throw InputError(fmt::format("{} inputs are too few to search, select and confirm on", problem.rows.size()),
+                     "Give more data.");
   Outcome outcome = repair::mend(problem, options.method, [&](const std::string& line) { say(common, line); });
   RunFolder folder(common.out, "repair", common.arguments);
   write_flips(folder.file("flips.csv"), problem, outcome);
@@ -269,7 +297,8 @@ int repair_model(const Common& common, const RepairOptions& options) {
   json["plan"] = options.plan.empty() || outcome.chosen < 0 ? Json(nullptr) : Json(options.plan);
   json["seconds"] = std::chrono::duration<double>(repair::Clock::now() - start).count();
   json["next"] = Json::array();
-  if (written) json["next"].push_back(next_command("compare", judged.subject.model_name + " " + options.product, options));
+  if (written)
+    json["next"].push_back(next_command("compare", judged.subject.model_name + " " + options.product, options));
   json["run"] = folder.path();
   write_file(folder.file("repair.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   folder.finish(common.seed, json["seconds"], 0);
@@ -281,7 +310,8 @@ int repair_model(const Common& common, const RepairOptions& options) {
       fmt::print("  {} written; the search saw {} of the inputs, judge it on others\n", printable(options.product),
                  with_commas(int64_t(problem.parts.search.size() + problem.parts.selection.size())));
     else if (!options.product.empty())
-      fmt::print("  {} not written{}\n", printable(options.product), outcome.verdict == Verdict::kRepaired ? "" : " (--force writes it anyway)");
+      fmt::print("  {} not written{}\n", printable(options.product),
+                 outcome.verdict == Verdict::kRepaired ? "" : " (--force writes it anyway)");
     fmt::print("  flips     {}\n", folder.file("flips.csv"));
     for (const auto& next : json["next"]) fmt::print("  next      {}\n", next.get<std::string>());
   }

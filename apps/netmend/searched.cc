@@ -13,8 +13,8 @@
 namespace netmend::app {
 namespace {
 
-constexpr int64_t kMostMarks = 2000;   ///< in a model's metadata: 16 kB
-constexpr int64_t kLookedAt = 512;     ///< inputs of other data that are held against them
+constexpr int64_t kMostMarks = 2000;  ///< in a model's metadata: 16 kB
+constexpr int64_t kLookedAt = 512;    ///< inputs of other data that are held against them
 
 }  // namespace
 
@@ -33,11 +33,11 @@ uint32_t input_mark(const dataset::Dataset& data, int64_t sample) {
 }
 
 void Searched::write_to(model::Graph& graph) const {
-  nlohmann::ordered_json json = {{"parent", parent}, {"method", method}, {"data", data},
-                                 {"units", units},   {"edits", edits},   {"seed", seed},
-                                 {"inputs", inputs.size()}};
+  nlohmann::ordered_json json = {{"parent", parent}, {"method", method}, {"data", data},           {"units", units},
+                                 {"edits", edits},   {"seed", seed},     {"inputs", inputs.size()}};
   std::string marks;
-  for (int64_t i : stream::spread(int64_t(inputs.size()), kMostMarks)) marks += fmt::format("{:08x}", inputs[size_t(i)]);
+  for (int64_t i : stream::spread(int64_t(inputs.size()), kMostMarks))
+    marks += fmt::format("{:08x}", inputs[size_t(i)]);
   json["marks"] = marks;
   graph.metadata["netmend.repair"] = json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
@@ -51,7 +51,8 @@ std::string searched_warning(const model::Graph& graph, const dataset::Dataset& 
     return "the model's netmend.repair metadata cannot be read: whether this data was searched is not known";
   const std::string text = json["marks"];
   std::set<uint32_t> marks;
-  for (size_t i = 0; i + 8 <= text.size(); i += 8) marks.insert(uint32_t(std::strtoul(text.substr(i, 8).c_str(), nullptr, 16)));
+  for (size_t i = 0; i + 8 <= text.size(); i += 8)
+    marks.insert(uint32_t(std::strtoul(text.substr(i, 8).c_str(), nullptr, 16)));
   const std::vector<int64_t> some = stream::spread(data.size(), kLookedAt);
   int64_t seen = 0;
   for (int64_t sample : some) seen += marks.count(input_mark(data, sample)) > 0;
@@ -59,7 +60,8 @@ std::string searched_warning(const model::Graph& graph, const dataset::Dataset& 
   const double kept = double(marks.size()) / std::max(1.0, json["inputs"].get<double>());
   const double about = std::min(double(data.size()), double(seen) / double(some.size()) / kept * double(data.size()));
   return fmt::format("{} was repaired by a search that saw about {} of these {} inputs: its figures here flatter it",
-                     graph.name.empty() ? "the model" : graph.name, with_commas(int64_t(about)), with_commas(data.size()));
+                     graph.name.empty() ? "the model" : graph.name, with_commas(int64_t(about)),
+                     with_commas(data.size()));
 }
 
 }  // namespace netmend::app

@@ -44,7 +44,8 @@ Found shift_biases(const Problem& problem, double) {
   Logits logits = logits_of(problem, problem.parts.search);
   const int64_t width = logits.values.size(1);
   auto loss = [&](const at::Tensor& shift) {
-    return localise::losses(problem.settings, logits.values + shift, logits.labels).mean() + 1e-4 * shift.square().sum();
+    return localise::losses(problem.settings, logits.values + shift, logits.labels).mean() +
+           1e-4 * shift.square().sum();
   };
   const double size = logits.values.abs().mean().item<double>();
   at::Tensor shift = descend(at::zeros({1, width}, at::kDouble), 0.02 * std::max(size, 1e-3), 200, loss);
@@ -55,16 +56,17 @@ Found shift_biases(const Problem& problem, double) {
     std::vector<double> numbers(own.data_ptr<double>(), own.data_ptr<double>() + width);
     Rescaled rescaled = rescale(problem, 1, numbers);
     if (!rescaled.why_not.empty()) return {{}, rescaled.why_not};
-    found.candidates.push_back(candidate(problem, "bias",
-                                         fmt::format("final bias{} moved by up to {:.3g}", width == 1 ? "" : "es",
-                                                     own.abs().max().item<double>()),
-                                         std::move(rescaled.edits)));
+    found.candidates.push_back(candidate(
+        problem, "bias",
+        fmt::format("final bias{} moved by up to {:.3g}", width == 1 ? "" : "es", own.abs().max().item<double>()),
+        std::move(rescaled.edits)));
   }
   return found;
 }
 
 Found set_temperature(const Problem& problem, double) {
-  if (problem.settings.task == observers::Task::kNumber) return {{}, "the model gives numbers, which have no temperature"};
+  if (problem.settings.task == observers::Task::kNumber)
+    return {{}, "the model gives numbers, which have no temperature"};
   if (is_probability(problem.settings)) return {{}, "the model gives probabilities, not logits"};
   Logits logits = logits_of(problem, problem.parts.search);
   auto loss = [&](const at::Tensor& cold) {

@@ -13,9 +13,12 @@ using observers::SampleRow;
 
 std::string verdict_name(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kRepaired: return "repaired";
-    case Verdict::kNoRealChange: return "no real change";
-    case Verdict::kRefuse: return "refuse";
+    case Verdict::kRepaired:
+      return "repaired";
+    case Verdict::kNoRealChange:
+      return "no real change";
+    case Verdict::kRefuse:
+      return "refuse";
   }
   return "";
 }
@@ -89,14 +92,17 @@ class Mending {
     }
     if (out_.chosen < 0 || cheapest < 0 || cheap(out_.tried[size_t(out_.chosen)])) return;
     const double accuracy = out_.tried[size_t(out_.chosen)].best->selection.accuracy;
-    const double error = std::sqrt(std::max(accuracy * (1 - accuracy), 0.0) / double(std::max<size_t>(1, problem_.parts.selection.size())));
+    const double error = std::sqrt(std::max(accuracy * (1 - accuracy), 0.0) /
+                                   double(std::max<size_t>(1, problem_.parts.selection.size())));
     if (best_cheap < best - error) return;
     out_.cheap_does_as_well = true, out_.cheap = out_.tried[size_t(cheapest)].method;
     if (name == "auto") out_.chosen = cheapest;
   }
 
   void confirm() {
-    if (heard_) heard_(fmt::format("confirming on {} inputs that no search saw", with_commas(int64_t(problem_.parts.holdout.size()))));
+    if (heard_)
+      heard_(fmt::format("confirming on {} inputs that no search saw",
+                         with_commas(int64_t(problem_.parts.holdout.size()))));
     out_.before = answer(problem_, {}, problem_.parts.holdout);
     for (Tried& one : out_.tried) {
       if (!one.best) continue;
@@ -124,7 +130,8 @@ class Mending {
       const SampleRow& old = out_.before.rows[i];
       observers::Change change = flips.add(observers::before_of(problem_.settings, old), after.rows[i]);
       if (list && change != observers::Change::kNone)
-        list->push_back({old.sample, change == observers::Change::kFixed, old.label, old.predicted, after.rows[i].predicted});
+        list->push_back(
+            {old.sample, change == observers::Change::kFixed, old.label, old.predicted, after.rows[i].predicted});
     }
     return flips;
   }
@@ -152,10 +159,12 @@ class Mending {
     // Calibration changes no answer: the loss of each input is what can be compared.
     const stats::Estimate loss = loss_change();
     const bool by_loss = problem_.settings.metric == "log_loss" || problem_.settings.metric == "auc";
-    const bool better = numbers ? out_.change.high < 0 : by_loss ? loss.high < 0 && gain > 0
-                                                                 : out_.p < kLevel && out_.flips.net() > 0 && gain > 0;
-    const bool worse = numbers ? out_.change.low > 0 : by_loss ? loss.low > 0 || gain < 0
-                                                               : out_.p < kLevel && out_.flips.net() < 0;
+    const bool better = numbers   ? out_.change.high < 0
+                        : by_loss ? loss.high < 0 && gain > 0
+                                  : out_.p < kLevel && out_.flips.net() > 0 && gain > 0;
+    const bool worse = numbers   ? out_.change.low > 0
+                       : by_loss ? loss.low > 0 || gain < 0
+                                 : out_.p < kLevel && out_.flips.net() < 0;
     if (worse) {
       out_.verdict = Verdict::kRefuse;
       out_.reason = numbers || by_loss ? "it is worse on unseen data" : "it breaks more than it fixes";
@@ -166,9 +175,11 @@ class Mending {
       out_.reason = "confirmed on unseen data";
     } else {
       out_.verdict = Verdict::kNoRealChange;
-      out_.reason = out_.flips.fixed + out_.flips.broken == 0 && !numbers ? "no answer changes"
-                                                                          : "what changes may be chance";
-      if (loss.high < 0) out_.reason += fmt::format("; the loss falls from {:.4g} to {:.4g}", out_.before.figure.loss, out_.after.figure.loss);
+      out_.reason =
+          out_.flips.fixed + out_.flips.broken == 0 && !numbers ? "no answer changes" : "what changes may be chance";
+      if (loss.high < 0)
+        out_.reason +=
+            fmt::format("; the loss falls from {:.4g} to {:.4g}", out_.before.figure.loss, out_.after.figure.loss);
     }
   }
 

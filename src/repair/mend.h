@@ -39,14 +39,14 @@ struct Outcome {
   std::vector<Tried> tried;  ///< cheap alternatives among them
   int chosen = -1;           ///< in `tried`
   bool cheap_does_as_well = false;
-  std::string cheap;         ///< which
+  std::string cheap;  ///< which
   Verdict verdict = Verdict::kNoRealChange;
-  std::string reason;        ///< of the verdict, a sentence
-  Answers before, after;     ///< on the hold-out part
+  std::string reason;     ///< of the verdict, a sentence
+  Answers before, after;  ///< on the hold-out part
   observers::FlipCount flips;
   std::vector<observers::FlipCount> per_class;
   std::vector<Flipped> list;
-  double p = 1;  ///< McNemar's exact test
+  double p = 1;            ///< McNemar's exact test
   stats::Estimate change;  ///< of the share that is right (or of the error), after − before
 };
 

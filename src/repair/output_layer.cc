@@ -54,7 +54,8 @@ Rescaled rescale(const Problem& problem, double scale, const std::vector<double>
       std::vector<int64_t> positions = part.positions(problem.subject.graph, unit);
       at::Tensor flat = problem.subject.graph.constant(part.parameter).contiguous().view(-1);
       std::vector<double> values = edits::numbers(flat.index_select(0, at::tensor(positions, at::kLong)));
-      const double add = part.role == Role::kBias && !shift.empty() ? shift[size_t(unit)] / double(positions.size()) : 0;
+      const double add =
+          part.role == Role::kBias && !shift.empty() ? shift[size_t(unit)] / double(positions.size()) : 0;
       for (double& value : values) value = scale * value + add;
       for (edits::Edit& edit :
            edits::cut(problem.subject.graph, part.parameter, positions, values, model::unit_name(*layer, unit)))

@@ -20,7 +20,7 @@ struct Parts {
   std::vector<int64_t> search, selection, holdout;  ///< samples, ascending
 };
 struct Shares {
-  double search = 0.5, selection = 0.2;     ///< of the data; the rest is held out
+  double search = 0.5, selection = 0.2;  ///< of the data; the rest is held out
   int64_t most_search = 12000, most_selection = 6000, most_holdout = 20000;
 };
 /// Every stratum (a number a sample) is shared out alike. The same seed gives the same parts.
@@ -29,12 +29,12 @@ Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t s
 struct Problem {
   const stream::Subject& subject;
   const observers::PredictionSettings& settings;
-  const std::vector<model::Layer>& layers;    ///< all of them, in order
-  std::vector<observers::SampleRow> rows;     ///< answers of the network as it is, by sample
+  const std::vector<model::Layer>& layers;  ///< all of them, in order
+  std::vector<observers::SampleRow> rows;   ///< answers of the network as it is, by sample
   Parts parts;
-  observers::Target target;                   ///< which failures should go
-  bool targeted = false;                      ///< not simply all of them
-  std::vector<localise::UnitPlace> units;     ///< whose weights may change; empty: they are searched for
+  observers::Target target;                ///< which failures should go
+  bool targeted = false;                   ///< not simply all of them
+  std::vector<localise::UnitPlace> units;  ///< whose weights may change; empty: they are searched for
   uint64_t seed = 42;
   int jobs = 0;
   bool quiet = false;
@@ -47,10 +47,10 @@ struct Problem {
 
 /// How well a network does on a part.
 struct Figure {
-  double metric = 0;   ///< the user's, as it is
+  double metric = 0;  ///< the user's, as it is
   double loss = 0, accuracy = 0;
-  double target = 0;   ///< share of the target's failing and passing inputs that are right; NaN without target
-  double score = 0;    ///< what a search looks at: larger is better
+  double target = 0;  ///< share of the target's failing and passing inputs that are right; NaN without target
+  double score = 0;   ///< what a search looks at: larger is better
 };
 
 /// The answers of the edited network to some samples, and its figures.

@@ -22,8 +22,12 @@ Found retrain(const Problem& problem, double seconds) {
   std::vector<int64_t> mixed = failing;
   mixed.insert(mixed.end(), passing.begin(), passing.end());
   if (mixed.empty()) return {{}, "there is nothing to learn from"};
-  training::Task task{problem.subject.model_name, problem.subject.graph, problem.settings.head.output,
-                      dataset::subset(problem.subject.data, mixed), nullptr, {}};
+  training::Task task{problem.subject.model_name,
+                      problem.subject.graph,
+                      problem.settings.head.output,
+                      dataset::subset(problem.subject.data, mixed),
+                      nullptr,
+                      {}};
   task.options.rate = 2e-4;
   task.options.epochs = 50;
   task.options.seed = problem.seed, task.options.jobs = problem.jobs;
@@ -34,8 +38,12 @@ Found retrain(const Problem& problem, double seconds) {
     int worse = 0;
     while (!trainer.done()) {
       const training::Epoch& epoch = trainer.run_epoch();
-      Candidate one{"retrain", fmt::format("all weights, {} epoch{}", epoch.number, epoch.number == 1 ? "" : "s"),
-                    edits::edits_between(problem.subject.graph, trainer.result(), problem.layers), {}, 0, {}};
+      Candidate one{"retrain",
+                    fmt::format("all weights, {} epoch{}", epoch.number, epoch.number == 1 ? "" : "s"),
+                    edits::edits_between(problem.subject.graph, trainer.result(), problem.layers),
+                    {},
+                    0,
+                    {}};
       one.selection = answer(problem, one.edits, problem.parts.selection).figure;
       one.seconds = seconds - left();
       if (one.selection.score > best)

@@ -15,8 +15,8 @@ using localise::UnitPlace;
 
 /// The most suspicious units, by what trying each would save on the search part.
 std::vector<UnitPlace> suspects(const Problem& problem, int64_t count) {
-  std::vector<model::Layer> layers = localise::candidates(problem.layers, problem.subject.graph, problem.settings.head,
-                                                          problem.settings.outputs);
+  std::vector<model::Layer> layers =
+      localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
   std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
   const stream::Subject part = edited(problem, {}, &problem.parts.search);
   localise::BlameOptions how;
@@ -59,7 +59,12 @@ Candidate fit(const Problem& problem, const std::vector<UnitPlace>& units, doubl
     loss[anew] = fitting.loss();
   }
   const bool anew = std::isfinite(loss[1]) && loss[1] < loss[0];
-  Candidate out{"surgical", "", fitting.run({.seconds = std::max(0.1, seconds - spent()), .anew = anew}), names_of(problem, units), 0, {}};
+  Candidate out{"surgical",
+                "",
+                fitting.run({.seconds = std::max(0.1, seconds - spent()), .anew = anew}),
+                names_of(problem, units),
+                0,
+                {}};
   out.words = fmt::format("{} weights of {} unit{} {}", fitting.weights(), units.size(), units.size() == 1 ? "" : "s",
                           anew ? "learned anew" : "fitted");
   out.selection = answer(problem, out.edits, problem.parts.selection).figure;
@@ -86,12 +91,14 @@ Found surgical(const Problem& problem, double seconds) {
         fit(problem, {units.begin(), units.begin() + int64_t(count)}, std::max(0.2, left() * share)));
   }
   // The fewest units whose score is within one standard error of the best.
-  const Candidate& best = *std::max_element(found.candidates.begin(), found.candidates.end(), [](const auto& a, const auto& b) {
-    return a.selection.score < b.selection.score;
-  });
+  const Candidate& best =
+      *std::max_element(found.candidates.begin(), found.candidates.end(),
+                        [](const auto& a, const auto& b) { return a.selection.score < b.selection.score; });
   const double accuracy = best.selection.accuracy,
-               error = std::sqrt(std::max(accuracy * (1 - accuracy), 0.0) / double(std::max<size_t>(1, problem.parts.selection.size())));
-  const double enough = best.selection.score - (observers::is_error(problem.settings.metric) ? 0.01 * std::abs(best.selection.score) : error);
+               error = std::sqrt(std::max(accuracy * (1 - accuracy), 0.0) /
+                                 double(std::max<size_t>(1, problem.parts.selection.size())));
+  const double enough = best.selection.score -
+                        (observers::is_error(problem.settings.metric) ? 0.01 * std::abs(best.selection.score) : error);
   auto fewest = std::find_if(found.candidates.begin(), found.candidates.end(),
                              [&](const Candidate& one) { return one.selection.score >= enough; });
   std::rotate(found.candidates.begin(), fewest, fewest + 1);

@@ -25,15 +25,15 @@ using Tensors = std::vector<at::Tensor>;
 
 namespace {
 
-constexpr int64_t kRowsAPart = 64;     ///< of a batch, on one worker
-constexpr double kTargetWeight = 4;    ///< how much more a failure counts that the user is after
+constexpr int64_t kRowsAPart = 64;   ///< of a batch, on one worker
+constexpr double kTargetWeight = 4;  ///< how much more a failure counts that the user is after
 
 /// Numbers of one constant that may move.
 struct Piece {
   ValueId constant;
-  at::Tensor positions;  ///< int64
+  at::Tensor positions;                    ///< int64
   at::Tensor start, value, first, second;  ///< float: where they were, are, and what Adam remembers
-  at::Tensor scale;      ///< float: the usual size of such numbers in their layer
+  at::Tensor scale;                        ///< float: the usual size of such numbers in their layer
   std::vector<std::pair<std::string, std::vector<int64_t>>> by_unit;  ///< for the edits
   bool bias = false;
 };
@@ -46,7 +46,7 @@ struct UnitFit::Impl {
   std::vector<Piece> pieces;
   std::vector<ValueId> beside;  ///< kept values, or the network's inputs
   bool kept = false;
-  Tensors cache;                ///< of the search part, as `beside`
+  Tensors cache;  ///< of the search part, as `beside`
   at::Tensor labels, weights;
   std::optional<executor::Executor> run;
   double last_loss = 0, per_epoch = 0;
@@ -82,7 +82,9 @@ struct UnitFit::Impl {
         piece.constant = part.parameter, piece.bias = part.role != edits::Role::kWeight;
         // Biases often are 0: they move as the weights of their layer do.
         at::Tensor like = problem.subject.graph.constant(layer.weight);
-        const double usual = like.defined() && like.is_floating_point() ? like.to(at::kDouble).square().mean().sqrt().item<double>() : 0.1;
+        const double usual = like.defined() && like.is_floating_point()
+                                 ? like.to(at::kDouble).square().mean().sqrt().item<double>()
+                                 : 0.1;
         sizes[part.parameter].insert(sizes[part.parameter].end(), positions.size(), std::max(usual, 1e-4));
         piece.by_unit.emplace_back(model::unit_name(layer, place.unit), std::move(positions));
       }
@@ -91,7 +93,8 @@ struct UnitFit::Impl {
       std::vector<int64_t> all;
       for (const auto& [unit, positions] : piece.by_unit) all.insert(all.end(), positions.begin(), positions.end());
       piece.positions = at::tensor(all, at::kLong);
-      piece.start = problem.subject.graph.constant(constant).contiguous().view(-1).index_select(0, piece.positions).clone();
+      piece.start =
+          problem.subject.graph.constant(constant).contiguous().view(-1).index_select(0, piece.positions).clone();
       piece.scale = at::tensor(sizes[constant], at::kDouble).to(at::kFloat);
       pieces.push_back(std::move(piece));
     }
@@ -137,7 +140,8 @@ struct UnitFit::Impl {
       return given;
     }
     std::vector<int64_t> samples;
-    for (int64_t i = 0; i < which.numel(); ++i) samples.push_back(problem.parts.search[size_t(which.data_ptr<int64_t>()[i])]);
+    for (int64_t i = 0; i < which.numel(); ++i)
+      samples.push_back(problem.parts.search[size_t(which.data_ptr<int64_t>()[i])]);
     return problem.subject.feed.inputs(problem.subject.data->read(samples));
   }
 
@@ -163,20 +167,24 @@ struct UnitFit::Impl {
     std::vector<Slopes> found(static_cast<size_t>(parts));
     auto work = [&](int64_t part, int) {
       const int64_t first = part * kRowsAPart, count = std::min(kRowsAPart, int64_t(batch.size()) - first);
-      at::Tensor which = at::tensor(std::vector<int64_t>(batch.begin() + first, batch.begin() + first + count), at::kLong);
+      at::Tensor which =
+          at::tensor(std::vector<int64_t>(batch.begin() + first, batch.begin() + first + count), at::kLong);
       at::AutoGradMode grad(true);
       Tensors given = rows(which), leaves;
-      for (const at::Tensor& constant : now) leaves.push_back(constant.detach().requires_grad_()), given.push_back(leaves.back());
-      at::Tensor loss = localise::losses(problem.settings, observers::as_columns(run->run(given)[0]), labels.index_select(0, which));
+      for (const at::Tensor& constant : now)
+        leaves.push_back(constant.detach().requires_grad_()), given.push_back(leaves.back());
+      at::Tensor loss =
+          localise::losses(problem.settings, observers::as_columns(run->run(given)[0]), labels.index_select(0, which));
       at::Tensor each = weights.index_select(0, which);
       loss = (at::where(at::isfinite(loss), loss, at::zeros_like(loss)) * each).sum();
       Slopes& own = found[size_t(part)];
       Tensors gradients = torch::autograd::grad({loss}, leaves, {}, false, false, true);
       at::NoGradGuard no_grad;
       for (size_t i = 0; i < gradients.size(); ++i)
-        own.by_piece.push_back(gradients[i].defined()
-                                   ? gradients[i].contiguous().view(-1).index_select(0, pieces[i].positions).nan_to_num(0, 0, 0)
-                                   : at::zeros_like(pieces[i].value));
+        own.by_piece.push_back(
+            gradients[i].defined()
+                ? gradients[i].contiguous().view(-1).index_select(0, pieces[i].positions).nan_to_num(0, 0, 0)
+                : at::zeros_like(pieces[i].value));
       own.loss = loss.item<double>(), own.weight = each.sum().item<double>();
     };
     Slopes sum;
@@ -197,11 +205,12 @@ struct UnitFit::Impl {
   void step(const Slopes& found, int64_t number, double rate, double price) {
     for (size_t i = 0; i < pieces.size(); ++i) {
       Piece& piece = pieces[i];
-      at::Tensor slope = found.by_piece[i] / found.weight * piece.scale + 2 * price * (piece.value - piece.start) / piece.scale;
+      at::Tensor slope =
+          found.by_piece[i] / found.weight * piece.scale + 2 * price * (piece.value - piece.start) / piece.scale;
       piece.first.mul_(0.9).add_(0.1 * slope);
       piece.second.mul_(0.999).add_(0.001 * slope * slope);
-      at::Tensor move = (piece.first / (1 - std::pow(0.9, number))) /
-                        ((piece.second / (1 - std::pow(0.999, number))).sqrt() + 1e-12);
+      at::Tensor move =
+          (piece.first / (1 - std::pow(0.9, number))) / ((piece.second / (1 - std::pow(0.999, number))).sqrt() + 1e-12);
       piece.value = piece.value - rate * move * piece.scale;
     }
   }
@@ -237,7 +246,9 @@ struct UnitFit::Impl {
       }
       last_loss = weight > 0 ? loss / weight : 0;
       per_epoch = std::chrono::duration<double>(Clock::now() - start).count() / (epoch + 1);
-      if (epoch == 0) epochs = int(std::clamp<double>(std::floor(options.seconds / std::max(per_epoch, 1e-6)), 1, options.most_epochs));
+      if (epoch == 0)
+        epochs =
+            int(std::clamp<double>(std::floor(options.seconds / std::max(per_epoch, 1e-6)), 1, options.most_epochs));
     }
     std::vector<edits::Edit> all;
     for (const Piece& piece : pieces) {

@@ -1,0 +1,164 @@
+#include "studies/planted.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "faults/plant.h"
+#include "localise/blame.h"
+#include "localise/candidates.h"
+#include "repair/mend.h"
+#include "whatif/whatif.h"
+
+namespace netmend::studies {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int kMostDraws = 300;
+
+struct Fault {
+  faults::Fault fault;
+  double before = 0, after = 0;
+};
+
+/// Draws until one costs enough; nullopt when none of many does.
+std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, uint64_t seed, const PlantedOptions& options) {
+  whatif::WhatIf whatif(sound.subject, sound.settings, sound.layers, {.jobs = options.jobs});
+  constexpr int kAtOnce = 20;
+  for (int first = 0; first < kMostDraws; first += kAtOnce) {
+    std::vector<whatif::Question> questions(1);
+    std::vector<faults::Fault> drawn;
+    for (int i = 0; i < kAtOnce; ++i) {
+      drawn.push_back(faults::plant(sound.subject.graph, sound.layers, kind,
+                                    {.seed = Random::hash(seed * 1000003 + uint64_t(first + i))}));
+      questions.push_back({drawn.back().edits});
+    }
+    std::vector<whatif::Tally> found = whatif::tally(whatif, sound.settings, questions);
+    for (int i = 0; i < kAtOnce; ++i)
+      if (found[0].accuracy() - found[size_t(i) + 1].accuracy() >= options.at_least)
+        return Fault{drawn[size_t(i)], found[0].accuracy(), found[size_t(i) + 1].accuracy()};
+  }
+  return std::nullopt;
+}
+
+std::vector<observers::SampleRow> rows_of(const stream::Subject& subject, const observers::PredictionSettings& settings, int jobs) {
+  observers::Predictions predictions(settings, true);
+  stream::PassOptions how;
+  how.jobs = jobs, how.quiet = true;
+  auto done = stream::run_pass(subject, {&predictions}, how);
+  if (done.interrupted) throw Interrupted{};
+  auto state = done.collected[0].fold(predictions);
+  return std::move(dynamic_cast<observers::PredictionState&>(*state).rows);
+}
+
+Json ranks_of(const repair::Problem& problem, const std::string& unit, const PlantedOptions& options, int64_t& units) {
+  std::vector<model::Layer> layers =
+      localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
+  localise::BlameOptions how;
+  for (const localise::Measure& measure : localise::measures()) how.choices.push_back({&measure});
+  how.resamples = 0, how.seed = options.seed;
+  how.pass.jobs = options.jobs, how.pass.quiet = true;
+  const stream::Subject part = repair::edited(problem, {}, &problem.parts.search);
+  localise::Blame blame = localise::blame(part, problem.settings, layers, how);
+  Json ranks = Json::object();
+  units = int64_t(blame.places.size());
+  for (const localise::Located& located : blame.located)
+    for (size_t i = 0; i < located.ranking.units.size(); ++i)
+      if (blame.unit(located.ranking.units[i].place) == unit) ranks[std::string(located.choice.measure->name)] = i + 1;
+  return ranks;
+}
+
+double accuracy_on(const std::vector<observers::SampleRow>& rows, const std::vector<int64_t>& samples) {
+  int64_t right = 0;
+  for (int64_t sample : samples) right += rows[size_t(sample)].right == observers::SampleRow::kRight;
+  return samples.empty() ? 0 : double(right) / double(samples.size());
+}
+
+Json run_trial(const Sound& sound, const faults::Kind& kind, int64_t number, const PlantedOptions& options) {
+  const uint64_t seed = Random::hash(options.seed + uint64_t(number) * 7919);
+  std::optional<Fault> planted = draw_fault(sound, kind, seed, options);
+  if (!planted) return {{"none", true}};
+  stream::Subject faulty = sound.subject;
+  edits::apply(faulty.graph, planted->fault.edits);
+  edits::apply(faulty.batching.graph, planted->fault.edits);
+  const auto sound_rows = rows_of(sound.subject, sound.settings, options.jobs);
+  repair::Problem problem{faulty, sound.settings, sound.layers, rows_of(faulty, sound.settings, options.jobs)};
+  problem.seed = seed, problem.jobs = options.jobs, problem.quiet = true;
+  std::vector<int64_t> strata;
+  for (const observers::SampleRow& row : problem.rows) strata.push_back(int64_t(row.label) * 3 + row.right);
+  problem.parts = repair::split(strata, {}, seed);
+  Json json = {{"unit", planted->fault.units.at(0)}, {"sound", planted->before}, {"faulty", planted->after}};
+  int64_t units = 0;
+  json["ranks"] = ranks_of(problem, planted->fault.units.at(0), options, units);
+  json["units"] = units;
+  json["repairs"] = Json::array();
+  const double was = accuracy_on(sound_rows, problem.parts.holdout);
+  for (const std::string& method : options.repairs) {
+    const auto start = repair::Clock::now();
+    problem.deadline = start + std::chrono::milliseconds(int64_t(1000 * options.seconds));
+    repair::Outcome outcome = repair::mend(problem, method, {});
+    // What is not written wins nothing back.
+    const double now = accuracy_on(problem.rows, problem.parts.holdout);
+    const bool kept = outcome.verdict == repair::Verdict::kRepaired;
+    const double after = kept ? outcome.after.result.accuracy : now;
+    json["repairs"].push_back({{"method", method},
+                               {"verdict", verdict_name(outcome.verdict)},
+                               {"won_back", (after - now) / std::max(was - now, 1e-9)},
+                               {"fixed", outcome.flips.fixed},
+                               {"broken", outcome.flips.broken},
+                               {"seconds", std::chrono::duration<double>(repair::Clock::now() - start).count()}});
+  }
+  return json;
+}
+
+}  // namespace
+
+void run_planted(Store& store, const Sound& sound, const PlantedOptions& options,
+                 const std::function<void(const std::string&)>& heard) {
+  for (const std::string& name : options.kinds) {
+    const faults::Kind& kind = faults::find_kind(name);
+    if (kind.of != faults::Kind::kUnit) fail("{} is no fault of a unit", name);
+    for (int64_t number = 1; number <= options.seeds; ++number) {
+      const std::string key = fmt::format("{}|{}|{}", sound.name, name, number);
+      if (store.find(key)) continue;
+      if (interrupted()) throw Interrupted{};
+      Json result;
+      try {
+        result = run_trial(sound, kind, number, options);
+      } catch (const InputError& error) {  // a network without biases cannot be saturated
+        result = {{"none", true}, {"why", error.what()}};
+      }
+      store.put(key, result.dump());
+      if (heard && result.contains("unit"))
+        heard(fmt::format("{}: {} lost {:.1f} points; auto ranks it {}", key, result["unit"].get<std::string>(),
+                          100 * (result["sound"].get<double>() - result["faulty"].get<double>()),
+                          result["ranks"].value("auto", 0)));
+    }
+  }
+}
+
+std::vector<PlantedTrial> read_planted(const Store& store) {
+  std::vector<PlantedTrial> list;
+  for (const auto& [key, text] : store.all()) {
+    const Json json = Json::parse(text, nullptr, false);
+    const size_t a = key.find('|'), b = key.rfind('|');
+    if (!json.is_object() || !json.contains("unit") || a == b) continue;
+    PlantedTrial trial;
+    trial.network = key.substr(0, a), trial.kind = key.substr(a + 1, b - a - 1);
+    trial.seed = std::stoll(key.substr(b + 1));
+    trial.unit = json["unit"], trial.sound = json["sound"], trial.faulty = json["faulty"], trial.units = json["units"];
+    for (const auto& [measure, rank] : json["ranks"].items()) trial.ranks.emplace_back(measure, rank.get<int64_t>());
+    for (const Json& one : json["repairs"])
+      trial.repairs.push_back({one["method"], one["verdict"], one["won_back"], one["fixed"], one["broken"], one["seconds"]});
+    list.push_back(std::move(trial));
+  }
+  return list;
+}
+
+}  // namespace netmend::studies

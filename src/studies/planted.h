@@ -1,0 +1,54 @@
+// What finds and what repairs a fault: known faults are planted into sound networks, every measure ranks the units, and
+// every repair is judged by how much of the lost accuracy it wins back on inputs that no search saw.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "repair/problem.h"
+#include "studies/store.h"
+
+namespace netmend::studies {
+
+/// A sound network with the data it is judged on.
+struct Sound {
+  std::string name;  ///< `lenet5@fashion-mnist`
+  stream::Subject subject;
+  observers::PredictionSettings settings;
+  std::vector<model::Layer> layers;
+};
+
+struct PlantedOptions {
+  std::vector<std::string> kinds;    ///< faults::kinds() of units
+  int64_t seeds = 3;                 ///< faults of each kind and network
+  double at_least = 0.02;            ///< accuracy that a fault must cost to count
+  std::vector<std::string> repairs;  ///< methods; empty for none
+  double seconds = 10;               ///< for each repair
+  uint64_t seed = 42;
+  int jobs = 0;
+};
+
+/// Runs what the store does not hold yet. `heard` is told what is done. Throws Interrupted on Ctrl-C.
+void run_planted(Store& store, const Sound& sound, const PlantedOptions& options,
+                 const std::function<void(const std::string&)>& heard);
+
+/// One planted fault and what became of it.
+struct PlantedTrial {
+  std::string network, kind, unit;
+  int64_t seed = 0, units = 0;
+  double sound = 0, faulty = 0;  ///< accuracy on all inputs
+  std::vector<std::pair<std::string, int64_t>> ranks;  ///< of the planted unit, by measure; from 1
+  struct Repair {
+    std::string method, verdict;
+    double won_back = 0;  ///< share of the lost accuracy, on the hold-out part
+    int64_t fixed = 0, broken = 0;
+    double seconds = 0;
+  };
+  std::vector<Repair> repairs;
+};
+std::vector<PlantedTrial> read_planted(const Store& store);
+
+constexpr int kPlantedVersion = 1;
+
+}  // namespace netmend::studies

@@ -1,0 +1,72 @@
+#include "studies/store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace netmend::studies {
+namespace {
+
+std::string fresh_path(const std::string& name) {
+  std::string folder = testing::TempDir() + "store_test";
+  std::filesystem::create_directories(folder);
+  std::string path = folder + "/" + name + ".db";
+  for (const char* end : {"", ".lock", "-wal", "-shm"}) std::filesystem::remove(path + end);
+  return path;
+}
+
+TEST(Store, KeepsWhatWasPut) {
+  std::string path = fresh_path("keeps");
+  {
+    Store store(path, "study", 1);
+    store.put("b", "{\"x\": 1}");
+    store.put("a", "two\nlines and ünicode");
+    store.put("b", "again");
+  }
+  Store store(path, "study", 1);
+  EXPECT_EQ(store.count(), 2);
+  EXPECT_EQ(store.find("b"), "again");
+  EXPECT_EQ(store.find("c"), std::nullopt);
+  EXPECT_EQ(store.all()[0], (std::pair<std::string, std::string>("a", "two\nlines and ünicode")));
+}
+
+TEST(Store, RefusesOthersAndDamage) {
+  std::string path = fresh_path("refuses");
+  { Store store(path, "study", 1); }
+  EXPECT_THROW(Store(path, "other", 1), InputError);
+  EXPECT_THROW(Store(path, "study", 2), InputError);
+  {
+    Store first(path, "study", 1);
+    EXPECT_THROW(Store(path, "study", 1), InputError);
+  }
+  std::string junk = fresh_path("junk");
+  std::ofstream(junk) << std::string(5000, 'x');
+  EXPECT_THROW(Store(junk, "study", 1), InputError);
+  EXPECT_THROW(Store("/nowhere/at/all.db", "study", 1), InputError);
+}
+
+TEST(Store, SurvivesBeingKilled) {
+  std::string path = fresh_path("killed");
+  pid_t child = fork();
+  if (child == 0) {
+    Store store(path, "study", 1);
+    for (int i = 0;; ++i) store.put(std::to_string(i), std::string(1000, 'y'));
+  }
+  usleep(200000);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  Store store(path, "study", 1);
+  const int64_t count = store.count();
+  EXPECT_GT(count, 0);
+  // What was put stays, in order, whole.
+  for (int64_t i = 0; i < count; ++i) EXPECT_EQ(store.find(std::to_string(i)), std::string(1000, 'y'));
+}
+
+}  // namespace
+}  // namespace netmend::studies
