@@ -15,6 +15,14 @@ struct StudyOptions {
   int64_t runs = 3;
   double seconds = 10;
 };
+struct SbflStudyOptions {
+  std::vector<std::string> networks;  ///< empty for all four
+  double sample = 1;
+  int64_t limit = 0;
+  bool as_published = false, trained = false, both = false;
+};
+int study_sbfl(const Common& common, const SbflStudyOptions& options);
+
 int study_planted(const Common& common, const StudyOptions& options);
 
 }  // namespace netmend::app
