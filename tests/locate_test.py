@@ -48,7 +48,7 @@ class Locate(unittest.TestCase):
             self.assertIn(word, said)
 
     def test_counts_agree_with_the_evaluation(self):
-        found = self.locate("--top", 5)
+        found = self.locate("--top", 5, "--measure", "ochiai")
         told = json.loads(self.ok("eval", MODEL, *DATA, "--json", "--out", "e").stdout)
         wrong = told["samples"] - sum(c["correct"] for c in told["per_class"])
         self.assertEqual((found["failures"], found["inputs"], found["measure"], found["units"]), (wrong, 3000, "ochiai", 40))
@@ -70,7 +70,7 @@ class Locate(unittest.TestCase):
 
     def test_workers_change_nothing_and_the_seed_only_the_resamples(self):
         strip = lambda found: {k: v for k, v in found.items() if k not in ("seconds", "scoring_seconds", "run", "preflight")}
-        for measure in ("ochiai", "gradient"):
+        for measure in ("ochiai", "gradient", "auto"):
             one, many, other = (self.locate("--measure", measure, *flags) for flags in (("--jobs", 1), ("--jobs", 5), ("--seed", 7)))
             self.assertEqual(strip(one), strip(many))
             self.assertEqual([row["score"] for row in one["ranking"]], [row["score"] for row in other["ranking"]])
@@ -78,7 +78,7 @@ class Locate(unittest.TestCase):
     def test_every_measure_ranks(self):
         found = self.locate("--measure", "all", "--top", 3)
         names = [row["measure"] for row in found["measures"]]
-        for name in "ochiai tarantula dstar jaccard barinel op2 zoltar wong2 gradient random".split():
+        for name in "auto counterfactual ochiai tarantula dstar jaccard barinel op2 zoltar wong2 gradient random".split():
             self.assertIn(name, names)
         for row in found["measures"]:
             self.assertEqual(len(row["ranking"]), 3)
@@ -161,6 +161,8 @@ class Locate(unittest.TestCase):
 
     def test_for_people(self):
         said = self.ok("locate", MODEL, *DATA).stdout
+        self.assertIn("by auto", said)
+        said = self.ok("locate", MODEL, *DATA, "--measure", "ochiai").stdout
         for word in ("by ochiai", "by lot", "rank of ", "ranking.csv", "next  netmend locate", "by chance"):
             self.assertIn(word, said)
         self.assertLessEqual(max(len(line) for line in said.splitlines() if "next" not in line and "m.onnx" not in line), 100)

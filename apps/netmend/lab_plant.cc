@@ -1,5 +1,6 @@
 // netmend lab plant: a known fault in a sound model, and the truth about it beside.
 #include <cmath>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -21,7 +22,7 @@ namespace {
 
 using faults::Fault;
 
-/// What it costs on the data, in points of accuracy (or of the loss where answers are neither right nor wrong).
+/// What it costs on the data, in points of accuracy.
 struct Cost {
   double before = NAN, after = NAN;
   double points() const { return 100 * (before - after); }
@@ -38,6 +39,8 @@ Cost cost_of(const Common& common, const Judged& judged, const std::vector<model
 /// Trained for two more epochs with nine labels in ten of one class replaced by another.
 Fault poison(const Common& common, const PlantOptions& options, const model::Graph& graph, const Case& about,
              std::string& classes) {
+  if (about.judged.settings.classes.size() < 2)
+    throw InputError("poisoned labels need classes", "Give a classifier and data with classes.");
   std::shared_ptr<const dataset::Dataset> data = about.judged.subject.data;
   std::vector<int64_t> labels = dataset::read_labels(*data);
   Random random(common.seed, 11);
@@ -93,6 +96,9 @@ int lab_plant(const Common& common, const PlantOptions& options) {
   if ((kind.of == faults::Kind::kTraining || options.at_least > 0) && !judged)
     throw InputError(fmt::format("{} needs data", options.at_least > 0 ? "--at-least" : options.kind),
                      "Give --data, for example --data mnist:train.");
+  std::error_code none;
+  if (std::filesystem::equivalent(options.model, options.product, none))
+    throw InputError(fmt::format("{} is the sound model itself", options.product), "Give -o another name.");
   model::Graph graph = onnx::read_model(options.model);
   std::optional<Case> about;
   std::vector<model::Layer> layers;
@@ -102,6 +108,10 @@ int lab_plant(const Common& common, const PlantOptions& options) {
     layers = executor::find_layers(graph);
   if (about && about->judged.settings.task == observers::Task::kNone)
     throw InputError(fmt::format("{} has no labels", about->data->info().spec), "Give data with labels.");
+  if (options.at_least > 0 && about->judged.settings.task == observers::Task::kNumber &&
+      about->judged.settings.tolerance < 0)
+    throw InputError("--at-least needs answers that are right or wrong",
+                     "Say in netmend.toml how near is right: goal.tolerance = 0.5");
   Fault fault;
   Cost cost;
   std::string classes;

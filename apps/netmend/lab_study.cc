@@ -114,19 +114,20 @@ Json summary(const std::vector<PlantedTrial>& trials) {
     }
   for (const std::string& group : groups)
     for (const std::string& method : methods) {
-      double won = 0, seconds = 0;
+      double won = 0, lost = 0, seconds = 0;
       int64_t count = 0, fixed = 0, broken = 0, enough = 0, repaired = 0;
       for (const PlantedTrial& trial : trials)
         for (const auto& repair : trial.repairs) {
           if (!belongs(trial, group) || repair.method != method) continue;
-          ++count, won += repair.won_back, seconds += repair.seconds, fixed += repair.fixed, broken += repair.broken;
-          enough += repair.won_back >= 0.8, repaired += repair.verdict == "repaired";
+          ++count, won += repair.won, lost += repair.lost, seconds += repair.seconds, fixed += repair.fixed,
+              broken += repair.broken;
+          enough += repair.won >= 0.8 * repair.lost, repaired += repair.verdict == "repaired";
         }
       if (count)
         repairs.push_back({{"group", group},
                            {"method", method},
                            {"faults", count},
-                           {"won_back", won / double(count)},
+                           {"won_back", lost > 0 ? won / lost : 0},
                            {"won_back_80", double(enough) / double(count)},
                            {"repaired", double(repaired) / double(count)},
                            {"fixed", double(fixed) / double(count)},

@@ -82,6 +82,14 @@ Json ranking_json(const Blame& found, const Located& located) {
                     {"in_top", share(unit.in_top)},
                     {"rank_low", unit.rank_low},
                     {"rank_high", unit.rank_high}});
+    if (!found.supposed || located.choice.measure->of != localise::Measure::kTried) continue;
+    // What would be: loss saved an input with the unit silent, held at its mean, negated, refitted; null where not
+    // tried.
+    const std::vector<double>& by = found.supposed->by[unit.place];
+    list.back()["saved"] = {
+        {"silent", share(by[0])}, {"held", share(by[1])}, {"negated", share(by[2])}, {"refitted", share(by[3])}};
+    list.back()["helps_most"] = localise::supposed_name(found.supposed->best[unit.place]);
+    list.back()["right_in_addition"] = found.supposed->right[unit.place];
   }
   return list;
 }
@@ -244,11 +252,11 @@ void print_located(const LocateOptions& options, const Judged& judged, const Nam
                with_commas(found.slopes_passing));
   if (found.failing < 10)
     fmt::print("  only {} failing input{}: take this as a hint\n", found.failing, found.failing == 1 ? "" : "s");
-  if (int64_t always = found.always_active();
-      4 * always > int64_t(found.places.size()) && options.measure != "gradient")
+  if (int64_t always = found.always_active(); 4 * always > int64_t(found.places.size()) &&
+                                              found.located[0].choice.measure->of == localise::Measure::kCounts &&
+                                              options.measure != "random")
     fmt::print(
-        "  {} of {} units are active on every input, counts cannot tell them apart: try --tap pre or --measure "
-        "gradient\n",
+        "  {} of {} units are active on every input, counts cannot tell them apart: try --tap pre or --measure auto\n",
         with_commas(always), with_commas(int64_t(found.places.size())));
   print_units(found, found.located[0]);
   print_layers(found, ranking);

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -18,6 +19,7 @@
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "repair/mend.h"
+#include "repair/sbfl_mutation.h"
 #include "stream/layers.h"
 
 namespace netmend::app {
@@ -196,9 +198,6 @@ bool approved(const Common& common, const Outcome& outcome, const RepairOptions&
   }
   if (numbers.size() > 20) fmt::print(stderr, "    … and {} more\n", numbers.size() - 20);
   if (options.yes) return true;
-  if (!isatty(STDIN_FILENO))
-    throw InputError("--review asks before writing, and nobody is there to answer",
-                     "Add --yes, or leave --review out.");
   fmt::print(stderr, "  write {}? [y/N] ", options.product);
   std::string line;
   std::getline(std::cin, line);
@@ -228,10 +227,36 @@ bool write_products(const Common& common, const RepairOptions& options, const Ca
   return true;
 }
 
+/// What would only show after the search.
+void check_options(const RepairOptions& options) {
+  if (options.method != "auto") repair::find_method(options.method);
+  if (options.method == "sbfl-mutation") {
+    localise::find_measure(options.measure);
+    edits::find_operation(options.mutation);
+    repair::parse_when(options.stop);
+    if (!(options.loss_offset >= 0) || !(options.accuracy_offset >= 0)) fail("offsets are numbers from 0");
+  }
+  if (!options.units.empty() && options.method != "auto" && options.method != "surgical")
+    throw InputError(fmt::format("--unit does not go with --method {}", options.method),
+                     "surgical changes the units that are named; others change what they choose.");
+  for (const std::string& path : {options.product, options.plan}) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder))
+      fail("{} cannot be written: there is no folder {}", path, folder.string());
+  }
+  if (options.review && !options.yes && !isatty(STDIN_FILENO))
+    throw InputError("--review asks before writing, and nobody is there to answer",
+                     "Add --yes, or leave --review out.");
+  std::error_code none;
+  if (!options.product.empty() && std::filesystem::equivalent(options.model, options.product, none))
+    throw InputError(fmt::format("{} is the model itself", options.product),
+                     "Give -o another name; the old model is what you compare with.");
+}
+
 }  // namespace
 
 int repair_model(const Common& common, const RepairOptions& options) {
-  if (options.method != "auto") repair::find_method(options.method);
+  check_options(options);
   Case about = open_case(common, options);
   Judged& judged = about.judged;
   require_judged(about);
@@ -265,7 +290,9 @@ int repair_model(const Common& common, const RepairOptions& options) {
                   options.loss_offset, options.accuracy_offset, !options.keep_offsets, options.train_between,
                   options.refresh,     options.as_published,    options.at_a_time};
   if (std::isfinite(options.value)) problem.sbfl.value = options.value;
-  problem.parts = repair::split(strata_of(judged.settings, problem.rows), {}, common.seed);
+  std::vector<uint64_t> marks;
+  for (int64_t i = 0; i < about.data->size(); ++i) marks.push_back(input_mark(*about.data, i));
+  problem.parts = repair::split(strata_of(judged.settings, problem.rows), {}, common.seed, marks);
   const bool rights = judged.settings.task != Task::kNumber || judged.settings.tolerance >= 0;
   if (rights) {
     std::vector<int64_t> all(problem.rows.size());
@@ -277,6 +304,17 @@ int repair_model(const Common& common, const RepairOptions& options) {
                                            : fmt::format("no input fails as {} says", target.text),
                        target.text.empty() ? "Give harder data, or netmend stress makes some."
                                            : "netmend eval shows which confusions there are.");
+    std::vector<std::string> absent;
+    std::vector<int64_t> have(judged.settings.classes.size());
+    if (judged.settings.by_class()) {
+      for (const SampleRow& row : problem.rows) ++have[size_t(row.label)];
+      for (size_t c = 0; c < have.size(); ++c)
+        if (have[c] == 0) absent.push_back(judged.settings.classes[c]);
+    }
+    if (!absent.empty())
+      say(common,
+          fmt::format("warning: no input is of class {}: what a repair does to it is not seen", join(absent, ", ")));
+    if (passing == 0) say(common, "warning: no input is answered right: nothing can be seen to break");
     if (!common.json)
       fmt::print(
           "{}  on {}{}\n  {} failing and {} right inputs: {} to search, {} to select, {} held out; {} for at most "
@@ -294,6 +332,7 @@ int repair_model(const Common& common, const RepairOptions& options) {
   write_flips(folder.file("flips.csv"), problem, outcome);
   folder.note_file(judged.subject.model_name);
   for (const std::string& file : about.data->info().files) folder.note_file(file);
+  if (!common.json) print_outcome(problem, outcome);
   const bool written = outcome.chosen >= 0 && write_products(common, options, about, problem, outcome);
   Json json = outcome_json(problem, outcome);
   json["model"] = judged.subject.model_name, json["data"] = about.data->info().spec;
@@ -309,13 +348,14 @@ int repair_model(const Common& common, const RepairOptions& options) {
   if (common.json) {
     print_json(json);
   } else {
-    print_outcome(problem, outcome);
     if (written)
       fmt::print("  {} written; the search saw {} of the inputs, judge it on others\n", printable(options.product),
                  with_commas(int64_t(problem.parts.search.size() + problem.parts.selection.size())));
     else if (!options.product.empty())
       fmt::print("  {} not written{}\n", printable(options.product),
                  outcome.verdict == Verdict::kRepaired ? "" : " (--force writes it anyway)");
+    else if (outcome.verdict == Verdict::kRepaired)
+      fmt::print("  nothing is written: -o FILE writes the model, --plan FILE the edits\n");
     fmt::print("  flips     {}\n", folder.file("flips.csv"));
     for (const auto& next : json["next"]) fmt::print("  next      {}\n", next.get<std::string>());
   }

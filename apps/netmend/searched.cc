@@ -60,8 +60,7 @@ std::string searched_warning(const model::Graph& graph, const dataset::Dataset& 
   const double kept = double(marks.size()) / std::max(1.0, json["inputs"].get<double>());
   const double about = std::min(double(data.size()), double(seen) / double(some.size()) / kept * double(data.size()));
   return fmt::format("{} was repaired by a search that saw about {} of these {} inputs: its figures here flatter it",
-                     graph.name.empty() ? "the model" : graph.name, with_commas(int64_t(about)),
-                     with_commas(data.size()));
+                     "the model", with_commas(int64_t(about)), with_commas(data.size()));
 }
 
 }  // namespace netmend::app

@@ -52,7 +52,11 @@ int whatif_edits(const Common& common, const WhatIfOptions& options) {
     if (names.size() > 1 && names.size() <= kMostAlone) questions.push_back({own});
   std::vector<whatif::Tally> alone;
   whatif::WhatIf trying(judged.subject, judged.settings, layers, {.jobs = common.jobs});
-  if (questions.size() > 1) alone = whatif::tally(trying, judged.settings, questions);
+  try {
+    if (questions.size() > 1) alone = whatif::tally(trying, judged.settings, questions);
+  } catch (const InputError&) {  // they build on each other
+    alone.clear();
+  }
   Json json = {{"model", judged.subject.model_name},
                {"data", about.data->info().spec},
                {"edits", file.edits.size()},

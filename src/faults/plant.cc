@@ -178,10 +178,12 @@ Fault plant(const Graph& graph, const std::vector<Layer>& layers, const Kind& ki
   if (kind.of == Kind::kUnit) {
     plant_units(graph, list, options, fault);
   } else if (kind.of == Kind::kLayer) {
+    if (options.count > 1) fail("one layer is damaged at a time; --count is for units");
     const Layer& layer = list[random.below(list.size())];
     fault.layer = layer.name;
     fault.edits = planting.layer(layer);
   } else {
+    if (options.count > 1) fail("one pair of classes is swapped; --count is for units");
     const auto units = uint64_t(list[0].units);
     if (units < 2) fail("{} has one unit: there are no classes to swap", list[0].name);
     uint64_t a = random.below(units), b = (a + 1 + random.below(units - 1)) % units;

@@ -63,7 +63,7 @@ class Impact {
     for (const Target& target : targets_) request.given.push_back(target.weight.root);
     for (const Target& target : targets_)
       request.wanted.push_back(target.input), request.wanted.push_back(target.output);
-    request.wanted.push_back(settings.head.output);
+    request.wanted.push_back(settings.head.logits);  // probabilities always add up to 1: their sum has no slope
     run_.emplace(graph_, request);
     for (const Target& target : targets_) {
       model::Node bare = *target.node;
@@ -85,7 +85,7 @@ class Impact {
     Tensors slopes = torch::autograd::grad({answers}, outputs, {}, false, false, true);
     for (size_t t = 0; t < targets_.size(); ++t) {
       const at::Tensor& output = outputs[t];
-      at::Tensor behind = slopes[t].defined() ? slopes[t].abs() : at::ones_like(output);
+      at::Tensor behind = slopes[t].defined() ? slopes[t].abs() : at::zeros_like(output);
       at::Tensor whole = behind.flatten(1).sum(1);
       std::vector<int64_t> shape(size_t(behind.dim()), 1);
       shape[0] = -1;
@@ -150,7 +150,11 @@ std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observer
   if (targets.empty()) return {};
   std::vector<ValueId> constants;
   for (const Target& target : targets) constants.push_back(target.weight.root);
-  const std::vector<int64_t> sides[] = {some_of(failing), some_of(passing)};
+  // As many passing inputs as failing ones: slopes are sums.
+  std::vector<int64_t> bad = some_of(failing), good;
+  for (int64_t i : stream::spread(int64_t(passing.size()), int64_t(bad.size()), 0.5))
+    good.push_back(passing[size_t(i)]);
+  const std::vector<int64_t> sides[] = {std::move(bad), std::move(good)};
   Tensors impact[2];
   std::map<ValueId, at::Tensor> slope[2];
   for (int side : {0, 1}) {
@@ -167,8 +171,8 @@ std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observer
                             .contiguous()
                             .view(-1);
     at::Tensor gl = slope[0].at(targets[t].weight.root).abs() / (1 + slope[1].at(targets[t].weight.root).abs());
-    at::Tensor fi = (impact[0][t] / (1 + impact[1][t])).contiguous().view(-1);
-    gl = gl.contiguous().view(-1).index_select(0, places);
+    at::Tensor fi = (impact[0][t] / (1 + impact[1][t])).nan_to_num(0, 0, 0).contiguous().view(-1);
+    gl = gl.nan_to_num(0, 0, 0).contiguous().view(-1).index_select(0, places);
     for (int64_t i = 0; i < fi.numel(); ++i) {
       all.push_back(
           {targets[t].layer, places.data_ptr<int64_t>()[i], fi.data_ptr<double>()[i], gl.data_ptr<double>()[i]});

@@ -119,7 +119,8 @@ class Blaming {
       how.seed = options_.seed, how.jobs = options_.pass.jobs;
       found_.supposed = suppose(subject_, settings_, found_.layers, sides_[0], sides_[1], how);
     }
-    at::Tensor scores = total_scores(draw(found_.supposed->evidence, options_.resamples, options_.seed));
+    at::Tensor scores = total_scores(
+        draw(broken_first ? found_.supposed->weighed : found_.supposed->evidence, options_.resamples, options_.seed));
     if (!broken_first) return scores;
     const double ahead = std::max(0.0, scores.max().item<double>()) + 1;
     for (size_t place : plainly_broken()) scores.select(1, int64_t(place)).add_(ahead);

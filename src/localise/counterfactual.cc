@@ -24,6 +24,8 @@ std::string supposed_name(Supposed supposed) {
       return "silent";
     case Supposed::kHeld:
       return "held at its mean";
+    case Supposed::kNegated:
+      return "negated";
     case Supposed::kRefitted:
       return "refitted";
   }
@@ -39,6 +41,8 @@ at::Tensor total_scores(const Draws& draws) {
 
 namespace {
 
+/// What fitting a unit saves counts less than what its silence saves: fitting any unit makes up for some of a fault.
+constexpr double kFitting = 0.5;
 constexpr double kSteps[] = {0.1, 0.3, 1.0};  ///< of the typical size of a unit's weights in its layer
 
 /// A unit's own numbers: where they stand, what they are, how steep the loss is there.
@@ -137,13 +141,16 @@ class Supposing {
   static void measure(Own& own) {
     own.size = own.slope = 0;
     for (const Own::Part& part : own.parts)
-      for (size_t i = 0; i < part.values.size(); ++i)
-        own.size += part.values[i] * part.values[i], own.slope += part.slopes[i] * part.slopes[i];
+      for (size_t i = 0; i < part.values.size(); ++i) {
+        // A weight that is no number has no size; the unit is broken in plain sight anyway.
+        if (std::isfinite(part.values[i])) own.size += part.values[i] * part.values[i];
+        if (std::isfinite(part.slopes[i])) own.slope += part.slopes[i] * part.slopes[i];
+      }
     own.size = std::sqrt(own.size), own.slope = std::sqrt(own.slope);
   }
 
-  /// Units behind a rectifier that no input opens: with no weights and a little bias they let slopes through and change
-  /// next to nothing.
+  /// Units behind a rectifier without any weight: with a little bias they let slopes through and change next to
+  /// nothing. Units that learned to be silent are left so: they add nothing, so they are not to blame.
   void revive() {
     model::Graph graph = some_->batching.graph;
     std::map<ValueId, at::Tensor> fresh;
@@ -151,7 +158,10 @@ class Supposing {
     for (size_t p = 0; p < places_.size(); ++p) {
       const bool has_bias =
           std::any_of(own_[p].parts.begin(), own_[p].parts.end(), [](const auto& x) { return x.bias; });
-      if (own_[p].slope > 0 || layers_[places_[p].layer].activation != "Relu" || !has_bias) continue;
+      const bool empty = std::all_of(own_[p].parts.begin(), own_[p].parts.end(), [](const auto& part) {
+        return !part.weight || std::all_of(part.values.begin(), part.values.end(), [](double x) { return x == 0; });
+      });
+      if (own_[p].slope > 0 || layers_[places_[p].layer].activation != "Relu" || !has_bias || !empty) continue;
       own_[p].revived = any = true;
       for (Own::Part& part : own_[p].parts) {
         if (!part.weight && !part.bias) continue;
@@ -202,6 +212,20 @@ class Supposing {
     return edits;
   }
 
+  /// Weights and bias with the other sign; norms stay.
+  std::vector<Edit> negated(size_t p) const {
+    std::vector<Edit> edits;
+    const std::string name = model::unit_name(layers_[places_[p].layer], places_[p].unit);
+    for (const Own::Part& part : own_[p].parts) {
+      if ((!part.weight && !part.bias) || own_[p].revived) continue;
+      std::vector<double> values = part.values;
+      for (double& value : values) value = -value;
+      for (Edit& edit : edits::cut(subject_.graph, part.parameter, part.positions, values, name))
+        edits.push_back(std::move(edit));
+    }
+    return edits;
+  }
+
   struct Tried {
     size_t place;
     Supposed what;
@@ -220,6 +244,8 @@ class Supposing {
         questions.push_back({{}, layer, unit, means[size_t(layer)][size_t(unit)]}),
             asked.push_back({p, Supposed::kHeld});
       }
+      if (std::vector<Edit> turned = negated(p); !turned.empty())
+        questions.push_back({std::move(turned)}), asked.push_back({p, Supposed::kNegated});
       for (double share : kSteps) {
         std::vector<Edit> edits = step(p, share);
         if (edits.empty()) continue;
@@ -260,23 +286,31 @@ class Supposing {
     found_.tried.assign(units, false);
     found_.best.assign(units, Supposed::kRefitted);
     found_.saved.assign(units, 0), found_.right.assign(units, 0);
-    found_.by.assign(units, std::vector<double>(3, std::numeric_limits<double>::quiet_NaN()));
-    std::vector<size_t> best(units, 0);
+    found_.by.assign(units, std::vector<double>(4, std::numeric_limits<double>::quiet_NaN()));
+    std::vector<size_t> best(units, 0), best_held(units, 0), best_fit(units, 0);
     for (size_t p : tried_) found_.tried[p] = true;
     for (size_t q = 1; q < questions; ++q) {
       const Tried& one = asked[q - 1];
       double& by = found_.by[one.place][size_t(one.what)];
       by = std::isnan(by) ? saved[q] : std::max(by, saved[q]);
+      size_t& kind = (one.what == Supposed::kRefitted ? best_fit : best_held)[one.place];
+      if (kind == 0 || saved[q] > saved[kind]) kind = q;
       if (best[one.place] == 0 || saved[q] > found_.saved[one.place])
         best[one.place] = q, found_.saved[one.place] = saved[q], found_.right[one.place] = right[q],
         found_.best[one.place] = one.what;
     }
     found_.evidence = {at::zeros({2, observers::kSampleGroups, int64_t(units)}, at::kDouble),
                        at::zeros({2, observers::kSampleGroups}, at::kDouble)};
-    for (size_t p = 0; p < units; ++p)
-      if (best[p]) found_.evidence.sums.select(2, int64_t(p)).copy_(sums[int64_t(best[p])]);
     for (size_t i = 0; i < samples_.size(); ++i)
       found_.evidence.inputs[sides_[i]][observers::sample_group(samples_[i])].add_(1);
+    found_.weighed = {at::zeros_like(found_.evidence.sums), found_.evidence.inputs};
+    for (size_t p = 0; p < units; ++p) {
+      at::Tensor whole = found_.evidence.sums.select(2, int64_t(p)),
+                 weighed = found_.weighed.sums.select(2, int64_t(p));
+      if (best[p]) whole.copy_(sums[int64_t(best[p])]);
+      if (best_held[p] && saved[best_held[p]] > 0) weighed.add_(sums[int64_t(best_held[p])]);
+      if (best_fit[p] && saved[best_fit[p]] > 0) weighed.add_(kFitting * sums[int64_t(best_fit[p])]);
+    }
   }
 
   const stream::Subject& subject_;

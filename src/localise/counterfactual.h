@@ -1,6 +1,6 @@
-// What would be if a unit were silent, held at its mean, or fitted anew: the loss that each unit is to blame for, by
-// trying. Fitting anew is one step along the slope of the loss at the unit's own weights, the best of several lengths;
-// a unit that never reacts has no slope and is first brought to life.
+// What would be if a unit were silent, held at its mean, negated, or fitted anew: the loss that each unit is to blame
+// for, by trying. Fitting anew is one step along the slope of the loss at the unit's own weights, the best of several
+// lengths; a unit without any weight has no slope and is first brought to life.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace netmend::localise {
 
-enum class Supposed { kSilent, kHeld, kRefitted };
+enum class Supposed { kSilent, kHeld, kNegated, kRefitted };
 std::string supposed_name(Supposed supposed);
 
 struct SuppositionOptions {
@@ -23,12 +23,15 @@ struct SuppositionOptions {
 };
 
 struct Supposition {
-  std::vector<bool> tried;              ///< by place
-  std::vector<Supposed> best;           ///< by place: what helps most
-  std::vector<double> saved;            ///< by place: loss saved an input, at best; 0 for units that were not tried
-  std::vector<double> right;            ///< by place: share of inputs that would be right in addition
-  std::vector<std::vector<double>> by;  ///< by place: loss saved an input, silent, held, refitted; NaN where not tried
-  Evidence evidence;                    ///< loss saved by what helps most
+  std::vector<bool> tried;     ///< by place
+  std::vector<Supposed> best;  ///< by place: what helps most
+  std::vector<double> saved;   ///< by place: loss saved an input, at best; 0 for units that were not tried
+  std::vector<double> right;   ///< by place: share of inputs that would be right in addition
+  std::vector<std::vector<double>>
+      by;             ///< by place: loss saved an input, silent, held, negated, refitted; NaN where not tried
+  Evidence evidence;  ///< loss saved by what helps most
+  Evidence weighed;   ///< loss saved without the unit or by negating it, where that saves any, and half of what fitting
+                      ///< it saves
   int64_t inputs = 0;
   double loss = 0, accuracy = 0;  ///< of the sample as it is
 };

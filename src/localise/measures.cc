@@ -33,10 +33,10 @@ constexpr Measure kMeasures[] = {
     {"gradient", nullptr, "mean of activation × slope of the loss, failing − passing inputs",
      "first-order effect of the unit on the loss", Measure::kGradient},
     {"counterfactual", nullptr,
-     "loss an input saved with the unit silent, at its mean or refitted, whichever saves most", "by trying each",
+     "loss saved with the unit silent, at its mean, negated or refitted, whichever saves most", "by trying each",
      Measure::kTried},
-    {"auto", nullptr, "what trying saves, units that are plainly broken first", "what planted faults teach",
-     Measure::kTried},
+    {"auto", nullptr, "loss saved without the unit or by negating it, + ½ of what refitting saves; empty units first",
+     "what planted faults teach", Measure::kTried},
     {"random", [](C, X x) { return x.lot; }, "a number drawn by lot", "the baseline"},
 };
 

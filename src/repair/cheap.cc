@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "localise/gradient.h"
@@ -61,6 +62,8 @@ Found shift_biases(const Problem& problem, double) {
         fmt::format("final bias{} moved by up to {:.3g}", width == 1 ? "" : "es", own.abs().max().item<double>()),
         std::move(rescaled.edits)));
   }
+  std::stable_sort(found.candidates.begin(), found.candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.selection.score > b.selection.score; });
   return found;
 }
 

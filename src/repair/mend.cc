@@ -1,10 +1,12 @@
 #include "repair/mend.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/pool.h"
+#include "base/random.h"
 #include "base/text.h"
 
 namespace netmend::repair {
@@ -71,7 +73,7 @@ class Mending {
       one.why_not = found.why_not;
       // Methods put their own choice first; selection decides between the rest only when that is clearly better.
       if (!found.candidates.empty()) one.best = std::move(found.candidates.front());
-    } catch (const Unsupported& error) {
+    } catch (const InputError& error) {  // one way that cannot be gone does not close the others
       one.why_not = error.what();
     }
     if (one.best && one.best->edits.empty()) one.best.reset(), one.why_not = "it found nothing to change";
@@ -83,22 +85,27 @@ class Mending {
 
   /// The best on the selection part; of what was asked for.
   void choose(const std::string& name) {
-    double best = -INFINITY, best_cheap = -INFINITY;
+    // What is no better than the network as it is has nothing to confirm.
+    const double now = answer(problem_, {}, problem_.parts.selection).figure.score;
+    double best = name == "auto" ? now : -INFINITY, best_cheap = now;
     int cheapest = -1;
     for (size_t i = 0; i < out_.tried.size(); ++i) {
       const Tried& one = out_.tried[i];
       if (!one.best) continue;
       const double score = one.best->selection.score;
-      if ((name == "auto" || one.method == name) && score > best) best = score, out_.chosen = int(i);
-      if (cheap(one) && score > best_cheap) best_cheap = score, cheapest = int(i);
+      const bool allowed =
+          problem_.units.empty() || !one.best->units.empty();  // only the units that were named may change
+      if ((name == "auto" || one.method == name) && allowed && score > best) best = score, out_.chosen = int(i);
+      if (cheap(one) && problem_.units.empty() && score > best_cheap) best_cheap = score, cheapest = int(i);
     }
     if (out_.chosen < 0 || cheapest < 0 || cheap(out_.tried[size_t(out_.chosen)])) return;
     const double accuracy = out_.tried[size_t(out_.chosen)].best->selection.accuracy;
     const double error = std::sqrt(std::max(accuracy * (1 - accuracy), 0.0) /
                                    double(std::max<size_t>(1, problem_.parts.selection.size())));
     if (best_cheap < best - error) return;
-    out_.cheap_does_as_well = true, out_.cheap = out_.tried[size_t(cheapest)].method;
+    out_.cheap = out_.tried[size_t(cheapest)].method;
     if (name == "auto") out_.chosen = cheapest;
+    out_.cheap_does_as_well = out_.chosen != cheapest;
   }
 
   void confirm() {
@@ -114,7 +121,7 @@ class Mending {
     }
     if (out_.chosen < 0) {
       out_.after = out_.before;
-      out_.reason = "no method found anything to change";
+      out_.reason = "nothing that was tried is better than the network as it is";
       return;
     }
     out_.after = out_.tried[size_t(out_.chosen)].holdout;
@@ -138,48 +145,105 @@ class Mending {
     return flips;
   }
 
-  /// By the harmonic mean of recall and precision: a class that everything was called may well lose recall.
+  /// By the harmonic mean of recall and precision: a class that everything was called may well lose recall. Among many
+  /// classes some lose by chance: a class must lose more than chance takes from any of them.
   bool pays_with_a_class() {
     auto f1 = [](const observers::ClassResult& one) {
       const double sum = one.recall + one.precision;
       return one.samples > 0 && std::isfinite(sum) && sum > 0 ? 2 * one.recall * one.precision / sum : 0;
     };
     const auto &before = out_.before.result.per_class, &after = out_.after.result.per_class;
-    for (size_t c = 0; c < before.size() && c < after.size(); ++c) {
+    for (size_t c = 0; c < before.size() && c < after.size() && c < out_.per_class.size(); ++c) {
       const double lost = f1(before[c]) - f1(after[c]);
-      if (before[c].samples < 20 || lost < kClassPrice) continue;
+      const double chance = stats::sign_test(out_.per_class[c].fixed, out_.per_class[c].broken);
+      if (lost < kClassPrice || chance * double(before.size()) > kLevel) continue;
       out_.reason = fmt::format("it costs class {} {:.1f} points of f1", problem_.settings.classes[c], 100 * lost);
       return true;
     }
     return false;
   }
 
+  /// By how much the user's metric got better, with its interval; positive is better.
+  stats::Estimate gain() const {
+    const std::string& metric = problem_.settings.metric;
+    auto turned = [](stats::Estimate e) { return stats::Estimate{-e.value, -e.high, -e.low}; };
+    if (metric == "log_loss" || metric == "rmse") return turned(loss_change());  // the loss of numbers is squared error
+    if (metric == "mae") return turned(out_.change);
+    if (metric == "accuracy") return out_.flips.change();
+    if (metric == "auc") {
+      // The areas' own intervals, as if they were independent: wider than need be.
+      const stats::Estimate &a = out_.before.result.metrics[0].estimate, &b = out_.after.result.metrics[0].estimate;
+      const double half = std::hypot(a.high - a.low, b.high - b.low) / 2, value = b.value - a.value;
+      return {value, value - half, value + half};
+    }
+    return resampled_gain();
+  }
+
+  /// f1 and balanced accuracy: the difference on hold-out inputs drawn again and again.
+  stats::Estimate resampled_gain() const {
+    const auto classes = problem_.settings.classes.size();
+    constexpr int kDraws = 400;
+    const size_t count = out_.before.rows.size();
+    std::vector<double> gains;
+    Random random(problem_.seed, 91);
+    for (int draw = 0; draw < kDraws; ++draw) {
+      std::vector<std::array<double, 3>> sides[2] = {std::vector<std::array<double, 3>>(classes),
+                                                     std::vector<std::array<double, 3>>(classes)};
+      for (size_t i = 0; i < count; ++i) {
+        const size_t at = random.below(count);
+        for (int side : {0, 1}) {
+          const SampleRow& row = (side ? out_.after : out_.before).rows[at];
+          const auto label = size_t(row.label);
+          if (label >= classes) continue;
+          ++sides[side][label][0];
+          if (!(row.predicted >= 0) || size_t(row.predicted) >= classes) continue;
+          ++sides[side][size_t(row.predicted)][1];
+          sides[side][label][2] += row.right == SampleRow::kRight;
+        }
+      }
+      gains.push_back(metric_of(sides[1]) - metric_of(sides[0]));
+    }
+    std::sort(gains.begin(), gains.end());
+    return {out_.after.figure.metric - out_.before.figure.metric, gains[kDraws / 40], gains[kDraws - kDraws / 40 - 1]};
+  }
+
+  /// From inputs of a class, answers of it, and those that are right.
+  double metric_of(const std::vector<std::array<double, 3>>& counts) const {
+    double sum = 0, classes = 0;
+    const bool f1 = problem_.settings.metric == "f1";
+    for (size_t c = 0; c < counts.size(); ++c) {
+      if (f1 && counts.size() == 2 && int64_t(c) != problem_.settings.positive) continue;
+      const auto& [have, called, right] = counts[c];
+      if (have == 0 && !f1) continue;
+      sum += f1 ? have + called > 0 ? 2 * right / (have + called) : 0 : right / have;
+      ++classes;
+    }
+    return classes > 0 ? sum / classes : 0;
+  }
+
   void judge() {
-    const bool error = observers::is_error(problem_.settings.metric);
-    const double gain = (out_.after.figure.metric - out_.before.figure.metric) * (error ? -1 : 1);
-    const bool numbers = problem_.settings.task == observers::Task::kNumber && problem_.settings.tolerance < 0;
-    // Calibration changes no answer: the loss of each input is what can be compared.
-    const stats::Estimate loss = loss_change();
-    const bool by_loss = problem_.settings.metric == "log_loss" || problem_.settings.metric == "auc";
-    const bool better = numbers   ? out_.change.high < 0
-                        : by_loss ? loss.high < 0 && gain > 0
-                                  : out_.p < kLevel && out_.flips.net() > 0 && gain > 0;
-    const bool worse = numbers   ? out_.change.low > 0
-                       : by_loss ? loss.low > 0 || gain < 0
-                                 : out_.p < kLevel && out_.flips.net() < 0;
-    if (worse) {
+    const stats::Estimate better = gain();
+    const bool test = problem_.settings.metric == "accuracy";  // counted: the exact test decides
+    const bool up = test ? out_.p < kLevel && out_.flips.net() > 0 : better.low > 0;
+    const bool down = test ? out_.p < kLevel && out_.flips.net() < 0 : better.high < 0;
+    if (out_.after.result.not_finite > out_.before.result.not_finite) {
       out_.verdict = Verdict::kRefuse;
-      out_.reason = numbers || by_loss ? "it is worse on unseen data" : "it breaks more than it fixes";
-    } else if (better && pays_with_a_class()) {
+      out_.reason = "some answers are no numbers any more";
+    } else if (down) {
       out_.verdict = Verdict::kRefuse;
-    } else if (better) {
+      out_.reason =
+          test ? "it breaks more than it fixes" : fmt::format("{} is worse on unseen data", problem_.settings.metric);
+    } else if (up && pays_with_a_class()) {
+      out_.verdict = Verdict::kRefuse;
+    } else if (up) {
       out_.verdict = Verdict::kRepaired;
       out_.reason = "confirmed on unseen data";
     } else {
       out_.verdict = Verdict::kNoRealChange;
+      const bool numbers = problem_.settings.task == observers::Task::kNumber && problem_.settings.tolerance < 0;
       out_.reason =
           out_.flips.fixed + out_.flips.broken == 0 && !numbers ? "no answer changes" : "what changes may be chance";
-      if (loss.high < 0)
+      if (!numbers && loss_change().high < 0)
         out_.reason +=
             fmt::format("; the loss falls from {:.4g} to {:.4g}", out_.before.figure.loss, out_.after.figure.loss);
     }

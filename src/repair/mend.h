@@ -36,10 +36,10 @@ struct Flipped {
 };
 
 struct Outcome {
-  std::vector<Tried> tried;  ///< cheap alternatives among them
-  int chosen = -1;           ///< in `tried`
-  bool cheap_does_as_well = false;
-  std::string cheap;  ///< which
+  std::vector<Tried> tried;         ///< cheap alternatives among them
+  int chosen = -1;                  ///< in `tried`
+  bool cheap_does_as_well = false;  ///< and the one chosen is another
+  std::string cheap;                ///< which
   Verdict verdict = Verdict::kNoRealChange;
   std::string reason;     ///< of the verdict, a sentence
   Answers before, after;  ///< on the hold-out part

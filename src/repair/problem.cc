@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/pool.h"
 #include "base/random.h"
 
 namespace netmend::repair {
@@ -13,7 +14,25 @@ namespace netmend::repair {
 using observers::SampleRow;
 using observers::Side;
 
-Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed) {
+namespace {
+
+/// Copies follow the first of them.
+void gather_copies(Parts& parts, const std::vector<uint64_t>& marks) {
+  std::map<uint64_t, int> home;
+  std::vector<int64_t>* all[] = {&parts.holdout, &parts.search, &parts.selection};
+  for (int part = 0; part < 3; ++part)
+    for (int64_t sample : *all[part]) home.try_emplace(marks[size_t(sample)], part);
+  Parts moved;
+  std::vector<int64_t>* into[] = {&moved.holdout, &moved.search, &moved.selection};
+  for (int part = 0; part < 3; ++part)
+    for (int64_t sample : *all[part]) into[home.at(marks[size_t(sample)])]->push_back(sample);
+  parts = std::move(moved);
+}
+
+}  // namespace
+
+Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed,
+            const std::vector<uint64_t>& marks) {
   std::map<int64_t, std::vector<int64_t>> by_stratum;
   for (size_t i = 0; i < strata.size(); ++i) by_stratum[strata[i]].push_back(int64_t(i));
   const auto all = double(strata.size());
@@ -36,6 +55,7 @@ Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t s
       next += take;
     }
   }
+  if (!marks.empty()) gather_copies(parts, marks);
   for (auto* part : {&parts.search, &parts.selection, &parts.holdout}) std::sort(part->begin(), part->end());
   return parts;
 }
@@ -58,12 +78,20 @@ stream::Subject edited(const Problem& problem, const std::vector<edits::Edit>& e
   return subject;
 }
 
+double score_error(const Problem& problem, const Figure& figure) {
+  const std::string& metric = problem.settings.metric;
+  if (metric != "accuracy" && metric != "balanced_accuracy" && metric != "f1") return 0.01 * std::abs(figure.score);
+  return std::sqrt(std::max(figure.accuracy * (1 - figure.accuracy), 0.0) /
+                   double(std::max<size_t>(1, problem.parts.selection.size())));
+}
+
 Answers answer(const Problem& problem, const std::vector<edits::Edit>& edits, const std::vector<int64_t>& samples) {
   stream::Subject subject = edited(problem, edits, &samples);
   observers::Predictions predictions(problem.settings, true);
   stream::PassOptions how;
   how.jobs = problem.jobs, how.quiet = true;
   auto done = stream::run_pass(subject, {&predictions}, how);
+  if (done.interrupted) throw Interrupted{};
   auto folded = done.collected[0].fold(predictions);
   auto& state = dynamic_cast<observers::PredictionState&>(*folded);
   Answers out;
@@ -74,6 +102,9 @@ Answers answer(const Problem& problem, const std::vector<edits::Edit>& edits, co
   out.figure.loss = out.result.loss, out.figure.accuracy = out.result.accuracy;
   out.figure.score = observers::is_error(problem.settings.metric) ? -out.figure.metric : out.figure.metric;
   if (!std::isfinite(out.figure.score)) out.figure.score = -1e30;
+  // Means leave out answers that are no numbers; a search must not make such answers to win.
+  if (out.result.not_finite > 0)
+    out.figure.score -= 1e6 * double(out.result.not_finite) / double(std::max<size_t>(1, samples.size()));
   out.figure.target = NAN;
   if (problem.targeted) {
     int64_t right = 0, all = 0;

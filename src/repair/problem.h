@@ -24,8 +24,10 @@ struct Shares {
   double search = 0.5, selection = 0.2;  ///< of the data; the rest is held out
   int64_t most_search = 12000, most_selection = 6000, most_holdout = 20000;
 };
-/// Every stratum (a number a sample) is shared out alike. The same seed gives the same parts.
-Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed);
+/// Every stratum (a number a sample) is shared out alike. Samples with equal marks are copies and stay together, so
+/// that what is held out was not seen under another number; empty for no marks. The same seed gives the same parts.
+Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed,
+            const std::vector<uint64_t>& marks = {});
 
 /// How `sbfl-mutation` goes about it; names as users type them.
 struct SbflChoice {
@@ -63,6 +65,10 @@ struct Figure {
   double target = 0;  ///< share of the target's failing and passing inputs that are right; NaN without target
   double score = 0;   ///< what a search looks at: larger is better
 };
+
+/// How far two networks' scores on the selection part may lie apart by chance: a standard error where the score is a
+/// share of right answers, a hundredth of it elsewhere.
+double score_error(const Problem& problem, const Figure& figure);
 
 /// The answers of the edited network to some samples, and its figures.
 struct Answers {

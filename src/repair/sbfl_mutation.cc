@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
+#include "base/pool.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "edits/difference.h"
@@ -36,7 +38,7 @@ bool Follower::goes_on(const Round& round) {
   ++rounds_;
   // The listing adds the loss offset on the wrong side, which makes it stop sooner.
   const bool loss =
-      rule_.as_published ? round.loss + rule_.loss_offset > loss_ : round.loss > loss_ + rule_.loss_offset;
+      rule_.as_published ? !(round.loss + rule_.loss_offset <= loss_) : !(round.loss <= loss_ + rule_.loss_offset);
   const bool accuracy = round.accuracy + rule_.accuracy_offset < accuracy_;
   switch (rule_.when) {
     case StopRule::kLoss:
@@ -68,6 +70,7 @@ struct Trajectory::Impl {
   std::vector<Edit> done;
   std::vector<Round> rounds;
   std::vector<localise::UnitPlace> waiting;  ///< the next one last
+  std::set<std::string> mutated;             ///< each unit gets one mutation, also where the spectrum is refreshed
   double loss = 0, accuracy = 0;
 
   Impl(const Problem& p, const SbflOptions& o, const std::vector<int64_t>& s, std::shared_ptr<const dataset::Dataset> t)
@@ -89,7 +92,8 @@ struct Trajectory::Impl {
     localise::Blame blame = localise::blame(now, problem.settings, layers, how);
     std::vector<localise::UnitPlace> order;
     if (blame.located.empty()) return order;
-    for (const localise::RankedUnit& unit : blame.located[0].ranking.units) order.push_back(blame.places[unit.place]);
+    for (const localise::RankedUnit& unit : blame.located[0].ranking.units)
+      if (!mutated.count(blame.unit(unit.place))) order.push_back(blame.places[unit.place]);
     // The list is popped from its end: as published that is the least suspicious unit.
     if (!options.as_published) std::reverse(order.begin(), order.end());
     return order;
@@ -100,6 +104,7 @@ struct Trajectory::Impl {
     stream::PassOptions how;
     how.jobs = problem.jobs, how.quiet = true;
     auto done_pass = stream::run_pass(now, {&predictions}, how);
+    if (done_pass.interrupted) throw Interrupted{};
     auto state = done_pass.collected[0].fold(predictions);
     auto result = observers::finish(predictions, dynamic_cast<const observers::PredictionState&>(*state));
     Figure figure;
@@ -172,6 +177,7 @@ struct Trajectory::Impl {
       const localise::UnitPlace place = waiting.back();
       waiting.pop_back();
       round.units.push_back(model::unit_name(layers[place.layer], place.unit));
+      mutated.insert(round.units.back());
       add(mutate(place, seed));
     }
     if (round.units.empty()) return nullptr;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/pool.h"
 #include "localise/blame.h"
 #include "localise/candidates.h"
 #include "repair/methods.h"
@@ -31,6 +32,7 @@ std::vector<UnitPlace> suspects(const Problem& problem, int64_t count) {
   };
   how.target.may_fail = renumber(problem.target.may_fail), how.target.may_pass = renumber(problem.target.may_pass);
   localise::Blame blame = localise::blame(part, problem.settings, layers, how);
+  if (blame.interrupted) throw Interrupted{};
   std::vector<UnitPlace> found;
   if (blame.located.empty()) return found;
   for (const localise::RankedUnit& unit : blame.located[0].ranking.units) {
@@ -94,11 +96,7 @@ Found surgical(const Problem& problem, double seconds) {
   const Candidate& best =
       *std::max_element(found.candidates.begin(), found.candidates.end(),
                         [](const auto& a, const auto& b) { return a.selection.score < b.selection.score; });
-  const double accuracy = best.selection.accuracy,
-               error = std::sqrt(std::max(accuracy * (1 - accuracy), 0.0) /
-                                 double(std::max<size_t>(1, problem.parts.selection.size())));
-  const double enough = best.selection.score -
-                        (observers::is_error(problem.settings.metric) ? 0.01 * std::abs(best.selection.score) : error);
+  const double enough = best.selection.score - score_error(problem, best.selection);
   auto fewest = std::find_if(found.candidates.begin(), found.candidates.end(),
                              [&](const Candidate& one) { return one.selection.score >= enough; });
   std::rotate(found.candidates.begin(), fewest, fewest + 1);

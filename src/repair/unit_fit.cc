@@ -93,8 +93,11 @@ struct UnitFit::Impl {
       std::vector<int64_t> all;
       for (const auto& [unit, positions] : piece.by_unit) all.insert(all.end(), positions.begin(), positions.end());
       piece.positions = at::tensor(all, at::kLong);
-      piece.start =
-          problem.subject.graph.constant(constant).contiguous().view(-1).index_select(0, piece.positions).clone();
+      piece.start = problem.subject.graph.constant(constant)
+                        .contiguous()
+                        .view(-1)
+                        .index_select(0, piece.positions)
+                        .nan_to_num(0, 0, 0);
       piece.scale = at::tensor(sizes[constant], at::kDouble).to(at::kFloat);
       pieces.push_back(std::move(piece));
     }
@@ -117,6 +120,12 @@ struct UnitFit::Impl {
       truth.push_back(batch.labels);
       if (!kept) continue;
       Tensors found = stream::run_few(problem.subject, beside, batch, problem.jobs);
+      for (const at::Tensor& value : found)
+        if (value.dim() == 0 || value.size(0) != int64_t(some.size())) kept = false;  // not one row an input
+      if (!kept) {
+        columns.assign(beside.size(), {});
+        continue;
+      }
       for (size_t i = 0; i < found.size(); ++i) bytes += int64_t(found[i].nbytes()), columns[i].push_back(found[i]);
       if (bytes > executor::memory_budget() / 4) kept = false, columns.assign(beside.size(), {});
     }
@@ -176,7 +185,7 @@ struct UnitFit::Impl {
       at::Tensor loss =
           localise::losses(problem.settings, observers::as_columns(run->run(given)[0]), labels.index_select(0, which));
       at::Tensor each = weights.index_select(0, which);
-      loss = (at::where(at::isfinite(loss), loss, at::zeros_like(loss)) * each).sum();
+      loss = (at::where(at::isfinite(loss), loss, at::full_like(loss, 100)) * each).sum();
       Slopes& own = found[size_t(part)];
       Tensors gradients = torch::autograd::grad({loss}, leaves, {}, false, false, true);
       at::NoGradGuard no_grad;

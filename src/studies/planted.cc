@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "faults/plant.h"
 #include "localise/blame.h"
 #include "localise/candidates.h"
@@ -36,14 +37,18 @@ std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, ui
     std::vector<whatif::Question> questions(1);
     std::vector<faults::Fault> drawn;
     for (int i = 0; i < kAtOnce; ++i) {
-      drawn.push_back(faults::plant(sound.subject.graph, sound.layers, kind,
-                                    {.seed = Random::hash(seed * 1000003 + uint64_t(first + i))}));
+      try {
+        drawn.push_back(faults::plant(sound.subject.graph, sound.layers, kind,
+                                      {.seed = Random::hash(seed * 1000003 + uint64_t(first + i))}));
+      } catch (const InputError&) {  // a unit without bias cannot be saturated
+        continue;
+      }
       questions.push_back({drawn.back().edits});
     }
     std::vector<whatif::Tally> found = whatif::tally(whatif, sound.settings, questions);
-    for (int i = 0; i < kAtOnce; ++i)
-      if (found[0].accuracy() - found[size_t(i) + 1].accuracy() >= options.at_least)
-        return Fault{drawn[size_t(i)], found[0].accuracy(), found[size_t(i) + 1].accuracy()};
+    for (size_t i = 0; i < drawn.size(); ++i)
+      if (found[0].accuracy() - found[i + 1].accuracy() >= options.at_least)
+        return Fault{drawn[i], found[0].accuracy(), found[i + 1].accuracy()};
   }
   return std::nullopt;
 }
@@ -111,7 +116,8 @@ Json run_trial(const Sound& sound, const faults::Kind& kind, int64_t number, con
     const double after = kept ? outcome.after.result.accuracy : now;
     json["repairs"].push_back({{"method", method},
                                {"verdict", verdict_name(outcome.verdict)},
-                               {"won_back", (after - now) / std::max(was - now, 1e-9)},
+                               {"lost", was - now},
+                               {"won", after - now},
                                {"fixed", outcome.flips.fixed},
                                {"broken", outcome.flips.broken},
                                {"seconds", std::chrono::duration<double>(repair::Clock::now() - start).count()}});
@@ -127,15 +133,13 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
     const faults::Kind& kind = faults::find_kind(name);
     if (kind.of != faults::Kind::kUnit) fail("{} is no fault of a unit", name);
     for (int64_t number = 1; number <= options.seeds; ++number) {
-      const std::string key = fmt::format("{}|{}|{}", sound.name, name, number);
+      // Everything that the result depends on.
+      const std::string key =
+          fmt::format("{}|{}|{}|seed {}|{} points|{} {:g} s", sound.name, name, number, options.seed,
+                      100 * options.at_least, join(options.repairs, "+"), options.seconds);
       if (store.find(key)) continue;
       if (interrupted()) throw Interrupted{};
-      Json result;
-      try {
-        result = run_trial(sound, kind, number, options);
-      } catch (const InputError& error) {  // a network without biases cannot be saturated
-        result = {{"none", true}, {"why", error.what()}};
-      }
+      Json result = run_trial(sound, kind, number, options);
       store.put(key, result.dump());
       if (heard && result.contains("unit"))
         heard(fmt::format("{}: {} lost {:.1f} points; auto ranks it {}", key, result["unit"].get<std::string>(),
@@ -149,16 +153,23 @@ std::vector<PlantedTrial> read_planted(const Store& store) {
   std::vector<PlantedTrial> list;
   for (const auto& [key, text] : store.all()) {
     const Json json = Json::parse(text, nullptr, false);
-    const size_t a = key.find('|'), b = key.rfind('|');
-    if (!json.is_object() || !json.contains("unit") || a == b) continue;
+    const std::vector<std::string> parts = split(key, '|');
+    if (!json.is_object() || !json.contains("unit") || parts.size() < 3) continue;
     PlantedTrial trial;
-    trial.network = key.substr(0, a), trial.kind = key.substr(a + 1, b - a - 1);
-    trial.seed = std::stoll(key.substr(b + 1));
-    trial.unit = json["unit"], trial.sound = json["sound"], trial.faulty = json["faulty"], trial.units = json["units"];
-    for (const auto& [measure, rank] : json["ranks"].items()) trial.ranks.emplace_back(measure, rank.get<int64_t>());
-    for (const Json& one : json["repairs"])
-      trial.repairs.push_back(
-          {one["method"], one["verdict"], one["won_back"], one["fixed"], one["broken"], one["seconds"]});
+    trial.network = parts[0], trial.kind = parts[1];
+    parse_int(parts[2], trial.seed);
+    try {
+      trial.unit = json.at("unit"), trial.sound = json.at("sound"), trial.faulty = json.at("faulty");
+      trial.units = json.at("units");
+      for (const auto& [measure, rank] : json.at("ranks").items())
+        trial.ranks.emplace_back(measure, rank.get<int64_t>());
+      for (const Json& one : json.at("repairs"))
+        trial.repairs.push_back({one.at("method"), one.at("verdict"), one.at("lost"), one.at("won"), one.at("fixed"),
+                                 one.at("broken"), one.at("seconds")});
+    } catch (const Json::exception& error) {
+      throw InputError(fmt::format("the store's trial {} cannot be read: {}", key, error.what()),
+                       "Give another --out.");
+    }
     list.push_back(std::move(trial));
   }
   return list;

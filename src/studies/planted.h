@@ -41,7 +41,7 @@ struct PlantedTrial {
   std::vector<std::pair<std::string, int64_t>> ranks;  ///< of the planted unit, by measure; from 1
   struct Repair {
     std::string method, verdict;
-    double won_back = 0;  ///< share of the lost accuracy, on the hold-out part
+    double lost = 0, won = 0;  ///< accuracy on the hold-out part: lost by the fault, won back by the repair
     int64_t fixed = 0, broken = 0;
     double seconds = 0;
   };
@@ -49,6 +49,6 @@ struct PlantedTrial {
 };
 std::vector<PlantedTrial> read_planted(const Store& store);
 
-constexpr int kPlantedVersion = 1;
+constexpr int kPlantedVersion = 2;
 
 }  // namespace netmend::studies

@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "edits/difference.h"
 #include "executor/runtime.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -41,7 +42,9 @@ std::vector<Mutation> mutations() {
   for (double v : {-1.0, -0.5, 0.0, 0.5, 1.0}) all.push_back({"set-weights", v}), all.push_back({"set-bias", v});
   for (double v : {-1.0, -0.5, 0.5}) all.push_back({"scale-weights", v});
   for (double s : {0.5, 1.0})
-    for (const char* name : {"gauss-weights-one", "gauss-weights", "scale-weights-gauss-one", "scale-weights-gauss", "gauss-bias"}) all.push_back({name, s});
+    for (const char* name :
+         {"gauss-weights-one", "gauss-weights", "scale-weights-gauss-one", "scale-weights-gauss", "gauss-bias"})
+      all.push_back({name, s});
   return all;
 }
 
@@ -53,8 +56,8 @@ struct Key {
   bool trained = false, published = false;
 
   std::string text() const {
-    return fmt::format("{}|{}|{}|{}|{}|{:g}|{}|{}", network, size, epochs, measure, mutation, value, trained ? "trained" : "untrained",
-                       published ? "published" : "corrected");
+    return fmt::format("{}|{}|{}|{}|{}|{:g}|{}|{}", network, size, epochs, measure, mutation, value,
+                       trained ? "trained" : "untrained", published ? "published" : "corrected");
   }
 };
 
@@ -63,7 +66,8 @@ std::optional<Key> parse_key(const std::string& text) {
   int64_t epochs = 0;
   Key key;
   if (parts.size() != 8 || !parse_int(parts[2], epochs) || !parse_double(parts[5], key.value)) return std::nullopt;
-  key.network = parts[0], key.size = parts[1], key.epochs = int(epochs), key.measure = parts[3], key.mutation = parts[4];
+  key.network = parts[0], key.size = parts[1], key.epochs = int(epochs), key.measure = parts[3],
+  key.mutation = parts[4];
   key.trained = parts[6] == "trained", key.published = parts[7] == "published";
   return key;
 }
@@ -96,7 +100,8 @@ std::vector<NamedRule> rules(bool published) {
   std::vector<NamedRule> all;
   for (const char* when : {"loss", "accuracy", "both", "either"})
     for (bool offsets : {false, true})
-      all.push_back({when, offsets, {repair::parse_when(when), offsets ? 0.005 : 0, offsets ? 0.01 : 0, true, published}});
+      all.push_back(
+          {when, offsets, {repair::parse_when(when), offsets ? 0.005 : 0, offsets ? 0.01 : 0, true, published}});
   return all;
 }
 
@@ -120,7 +125,8 @@ class Kept : public dataset::Dataset {
   dataset::Batch read(std::span<const int64_t> samples) const override {
     at::Tensor which = at::tensor(at::ArrayRef<int64_t>(samples.data(), samples.size()), at::kLong);
     dataset::Batch batch;
-    for (const at::Tensor& input : inputs_) batch.inputs.push_back(input.index_select(0, which)), batch.masks.emplace_back();
+    for (const at::Tensor& input : inputs_)
+      batch.inputs.push_back(input.index_select(0, which)), batch.masks.emplace_back();
     batch.labels = labels_.index_select(0, which);
     batch.samples.assign(samples.begin(), samples.end());
     return batch;
@@ -154,7 +160,8 @@ class Grid {
     std::map<std::string, std::vector<Key>> by_base;
     int64_t missing = 0;
     for (Key& key : grid(options_))
-      if (!store_.find(key.text())) ++missing, by_base[fmt::format("{}|{}|{}", key.network, key.size, key.epochs)].push_back(std::move(key));
+      if (!store_.find(key.text()))
+        ++missing, by_base[fmt::format("{}|{}|{}", key.network, key.size, key.epochs)].push_back(std::move(key));
     int64_t done = 0;
     const auto start = repair::Clock::now();
     for (auto& [name, keys] : by_base) {
@@ -166,9 +173,12 @@ class Grid {
         ++done;
         const double spent = std::chrono::duration<double>(repair::Clock::now() - start).count();
         if (heard_ && (done % 100 == 0 || done == missing))
-          heard_(fmt::format("{} of {} trajectories, {} left", with_commas(done), with_commas(missing), duration_text(spent / double(done) * double(missing - done))));
+          heard_(fmt::format("{} of {} trajectories, {} left", with_commas(done), with_commas(missing),
+                             duration_text(spent / double(done) * double(missing - done))));
       };
-      in_order(int64_t(keys.size()), options_.jobs > 0 ? options_.jobs : cores(), [](int) { executor::enter_worker(); }, work, keep);
+      in_order(
+          int64_t(keys.size()), options_.jobs > 0 ? options_.jobs : cores(), [](int) { executor::enter_worker(); },
+          work, keep);
     }
   }
 
@@ -199,7 +209,8 @@ class Grid {
     executor::Head head = executor::find_head(graph, graph.outputs[0]);
     stream::Subject subject(file, graph, test_, {head.output, head.logits});
     dataset::Batch few = test_->read(stream::spread(test_->size(), 64));
-    auto settings = observers::settle_task(graph, head, test_->info(), few, stream::run_few(subject, {head.output}, few)[0]);
+    auto settings =
+        observers::settle_task(graph, head, test_->info(), few, stream::run_few(subject, {head.output}, few)[0]);
     Base base{std::move(subject), std::move(settings), {}, train};
     base.layers = stream::find_layers(base.subject);
     if (options_.trained) benchmark(key, base);
@@ -211,13 +222,27 @@ class Grid {
     const std::string name = fmt::format("benchmark|{}|{}|{}", key.network, key.size, key.epochs);
     if (store_.find(name)) return;
     if (heard_) heard_(fmt::format("{} trained on without mutations, to compare with", name));
-    training::Task task{base.subject.model_name, base.subject.graph, base.settings.head.output, base.train, test_, {}};
-    task.options.epochs = kMostTrainedRounds, task.options.seed = options_.seed, task.options.jobs = options_.jobs;
-    training::Trainer trainer(std::move(task));
+    repair::Problem problem{base.subject, base.settings, base.layers};
+    problem.jobs = options_.jobs, problem.quiet = true;
+    std::vector<int64_t> all, odd;
+    for (int64_t i = 0; i < test_->size(); ++i) {
+      all.push_back(i);
+      if (i % 2) odd.push_back(i);
+    }
+    model::Graph graph = base.subject.graph;
     Json rounds = Json::array();
-    while (!trainer.done()) {
-      const training::Epoch& epoch = trainer.run_epoch();
-      rounds.push_back({epoch.val_loss, epoch.val_accuracy});
+    for (int64_t round = 0; round < kMostTrainedRounds; ++round) {
+      // As a trajectory trains: an epoch by itself, with the same seeds.
+      training::Task task{base.subject.model_name, graph, base.settings.head.output, base.train, nullptr, {}};
+      task.options.epochs = 1, task.options.seed = Random::hash(options_.seed + 31 * uint64_t(round)),
+      task.options.jobs = options_.jobs;
+      training::Trainer trainer(std::move(task));
+      trainer.run_epoch();
+      graph = trainer.result();
+      const std::vector<edits::Edit> edits = edits::edits_between(base.subject.graph, graph, base.layers);
+      repair::Figure whole = repair::answer(problem, edits, all).figure,
+                     held = repair::answer(problem, edits, odd).figure;
+      rounds.push_back({whole.loss, whole.accuracy, held.loss, held.accuracy});
     }
     store_.put(name, Json{{"rounds", rounds}}.dump());
   }
@@ -237,7 +262,8 @@ class Grid {
     if (key.trained) how.most_rounds = kMostTrainedRounds;
     repair::Trajectory trajectory(problem, how, search, base.train);
     std::vector<repair::Follower> followers;
-    for (const NamedRule& rule : rules(key.published)) followers.emplace_back(rule.rule, trajectory.loss(), trajectory.accuracy());
+    for (const NamedRule& rule : rules(key.published))
+      followers.emplace_back(rule.rule, trajectory.loss(), trajectory.accuracy());
     Json json = {{"loss", trajectory.loss()}, {"accuracy", trajectory.accuracy()}, {"rounds", Json::array()}};
     if (!key.published) {
       repair::Figure before = repair::answer(problem, {}, held).figure;
@@ -288,7 +314,7 @@ std::vector<Datum> data_of(const Store& store, bool published, std::vector<Key>&
   keys.clear();
   for (const auto& [text, result] : store.all()) {
     Json json = Json::parse(result, nullptr, false);
-    if (!json.is_object() || !json.contains("rounds")) continue;
+    if (!json.is_object() || !json.contains("rounds") || !json["rounds"].is_array()) continue;
     if (text.starts_with("benchmark|")) benchmarks[text] = json;
     std::optional<Key> key = parse_key(text);
     if (key && key->published == published) keys.push_back(*key), results.push_back(std::move(json));
@@ -298,23 +324,27 @@ std::vector<Datum> data_of(const Store& store, bool published, std::vector<Key>&
     const Json& json = results[k];
     const std::string bench = fmt::format("benchmark|{}|{}|{}", keys[k].network, keys[k].size, keys[k].epochs);
     for (const NamedRule& rule : rules(published)) {
-      repair::Follower follower(rule.rule, json["loss"], json["accuracy"]);
+      repair::Follower follower(rule.rule, json.value("loss", 0.0), json.value("accuracy", 0.0));
       int64_t round = 0;
       for (const Json& row : json["rounds"]) {
+        if (!row.is_array() || row.size() < (published ? 2u : 4u)) break;
         repair::Round seen{number(row[0]), number(row[1])};
         const bool goes_on = follower.goes_on(seen);
         // Corrected, the rejected round is taken back and is no result.
         if (!goes_on && !published) break;
         ++round;
         double loss = published ? seen.loss : number(row[2]), accuracy = published ? seen.accuracy : number(row[3]);
-        double from_loss = published ? json["loss"].get<double>() : json["held_loss"].get<double>(),
-               from_accuracy = published ? json["accuracy"].get<double>() : json["held_accuracy"].get<double>();
+        double from_loss = published ? json.value("loss", 0.0) : json.value("held_loss", 0.0),
+               from_accuracy = published ? json.value("accuracy", 0.0) : json.value("held_accuracy", 0.0);
         if (keys[k].trained) {
           const auto& rounds = benchmarks[bench]["rounds"];
           if (!rounds.is_array() || size_t(round) > rounds.size()) break;
-          from_loss = rounds[size_t(round) - 1][0], from_accuracy = rounds[size_t(round) - 1][1];
+          const Json& same = rounds[size_t(round) - 1];
+          if (!same.is_array() || same.size() < 4) break;
+          from_loss = number(same[published ? 0 : 2]), from_accuracy = number(same[published ? 1 : 3]);
         }
-        data.push_back({&keys[k], rule.when, rule.offsets, round, accuracy / from_accuracy, from_loss / std::max(loss, 1e-9)});
+        data.push_back(
+            {&keys[k], rule.when, rule.offsets, round, accuracy / from_accuracy, from_loss / std::max(loss, 1e-9)});
         if (!goes_on) break;
       }
     }
@@ -325,7 +355,8 @@ std::vector<Datum> data_of(const Store& store, bool published, std::vector<Key>&
 using Pick = std::function<std::string(const Datum&)>;
 
 /// Boxes of the data that `label` names; "" leaves a datum out. In the order of `order`.
-std::vector<Box> boxes_by(const std::vector<Datum>& data, const std::vector<std::string>& order, const Pick& label, bool loss) {
+std::vector<Box> boxes_by(const std::vector<Datum>& data, const std::vector<std::string>& order, const Pick& label,
+                          bool loss) {
   std::map<std::string, std::vector<double>> values;
   for (const Datum& datum : data)
     if (std::string name = label(datum); !name.empty()) values[name].push_back(loss ? datum.loss : datum.accuracy);
@@ -347,7 +378,9 @@ bool all_filled(const std::vector<Box>& boxes) {
 std::string medians_text(const std::vector<Box>& boxes) {
   std::vector<std::string> parts;
   for (const Box& box : boxes)
-    parts.push_back(box.count ? fmt::format("{} {:+.2f} % ({:+.1f} to {:+.1f})", box.label, 100 * (box.median - 1), 100 * (box.least - 1), 100 * (box.most - 1)) : box.label + " –");
+    parts.push_back(box.count ? fmt::format("{} {:+.2f} % ({:+.1f} to {:+.1f})", box.label, 100 * (box.median - 1),
+                                            100 * (box.least - 1), 100 * (box.most - 1))
+                              : box.label + " –");
   return "median accuracy against the benchmark: " + join(parts, ", ");
 }
 
@@ -381,32 +414,61 @@ std::vector<Answer> answer_questions(const Store& store, bool published) {
     answers.push_back(std::move(answer));
   };
   auto untrained = [](const Datum& d) { return !d.key->trained && d.round <= 5; };
-  ask("RQ1: training between mutations", "the median is above the benchmark for the first four epochs and below it after the eleventh",
-      {"epoch 1", "epoch 2", "epoch 3", "epoch 4"}, [](const Datum& d) { return d.key->trained && d.round <= 4 ? fmt::format("epoch {}", d.round) : ""; },
-      [](const auto& boxes) { return std::all_of(boxes.begin(), boxes.end(), [](const Box& b) { return b.median > 1; }); });
-  ask("RQ2: mutation without training", "the median stays near the baseline, extremes reach +25 % accuracy",
-      {"round 1", "round 2", "round 3"}, [](const Datum& d) { return !d.key->trained && d.round <= 3 ? fmt::format("round {}", d.round) : ""; },
-      [](const auto& boxes) { return std::all_of(boxes.begin(), boxes.end(), [](const Box& b) { return std::abs(b.median - 1) < 0.02; }) && boxes.back().most > 1.1; });
-  ask("RQ3: length of pre-training", "one epoch leaves more room than six: larger gains and larger losses", {"1 epoch", "6 epochs"},
+  ask(
+      "RQ1: training between mutations",
+      "the median is above the benchmark for the first four epochs and below it after the eleventh",
+      {"epoch 1", "epoch 2", "epoch 3", "epoch 4"},
+      [](const Datum& d) { return d.key->trained && d.round <= 4 ? fmt::format("epoch {}", d.round) : ""; },
+      [](const auto& boxes) {
+        return std::all_of(boxes.begin(), boxes.end(), [](const Box& b) { return b.median > 1; });
+      });
+  ask(
+      "RQ2: mutation without training", "the median stays near the baseline, extremes reach +25 % accuracy",
+      {"round 1", "round 2", "round 3"},
+      [](const Datum& d) { return !d.key->trained && d.round <= 3 ? fmt::format("round {}", d.round) : ""; },
+      [](const auto& boxes) {
+        return std::all_of(boxes.begin(), boxes.end(), [](const Box& b) { return std::abs(b.median - 1) < 0.02; }) &&
+               boxes.back().most > 1.1;
+      });
+  ask(
+      "RQ3: length of pre-training", "one epoch leaves more room than six: larger gains and larger losses",
+      {"1 epoch", "6 epochs"},
       [&](const Datum& d) { return untrained(d) ? d.key->epochs == 1 ? "1 epoch" : "6 epochs" : ""; },
       [](const auto& boxes) { return boxes[0].most > boxes[1].most; });
-  ask("RQ4: size of the training data", "full and half behave alike, a quarter is worse", {"full", "half", "quarter"},
+  ask(
+      "RQ4: size of the training data", "full and half behave alike, a quarter is worse", {"full", "half", "quarter"},
       [&](const Datum& d) { return untrained(d) ? d.key->size : ""; },
       [](const auto& boxes) { return boxes[2].median < std::min(boxes[0].median, boxes[1].median); });
-  ask("RQ5: measures", "Tarantula is best, then Ochiai, D*, random", kMeasures, [&](const Datum& d) { return untrained(d) ? d.key->measure : ""; },
+  ask(
+      "RQ5: measures", "Tarantula is best, then Ochiai, D*, random", kMeasures,
+      [&](const Datum& d) { return untrained(d) ? d.key->measure : ""; },
       [](const auto& boxes) {
-        const double t = median_of(boxes, "tarantula"), o = median_of(boxes, "ochiai"), s = median_of(boxes, "dstar"), r = median_of(boxes, "random");
+        const double t = median_of(boxes, "tarantula"), o = median_of(boxes, "ochiai"), s = median_of(boxes, "dstar"),
+                     r = median_of(boxes, "random");
         return t >= o && o >= s && s >= r && t > r;
       });
-  ask("RQ6: networks", "CNN1 gains most, DNNs hardly", {"dnn1", "dnn2", "cnn1", "cnn2"}, [&](const Datum& d) { return untrained(d) ? d.key->network : ""; },
+  ask(
+      "RQ6: networks", "CNN1 gains most, DNNs hardly", {"dnn1", "dnn2", "cnn1", "cnn2"},
+      [&](const Datum& d) { return untrained(d) ? d.key->network : ""; },
       [](const auto& boxes) { return boxes[2].most > std::max(boxes[0].most, boxes[1].most); });
-  ask("RQ7: offsets", "the same median, a larger spread with offsets", {"no offset", "offset"}, [&](const Datum& d) { return untrained(d) ? d.offsets ? "offset" : "no offset" : ""; },
-      [](const auto& boxes) { return std::abs(boxes[0].median - boxes[1].median) < 0.01 && boxes[1].high - boxes[1].low >= boxes[0].high - boxes[0].low; });
-  ask("RQ8: when to stop", "accuracy, and accuracy together with loss, do best", {"loss", "accuracy", "both", "either"},
+  ask(
+      "RQ7: offsets", "the same median, a larger spread with offsets", {"no offset", "offset"},
+      [&](const Datum& d) { return untrained(d) ? d.offsets ? "offset" : "no offset" : ""; },
+      [](const auto& boxes) {
+        return std::abs(boxes[0].median - boxes[1].median) < 0.01 &&
+               boxes[1].high - boxes[1].low >= boxes[0].high - boxes[0].low;
+      });
+  ask(
+      "RQ8: when to stop", "accuracy, and accuracy together with loss, do best", {"loss", "accuracy", "both", "either"},
       [&](const Datum& d) { return untrained(d) ? d.when : ""; },
-      [](const auto& boxes) { return std::min(boxes[1].high, boxes[2].high) >= std::max(boxes[0].high, boxes[3].high); });
-  ask("RQ9: mutation functions", "functions of weights gain more than functions of biases", {"weights", "bias"},
-      [&](const Datum& d) { return untrained(d) ? d.key->mutation.find("bias") == std::string::npos ? "weights" : "bias" : ""; },
+      [](const auto& boxes) {
+        return std::min(boxes[1].high, boxes[2].high) >= std::max(boxes[0].high, boxes[3].high);
+      });
+  ask(
+      "RQ9: mutation functions", "functions of weights gain more than functions of biases", {"weights", "bias"},
+      [&](const Datum& d) {
+        return untrained(d) ? d.key->mutation.find("bias") == std::string::npos ? "weights" : "bias" : "";
+      },
       [](const auto& boxes) { return boxes[0].most > boxes[1].most; });
   return answers;
 }

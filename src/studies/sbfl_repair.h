@@ -23,7 +23,7 @@ struct GridOptions {
   int jobs = 0;
   std::string folder;  ///< where trained networks are kept
   std::string data = "fashion-mnist";
-  int64_t limit = 0;   ///< of training inputs; 0 for all
+  int64_t limit = 0;  ///< of training inputs; 0 for all
 };
 
 /// Trajectories of the grid, and how many of them the store lacks.
@@ -39,7 +39,8 @@ void run_grid(Store& store, const GridOptions& options, const std::function<void
 struct Answer {
   std::string question, thesis, here;
   bool enough = false, holds = false;  ///< enough data to say
-  std::vector<Box> accuracy, loss;     ///< relative to the network before (or trained as long without mutations): 1 is no change
+  std::vector<Box> accuracy,
+      loss;  ///< relative to the network before (or trained as long without mutations): 1 is no change
 };
 std::vector<Answer> answer_questions(const Store& store, bool as_published);
 

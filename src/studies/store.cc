@@ -77,6 +77,13 @@ Store::Store(const std::string& path, const std::string& study, int version) : i
   impl_->take_lock();
   if (sqlite3_open(path.c_str(), &impl_->file) != SQLITE_OK)
     fail("cannot open {}: {}", path, impl_->file ? sqlite3_errmsg(impl_->file) : "no memory");
+  {
+    // Somebody else's database is left alone.
+    Statement tables(impl_->file, "SELECT COUNT(*), SUM(name = 'about') FROM sqlite_master WHERE type = 'table'", path);
+    tables.step();
+    if (tables.number(0) > 0 && tables.number(1) == 0)
+      throw InputError(fmt::format("{} is a database, but no store of a study", path), "Give another --out.");
+  }
   impl_->execute("PRAGMA journal_mode=WAL");
   impl_->execute("PRAGMA synchronous=NORMAL");
   impl_->execute("CREATE TABLE IF NOT EXISTS about (study TEXT NOT NULL, version TEXT NOT NULL)");

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -100,6 +101,15 @@ Judgement judge_classes(const Form& form, const float* row, int64_t label, const
   return out;
 }
 
+double log_odds(double p) { return std::log(p) - std::log1p(-p); }
+
+/// So near to where the answer turns that another order of additions might turn it. Numbers count when they nearly are.
+bool near_threshold(const Form& form, double value, double near) {
+  if (form.task == Task::kNumber) return form.tolerance >= 0;
+  const double turn = form.probabilities ? form.threshold : log_odds(form.threshold);
+  return std::abs(value - turn) <= near * std::max(1.0, std::abs(value));
+}
+
 struct Yes {
   bool called;
   double loss;
@@ -149,14 +159,18 @@ void judge(const PredictionSettings& settings, const at::Tensor& answers, const 
     if (form.task == Task::kClasses) {
       Best best = best_of(row, form.width);
       rows[r] = judge_classes(form, row, truth.classes[size_t(input)], best);
-      if (close && best.margin <= near * best.largest) close->push_back(r);
+      const double margin = form.plain ? best.margin : std::abs(double(row[1]) - row[0] - log_odds(form.threshold));
+      if (close && margin <= near * std::max<double>(best.largest, form.plain ? 0 : 1)) close->push_back(r);
     } else if (form.task == Task::kBinary) {
       int64_t label = truth.classes[size_t(input)];
       Yes yes = judge_one(form, row[0], label == 1);
       rows[r] = {float(yes.loss), int32_t(yes.called), yes.called == (label == 1)};
+      if (close && near_threshold(form, row[0], near)) close->push_back(r);
     } else {
       const double* target = truth.numbers.data_ptr<double>() + input * form.width;
       rows[r] = form.task == Task::kLabels ? judge_labels(form, row, target) : judge_number(form, row, target);
+      if (close && std::any_of(row, row + form.width, [&](float x) { return near_threshold(form, x, near); }))
+        close->push_back(r);
     }
   }
 }

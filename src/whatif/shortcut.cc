@@ -37,6 +37,19 @@ const std::set<std::string_view> kUnitwise = {
     "Gelu",           "HardSigmoid", "Softplus", "Softsign", "Clip",        "HardSwish",         "Mish",
     "MaxPool",        "Identity",    "Dropout",  "LpPool",   "AveragePool", "GlobalAveragePool", "GlobalMaxPool",
     "ThresholdedRelu"};
+/// What may stand between a layer's weights and its activation and still leave units apart: unlike layer norm, these
+/// never look at other units.
+const std::set<std::string_view> kOneByOne = {"BatchNormalization",
+                                              "InstanceNormalization",
+                                              "Add",
+                                              "Sub",
+                                              "Mul",
+                                              "Div",
+                                              "Pow",
+                                              "PRelu",
+                                              "Transpose",
+                                              "Erf",
+                                              "Exp"};
 /// Operators that only move numbers about.
 const std::set<std::string_view> kMoving = {"Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity"};
 
@@ -85,6 +98,7 @@ class ShortcutFinder {
       if (!needed[n] ||
           std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return inside.count(id); }))
         continue;
+      if (int(n) != layer_.node && !kOneByOne.count(node.op) && !kUnitwise.count(node.op)) return false;
       for (ValueId id : node.inputs)
         if (id != kAbsent && !inside.count(id) && !take_constant(node, id)) return false;
       for (ValueId id : node.outputs)
@@ -102,7 +116,8 @@ class ShortcutFinder {
       return true;
     }
     if (seen.view.defined() && seen.view.numel() > 1 && node.op == "Reshape") return true;
-    if (!seen.view.defined() || !seen.view.is_floating_point() || seen.view.numel() == 1) return seen.view.defined();
+    if (!seen.view.defined() || !seen.view.is_floating_point()) return seen.view.defined();
+    if (seen.view.numel() == 1 && (layer_.units > 1 || seen.view.dim() == 0)) return true;
     for (int64_t axis = seen.view.dim() - 1; axis >= 0; --axis)
       if (seen.view.size(axis) == layer_.units && seen.view.numel() == layer_.units) {
         for (const UnitConstant& known : found_.constants)
@@ -162,7 +177,8 @@ class ShortcutFinder {
     if (!weight.view.defined() || !weight.view.is_floating_point()) return;
     Reader reader;
     reader.output = reading_->outputs[0];
-    reader.root = weight.root;
+    for (ValueId id : reading_->inputs)
+      if (id != kAbsent) reader.roots.push_back(edits::see(graph_, id).root);
     bool settled = reading_->op == "Conv" ? read_by_conv(reader, weight.view, seat, moved)
                                           : read_by_product(reader, weight.view, seat, moved);
     if (settled) found_.reader = std::move(reader);
@@ -198,7 +214,11 @@ class ShortcutFinder {
       executor::Request request;
       request.given = {found_.seat};
       request.wanted = {moved_};
-      order = executor::Executor(graph_, request).run({&order, 1})[0];
+      try {
+        order = executor::Executor(graph_, request).run({&order, 1})[0];
+      } catch (const InputError&) {  // moved by a shape that is itself computed
+        return false;
+      }
     }
     at::Tensor back = order.flatten().to(at::kLong).argsort();
     at::Tensor blocks =

@@ -23,7 +23,7 @@ struct UnitConstant {
 class Reader {
  public:
   model::ValueId output = model::kAbsent;
-  model::ValueId root = model::kAbsent;  ///< constant that its weights come from
+  std::vector<model::ValueId> roots;  ///< constants that its weights and bias come from
 
   /// What it makes of `delta` (inputs × units × positions…) in the units named.
   at::Tensor share(const at::Tensor& delta, std::span<const int64_t> units) const;

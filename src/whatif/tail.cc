@@ -39,7 +39,7 @@ Tail::Tail(const Graph& graph, std::vector<ValueId> changed, ValueId wanted)
     for (ValueId id : node.outputs)
       if (id != kAbsent && fixed) constant[size_t(id)] = true;
   }
-  if (!touched.count(wanted)) fail("the answer does not depend on what is changed");
+  if (!touched.count(wanted)) return;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const model::Node& node = graph.nodes[n];
     bool inside = needed[n] && std::any_of(node.outputs.begin(), node.outputs.end(),

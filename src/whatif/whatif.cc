@@ -25,11 +25,13 @@ using Tensors = std::vector<at::Tensor>;
 namespace {
 
 /// Where a unit's old share is larger than what is left by this factor, taking it out leaves rounding errors.
-constexpr float kCancels = 100;
+constexpr float kCancels = 10;
 /// Answers whose best two lie nearer than this, relative to the largest, are computed once more without shortcut.
 constexpr double kClose = 1e-4;
 /// Rows that go through the rest of the network at once: few enough to stay in the second-level cache.
 constexpr int64_t kStackBytes = 256 << 10;
+/// Changed units whose values are computed together.
+constexpr int64_t kUnitsAtOnce = 256;
 
 /// How a question is answered; questions of one form share executors and, where possible, products.
 struct Form {
@@ -207,7 +209,8 @@ struct WhatIf::Impl {
       for (const auto& [constant, own] : touched.constants) {
         if (way && own.count(form.layer)) continue;
         form.constants.push_back(constant);
-        reader_changes = reader_changes || (way && way->reader && way->reader->root == constant);
+        reader_changes = reader_changes || (way && way->reader &&
+                                            std::count(way->reader->roots.begin(), way->reader->roots.end(), constant));
       }
       form.by_share = way && way->reader && !reader_changes;
       Group& group = groups[form];
@@ -238,7 +241,10 @@ struct WhatIf::Impl {
           group.rows.push_back(at::cat(parts, group.way->constants[c].axis));
         }
       make_tails(group);
-      list.push_back(std::move(group));
+      if (group.tail->matters())
+        list.push_back(std::move(group));
+      else
+        for (const Prepared& member : group.members) unchanged.push_back(member.question);
     }
     return list;
   }
@@ -415,18 +421,36 @@ struct WhatIf::Impl {
       for (const Prepared& member : group.members) write(member.question, group.tail->run(member.constants, values));
     }
 
+    /// Members a few hundred changed units at a time, so that their values stay small.
     void short_way(const Group& group) {
+      const std::span<const Prepared> all = group.members;
+      for (size_t first = 0; first < all.size();) {
+        size_t end = first;
+        for (int64_t units = 0; end < all.size() && units < kUnitsAtOnce; ++end)
+          units += int64_t(all[end].units.size());
+        short_way(group, all.subspan(first, end - first));
+        first = end;
+      }
+    }
+
+    void short_way(const Group& group, std::span<const Prepared> members) {
       const Shortcut& way = *group.way;
       const at::Tensor& seat = block_.values.at(way.seat);
-      at::Tensor fresh;  // inputs × changed units × positions
-      if (!group.rows.empty()) {
+      Fresh fresh;
+      for (const Prepared& member : members) {
+        if (member.first_row < 0) continue;
+        if (fresh.first < 0) fresh.first = member.first_row;
+        fresh.count = member.first_row + int64_t(member.units.size()) - fresh.first;
+      }
+      if (fresh.count > 0) {
         Tensors given = {block_.values.at(way.input)};
-        given.insert(given.end(), group.rows.begin(), group.rows.end());
-        fresh = way.chain->run(given)[0].contiguous();
+        for (size_t c = 0; c < group.rows.size(); ++c)
+          given.push_back(group.rows[c].narrow(way.constants[c].axis, fresh.first, fresh.count));
+        fresh.values = way.chain->run(given)[0].contiguous();
       }
       if (group.form.by_share && group.form.constants.empty() && group.tail->stacks() && single_rows(group))
-        return stacked_rows(group, seat, fresh);
-      for (const Prepared& member : group.members) {
+        return stacked_rows(group, members, seat, fresh);
+      for (const Prepared& member : members) {
         at::Tensor now = values_of(member, seat, fresh);
         if (group.form.by_share)
           by_share(group, member, seat, now);
@@ -442,8 +466,15 @@ struct WhatIf::Impl {
                          [](const Prepared& m) { return m.units.size() == 1; });
     }
 
-    static at::Tensor values_of(const Prepared& member, const at::Tensor& seat, const at::Tensor& fresh) {
-      if (member.first_row >= 0) return fresh.narrow(1, member.first_row, int64_t(member.units.size()));
+    /// New values of changed units, inputs × units × positions, and which of the group's rows they are.
+    struct Fresh {
+      at::Tensor values;
+      int64_t first = -1, count = 0;
+    };
+
+    static at::Tensor values_of(const Prepared& member, const at::Tensor& seat, const Fresh& fresh) {
+      if (member.first_row >= 0)
+        return fresh.values.narrow(1, member.first_row - fresh.first, int64_t(member.units.size()));
       return at::full_like(seat.narrow(1, 0, 1), member.held);
     }
 
@@ -494,7 +525,11 @@ struct WhatIf::Impl {
       at::Tensor which = at::tensor(rows, at::kLong);
       Tensors changed = {replaced(seat.index_select(0, which), member, now.index_select(0, which))}, others;
       changed.insert(changed.end(), member.constants.begin(), member.constants.end());
-      for (const at::Tensor& value : beside(*group.from_seat)) others.push_back(value.index_select(0, which));
+      for (const at::Tensor& value : beside(*group.from_seat)) {
+        // A shape, or positions first: rows cannot be picked out of it, so the whole block goes again.
+        if (value.dim() == 0 || value.size(0) != seat.size(0)) return from_seat(*group.from_seat, member, seat, now);
+        others.push_back(value.index_select(0, which));
+      }
       at::Tensor answers = group.from_seat->run(changed, others);
       Truth truth;
       for (int64_t row : rows)
@@ -505,27 +540,29 @@ struct WhatIf::Impl {
       for (size_t i = 0; i < rows.size(); ++i) rows_of(member.question)[rows[i]] = judged[i];
     }
 
-    void stacked_rows(const Group& group, const at::Tensor& seat, const at::Tensor& fresh) {
+    void stacked_rows(const Group& group, std::span<const Prepared> members, const at::Tensor& seat,
+                      const Fresh& fresh) {
       const Reader& reader = *group.way->reader;
       const at::Tensor z = block_.values.at(reader.output).contiguous(), old = seat.flatten(1).contiguous();
       const int64_t width = z.size(1), inputs = block_.count, units = old.size(1);
       const int64_t at_once = std::max<int64_t>(1, kStackBytes / (width * inputs * 4));
-      const at::Tensor now = fresh.defined() ? fresh.flatten(1) : at::Tensor();
+      const at::Tensor now = fresh.values.defined() ? fresh.values.flatten(1) : at::Tensor();
       const int64_t columns = now.defined() ? now.size(1) : 0;
       const float* weights = reader.rows().data_ptr<float>();
       at::Tensor stack = at::empty({at_once * inputs, width}, at::kFloat);
       std::vector<Judgement> judged(size_t(at_once * inputs));
-      for (size_t first = 0; first < group.members.size(); first += size_t(at_once)) {
-        const size_t count = std::min(group.members.size() - first, size_t(at_once));
+      for (size_t first = 0; first < members.size(); first += size_t(at_once)) {
+        const size_t count = std::min(members.size() - first, size_t(at_once));
         std::vector<int64_t> again;
         float* out = stack.data_ptr<float>();
         for (size_t m = 0; m < count; ++m) {
-          const Prepared& member = group.members[first + m];
+          const Prepared& member = members[first + m];
           const float* w = weights + member.units[0] * width;
           const auto weight = float(reader.largest(member.units[0]));
           for (int64_t row = 0; row < inputs; ++row, out += width) {
             float before = old.data_ptr<float>()[row * units + member.units[0]];
-            float after = member.first_row < 0 ? member.held : now.data_ptr<float>()[row * columns + member.first_row];
+            float after = member.first_row < 0 ? member.held
+                                               : now.data_ptr<float>()[row * columns + member.first_row - fresh.first];
             add_scaled(z.data_ptr<float>() + row * width, after - before, w, out, width);
             if (!(std::abs(before) * weight <= kCancels * largest_of(out, width)))
               again.push_back(int64_t(m) * inputs + row);
@@ -535,13 +572,13 @@ struct WhatIf::Impl {
         at::Tensor answers = group.tail->run({&rows, 1}, {});
         judge(impl_.settings, answers, block_.truth, inputs, judged.data(), kClose, &again);
         for (size_t m = 0; m < count; ++m)
-          std::copy_n(judged.data() + int64_t(m) * inputs, inputs, rows_of(group.members[first + m].question));
+          std::copy_n(judged.data() + int64_t(m) * inputs, inputs, rows_of(members[first + m].question));
         std::sort(again.begin(), again.end());
         for (size_t i = 0; i < again.size();) {
           const int64_t m = again[i] / inputs;
           std::vector<int64_t> own;
           for (; i < again.size() && again[i] / inputs == m; ++i) own.push_back(again[i] % inputs);
-          const Prepared& member = group.members[first + size_t(m)];
+          const Prepared& member = members[first + size_t(m)];
           repeat(group, member, seat, values_of(member, seat, fresh), own);
         }
       }

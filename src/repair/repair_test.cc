@@ -1,0 +1,280 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "faults/plant.h"
+#include "repair/mend.h"
+#include "repair/output_layer.h"
+#include "repair/sbfl_mutation.h"
+#include "repair/unit_fit.h"
+#include "stream/layers.h"
+#include "training/trainer.h"
+#include "zoo/zoo.h"
+
+namespace netmend::repair {
+namespace {
+
+using observers::SampleRow;
+
+/// A small network that reads drawn digits, trained once.
+struct Sound {
+  model::Graph graph;
+  std::shared_ptr<const dataset::Dataset> data;
+};
+const Sound& sound() {
+  static const Sound made = [] {
+    std::shared_ptr<const dataset::Dataset> whole = dataset::open("glyphs:train");
+    model::Graph graph = zoo::make("mlp:784-24-16-10", {.seed = 1});
+    training::Task task{"sound", graph, graph.outputs[0], dataset::subset(whole, stream::spread(whole->size(), 4000)), nullptr, {}};
+    task.options.epochs = 4, task.options.rate = 0.003;
+    training::Trainer trainer(std::move(task));
+    while (!trainer.done()) trainer.run_epoch();
+    std::shared_ptr<const dataset::Dataset> test = dataset::open("glyphs:test");
+    return Sound{trainer.result(), dataset::subset(test, stream::spread(test->size(), 2500))};
+  }();
+  return made;
+}
+
+struct Fixture {
+  stream::Subject subject;
+  observers::PredictionSettings settings;
+  std::vector<model::Layer> layers;
+
+  explicit Fixture(model::Graph graph, observers::Wishes wishes = {})
+      : subject("faulty", graph, sound().data, {graph.outputs[0], executor::find_head(graph, graph.outputs[0]).logits}) {
+    executor::Head head = executor::find_head(graph, graph.outputs[0]);
+    dataset::Batch few = subject.data->read(stream::spread(subject.data->size(), 8));
+    settings = observers::settle_task(graph, head, subject.data->info(), few, stream::run_few(subject, {head.output}, few)[0], wishes);
+    layers = stream::find_layers(subject);
+  }
+
+  Problem problem(double seconds = 20) const {
+    Problem out{subject, settings, layers};
+    std::vector<int64_t> all(static_cast<size_t>(subject.data->size()));
+    for (size_t i = 0; i < all.size(); ++i) all[i] = int64_t(i);
+    out.rows = answer(out, {}, all).rows;
+    std::vector<int64_t> strata;
+    for (const SampleRow& row : out.rows) strata.push_back(int64_t(row.label) * 3 + row.right);
+    out.parts = split(strata, {}, 1);
+    out.deadline = Clock::now() + std::chrono::seconds(int64_t(seconds));
+    return out;
+  }
+};
+
+model::Graph damaged(const std::string& kind, const std::string& layer, uint64_t seed, std::string* unit = nullptr) {
+  model::Graph graph = sound().graph;
+  faults::Fault fault = faults::plant(graph, executor::find_layers(graph), faults::find_kind(kind), {.layer = layer, .seed = seed});
+  edits::apply(graph, fault.edits);
+  if (unit) *unit = fault.units.empty() ? "" : fault.units[0];
+  return graph;
+}
+
+TEST(Split, PartsAreDisjointStratifiedAndRepeat) {
+  std::vector<int64_t> strata;
+  Random random(3);
+  for (int i = 0; i < 3000; ++i) strata.push_back(int64_t(random.below(7)) * (i % 5 == 0));
+  Parts parts = split(strata, {}, 9);
+  std::set<int64_t> seen;
+  for (const auto* part : {&parts.search, &parts.selection, &parts.holdout}) seen.insert(part->begin(), part->end());
+  EXPECT_EQ(seen.size(), parts.search.size() + parts.selection.size() + parts.holdout.size());
+  EXPECT_GE(seen.size() + 3, strata.size());  // fractions of strata that no part can have
+  for (int64_t stratum = 0; stratum < 7; ++stratum) {
+    auto count = [&](const std::vector<int64_t>& part) {
+      return std::count_if(part.begin(), part.end(), [&](int64_t i) { return strata[size_t(i)] == stratum; });
+    };
+    const auto all = std::count(strata.begin(), strata.end(), stratum);
+    EXPECT_NEAR(double(count(parts.search)), 0.5 * double(all), 1.5) << stratum;
+    EXPECT_NEAR(double(count(parts.holdout)), 0.3 * double(all), 1.5) << stratum;
+  }
+  EXPECT_EQ(split(strata, {}, 9).search, parts.search);
+  EXPECT_NE(split(strata, {}, 10).search, parts.search);
+  Parts few = split(strata, {.most_search = 100, .most_selection = 50, .most_holdout = 60}, 9);
+  EXPECT_NEAR(double(few.search.size()), 100, 7);
+  EXPECT_NEAR(double(few.holdout.size()), 60, 7);
+}
+
+TEST(Rescale, GivesTheLogitsThatWereAskedFor) {
+  Fixture at(sound().graph);
+  Problem problem = at.problem();
+  std::vector<double> shift;
+  for (int c = 0; c < 10; ++c) shift.push_back(0.1 * c - 0.3);
+  Rescaled rescaled = rescale(problem, 0.5, shift);
+  ASSERT_EQ(rescaled.why_not, "");
+  Logits before = logits_of(problem, problem.parts.selection);
+  stream::Subject changed = edited(problem, rescaled.edits);
+  Problem other{changed, at.settings, at.layers};
+  at::Tensor after = logits_of(other, problem.parts.selection).values;
+  at::Tensor wanted = before.values * 0.5 + at::tensor(shift, at::kDouble);
+  EXPECT_LT((after - wanted).abs().max().item<double>(), 1e-4);
+}
+
+TEST(Bias, BringsBackShiftedAnswers) {
+  model::Graph graph = sound().graph;
+  std::vector<model::Layer> layers = executor::find_layers(graph);
+  edits::apply(graph, edits::operate(graph, layers.back(), 4, {edits::Target::kBias, edits::Change::kSet, 12}, 1));
+  Fixture at(graph);
+  Problem problem = at.problem();
+  Outcome outcome = mend(problem, "bias", {});
+  EXPECT_EQ(outcome.verdict, Verdict::kRepaired) << outcome.reason;
+  EXPECT_GT(outcome.after.result.accuracy, outcome.before.result.accuracy + 0.2);
+  EXPECT_LT(outcome.p, 1e-6);
+  EXPECT_EQ(outcome.flips.net(), outcome.flips.fixed - outcome.flips.broken);
+  EXPECT_EQ(int64_t(outcome.list.size()), outcome.flips.fixed + outcome.flips.broken);
+}
+
+TEST(Temperature, LowersTheLossAndChangesNoAnswer) {
+  model::Graph graph = sound().graph;
+  Fixture loud(graph);
+  Rescaled loudly = rescale(loud.problem(), 6, {});
+  edits::apply(graph, loudly.edits);
+  Fixture at(graph);
+  Problem problem = at.problem();
+  Outcome outcome = mend(problem, "temperature", {});
+  EXPECT_LT(outcome.after.result.loss, outcome.before.result.loss);
+  EXPECT_EQ(outcome.flips.fixed + outcome.flips.broken, 0);
+  EXPECT_EQ(outcome.verdict, Verdict::kNoRealChange);
+  Fixture by_loss(graph, {.metric = "log_loss"});
+  Problem same = by_loss.problem();
+  EXPECT_EQ(mend(same, "temperature", {}).verdict, Verdict::kRepaired);
+}
+
+TEST(Surgical, WinsBackWhatADamagedUnitCost) {
+  const double whole = Fixture(sound().graph).problem().rows.size();
+  ASSERT_GT(whole, 0);
+  for (const char* kind : {"random-weights", "saturated", "zeroed"}) {
+    std::string unit;
+    double lost = 0;
+    for (uint64_t seed = 1; seed < 60 && lost < 0.02; ++seed) {
+      Fixture fine(sound().graph), at(damaged(kind, "fc2", seed, &unit));
+      Problem before = fine.problem(), problem = at.problem(8);
+      auto right = [](const Problem& p) {
+        double hits = 0;
+        for (const SampleRow& row : p.rows) hits += row.right == SampleRow::kRight;
+        return hits / double(p.rows.size());
+      };
+      lost = right(before) - right(problem);
+      if (lost < 0.02) continue;
+      SCOPED_TRACE(fmt::format("{} {} lost {}", kind, unit, lost));
+      Outcome outcome = mend(problem, "surgical", {});
+      EXPECT_EQ(outcome.verdict, Verdict::kRepaired) << outcome.reason;
+      EXPECT_GT(outcome.after.result.accuracy - outcome.before.result.accuracy, 0.6 * lost);
+      // Everything else is as it was.
+      const Candidate& best = *outcome.tried[size_t(outcome.chosen)].best;
+      std::set<std::string> named(best.units.begin(), best.units.end());
+      for (const edits::Edit& edit : best.edits) EXPECT_TRUE(named.count(edit.unit)) << edit.unit;
+    }
+    EXPECT_GE(lost, 0.02) << kind << ": no unit of fc2 matters";
+  }
+}
+
+TEST(Surgical, TakesTheUnitsItIsGiven) {
+  Fixture at(damaged("random-weights", "fc2", 4));
+  Problem problem = at.problem(4);
+  problem.units = {{1, 3}};
+  Outcome outcome = mend(problem, "surgical", {});
+  ASSERT_GE(outcome.chosen, 0);
+  EXPECT_EQ(outcome.tried[size_t(outcome.chosen)].best->units, std::vector<std::string>{"fc2/3"});
+}
+
+TEST(UnitFit, NumberOfWorkersChangesNothing) {
+  Fixture at(damaged("random-weights", "fc2", 4));
+  std::vector<std::vector<edits::Edit>> found;
+  for (int jobs : {1, 3}) {
+    Problem problem = at.problem();
+    problem.jobs = jobs;
+    UnitFit fit(problem, {{1, 2}, {0, 5}});
+    found.push_back(fit.run({.seconds = 1000, .most_epochs = 1}));
+    EXPECT_EQ(fit.weights(), 25 + 785);
+  }
+  EXPECT_EQ(found[0], found[1]);
+}
+
+TEST(Retrain, Helps) {
+  Fixture at(damaged("random-weights", "fc2", 4));
+  Problem problem = at.problem(6);
+  Outcome outcome = mend(problem, "retrain", {});
+  ASSERT_GE(outcome.chosen, 0);
+  EXPECT_GT(outcome.after.result.accuracy, outcome.before.result.accuracy);
+}
+
+TEST(Arachne, ChangesAFewWeightsOfTheLastLayers) {
+  Fixture at(damaged("random-weights", "fc2", 4));
+  Problem problem = at.problem(6);
+  Found found = arachne(problem, 4);
+  if (found.candidates.empty()) GTEST_SKIP() << found.why_not;
+  std::set<std::string> parameters;
+  for (const edits::Edit& edit : found.candidates[0].edits) parameters.insert(edit.parameter);
+  for (const std::string& name : parameters) EXPECT_TRUE(name.starts_with("fc2") || name.starts_with("fc3")) << name;
+}
+
+TEST(Judge, WhatBreaksMoreThanItFixesIsRefused) {
+  Fixture at(sound().graph);
+  Problem problem = at.problem();
+  Candidate bad{"edits", "all of a unit", edits::operate(at.subject.graph, at.layers[1], 0, {edits::Target::kWeights, edits::Change::kSet, 2}, 1)};
+  EXPECT_EQ(judge_edits(problem, bad).verdict, Verdict::kRefuse);
+  EXPECT_THROW(mend(problem, "surgcal", {}), InputError);
+}
+
+Round round_of(double loss, double accuracy) { return {loss, accuracy, {}, {}}; }
+
+TEST(Follower, StopsAsTheRuleSays) {
+  // Corrected: an offset is patience.
+  Follower accuracy({StopRule::kAccuracy, 0, 0.01, true, false}, 1, 0.8);
+  EXPECT_TRUE(accuracy.goes_on(round_of(1, 0.795)));
+  EXPECT_FALSE(accuracy.goes_on(round_of(1, 0.789)));  // the offset is 0.005 by now
+  EXPECT_EQ(accuracy.kept(), 1);
+  Follower loss({StopRule::kLoss, 0.005, 0, true, false}, 1, 0.8);
+  EXPECT_TRUE(loss.goes_on(round_of(1.004, 0.1)));
+  EXPECT_FALSE(loss.goes_on(round_of(1.0075, 0.9)));
+  // As published, the loss offset makes it stop sooner, and the rejected round stays in.
+  Follower published({StopRule::kLoss, 0.005, 0, true, true}, 1, 0.8);
+  EXPECT_FALSE(published.goes_on(round_of(0.996, 0.9)));
+  EXPECT_EQ(published.kept(), 1);
+  Follower both({StopRule::kBoth, 0, 0, false, false}, 1, 0.8), either({StopRule::kEither, 0, 0, false, false}, 1, 0.8);
+  EXPECT_TRUE(both.goes_on(round_of(2, 0.9)));
+  EXPECT_FALSE(either.goes_on(round_of(2, 0.9)));
+  EXPECT_EQ(parse_when("both"), StopRule::kBoth);
+  EXPECT_THROW(parse_when("acuracy"), InputError);
+}
+
+TEST(Trajectory, MutatesTheMostSuspiciousFirstAndAsPublishedTheLeast) {
+  Fixture at(damaged("random-weights", "fc2", 4));
+  Problem problem = at.problem();
+  SbflOptions options;
+  options.measure = localise::find_measure("ochiai");
+  options.operation = {edits::Target::kBias, edits::Change::kSet, 0.5};
+  Trajectory right(problem, options, problem.parts.search);
+  options.as_published = true;
+  Trajectory published(problem, options, problem.parts.search);
+  std::vector<std::string> first, last;
+  while (const Round* round = right.next()) first.push_back(round->units.at(0));
+  while (const Round* round = published.next()) last.insert(last.begin(), round->units.at(0));
+  EXPECT_EQ(first.size(), 40u);
+  EXPECT_EQ(first, last);
+  EXPECT_EQ(right.rounds().back().loss, published.rounds().back().loss);  // biases set to a value, in any order
+}
+
+TEST(Trajectory, FiguresAreThoseOfTheEditedNetwork) {
+  Fixture at(damaged("random-weights", "fc2", 4));
+  Problem problem = at.problem();
+  for (bool published : {false, true}) {
+    SbflOptions options;
+    options.operation = {edits::Target::kWeights, edits::Change::kScaleGaussEach, 1};
+    options.most_rounds = 3, options.at_a_time = 2, options.refresh = !published, options.as_published = published;
+    Trajectory trajectory(problem, options, problem.parts.search);
+    while (const Round* round = trajectory.next()) {
+      EXPECT_EQ(round->units.size(), 2u);
+      Figure twin = answer(problem, round->edits, problem.parts.search).figure;
+      EXPECT_EQ(twin.accuracy, round->accuracy);
+      EXPECT_NEAR(twin.loss, round->loss, 1e-9);
+    }
+    EXPECT_EQ(trajectory.rounds().size(), 3u);
+  }
+}
+
+}  // namespace
+}  // namespace netmend::repair
