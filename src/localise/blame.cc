@@ -78,7 +78,8 @@ class Blaming {
     for (const Choice& choice : options_.choices) {
       at::Tensor scores = choice.measure->of == Measure::kCounts     ? spectrum_scores(draws, choice, options_.seed)
                           : choice.measure->of == Measure::kGradient ? slopes()
-                                                                     : tried(choice.measure->name == "auto");
+                          : choice.measure->name == "auto"           ? combined()
+                                                                     : tried();
       if (!options_.resample_all && !found_.located.empty()) scores = scores.narrow(0, 0, 1);
       found_.located.push_back({choice, rank_units(found_.places, scores, options_.top)});
     }
@@ -113,17 +114,27 @@ class Blaming {
     return broken;
   }
 
-  at::Tensor tried(bool broken_first) {
+  const Supposition& supposed() {
     if (!found_.supposed) {
       SuppositionOptions how = options_.supposing;
       how.seed = options_.seed, how.jobs = options_.pass.jobs;
       found_.supposed = suppose(subject_, settings_, found_.layers, sides_[0], sides_[1], how);
     }
-    at::Tensor scores = total_scores(
-        draw(broken_first ? found_.supposed->weighed : found_.supposed->evidence, options_.resamples, options_.seed));
-    if (!broken_first) return scores;
-    const double ahead = std::max(0.0, scores.max().item<double>()) + 1;
-    for (size_t place : plainly_broken()) scores.select(1, int64_t(place)).add_(ahead);
+    return *found_.supposed;
+  }
+
+  at::Tensor tried() { return total_scores(draw(supposed().evidence, options_.resamples, options_.seed)); }
+
+  /// What trying saves and what the slopes say, each as a share of the highest; units that are plainly broken first.
+  /// Trying finds what slopes do not see (negated and empty units); slopes find units whose fault others make up for
+  /// when they are tried.
+  at::Tensor combined() {
+    at::Tensor saved = total_scores(draw(supposed().weighed, options_.resamples, options_.seed)).clamp_min(0),
+               steep = slopes().clamp_min(0);
+    auto share = [](const at::Tensor& scores) { return scores / scores.amax(1, true).clamp_min(1e-30); };
+    const int64_t rows = std::min(saved.size(0), steep.size(0));
+    at::Tensor scores = share(saved.narrow(0, 0, rows)) + share(steep.narrow(0, 0, rows));
+    for (size_t place : plainly_broken()) scores.select(1, int64_t(place)).add_(2);
     return scores;
   }
 

@@ -35,7 +35,7 @@ constexpr Measure kMeasures[] = {
     {"counterfactual", nullptr,
      "loss saved with the unit silent, at its mean, negated or refitted, whichever saves most", "by trying each",
      Measure::kTried},
-    {"auto", nullptr, "loss saved without the unit or by negating it, + ½ of what refitting saves; empty units first",
+    {"auto", nullptr, "share of the best counterfactual + share of the best gradient; units without weights first",
      "what planted faults teach", Measure::kTried},
     {"random", [](C, X x) { return x.lot; }, "a number drawn by lot", "the baseline"},
 };

@@ -34,14 +34,16 @@ Fixture make(model::Graph graph, int64_t inputs) {
   executor::Head head = executor::find_head(graph, graph.outputs[0]);
   stream::Subject subject("network", graph, data, {head.output, head.logits});
   dataset::Batch few = data->read(stream::spread(data->size(), 8));
-  auto settings = observers::settle_task(graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
+  auto settings =
+      observers::settle_task(graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
   Fixture out{std::move(subject), std::move(settings), {}, {}, {}};
   out.layers = stream::find_layers(out.subject);
   observers::Predictions predictions(out.settings, true);
   stream::PassOptions how;
   how.quiet = true;
   auto state = stream::run_pass(out.subject, {&predictions}, how).collected[0].fold(predictions);
-  for (const auto& row : dynamic_cast<observers::PredictionState&>(*state).rows) (row.right == 1 ? out.passing : out.failing).push_back(row.sample);
+  for (const auto& row : dynamic_cast<observers::PredictionState&>(*state).rows)
+    (row.right == 1 ? out.passing : out.failing).push_back(row.sample);
   return out;
 }
 
@@ -49,7 +51,8 @@ model::Graph trained() {
   static const model::Graph made = [] {
     std::shared_ptr<const dataset::Dataset> whole = dataset::open("glyphs:train");
     model::Graph graph = zoo::make("mlp:784-24-16-10", {.seed = 1});
-    training::Task task{"sound", graph, graph.outputs[0], dataset::subset(whole, stream::spread(whole->size(), 4000)), nullptr, {}};
+    training::Task task{"sound", graph, graph.outputs[0], dataset::subset(whole, stream::spread(whole->size(), 4000)),
+                        nullptr, {}};
     task.options.epochs = 4, task.options.rate = 0.003;
     training::Trainer trainer(std::move(task));
     while (!trainer.done()) trainer.run_epoch();
@@ -75,13 +78,15 @@ TEST(WeightGradient, IsTheSlopeOfTheLoss) {
     for (const model::Layer& layer : at.layers) constants.push_back(layer.weight), constants.push_back(layer.bias);
     std::vector<int64_t> all(70);
     std::iota(all.begin(), all.end(), 0);
-    auto one = weight_gradients(at.subject, at.settings, constants, all, 1), many = weight_gradients(at.subject, at.settings, constants, all, 3);
+    auto one = weight_gradients(at.subject, at.settings, constants, all, 1),
+         many = weight_gradients(at.subject, at.settings, constants, all, 3);
     Random random(2);
     for (model::ValueId id : constants) {
       EXPECT_TRUE(at::equal(one[id], many[id]));
       for (int trial = 0; trial < 4; ++trial) {
         int64_t position = int64_t(random.below(uint64_t(one[id].numel())));
-        double value = at.subject.graph.constant(id).contiguous().view(-1)[position].item<double>(), step = 1e-3, sides[2];
+        double value = at.subject.graph.constant(id).contiguous().view(-1)[position].item<double>(), step = 1e-3,
+               sides[2];
         for (int side : {0, 1}) {
           double moved = value + (side ? step : -step);
           sides[side] = loss_sum(at, edits::cut(at.subject.graph, id, {&position, 1}, {&moved, 1}, ""));
@@ -99,7 +104,8 @@ Blame blame_by(const Fixture& at, const char* measure, int64_t tried = 64) {
   how.resamples = 20;
   how.pass.quiet = true;
   how.supposing.tried = tried;
-  return blame(at.subject, at.settings, candidates(at.layers, at.subject.graph, at.settings.head, at.settings.outputs), how);
+  return blame(at.subject, at.settings, candidates(at.layers, at.subject.graph, at.settings.head, at.settings.outputs),
+               how);
 }
 
 TEST(Counterfactual, FindsAPlantedUnit) {
@@ -108,7 +114,8 @@ TEST(Counterfactual, FindsAPlantedUnit) {
     const auto fine = int64_t(make(trained(), 1200).failing.size());
     for (uint64_t seed = 1; seed <= 60 && counted < 3; ++seed) {
       model::Graph graph = trained();
-      faults::Fault fault = faults::plant(graph, executor::find_layers(graph), faults::find_kind(kind), {.layer = "fc2", .seed = seed});
+      faults::Fault fault =
+          faults::plant(graph, executor::find_layers(graph), faults::find_kind(kind), {.layer = "fc2", .seed = seed});
       edits::apply(graph, fault.edits);
       Fixture at = make(graph, 1200);
       if (int64_t(at.failing.size()) < fine + 24) continue;  // cost nothing: nothing to find
@@ -130,8 +137,11 @@ TEST(Counterfactual, SavesWhatItSays) {
   EXPECT_NEAR(found.loss, base, 1e-5);
   // A silent unit of a rectified layer is one without weights and bias.
   for (int64_t unit = 0; unit < 6; ++unit) {
-    auto edits = edits::operate(at.subject.graph, layers[1], unit, {edits::Target::kWeights, edits::Change::kSet, 0}, 1);
-    for (auto& edit : edits::operate(at.subject.graph, layers[1], unit, {edits::Target::kBias, edits::Change::kSet, 0}, 1)) edits.push_back(edit);
+    auto edits =
+        edits::operate(at.subject.graph, layers[1], unit, {edits::Target::kWeights, edits::Change::kSet, 0}, 1);
+    for (auto& edit :
+         edits::operate(at.subject.graph, layers[1], unit, {edits::Target::kBias, edits::Change::kSet, 0}, 1))
+      edits.push_back(edit);
     EXPECT_NEAR(found.by[size_t(24 + unit)][0], base - loss_sum(at, edits) / 400, 1e-5);
   }
   for (size_t p = 0; p < 40; ++p) EXPECT_TRUE(std::isfinite(found.saved[p]));
@@ -167,7 +177,9 @@ TEST(Arachne, EqualsItsFormulasOnADenseNetwork) {
   auto impact = [&](const std::vector<int64_t>& samples, int64_t out, int64_t in) {
     double front_sum = 0;
     for (int64_t sample : samples) {
-      at::Tensor hidden = stream::run_few(at.subject, {at.layers[0].post}, at.subject.data->read({&sample, 1}))[0][0].abs().to(at::kDouble);
+      at::Tensor hidden =
+          stream::run_few(at.subject, {at.layers[0].post}, at.subject.data->read({&sample, 1}))[0][0].abs().to(
+              at::kDouble);
       at::Tensor row = at.subject.graph.constant(at.layers[1].weight)[out].abs().to(at::kDouble);
       double whole = (hidden * row).sum().item<double>();
       if (whole > 0) front_sum += (hidden[in] * row[in]).item<double>() / whole;

@@ -29,7 +29,8 @@ const Sound& sound() {
   static const Sound made = [] {
     std::shared_ptr<const dataset::Dataset> whole = dataset::open("glyphs:train");
     model::Graph graph = zoo::make("mlp:784-24-16-10", {.seed = 1});
-    training::Task task{"sound", graph, graph.outputs[0], dataset::subset(whole, stream::spread(whole->size(), 4000)), nullptr, {}};
+    training::Task task{"sound", graph, graph.outputs[0], dataset::subset(whole, stream::spread(whole->size(), 4000)),
+                        nullptr, {}};
     task.options.epochs = 4, task.options.rate = 0.003;
     training::Trainer trainer(std::move(task));
     while (!trainer.done()) trainer.run_epoch();
@@ -45,10 +46,12 @@ struct Fixture {
   std::vector<model::Layer> layers;
 
   explicit Fixture(model::Graph graph, observers::Wishes wishes = {})
-      : subject("faulty", graph, sound().data, {graph.outputs[0], executor::find_head(graph, graph.outputs[0]).logits}) {
+      : subject("faulty", graph, sound().data,
+                {graph.outputs[0], executor::find_head(graph, graph.outputs[0]).logits}) {
     executor::Head head = executor::find_head(graph, graph.outputs[0]);
     dataset::Batch few = subject.data->read(stream::spread(subject.data->size(), 8));
-    settings = observers::settle_task(graph, head, subject.data->info(), few, stream::run_few(subject, {head.output}, few)[0], wishes);
+    settings = observers::settle_task(graph, head, subject.data->info(), few,
+                                      stream::run_few(subject, {head.output}, few)[0], wishes);
     layers = stream::find_layers(subject);
   }
 
@@ -67,7 +70,8 @@ struct Fixture {
 
 model::Graph damaged(const std::string& kind, const std::string& layer, uint64_t seed, std::string* unit = nullptr) {
   model::Graph graph = sound().graph;
-  faults::Fault fault = faults::plant(graph, executor::find_layers(graph), faults::find_kind(kind), {.layer = layer, .seed = seed});
+  faults::Fault fault =
+      faults::plant(graph, executor::find_layers(graph), faults::find_kind(kind), {.layer = layer, .seed = seed});
   edits::apply(graph, fault.edits);
   if (unit) *unit = fault.units.empty() ? "" : fault.units[0];
   return graph;
@@ -214,7 +218,9 @@ TEST(Arachne, ChangesAFewWeightsOfTheLastLayers) {
 TEST(Judge, WhatBreaksMoreThanItFixesIsRefused) {
   Fixture at(sound().graph);
   Problem problem = at.problem();
-  Candidate bad{"edits", "all of a unit", edits::operate(at.subject.graph, at.layers[1], 0, {edits::Target::kWeights, edits::Change::kSet, 2}, 1)};
+  Candidate bad{
+      "edits", "all of a unit",
+      edits::operate(at.subject.graph, at.layers[1], 0, {edits::Target::kWeights, edits::Change::kSet, 2}, 1)};
   EXPECT_EQ(judge_edits(problem, bad).verdict, Verdict::kRefuse);
   EXPECT_THROW(mend(problem, "surgcal", {}), InputError);
 }
