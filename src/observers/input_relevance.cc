@@ -60,8 +60,8 @@ InputExplainer::InputExplainer(const stream::Subject& subject, const PredictionS
   sources_.emplace(graph, executor::Request{graph.inputs, sources, executor::Mode::kPlain});
 }
 
-/// The data's elements are numbered and sent the way that inputs go; where the numbers arrive is where elements do. Sent
-/// twice, numbered from another beginning, what is not an element shows: it stays the same.
+/// The data's elements are numbered and sent the way that inputs go; where the numbers arrive is where elements do.
+/// Sent twice, numbered from another beginning, what is not an element shows: it stays the same.
 std::vector<at::Tensor> InputExplainer::origins(const dataset::Batch& batch) const {
   constexpr int64_t exact = 1 << 24;  // whole numbers that float32 tells apart
   auto numbered = [&](int64_t from) {
@@ -102,8 +102,8 @@ InputRelevance InputExplainer::run_part(const dataset::Batch& batch, const at::T
   int64_t at = 0;
   for (const at::Tensor& input : batch.inputs) {
     const bool any = reached.narrow(0, at, input.numel()).any().item<bool>();
-    result.features.push_back(
-        any ? sums.narrow(0, at, input.numel()).reshape(input.sizes()).narrow(0, 0, count).clone() : at::Tensor());
+    result.features.push_back(any ? sums.narrow(0, at, input.numel()).reshape(input.sizes()).narrow(0, 0, count).clone()
+                                  : at::Tensor());
     if (any) result.absorbed -= result.features.back().reshape({count, -1}).sum(1);
     at += input.numel();
   }
@@ -122,11 +122,11 @@ InputRelevance InputExplainer::run(const dataset::Batch& batch, const at::Tensor
   for (int64_t first = 0; first < batch.count(); first += size) {
     const int64_t own = std::min(size, batch.count() - first);
     at::Tensor left_out = at::full({size - own}, explain::kLeftOut, at::kLong);
-    parts.push_back(model::guarded([&] { return subject_.model_name; },
-                                   [&] {
-                                     return run_part(rows_of(batch, first, own, size),
-                                                     at::cat({asked.narrow(0, first, own), left_out}), own);
-                                   }));
+    parts.push_back(model::guarded(
+        [&] { return subject_.model_name; },
+        [&] {
+          return run_part(rows_of(batch, first, own, size), at::cat({asked.narrow(0, first, own), left_out}), own);
+        }));
   }
   check(!parts.empty(), "a batch without inputs cannot be explained");
   InputRelevance whole;

@@ -1,5 +1,5 @@
-// Relevance of what the data gives: of pixels, tokens and columns, in the layout of the data, whatever the network does to
-// its inputs first.
+// Relevance of what the data gives: of pixels, tokens and columns, in the layout of the data, whatever the network does
+// to its inputs first.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ struct InputRelevance {
   /// feature carries no quantity, such as a mask.
   std::vector<at::Tensor> features;
   at::Tensor logits, classes, start;  ///< as in explain::Explained
-  at::Tensor absorbed;  ///< one an input: what of the start arrived at none of the features
+  at::Tensor absorbed;                ///< one an input: what of the start arrived at none of the features
 };
 
 /// Any number of threads may run one.
