@@ -236,11 +236,11 @@ double Explainer::Plan::arrived(const Tensors& values, const std::vector<Message
   double sum = 0;
   for (int at : frontier) {
     const Message& message = messages[size_t(at)];
-    if (message.scaled.defined() && !message.loose.defined() && message.scaled.is_contiguous() &&
-        values[size_t(at)].is_contiguous())
-      sum += at::dot(values[size_t(at)].reshape({-1}), message.scaled.reshape({-1})).item<double>();
-    else if (!message.empty())
-      sum += message.relevance(values[size_t(at)]).sum(at::kDouble).item<double>();
+    if (message.empty()) continue;
+    at::Tensor relevance = message.relevance(values[size_t(at)]);
+    auto own = relevance.sum(at::kDouble).item<double>();
+    // An input that was left out may hold anything, and nothing times infinity is not nothing.
+    sum += std::isfinite(own) ? own : relevance.nan_to_num(0, 0, 0).sum(at::kDouble).item<double>();
   }
   return sum;
 }
