@@ -172,7 +172,7 @@ class Mapping {
 
   void draw(Map& map, const dataset::Feature& feature, const dataset::Display& display,
             const at::Tensor& relevance) const {
-    std::string caption = fmt::format("{} as {}  {:.3g}", map.id, map.answer, map.start);
+    std::string caption = fmt::format("{} as {}  logit {:.3g}", map.id, map.answer, map.start);
     if (!map.label.empty() && map.label != map.answer) caption += "  is " + map.label;
     dataset::Image picture = relevance_picture(display, relevance_plane(feature, relevance), caption);
     map.kind = "image";

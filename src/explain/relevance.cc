@@ -106,7 +106,8 @@ Stage Explainer::Plan::stage(const Paths& paths, size_t n) {
   Stage stage;
   stage.where = fmt::format("relevance through node {} ({})", node.name, node.op);
   // These are their own derivatives and quicker.
-  const bool same = node.op == "Relu" || (row->prepare == flows::linear && site.open[0] != site.open[1]);
+  const bool same = node.op == "Relu" || row->prepare == flows::sum ||
+                    (row->prepare == flows::linear && site.open[0] != site.open[1]);
   stage.step = slopes && !same ? derivative(site) : row->prepare(site);
   for (ValueId id : node.inputs) {
     bool computed = id != kAbsent && !graph.is_constant(id);
