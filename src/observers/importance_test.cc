@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "observers/input_relevance.h"
 #include "stream/layers.h"
+#include "zoo/builder.h"
 #include "zoo/zoo.h"
 
 namespace netmend::observers {
@@ -40,7 +41,9 @@ struct Setting {
   stream::Subject subject;
   PredictionSettings settings;
   Setting(const std::string& network, std::vector<int64_t> shape, int64_t count)
-      : data(std::make_shared<Waves>(count, std::move(shape))), subject(network, zoo::make(network), data, {}) {
+      : Setting(zoo::make(network), std::move(shape), count) {}
+  Setting(model::Graph graph, std::vector<int64_t> shape, int64_t count)
+      : data(std::make_shared<Waves>(count, std::move(shape))), subject("network", std::move(graph), data, {}) {
     std::vector<int64_t> first{0, 1, 2, 3};
     dataset::Batch batch = data->read(first);
     executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
@@ -48,8 +51,8 @@ struct Setting {
   }
 };
 
-TEST(Importance, EqualsASumOverInputs) {
-  Setting s("lenet1", {1, 28, 28}, 150);
+/// Taken input by input, each by itself.
+void expect_sums(const Setting& s, int64_t count) {
   std::vector<model::Layer> layers = stream::find_layers(s.subject);
   for (bool all : {false, true}) {
     ImportanceSettings how;
@@ -67,7 +70,7 @@ TEST(Importance, EqualsASumOverInputs) {
     for (const model::Layer& layer : layers) sums.push_back(at::zeros({10, layer.units}, at::kDouble));
     int64_t counted = 0;
     double starts = 0, absorbed = 0;
-    for (int64_t i = 0; i < 150; ++i) {
+    for (int64_t i = 0; i < count; ++i) {
       explain::Explained one = explainer.run(s.data->read(std::span(&i, 1)).inputs);
       auto answer = one.classes.item<int64_t>();
       if (!all && answer != i % 10) continue;
@@ -89,6 +92,27 @@ TEST(Importance, EqualsASumOverInputs) {
       EXPECT_EQ(most_important(state, l, 1 << 20).size(), size_t(layers[l].units));
     }
   }
+}
+
+TEST(Importance, EqualsASumOverInputs) { expect_sums(Setting("lenet1", {1, 28, 28}, 150), 150); }
+
+/// A network whose answers depend on what else is in the batch runs one input at a time.
+model::Graph mixes_inputs() {
+  zoo::Builder b("mixed", zoo::Scheme::kHe, 3);
+  model::ValueId x = b.input("x", {12});
+  model::ValueId most = b.plain("ReduceMax", {x}, {{"axes", std::vector<int64_t>{0}}});
+  x = b.plain("Div", {x, b.plain("Exp", {most})});
+  return b.finish(b.dense("fc2", b.relu(b.dense("fc1", x, 12, 8)), 8, 10), "y", 10);
+}
+
+TEST(Importance, EqualsASumOverInputsThatRunAlone) {
+  Setting s(mixes_inputs(), {12}, 70);
+  ASSERT_EQ(s.subject.batching.kind, executor::Batching::kOne);
+  expect_sums(s, 70);
+  std::vector<int64_t> samples{3, 9};
+  InputRelevance two = InputExplainer(s.subject, s.settings).run(s.data->read(samples));
+  InputRelevance one = InputExplainer(s.subject, s.settings).run(s.data->read(std::span(samples).subspan(1)));
+  EXPECT_TRUE(at::allclose(two.features[0][1], one.features[0][0]));
 }
 
 TEST(InputRelevance, IsInTheLayoutOfTheData) {
