@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -20,12 +21,13 @@ using observers::SampleRow;
 
 constexpr int64_t kMapsUnasked = 4;
 
-explain::Options method_of(const ExplainOptions& options) {
+explain::Options method_of(const Common& common, const ExplainOptions& options) {
   explain::Options how;
   how.method = explain::parse_method(options.method);
   how.rules = explain::parse_rules(options.rule);
   how.steps = int(options.steps);
   how.precision = options.float64 ? at::kDouble : at::kFloat;
+  how.device = pass_options(common).device;
   if (how.method != explain::Method::kRelevance && !options.rule.empty() && options.rule != "z")
     throw InputError(fmt::format("--rule {} belongs to --method lrp", printable(options.rule)),
                      "Leave out one of the two.");
@@ -68,7 +70,8 @@ Explanation find(const Common& common, const ExplainOptions& options, const Judg
   Explanation found;
   found.layers = std::move(layers);
   observers::Predictions predictions(judged.settings, false);
-  observers::ImportanceSettings settings{method_of(options), whose(options, target.target), options.tap == "pre"};
+  observers::ImportanceSettings settings{method_of(common, options), whose(options, target.target),
+                                         options.tap == "pre"};
   found.importance = std::make_unique<Importance>(judged.subject, judged.settings, found.layers, settings);
   if (found.importance->groups() > 1) found.classes = judged.settings.classes;
   stream::PassResult done =
@@ -94,6 +97,19 @@ void require_some(const ExplainOptions& options, const Explanation& found) {
                    "--answers all explains every answer.");
 }
 
+/// Layers may be explained where inputs cannot: what nobody asked for is then left out.
+std::optional<observers::InputExplainer> input_explainer(const Common& common, const ExplainOptions& options,
+                                                         const Judged& judged, const explain::Options& how) {
+  std::optional<observers::InputExplainer> explainer;
+  try {
+    explainer.emplace(judged.subject, judged.settings, how);
+  } catch (const InputError& error) {
+    if (!options.inputs.empty()) throw;
+    say(common, fmt::format("no maps of single inputs: {}", error.what()));
+  }
+  return explainer;
+}
+
 int refuse(const Common& common, const checkup::Preflight& preflight, const std::string& model) {
   if (common.json)
     print_json({{"preflight", preflight_json(preflight)},
@@ -104,7 +120,7 @@ int refuse(const Common& common, const checkup::Preflight& preflight, const std:
 }  // namespace
 
 int explain(const Common& common, const ExplainOptions& options) {
-  explain::Options how = method_of(options);  // a slip of the finger shows before the work
+  explain::Options how = method_of(common, options);  // a slip of the finger shows before the work
   Case about = open_case(common, options);
   Judged& judged = about.judged;
   std::vector<model::Layer> layers =
@@ -119,11 +135,12 @@ int explain(const Common& common, const ExplainOptions& options) {
   judged.subject.data = plan.data;
   if (plan.data != about.data) target = parse_target(options.on, judged.settings, *plan.data);
 
+  std::optional<observers::InputExplainer> explainer = input_explainer(common, options, judged, how);
   Explanation found = find(common, options, judged, target, std::move(layers));
   if (found.interrupted && found.inputs() == 0) return say(common, "stopped before anything was found"), 130;
   require_some(options, found);
   RunFolder folder(common.out, "explain", common.arguments);
-  found.maps = map_inputs(judged, *about.data, folder, mapped, how);
+  if (explainer) found.maps = map_inputs(judged, *about.data, folder, mapped, *explainer);
   write_importance(folder.file("importance.csv"), found);
   folder.note_file(judged.subject.model_name);
   for (const std::string& file : plan.data->info().files) folder.note_file(file);

@@ -10,6 +10,7 @@
 #include "netmend/shared.h"
 #include "netmend/target.h"
 #include "observers/importance.h"
+#include "observers/input_relevance.h"
 
 namespace netmend::app {
 
@@ -38,14 +39,16 @@ struct Explanation {
   double starts() const { return sums().starts.sum().item<double>(); }
   /// Mean relevance of the layer's units over the inputs that counted.
   std::vector<double> scores(size_t layer, int64_t group = -1) const {
-    at::Tensor mean = observers::importance_of(sums(), layer, group) / double(std::max<int64_t>(1, inputs(group)));
-    return {mean.contiguous().data_ptr<double>(), mean.contiguous().data_ptr<double>() + mean.numel()};
+    at::Tensor sum = observers::importance_of(sums(), layer, group).contiguous();
+    std::vector<double> mean(sum.data_ptr<double>(), sum.data_ptr<double>() + sum.numel());
+    for (double& value : mean) value /= double(std::max<int64_t>(1, inputs(group)));
+    return mean;
   }
 };
 
 /// Relevance of single inputs; pictures go into the run folder.
 std::vector<InputMap> map_inputs(const Judged& judged, const dataset::Dataset& data, const RunFolder& folder,
-                                 const std::vector<int64_t>& samples, const explain::Options& how);
+                                 const std::vector<int64_t>& samples, const observers::InputExplainer& explainer);
 
 Json explanation_json(const ExplainOptions& options, const Explanation& found);
 /// Every unit, with its mean relevance over all answers and by class.

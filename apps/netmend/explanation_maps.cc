@@ -5,7 +5,6 @@
 #include <cctype>
 
 #include "netmend/explanation.h"
-#include "observers/input_relevance.h"
 
 namespace netmend::app {
 namespace {
@@ -41,8 +40,7 @@ class Mapping {
   Mapping(const Judged& judged, const dataset::Dataset& data, const RunFolder& folder)
       : judged_(judged), data_(data), folder_(folder) {}
 
-  std::vector<InputMap> run(const std::vector<int64_t>& samples, const explain::Options& how) {
-    observers::InputExplainer explainer(judged_.subject, judged_.settings, how);
+  std::vector<InputMap> run(const std::vector<int64_t>& samples, const observers::InputExplainer& explainer) {
     dataset::Batch batch = data_.read(samples);
     InputRelevance found = explainer.run(batch);
     std::vector<InputMap> maps;
@@ -100,8 +98,8 @@ class Mapping {
 }  // namespace
 
 std::vector<InputMap> map_inputs(const Judged& judged, const dataset::Dataset& data, const RunFolder& folder,
-                                 const std::vector<int64_t>& samples, const explain::Options& how) {
-  return Mapping(judged, data, folder).run(samples, how);
+                                 const std::vector<int64_t>& samples, const observers::InputExplainer& explainer) {
+  return Mapping(judged, data, folder).run(samples, explainer);
 }
 
 }  // namespace netmend::app

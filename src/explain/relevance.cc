@@ -119,6 +119,12 @@ Stage Explainer::Plan::stage(const Paths& paths, size_t n) {
 }
 
 void Explainer::Plan::build() {
+  for (ValueId id : wanted)
+    if (std::find(inputs.begin(), inputs.end(), id) != inputs.end() &&
+        !at::isFloatingType(model::carrier(graph.values[size_t(id)].type)))
+      throw InputError(fmt::format("input {} holds ids or marks, which have no relevance of their own",
+                                   printable(graph.values[size_t(id)].name)),
+                       "What an embedding makes of them has: executor::find_starts names it.");
   for (auto& [id, constant] : graph.constants) constant.value = as_run(constant.value, options);
   // Where quantities begin must stay as it is: the straight way of kIntegrated begins there.
   executor::Request request{inputs, wanted, executor::Mode::kFast, options.precision, options.device};
@@ -273,6 +279,16 @@ void Explainer::Plan::integrate(const Tensors& ends, const Tensors& values, Expl
     }
     before = std::move(after);
   }
+}
+
+int64_t Explainer::bytes(std::span<const at::Tensor> inputs) const {
+  at::NoGradGuard no_grad;
+  Tensors given(inputs.begin(), inputs.end());
+  if (plan_->embed)
+    for (at::Tensor& value : plan_->embed->run(inputs)) given.push_back(value);
+  int64_t all = 0;
+  for (const at::Tensor& value : plan_->forward->run(given)) all += int64_t(value.nbytes());
+  return all;
 }
 
 Explained Explainer::run(std::span<const at::Tensor> inputs, const at::Tensor& classes) const {

@@ -67,7 +67,7 @@ constexpr Row kTable[] = {
     {"GatherElements", route, kFirst},
     {"GatherND", route, kFirst},
     {"Gelu", activation},
-    {"Gemm", linear, 3},
+    {"Gemm", linear, 7},
     {"GlobalAveragePool", share},
     {"GlobalLpPool", share},
     {"GlobalMaxPool", route},
