@@ -338,6 +338,31 @@ TEST(Gradient, IsTheDerivativeTimesTheValue) {
   EXPECT_TRUE(at::allclose(e.relevance[0], expected));
 }
 
+TEST(Rules, WhatAProductAddsMayComeFromTheInputs) {
+  at::Tensor at = random_tensor({2, 4}, 5);
+  Sketch s;
+  ValueId x = s.input("x", {4});
+  ValueId y = s.node("Gemm", {x, s.constant(floats({4, 4}, 1)), x});
+  ValueId sum = s.node("ReduceSum", {y, s.constant(at::tensor({1}, at::kLong))});
+  Explained e = s.run(sum, at);
+  EXPECT_NEAR(e.absorbed, 0, 1e-9);
+  EXPECT_LT((e.relevance[0].sum(1) - e.start).abs().max().item<double>(), 1e-9);
+}
+
+TEST(Explainer, RefusesWhatHasNoRelevance) {
+  Sketch s;
+  ValueId ids = s.input("ids", {4});
+  s.graph.values[size_t(ids)].type = model::Element::kInt64;
+  ValueId words = s.node("Gather", {s.constant(floats({9, 3}, 1)), ids});
+  ValueId y = s.node("ReduceSum", {words, s.constant(at::tensor({1}, at::kLong))}, {{"keepdims", int64_t(0)}});
+  s.graph.outputs = {y};
+  at::Tensor given = at::tensor({1, 2, 3, 8}, at::kLong).unsqueeze(0);
+  EXPECT_THROW(Explainer(s.graph, {y, y}, {ids}), InputError);
+  Explained e = Explainer(s.graph, {y, y}, {words}).run({{given}});
+  EXPECT_NEAR(e.relevance[0].sum().item<double>(), e.start.item<double>(), 1e-5);
+  EXPECT_THROW(Explainer(s.graph, {words, words}, {words}).run({{given}}), InputError);  // four answers an input
+}
+
 TEST(Explainer, OneOutputSaysYesOrNo) {
   Sketch s;
   ValueId x = s.input("x", {2});

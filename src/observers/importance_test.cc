@@ -96,6 +96,25 @@ void expect_sums(const Setting& s, int64_t count) {
 
 TEST(Importance, EqualsASumOverInputs) { expect_sums(Setting("lenet1", {1, 28, 28}, 150), 150); }
 
+TEST(Importance, PartsOfABatchGiveWhatTheBatchGives) {
+  Setting s("lenet1", {1, 28, 28}, 70);
+  std::vector<model::Layer> layers = stream::find_layers(s.subject);
+  std::vector<stream::Tap> taps;
+  std::vector<model::ValueId> wanted;
+  for (const model::Layer& layer : layers) taps.push_back(stream::tap_of(layer)), wanted.push_back(layer.post);
+  explain::Explainer explainer(s.subject.graph, s.settings.head, wanted);
+  EXPECT_EQ(explained_together(s.subject, explainer), stream::kBatch);
+  std::vector<int64_t> samples(30);
+  for (size_t i = 0; i < samples.size(); ++i) samples[i] = int64_t(2 * i);
+  dataset::Batch batch = s.data->read(samples);
+  explain::Explained whole = explain_batch(s.subject, explainer, taps, batch, 64);
+  explain::Explained parts = explain_batch(s.subject, explainer, taps, batch, 7);
+  EXPECT_TRUE(at::equal(whole.classes, parts.classes));
+  EXPECT_NEAR(whole.absorbed, parts.absorbed, 1e-4);
+  for (size_t i = 0; i < taps.size(); ++i)
+    EXPECT_TRUE(at::allclose(whole.relevance[i], parts.relevance[i], 1e-3, 1e-6));
+}
+
 /// A network whose answers depend on what else is in the batch runs one input at a time.
 model::Graph mixes_inputs() {
   zoo::Builder b("mixed", zoo::Scheme::kHe, 3);
