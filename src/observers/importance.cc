@@ -154,23 +154,30 @@ void ImportanceState::observe(const stream::View& view) {
   if (!any) return;
   explain::Explained found = explain_batch(observer_.subject_, observer_.explainer_, observer_.read_, view.batch,
                                            observer_.together_, at::tensor(classes, at::kLong));
-  at::Tensor answered = found.classes.cpu(), start = found.start.to(at::kCPU, at::kDouble);
+  at::Tensor answered = found.classes.cpu().contiguous(), start = found.start.to(at::kCPU, at::kDouble).contiguous();
+  const int64_t rows = int64_t(classes.size());
   std::vector<at::Tensor> units;
-  at::Tensor broken = at::zeros({int64_t(classes.size())}, at::kBool);
+  at::Tensor sound = answered >= 0;
   for (size_t l = 0; l < sums.size(); ++l) {
-    units.push_back(model::unit_maps(observer_.layers_[l], found.relevance[l]).sum(2, false, at::kDouble).cpu());
-    broken = broken | ~at::isfinite(units[l]).all(1);
+    at::Tensor maps = model::unit_maps(observer_.layers_[l], found.relevance[l]);
+    units.push_back(maps.sum(2, false, at::kDouble).cpu().contiguous());
+    sound = sound & at::isfinite(units[l]).all(1);
   }
-  for (int64_t row = 0; row < int64_t(classes.size()); ++row) {
+  for (int64_t row = 0; row < rows; ++row) {
     if (classes[size_t(row)] == explain::kLeftOut) continue;
-    if (broken[row].item<bool>() || answered[row].item<int64_t>() < 0) {
+    if (!sound.data_ptr<bool>()[row]) {
       ++not_finite;
       continue;
     }
-    int64_t group = observer_.groups_ > 1 ? answered[row].item<int64_t>() : 0;
+    const int64_t group = observer_.groups_ > 1 ? answered.data_ptr<int64_t>()[row] : 0;
     inputs.data_ptr<int64_t>()[group] += 1;
-    starts.data_ptr<double>()[group] += start[row].item<double>();
-    for (size_t l = 0; l < sums.size(); ++l) sums[l][group].add_(units[l][row]);
+    starts.data_ptr<double>()[group] += start.data_ptr<double>()[row];
+    for (size_t l = 0; l < sums.size(); ++l) {
+      const int64_t count = sums[l].size(1);
+      const double* from = units[l].data_ptr<double>() + row * count;
+      double* to = sums[l].data_ptr<double>() + group * count;
+      for (int64_t u = 0; u < count; ++u) to[u] += from[u];
+    }
   }
   if (std::isfinite(found.absorbed)) absorbed += found.absorbed;
 }
