@@ -18,10 +18,24 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 /// Share of a whole; not a number where there is nothing to share.
 double share_of(double part, double whole) { return whole != 0 ? part / whole : NAN; }
 
+/// With hundreds of classes only those with most inputs are told apart here; importance.csv has all.
+std::vector<int64_t> classes_told(const Explanation& found) {
+  constexpr size_t most = 50;
+  std::vector<int64_t> told;
+  for (size_t c = 0; c < found.classes.size(); ++c)
+    if (found.inputs(int64_t(c)) > 0) told.push_back(int64_t(c));
+  if (told.size() <= most) return told;
+  std::stable_sort(told.begin(), told.end(), [&](int64_t a, int64_t b) { return found.inputs(a) > found.inputs(b); });
+  told.resize(most);
+  std::sort(told.begin(), told.end());
+  return told;
+}
+
 Json units_json(const Explanation& found, size_t layer, const ExplainOptions& options) {
   std::vector<double> total = found.scores(layer);
+  const std::vector<int64_t> classes = classes_told(found);
   std::vector<std::vector<double>> by_class;
-  for (size_t c = 0; c < found.classes.size(); ++c) by_class.push_back(found.scores(layer, int64_t(c)));
+  for (int64_t c : classes) by_class.push_back(found.scores(layer, c));
   Json units = Json::array();
   const double start = found.starts() / double(found.inputs());
   for (int64_t unit : observers::most_important(found.sums(), layer, options.top)) {
@@ -29,9 +43,9 @@ Json units_json(const Explanation& found, size_t layer, const ExplainOptions& op
                 {"score", number(total[size_t(unit)])},
                 {"share", number(share_of(total[size_t(unit)], start))}};
     if (!by_class.empty()) row["per_class"] = Json::array();
-    for (size_t c = 0; c < by_class.size(); ++c)
-      if (found.inputs(int64_t(c)) > 0)
-        row["per_class"].push_back({{"class", found.classes[c]}, {"score", number(by_class[c][size_t(unit)])}});
+    for (size_t i = 0; i < classes.size(); ++i)
+      row["per_class"].push_back(
+          {{"class", found.classes[size_t(classes[i])]}, {"score", number(by_class[i][size_t(unit)])}});
     units.push_back(std::move(row));
   }
   return units;
@@ -39,14 +53,13 @@ Json units_json(const Explanation& found, size_t layer, const ExplainOptions& op
 
 Json classes_json(const Explanation& found, size_t layer, const ExplainOptions& options) {
   Json classes = Json::array();
-  for (size_t c = 0; c < found.classes.size(); ++c) {
-    const auto group = int64_t(c);
-    if (found.inputs(group) == 0) continue;
+  for (int64_t group : classes_told(found)) {
     std::vector<double> scores = found.scores(layer, group);
     Json units = Json::array();
     for (int64_t unit : observers::most_important(found.sums(), layer, options.top, group))
       units.push_back({{"unit", model::unit_name(found.layers[layer], unit)}, {"score", number(scores[size_t(unit)])}});
-    classes.push_back({{"class", found.classes[c]}, {"inputs", found.inputs(group)}, {"units", std::move(units)}});
+    classes.push_back(
+        {{"class", found.classes[size_t(group)]}, {"inputs", found.inputs(group)}, {"units", std::move(units)}});
   }
   return classes;
 }
