@@ -24,6 +24,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               eval         the metric, per class, confusions, one row an input
               match        does it answer as the framework did that trained it, and if not, why?
               locate       which units and layers are active when it is wrong
+              explain      which units the answers come from, and which pixels, words or columns
   Mend        repair       search for a small change, confirm on unseen data, write a new model
               apply        apply edits to a model's weights, or take them back
               diff         which parameters, layers and units differ between two models, and by how much

@@ -1,5 +1,6 @@
 #include "observers/catalog.h"
 
+#include "observers/importance.h"
 #include "observers/spectrum.h"
 #include "observers/unit_profile.h"
 
@@ -16,6 +17,10 @@ constexpr CatalogRow kRows[] = {
     {"spectrum", "how often each unit is active on failing and on passing inputs", "per unit",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> {
        return std::make_unique<Spectrum>(m.predictions, m.layers);
+     }},
+    {"importance", "relevance of each unit for the answers, by class", "per unit",
+     [](const Materials& m) -> std::unique_ptr<stream::Observer> {
+       return std::make_unique<Importance>(*m.subject, m.predictions, m.layers);
      }},
 };
 
