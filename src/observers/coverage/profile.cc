@@ -11,11 +11,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-Criteria make_observer(const PredictionSettings& settings, const SpacePtr& space, size_t layer, int64_t expected,
+std::unique_ptr<const Criteria> make_observer(const PredictionSettings& settings, const SpacePtr& space, size_t layer, int64_t expected,
                        int64_t stride) {
-  return Criteria(settings, space,
-                  {std::make_shared<Ranges>(space), std::make_shared<Peaks>(space),
-                   std::make_shared<Traces>(space, layer, layer + 1, expected, stride)});
+  return std::make_unique<Criteria>(
+      settings, space,
+      Criteria::List{std::make_shared<Ranges>(space), std::make_shared<Peaks>(space),
+                     std::make_shared<Traces>(space, layer, layer + 1, expected, stride)});
 }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -44,7 +45,7 @@ const UnitBatch& Profile::traces() const {
 
 double Profile::bytes(int64_t inputs) const {
   double bytes = 0;
-  for (const auto& criterion : observer_.list()) bytes += criterion->bytes(inputs);
+  for (const auto& criterion : observer_->list()) bytes += criterion->bytes(inputs);
   return bytes;
 }
 
@@ -72,7 +73,7 @@ void Profile::save(const std::string& path) {
   file.subject = facts.model;
   file.chunks = 1;
   file.collected.pieces.push_back({0, 1, std::move(state_)});  // lent, not copied
-  stream::write_state(path, file, observer_);
+  stream::write_state(path, file, *observer_);
   state_ = std::move(file.collected.pieces[0].state);
 }
 
@@ -102,7 +103,7 @@ Profile load_profile(const std::string& path, const PredictionSettings& settings
   stream::StateFile header = stream::read_state_header(path);
   Json made = Json::parse(header.description, nullptr, false);
   Profile shape(settings, space, layer, 0, 1);
-  if (header.observer != shape.observer_.name() || !made.is_object() || made.value("profile", Json()) != Json(1))
+  if (header.observer != shape.observer_->name() || !made.is_object() || made.value("profile", Json()) != Json(1))
     throw InputError(fmt::format("{} is no profile that this netmend can read", path),
                      "Name another file with --profile: it is made anew where it does not exist.");
   try {
@@ -117,7 +118,7 @@ Profile load_profile(const std::string& path, const PredictionSettings& settings
     profile.facts.mahalanobis_high = finite_or_unknown(made.at("mahalanobis_high"));
     if (!profile.facts.importance.empty() && int64_t(profile.facts.importance.size()) != space->units(layer))
       fail("{}: the profile is damaged", path);
-    stream::StateFile file = stream::read_state(path, profile.observer_);
+    stream::StateFile file = stream::read_state(path, *profile.observer_);
     if (file.collected.pieces.size() != 1) fail("{}: the profile is damaged", path);
     profile.learned(std::move(file.collected.pieces[0].state));
     return profile;

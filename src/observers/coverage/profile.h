@@ -29,7 +29,7 @@ class Profile {
   Profile(const PredictionSettings& settings, SpacePtr space, size_t layer, int64_t expected, int64_t stride);
 
   /// What learns, in a pass over training data.
-  const Criteria& observer() const { return observer_; }
+  const Criteria& observer() const { return *observer_; }
   /// Takes over what it has learned.
   void learned(std::unique_ptr<stream::State> state);
 
@@ -49,7 +49,7 @@ class Profile {
   std::string description() const;
   SpacePtr space_;
   size_t layer_;
-  Criteria observer_;
+  std::unique_ptr<const Criteria> observer_;  ///< states look at it, so it stays where it is
   std::unique_ptr<stream::State> state_;
   RangesPtr ranges_;
 };

@@ -5,7 +5,8 @@
 // Every input shows exactly one combination: each unit's value has one nearest centroid (the lower of two equally near).
 // Which units are important is given from outside. The authors' program differs from the paper: it leaves out zeros
 // before clustering, takes the single centroid 0 for fewer than ten values, rounds centroids to two digits (so that
-// equal ones can never both be reached), and among numbers of clusters with equal silhouettes keeps the last.
+// equal ones can never both be reached), among numbers of clusters with equal silhouettes keeps the last, and reads tests
+// one layer before the one it chose units and clusters in.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace netmend::observers {
 
 /// An important unit and where its values gather.
 struct QuantisedUnit {
-  int64_t unit = 0;  ///< in the space
+  int64_t unit = 0;  ///< in its layer
   Clusters clusters;
 };
 
@@ -31,18 +32,23 @@ QuantisedUnit quantise(int64_t unit, std::span<const float> values, const Quanti
 
 class ImportanceCoverage : public PatternCriterion {
  public:
-  /// Units without any centroid (no finite training value) are left out.
-  ImportanceCoverage(SpacePtr space, std::vector<QuantisedUnit> units);
+  /// Units of one layer, the most important first. Those without any centroid (no finite training value) are left out.
+  ImportanceCoverage(SpacePtr space, size_t layer, std::vector<QuantisedUnit> units);
   std::string name() const override { return "IDC"; }
   /// One byte a unit: its cluster.
   std::string pattern(const UnitBatch& batch, int64_t row) const override;
+  /// The same from the values of the layer's units.
+  std::string combination(const float* values) const;
   std::vector<Parameter> parameters() const override;
   double total() const override;
   int64_t pattern_bytes() const override { return int64_t(units_.size()); }
   const std::vector<QuantisedUnit>& units() const { return units_; }
+  /// As the authors' program does it: tests are read at another layer, by the same numbers of units.
+  void read_at(size_t layer) { read_ = layer; }
 
  private:
   SpacePtr space_;
+  size_t layer_, read_;
   std::vector<QuantisedUnit> units_;
 };
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace netmend::observers {
+namespace netmend::adequacy {
 
 /// Goals by number, of one input after the other.
 struct InputGoals {
@@ -23,4 +23,4 @@ struct Kept {
 /// them.
 std::vector<Kept> reduce(const InputGoals& goals);
 
-}  // namespace netmend::observers
+}  // namespace netmend::adequacy

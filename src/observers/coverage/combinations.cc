@@ -1,7 +1,8 @@
-#include "observers/coverage/importance.h"
+#include "observers/coverage/combinations.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace netmend::observers {
 namespace {
@@ -43,25 +44,27 @@ QuantisedUnit quantise(int64_t unit, std::span<const float> values, const Quanti
   return {unit, std::move(found)};
 }
 
-ImportanceCoverage::ImportanceCoverage(SpacePtr space, std::vector<QuantisedUnit> units)
-    : space_(std::move(space)), units_(std::move(units)) {
+ImportanceCoverage::ImportanceCoverage(SpacePtr space, size_t layer, std::vector<QuantisedUnit> units)
+    : space_(std::move(space)), layer_(layer), read_(layer), units_(std::move(units)) {
   std::erase_if(units_, [](const QuantisedUnit& unit) { return unit.clusters.centroids.empty(); });
 }
 
-std::string ImportanceCoverage::pattern(const UnitBatch& batch, int64_t row) const {
-  std::string combination;
+std::string ImportanceCoverage::combination(const float* values) const {
+  std::string clusters;
   for (const QuantisedUnit& unit : units_) {
-    const double value = batch.input(row)[unit.unit];
+    const double value = values[unit.unit];
     if (!std::isfinite(value)) return {};
-    combination.push_back(char(nearest_centroid(unit.clusters.centroids, value)));
+    clusters.push_back(char(nearest_centroid(unit.clusters.centroids, value)));
   }
-  return combination;
+  return clusters;
+}
+
+std::string ImportanceCoverage::pattern(const UnitBatch& batch, int64_t row) const {
+  return combination(batch.input(row) + space_->first(read_));
 }
 
 std::vector<Parameter> ImportanceCoverage::parameters() const {
-  std::vector<Parameter> parameters{{"m", double(units_.size())}};
-  if (!units_.empty()) parameters.push_back({"layer", 0, space_->layers()[space_->layer_of(units_[0].unit)].name});
-  return parameters;
+  return {{"m", double(units_.size())}, {"layer", 0, space_->layers()[layer_].name}};
 }
 
 double ImportanceCoverage::total() const {

@@ -1,9 +1,9 @@
-#include "observers/coverage/reduce.h"
+#include "adequacy/reduce.h"
 
 #include <algorithm>
 #include <queue>
 
-namespace netmend::observers {
+namespace netmend::adequacy {
 namespace {
 
 struct Offer {
@@ -58,4 +58,4 @@ std::vector<Kept> reduce(const InputGoals& goals) {
   return kept;
 }
 
-}  // namespace netmend::observers
+}  // namespace netmend::adequacy
