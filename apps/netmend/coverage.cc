@@ -73,7 +73,8 @@ class Teacher {
     std::optional<dataset::Spec> spec = train_spec(options_, about_.config);
     if (!spec || !wants) return nullptr;
     if (!options_.profile.empty()) require_writable(options_.profile);
-    const bool important = !options_.profile.empty() || std::any_of(wanted.begin(), wanted.end(), [](const auto& w) { return w.name == "IDC"; });
+    const bool important = !options_.profile.empty() ||
+                           std::any_of(wanted.begin(), wanted.end(), [](const auto& w) { return w.name == "IDC"; });
     learn(*spec, important);
     return &*profile_;
   }
@@ -109,8 +110,9 @@ class Teacher {
     const double room = double(executor::memory_budget()) / 4;
     how.stride = adequacy::stride_for(*space_, layer_, train->size(), room);
     if (how.stride > 1)
-      say(common_, fmt::format("traces of {} training inputs would take more than {}: every {}th is kept (--memory allows more)",
-                               with_commas(train->size()), bytes_text(room), how.stride));
+      say(common_,
+          fmt::format("traces of {} training inputs would take more than {}: every {}th is kept (--memory allows more)",
+                      with_commas(train->size()), bytes_text(room), how.stride));
     adequacy::Lesson lesson = adequacy::learn(training.judged.subject, training.judged.settings, space_, layer_, how);
     no_importance = lesson.no_importance;
     seconds = lesson.seconds;
@@ -146,9 +148,9 @@ int coverage(const Common& common, const CoverageOptions& options) {
   checkup::Preflight preflight = examine(common, options, about);
   if (!common.json) print_preflight(preflight, judged.settings.metric);
   if (preflight.blocker && !options.anyway) return refuse(common, preflight, judged.subject.model_name);
-  const std::string unit = !options.unit.empty()                     ? options.unit
+  const std::string unit = !options.unit.empty()                 ? options.unit
                            : how.published == Published::kDnnTip ? "element"
-                                                                     : "channel";
+                                                                 : "channel";
   CoverageFindings findings;
   findings.space =
       observers::make_unit_space(judged.subject, std::move(layers), {options.tap == "pre", unit == "element"});
@@ -188,9 +190,11 @@ int coverage(const Common& common, const CoverageOptions& options) {
   json["preflight"] = preflight_json(preflight);
   write_file(folder.file("coverage.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   const adequacy::Assessment& found = findings.found;
-  folder.finish(common.seed, findings.learning_seconds + found.seconds + found.scoring_seconds, found.interrupted ? 130 : 0);
+  folder.finish(common.seed, findings.learning_seconds + found.seconds + found.scoring_seconds,
+                found.interrupted ? 130 : 0);
   common.json ? print_json(json) : print_coverage(options, findings);
-  if (found.interrupted) say(common, fmt::format("stopped: this is about the first {} tests", with_commas(found.inputs)));
+  if (found.interrupted)
+    say(common, fmt::format("stopped: this is about the first {} tests", with_commas(found.inputs)));
   return found.interrupted ? 130 : 0;
 }
 

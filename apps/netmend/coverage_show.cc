@@ -47,7 +47,8 @@ Json figure_json(const Figure& figure) {
   for (const observers::Parameter& parameter : figure.parameters)
     parameters[parameter.name] = parameter.word.empty() ? count_json(parameter.number) : Json(parameter.word);
   for (const observers::Parameter& parameter : figure.parameters)
-    if (parameter.word.empty() && parameters[parameter.name].is_null()) parameters[parameter.name] = finite(parameter.number);
+    if (parameter.word.empty() && parameters[parameter.name].is_null())
+      parameters[parameter.name] = finite(parameter.number);
   Json json = {{"name", figure.name},
                {"parameters", parameters},
                {"covered", figure.name == "NLC" ? Json(nullptr) : count_json(figure.covered)},
@@ -195,9 +196,7 @@ std::string percent(double value) {
   return fmt::format("{:.1f} %", 100 * value);
 }
 
-std::string amount(double value) {
-  return value < 1e15 ? with_commas(int64_t(value)) : fmt::format("{:.2g}", value);
-}
+std::string amount(double value) { return value < 1e15 ? with_commas(int64_t(value)) : fmt::format("{:.2g}", value); }
 
 void print_figures(const CoverageFindings& f) {
   fmt::print("\n    {:<6}{:<54}{:>19}  {:>9}\n", "", "what it wants tried", "tried", "");
@@ -208,7 +207,9 @@ void print_figures(const CoverageFindings& f) {
     std::string tried = figure.name == "NLC" ? "" : amount(figure.covered);
     if (figure.total >= 0) tried += " of " + amount(figure.total);
     fmt::print("    {:<6}{:<54}{:>19}  {:>9}\n", figure.name, asks.size() > 53 ? asks.substr(0, 52) + "…" : asks, tried,
-               figure.total >= 0 ? percent(figure.value) : figure.name == "NLC" ? fmt::format("{:.4g}", figure.value) : "");
+               figure.total >= 0      ? percent(figure.value)
+               : figure.name == "NLC" ? fmt::format("{:.4g}", figure.value)
+                                      : "");
   }
 }
 
@@ -250,15 +251,16 @@ void print_low_units(const CoverageFindings& f) {
              with_commas(f.space->units()), low.size() == 1 ? "is" : "are");
   for (size_t i = 0; i < std::min<size_t>(2, low.size()); ++i)
     fmt::print("             {}: tests up to {:.3g}, {}{} training inputs above (such as {})\n",
-               printable(f.space->name(low[i].unit)), low[i].tests, low[i].higher == observers::Peaks::kKept ? "at least " : "",
-               low[i].higher, some_ids(f, low[i].samples));
+               printable(f.space->name(low[i].unit)), low[i].tests,
+               low[i].higher == observers::Peaks::kKept ? "at least " : "", low[i].higher, some_ids(f, low[i].samples));
 }
 
 void print_inputs(const CoverageFindings& f) {
   if (f.found.subset) {
     const auto& kept = f.found.subset->kept;
-    fmt::print("  tests      {} of {} try all that the others do; {} add nothing new\n", with_commas(int64_t(kept.size())),
-               with_commas(f.found.inputs), with_commas(f.found.inputs - int64_t(kept.size())));
+    fmt::print("  tests      {} of {} try all that the others do; {} add nothing new\n",
+               with_commas(int64_t(kept.size())), with_commas(f.found.inputs),
+               with_commas(f.found.inputs - int64_t(kept.size())));
     std::vector<std::string> ids;
     for (size_t i = 0; i < std::min<size_t>(5, kept.size()); ++i)
       ids.push_back(printable(test_id(f, f.found.rows[size_t(kept[i].input)].sample)));
@@ -269,7 +271,8 @@ void print_inputs(const CoverageFindings& f) {
     std::vector<std::string> ids;
     for (size_t row : most_surprising(surprise.scores))
       if (ids.size() < 5)
-        ids.push_back(fmt::format("{} ({:.3g})", printable(test_id(f, f.found.rows[row].sample)), surprise.scores[row]));
+        ids.push_back(
+            fmt::format("{} ({:.3g})", printable(test_id(f, f.found.rows[row].sample)), surprise.scores[row]));
     if (!ids.empty()) fmt::print("  surprise   unlike anything in training: {}\n", join(ids, ", "));
   }
 }
@@ -277,8 +280,7 @@ void print_inputs(const CoverageFindings& f) {
 void print_skipped(const CoverageFindings& f) {
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const adequacy::Skipped& skipped : f.found.skipped) by_reason[skipped.why].push_back(skipped.what);
-  for (const auto& [why, what] : by_reason)
-    fmt::print("  skipped    {}: {}\n", join(what, ", "), printable(why));
+  for (const auto& [why, what] : by_reason) fmt::print("  skipped    {}: {}\n", join(what, ", "), printable(why));
 }
 
 }  // namespace
@@ -333,12 +335,13 @@ void print_coverage(const CoverageOptions& options, const CoverageFindings& f) {
   print_inputs(f);
   for (const std::string& note : f.found.notes) fmt::print("  note       {}\n", printable(note));
   print_skipped(f);
-  fmt::print("\n  {}{}/units.csv has every unit\n", f.found.subset ? fmt::format("{} has the tests worth keeping; ", f.subset_file) : "",
-             f.run);
+  fmt::print("\n  {}{}/units.csv has every unit\n",
+             f.found.subset ? fmt::format("{} has the tests worth keeping; ", f.subset_file) : "", f.run);
 }
 
 void write_subset(const std::string& path, const CoverageFindings& f) {
-  if (!f.found.subset) throw InputError("-o: there is no list of tests to write", "netmend coverage without -o says why.");
+  if (!f.found.subset)
+    throw InputError("-o: there is no list of tests to write", "netmend coverage without -o says why.");
   std::vector<int64_t> samples;
   for (const adequacy::Kept& kept : f.found.subset->kept) samples.push_back(f.found.rows[size_t(kept.input)].sample);
   std::sort(samples.begin(), samples.end());

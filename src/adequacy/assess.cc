@@ -83,8 +83,8 @@ class Assessing {
     const double bytes = criterion->bytes(tests_.data->size());
     const double all = criterion->name() == "MCDC" || criterion->name() == "TKNP" ? bytes : bytes * states;
     if (found_.bytes + all > options_.most_bytes) {
-      skip(criterion->name(), fmt::format("would take {} of memory; --memory allows more, --layer needs less",
-                                          bytes_text(all)));
+      skip(criterion->name(),
+           fmt::format("would take {} of memory; --memory allows more, --layer needs less", bytes_text(all)));
       return false;
     }
     found_.bytes += all;
@@ -106,7 +106,8 @@ class Assessing {
                        "--limit N takes fewer inputs, --memory allows more.");
     found_.bytes += traces->bytes(tests_.data->size());
     list_.push_back(traces);
-    if (!traced_all_) skip("inputs that add nothing", "the values of all units would not fit into memory; --layer needs less");
+    if (!traced_all_)
+      skip("inputs that add nothing", "the values of all units would not fit into memory; --layer needs less");
     for (const Wanted& wanted : options_.criteria) {
       if (criterion_row(wanted.name).needs_training && !profile_)
         skip(wanted.name, options_.no_training);
@@ -146,7 +147,8 @@ class Assessing {
     for (int64_t m : options_.important) {
       const int64_t there = std::min<int64_t>(m, int64_t(order.size()));
       if (there < m)
-        found_.notes.push_back(fmt::format("{} has {} units: m = {} becomes {}", space_->layers()[layer].name, there, m, there));
+        found_.notes.push_back(
+            fmt::format("{} has {} units: m = {} becomes {}", space_->layers()[layer].name, there, m, there));
       if (there == last) continue;
       last = there;
       while (int64_t(units.size()) < there) units.push_back(quantise(order[units.size()]));
@@ -173,7 +175,8 @@ class Assessing {
     if (there)
       coverage.read_at(layer - 1);
     else
-      found_.notes.push_back("IDC is measured at its own layer: the one before has too few units for the published way");
+      found_.notes.push_back(
+          "IDC is measured at its own layer: the one before has too few units for the published way");
   }
 
   void pass() {
@@ -222,8 +225,9 @@ class Assessing {
     int64_t unknown = 0;
     for (int64_t c = 0; c < classes; ++c) unknown += training.size(c) == 0 && tests.size(c) > 0;
     if (unknown > 0)
-      found_.notes.push_back(fmt::format("tests are answered with {} class{} that no training input is: they have no surprise",
-                                         unknown, unknown == 1 ? "" : "es"));
+      found_.notes.push_back(
+          fmt::format("tests are answered with {} class{} that no training input is: they have no surprise", unknown,
+                      unknown == 1 ? "" : "es"));
     if (buckets_.count("LSC")) score_likelihood(training, tests, corrected && !by_label);
     if (buckets_.count("DSC")) {
       if (classes < 2)
