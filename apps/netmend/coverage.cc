@@ -48,6 +48,26 @@ int refuse(const Common& common, const checkup::Preflight& preflight, const std:
   return 1;
 }
 
+/// Before it is taken; what nobody would notice is not worth a line.
+void tell_memory(const Common& common, const std::string& what, double bytes) {
+  if (bytes > 100e6) say(common, fmt::format("memory: {} takes up to {}", what, bytes_text(bytes)));
+}
+
+/// Learned once is enough; else one layer further down.
+std::string next_step(const CoverageOptions& options, const std::string& model, const CoverageFindings& findings) {
+  std::string command = next_command("coverage", model, options);
+  if (!options.train.empty()) command += " --train " + options.train;
+  if (!findings.profile) {
+    dataset::Spec spec = dataset::parse_spec(findings.tests->info().spec);
+    if (!spec.is_name() || spec.rest == "train") return "";
+    return command + " --train " + spec.head + ":train";
+  }
+  if (options.profile.empty())
+    return command + " --profile " + std::filesystem::path(model).stem().string() + ".profile";
+  const auto& layers = findings.space->layers();
+  return command + " --layer " + layers[layers.size() > 1 ? layers.size() - 2 : 0].name;
+}
+
 /// Learns from training data, or reads what was learned before.
 class Teacher {
  public:
@@ -113,6 +133,9 @@ class Teacher {
       say(common_,
           fmt::format("traces of {} training inputs would take more than {}: every {}th is kept (--memory allows more)",
                       with_commas(train->size()), bytes_text(room), how.stride));
+    tell_memory(
+        common_, "what is learned from training data",
+        observers::Profile(training.judged.settings, space_, layer_, train->size(), how.stride).bytes(train->size()));
     adequacy::Lesson lesson = adequacy::learn(training.judged.subject, training.judged.settings, space_, layer_, how);
     no_importance = lesson.no_importance;
     seconds = lesson.seconds;
@@ -163,8 +186,9 @@ int coverage(const Common& common, const CoverageOptions& options) {
   how.counts = counted(target);
   how.pass = pass_options(common);
   how.most_bytes = double(executor::memory_budget()) / 2;
-  how.no_training = "give --train to add it";
+  how.no_training = "give --train to add";
   how.no_importance = teacher.no_importance;
+  how.before_pass = [&](double bytes) { tell_memory(common, "what is kept of the tests", bytes); };
   findings.found = adequacy::assess(judged.subject, judged.settings, findings.space, profile, how);
   teacher.keep();
   if (findings.found.inputs == 0)
@@ -177,9 +201,10 @@ int coverage(const Common& common, const CoverageOptions& options) {
 
   RunFolder folder(common.out, "coverage", common.arguments);
   findings.run = folder.path();
+  findings.next = next_step(options, judged.subject.model_name, findings);
   findings.subset_file = options.product.empty() ? folder.file("subset.txt") : options.product;
   write_coverage_tables(folder.path(), findings);
-  if (!options.product.empty()) write_subset(options.product, findings);
+  if (!options.product.empty()) write_subset(options.product, findings, findings.found.subset);
   folder.note_file(judged.subject.model_name);
   for (const std::string& file : plan.data->info().files) folder.note_file(file);
   folder.note("data", plan.data->info().spec);

@@ -1,6 +1,7 @@
 // All criteria asked for, in one pass over the tests, and what the tests leave untried.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,7 +37,7 @@ struct Skipped {
   std::string what, why;
 };
 
-/// What the tests of one criterion set reach together and alone.
+/// Tests that reach together what all do.
 struct Subset {
   std::vector<std::string> criteria;  ///< that it keeps the value of
   std::vector<Kept> kept;             ///< rows of the tests
@@ -49,8 +50,9 @@ struct Assessment {
   std::vector<std::string> notes;
   std::vector<observers::SampleRow> rows;  ///< one a test
   std::vector<Surprise> surprise;
-  std::optional<Subset> subset;
-  std::vector<Region> regions;  ///< of the most important units
+  std::optional<Subset> subset;  ///< for all criteria that can be told input by input
+  std::optional<Subset> core;    ///< the same without the finest ones, to which nearly every input adds something
+  std::vector<Region> regions;   ///< of the most important units
   struct Important {
     observers::Figure figure;
     Combinations combinations;
