@@ -155,7 +155,22 @@ class Teacher {
 
 }  // namespace
 
-int coverage(const Common& common, const CoverageOptions& options) {
+namespace {
+
+/// Columns of a table mean the same in tests as in training: both are encoded by the training file.
+CoverageOptions with_encoding(CoverageOptions options) {
+  std::string& tests = options.test.empty() ? options.data : options.test;
+  if (tests.empty() || options.train.empty()) return options;
+  dataset::Spec spec = dataset::parse_spec(tests), train = dataset::parse_spec(options.train);
+  if (spec.head == "csv" && train.head == "csv" && spec.options.try_emplace("train", train.rest).second)
+    tests = dataset::spec_text(spec);
+  return options;
+}
+
+}  // namespace
+
+int coverage(const Common& common, const CoverageOptions& asked) {
+  const CoverageOptions options = with_encoding(asked);
   adequacy::AssessOptions how;
   how.criteria = adequacy::parse_criteria(options.criteria);  // a slip of the finger shows before the work
   how.important = adequacy::parse_counts(options.important, "--m");
@@ -197,6 +212,10 @@ int coverage(const Common& common, const CoverageOptions& options) {
   findings.tests = plan.data;
   findings.train = teacher.train;
   findings.learned = teacher.learned;
+  if (profile && !options.on.empty())
+    findings.found.notes.push_back("tests of one kind are held against all of the training data");
+  if (profile && profile->facts.data == plan.data->info().spec)
+    findings.found.notes.push_back("tests and training are the same data: of course tests show what training shows");
   findings.learning_seconds = teacher.seconds;
 
   RunFolder folder(common.out, "coverage", common.arguments);

@@ -287,16 +287,24 @@ void print_untried(const CoverageFindings& f) {
                                some_ids(f, all.untried[i].samples)));
 }
 
-void print_low_units(const CoverageFindings& f) {
-  if (!f.profile) return;
+/// `conv1/3`, or `conv1/3 at 31` where each position counts.
+std::string unit_words(const CoverageFindings& f, int64_t unit) {
+  return f.space->name(unit) + (f.space->choice().elements ? fmt::format(" at {}", f.space->position(unit)) : "");
+}
+
+void print_low_units(const CoverageOptions& options, const CoverageFindings& f) {
+  if (!f.profile || !options.on.empty()) return;
   if (!f.found.highs_judged)
     return print_item("highs", "too few tests to tell whether they drive units as high as training does");
   const auto& low = f.found.low_units;
+  if (low.empty())
+    return print_item("highs",
+                      fmt::format("all {} are driven about as high as in training", counted(f.space->units(), "unit")));
   print_item("highs", fmt::format("{} of {} {} never driven as high as in training", low.size(),
                                   counted(f.space->units(), "unit"), low.size() == 1 ? "is" : "are"));
   for (size_t i = 0; i < std::min<size_t>(2, low.size()); ++i)
     print_item("", fmt::format("{}: tests up to {:.3g}, {}{} training inputs above that (such as {})",
-                               printable(f.space->name(low[i].unit)), low[i].tests,
+                               printable(unit_words(f, low[i].unit)), low[i].tests,
                                low[i].higher == observers::Peaks::kKept ? "at least " : "", low[i].higher,
                                some_ids(f, low[i].samples)));
 }
@@ -311,18 +319,21 @@ std::string first_kept(const CoverageFindings& f, const std::vector<adequacy::Ke
 void print_inputs(const CoverageFindings& f) {
   if (f.found.subset && !f.found.subset->kept.empty()) {
     const auto& kept = f.found.subset->kept;
-    print_item("tests", fmt::format("{} of {} try all that the others do; {} add nothing new. First come {}",
-                                    with_commas(int64_t(kept.size())), with_commas(f.found.inputs),
-                                    with_commas(f.found.inputs - int64_t(kept.size())), first_kept(f, kept)));
+    const int64_t spare = f.found.inputs - int64_t(kept.size());
+    const std::string what =
+        spare == 0 ? fmt::format("all {} add something", with_commas(f.found.inputs))
+                   : fmt::format("{} of {} try all that the others do; {} add nothing new",
+                                 with_commas(int64_t(kept.size())), with_commas(f.found.inputs), with_commas(spare));
+    print_item("tests", what + ". Most is added by " + first_kept(f, kept));
   }
   if (f.found.core && !f.found.core->kept.empty())
-    print_item("", fmt::format("by {} alone, {} are enough", join(f.found.core->criteria, ", "),
+    print_item("", fmt::format("for {} alone {} are enough", join(f.found.core->criteria, ", "),
                                with_commas(int64_t(f.found.core->kept.size()))));
   for (const adequacy::Surprise& surprise : f.found.surprise) {
     if (f.found.surprise.size() > 1 && surprise.name != "DSA") continue;
     std::vector<std::string> ids;
     for (size_t row : most_surprising(surprise.scores))
-      if (ids.size() < 5)
+      if (ids.size() < 5 && surprise.scores[row] != 0)
         ids.push_back(
             fmt::format("{} ({:.3g})", printable(test_id(f, f.found.rows[row].sample)), surprise.scores[row]));
     if (!ids.empty()) print_item("surprise", "least like training: " + join(ids, ", "));
@@ -387,12 +398,13 @@ void print_coverage(const CoverageOptions& options, const CoverageFindings& f) {
   print_figures(f);
   fmt::print("\n");
   print_untried(f);
-  print_low_units(f);
+  print_low_units(options, f);
   print_inputs(f);
   for (const std::string& note : f.found.notes) print_item("note", printable(note));
   print_skipped(f);
-  fmt::print("\n  files      {}/: units.csv{}{}\n", f.run, f.found.subset ? ", subset.txt (the tests to keep)" : "",
-             f.found.surprise.empty() ? "" : ", surprise.csv");
+  fmt::print("\n");
+  print_item("files", fmt::format("{}/: units.csv{}{}", f.run, f.found.subset ? ", subset.txt (tests to keep)" : "",
+                                  f.found.surprise.empty() ? "" : ", surprise.csv"));
   if (!f.next.empty()) fmt::print("  next       {}\n", f.next);
 }
 

@@ -126,6 +126,7 @@ class Assessing {
                                          options_.published)));
     if (wanted.name == "TKNC") add(make(observers::TopUnits(space_, whole)));
     if (wanted.name == "TKNP") add(make(observers::TopPatterns(space_, whole, options_.published)));
+    if (wanted.name == "MCDC" && space_->layers().size() < 2) return skip("MCDC", "needs two layers at least");
     if (wanted.name == "MCDC") add(make(observers::SignPairs(space_, options_.published)));
     if (wanted.name == "NLC") add(make(observers::LayerSpread(space_)));
     if (wanted.name == "IDC") choose_importance();
@@ -234,7 +235,8 @@ class Assessing {
       if (classes < 2)
         skip("DSC", "the answers are no classes: there is no other class to be near to");
       else
-        bucket("DSC", "DSA", 0, corrected || options_.published == Published::kDnnTip ? 2 : 2000,
+        bucket("DSC", "DSA", 0,
+               options_.published == Published::kSadl || options_.published == Published::kDeepImportance ? 2000 : 2,
                observers::DistanceSurprise(training, options_.published).scores(tests, options_.pass.jobs));
     }
     if (buckets_.count("MDSC")) score_mahalanobis(training, tests);
@@ -290,7 +292,9 @@ class Assessing {
     if (!important_.empty()) found_.regions = find_regions(*important_.back(), profile_->traces(), tests_layer_);
   }
 
+  /// Not for some kinds of tests alone: training is not cut down to the same kinds.
   void look_at_highs() {
+    if (options_.counts) return;
     const auto& ranges = dynamic_cast<const RangeTally&>(*state().tallies[0]).ranges;
     std::vector<double> highs;
     for (const observers::UnitRange& range : ranges) highs.push_back(range.seen > 0 ? range.high : -INFINITY);

@@ -22,9 +22,10 @@ struct AssessOptions {
   bool zero_cluster = false;  ///< of IDC: 0 is a cluster of its own
   observers::Criteria::Filter counts = {};
   stream::PassOptions pass;
-  double most_bytes = 2e9;    ///< for traces of tests and for tallies
-  std::string no_training;    ///< why there is no profile, when there is none
-  std::string no_importance;  ///< why it has no importance, when it has none
+  double most_bytes = 2e9;                             ///< for traces of tests and for tallies
+  std::function<void(double bytes)> before_pass = {};  ///< told what will be taken at most, before it is
+  std::string no_training;                             ///< why there is no profile, when there is none
+  std::string no_importance;                           ///< why it has no importance, when it has none
 };
 
 /// Scores of surprise, one a test; not finite where there is none.
