@@ -1,6 +1,6 @@
 // Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`,
-// `pass MODEL DATA JOBS plain|spectra`, `criteria MODEL TRAIN TEST JOBS plain|all`, `surprise MODEL TRAIN TEST JOBS`.
-// Numbers come back as JSON.
+// `pass MODEL DATA JOBS plain|spectra`, `relevance MODEL BATCH JOBS ROUNDS layers|inputs`,
+// `criteria MODEL TRAIN TEST JOBS plain|all`, `surprise MODEL TRAIN TEST JOBS`. Numbers come back as JSON.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include "adequacy/learn.h"
 #include "executor/executor.h"
 #include "executor/runtime.h"
+#include "explain/relevance.h"
 #include "localise/candidates.h"
 #include "localise/ranking.h"
 #include "observers/coverage/layer_spread.h"
@@ -72,6 +73,52 @@ double forward(const std::string& path, int64_t batch, int jobs, double seconds)
   stop = true;
   for (std::thread& thread : threads) thread.join();
   return double(done) / spent;
+}
+
+double processor_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+/// What relevance costs in forward passes, in processor time, one figure a round; in every round each worker does both
+/// in turn. Of all hidden layers, the first one included; or of the inputs.
+std::vector<double> relevance(const std::string& path, int64_t batch, int jobs, int64_t rounds, bool to_inputs) {
+  model::Graph graph = onnx::read_model(path);
+  executor::Head head = executor::find_head(graph, graph.outputs[0]);
+  std::vector<model::ValueId> wanted = graph.inputs;
+  if (!to_inputs) {
+    wanted.clear();
+    for (const model::Layer& layer : executor::find_layers(graph))
+      if (layer.post != head.logits) wanted.push_back(layer.post);
+  }
+  executor::Executor executor(graph);
+  explain::Explainer explainer(graph, head, wanted);
+  std::vector<at::Tensor> inputs = random_inputs(graph, batch);
+  std::vector<double> ratios;
+  for (int64_t round = -1; round < rounds; ++round) {  // the first one warms up
+    std::atomic<double> plain{0}, explained{0};
+    auto work = [&] {
+      executor::enter_worker();
+      at::NoGradGuard no_grad;
+      double forward = 0, with = 0;
+      while (forward < 0.15) {
+        double start = processor_seconds();
+        executor.run(inputs);
+        double middle = processor_seconds();
+        explainer.run(inputs);
+        forward += middle - start;
+        with += processor_seconds() - middle;
+      }
+      plain += forward;
+      explained += with;
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < jobs; ++i) threads.emplace_back(work);
+    for (std::thread& thread : threads) thread.join();
+    if (round >= 0) ratios.push_back(explained / plain);
+  }
+  return ratios;
 }
 
 /// Multiply-adds times two that convolutions and products of one input need.
@@ -238,12 +285,14 @@ nlohmann::json surprise(const std::string& path, const std::string& train, const
 nlohmann::json answer(const std::string& line) {
   std::istringstream words(line);
   std::string what, model, data, test, with;
-  int64_t batch = 0;
+  int64_t batch = 0, rounds = 0;
   int jobs = 0;
   double seconds = 0;
   words >> what;
   if (what == "forward" && words >> model >> batch >> jobs >> seconds)
     return {{"rate", forward(model, batch, jobs, seconds)}};
+  if (what == "relevance" && words >> model >> batch >> jobs >> rounds >> with)
+    return {{"ratios", relevance(model, batch, jobs, rounds, with == "inputs")}};
   if (what == "profile" && words >> model >> batch) return profile(model, batch);
   if (what == "flops" && words >> model) return {{"flops", flops(model)}};
   if (what == "pass" && words >> model >> data >> jobs >> with) return pass(model, data, jobs, with == "spectra");

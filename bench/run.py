@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ratios of netmend to plain PyTorch on this machine, both on all its cores, interleaved in one run.
 
-usage: run.py BUILD [forward|train|workers|memory|locate|coverage]…     (default: all)
+usage: run.py BUILD [forward|train|workers|memory|locate|relevance|coverage]…     (default: all)
 
 Every figure is the median of ROUNDS rounds; within a round one side runs right after the other, so that whatever else the
 machine does hits both. A gate is 85 % of the figure we promise. Exit 1 when a gate is missed.
@@ -20,6 +20,7 @@ TRAIN_INPUTS = {"lenet5": 12000, "dnn1": 12000, "cifar-convnet": 1600, "resnet20
 WORKERS = 1.6
 LOCATE = 1.15  # at most, of a plain pass
 CRITERIA, SURPRISE = 1.5, 6.0  # at most: of two plain passes; seconds on two cores
+RELEVANCE = {"layers": 4.0, "inputs": 6.0}  # at most, of a forward pass: down to the first layer, down to the pixels
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -189,12 +190,13 @@ def bench_coverage(engine, models):
     print("criteria of coverage          of two plain passes (LeNet-5: 60,000 training and 10,000 test images)")
     folder, ok = tempfile.mkdtemp(), True
     trained, data = {}, {"lenet5": "mnist", "cifar-convnet": "cifar10"}
-    for name, epochs in (("lenet5", 1), ("cifar-convnet", 1)):  # surprise needs answers that mean something
+    for name in data:  # surprise needs answers that mean something
         trained[name] = os.path.join(folder, name + ".onnx")
-        engine.run("train", models[name], "--data", data[name], "--epochs", epochs, "-o", trained[name], "--out", os.path.join(folder, "run"))
+        engine.run("train", models[name], "--data", data[name], "--epochs", 1, "--limit", TRAIN_INPUTS[name], "-o", trained[name],
+                   "--out", os.path.join(folder, "run"))
     for name in trained:
         ratios, seconds = [], []
-        for _ in range(2 * ROUNDS + 1):
+        for _ in range(2 * ROUNDS + 1 if name == "lenet5" else ROUNDS):
             plain, full = (engine.ask("criteria", trained[name], data[name] + ":train", data[name] + ":test", CORES, what) for what in ("plain", "all"))
             ratios.append(full["processor"] / plain["processor"])
             seconds.append(full["seconds"])
@@ -213,6 +215,20 @@ def bench_coverage(engine, models):
     return ok
 
 
+def bench_relevance(engine, models):
+    print("relevance                     of a forward pass")
+    ok = True
+    for name in ("lenet5", "cifar-convnet", "resnet20"):
+        for depth, goal in RELEVANCE.items():
+            ratios = engine.ask("relevance", models[name], 64, CORES, ROUNDS + 4, depth)["ratios"]
+            ratio = statistics.median(ratios)
+            held = ratio <= goal / SLACK
+            print(f"  {name + ', to the ' + depth:<28} {ratio:5.2f}×  ({min(ratios):.2f}–{max(ratios):.2f})  promised {goal:.2f}×  "
+                  f"{'ok' if held else 'MISSED'}", flush=True)
+            ok &= held
+    return ok
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -221,7 +237,8 @@ def main():
     for name in NETWORKS:
         models[name] = os.path.join(folder, name + ".onnx")
         engine.run("lab", "new", name, "-o", models[name])
-    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate, "coverage": bench_coverage}
+    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate,
+             "relevance": bench_relevance, "coverage": bench_coverage}
     wanted = sys.argv[2:] or list(parts)
     results = [parts[part](engine, models) for part in wanted]
     sys.exit(0 if all(results) else 1)

@@ -25,6 +25,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               match        does it answer as the framework did that trained it, and if not, why?
               coverage     what the tests never try, and which tests add nothing
               locate       which units and layers are active when it is wrong
+              explain      which units the answers come from, and which pixels, words or columns
   Mend        apply        apply edits to a model's weights, or take them back
               diff         which parameters, layers and units differ between two models, and by how much
               weights      all parameters as an NPZ file
