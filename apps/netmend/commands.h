@@ -64,6 +64,13 @@ struct LocateOptions : CaseOptions {
 };
 int locate(const Common& common, const LocateOptions& options);
 
+struct CoverageOptions : CaseOptions {
+  std::string train, criteria = "all", important = "6,8,10,12", on, tap = "post", unit, profile, published, product;
+  std::vector<std::string> layers;  ///< empty: all but the output layer
+  bool zero_cluster = false;
+};
+int coverage(const Common& common, const CoverageOptions& options);
+
 struct ExplainOptions : CaseOptions {
   std::string method = "lrp", rule = "z", on, answers = "right", tap = "post";
   std::vector<std::string> layers;  ///< empty: all but the output layer

@@ -23,6 +23,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               data         counts, ranges, classes, contact sheet
               eval         the metric, per class, confusions, one row an input
               match        does it answer as the framework did that trained it, and if not, why?
+              coverage     what the tests never try, and which tests add nothing
               locate       which units and layers are active when it is wrong
               explain      which units the answers come from, and which pixels, words or columns
   Mend        repair       search for a small change, confirm on unseen data, write a new model
