@@ -64,6 +64,15 @@ struct LocateOptions : CaseOptions {
 };
 int locate(const Common& common, const LocateOptions& options);
 
+struct StressOptions : CaseOptions {
+  std::string method, product, eps, step_size, range, on, as_published, from = "right";
+  std::vector<std::string> units;
+  int64_t steps = 0, tries = 1;
+  double confidence = 0;
+  bool round = false;
+};
+int stress(const Common& common, const StressOptions& options);
+
 struct InitOptions {
   std::string model, data, train, test, output;
   bool update = false, force = false, print = false;

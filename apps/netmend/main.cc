@@ -47,6 +47,7 @@ struct Options {
   DiffOptions diff;
   WeightsOptions weights;
   LocateOptions locate;
+  StressOptions stress;
   TrainOptions train;
   DemoOptions demo;
   NewOptions fresh;
@@ -140,6 +141,45 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
   locate->callback([&] { action = [&] { return app::locate(common, o.locate); }; });
 }
 
+void add_stress(CLI::App& app, Options& o, Action& action) {
+  CLI::App* stress =
+      command(app, "stress", "New inputs from old ones: noise, transformations, attacks; how often does the answer change?",
+              "  netmend stress model.onnx --data mnist:test --limit 500 --method fgsm,pgd --eps 0.1 -o adv.npz\n"
+              "  netmend stress resnet20.onnx --data images:cifar/test --method pgd --eps 8/255 --round -o adv.npz\n"
+              "  netmend stress model.onnx --data mnist:test --limit 500 --method all -o changed.npz");
+  stress->add_option("model", o.stress.model, "ONNX file (default: the one that netmend.toml names)");
+  stress
+      ->add_option("--method", o.stress.method,
+                   "One or several, with commas, or all that suit the data: white-noise, relevant-noise, random-noise; "
+                   "fgsm, bim, pgd, jsma, cw; deepfault (with --unit); translate, rotate, scale, shear, contrast, "
+                   "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
+                   "token-replace; column-noise, column-permute, category-swap")
+      ->required();
+  stress->add_option("-o", o.stress.product, "The changed inputs, an NPZ file that opens as data")->required();
+  stress->add_option("--eps", o.stress.eps,
+                     "Size of the change as a part of the valid range of raw values, before mean and std: 0.1, 8/255 "
+                     "(for bytes 8 levels). Deviation of noises, share of tokens, part of a column's deviation");
+  stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000)")
+      ->check(CLI::Range(1, 1000000));
+  stress->add_option("--step-size", o.stress.step_size, "Of bim (eps/5), pgd (eps/30) and deepfault (1)");
+  stress->add_option("--confidence", o.stress.confidence, "cw: by how much another class must win")
+      ->check(CLI::Range(0.0, 1e6));
+  stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
+  stress->add_option("--on", o.stress.on, "Only these inputs: class=cat, slice=COLUMN=VALUE, or inputs=FILE with their names");
+  stress->add_option("--from", o.stress.from, "Inputs to begin with: those that are answered right, or all")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"right", "all"}));
+  stress->add_option("--tries", o.stress.tries, "Draws of a random method for each input; the first that changes the answer counts")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  stress->add_option("--range", o.stress.range, "LOW:HIGH, the valid raw values (default: found in the data)");
+  stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
+  stress->add_option("--as-published", o.stress.as_published, "deepfault, deephunter or art: as the original's code does it")
+      ->check(CLI::IsMember({"deepfault", "deephunter", "art"}));
+  with_case(stress, o.stress);
+  stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
+}
+
 void add_look(CLI::App& app, Options& o, Action& action) {
   CLI::App* info = command(app, "info", "Layers, shapes, units, operators of a model",
                            "  netmend info resnet20.onnx\n  netmend info bert.onnx --shape input_ids=1x128 --nodes\n"
@@ -190,6 +230,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   with_config(match);
   match->callback([&] { action = [&] { return app::match(common, o.match); }; });
   add_locate(app, o, action);
+  add_stress(app, o, action);
 }
 
 void add_mend(CLI::App& app, Options& o, Action& action) {

@@ -1,0 +1,352 @@
+// netmend stress: new inputs from old ones, and what the network says to them.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/pool.h"
+#include "base/run_folder.h"
+#include "base/text.h"
+#include "dataset/image_file.h"
+#include "executor/runtime.h"
+#include "inputs/product.h"
+#include "inputs/sheet.h"
+#include "netmend/show.h"
+#include "netmend/stress_report.h"
+#include "netmend/target.h"
+#include "stream/layers.h"
+
+namespace netmend::app {
+namespace {
+
+using inputs::Attempt;
+using inputs::Chosen;
+using inputs::Method;
+using inputs::Network;
+using observers::PredictionState;
+using observers::SampleRow;
+
+constexpr int64_t kLargestFile = (int64_t(1) << 32) - (int64_t(1) << 24);  // an NPZ without 64-bit sizes
+constexpr int64_t kPool = 512;                                            // rows to borrow values from
+constexpr size_t kShown = 24;
+
+std::vector<const Method*> methods_of(const std::string& names) {
+  std::vector<const Method*> chosen;
+  for (const std::string& name : split(names, ','))
+    if (lower(trim(name)) == "all")
+      for (const Method& method : inputs::methods()) chosen.push_back(&method);
+    else
+      chosen.push_back(&inputs::find_method(std::string(trim(name))));
+  return chosen;
+}
+
+inputs::Settings settings_of(const Common& common, const StressOptions& options) {
+  inputs::Settings settings;
+  settings.seed = common.seed;
+  if (!options.eps.empty()) settings.eps = inputs::parse_share("--eps", options.eps);
+  if (!options.step_size.empty()) settings.step_size = inputs::parse_share("--step-size", options.step_size);
+  settings.steps = options.steps;
+  settings.confidence = options.confidence;
+  settings.as_published = options.as_published;
+  return settings;
+}
+
+void require_answers(const observers::PredictionSettings& settings) {
+  using observers::Task;
+  const bool classes = settings.by_class() || (settings.task == Task::kNone && settings.outputs > 1);
+  if (!classes)
+    throw InputError(fmt::format("the model gives {}: stress looks for another class than before",
+                                 settings.task == Task::kLabels ? "several labels at once" : "numbers"),
+                     "Use a model that answers with one class.");
+}
+
+/// Every input once, and the first ones of any number spread over all.
+std::vector<size_t> spread_order(size_t count) {
+  size_t stride = std::max<size_t>(1, size_t(double(count) * 0.6180339887));
+  auto divides = [](size_t a, size_t b) {
+    while (b) std::swap(a %= b, b);
+    return a;
+  };
+  while (stride > 1 && divides(count, stride) != 1) --stride;
+  std::vector<size_t> order;
+  for (size_t i = 0, at = 0; i < count; ++i, at = (at + stride) % count) order.push_back(at);
+  return order;
+}
+
+class Stressing {
+ public:
+  Stressing(const Common& common, const StressOptions& options, const Case& about, const Judged& judged)
+      : common_(common),
+        options_(options),
+        about_(about),
+        judged_(judged),
+        data_(*judged.subject.data),
+        changed_(inputs::find_subject(data_.info())) {
+    for (int64_t size : changed_.about.shape)
+      if (size < 0)
+        throw InputError(fmt::format("the inputs of {} differ in length", data_.info().spec),
+                         "Add length=N to the data: longer ones are cut, shorter ones filled up.");
+    if (changed_.kind != inputs::Kind::kTokens) range_.emplace(data_, changed_.feature, options.range);
+    std::vector<inputs::UnitPlace> units;
+    if (!options.units.empty()) {
+      std::vector<model::Layer> layers = stream::find_layers(judged.subject);
+      std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
+      for (const std::string& name : options.units) units.push_back(inputs::find_unit(layers, name));
+    }
+    network_ = std::make_unique<Network>(judged.subject, judged.settings, changed_, range_ ? &*range_ : nullptr, units);
+    if (changed_.kind == inputs::Kind::kTokens || changed_.kind == inputs::Kind::kTable) borrow();
+  }
+
+  StressReport run(const std::vector<const Method*>& methods, const inputs::Settings& asked, const NamedTarget& target) {
+    auto start = std::chrono::steady_clock::now();
+    asked_ = asked;
+    asked_.pool = pool_;
+    report_.range = range_ ? range_->words() : "";
+    report_.unit = !range_ ? "tokens" : changed_.kind == inputs::Kind::kTable ? "parts of each column's range" : "parts of that range";
+    choose(target);
+    if (!report_.interrupted) attack(methods);
+    report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(report_);
+  }
+
+  /// Writes the product and judges what is read back from it.
+  void save(StressReport& report) {
+    std::vector<inputs::MadeBy> made;
+    int64_t count = 0;
+    for (MethodReport& one : report.methods)
+      for (const Attempt& attempt : one.result.attempts) count += attempt.made;
+    for (const MethodReport& one : report.methods)
+      if (!one.result.attempts.empty()) made.push_back({one.name, &one.result});
+    if (count > 0) {
+      report.spec = inputs::write_product(options_.product, data_, judged_.subject.graph, *network_, made, whole());
+      report.file = options_.product;
+      judge(report);
+    }
+    std::vector<Attempt> all;
+    for (MethodReport& one : report.methods) {
+      one.summary = inputs::summarise(one.result.attempts, !range_);
+      all.insert(all.end(), one.result.attempts.begin(), one.result.attempts.end());
+    }
+    report.all = inputs::summarise(all, !range_);
+  }
+
+  void draw(StressReport& report, const std::string& path) {
+    if (changed_.kind != inputs::Kind::kImage) return;
+    std::vector<inputs::Shown> shown;
+    size_t done = 0;
+    for (const MethodReport& one : report.methods) done += !one.result.attempts.empty();
+    for (const MethodReport& one : report.methods) show_some(one, std::max<size_t>(2, kShown / std::max<size_t>(1, done)), shown);
+    if (shown.empty()) return;
+    dataset::Image sheet = inputs::change_sheet(shown, changed_, data_.info().preprocess.color == "BGR");
+    dataset::write_png(path, sheet.height, sheet.width, sheet.channels, sheet.pixels);
+    report.sheet = path;
+  }
+
+ private:
+  bool whole() const { return options_.round && range_ && range_->bytes(); }
+
+  /// Rows of the data in the units that methods work in.
+  void borrow() {
+    at::Tensor fed = data_.read(stream::spread(data_.size(), kPool)).inputs[changed_.feature];
+    pool_ = (range_ ? range_->units(fed) : fed).contiguous();
+  }
+
+  /// By default inputs that are answered right; all of them where nothing says what is right.
+  void choose(const NamedTarget& target) {
+    observers::Predictions predictions(judged_.settings, true);
+    stream::PassOptions how = pass_options(common_);
+    const bool judged = judged_.settings.task != observers::Task::kNone;
+    std::vector<SampleRow> rows;
+    how.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
+      for (const SampleRow& row : dynamic_cast<PredictionState&>(*chunk[0]).rows) {
+        ++report_.of;
+        report_.right += row.right == SampleRow::kRight;
+        const bool meant = (target.target.label < 0 || row.label == double(target.target.label)) &&
+                           (!target.target.may_fail || target.target.may_fail(row.sample));
+        const bool wanted = options_.from == "all" || !judged || row.right == SampleRow::kRight;
+        if (meant && wanted && std::isfinite(row.predicted)) rows.push_back(row);
+      }
+      dynamic_cast<PredictionState&>(*chunk[0]).rows.clear();
+    };
+    report_.interrupted = stream::run_pass(judged_.subject, {&predictions}, how).interrupted;
+    if (rows.empty() && !report_.interrupted)
+      throw InputError(fmt::format("none of the {} inputs{} is answered right: there is no answer to upset",
+                                   with_commas(report_.of), target.text.empty() ? "" : " of --on " + target.text),
+                       report_.right > 0 ? "Other inputs are: leave out --on, or add --from all."
+                                         : "netmend check says whether model and data belong together; --from all takes every input.");
+    // Where the time may run out, what is done by then should speak for all.
+    const bool timed = !options_.all && options_.limit <= 0;
+    std::vector<size_t> order = spread_order(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const SampleRow& row = rows[timed ? order[i] : i];
+      chosen_.samples.push_back(row.sample), chosen_.answers.push_back(int64_t(row.predicted));
+    }
+  }
+
+  void require_room(int64_t methods) const {
+    const int64_t bytes = inputs::product_bytes(data_, *network_, methods * chosen_.count(), whole());
+    const int64_t memory = methods * inputs::made_bytes(*network_, chosen_.count());
+    if (bytes > kLargestFile || memory > executor::memory_budget() / 2)
+      throw InputError(
+          fmt::format("{} inputs by {} make {} of data; one file holds {}, half of the memory allowed is {}",
+                      with_commas(chosen_.count()), counted(methods, "method"), bytes_text(double(std::max(bytes, memory))),
+                      bytes_text(double(kLargestFile)), bytes_text(double(executor::memory_budget() / 2))),
+          "Take fewer inputs with --limit N, or fewer methods at a time.");
+  }
+
+  void attack(const std::vector<const Method*>& methods) {
+    int64_t suited = 0;
+    for (const Method* method : methods) {
+      MethodReport one;
+      one.method = method, one.name = method->name;
+      one.settings = inputs::settle(*method, changed_, asked_);
+      one.skipped = inputs::unsuited(*method, *network_, one.settings);
+      suited += one.skipped.empty();
+      report_.methods.push_back(std::move(one));
+    }
+    if (suited == 0 && methods.size() == 1)
+      throw InputError(fmt::format("--method {} does not suit {}: {}", report_.methods[0].name, data_.info().spec,
+                                   report_.methods[0].skipped),
+                       "--method all does what suits the data.");
+    require_room(suited);
+    inputs::CampaignOptions how;
+    how.jobs = common_.jobs, how.quiet = common_.quiet, how.attempts = options_.tries;
+    how.round = options_.round && range_ && range_->bytes();
+    if (options_.round && !how.round) say(common_, "--round: raw values are no bytes, they stay as they are");
+    if (!options_.all && options_.limit <= 0) how.seconds = parse_budget(options_.budget) / double(suited);
+    for (MethodReport& one : report_.methods) {
+      if (!one.skipped.empty()) continue;
+      one.result = inputs::run_campaign(*network_, judged_.subject, chosen_, *one.method, one.settings, how);
+      if (one.result.out_of_time)
+        say(common_, fmt::format("{}: {} of {} inputs in {}, evenly spread; --all for everything, --limit N, --budget 30m",
+                                 one.name, with_commas(int64_t(one.result.attempts.size())), with_commas(chosen_.count()),
+                                 duration_text(one.result.seconds)));
+      report_.interrupted = report_.interrupted || one.result.interrupted;
+      if (report_.interrupted) break;
+    }
+    std::erase_if(report_.methods, [](const MethodReport& one) { return one.skipped.empty() && one.result.attempts.empty(); });
+  }
+
+  /// What counts is what a user of the file will get.
+  void judge(StressReport& report) const {
+    std::shared_ptr<const dataset::Dataset> again = dataset::open(report.spec);
+    const executor::Head& head = judged_.settings.head;
+    stream::Subject subject(judged_.subject.model_name, judged_.subject.graph, again, {head.output, head.logits});
+    observers::Predictions predictions(judged_.settings, true);
+    stream::PassOptions how = pass_options(common_);
+    std::vector<SampleRow> rows;
+    how.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
+      auto& seen = dynamic_cast<PredictionState&>(*chunk[0]).rows;
+      rows.insert(rows.end(), seen.begin(), seen.end());
+      seen.clear();
+    };
+    if (stream::run_pass(subject, {&predictions}, how).interrupted) return;  // then what was seen while making them counts
+    size_t next = 0;
+    for (MethodReport& one : report.methods)
+      for (Attempt& attempt : one.result.attempts) {
+        if (!attempt.made) continue;
+        const double predicted = rows.at(next++).predicted;
+        const int64_t after = std::isfinite(predicted) ? int64_t(predicted) : -1;
+        report.changed_by_saving += after != attempt.after;
+        attempt.after = after;
+      }
+  }
+
+  void show_some(const MethodReport& one, size_t most, std::vector<inputs::Shown>& shown) const {
+    std::vector<size_t> good, rest;
+    for (size_t i = 0; i < one.result.attempts.size(); ++i)
+      if (one.result.attempts[i].made) (one.result.attempts[i].success() ? good : rest).push_back(i);
+    const std::vector<size_t>& from = good.empty() ? rest : good;
+    for (int64_t i : stream::spread(int64_t(from.size()), int64_t(most), 0.5)) {
+      const size_t row = from[size_t(i)];
+      const Attempt& attempt = one.result.attempts[row];
+      at::Tensor before = range_->units(data_.read(std::span(&attempt.sample, 1)).inputs[changed_.feature])[0];
+      at::Tensor after = range_->units(range_->fed(one.result.raw.narrow(0, int64_t(row), 1)))[0];
+      auto name = [&](int64_t c) {
+        return c < 0 ? std::string("?") : c < int64_t(judged_.settings.classes.size()) ? judged_.settings.classes[size_t(c)] : std::to_string(c);
+      };
+      shown.push_back({before, after, fmt::format("{} {}>{}", one.name, name(attempt.before), name(attempt.after))});
+    }
+  }
+
+  const Common& common_;
+  const StressOptions& options_;
+  const Case& about_;
+  const Judged& judged_;
+  const dataset::Dataset& data_;
+  inputs::Subject changed_;
+  std::optional<inputs::Range> range_;
+  std::unique_ptr<Network> network_;
+  at::Tensor pool_;
+  inputs::Settings asked_;
+  Chosen chosen_;
+  StressReport report_;
+};
+
+std::string next_step(const StressReport& report, const StressOptions& options, const Judged& judged) {
+  if (report.spec.empty()) return "";
+  std::string text = fmt::format("netmend eval {} --data {} --anyway", inputs::shell_word(judged.subject.model_name),
+                                 inputs::shell_word(report.spec));
+  if (!options.output.empty()) text += " --output " + inputs::shell_word(options.output);
+  return text;
+}
+
+int refuse(const Common& common, const checkup::Preflight& preflight, const std::string& model) {
+  if (common.json)
+    print_json({{"preflight", preflight_json(preflight)},
+                {"findings", Json::array({blocker_json(*preflight.blocker, "netmend stress " + model)})}});
+  return 1;
+}
+
+}  // namespace
+
+int stress(const Common& common, const StressOptions& options) {
+  const std::vector<const Method*> methods = methods_of(options.method);  // slips of the finger show before the work
+  const inputs::Settings asked = settings_of(common, options);
+  if (!options.product.ends_with(".npz"))
+    throw InputError(fmt::format("-o {}: inputs are written as an NPZ file", options.product), "For example -o adv.npz.");
+  require_writable(options.product);
+  Case about = open_case(common, options);
+  Judged& judged = about.judged;
+  require_answers(judged.settings);
+  checkup::Preflight preflight = examine(common, options, about);
+  if (!common.json) print_preflight(preflight, judged.settings.metric);
+  if (preflight.blocker && !options.anyway) return refuse(common, preflight, judged.subject.model_name);
+  Plan plan = plan_pass(common, options, about);
+  judged.subject.data = plan.data;
+  NamedTarget target = parse_target(options.on, judged.settings, *plan.data);
+
+  Stressing stressing(common, options, about, judged);
+  StressReport report = stressing.run(methods, asked, target);
+  RunFolder folder(common.out, "stress", common.arguments);
+  report.run = folder.path();
+  stressing.save(report);
+  stressing.draw(report, folder.file("changed.png"));
+  report.next = next_step(report, options, judged);
+  write_changes(folder.file("changes.csv"), report, judged);
+  folder.note_file(judged.subject.model_name);
+  for (const std::string& file : plan.data->info().files) folder.note_file(file);
+  folder.note("data", plan.data->info().spec);
+  Json json = stress_json(report, judged.settings);
+  json["model"] = judged.subject.model_name;
+  json["data"] = plan.data->info().spec;
+  json["preflight"] = preflight_json(preflight);
+  json["next"] = report.next.empty() ? Json::array() : Json::array({report.next});
+  json["run"] = folder.path();
+  write_file(folder.file("stress.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  folder.finish(common.seed, report.seconds, report.interrupted ? 130 : 0);
+  if (common.json) {
+    print_json(json);
+  } else {
+    print_stress(report, judged);
+    if (!report.next.empty()) fmt::print("\n  next  {}\n", report.next);
+    fmt::print("  every input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", pictures: changed.png");
+  }
+  if (report.interrupted) say(common, "stopped: this is what was finished");
+  return report.interrupted ? 130 : 0;
+}
+
+}  // namespace netmend::app
