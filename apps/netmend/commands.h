@@ -73,6 +73,13 @@ struct StressOptions : CaseOptions {
 };
 int stress(const Common& common, const StressOptions& options);
 
+struct CoverageOptions : CaseOptions {
+  std::string train, criteria = "all", important = "6,8,10,12", on, tap = "post", unit, profile, published, product;
+  std::vector<std::string> layers;  ///< empty: all but the output layer
+  bool zero_cluster = false;
+};
+int coverage(const Common& common, const CoverageOptions& options);
+
 struct InitOptions {
   std::string model, data, train, test, output;
   bool update = false, force = false, print = false;

@@ -24,6 +24,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               eval         the metric, per class, confusions, one row an input
               match        does it answer as the framework did that trained it, and if not, why?
               stress       noise, shifts, corruptions, attacks: how often does the answer change?
+              coverage     what the tests never try, and which tests add nothing
               locate       which units and layers are active when it is wrong
   Mend        apply        apply edits to a model's weights, or take them back
               diff         which parameters, layers and units differ between two models, and by how much

@@ -48,6 +48,7 @@ struct Options {
   WeightsOptions weights;
   LocateOptions locate;
   StressOptions stress;
+  CoverageOptions coverage;
   TrainOptions train;
   DemoOptions demo;
   NewOptions fresh;
@@ -180,6 +181,43 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
   stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
 }
 
+void add_coverage(CLI::App& app, Options& o, Action& action) {
+  CLI::App* coverage =
+      command(app, "coverage", "What the tests never try, and which tests add nothing",
+              "  netmend coverage model.onnx --data mnist\n"
+              "  netmend coverage model.onnx --train images:train --test images:test --profile model.profile\n"
+              "  netmend coverage model.onnx --data mnist --criteria IDC,KMNC:100,DSC --layer fc2 --m 8");
+  coverage->add_option("model", o.coverage.model, "ONNX file (default: the one that netmend.toml names)");
+  coverage->add_option("--train", o.coverage.train, "Data spec of the training inputs, which tests are held against");
+  coverage
+      ->add_option("--criteria", o.coverage.criteria,
+                   "all, or some of IDC, NC, KMNC, NBC, SNAC, TKNC, TKNP, MCDC, NLC, LSC, DSC, MDSC; a parameter may "
+                   "follow: NC:0.5, KMNC:100")
+      ->capture_default_str();
+  coverage->add_option("--layer", o.coverage.layers,
+                       "Only this layer; may be repeated (default: all but the output layer). Surprise and important "
+                       "units are of the last one");
+  coverage->add_option("--m", o.coverage.important, "How many important units IDC combines; several with commas")
+      ->capture_default_str();
+  coverage->add_option("--tap", o.coverage.tap, "Take a unit's value after (post) or before (pre) its activation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pre", "post"}));
+  coverage
+      ->add_option("--unit", o.coverage.unit,
+                   "A unit is a feature map's mean (channel, the default) or each of its positions (element)")
+      ->check(CLI::IsMember({"channel", "element"}));
+  coverage->add_option("--profile", o.coverage.profile,
+                       "What was learned from training data: read where the file exists, else written");
+  coverage->add_option("--as-published", o.coverage.published,
+                       "Do as this program does: deepimportance, sadl, nlc, dnn-tip, deepgini");
+  coverage->add_flag("--zero-cluster", o.coverage.zero_cluster, "IDC: 0 is a cluster of its own");
+  coverage->add_option("--on", o.coverage.on,
+                       "Only these tests: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE");
+  coverage->add_option("-o", o.coverage.product, "The tests worth keeping, as a list of their numbers");
+  with_case(coverage, o.coverage);
+  coverage->callback([&] { action = [&] { return app::coverage(common, o.coverage); }; });
+}
+
 void add_look(CLI::App& app, Options& o, Action& action) {
   CLI::App* info = command(app, "info", "Layers, shapes, units, operators of a model",
                            "  netmend info resnet20.onnx\n  netmend info bert.onnx --shape input_ids=1x128 --nodes\n"
@@ -231,6 +269,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   match->callback([&] { action = [&] { return app::match(common, o.match); }; });
   add_locate(app, o, action);
   add_stress(app, o, action);
+  add_coverage(app, o, action);
 }
 
 void add_mend(CLI::App& app, Options& o, Action& action) {
