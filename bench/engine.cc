@@ -1,5 +1,5 @@
 // Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`,
-// `pass MODEL DATA JOBS plain|spectra`. Numbers come back as JSON.
+// `pass MODEL DATA JOBS plain|spectra`, `relevance MODEL BATCH JOBS SECONDS layers|inputs`. Numbers come back as JSON.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -12,6 +12,7 @@
 
 #include "executor/executor.h"
 #include "executor/runtime.h"
+#include "explain/relevance.h"
 #include "localise/candidates.h"
 #include "localise/ranking.h"
 #include "onnx/reader.h"
@@ -37,17 +38,14 @@ std::vector<at::Tensor> random_inputs(const model::Graph& graph, int64_t batch) 
 }
 
 /// Inputs a second, all workers together, after a warm-up.
-double forward(const std::string& path, int64_t batch, int jobs, double seconds) {
-  model::Graph graph = onnx::read_model(path);
-  executor::Executor executor(graph);
-  std::vector<at::Tensor> inputs = random_inputs(graph, batch);
+double rate(int64_t batch, int jobs, double seconds, const std::function<void()>& run) {
   std::atomic<int64_t> done{0};
   std::atomic<bool> counting{false}, stop{false};
   auto work = [&] {
     executor::enter_worker();
     at::NoGradGuard no_grad;
     while (!stop) {
-      executor.run(inputs);
+      run();
       if (counting) done += batch;
     }
   };
@@ -62,6 +60,28 @@ double forward(const std::string& path, int64_t batch, int jobs, double seconds)
   stop = true;
   for (std::thread& thread : threads) thread.join();
   return double(done) / spent;
+}
+
+double forward(const std::string& path, int64_t batch, int jobs, double seconds) {
+  model::Graph graph = onnx::read_model(path);
+  executor::Executor executor(graph);
+  std::vector<at::Tensor> inputs = random_inputs(graph, batch);
+  return rate(batch, jobs, seconds, [&] { executor.run(inputs); });
+}
+
+/// Of all hidden layers, the first one included; or of the inputs.
+double relevance(const std::string& path, int64_t batch, int jobs, double seconds, bool to_inputs) {
+  model::Graph graph = onnx::read_model(path);
+  executor::Head head = executor::find_head(graph, graph.outputs[0]);
+  std::vector<model::ValueId> wanted = graph.inputs;
+  if (!to_inputs) {
+    wanted.clear();
+    for (const model::Layer& layer : executor::find_layers(graph))
+      if (layer.post != head.logits) wanted.push_back(layer.post);
+  }
+  explain::Explainer explainer(graph, head, wanted);
+  std::vector<at::Tensor> inputs = random_inputs(graph, batch);
+  return rate(batch, jobs, seconds, [&] { explainer.run(inputs); });
 }
 
 /// Multiply-adds times two that convolutions and products of one input need.
@@ -144,6 +164,8 @@ nlohmann::json answer(const std::string& line) {
   words >> what;
   if (what == "forward" && words >> model >> batch >> jobs >> seconds)
     return {{"rate", forward(model, batch, jobs, seconds)}};
+  if (what == "relevance" && words >> model >> batch >> jobs >> seconds >> with)
+    return {{"rate", relevance(model, batch, jobs, seconds, with == "inputs")}};
   if (what == "profile" && words >> model >> batch) return profile(model, batch);
   if (what == "flops" && words >> model) return {{"flops", flops(model)}};
   if (what == "pass" && words >> model >> data >> jobs >> with) return pass(model, data, jobs, with == "spectra");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ratios of netmend to plain PyTorch on this machine, both on all its cores, interleaved in one run.
 
-usage: run.py BUILD [forward|train|workers|memory|locate]…     (default: all)
+usage: run.py BUILD [forward|train|workers|memory|locate|relevance]…     (default: all)
 
 Every figure is the median of ROUNDS rounds; within a round one side runs right after the other, so that whatever else the
 machine does hits both. A gate is 85 % of the figure we promise. Exit 1 when a gate is missed.
@@ -19,6 +19,7 @@ TRAIN = {"lenet5": 1.5, "dnn1": 1.2, "cifar-convnet": 1.2, "resnet20": 1.2}
 TRAIN_INPUTS = {"lenet5": 12000, "dnn1": 12000, "cifar-convnet": 1600, "resnet20": 1600}
 WORKERS = 1.6
 LOCATE = 1.15  # at most, of a plain pass
+RELEVANCE = {"layers": 4.0, "inputs": 6.0}  # at most, of a forward pass: down to the first layer, down to the pixels
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -182,6 +183,23 @@ def bench_locate(engine, models):
     return ok
 
 
+def bench_relevance(engine, models):
+    print("relevance                     of a forward pass")
+    ok = True
+    for name in ("lenet5", "cifar-convnet", "resnet20"):
+        for depth, goal in RELEVANCE.items():
+            ratios = []
+            for _ in range(ROUNDS):
+                forward = engine.forward(models[name], 64)
+                ratios.append(forward / engine.ask("relevance", models[name], 64, CORES, SECONDS, depth)["rate"])
+            ratio = statistics.median(ratios)
+            held = ratio <= goal / SLACK
+            print(f"  {name + ', to the ' + depth:<28} {ratio:5.2f}×  ({min(ratios):.2f}–{max(ratios):.2f})  promised {goal:.2f}×  "
+                  f"{'ok' if held else 'MISSED'}", flush=True)
+            ok &= held
+    return ok
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -190,7 +208,8 @@ def main():
     for name in NETWORKS:
         models[name] = os.path.join(folder, name + ".onnx")
         engine.run("lab", "new", name, "-o", models[name])
-    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate}
+    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate,
+             "relevance": bench_relevance}
     wanted = sys.argv[2:] or list(parts)
     results = [parts[part](engine, models) for part in wanted]
     sys.exit(0 if all(results) else 1)

@@ -80,6 +80,15 @@ struct CoverageOptions : CaseOptions {
 };
 int coverage(const Common& common, const CoverageOptions& options);
 
+struct ExplainOptions : CaseOptions {
+  std::string method = "lrp", rule = "z", on, answers = "right", tap = "post";
+  std::vector<std::string> layers;  ///< empty: all but the output layer
+  std::vector<std::string> inputs;  ///< those whose maps are drawn; empty: a few
+  int64_t top = 10, steps = 50;
+  bool float64 = false;
+};
+int explain(const Common& common, const ExplainOptions& options);
+
 struct InitOptions {
   std::string model, data, train, test, output;
   bool update = false, force = false, print = false;

@@ -26,6 +26,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               stress       noise, shifts, corruptions, attacks: how often does the answer change?
               coverage     what the tests never try, and which tests add nothing
               locate       which units and layers are active when it is wrong
+              explain      which units the answers come from, and which pixels, words or columns
   Mend        apply        apply edits to a model's weights, or take them back
               diff         which parameters, layers and units differ between two models, and by how much
               weights      all parameters as an NPZ file

@@ -49,6 +49,7 @@ struct Options {
   LocateOptions locate;
   StressOptions stress;
   CoverageOptions coverage;
+  ExplainOptions explain;
   TrainOptions train;
   DemoOptions demo;
   NewOptions fresh;
@@ -218,6 +219,44 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
   coverage->callback([&] { action = [&] { return app::coverage(common, o.coverage); }; });
 }
 
+void add_explain(CLI::App& app, Options& o, Action& action) {
+  CLI::App* explain =
+      command(app, "explain", "Which units the answers come from, and which parts of single inputs",
+              "  netmend explain model.onnx --data mnist:test\n"
+              "  netmend explain model.onnx --data mnist:test --layer conv2 --rule composite --input 7\n"
+              "  netmend explain model.onnx --data mnist:test --on confusion=4:9 --method integrated");
+  explain->add_option("model", o.explain.model, "ONNX file (default: the one that netmend.toml names)");
+  explain->add_option("--method", o.explain.method, "lrp (layer-wise relevance propagation), gradient or integrated")
+      ->capture_default_str();
+  explain
+      ->add_option("--rule", o.explain.rule,
+                   "Of lrp: z, epsilon[:0.01], gamma[:0.25], alpha-beta[:3], flat, w2, composite, or by kind of layer: "
+                   "dense=epsilon,conv=gamma:0.1,first=flat")
+      ->capture_default_str();
+  explain->add_option("--on", o.explain.on,
+                      "Only these failures: class=cat, confusion=cat:dog (cats called dog), slice=COLUMN=VALUE, or "
+                      "inputs=FILE with their names");
+  explain->add_option("--answers", o.explain.answers, "Explain right, wrong or all answers")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"right", "wrong", "all"}));
+  explain->add_option("--layer", o.explain.layers,
+                      "Only this layer; may be repeated (default: all but the output layer)");
+  explain->add_option("--top", o.explain.top, "Units to show of each layer")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  explain->add_option("--tap", o.explain.tap, "Relevance after (post) or before (pre) the layer's activation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pre", "post"}));
+  explain->add_option("--input", o.explain.inputs,
+                      "Draw the map of this input, by name or number; may be repeated (default: four of them)");
+  explain->add_option("--steps", o.explain.steps, "Of integrated gradients")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  explain->add_flag("--float64", o.explain.float64, "Compute relevance in float64");
+  with_case(explain, o.explain);
+  explain->callback([&] { action = [&] { return app::explain(common, o.explain); }; });
+}
+
 void add_look(CLI::App& app, Options& o, Action& action) {
   CLI::App* info = command(app, "info", "Layers, shapes, units, operators of a model",
                            "  netmend info resnet20.onnx\n  netmend info bert.onnx --shape input_ids=1x128 --nodes\n"
@@ -270,6 +309,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   add_locate(app, o, action);
   add_stress(app, o, action);
   add_coverage(app, o, action);
+  add_explain(app, o, action);
 }
 
 void add_mend(CLI::App& app, Options& o, Action& action) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "model/guard.h"
+#include "observers/input_relevance.h"
 
 namespace netmend::observers {
 namespace {
@@ -26,20 +27,6 @@ std::vector<model::ValueId> values_of(const std::vector<stream::Tap>& taps) {
   std::vector<model::ValueId> values;
   for (const stream::Tap& tap : taps) values.push_back(tap.value);
   return values;
-}
-
-explain::Options options_for(const ImportanceSettings& settings, const PredictionSettings& predictions) {
-  explain::Options options = settings.explain;
-  options.yes_or_no = options.yes_or_no || predictions.task == Task::kBinary;
-  return options;
-}
-
-/// A number is not a yes or no, whatever squeezes it.
-executor::Head head_for(const PredictionSettings& predictions) {
-  executor::Head head = predictions.head;
-  if (predictions.task == Task::kNumber && head.gives == executor::Gives::kSigmoid)
-    head.gives = executor::Gives::kLogits;
-  return head;
 }
 
 int64_t groups_for(const PredictionSettings& predictions, const std::vector<model::Layer>& layers) {
@@ -132,8 +119,8 @@ Importance::Importance(const stream::Subject& subject, PredictionSettings predic
       settings_(std::move(settings)),
       groups_(groups_for(predictions_.settings(), layers_)),
       read_(read_taps(layers_, settings_.before_activation)),
-      explainer_(subject.batching.graph, head_for(predictions_.settings()), values_of(read_),
-                 options_for(settings_, predictions_.settings())) {}
+      explainer_(subject.batching.graph, explained_head(predictions_.settings()), values_of(read_),
+                 explained_options(settings_.explain, predictions_.settings())) {}
 
 std::unique_ptr<stream::State> Importance::fresh() const { return std::make_unique<ImportanceState>(*this); }
 
