@@ -65,8 +65,8 @@ struct LocateOptions : CaseOptions {
 int locate(const Common& common, const LocateOptions& options);
 
 struct StressOptions : CaseOptions {
-  std::string method, product, eps, step_size, range, on, as_published, from = "right";
-  std::vector<std::string> units;
+  std::string method, product, eps, step_size, range, on, as_published, from = "right", criteria, profile, queue;
+  std::vector<std::string> units, layers;
   int64_t steps = 0, tries = 1;
   double confidence = 0;
   bool round = false;

@@ -155,15 +155,15 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
                    "One or several, with commas, or all that suit the data: white-noise, relevant-noise, random-noise; "
                    "fgsm, bim, pgd, jsma, cw; deepfault (with --unit); translate, rotate, scale, shear, contrast, "
                    "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
-                   "token-replace; column-noise, column-permute, category-swap")
+                   "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria, by itself)")
       ->required();
   stress->add_option("-o", o.stress.product, "The changed inputs, an NPZ file that opens as data")->required();
   stress->add_option("--eps", o.stress.eps,
                      "Size of the change as a part of the valid range of raw values, before mean and std: 0.1, 8/255 "
                      "(for bytes 8 levels). Deviation of noises, share of tokens, part of a column's deviation");
-  stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000)")
+  stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000), rounds of fuzz (20)")
       ->check(CLI::Range(1, 1000000));
-  stress->add_option("--step-size", o.stress.step_size, "Of bim (eps/5), pgd (eps/30) and deepfault (1)");
+  stress->add_option("--step-size", o.stress.step_size, "Of bim (eps/5), pgd (eps/30), cw (0.01) and deepfault (1)");
   stress->add_option("--confidence", o.stress.confidence, "cw: by how much another class must win")
       ->check(CLI::Range(0.0, 1e6));
   stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
@@ -174,6 +174,13 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
   stress->add_option("--tries", o.stress.tries, "Draws of a random method for each input; the first that changes the answer counts")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
+  stress->add_option("--criteria", o.stress.criteria,
+                     "Also say how much more of these is covered, and guide fuzz by them: NC, TKNC, TKNP, MCDC, NLC; with "
+                     "--profile also KMNC, NBC, SNAC, IDC (fuzz: NC,TKNC, or KMNC,NBC with --profile)");
+  stress->add_option("--profile", o.stress.profile, "What netmend coverage --profile FILE learned from training data");
+  stress->add_option("--layer", o.stress.layers, "Criteria look at this layer; may be repeated (default: all but the output layer)");
+  stress->add_option("--queue", o.stress.queue,
+                     "fuzz: where its queue is kept; running again goes on from it (default: beside the product)");
   stress->add_option("--range", o.stress.range, "LOW:HIGH, the valid raw values (default: found in the data)");
   stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
   stress->add_option("--as-published", o.stress.as_published, "deepfault, deephunter or art: as the original's code does it")

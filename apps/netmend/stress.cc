@@ -12,11 +12,14 @@
 #include "base/text.h"
 #include "dataset/image_file.h"
 #include "executor/runtime.h"
+#include "inputs/criteria_choice.h"
 #include "inputs/product.h"
 #include "inputs/sheet.h"
+#include "localise/candidates.h"
 #include "netmend/show.h"
 #include "netmend/stress_report.h"
 #include "netmend/target.h"
+#include "observers/input_relevance.h"
 #include "stream/layers.h"
 
 namespace netmend::app {
@@ -32,15 +35,26 @@ using observers::SampleRow;
 constexpr int64_t kLargestFile = (int64_t(1) << 32) - (int64_t(1) << 24);  // an NPZ without 64-bit sizes
 constexpr int64_t kPool = 512;                                            // rows to borrow values from
 constexpr size_t kShown = 24;
+constexpr int64_t kImportant = 6;  // units that IDC combines
 
+/// What --method names; nullptr stands for fuzz, which is no row of the table since it needs the whole queue.
 std::vector<const Method*> methods_of(const std::string& names) {
   std::vector<const Method*> chosen;
+  auto add = [&](const Method* method) {
+    if (std::find(chosen.begin(), chosen.end(), method) == chosen.end()) chosen.push_back(method);
+  };
   for (const std::string& name : split(names, ','))
     if (lower(trim(name)) == "all")
-      for (const Method& method : inputs::methods()) chosen.push_back(&method);
+      for (const Method& method : inputs::methods()) add(&method);
     else
-      chosen.push_back(&inputs::find_method(std::string(trim(name))));
+      add(lower(trim(name)) == "fuzz" ? nullptr : &inputs::find_method(std::string(trim(name))));
   return chosen;
+}
+
+/// The criteria that fuzz is guided by unless told otherwise.
+std::string criteria_text(const StressOptions& options, bool fuzzes) {
+  if (!options.criteria.empty() || !fuzzes) return options.criteria;
+  return options.profile.empty() ? "NC,TKNC" : "KMNC,NBC";
 }
 
 inputs::Settings settings_of(const Common& common, const StressOptions& options) {
@@ -78,10 +92,9 @@ std::vector<size_t> spread_order(size_t count) {
 
 class Stressing {
  public:
-  Stressing(const Common& common, const StressOptions& options, const Case& about, const Judged& judged)
+  Stressing(const Common& common, const StressOptions& options, const Judged& judged)
       : common_(common),
         options_(options),
-        about_(about),
         judged_(judged),
         data_(*judged.subject.data),
         changed_(inputs::find_subject(data_.info())) {
@@ -98,6 +111,21 @@ class Stressing {
     }
     network_ = std::make_unique<Network>(judged.subject, judged.settings, changed_, range_ ? &*range_ : nullptr, units);
     if (changed_.kind == inputs::Kind::kTokens || changed_.kind == inputs::Kind::kTable) borrow();
+  }
+
+  /// Criteria to hold what is made against. Before any work: names and profiles may be wrong.
+  void hold_against(const std::string& criteria) {
+    if (criteria.empty()) return;
+    std::vector<adequacy::Wanted> wanted = adequacy::parse_criteria(criteria);
+    std::vector<model::Layer> layers =
+        localise::candidates(stream::find_layers(judged_.subject), judged_.subject.graph, judged_.settings.head,
+                             judged_.settings.outputs, options_.layers);
+    space_ = observers::make_unit_space(judged_.subject, std::move(layers), {});
+    if (!options_.profile.empty())
+      profile_ = observers::load_profile(options_.profile, judged_.settings, space_, space_->layers().size() - 1,
+                                         file_checksum(judged_.subject.model_name));
+    criteria_ = inputs::make_criteria(wanted, space_, profile_ ? &*profile_ : nullptr, kImportant);
+    criteria_words_ = criteria;
   }
 
   StressReport run(const std::vector<const Method*>& methods, const inputs::Settings& asked, const NamedTarget& target) {
@@ -131,6 +159,7 @@ class Stressing {
       all.insert(all.end(), one.result.attempts.begin(), one.result.attempts.end());
     }
     report.all = inputs::summarise(all, !range_);
+    if (!criteria_.empty() && !report.spec.empty()) measure(report);
   }
 
   void draw(StressReport& report, const std::string& path) {
@@ -146,6 +175,50 @@ class Stressing {
   }
 
  private:
+  /// What the originals cover, and what they cover together with what was made.
+  void measure(StressReport& report) const {
+    using observers::Criteria;
+    using observers::CriteriaState;
+    const executor::Head& head = judged_.settings.head;
+    stream::Subject before = judged_.subject;
+    std::vector<int64_t> samples = chosen_.samples;
+    std::sort(samples.begin(), samples.end());
+    before.data = dataset::subset(judged_.subject.data, samples);
+    Criteria own(judged_.settings, space_, criteria_);
+    stream::PassOptions how = pass_options(common_);
+    stream::PassResult done = stream::run_pass(before, {&own}, how);
+    if (done.interrupted) return;
+    std::vector<std::unique_ptr<Criteria>> parts;
+    std::vector<const stream::Observer*> watching;
+    int64_t first = 0;
+    for (const MethodReport& one : report.methods) {
+      if (one.summary.made == 0) continue;
+      const int64_t end = first + one.summary.made;
+      parts.push_back(std::make_unique<Criteria>(judged_.settings, space_, criteria_, [first, end](const SampleRow& row) {
+        return row.sample >= first && row.sample < end;
+      }));
+      watching.push_back(parts.back().get());
+      first = end;
+    }
+    stream::Subject after(judged_.subject.model_name, judged_.subject.graph, dataset::open(report.spec), {head.output, head.logits});
+    stream::PassResult made = stream::run_pass(after, watching, how);
+    if (made.interrupted) return;
+    auto originals = done.collected[0].fold(own), together = done.collected[0].fold(own);
+    auto tally = [](const stream::State& state, size_t c) -> const observers::Tally& {
+      return *dynamic_cast<const CriteriaState&>(state).tallies[c];
+    };
+    for (size_t c = 0; c < criteria_.size(); ++c)
+      report.coverage.push_back({criteria_[c]->figure(tally(*originals, c)), {}, {}});
+    for (size_t m = 0; m < parts.size(); ++m) {
+      auto with = done.collected[0].fold(own), part = made.collected[m].fold(*parts[m]);
+      with->merge(*part);
+      together->merge(*part);
+      for (size_t c = 0; c < criteria_.size(); ++c)
+        report.coverage[c].by_method.push_back(criteria_[c]->figure(tally(*with, c)));
+    }
+    for (size_t c = 0; c < criteria_.size(); ++c) report.coverage[c].after = criteria_[c]->figure(tally(*together, c));
+  }
+
   bool whole() const { return options_.round && range_ && range_->bytes(); }
 
   /// Rows of the data in the units that methods work in.
@@ -201,9 +274,15 @@ class Stressing {
     int64_t suited = 0;
     for (const Method* method : methods) {
       MethodReport one;
-      one.method = method, one.name = method->name;
-      one.settings = inputs::settle(*method, changed_, asked_);
-      one.skipped = inputs::unsuited(*method, *network_, one.settings);
+      one.method = method, one.name = method ? method->name : "fuzz";
+      if (method) {
+        if (method->make == inputs::relevant_noise) explain();
+        one.settings = inputs::settle(*method, changed_, asked_);
+        one.skipped = inputs::unsuited(*method, *network_, one.settings);
+        if (!one.skipped.empty() && method->make == inputs::relevant_noise && !unexplained_.empty()) one.skipped = unexplained_;
+      } else if (changed_.kind != inputs::Kind::kImage) {
+        one.skipped = fmt::format("it changes images, these are {}", inputs::kind_words(changed_.kind));
+      }
       suited += one.skipped.empty();
       report_.methods.push_back(std::move(one));
     }
@@ -219,15 +298,50 @@ class Stressing {
     if (!options_.all && options_.limit <= 0) how.seconds = parse_budget(options_.budget) / double(suited);
     for (MethodReport& one : report_.methods) {
       if (!one.skipped.empty()) continue;
-      one.result = inputs::run_campaign(*network_, judged_.subject, chosen_, *one.method, one.settings, how);
-      if (one.result.out_of_time)
+      if (one.method)
+        one.result = inputs::run_campaign(*network_, judged_.subject, chosen_, *one.method, one.settings, how);
+      else
+        run_fuzz(one, how);
+      if (one.result.out_of_time && one.method)
         say(common_, fmt::format("{}: {} of {} inputs in {}, evenly spread; --all for everything, --limit N, --budget 30m",
                                  one.name, with_commas(int64_t(one.result.attempts.size())), with_commas(chosen_.count()),
                                  duration_text(one.result.seconds)));
       report_.interrupted = report_.interrupted || one.result.interrupted;
       if (report_.interrupted) break;
     }
-    std::erase_if(report_.methods, [](const MethodReport& one) { return one.skipped.empty() && one.result.attempts.empty(); });
+    std::erase_if(report_.methods, [](const MethodReport& one) {
+      return one.skipped.empty() && one.result.attempts.empty() && !one.fuzz;
+    });
+  }
+
+  /// Where relevance can reach the inputs, noise can go where it is largest.
+  void explain() {
+    if (asked_.relevance || !range_) return;
+    try {
+      explainer_.emplace(judged_.subject, judged_.settings);
+    } catch (const InputError& error) {
+      unexplained_ = error.what();
+      return;
+    }
+    asked_.relevance = [this](const inputs::Originals& originals) {
+      return explainer_->run(originals.batch, originals.answers).features[changed_.feature].to(at::kFloat);
+    };
+  }
+
+  void run_fuzz(MethodReport& one, const inputs::CampaignOptions& how) {
+    inputs::Novelty novelty(criteria_);
+    inputs::FuzzOptions options;
+    options.jobs = how.jobs, options.quiet = how.quiet, options.seconds = how.seconds, options.seed = common_.seed;
+    if (options_.steps > 0) options.rounds = options_.steps;
+    options.as_published = options_.as_published == "deephunter";
+    options.queue = options_.queue.empty() ? options_.product.substr(0, options_.product.size() - 4) + ".queue" : options_.queue;
+    std::string inputs_key;
+    for (size_t i = 0; i < chosen_.samples.size(); ++i) inputs_key += fmt::format("{}:{} ", chosen_.samples[i], chosen_.answers[i]);
+    options.about = fmt::format("{} {} {} {} {} {}", file_checksum(judged_.subject.model_name), data_.info().spec, checksum(inputs_key),
+                                criteria_words_, options_.profile.empty() ? "-" : file_checksum(options_.profile), common_.seed);
+    if (options.as_published) options.about += " deephunter";
+    one.fuzz = inputs::fuzz(*network_, judged_.subject, judged_.settings, chosen_, space_, novelty, options);
+    one.result = std::move(one.fuzz->made);
   }
 
   /// What counts is what a user of the file will get.
@@ -274,12 +388,16 @@ class Stressing {
 
   const Common& common_;
   const StressOptions& options_;
-  const Case& about_;
   const Judged& judged_;
   const dataset::Dataset& data_;
   inputs::Subject changed_;
   std::optional<inputs::Range> range_;
   std::unique_ptr<Network> network_;
+  observers::SpacePtr space_;
+  std::optional<observers::Profile> profile_;
+  observers::Criteria::List criteria_;
+  std::string criteria_words_, unexplained_;
+  std::optional<observers::InputExplainer> explainer_;
   at::Tensor pool_;
   inputs::Settings asked_;
   Chosen chosen_;
@@ -319,7 +437,8 @@ int stress(const Common& common, const StressOptions& options) {
   judged.subject.data = plan.data;
   NamedTarget target = parse_target(options.on, judged.settings, *plan.data);
 
-  Stressing stressing(common, options, about, judged);
+  Stressing stressing(common, options, judged);
+  stressing.hold_against(criteria_text(options, std::find(methods.begin(), methods.end(), nullptr) != methods.end()));
   StressReport report = stressing.run(methods, asked, target);
   RunFolder folder(common.out, "stress", common.arguments);
   report.run = folder.path();

@@ -46,6 +46,45 @@ Json classes_json(const Summary& summary, const observers::PredictionSettings& s
   return list;
 }
 
+Json value_json(const observers::Figure& figure) {
+  return std::isfinite(figure.value) ? Json(figure.value) : Json(nullptr);
+}
+
+Json coverage_json(const StressReport& report) {
+  Json list = Json::array();
+  for (const CoverageGain& gain : report.coverage) {
+    Json row = {{"name", gain.before.name},
+                {"before", value_json(gain.before)},
+                {"after", value_json(gain.after)},
+                {"covered_before", gain.before.covered},
+                {"covered_after", gain.after.covered},
+                {"total", gain.before.total < 0 ? Json(nullptr) : Json(gain.before.total)},
+                {"methods", Json::array()}};
+    size_t next = 0;
+    for (const MethodReport& one : report.methods)
+      if (one.skipped.empty() && one.summary.made > 0)
+        row["methods"].push_back({{"method", one.name}, {"after", value_json(gain.by_method[next++])}});
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+std::string figure_words(const observers::Figure& figure) {
+  return figure.total < 0 ? fmt::format("{:.4g}", figure.value) : fmt::format("{:.2f} %", 100 * figure.value);
+}
+
+void print_coverage_gain(const StressReport& report) {
+  for (const CoverageGain& gain : report.coverage) {
+    fmt::print("\n  {:<6} the originals reach {}, with all that was made {}", gain.before.name, figure_words(gain.before),
+               figure_words(gain.after));
+    size_t next = 0;
+    for (const MethodReport& one : report.methods)
+      if (one.skipped.empty() && one.summary.made > 0 && gain.by_method.size() > 1)
+        fmt::print("{}{} {}", next ? ", " : "\n         with ", one.name, figure_words(gain.by_method[next])), ++next;
+  }
+  if (!report.coverage.empty()) fmt::print("\n");
+}
+
 std::string spread_text(const std::optional<inputs::Spread>& spread) {
   return spread ? fmt::format("{:.3g}", spread->median) : "–";
 }
@@ -72,10 +111,16 @@ Json stress_json(const StressReport& report, const observers::PredictionSettings
     if (one.settings.eps > 0) row["eps"] = one.settings.eps;
     if (one.settings.steps > 0) row["steps"] = one.settings.steps;
     if (one.result.out_of_time) row["out_of_time"] = true;
+    if (one.fuzz)
+      row["fuzz"] = {{"rounds", one.fuzz->rounds},         {"resumed", one.fuzz->resumed},
+                     {"tried", one.fuzz->tried},           {"failing", one.fuzz->failing},
+                     {"kept", one.fuzz->kept},             {"goals_of_seeds", one.fuzz->covered_before},
+                     {"goals", one.fuzz->covered}};
     row["seconds"] = one.result.seconds;
     row["inputs_per_second"] = double(one.summary.inputs) / std::max(one.result.seconds, 1e-9);
     json["methods"].push_back(std::move(row));
   }
+  if (!report.coverage.empty()) json["coverage"] = coverage_json(report);
   json["range"] = report.range.empty() ? Json(nullptr) : Json(report.range);
   json["right"] = report.right;
   json["of"] = report.of;
@@ -111,6 +156,14 @@ void print_stress(const StressReport& report, const Judged& judged) {
     if (unmade && one.skipped.empty() && one.summary.made < one.summary.inputs)
       fmt::print("  {}: no valid change was found for {} of {} inputs\n", one.name,
                  with_commas(one.summary.inputs - one.summary.made), with_commas(one.summary.inputs));
+  for (const MethodReport& one : report.methods)
+    if (one.fuzz)
+      fmt::print("  fuzz: {} rounds{}, {} inputs tried, {} joined the queue, {} answered otherwise; {} goals covered, {} by the "
+                 "seeds\n",
+                 one.fuzz->rounds, one.fuzz->resumed ? fmt::format(" ({} found on disk)", one.fuzz->resumed) : "",
+                 with_commas(one.fuzz->tried), with_commas(one.fuzz->kept), with_commas(one.fuzz->failing),
+                 with_commas(one.fuzz->covered), with_commas(one.fuzz->covered_before));
+  print_coverage_gain(report);
   std::vector<inputs::ClassSummary> weak = report.all.classes;
   std::stable_sort(weak.begin(), weak.end(), [](const auto& a, const auto& b) {
     return a.successes * b.made > b.successes * a.made;

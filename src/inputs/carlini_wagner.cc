@@ -1,7 +1,9 @@
 // Carlini and Wagner's L2 attack: Towards evaluating the robustness of neural networks (S&P 2017, arXiv:1608.04644).
 // Minimise ‖x' − x‖² + c · max(z_y − max_{j≠y} z_j + κ, 0) over w, where x' = ½ + ½ tanh(w) stays in the valid range, by Adam;
 // c is found by a binary search of 9 steps from 1e-3, multiplied by 10 until an attack succeeds. A search step ends early for
-// an input whose loss has not fallen by a ten-thousandth over a tenth of the iterations; it then costs nothing any more.
+// an input whose loss has not fallen by a ten-thousandth over a tenth of the iterations; it then costs nothing any more. That
+// is asked only once values at the edge of the range have had the time to come into play: Adam moves w by its rate a step, and
+// the edge lies at |w| = 7.25.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -13,7 +15,7 @@ namespace {
 
 constexpr int64_t kSearchSteps = 9;
 constexpr double kFirst = 1e-3, kMost = 1e10, kRate = 0.01, kFirstDecay = 0.9, kSecondDecay = 0.999, kTiny = 1e-8;
-constexpr double kNearlyOne = 0.999999, kFallen = 0.9999;
+constexpr double kNearlyOne = 0.999999, kEdge = 7.25, kFallen = 0.9999;
 
 /// What is known of each input over the whole search.
 struct Search {
@@ -72,6 +74,7 @@ void walk_down(const Network& network, const Originals& originals, const Setting
             at::zeros_like(start), at::zeros_like(start), search.c,
             at::full({originals.count()}, INFINITY, at::kFloat)};
   const int64_t look = std::max<int64_t>(1, settings.steps / 10);
+  const double rate = settings.step_size > 0 ? settings.step_size : kRate;
   for (int64_t step = 1; step <= settings.steps && walk.rows.numel() > 0; ++step) {
     at::Tensor t = at::tanh(walk.w), units = t * 0.5 + 0.5, offset = units - walk.from;
     at::Tensor distance = offset.flatten(1).square().sum(1);
@@ -86,7 +89,7 @@ void walk_down(const Network& network, const Originals& originals, const Setting
       at::Tensor loss = distance + walk.c * margin.hinge(settings.confidence);
       at::Tensor go_on = (loss <= kFallen * walk.last_loss).nonzero().squeeze(1);
       walk.last_loss = loss;
-      if (go_on.numel() < walk.rows.numel()) {
+      if (double(step) * rate >= kEdge && go_on.numel() < walk.rows.numel()) {
         walk.keep(go_on);
         auto pick = [&](at::Tensor& tensor) { tensor = tensor.index_select(0, go_on); };
         pick(t), pick(offset), pick(pull);
@@ -96,7 +99,7 @@ void walk_down(const Network& network, const Originals& originals, const Setting
     walk.first.mul_(kFirstDecay).add_(g, 1 - kFirstDecay);
     walk.second.mul_(kSecondDecay).addcmul_(g, g, 1 - kSecondDecay);
     const double bias1 = 1 - std::pow(kFirstDecay, double(step)), bias2 = 1 - std::pow(kSecondDecay, double(step));
-    walk.w = walk.w - kRate / bias1 * walk.first / ((walk.second / bias2).sqrt_().add_(kTiny));
+    walk.w = walk.w - rate / bias1 * walk.first / ((walk.second / bias2).sqrt_().add_(kTiny));
   }
 }
 
