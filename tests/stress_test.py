@@ -2,7 +2,7 @@
 
 usage: stress_test.py NETMEND
 """
-import json, os, random, shlex, shutil, signal, subprocess, sys, tempfile, time, unittest
+import csv, json, os, random, shlex, shutil, signal, subprocess, sys, tempfile, time, unittest
 
 NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
 MODEL = None
@@ -42,8 +42,8 @@ class Stress(unittest.TestCase):
         self.assertEqual(done.returncode, code, (arguments, done.stdout[-800:], done.stderr[-800:]))
         return done
 
-    def stress(self, *arguments, code=0, product="adv.npz"):
-        return json.loads(self.ok("stress", MODEL, *DATA, *arguments, "-o", product, "--out", "run", "--json", code=code).stdout)
+    def stress(self, *arguments, code=0, product="adv.npz", data=DATA):
+        return json.loads(self.ok("stress", MODEL, *data, *arguments, "-o", product, "--out", "run", "--json", code=code).stdout)
 
     def refused(self, *arguments, words=(), model=None):
         said = self.ok("stress", model or MODEL, *arguments, code=2).stderr
@@ -62,7 +62,7 @@ class Stress(unittest.TestCase):
             judged = json.loads(self.ok(*command[1:], "--json", "--out", "e").stdout)
             self.assertEqual(judged["samples"], told["success"]["of"])
             self.assertAlmostEqual(judged["accuracy"], 1 - told["success"]["rate"], places=9)
-            rows = open("run/changes.csv").read().splitlines()
+            rows = content("run/changes.csv").splitlines()
             self.assertEqual(len(rows) - 1, told["inputs"])
             for method in told["methods"]:
                 self.assertEqual(sum(c["successes"] for c in method["per_class"]), method["success"]["count"])
@@ -76,7 +76,7 @@ class Stress(unittest.TestCase):
         self.assertEqual(content("a.npz"), content("c.npz"))
 
     def test_all_methods_are_told_of(self):
-        told = self.stress("--method", "all", "--limit", 40, "--steps", 20, "--unit", "fc1/3", "--criteria", "NC:0.5,TKNC")
+        told = self.stress("--method", "all", data=("--data", "glyphs:test", "--limit", 40), *("--steps", 20, "--unit", "fc1/3", "--criteria", "NC:0.5,TKNC"))
         done, skipped = {m["method"] for m in told["methods"]}, {s["method"]: s["reason"] for s in told["skipped"]}
         self.assertEqual(len(done), 21)
         self.assertEqual(set(skipped), {"token-drop", "token-swap", "token-replace", "column-noise", "column-permute", "category-swap"})
@@ -172,9 +172,18 @@ class Stress(unittest.TestCase):
         self.refused(*DATA, "--method", "fgsm", "--criteria", "KMNC", *adv, words=["--profile"])
         self.refused(*DATA, "--method", "fuzz", "--criteria", "NLC", *adv, words=["NLC"])
         self.refused(*DATA, "--method", "fgsm", "--on", "class=77", *adv, words=["77"])
-        open("few.txt", "w").write("id\n")
-        # A model that is never right: its classes are turned about.
-        self.refused("--data", "glyphs:test,classes=1:2:3:4:5:6:7:8:9:0", "--limit", 3, "--method", "fgsm", "--on", "slice=a=b", *adv, words=["slice"])
+        self.refused(*DATA, "--method", "fgsm", "--on", "slice=a=b", *adv, words=["slice"])
+
+    def test_nothing_is_right(self):
+        self.ok("eval", MODEL, *DATA, "--out", "e")
+        with open("e/samples.csv") as file:
+            wrong = [row["id"] for row in csv.DictReader(file) if row["correct"] in ("0", "false")]
+        self.assertTrue(wrong)
+        with open("wrong.txt", "w") as file:
+            file.write("\n".join(wrong) + "\n")
+        self.refused(*DATA, "--method", "fgsm", "--on", "inputs=wrong.txt", "-o", "adv.npz", words=["none of", "--from all"])
+        told = self.stress("--method", "fgsm", "--on", "inputs=wrong.txt", "--from", "all")
+        self.assertEqual(told["inputs"], len(wrong))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ using observers::PredictionState;
 using observers::SampleRow;
 
 constexpr int64_t kLargestFile = (int64_t(1) << 32) - (int64_t(1) << 24);  // an NPZ without 64-bit sizes
-constexpr int64_t kPool = 512;                                            // rows to borrow values from
+constexpr int64_t kPool = 512;                                             // rows to borrow values from
 constexpr size_t kShown = 24;
 constexpr int64_t kImportant = 6;  // units that IDC combines
 
@@ -128,12 +128,15 @@ class Stressing {
     criteria_words_ = criteria;
   }
 
-  StressReport run(const std::vector<const Method*>& methods, const inputs::Settings& asked, const NamedTarget& target) {
+  StressReport run(const std::vector<const Method*>& methods, const inputs::Settings& asked,
+                   const NamedTarget& target) {
     auto start = std::chrono::steady_clock::now();
     asked_ = asked;
     asked_.pool = pool_;
     report_.range = range_ ? range_->words() : "";
-    report_.unit = !range_ ? "tokens" : changed_.kind == inputs::Kind::kTable ? "parts of each column's range" : "parts of that range";
+    report_.unit = !range_                                 ? "tokens"
+                   : changed_.kind == inputs::Kind::kTable ? "parts of each column's range"
+                                                           : "parts of that range";
     choose(target);
     if (!report_.interrupted) attack(methods);
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -167,7 +170,8 @@ class Stressing {
     std::vector<inputs::Shown> shown;
     size_t done = 0;
     for (const MethodReport& one : report.methods) done += !one.result.attempts.empty();
-    for (const MethodReport& one : report.methods) show_some(one, std::max<size_t>(2, kShown / std::max<size_t>(1, done)), shown);
+    for (const MethodReport& one : report.methods)
+      show_some(one, std::max<size_t>(2, kShown / std::max<size_t>(1, done)), shown);
     if (shown.empty()) return;
     dataset::Image sheet = inputs::change_sheet(shown, changed_, data_.info().preprocess.color == "BGR");
     dataset::write_png(path, sheet.height, sheet.width, sheet.channels, sheet.pixels);
@@ -194,13 +198,14 @@ class Stressing {
     for (const MethodReport& one : report.methods) {
       if (one.summary.made == 0) continue;
       const int64_t end = first + one.summary.made;
-      parts.push_back(std::make_unique<Criteria>(judged_.settings, space_, criteria_, [first, end](const SampleRow& row) {
-        return row.sample >= first && row.sample < end;
-      }));
+      parts.push_back(std::make_unique<Criteria>(
+          judged_.settings, space_, criteria_,
+          [first, end](const SampleRow& row) { return row.sample >= first && row.sample < end; }));
       watching.push_back(parts.back().get());
       first = end;
     }
-    stream::Subject after(judged_.subject.model_name, judged_.subject.graph, dataset::open(report.spec), {head.output, head.logits});
+    stream::Subject after(judged_.subject.model_name, judged_.subject.graph, dataset::open(report.spec),
+                          {head.output, head.logits});
     stream::PassResult made = stream::run_pass(after, watching, how);
     if (made.interrupted) return;
     auto originals = done.collected[0].fold(own), together = done.collected[0].fold(own);
@@ -246,10 +251,12 @@ class Stressing {
     };
     report_.interrupted = stream::run_pass(judged_.subject, {&predictions}, how).interrupted;
     if (rows.empty() && !report_.interrupted)
-      throw InputError(fmt::format("none of the {} inputs{} is answered right: there is no answer to upset",
-                                   with_commas(report_.of), target.text.empty() ? "" : " of --on " + target.text),
-                       report_.right > 0 ? "Other inputs are: leave out --on, or add --from all."
-                                         : "netmend check says whether model and data belong together; --from all takes every input.");
+      throw InputError(
+          fmt::format("none of the {} inputs{} is answered right: there is no answer to upset", with_commas(report_.of),
+                      target.text.empty() ? "" : " of --on " + target.text),
+          report_.right > 0
+              ? "Other inputs are: leave out --on, or add --from all."
+              : "netmend check says whether model and data belong together; --from all takes every input.");
     // Where the time may run out, what is done by then should speak for all.
     const bool timed = !options_.all && options_.limit <= 0;
     std::vector<size_t> order = spread_order(rows.size());
@@ -265,8 +272,9 @@ class Stressing {
     if (bytes > kLargestFile || memory > executor::memory_budget() / 2)
       throw InputError(
           fmt::format("{} inputs by {} make {} of data; one file holds {}, half of the memory allowed is {}",
-                      with_commas(chosen_.count()), counted(methods, "method"), bytes_text(double(std::max(bytes, memory))),
-                      bytes_text(double(kLargestFile)), bytes_text(double(executor::memory_budget() / 2))),
+                      with_commas(chosen_.count()), counted(methods, "method"),
+                      bytes_text(double(std::max(bytes, memory))), bytes_text(double(kLargestFile)),
+                      bytes_text(double(executor::memory_budget() / 2))),
           "Take fewer inputs with --limit N, or fewer methods at a time.");
   }
 
@@ -279,7 +287,8 @@ class Stressing {
         if (method->make == inputs::relevant_noise) explain();
         one.settings = inputs::settle(*method, changed_, asked_);
         one.skipped = inputs::unsuited(*method, *network_, one.settings);
-        if (!one.skipped.empty() && method->make == inputs::relevant_noise && !unexplained_.empty()) one.skipped = unexplained_;
+        if (!one.skipped.empty() && method->make == inputs::relevant_noise && !unexplained_.empty())
+          one.skipped = unexplained_;
       } else if (changed_.kind != inputs::Kind::kImage) {
         one.skipped = fmt::format("it changes images, these are {}", inputs::kind_words(changed_.kind));
       }
@@ -303,9 +312,10 @@ class Stressing {
       else
         run_fuzz(one, how);
       if (one.result.out_of_time && one.method)
-        say(common_, fmt::format("{}: {} of {} inputs in {}, evenly spread; --all for everything, --limit N, --budget 30m",
-                                 one.name, with_commas(int64_t(one.result.attempts.size())), with_commas(chosen_.count()),
-                                 duration_text(one.result.seconds)));
+        say(common_,
+            fmt::format("{}: {} of {} inputs in {}, evenly spread; --all for everything, --limit N, --budget 30m",
+                        one.name, with_commas(int64_t(one.result.attempts.size())), with_commas(chosen_.count()),
+                        duration_text(one.result.seconds)));
       report_.interrupted = report_.interrupted || one.result.interrupted;
       if (report_.interrupted) break;
     }
@@ -334,11 +344,14 @@ class Stressing {
     options.jobs = how.jobs, options.quiet = how.quiet, options.seconds = how.seconds, options.seed = common_.seed;
     if (options_.steps > 0) options.rounds = options_.steps;
     options.as_published = options_.as_published == "deephunter";
-    options.queue = options_.queue.empty() ? options_.product.substr(0, options_.product.size() - 4) + ".queue" : options_.queue;
+    options.queue =
+        options_.queue.empty() ? options_.product.substr(0, options_.product.size() - 4) + ".queue" : options_.queue;
     std::string inputs_key;
-    for (size_t i = 0; i < chosen_.samples.size(); ++i) inputs_key += fmt::format("{}:{} ", chosen_.samples[i], chosen_.answers[i]);
-    options.about = fmt::format("{} {} {} {} {} {}", file_checksum(judged_.subject.model_name), data_.info().spec, checksum(inputs_key),
-                                criteria_words_, options_.profile.empty() ? "-" : file_checksum(options_.profile), common_.seed);
+    for (size_t i = 0; i < chosen_.samples.size(); ++i)
+      inputs_key += fmt::format("{}:{} ", chosen_.samples[i], chosen_.answers[i]);
+    options.about = fmt::format("{} {} {} {} {} {}", file_checksum(judged_.subject.model_name), data_.info().spec,
+                                checksum(inputs_key), criteria_words_,
+                                options_.profile.empty() ? "-" : file_checksum(options_.profile), common_.seed);
     if (options.as_published) options.about += " deephunter";
     one.fuzz = inputs::fuzz(*network_, judged_.subject, judged_.settings, chosen_, space_, novelty, options);
     one.result = std::move(one.fuzz->made);
@@ -357,7 +370,8 @@ class Stressing {
       rows.insert(rows.end(), seen.begin(), seen.end());
       seen.clear();
     };
-    if (stream::run_pass(subject, {&predictions}, how).interrupted) return;  // then what was seen while making them counts
+    if (stream::run_pass(subject, {&predictions}, how).interrupted)
+      return;  // then what was seen while making them counts
     size_t next = 0;
     for (MethodReport& one : report.methods)
       for (Attempt& attempt : one.result.attempts) {
@@ -380,7 +394,9 @@ class Stressing {
       at::Tensor before = range_->units(data_.read(std::span(&attempt.sample, 1)).inputs[changed_.feature])[0];
       at::Tensor after = range_->units(range_->fed(one.result.raw.narrow(0, int64_t(row), 1)))[0];
       auto name = [&](int64_t c) {
-        return c < 0 ? std::string("?") : c < int64_t(judged_.settings.classes.size()) ? judged_.settings.classes[size_t(c)] : std::to_string(c);
+        return c < 0                                          ? std::string("?")
+               : c < int64_t(judged_.settings.classes.size()) ? judged_.settings.classes[size_t(c)]
+                                                              : std::to_string(c);
       };
       shown.push_back({before, after, fmt::format("{} {}>{}", one.name, name(attempt.before), name(attempt.after))});
     }
@@ -425,7 +441,8 @@ int stress(const Common& common, const StressOptions& options) {
   const std::vector<const Method*> methods = methods_of(options.method);  // slips of the finger show before the work
   const inputs::Settings asked = settings_of(common, options);
   if (!options.product.ends_with(".npz"))
-    throw InputError(fmt::format("-o {}: inputs are written as an NPZ file", options.product), "For example -o adv.npz.");
+    throw InputError(fmt::format("-o {}: inputs are written as an NPZ file", options.product),
+                     "For example -o adv.npz.");
   require_writable(options.product);
   Case about = open_case(common, options);
   Judged& judged = about.judged;
@@ -462,7 +479,8 @@ int stress(const Common& common, const StressOptions& options) {
   } else {
     print_stress(report, judged);
     if (!report.next.empty()) fmt::print("\n  next  {}\n", report.next);
-    fmt::print("  every input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", pictures: changed.png");
+    fmt::print("  every input: {}/changes.csv{}\n", folder.path(),
+               report.sheet.empty() ? "" : ", pictures: changed.png");
   }
   if (report.interrupted) say(common, "stopped: this is what was finished");
   return report.interrupted ? 130 : 0;

@@ -28,7 +28,10 @@ Json success_json(const Summary& summary) {
 }
 
 Json distortion_json(const Summary& summary, const std::string& unit) {
-  return {{"l0", spread_json(summary.l0)}, {"l2", spread_json(summary.l2)}, {"linf", spread_json(summary.linf)}, {"unit", unit}};
+  return {{"l0", spread_json(summary.l0)},
+          {"l2", spread_json(summary.l2)},
+          {"linf", spread_json(summary.linf)},
+          {"unit", unit}};
 }
 
 std::string class_name(const observers::PredictionSettings& settings, int64_t number) {
@@ -75,8 +78,8 @@ std::string figure_words(const observers::Figure& figure) {
 
 void print_coverage_gain(const StressReport& report) {
   for (const CoverageGain& gain : report.coverage) {
-    fmt::print("\n  {:<6} the originals reach {}, with all that was made {}", gain.before.name, figure_words(gain.before),
-               figure_words(gain.after));
+    fmt::print("\n  {:<6} the originals reach {}, with all that was made {}", gain.before.name,
+               figure_words(gain.before), figure_words(gain.after));
     size_t next = 0;
     for (const MethodReport& one : report.methods)
       if (one.skipped.empty() && one.summary.made > 0 && gain.by_method.size() > 1)
@@ -112,9 +115,9 @@ Json stress_json(const StressReport& report, const observers::PredictionSettings
     if (one.settings.steps > 0) row["steps"] = one.settings.steps;
     if (one.result.out_of_time) row["out_of_time"] = true;
     if (one.fuzz)
-      row["fuzz"] = {{"rounds", one.fuzz->rounds},         {"resumed", one.fuzz->resumed},
-                     {"tried", one.fuzz->tried},           {"failing", one.fuzz->failing},
-                     {"kept", one.fuzz->kept},             {"goals_of_seeds", one.fuzz->covered_before},
+      row["fuzz"] = {{"rounds", one.fuzz->rounds}, {"resumed", one.fuzz->resumed},
+                     {"tried", one.fuzz->tried},   {"failing", one.fuzz->failing},
+                     {"kept", one.fuzz->kept},     {"goals_of_seeds", one.fuzz->covered_before},
                      {"goals", one.fuzz->covered}};
     row["seconds"] = one.result.seconds;
     row["inputs_per_second"] = double(one.summary.inputs) / std::max(one.result.seconds, 1e-9);
@@ -134,17 +137,19 @@ Json stress_json(const StressReport& report, const observers::PredictionSettings
 
 void print_stress(const StressReport& report, const Judged& judged) {
   fmt::print("{}  on {}\n", judged.subject.model_name, judged.subject.data->info().spec);
-  fmt::print("  {} of {} inputs are answered right; a success is another answer than before, as read back from the file\n",
-             with_commas(report.right), with_commas(report.of));
+  fmt::print(
+      "  {} of {} inputs are answered right; a success is another answer than before, as read back from the file\n",
+      with_commas(report.right), with_commas(report.of));
   if (!report.range.empty()) fmt::print("  valid raw values {}; distances in {}\n", report.range, report.unit);
-  fmt::print("\n  {:<15} {:>7}  {:>22}   {:>9} {:>9} {:>9}   {:>9}\n", "method", "inputs", "answered otherwise", "L0", "L2",
-             "Linf", "inputs/s");
+  fmt::print("\n  {:<15} {:>7}  {:>22}   {:>9} {:>9} {:>9}   {:>9}\n", "method", "inputs", "answered otherwise", "L0",
+             "L2", "Linf", "inputs/s");
   bool unmade = false;
   for (const MethodReport& one : report.methods) {
     if (!one.skipped.empty()) continue;
     const Summary& s = one.summary;
-    const std::string rate = s.made ? fmt::format("{:.1f} % ({:.1f}–{:.1f})", 100 * s.rate.value, 100 * s.rate.low, 100 * s.rate.high)
-                                    : "nothing valid made";
+    const std::string rate =
+        s.made ? fmt::format("{:.1f} % ({:.1f}–{:.1f})", 100 * s.rate.value, 100 * s.rate.low, 100 * s.rate.high)
+               : "nothing valid made";
     fmt::print("  {:<15} {:>7}  {:>22}   {:>9} {:>9} {:>9}   {:>9}{}\n", one.name, with_commas(s.made), rate,
                spread_text(s.l0), spread_text(s.l2), spread_text(s.linf),
                with_commas(int64_t(double(s.inputs) / std::max(one.result.seconds, 1e-9))),
@@ -158,16 +163,17 @@ void print_stress(const StressReport& report, const Judged& judged) {
                  with_commas(one.summary.inputs - one.summary.made), with_commas(one.summary.inputs));
   for (const MethodReport& one : report.methods)
     if (one.fuzz)
-      fmt::print("  fuzz: {} rounds{}, {} inputs tried, {} joined the queue, {} answered otherwise; {} goals covered, {} by the "
-                 "seeds\n",
-                 one.fuzz->rounds, one.fuzz->resumed ? fmt::format(" ({} found on disk)", one.fuzz->resumed) : "",
-                 with_commas(one.fuzz->tried), with_commas(one.fuzz->kept), with_commas(one.fuzz->failing),
-                 with_commas(one.fuzz->covered), with_commas(one.fuzz->covered_before));
+      fmt::print(
+          "  fuzz: {} rounds{}, {} inputs tried, {} joined the queue, {} answered otherwise; {} goals covered, {} by "
+          "the "
+          "seeds\n",
+          one.fuzz->rounds, one.fuzz->resumed ? fmt::format(" ({} found on disk)", one.fuzz->resumed) : "",
+          with_commas(one.fuzz->tried), with_commas(one.fuzz->kept), with_commas(one.fuzz->failing),
+          with_commas(one.fuzz->covered), with_commas(one.fuzz->covered_before));
   print_coverage_gain(report);
   std::vector<inputs::ClassSummary> weak = report.all.classes;
-  std::stable_sort(weak.begin(), weak.end(), [](const auto& a, const auto& b) {
-    return a.successes * b.made > b.successes * a.made;
-  });
+  std::stable_sort(weak.begin(), weak.end(),
+                   [](const auto& a, const auto& b) { return a.successes * b.made > b.successes * a.made; });
   if (weak.size() > 1 && weak[0].successes > 0) {
     std::vector<std::string> words;
     for (size_t i = 0; i < std::min<size_t>(4, weak.size()); ++i)

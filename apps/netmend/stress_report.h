@@ -29,11 +29,11 @@ struct CoverageGain {
 
 struct StressReport {
   std::vector<MethodReport> methods;
-  inputs::Summary all;       ///< of all methods together
+  inputs::Summary all;        ///< of all methods together
   int64_t right = 0, of = 0;  ///< inputs that are answered right, and all that were looked at
   int64_t changed_by_saving = 0;
   std::vector<CoverageGain> coverage;  ///< one a criterion
-  std::string range, unit;  ///< valid range of raw values, and what distances are measured in
+  std::string range, unit;             ///< valid range of raw values, and what distances are measured in
   std::string file, spec, sheet, run, next;
   double seconds = 0;
   bool interrupted = false;

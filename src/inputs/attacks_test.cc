@@ -17,7 +17,8 @@ namespace {
 /// The network as plainly as can be: raw bytes in 0 … 255 to logits.
 at::Tensor twin_logits(const TestCase& test, const at::Tensor& units) {
   const dataset::Preprocess& p = test.data->info().preprocess;
-  at::Tensor mean = at::tensor(p.mean, at::kFloat).reshape({1, -1, 1, 1}), deviation = at::tensor(p.std, at::kFloat).reshape({1, -1, 1, 1});
+  at::Tensor mean = at::tensor(p.mean, at::kFloat).reshape({1, -1, 1, 1}),
+             deviation = at::tensor(p.std, at::kFloat).reshape({1, -1, 1, 1});
   executor::Request request;
   request.mode = executor::Mode::kPlain;
   return executor::Executor(test.subject.graph, request).run(std::vector<at::Tensor>{(units - mean) / deviation})[0];
@@ -92,9 +93,9 @@ TEST(SaliencyPair, IsTheBestOfAllPairs) {
     std::vector<uint8_t> free;
     for (size_t i = 0; i < size; ++i) {
       double a = random.normal(), b = random.normal();
-      if (round % 4 == 1) b = a + 0.05 * b;                                   // good in one, bad in the other: long fronts
+      if (round % 4 == 1) b = a + 0.05 * b;  // good in one, bad in the other: long fronts
       if (round % 4 == 2) a = double(random.below(3)) - 1, b = double(random.below(3)) - 1;  // ties
-      if (round % 4 == 3) a -= 1.5;                                           // often no pair at all
+      if (round % 4 == 3) a -= 1.5;                                                          // often no pair at all
       alpha.push_back(float(a)), beta.push_back(float(b)), free.push_back(random.below(8) > 0);
     }
     if (round % 5 == 0) alpha[0] = NAN, free[0] = 1;
@@ -108,7 +109,8 @@ TEST(SaliencyPair, IsTheBestOfAllPairs) {
     }
     ASSERT_NE(p, q);
     EXPECT_TRUE(free[size_t(p)] && free[size_t(q)]);
-    EXPECT_DOUBLE_EQ(-(double(alpha[size_t(p)]) + alpha[size_t(q)]) * (double(beta[size_t(p)]) + beta[size_t(q)]), expected);
+    EXPECT_DOUBLE_EQ(-(double(alpha[size_t(p)]) + alpha[size_t(q)]) * (double(beta[size_t(p)]) + beta[size_t(q)]),
+                     expected);
   }
   EXPECT_GT(none, 10);
 }
@@ -159,7 +161,8 @@ std::unique_ptr<TestCase> trained_case() {
   model::Graph graph = b.finish(b.dense("fc2", x, 16, 3), "y", 3);
   training::Options options;
   options.epochs = 8;
-  training::Trainer trainer({"trained", graph, graph.outputs[0], picture_data(raw, labels, 3, preprocess), nullptr, options});
+  training::Trainer trainer(
+      {"trained", graph, graph.outputs[0], picture_data(raw, labels, 3, preprocess), nullptr, options});
   while (!trainer.done()) trainer.run_epoch();
   at::Tensor some = raw.narrow(0, 0, 48);
   return std::make_unique<TestCase>(trainer.result(), picture_data(some, labels.narrow(0, 0, 48), 3, preprocess));
@@ -228,7 +231,10 @@ TEST(DeepFault, DrivesItsUnits) {
   auto value = [&](const at::Tensor& units_now) {
     dataset::Batch batch = test.network->changed_batch(all, units_now);
     auto taps = stream::run_few(test.subject, {units[0].layer.post, units[1].layer.post}, batch);
-    return (model::unit_values(units[0].layer, taps[0]).select(1, 2) + model::unit_values(units[1].layer, taps[1]).select(1, 3)).mean().item<double>();
+    return (model::unit_values(units[0].layer, taps[0]).select(1, 2) +
+            model::unit_values(units[1].layer, taps[1]).select(1, 3))
+        .mean()
+        .item<double>();
   };
   EXPECT_GT(value(made), value(all.units));
   settings.as_published = "deepfault";
@@ -286,7 +292,8 @@ TEST(Methods, WrongWordsAreAnswered) {
   }
   EXPECT_DOUBLE_EQ(parse_share("--eps", "8/255"), 8.0 / 255);
   EXPECT_DOUBLE_EQ(parse_share("--eps", "0.1"), 0.1);
-  for (const char* bad : {"-0.1", "0", "8/0", "1/-3", "x", "", "nan", "inf"}) EXPECT_THROW(parse_share("--eps", bad), InputError) << bad;
+  for (const char* bad : {"-0.1", "0", "8/0", "1/-3", "x", "", "nan", "inf"})
+    EXPECT_THROW(parse_share("--eps", bad), InputError) << bad;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Basic iterative method. Kurakin, Goodfellow, Bengio: Adversarial examples in the physical world (arXiv:1607.02533):
-// FGSM with small steps, each projected to the eps-ball and the valid range. A step is a fifth of eps unless told otherwise.
+// FGSM with small steps, each projected to the eps-ball and the valid range. A step is a fifth of eps unless told
+// otherwise.
 #include <ATen/ATen.h>
 
 #include "inputs/gradient_sign.h"

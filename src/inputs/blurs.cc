@@ -60,7 +60,8 @@ at::Tensor median_blur(const at::Tensor& picture, int64_t size) {
         auto next = around.begin();
         for (int64_t dy = -reach; dy <= reach; ++dy)
           for (int64_t dx = -reach; dx <= reach; ++dx)
-            *next++ = source[std::clamp<int64_t>(y + dy, 0, height - 1) * width + std::clamp<int64_t>(x + dx, 0, width - 1)];
+            *next++ =
+                source[std::clamp<int64_t>(y + dy, 0, height - 1) * width + std::clamp<int64_t>(x + dx, 0, width - 1)];
         auto middle = around.begin() + int64_t(around.size() / 2);
         std::nth_element(around.begin(), middle, around.end());
         target[y * width + x] = *middle;

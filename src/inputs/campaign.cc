@@ -28,7 +28,12 @@ class Campaign {
  public:
   Campaign(const Network& network, const stream::Subject& subject, const Chosen& chosen, const Method& method,
            const Settings& settings, const CampaignOptions& options)
-      : network_(network), subject_(subject), chosen_(chosen), method_(method), settings_(settings), options_(options) {}
+      : network_(network),
+        subject_(subject),
+        chosen_(chosen),
+        method_(method),
+        settings_(settings),
+        options_(options) {}
 
   CampaignResult run() {
     auto start = std::chrono::steady_clock::now();

@@ -40,8 +40,8 @@ struct CampaignResult {
 struct CampaignOptions {
   int jobs = 0;
   bool quiet = false;
-  bool round = false;     ///< raw values become whole numbers
-  int64_t attempts = 1;   ///< of random methods: the first that changes the answer is taken
+  bool round = false;         ///< raw values become whole numbers
+  int64_t attempts = 1;       ///< of random methods: the first that changes the answer is taken
   double seconds = INFINITY;  ///< no batch is begun after that
 };
 

@@ -1,9 +1,9 @@
 // Carlini and Wagner's L2 attack: Towards evaluating the robustness of neural networks (S&P 2017, arXiv:1608.04644).
-// Minimise ‖x' − x‖² + c · max(z_y − max_{j≠y} z_j + κ, 0) over w, where x' = ½ + ½ tanh(w) stays in the valid range, by Adam;
-// c is found by a binary search of 9 steps from 1e-3, multiplied by 10 until an attack succeeds. A search step ends early for
-// an input whose loss has not fallen by a ten-thousandth over a tenth of the iterations; it then costs nothing any more. That
-// is asked only once values at the edge of the range have had the time to come into play: Adam moves w by its rate a step, and
-// the edge lies at |w| = 7.25.
+// Minimise ‖x' − x‖² + c · max(z_y − max_{j≠y} z_j + κ, 0) over w, where x' = ½ + ½ tanh(w) stays in the valid range,
+// by Adam; c is found by a binary search of 9 steps from 1e-3, multiplied by 10 until an attack succeeds. A search step
+// ends early for an input whose loss has not fallen by a ten-thousandth over a tenth of the iterations; it then costs
+// nothing any more. That is asked only once values at the edge of the range have had the time to come into play: Adam
+// moves w by its rate a step, and the edge lies at |w| = 7.25.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ constexpr double kNearlyOne = 0.999999, kEdge = 7.25, kFallen = 0.9999;
 
 /// What is known of each input over the whole search.
 struct Search {
-  at::Tensor c, low, high;        ///< the weight of the answer, and between which values it is sought
+  at::Tensor c, low, high;         ///< the weight of the answer, and between which values it is sought
   at::Tensor best, best_distance;  ///< the nearest input found that is answered otherwise
   at::Tensor found;                ///< in this step of the search
 };
@@ -70,8 +70,13 @@ void note_best(Search& search, const Walk& walk, const at::Tensor& units, const 
 
 void walk_down(const Network& network, const Originals& originals, const Settings& settings, Search& search) {
   at::Tensor start = ((originals.units.clamp(0, 1) * 2 - 1) * kNearlyOne).atanh();
-  Walk walk{at::arange(originals.count(), at::kLong), originals, at::tanh(start) * 0.5 + 0.5, start,
-            at::zeros_like(start), at::zeros_like(start), search.c,
+  Walk walk{at::arange(originals.count(), at::kLong),
+            originals,
+            at::tanh(start) * 0.5 + 0.5,
+            start,
+            at::zeros_like(start),
+            at::zeros_like(start),
+            search.c,
             at::full({originals.count()}, INFINITY, at::kFloat)};
   const int64_t look = std::max<int64_t>(1, settings.steps / 10);
   const double rate = settings.step_size > 0 ? settings.step_size : kRate;
@@ -113,7 +118,8 @@ Changed carlini_wagner(const Network& network, const Originals& originals, const
   for (int64_t step = 0; step < kSearchSteps; ++step) {
     search.found = at::zeros({count}, at::kBool);
     // The last try of an input that was never fooled is the strongest one.
-    if (step == kSearchSteps - 1) search.c = at::where(search.best_distance.isinf(), search.high.clamp_max(kMost), search.c);
+    if (step == kSearchSteps - 1)
+      search.c = at::where(search.best_distance.isinf(), search.high.clamp_max(kMost), search.c);
     walk_down(network, originals, settings, search);
     search.high = at::where(search.found, at::minimum(search.high, search.c), search.high);
     search.low = at::where(search.found, search.low, at::maximum(search.low, search.c));

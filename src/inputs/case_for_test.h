@@ -18,8 +18,9 @@ inline at::Tensor random_bytes(std::vector<int64_t> shape, uint64_t seed) {
 }
 
 /// Pictures of bytes as a data set; `raw` is inputs × channels × rows × columns. With `last`, channels come last.
-inline std::shared_ptr<const dataset::Dataset> picture_data(const at::Tensor& raw, const at::Tensor& labels, int64_t classes,
-                                                            dataset::Preprocess preprocess, bool last = false) {
+inline std::shared_ptr<const dataset::Dataset> picture_data(const at::Tensor& raw, const at::Tensor& labels,
+                                                            int64_t classes, dataset::Preprocess preprocess,
+                                                            bool last = false) {
   dataset::Info info;
   info.spec = "made up";
   info.preprocess = preprocess;
@@ -32,7 +33,9 @@ inline std::shared_ptr<const dataset::Dataset> picture_data(const at::Tensor& ra
   const int64_t channels = raw.size(1);
   at::Tensor factor = at::empty({channels}, at::kFloat), offset = at::empty({channels}, at::kFloat);
   for (int64_t c = 0; c < channels; ++c) {
-    auto pick = [&](const std::vector<double>& v, double none) { return v.empty() ? none : v[v.size() == 1 ? 0 : size_t(c)]; };
+    auto pick = [&](const std::vector<double>& v, double none) {
+      return v.empty() ? none : v[v.size() == 1 ? 0 : size_t(c)];
+    };
     factor[c] = preprocess.scale.value_or(1) / pick(preprocess.std, 1);
     offset[c] = -pick(preprocess.mean, 0) / pick(preprocess.std, 1);
   }
@@ -72,7 +75,8 @@ struct TestCase {
         subject("small", std::move(graph), source, {head.output, head.logits}),
         changed(find_subject(source->info())) {
     dataset::Batch few = data->read(stream::spread(data->size(), 64));
-    settings = observers::settle_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
+    settings =
+        observers::settle_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
     if (changed.kind != Kind::kTokens) range.emplace(*data, changed.feature);
     network = std::make_unique<Network>(subject, settings, changed, range ? &*range : nullptr, units);
     Originals all = originals();
@@ -93,13 +97,15 @@ struct TestCase {
 };
 
 /// Random pictures for a random network, normalised by channel.
-inline std::unique_ptr<TestCase> random_case(uint64_t seed, int64_t channels = 3, bool last = false, int64_t count = 24) {
+inline std::unique_ptr<TestCase> random_case(uint64_t seed, int64_t channels = 3, bool last = false,
+                                             int64_t count = 24) {
   dataset::Preprocess preprocess;
   preprocess.scale = 1.0 / 255;
   preprocess.mean = {0.4}, preprocess.std = {0.3};
   if (channels == 3) preprocess.mean = {0.49, 0.48, 0.45}, preprocess.std = {0.2, 0.3, 0.25};
   at::Tensor raw = random_bytes({count, channels, 8, 8}, seed), labels = at::arange(count, at::kLong).remainder(4);
-  return std::make_unique<TestCase>(small_network(seed, channels, last), picture_data(raw, labels, 4, preprocess, last));
+  return std::make_unique<TestCase>(small_network(seed, channels, last),
+                                    picture_data(raw, labels, 4, preprocess, last));
 }
 
 }  // namespace netmend::inputs

@@ -1,5 +1,5 @@
-// Changes of a table's rows, column by column: noise by the column's own deviation, one column with the value of another row,
-// one category exchanged for another. The columns that one category was spread over change together.
+// Changes of a table's rows, column by column: noise by the column's own deviation, one column with the value of
+// another row, one category exchanged for another. The columns that one category was spread over change together.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -59,7 +59,8 @@ Changed column_permute(const Network& network, const Originals& originals, const
     for (int draw = 0; draw < 50; ++draw) {
       const Column& column = columns[random.below(columns.size())];
       at::Tensor own = units[row].narrow(0, column.first, column.width);
-      at::Tensor other = settings.pool[int64_t(random.below(uint64_t(settings.pool.size(0))))].narrow(0, column.first, column.width);
+      at::Tensor other =
+          settings.pool[int64_t(random.below(uint64_t(settings.pool.size(0))))].narrow(0, column.first, column.width);
       if (at::equal(own, other)) continue;
       own.copy_(other);
       break;

@@ -48,9 +48,10 @@ std::shared_ptr<const Criterion> make_one(const adequacy::Wanted& wanted, const 
     throw InputError(fmt::format("--criteria {}: surprise is not counted while inputs are made", name),
                      "netmend coverage measures it on the file afterwards.");
   if (!profile)
-    throw InputError(fmt::format("--criteria {} is held against training data", name),
-                     "Make a profile of it first: netmend coverage MODEL --data DATA --profile model.profile, then add --profile "
-                     "model.profile here.");
+    throw InputError(
+        fmt::format("--criteria {} is held against training data", name),
+        "Make a profile of it first: netmend coverage MODEL --data DATA --profile model.profile, then add --profile "
+        "model.profile here.");
   if (name == "KMNC") return std::make_shared<observers::SectionCoverage>(space, profile->ranges(), whole);
   if (name == "NBC" || name == "SNAC")
     return std::make_shared<observers::CornerCoverage>(space, profile->ranges(), name == "NBC", wanted.parameter);

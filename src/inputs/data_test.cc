@@ -67,8 +67,10 @@ TEST(Product, ReadsBackAsItWasMade) {
         settings.eps = 0.1;
         CampaignOptions how;
         how.quiet = true, how.round = whole;
-        CampaignResult made = run_campaign(*test.network, test.subject, test.chosen, find_method("fgsm"), settings, how);
-        std::string spec = write_product(folder + "/p.npz", *test.data, test.subject.graph, *test.network, {{"fgsm", &made}}, whole);
+        CampaignResult made =
+            run_campaign(*test.network, test.subject, test.chosen, find_method("fgsm"), settings, how);
+        std::string spec =
+            write_product(folder + "/p.npz", *test.data, test.subject.graph, *test.network, {{"fgsm", &made}}, whole);
         auto again = dataset::open(spec);
         ASSERT_EQ(again->size(), 20);
         std::vector<int64_t> rows;
@@ -109,7 +111,8 @@ struct Sentences {
     batch.inputs = {ids}, batch.masks = {mask}, batch.labels = at::zeros({20}, at::kLong);
     zoo::Builder b("text", zoo::Scheme::kHe, 3);
     model::ValueId x = b.embedding("embed", b.input("ids", {10}, model::Element::kInt64), 30, 4);
-    test = std::make_unique<TestCase>(b.finish(b.dense("fc", b.flatten(x), 40, 2), "y", 2), std::make_shared<MadeDataset>(info, batch));
+    test = std::make_unique<TestCase>(b.finish(b.dense("fc", b.flatten(x), 40, 2), "y", 2),
+                                      std::make_shared<MadeDataset>(info, batch));
     settings.eps = 0.3, settings.pool = ids;
   }
 };
@@ -184,15 +187,18 @@ TEST(Columns, ChangeByColumn) {
   Changed permuted = column_permute(*test.network, all, settings);
   at::Tensor off = (permuted.units != all.units);
   for (int64_t i = 0; i < count; ++i) {
-    const int columns = off[i][0].item<bool>() + off[i][1].item<bool>() + off[i].narrow(0, 2, 3).any().item<bool>() + off[i][5].item<bool>();
+    const int columns = off[i][0].item<bool>() + off[i][1].item<bool>() + off[i].narrow(0, 2, 3).any().item<bool>() +
+                        off[i][5].item<bool>();
     EXPECT_EQ(columns, int(permuted.made[size_t(i)]));
   }
   EXPECT_NE(unsuited(find_method("fgsm"), *test.network, settings).find("column-noise"), std::string::npos);
 }
 
 TEST(Summary, CountsEverything) {
-  std::vector<Attempt> attempts{{0, 1, 1, 2, true, {1, 3, 0.5}}, {1, 1, 1, 1, true, {9, 9, 9}},
-                                {2, 0, 0, 1, false, {9, 9, 9}},  {3, 0, 0, 2, true, {3, 5, 0.7}}};
+  std::vector<Attempt> attempts{{0, 1, 1, 2, true, {1, 3, 0.5}},
+                                {1, 1, 1, 1, true, {9, 9, 9}},
+                                {2, 0, 0, 1, false, {9, 9, 9}},
+                                {3, 0, 0, 2, true, {3, 5, 0.7}}};
   Summary summary = summarise(attempts, false);
   EXPECT_EQ(summary.inputs, 4);
   EXPECT_EQ(summary.made, 3);

@@ -1,7 +1,7 @@
 // DeepFault's synthesis. Eniser, Gerasimou, Sen: DeepFault, fault localization for deep neural networks (FASE 2019,
-// arXiv:1902.05974). Inputs that drive suspicious units S: g = mean over S of dφ/dx, x' = x + step · g, no value moved by more
-// than d and all in the valid range. One step; step = 1, d = 0.1. The published code writes only the first channel of an
-// image with channels first: --as-published deepfault does so too.
+// arXiv:1902.05974). Inputs that drive suspicious units S: g = mean over S of dφ/dx, x' = x + step · g, no value moved
+// by more than d and all in the valid range. One step; step = 1, d = 0.1. The published code writes only the first
+// channel of an image with channels first: --as-published deepfault does so too.
 #include <ATen/ATen.h>
 
 #include "inputs/gradient_sign.h"

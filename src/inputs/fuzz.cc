@@ -72,7 +72,7 @@ class Fuzzing {
  private:
   struct Entry {
     int64_t root, reference;
-    bool moved, live;  ///< live: may be changed further
+    bool moved, live;    ///< live: may be changed further
     at::Tensor picture;  ///< channels × rows × columns
     int64_t picks = 0;
   };
@@ -81,7 +81,8 @@ class Fuzzing {
   void read_seeds() {
     std::vector<at::Tensor> pictures;
     for (int64_t first = 0; first < seeds_.count(); first += 1024) {
-      std::span<const int64_t> some(seeds_.samples.data() + first, size_t(std::min<int64_t>(1024, seeds_.count() - first)));
+      std::span<const int64_t> some(seeds_.samples.data() + first,
+                                    size_t(std::min<int64_t>(1024, seeds_.count() - first)));
       at::Tensor units = network_.range()->units(subject_.data->read(some).inputs[network_.changed().feature]);
       pictures.push_back(upright(units));
     }
@@ -101,7 +102,9 @@ class Fuzzing {
   at::Tensor upright(const at::Tensor& units) const {
     return (last_ ? units.permute({0, 3, 1, 2}) : units).contiguous();
   }
-  at::Tensor as_fed(const at::Tensor& pictures) const { return last_ ? pictures.permute({0, 2, 3, 1}).contiguous() : pictures; }
+  at::Tensor as_fed(const at::Tensor& pictures) const {
+    return last_ ? pictures.permute({0, 2, 3, 1}).contiguous() : pictures;
+  }
 
   /// Values of all units for these pictures, and the answers to them; nothing when it was interrupted.
   std::optional<observers::UnitBatch> look(const at::Tensor& pictures, const std::vector<int64_t>& roots) const {
@@ -110,7 +113,8 @@ class Fuzzing {
     for (int64_t root : roots) samples.push_back(seeds_.samples[size_t(root)]);
     originals.batch = subject_.data->read(samples);
     stream::Subject made = subject_;
-    made.data = std::make_shared<MadeDataset>(subject_.data->info(), network_.changed_batch(originals, as_fed(pictures)));
+    made.data =
+        std::make_shared<MadeDataset>(subject_.data->info(), network_.changed_batch(originals, as_fed(pictures)));
     stream::PassOptions how;
     how.jobs = options_.jobs, how.quiet = true;
     stream::PassResult done = stream::run_pass(made, {&observer_}, how);
@@ -123,7 +127,8 @@ class Fuzzing {
   /// What was kept in earlier rounds is covered, and nothing else is: what was thrown away covered nothing new.
   void replay(const QueueRound& round) {
     for (int64_t pick : round.picked)
-      if (pick < 0 || pick >= int64_t(entries_.size())) fail("{} does not fit these inputs: remove it to begin anew", options_.queue);
+      if (pick < 0 || pick >= int64_t(entries_.size()))
+        fail("{} does not fit these inputs: remove it to begin anew", options_.queue);
     for (const QueueEntry& entry : round.kept)
       if (entry.root < 0 || entry.root >= seeds_.count() || entry.reference < 0 ||
           entry.reference > int64_t(entries_.size() + round.kept.size()))

@@ -28,7 +28,8 @@ std::string folder() {
 struct Setting {
   std::unique_ptr<TestCase> test = random_case(17, 1, false, 30);
   observers::SpacePtr space = observers::make_unit_space(test->subject, stream::find_layers(test->subject), {});
-  observers::Criteria::List criteria = make_criteria(adequacy::parse_criteria("NC:0.5,TKNC:2,TKNP:2"), space, nullptr, 6);
+  observers::Criteria::List criteria =
+      make_criteria(adequacy::parse_criteria("NC:0.5,TKNC:2,TKNP:2"), space, nullptr, 6);
 
   FuzzResult run(const std::string& file, int64_t rounds, int jobs = 1) {
     Novelty novelty(criteria);

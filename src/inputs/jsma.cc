@@ -1,8 +1,8 @@
-// Jacobian-based saliency map attack. Papernot, McDaniel, Jha, Fredrikson, Celik, Swami: The limitations of deep learning in
-// adversarial settings (EuroS&P 2016, arXiv:1511.07528). Towards the second most likely class: the pair of features with the
-// best saliency is raised by theta = 1, until the class is reached, 14.5 % of the features are changed or no pair helps.
-// Published code differs: the Adversarial Robustness Toolbox takes the two features of largest target slope; --as-published art
-// does so too.
+// Jacobian-based saliency map attack. Papernot, McDaniel, Jha, Fredrikson, Celik, Swami: The limitations of deep
+// learning in adversarial settings (EuroS&P 2016, arXiv:1511.07528). Towards the second most likely class: the pair of
+// features with the best saliency is raised by theta = 1, until the class is reached, 14.5 % of the features are
+// changed or no pair helps. Published code differs: the Adversarial Robustness Toolbox takes the two features of
+// largest target slope; --as-published art does so too.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -44,17 +44,19 @@ Changed jsma(const Network& network, const Originals& originals, const Settings&
   for (int64_t round = 0; round < rounds && open.numel() > 0; ++round) {
     Originals some = originals.rows(open);
     at::Tensor target = targets.index_select(0, open).unsqueeze(1);
-    auto slope = network.slope(some, units.index_select(0, open), [&](const at::Tensor& scores, const at::Tensor& rows) {
-      at::Tensor towards = at::zeros_like(scores).scatter(1, target.index_select(0, rows), 1.0);
-      return std::vector<at::Tensor>{towards, 1 - towards};
-    });
+    auto slope =
+        network.slope(some, units.index_select(0, open), [&](const at::Tensor& scores, const at::Tensor& rows) {
+          at::Tensor towards = at::zeros_like(scores).scatter(1, target.index_select(0, rows), 1.0);
+          return std::vector<at::Tensor>{towards, 1 - towards};
+        });
     at::Tensor alpha = slope.gradients[0].contiguous(), beta = slope.gradients[1].contiguous();
     at::Tensor reached = slope.scores.argmax(1) == target.squeeze(1);
     std::vector<int64_t> still;
     for (int64_t i = 0; i < open.numel(); ++i) {
       if (reached[i].item<bool>()) continue;
       const int64_t row = open.data_ptr<int64_t>()[i];
-      std::span<const float> a(alpha.data_ptr<float>() + i * size, size_t(size)), b(beta.data_ptr<float>() + i * size, size_t(size));
+      std::span<const float> a(alpha.data_ptr<float>() + i * size, size_t(size)),
+          b(beta.data_ptr<float>() + i * size, size_t(size));
       std::span<uint8_t> may(free.data_ptr<uint8_t>() + row * size, size_t(size));
       auto [p, q] = settings.as_published == "art" ? largest_pair(a, may) : best_pair(a, b, may);
       if (p < 0) continue;

@@ -1,7 +1,7 @@
-// Transformations of images as tests: what a picture shows stays the same, so the answer should. Xie et al.: DeepHunter (ISSTA
-// 2019). A draw that breaks the validity rule is drawn again, up to fifty times; affine transformations are valid by the
-// ranges of their parameters. The paper holds contrast, brightness and blur to the rule; its published code lets them pass with
-// the affine ones, and so does --as-published deephunter.
+// Transformations of images as tests: what a picture shows stays the same, so the answer should. Xie et al.: DeepHunter
+// (ISSTA 2019). A draw that breaks the validity rule is drawn again, up to fifty times; affine transformations are
+// valid by the ranges of their parameters. The paper holds contrast, brightness and blur to the rule; its published
+// code lets them pass with the affine ones, and so does --as-published deephunter.
 #include <ATen/ATen.h>
 
 #include "inputs/method.h"
@@ -22,7 +22,8 @@ at::Tensor valid_mutant(const at::Tensor& picture, const Mutator& mutator, bool 
   return {};
 }
 
-Changed transformed(const Network& network, const Originals& originals, const Settings& settings, std::string_view name) {
+Changed transformed(const Network& network, const Originals& originals, const Settings& settings,
+                    std::string_view name) {
   const Mutator& mutator = find_mutator(name);
   const bool last = network.changed().about.channels_last;
   const bool checked = !mutator.affine && !(settings.as_published == "deephunter" && mutator.unchecked_as_published);
@@ -46,11 +47,15 @@ Changed rotate(const Network& n, const Originals& o, const Settings& s) { return
 Changed scale(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "scale"); }
 Changed shear(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "shear"); }
 Changed contrast(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "contrast"); }
-Changed brightness(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "brightness"); }
+Changed brightness(const Network& n, const Originals& o, const Settings& s) {
+  return transformed(n, o, s, "brightness");
+}
 Changed blur(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "blur"); }
 Changed pixel_change(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "pixels"); }
 Changed gaussian(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "gaussian"); }
-Changed salt_pepper(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "salt-pepper"); }
+Changed salt_pepper(const Network& n, const Originals& o, const Settings& s) {
+  return transformed(n, o, s, "salt-pepper");
+}
 Changed speckle(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "speckle"); }
 Changed occlusion(const Network& n, const Originals& o, const Settings& s) { return transformed(n, o, s, "occlusion"); }
 

@@ -13,13 +13,13 @@ namespace netmend::inputs {
 
 /// What a user may ask for; what is left open is the method's own choice (its row).
 struct Settings {
-  double eps = -1;         ///< how large a change may be: of the range, of the tokens, of a column's deviation
-  int64_t steps = 0;       ///< of iterative methods
-  double step_size = -1;   ///< of iterative methods, in the units of eps
-  double confidence = 0;   ///< C&W: by how much the other class must win
-  int64_t attempt = 0;     ///< which draw of a random method this is
+  double eps = -1;        ///< how large a change may be: of the range, of the tokens, of a column's deviation
+  int64_t steps = 0;      ///< of iterative methods
+  double step_size = -1;  ///< of iterative methods, in the units of eps
+  double confidence = 0;  ///< C&W: by how much the other class must win
+  int64_t attempt = 0;    ///< which draw of a random method this is
   uint64_t seed = 42;
-  std::string as_published;                                            ///< deepfault, deephunter, art, or ""
+  std::string as_published;                                              ///< deepfault, deephunter, art, or ""
   std::function<at::Tensor(const Originals& originals)> relevance = {};  ///< of each value for the answer
   at::Tensor pool = {};  ///< rows of the data to borrow values from: ids, or the columns of a table
 };

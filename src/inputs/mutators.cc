@@ -1,6 +1,6 @@
-// Each mutator draws its parameter from DeepHunter's list and applies it. Where DeepHunter's code is given its noises in units
-// of single grey levels (Gaussian) or of the whole range (speckle), which do nothing or are hardly ever valid, ours have a
-// twentieth of the range. Shearing and scaling are about the middle of the picture.
+// Each mutator draws its parameter from DeepHunter's list and applies it. Where DeepHunter's code is given its noises
+// in units of single grey levels (Gaussian) or of the whole range (speckle), which do nothing or are hardly ever valid,
+// ours have a twentieth of the range. Shearing and scaling are about the middle of the picture.
 #include "inputs/mutators.h"
 
 #include <ATen/ATen.h>
@@ -15,7 +15,9 @@ namespace {
 
 constexpr double kNoise = 0.05;
 
-int64_t between(Random& random, int64_t low, int64_t high) { return low + int64_t(random.below(uint64_t(high - low + 1))); }
+int64_t between(Random& random, int64_t low, int64_t high) {
+  return low + int64_t(random.below(uint64_t(high - low + 1)));
+}
 
 at::Tensor translated(const at::Tensor& picture, Random& random) {
   const auto by = double(between(random, -3, 2));
@@ -92,7 +94,8 @@ at::Tensor covered(const at::Tensor& picture, Random& random) {
   while (side > 1 && double(side * side) >= most) --side;
   side = std::min({side, height, width});
   at::Tensor changed = picture.clone();
-  const auto top = int64_t(random.below(uint64_t(height - side + 1))), left = int64_t(random.below(uint64_t(width - side + 1)));
+  const auto top = int64_t(random.below(uint64_t(height - side + 1))),
+             left = int64_t(random.below(uint64_t(width - side + 1)));
   changed.narrow(1, top, side).narrow(2, left, side).fill_(random.below(2) ? 0.5 : 0.0);
   return changed;
 }

@@ -1,5 +1,5 @@
-// Changes of a picture that should not change what it shows, with parameters drawn as DeepHunter draws them (Xie et al.,
-// ISSTA 2019; the blurs are DeepTest's, arXiv:1708.08559), and the rule that says which results still count.
+// Changes of a picture that should not change what it shows, with parameters drawn as DeepHunter draws them (Xie et
+// al., ISSTA 2019; the blurs are DeepTest's, arXiv:1708.08559), and the rule that says which results still count.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +25,8 @@ const Mutator& find_mutator(std::string_view name);
 constexpr double kFewValues = 0.02, kSmallChange = 0.2;
 bool is_valid(const at::Tensor& reference, const at::Tensor& changed);
 
-/// The same picture with its pixels at other places: pixel (y, x) of the result is taken, between the four nearest ones, from
-/// the place to_source gives; black outside. Coordinates count from the middle.
+/// The same picture with its pixels at other places: pixel (y, x) of the result is taken, between the four nearest
+/// ones, from the place to_source gives; black outside. Coordinates count from the middle.
 struct Affine {
   double yy = 1, yx = 0, y0 = 0, xy = 0, xx = 1, x0 = 0;  ///< source y = yy·y + yx·x + y0, source x = xy·y + xx·x + x0
 };

@@ -35,8 +35,8 @@ TEST(Warp, EqualsATwin) {
   Random random(3);
   for (int round = 0; round < 20; ++round) {
     at::Tensor picture = random_picture(uint64_t(round), 2, 5, 6);
-    Affine m{random.uniform(0.5, 1.5), random.uniform(-0.5, 0.5), random.uniform(-2, 2),
-             random.uniform(-0.5, 0.5), random.uniform(0.5, 1.5), random.uniform(-2, 2)};
+    Affine m{random.uniform(0.5, 1.5),  random.uniform(-0.5, 0.5), random.uniform(-2, 2),
+             random.uniform(-0.5, 0.5), random.uniform(0.5, 1.5),  random.uniform(-2, 2)};
     at::Tensor fast = warp(picture, m);
     auto pixel = [&](int64_t c, int64_t y, int64_t x) {
       return y < 0 || y >= 5 || x < 0 || x >= 6 ? 0.0 : picture[c][y][x].item<double>();
@@ -63,10 +63,14 @@ TEST(Blur, EqualsConvolutionsOverMirroredEdges) {
     return at::conv2d(padded, kernel.unsqueeze(0).unsqueeze(0)).squeeze(1);
   };
   for (int64_t size : {3, 4, 5, 6})
-    EXPECT_TRUE(at::allclose(mean_blur(picture, size), convolved(at::full({size, size}, 1.0 / double(size * size)), size / 2, (size - 1) / 2), 1e-4, 1e-5)) << size;
+    EXPECT_TRUE(at::allclose(mean_blur(picture, size),
+                             convolved(at::full({size, size}, 1.0 / double(size * size)), size / 2, (size - 1) / 2),
+                             1e-4, 1e-5))
+        << size;
   for (auto weights : {std::vector<float>{0.25, 0.5, 0.25}, {0.0625, 0.25, 0.375, 0.25, 0.0625}}) {
     at::Tensor line = at::tensor(weights);
-    EXPECT_TRUE(at::allclose(gaussian_blur(picture, line.numel()), convolved(at::outer(line, line), line.numel() / 2, line.numel() / 2), 1e-4, 1e-5));
+    EXPECT_TRUE(at::allclose(gaussian_blur(picture, line.numel()),
+                             convolved(at::outer(line, line), line.numel() / 2, line.numel() / 2), 1e-4, 1e-5));
   }
   at::Tensor one = at::full({1, 1, 1}, 0.5);  // nothing to mirror
   EXPECT_TRUE(at::allclose(gaussian_blur(one, 7), one));
@@ -94,8 +98,8 @@ TEST(Validity, IsDeepHuntersRule) {
   few[0][0][0] = 1;
   EXPECT_TRUE(is_valid(from, few));  // one of a hundred, by any amount
   many[0][0][0] = 1, many[0][0][1] = 1;
-  EXPECT_FALSE(is_valid(from, many));           // two are not below two in a hundred
-  EXPECT_TRUE(is_valid(from, from + 0.2));      // all, by a fifth
+  EXPECT_FALSE(is_valid(from, many));       // two are not below two in a hundred
+  EXPECT_TRUE(is_valid(from, from + 0.2));  // all, by a fifth
   EXPECT_FALSE(is_valid(from, from + 0.21));
 }
 
@@ -119,7 +123,8 @@ TEST(Mutators, StayInRangeAndAreDrawnAgain) {
 TEST(Mutators, TheRuleIsKept) {
   auto test = random_case(15, 1, false, 40);
   Originals all = test->originals();
-  for (const char* name : {"contrast", "brightness", "blur", "gaussian", "speckle", "occlusion", "pixels", "salt-pepper"}) {
+  for (const char* name :
+       {"contrast", "brightness", "blur", "gaussian", "speckle", "occlusion", "pixels", "salt-pepper"}) {
     Changed made = find_method(name).make(*test->network, all, {});
     int64_t count = 0;
     for (int64_t i = 0; i < 40; ++i) {

@@ -30,10 +30,9 @@ UnitPlace find_unit(const std::vector<model::Layer>& layers, const std::string& 
                        fmt::format("They are {0}/0 … {0}/{1}.", layer_name, layer.units - 1));
     return {layer, unit};
   }
-  throw InputError(
-      fmt::format("--unit {}: the model has no layer `{}`{}", printable(name), printable(layer_name),
-                  did_you_mean(layer_name, names)),
-      names.size() <= 12 ? "There are " + join(names, ", ") + "." : "netmend info lists them.");
+  throw InputError(fmt::format("--unit {}: the model has no layer `{}`{}", printable(name), printable(layer_name),
+                               did_you_mean(layer_name, names)),
+                   names.size() <= 12 ? "There are " + join(names, ", ") + "." : "netmend info lists them.");
 }
 
 at::Tensor away_from(const at::Tensor& scores, const at::Tensor& answers) {
@@ -67,8 +66,8 @@ Network::Network(const stream::Subject& subject, const observers::PredictionSett
       units_(std::move(units)),
       fast_(make_executor(subject, {judged_value(settings)}, executor::Mode::kFast)) {
   if (!range_) return;
-  plain_ = std::make_unique<executor::Executor>(
-      make_executor(subject, {judged_value(settings)}, executor::Mode::kPlain));
+  plain_ =
+      std::make_unique<executor::Executor>(make_executor(subject, {judged_value(settings)}, executor::Mode::kPlain));
   std::vector<model::ValueId> taps;
   for (const UnitPlace& place : units_) taps.push_back(place.layer.post);
   if (!taps.empty())
@@ -114,7 +113,8 @@ struct Network::Part {
 void Network::each_part(const Originals& inputs, const at::Tensor& units,
                         const std::function<void(const Part&)>& visit) const {
   const int64_t total = units.size(0);
-  if (subject_.batching.kind == executor::Batching::kAny) return visit({inputs, units, at::arange(total, at::kLong), total});
+  if (subject_.batching.kind == executor::Batching::kAny)
+    return visit({inputs, units, at::arange(total, at::kLong), total});
   const int64_t size = subject_.batching.kind == executor::Batching::kOne ? 1 : subject_.batching.size;
   for (int64_t first = 0; first < total; first += size) {
     const int64_t own = std::min(size, total - first);
@@ -181,7 +181,8 @@ at::Tensor Network::unit_slope(const Originals& inputs, const at::Tensor& units)
                      Tensors values = to_units_->run(subject_.feed.inputs(changed_batch(part.inputs, leaf)));
                      at::Tensor sum;
                      for (size_t i = 0; i < values.size(); ++i) {
-                       at::Tensor value = model::unit_values(units_[i].layer, values[i]).select(1, units_[i].unit).sum();
+                       at::Tensor value =
+                           model::unit_values(units_[i].layer, values[i]).select(1, units_[i].unit).sum();
                        sum = sum.defined() ? sum + value : value;
                      }
                      at::Tensor slope;

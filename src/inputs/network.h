@@ -1,5 +1,6 @@
-// A network as attacks see it: scores of classes as a function of the feature that is changed, and their slopes. It takes
-// quantities as parts of their valid range, so that scale, mean, std and the layout of axes are on the path of the gradient.
+// A network as attacks see it: scores of classes as a function of the feature that is changed, and their slopes. It
+// takes quantities as parts of their valid range, so that scale, mean, std and the layout of axes are on the path of
+// the gradient.
 #pragma once
 
 #include <functional>
@@ -35,8 +36,8 @@ class Network {
   const std::vector<UnitPlace>& units() const { return units_; }
   int64_t classes() const;
 
-  /// Scores of all classes, inputs × classes; the largest is the answer. Of one sigmoid: those of no and yes. Where only
-  /// probabilities are to be had, their logarithms. `mask` replaces that of the batch where it is defined.
+  /// Scores of all classes, inputs × classes; the largest is the answer. Of one sigmoid: those of no and yes. Where
+  /// only probabilities are to be had, their logarithms. `mask` replaces that of the batch where it is defined.
   at::Tensor scores(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
   at::Tensor answers(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
 
@@ -44,8 +45,8 @@ class Network {
     at::Tensor scores;
     std::vector<at::Tensor> gradients;  ///< one for each weighting, like units
   };
-  /// Slopes of weighted sums of scores: `weigh` is given the scores of some rows of the batch and returns weights like them,
-  /// one tensor for each gradient that is wanted.
+  /// Slopes of weighted sums of scores: `weigh` is given the scores of some rows of the batch and returns weights like
+  /// them, one tensor for each gradient that is wanted.
   using Weigh = std::function<std::vector<at::Tensor>(const at::Tensor& scores, const at::Tensor& rows)>;
   Slope slope(const Originals& inputs, const at::Tensor& units, const Weigh& weigh) const;
   /// Slope of the mean of units().
@@ -68,8 +69,8 @@ class Network {
   std::unique_ptr<executor::Executor> plain_, to_units_;
 };
 
-/// Weights whose weighted sum of scores has the direction of the loss: that of cross-entropy divided by 1 − p of the answer,
-/// which has the same sign and does not vanish where the network is sure.
+/// Weights whose weighted sum of scores has the direction of the loss: that of cross-entropy divided by 1 − p of the
+/// answer, which has the same sign and does not vanish where the network is sure.
 at::Tensor away_from(const at::Tensor& scores, const at::Tensor& answers);
 
 }  // namespace netmend::inputs

@@ -9,10 +9,14 @@ namespace netmend::inputs {
 
 std::string kind_words(Kind kind) {
   switch (kind) {
-    case Kind::kImage: return "images";
-    case Kind::kNumbers: return "rows of numbers";
-    case Kind::kTable: return "rows of a table";
-    case Kind::kTokens: return "token ids";
+    case Kind::kImage:
+      return "images";
+    case Kind::kNumbers:
+      return "rows of numbers";
+    case Kind::kTable:
+      return "rows of a table";
+    case Kind::kTokens:
+      return "token ids";
   }
   return "";
 }
@@ -32,10 +36,10 @@ Subject find_subject(const dataset::Info& info) {
   size_t chosen = image != none ? image : reals != none ? reals : ids;
   if (chosen == none) fail("{} has no inputs that could be changed", info.spec);
   const dataset::Feature& about = info.features[chosen];
-  Kind kind = about.image                ? Kind::kImage
-              : about.type == at::kLong  ? Kind::kTokens
-              : !about.columns.empty()   ? Kind::kTable
-                                         : Kind::kNumbers;
+  Kind kind = about.image               ? Kind::kImage
+              : about.type == at::kLong ? Kind::kTokens
+              : !about.columns.empty()  ? Kind::kTable
+                                        : Kind::kNumbers;
   Subject subject{chosen, kind, about, {}};
   for (size_t f = 0; f < none; ++f)
     if (f != chosen && lower(info.features[f].name).find("mask") != std::string::npos) subject.masks.push_back(f);

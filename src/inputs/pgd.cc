@@ -1,6 +1,6 @@
-// Projected gradient descent. Madry, Makelov, Schmidt, Tsipras, Vladu: Towards deep learning models resistant to adversarial
-// attacks (ICLR 2018, arXiv:1706.06083): BIM from a place drawn uniformly from the eps-ball. A step is a thirtieth of eps
-// (0.01 of 0.3 in the paper) unless told otherwise.
+// Projected gradient descent. Madry, Makelov, Schmidt, Tsipras, Vladu: Towards deep learning models resistant to
+// adversarial attacks (ICLR 2018, arXiv:1706.06083): BIM from a place drawn uniformly from the eps-ball. A step is a
+// thirtieth of eps (0.01 of 0.3 in the paper) unless told otherwise.
 #include <ATen/ATen.h>
 
 #include "inputs/gradient_sign.h"

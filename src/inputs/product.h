@@ -15,8 +15,9 @@ struct MadeBy {
 };
 
 /// All inputs of all methods in that order: `x` (or the features under their names), `label`, `sample`, `before` (the
-/// network's answer to the original), `method` and the names of the methods. Inputs of which nothing valid was made are left
-/// out. With `whole`, values are stored as bytes. Returns the spec that opens the file with the preprocessing of `data`.
+/// network's answer to the original), `method` and the names of the methods. Inputs of which nothing valid was made are
+/// left out. With `whole`, values are stored as bytes. Returns the spec that opens the file with the preprocessing of
+/// `data`.
 std::string write_product(const std::string& path, const dataset::Dataset& data, const model::Graph& graph,
                           const Network& network, const std::vector<MadeBy>& made, bool whole);
 /// The file's size, to be held against the 4 GB that an archive may have before any work is done.

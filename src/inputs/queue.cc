@@ -54,7 +54,8 @@ std::string text_of(const QueueRound& round) {
   put(out, round.tried), put(out, round.failing);
   put(out, int64_t(round.kept.size()));
   for (const QueueEntry& entry : round.kept) {
-    for (int64_t number : {entry.root, entry.reference, entry.fresh, entry.after, int64_t(entry.failing), int64_t(entry.moved)})
+    for (int64_t number :
+         {entry.root, entry.reference, entry.fresh, entry.after, int64_t(entry.failing), int64_t(entry.moved)})
       put(out, number);
     out.append(reinterpret_cast<const char*>(entry.values.data()), entry.values.size() * sizeof(float));
   }
@@ -125,8 +126,9 @@ void QueueFile::load(const std::string& bytes, const std::string& about, int64_t
     if (sum != int64_t(crc32(0, reinterpret_cast<const Bytef*>(reader.at), uInt(length)))) break;
     if (first) {
       if (std::string(reader.at, size_t(length)) != about)
-        throw InputError(fmt::format("{} is the queue of another run: of other inputs, criteria, another model or seed", path_),
-                         "Remove it to begin anew, or name another with --queue FILE.");
+        throw InputError(
+            fmt::format("{} is the queue of another run: of other inputs, criteria, another model or seed", path_),
+            "Remove it to begin anew, or name another with --queue FILE.");
     } else {
       QueueRound round;
       if (!parse({reader.at, reader.at + length}, width, round)) break;

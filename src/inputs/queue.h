@@ -1,5 +1,5 @@
-// The queue of a fuzzing run on disk: a record a round, appended and flushed, so that a process that is killed at any moment
-// loses at most the round it was in. What was half-written is cut off when the file is opened again.
+// The queue of a fuzzing run on disk: a record a round, appended and flushed, so that a process that is killed at any
+// moment loses at most the round it was in. What was half-written is cut off when the file is opened again.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ struct QueueEntry {
 };
 
 struct QueueRound {
-  std::vector<int64_t> picked;  ///< entries that were changed
+  std::vector<int64_t> picked;     ///< entries that were changed
   int64_t tried = 0, failing = 0;  ///< inputs made, and those of them that were answered otherwise
   std::vector<QueueEntry> kept;
 };
 
 class QueueFile {
  public:
-  /// Opens or makes the file. `about` identifies model, data, criteria, seed and settings: a queue of another run is refused
-  /// with an InputError. Values of an entry are `width` numbers.
+  /// Opens or makes the file. `about` identifies model, data, criteria, seed and settings: a queue of another run is
+  /// refused with an InputError. Values of an entry are `width` numbers.
   QueueFile(const std::string& path, const std::string& about, int64_t width);
   ~QueueFile();
   QueueFile(const QueueFile&) = delete;

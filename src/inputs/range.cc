@@ -41,7 +41,8 @@ Range::Range(const dataset::Dataset& data, size_t feature, const std::string& gi
       !std::isfinite(high - low))
     throw InputError(fmt::format("--range {}: expected the smallest and the largest raw value", given),
                      "For example --range 0:255 or --range 0:1, before scale, mean and std.");
-  bytes_ = low == 0 && high == 255 && seen_in(raw_of_fed(data.read(stream::spread(data.size(), 64)).inputs[feature])).whole;
+  bytes_ =
+      low == 0 && high == 255 && seen_in(raw_of_fed(data.read(stream::spread(data.size(), 64)).inputs[feature])).whole;
   set_bounds(low, high, bytes_ ? "bytes, as --range says" : "as --range says");
 }
 
@@ -118,7 +119,7 @@ void Range::measure(const dataset::Dataset& data, size_t feature) {
   span_ = at::where(known, high - low, at::zeros({}, at::kFloat));
   least_ = low_.min().item<double>(), most_ = (low_ + span_).max().item<double>();
   words_ = fmt::format("{:.4g} … {:.4g} (the smallest and largest there are{})", least_, most_,
-                       low_.numel() == 1 ? ""
+                       low_.numel() == 1                     ? ""
                        : data.info().features[feature].image ? ", by channel"
                                                              : ", by column");
 }

@@ -12,9 +12,9 @@ namespace netmend::inputs {
 
 class Range {
  public:
-  /// Of one feature, in its channels where preprocessing differs by channel. `given` is LOW:HIGH in raw units, or "": then
-  /// values of 512 inputs tell bytes, 0 … 1 and −1 … 1; what is none of them is looked through for its smallest and largest
-  /// values, by channel or column. Throws InputError.
+  /// Of one feature, in its channels where preprocessing differs by channel. `given` is LOW:HIGH in raw units, or "":
+  /// then values of 512 inputs tell bytes, 0 … 1 and −1 … 1; what is none of them is looked through for its smallest
+  /// and largest values, by channel or column. Throws InputError.
   Range(const dataset::Dataset& data, size_t feature, const std::string& given = "");
 
   /// The four forms of a value: as the network is fed, raw, and as a part of the range.

@@ -27,9 +27,10 @@ std::vector<Point> take_front(std::vector<Point>& points) {
 
 }  // namespace
 
-/// The score of a pair grows with a and b of both. So in a best pair each of the two may be exchanged for any point that beats
-/// it, except for the other one: some best pair consists of points that nobody beats but the other. These lie on the first or
-/// the second front. There are few of them, and a bound on what a point can reach skips most of the pairs.
+/// The score of a pair grows with a and b of both. So in a best pair each of the two may be exchanged for any point
+/// that beats it, except for the other one: some best pair consists of points that nobody beats but the other. These
+/// lie on the first or the second front. There are few of them, and a bound on what a point can reach skips most of the
+/// pairs.
 std::pair<int64_t, int64_t> best_pair(std::span<const float> alpha, std::span<const float> beta,
                                       std::span<const uint8_t> free) {
   std::vector<Point> points;

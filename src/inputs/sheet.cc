@@ -68,7 +68,8 @@ Image change_sheet(const std::vector<Shown>& shown, const Subject& changed, bool
   for (const Shown& one : shown) {
     at::Tensor off = one.after - one.before;
     const int64_t times = strength(off);
-    triples.push_back({fitted(picture(one.before, changed, blue_first)), fitted(picture(one.after, changed, blue_first)),
+    triples.push_back({fitted(picture(one.before, changed, blue_first)),
+                       fitted(picture(one.after, changed, blue_first)),
                        fitted(picture(off * double(times) + 0.5, changed, blue_first))});
     captions.push_back(fmt::format("{}  X{}", one.caption, times));
   }
@@ -82,7 +83,8 @@ Image change_sheet(const std::vector<Shown>& shown, const Subject& changed, bool
     const int64_t top = kGap + int64_t(i) / columns * (height + line + kGap), left = kGap + int64_t(i) % columns * cell;
     const size_t fits = size_t((cell - kGap) / dataset::kLetterWidth);
     draw_text(sheet, top + kGap, left, captions[i].substr(0, fits), kInk);
-    for (int64_t part = 0; part < 3; ++part) paste(sheet, triples[i][size_t(part)], top + line, left + part * (width + 1));
+    for (int64_t part = 0; part < 3; ++part)
+      paste(sheet, triples[i][size_t(part)], top + line, left + part * (width + 1));
   }
   return sheet;
 }

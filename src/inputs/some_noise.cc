@@ -1,7 +1,7 @@
 // Noise on a few values. Gerasimou, Eniser, Sen, Çakan: Importance-driven deep learning system testing (ICSE 2020,
 // arXiv:2002.03433), sets U_DI and U_S: Gaussian noise of deviation 0.3 on the 2 % of pixels that matter most for the
-// network's answer, or on as many pixels drawn by lot. A pixel is a place with all its channels, and matters as much as they
-// do together.
+// network's answer, or on as many pixels drawn by lot. A pixel is a place with all its channels, and matters as much as
+// they do together.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ at::Tensor by_place(const at::Tensor& values, const Subject& changed) {
   return changed.about.channels_last ? values.flatten(1, 2).transpose(1, 2) : values.flatten(2);
 }
 
-at::Tensor noisy_at(const Network& network, const Originals& originals, const Settings& settings, std::string_view method,
+at::Tensor noisy_at(const Network& network, const Originals& originals, const Settings& settings,
+                    std::string_view method,
                     const std::function<std::vector<int64_t>(int64_t row, int64_t places, int64_t count)>& choose) {
   at::Tensor noise = draw_normal(originals, settings, method);
   at::Tensor kept = at::zeros_like(noise), places = by_place(kept, network.changed());
@@ -46,7 +47,8 @@ Changed random_noise(const Network& network, const Originals& originals, const S
   return {noisy_at(network, originals, settings, "random-noise", [&](int64_t row, int64_t size, int64_t count) {
     std::vector<int64_t> places(static_cast<size_t>(size));
     std::iota(places.begin(), places.end(), 0);
-    random_for(settings.seed, "random-noise places", originals.batch.samples[size_t(row)], settings.attempt).shuffle(places);
+    random_for(settings.seed, "random-noise places", originals.batch.samples[size_t(row)], settings.attempt)
+        .shuffle(places);
     places.resize(size_t(count));
     return places;
   })};

@@ -1,6 +1,6 @@
-// Changes of sentences, token by token: left out, exchanged with a neighbour, replaced by another word of the data. `eps` is the
-// share of the tokens, at least one of them. Padding stays padding, and tokens that every sentence has (its begin and end)
-// stay where they are.
+// Changes of sentences, token by token: left out, exchanged with a neighbour, replaced by another word of the data.
+// `eps` is the share of the tokens, at least one of them. Padding stays padding, and tokens that every sentence has
+// (its begin and end) stay where they are.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -45,8 +45,8 @@ struct Sentence {
 
 using Change = bool (*)(Sentence& sentence, int64_t position, const Words& words, int64_t pad, Random& random);
 
-Changed change_words(const Network& network, const Originals& originals, const Settings& settings, std::string_view name,
-                     Change change) {
+Changed change_words(const Network& network, const Originals& originals, const Settings& settings,
+                     std::string_view name, Change change) {
   const Subject& subject = network.changed();
   const Words words(settings.pool, subject.about);
   at::Tensor ids = originals.units.clone().contiguous(), mask = mask_of(originals.batch, subject).clone().contiguous();

@@ -1,5 +1,5 @@
-// White noise: Gaussian noise of deviation eps on every value, clipped to the valid range, as TensorFuzz mutates (Odena et al.,
-// arXiv:1807.10875) and DeepImportance perturbs (deviation 0.3).
+// White noise: Gaussian noise of deviation eps on every value, clipped to the valid range, as TensorFuzz mutates (Odena
+// et al., arXiv:1807.10875) and DeepImportance perturbs (deviation 0.3).
 #include <ATen/ATen.h>
 
 #include "inputs/noise.h"
