@@ -136,7 +136,7 @@ class Stressing {
     report_.range = range_ ? range_->words() : "";
     report_.unit = !range_                                 ? "tokens"
                    : changed_.kind == inputs::Kind::kTable ? "parts of each column's range"
-                                                           : "parts of that range";
+                                                           : "parts of the valid range";
     choose(target);
     if (!report_.interrupted) attack(methods);
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -287,6 +287,7 @@ class Stressing {
         if (method->make == inputs::relevant_noise) explain();
         one.settings = inputs::settle(*method, changed_, asked_);
         one.skipped = inputs::unsuited(*method, *network_, one.settings);
+        if (one.skipped.empty() && method->gradients) one.skipped = slopes_missing();
         if (!one.skipped.empty() && method->make == inputs::relevant_noise && !unexplained_.empty())
           one.skipped = unexplained_;
       } else if (changed_.kind != inputs::Kind::kImage) {
@@ -329,13 +330,30 @@ class Stressing {
     if (asked_.relevance || !range_) return;
     try {
       explainer_.emplace(judged_.subject, judged_.settings);
+      dataset::Batch first = data_.read(std::span(chosen_.samples.data(), 1));
+      if (!explainer_->run(first).features[changed_.feature].defined())
+        unexplained_ = "no relevance arrives at these inputs";
     } catch (const InputError& error) {
       unexplained_ = error.what();
-      return;
     }
+    if (!unexplained_.empty()) return;
     asked_.relevance = [this](const inputs::Originals& originals) {
       return explainer_->run(originals.batch, originals.answers).features[changed_.feature].to(at::kFloat);
     };
+  }
+
+  /// Why attacks would have nothing to follow, "" when they have; a few inputs tell.
+  const std::string& slopes_missing() {
+    if (slopes_looked_at_) return no_slopes_;
+    slopes_looked_at_ = true;
+    try {
+      if (!network_->has_slopes(
+              inputs::read_originals(*network_, judged_.subject, chosen_, 0, std::min<int64_t>(8, chosen_.count()))))
+        no_slopes_ = "no slope arrives at the inputs: something in the model rounds or looks up";
+    } catch (const InputError& error) {
+      no_slopes_ = error.what();
+    }
+    return no_slopes_;
   }
 
   void run_fuzz(MethodReport& one, const inputs::CampaignOptions& how) {
@@ -412,7 +430,8 @@ class Stressing {
   observers::SpacePtr space_;
   std::optional<observers::Profile> profile_;
   observers::Criteria::List criteria_;
-  std::string criteria_words_, unexplained_;
+  std::string criteria_words_, unexplained_, no_slopes_;
+  bool slopes_looked_at_ = false;
   std::optional<observers::InputExplainer> explainer_;
   at::Tensor pool_;
   inputs::Settings asked_;

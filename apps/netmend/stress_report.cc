@@ -92,6 +92,20 @@ std::string spread_text(const std::optional<inputs::Spread>& spread) {
   return spread ? fmt::format("{:.3g}", spread->median) : "–";
 }
 
+/// Methods with one reason share a line.
+void print_skipped(const StressReport& report) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const MethodReport& one : report.methods) {
+    if (one.skipped.empty()) continue;
+    auto same =
+        std::find_if(reasons.begin(), reasons.end(), [&](const auto& reason) { return reason.first == one.skipped; });
+    if (same == reasons.end()) same = reasons.insert(reasons.end(), {one.skipped, {}});
+    same->second.push_back(one.name);
+  }
+  for (size_t i = 0; i < reasons.size(); ++i)
+    fmt::print("{}{}: {}\n", i ? "            " : "\n  skipped   ", join(reasons[i].second, ", "), reasons[i].first);
+}
+
 }  // namespace
 
 Json stress_json(const StressReport& report, const observers::PredictionSettings& settings) {
@@ -151,7 +165,7 @@ void print_stress(const StressReport& report, const Judged& judged) {
         s.made ? fmt::format("{:.1f} % ({:.1f}–{:.1f})", 100 * s.rate.value, 100 * s.rate.low, 100 * s.rate.high)
                : "nothing valid made";
     fmt::print("  {:<15} {:>7}  {:>22}   {:>9} {:>9} {:>9}   {:>9}{}\n", one.name, with_commas(s.made), rate,
-               spread_text(s.l0), spread_text(s.l2), spread_text(s.linf),
+               s.l0 ? with_commas(int64_t(s.l0->median)) : "–", spread_text(s.l2), spread_text(s.linf),
                with_commas(int64_t(double(s.inputs) / std::max(one.result.seconds, 1e-9))),
                one.result.out_of_time ? "  (--budget ended it)" : "");
     unmade = unmade || s.made < s.inputs;
@@ -184,11 +198,7 @@ void print_stress(const StressReport& report, const Judged& judged) {
   if (report.changed_by_saving > 0)
     fmt::print("  {} answers differ between the inputs as they were made and as they were read back\n",
                with_commas(report.changed_by_saving));
-  size_t skipped = 0;
-  for (const MethodReport& one : report.methods) {
-    if (one.skipped.empty()) continue;
-    fmt::print("{}{}: {}\n", skipped++ ? "            " : "\n  skipped   ", one.name, one.skipped);
-  }
+  print_skipped(report);
 }
 
 void write_changes(const std::string& path, const StressReport& report, const Judged& judged) {

@@ -73,6 +73,15 @@ TEST(GradientSign, LayoutDoesNotMatter) {
   EXPECT_GT(share_equal(a, b), 0.999);
 }
 
+TEST(Network, SaysWhereNoSlopeArrives) {
+  auto test = random_case(3, 1);
+  EXPECT_TRUE(test->network->has_slopes(test->originals()));
+  zoo::Builder b("rounding", zoo::Scheme::kHe, 5);
+  model::ValueId x = b.plain("Round", {b.flatten(b.input("x", {1, 8, 8}))});
+  TestCase rounding(b.finish(b.dense("fc", x, 64, 4), "y", 4), test->data);
+  EXPECT_FALSE(rounding.network->has_slopes(rounding.originals()));
+}
+
 /// All pairs, one by one.
 double brute_force(const std::vector<float>& alpha, const std::vector<float>& beta, const std::vector<uint8_t>& free) {
   double best = 0;

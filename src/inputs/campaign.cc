@@ -68,7 +68,7 @@ class Campaign {
  private:
   Piece make(int64_t first, int64_t count) const {
     at::NoGradGuard no_grad;
-    Originals originals = read(first, count);
+    Originals originals = read_originals(network_, subject_, chosen_, first, count);
     Piece piece = attempt(originals, 0);
     for (int64_t again = 1; method_.random && again < options_.attempts; ++again) {
       std::vector<int64_t> open;
@@ -86,16 +86,6 @@ class Campaign {
       }
     }
     return piece;
-  }
-
-  Originals read(int64_t first, int64_t count) const {
-    std::span<const int64_t> samples(chosen_.samples.data() + first, size_t(count));
-    Originals originals;
-    originals.batch = subject_.data->read(samples);
-    const at::Tensor& fed = originals.batch.inputs[network_.changed().feature];
-    originals.units = network_.range() ? network_.range()->units(fed) : fed;
-    originals.answers = at::tensor(at::ArrayRef<int64_t>(chosen_.answers.data() + first, size_t(count)), at::kLong);
-    return originals;
   }
 
   Piece attempt(const Originals& originals, int64_t number) const {
@@ -161,6 +151,16 @@ class Campaign {
 };
 
 }  // namespace
+
+Originals read_originals(const Network& network, const stream::Subject& subject, const Chosen& chosen, int64_t first,
+                         int64_t count) {
+  Originals originals;
+  originals.batch = subject.data->read(std::span(chosen.samples.data() + first, size_t(count)));
+  const at::Tensor& fed = originals.batch.inputs[network.changed().feature];
+  originals.units = network.range() ? network.range()->units(fed) : fed;
+  originals.answers = at::tensor(at::ArrayRef<int64_t>(chosen.answers.data() + first, size_t(count)), at::kLong);
+  return originals;
+}
 
 int64_t made_bytes(const Network& network, int64_t inputs) {
   return inputs * elements(network.changed().about) * (network.range() ? 4 : 9);

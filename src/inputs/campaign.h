@@ -48,6 +48,9 @@ struct CampaignOptions {
 /// Bit-identical for any number of jobs. Memory for what is made is taken at once; see made_bytes.
 CampaignResult run_campaign(const Network& network, const stream::Subject& subject, const Chosen& chosen,
                             const Method& method, const Settings& settings, const CampaignOptions& options);
+/// Some of the chosen inputs, from `first` on.
+Originals read_originals(const Network& network, const stream::Subject& subject, const Chosen& chosen, int64_t first,
+                         int64_t count);
 /// What the results of one method take.
 int64_t made_bytes(const Network& network, int64_t inputs);
 

@@ -170,6 +170,13 @@ Network::Slope Network::slope(const Originals& inputs, const at::Tensor& units, 
   return slope;
 }
 
+bool Network::has_slopes(const Originals& inputs) const {
+  Slope found = slope(inputs, inputs.units, [&](const at::Tensor& scores, const at::Tensor& rows) {
+    return std::vector<at::Tensor>{away_from(scores, inputs.answers.index_select(0, rows))};
+  });
+  return found.gradients[0].isfinite().logical_and(found.gradients[0] != 0).any().item<bool>();
+}
+
 at::Tensor Network::unit_slope(const Originals& inputs, const at::Tensor& units) const {
   check(to_units_ != nullptr, "no units were named");
   at::AutoGradMode grad(true);

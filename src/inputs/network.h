@@ -49,6 +49,8 @@ class Network {
   /// them, one tensor for each gradient that is wanted.
   using Weigh = std::function<std::vector<at::Tensor>(const at::Tensor& scores, const at::Tensor& rows)>;
   Slope slope(const Originals& inputs, const at::Tensor& units, const Weigh& weigh) const;
+  /// Whether any score depends on these inputs by a slope that is a number and not 0.
+  bool has_slopes(const Originals& inputs) const;
   /// Slope of the mean of units().
   at::Tensor unit_slope(const Originals& inputs, const at::Tensor& units) const;
 

@@ -71,7 +71,7 @@ Image change_sheet(const std::vector<Shown>& shown, const Subject& changed, bool
     triples.push_back({fitted(picture(one.before, changed, blue_first)),
                        fitted(picture(one.after, changed, blue_first)),
                        fitted(picture(off * double(times) + 0.5, changed, blue_first))});
-    captions.push_back(fmt::format("{}  X{}", one.caption, times));
+    captions.push_back(fmt::format("X{} {}", times, one.caption));
   }
   const int64_t height = triples[0][0].height, width = triples[0][0].width;
   const int64_t line = dataset::kLetterHeight + 2 * kGap, cell = std::max(3 * width + 2, int64_t(120)) + 3 * kGap;

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Ratios of netmend to plain PyTorch on this machine, both on all its cores, interleaved in one run.
+
+usage: run.py BUILD [forward|train|workers|memory|locate|relevance|attacks]…     (default: all)
+
+Every figure is the median of ROUNDS rounds; within a round one side runs right after the other, so that whatever else the
+machine does hits both. A gate is 85 % of the figure we promise. Exit 1 when a gate is missed.
+"""
+import json, os, statistics, subprocess, sys, tempfile, time
+
+import numpy
+import torch
+
+from networks import NETWORKS
+
+ROUNDS, SECONDS, SLACK = 5, 1.0, 0.85
+FORWARD = {"lenet5": 3.0, "dnn1": 1.3, "cifar-convnet": 1.5, "resnet20": 1.5}
+TRAIN = {"lenet5": 1.5, "dnn1": 1.2, "cifar-convnet": 1.2, "resnet20": 1.2}
+TRAIN_INPUTS = {"lenet5": 12000, "dnn1": 12000, "cifar-convnet": 1600, "resnet20": 1600}
+WORKERS = 1.6
+ATTACKS = 1.5  # of foolbox's images a second
+LOCATE = 1.15  # at most, of a plain pass
+RELEVANCE = {"layers": 4.0, "inputs": 6.0}  # at most, of a forward pass: down to the first layer, down to the pixels
+CORES = len(os.sched_getaffinity(0))
+
+
+class Engine:
+    """netmend's side: a process that answers requests, asleep while PyTorch runs."""
+
+    def __init__(self, build):
+        self.netmend = os.path.join(build, "netmend")
+        self.process = subprocess.Popen([os.path.join(build, "netmend-bench")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def forward(self, model, batch, jobs=CORES, seconds=SECONDS):
+        return self.ask("forward", model, batch, jobs, seconds)["rate"]
+
+    def run(self, *arguments):
+        done = subprocess.run([self.netmend, *map(str, arguments), "--json", "--quiet"], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"netmend {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+
+def torch_forward(network, shape, batch, threads, seconds=SECONDS):
+    torch.set_num_threads(threads)
+    x = torch.rand(batch, *shape)
+    with torch.no_grad():
+        network(x)
+        done, start = 0, time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            network(x)
+            done += batch
+        return done / (time.perf_counter() - start)
+
+
+def torch_train(network, shape, batch, threads, inputs):
+    torch.set_num_threads(threads)
+    network.train()
+    x, y = torch.rand(inputs, *shape), torch.randint(10, (inputs,))
+    optimiser, loss = torch.optim.Adam(network.parameters(), 1e-3), torch.nn.CrossEntropyLoss()
+    order, start = torch.randperm(inputs), time.perf_counter()
+    for first in range(0, inputs, batch):
+        rows = order[first:first + batch]
+        optimiser.zero_grad()
+        loss(network(x[rows]), y[rows]).backward()
+        optimiser.step()
+    return inputs / (time.perf_counter() - start)
+
+
+def best(candidates, measure):
+    return max(candidates, key=measure)
+
+
+def report(name, ours, theirs, goal, note=""):
+    ratios = sorted(a / b for a, b in zip(ours, theirs))
+    ratio = statistics.median(ratios)
+    ok = ratio >= SLACK * goal
+    print(f"  {name:<28} {statistics.median(ours):>12,.0f}/s {statistics.median(theirs):>12,.0f}/s   {ratio:5.2f}×  "
+          f"({ratios[0]:.2f}–{ratios[-1]:.2f})  promised {goal:.1f}×  {'ok' if ok else 'MISSED'}{note}", flush=True)
+    return ok
+
+
+def bench_forward(engine, models):
+    print(f"forward, {CORES} cores          netmend        PyTorch     ratio")
+    peak = engine.ask("peak", 1)["flops"]
+    ok = True
+    for name, goal in FORWARD.items():
+        make, shape = NETWORKS[name]
+        network = make().eval()
+        threads, batch = best([(t, b) for t in range(1, CORES + 1) for b in (32, 64, 256, 1000)],
+                              lambda s: torch_forward(network, shape, s[1], s[0], 0.3))
+        our_batch = best((32, 64, 128, 256), lambda b: engine.forward(models[name], b, seconds=0.3)) if name == "dnn1" else 64
+        ours, theirs = [], []
+        for _ in range(ROUNDS):
+            ours.append(engine.forward(models[name], our_batch))
+            theirs.append(torch_forward(network, shape, batch, threads))
+        share = statistics.median(ours) * engine.ask("flops", models[name])["flops"] / (peak * CORES)
+        ok &= report(name, ours, theirs, goal, f"   {share:.0%} of FMA peak; PyTorch {threads} threads, batch {batch}")
+    print(f"  FMA peak of one core: {peak / 1e9:.0f} GFLOP/s")
+    return ok
+
+
+def bench_workers(engine, models):
+    print("workers                       all cores            one")
+    ok = True
+    for name in FORWARD:
+        many, one = [], []
+        for _ in range(ROUNDS):
+            many.append(engine.forward(models[name], 64))
+            one.append(engine.forward(models[name], 64, jobs=1))
+        ok &= report(name, many, one, WORKERS * CORES / 2)
+    return ok
+
+
+def train_once(engine, model, data, inputs, folder):
+    out = engine.run("train", model, "--train", data, "--test", data + ",limit=64", "--limit", inputs, "--epochs", 1, "--batch", 32,
+                     "-o", os.path.join(folder, "t.onnx"), "--out", os.path.join(folder, "run"))
+    return inputs / out["epochs"][0]["seconds"]
+
+
+def bench_train(engine, models):
+    print("training, Adam, batch 32      netmend        PyTorch     ratio")
+    ok = True
+    folder = tempfile.mkdtemp()
+    for name, goal in TRAIN.items():
+        make, shape = NETWORKS[name]
+        inputs = TRAIN_INPUTS[name]
+        data = "glyphs:train" if shape[0] == 1 else "cifar10:train"
+        if shape[0] == 3 and not os.environ.get("NETMEND_DATA"):
+            print(f"  {name}: SKIPPED, needs CIFAR-10 in NETMEND_DATA")
+            continue
+        threads = best(range(1, CORES + 1), lambda t: torch_train(make(), shape, 32, t, inputs // 4))
+        ours, theirs = [], []
+        for _ in range(ROUNDS):
+            ours.append(train_once(engine, models[name], data, inputs, folder))
+            theirs.append(torch_train(make(), shape, 32, threads, inputs))
+        ok &= report(name, ours, theirs, goal, f"   PyTorch {threads} threads")
+    return ok
+
+
+def bench_memory(engine, models):
+    print("peak memory of eval")
+    peaks, folder = [], tempfile.mkdtemp()
+    for inputs in (10000, 200000):
+        numpy.save(os.path.join(folder, "x.npy"), numpy.random.randint(0, 255, (inputs, 28, 28), dtype=numpy.uint8))
+        numpy.save(os.path.join(folder, "y.npy"), numpy.arange(inputs) % 10)
+        command = [engine.netmend, "eval", models["lenet5"], "--data", f"npy:{folder}/x.npy,y={folder}/y.npy,scale=1/255", "--json", "--quiet",
+                   "--out", os.path.join(folder, "run")]
+        process, peak = subprocess.Popen(command, stdout=subprocess.DEVNULL), 0
+        while process.poll() is None:  # not ru_maxrss, which begins with this process's own size
+            try:
+                lines = open(f"/proc/{process.pid}/status").read().splitlines()
+            except OSError:
+                break
+            peak = max([peak] + [int(line.split()[1]) for line in lines if line.startswith("VmHWM")])
+            time.sleep(0.01)
+        if process.wait() != 0:
+            return print("  eval failed") or False
+        peaks.append(peak / 1024)
+        print(f"  {inputs:>7,} inputs: {peaks[-1]:.0f} MB")
+    grew = peaks[1] >= peaks[0] * 1.1 + 8
+    print("  MISSED: it grows with the data" if grew else "  ok: it does not grow with the data")
+    return not grew
+
+
+def bench_locate(engine, models):
+    print("spectra and all measures      of a plain pass")
+    data, ok = "mnist:test" if os.environ.get("NETMEND_DATA") else "glyphs:test", True
+    for name in ("lenet5",):  # networks that take microseconds an input have nothing to hide the counting behind
+        ratios = []
+        for _ in range(3 * ROUNDS):
+            plain, located = (engine.ask("pass", models[name], data, CORES, what)["processor"] for what in ("plain", "spectra"))
+            ratios.append(located / plain)
+        ratio = statistics.median(ratios)
+        held = ratio <= LOCATE / SLACK
+        print(f"  {name:<28} {ratio:5.2f}×  ({min(ratios):.2f}–{max(ratios):.2f})  promised {LOCATE:.2f}×  {'ok' if held else 'MISSED'}", flush=True)
+        ok &= held
+    return ok
+
+
+def bench_relevance(engine, models):
+    print("relevance                     of a forward pass")
+    ok = True
+    for name in ("lenet5", "cifar-convnet", "resnet20"):
+        for depth, goal in RELEVANCE.items():
+            ratios = []
+            for _ in range(ROUNDS):
+                forward = engine.forward(models[name], 64)
+                ratios.append(forward / engine.ask("relevance", models[name], 64, CORES, SECONDS, depth)["rate"])
+            ratio = statistics.median(ratios)
+            held = ratio <= goal / SLACK
+            print(f"  {name + ', to the ' + depth:<28} {ratio:5.2f}×  ({min(ratios):.2f}–{max(ratios):.2f})  promised {goal:.2f}×  "
+                  f"{'ok' if held else 'MISSED'}", flush=True)
+            ok &= held
+    return ok
+
+
+def torch_twin(engine, model, folder):
+    """The same network in PyTorch, with the weights of the file."""
+    weights = os.path.join(folder, "weights.npz")
+    engine.run("weights", model, "-o", weights)
+    network = NETWORKS["lenet5"][0]().eval()
+    arrays = list(numpy.load(weights).values())
+    for module in (m for m in network.modules() if hasattr(m, "weight")):
+        for parameter in (module.weight, module.bias):
+            found = next(a for a in arrays if a.shape == tuple(parameter.shape) or (a.ndim == 2 and a.T.shape == tuple(parameter.shape)))
+            arrays = [a for a in arrays if a is not found]
+            found = found if found.shape == tuple(parameter.shape) else found.T
+            parameter.data = torch.from_numpy(found.copy())
+            parameter.requires_grad_(False)  # a weight's gradient is nobody's wish here
+    return network
+
+
+def foolbox_attack(attack, model, x, y, eps, batch):
+    """Seconds, share of answers that changed, median L2 of those."""
+    changed, distances, start = [], [], time.perf_counter()
+    for first in range(0, len(x), batch):
+        rows = slice(first, first + batch)
+        _, adversarial, success = attack(model, x[rows], y[rows], epsilons=eps)
+        changed.append(success)
+        distances.append((adversarial - x[rows]).flatten(1).norm(dim=1)[success])
+    seconds = time.perf_counter() - start
+    return seconds, torch.cat(changed).float().mean().item(), torch.cat(distances).median().item()
+
+
+def bench_attacks(engine, models):
+    print("attacks on a trained LeNet-5   netmend        foolbox     ratio")
+    try:
+        import foolbox
+    except ImportError:
+        return print("  SKIPPED, needs foolbox (./dev bench installs it where PyPI can be reached)") or True
+    data, folder = "mnist" if os.environ.get("NETMEND_DATA") else "glyphs", tempfile.mkdtemp()
+    model = os.path.join(folder, "trained.onnx")
+    engine.run("train", models["lenet5"], "--data", data, "--epochs", 1, "-o", model, "--out", os.path.join(folder, "run"))
+    network, ok = torch_twin(engine, model, folder), True
+    cases = {"fgsm": (1200, {"eps": 0.1}, lambda: foolbox.attacks.LinfFastGradientAttack()),
+             "pgd": (300, {"eps": 0.1}, lambda: foolbox.attacks.LinfPGD()),
+             "cw": (32, {"steps": 60, "step-size": 0.1}, lambda: foolbox.attacks.L2CarliniWagnerAttack(steps=60, stepsize=0.1))}
+    setting = (1, 64)
+    cases = {"cw": cases["cw"]}
+    for name, (inputs, options, make) in cases.items():
+        flags = [word for key, value in options.items() for word in ("--" + key, value)]
+        file = os.path.join(folder, name + ".npz")
+
+        def ours():
+            return engine.run("stress", model, "--data", data + ":test", "--limit", inputs, "--method", name, *flags, "-o", file, "--out",
+                              os.path.join(folder, "stress"))["methods"][0]
+
+        ours()
+        saved = numpy.load(file)
+        images = torch.from_numpy(raw_images(engine, data, saved["sample"], folder)).float() / 255
+        labels, attack = torch.from_numpy(saved["before"]), make()
+        wrapped = foolbox.PyTorchModel(network, bounds=(0, 1))
+
+        def theirs():
+            torch.set_num_threads(setting[0])
+            return foolbox_attack(attack, wrapped, images, labels, options.get("eps"), setting[1])
+
+        if name != "cw":  # it does the same steps, more of them
+            settings = [(t, b) for t in range(1, CORES + 1) for b in (64, 256)]
+            times = []
+            for setting in settings:
+                times.append(theirs()[0])
+            setting = settings[times.index(min(times))]
+        rates, rivals, outcomes = [], [], []
+        for _ in range(ROUNDS):
+            mine, rival = ours(), theirs()
+            rates.append(mine["inputs_per_second"])
+            rivals.append(len(images) / rival[0])
+            outcomes.append((mine["success"]["rate"], rival[1], mine["distortion"]["l2"]["median"], rival[2]))
+        own, other, near, far = (statistics.median(column) for column in zip(*outcomes))
+        equal = own >= other - 0.02 and near <= far * 1.05
+        ok &= report(name, rates, rivals, ATTACKS, f"   success {own:.1%} against {other:.1%}, L2 {near:.3f} against {far:.3f}"
+                     f"{'' if equal else '  NOT AS GOOD'}; {len(images)} inputs, foolbox {setting[0]} threads, batch {setting[1]}") and equal
+    return ok
+
+
+def raw_images(engine, data, samples, folder):
+    """The originals, by an attack that changes nothing to speak of."""
+    file = os.path.join(folder, "originals.npz")
+    engine.run("stress", os.path.join(folder, "trained.onnx"), "--data", data + ":test", "--limit", int(samples.max()) + 1, "--method",
+               "white-noise", "--eps", 1e-9, "--round", "-o", file, "--out", os.path.join(folder, "stress"))
+    stored = numpy.load(file)
+    place = {int(sample): row for row, sample in enumerate(stored["sample"])}
+    return stored["x"][[place[int(sample)] for sample in samples]]
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    engine, folder = Engine(sys.argv[1]), tempfile.mkdtemp()
+    models = {}
+    for name in NETWORKS:
+        models[name] = os.path.join(folder, name + ".onnx")
+        engine.run("lab", "new", name, "-o", models[name])
+    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate, "attacks": bench_attacks,
+             "relevance": bench_relevance}
+    wanted = sys.argv[2:] or list(parts)
+    results = [parts[part](engine, models) for part in wanted]
+    sys.exit(0 if all(results) else 1)
+
+
+main()
