@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ratios of netmend to plain PyTorch on this machine, both on all its cores, interleaved in one run.
 
-usage: run.py BUILD [forward|train|workers|memory|locate|relevance|attacks]…     (default: all)
+usage: run.py BUILD [forward|train|workers|memory|locate|relevance|attacks|coverage]…     (default: all)
 
 Every figure is the median of ROUNDS rounds; within a round one side runs right after the other, so that whatever else the
 machine does hits both. A gate is 85 % of the figure we promise. Exit 1 when a gate is missed.
@@ -21,6 +21,7 @@ WORKERS = 1.6
 ATTACKS = 1.5  # of foolbox's images a second
 LOCATE = 1.15  # at most, of a plain pass
 RELEVANCE = {"layers": 4.0, "inputs": 6.0}  # at most, of a forward pass: down to the first layer, down to the pixels
+CRITERIA, SURPRISE = 1.5, 6.0  # at most: of two plain passes; seconds on two cores
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -290,6 +291,36 @@ def raw_images(engine, data, samples, folder):
     return stored["x"][[place[int(sample)] for sample in samples]]
 
 
+def bench_coverage(engine, models):
+    if not os.environ.get("NETMEND_DATA"):
+        return print("criteria: SKIPPED, needs MNIST and CIFAR-10 in NETMEND_DATA") or True
+    print("criteria of coverage          of two plain passes (LeNet-5: 60,000 training and 10,000 test images)")
+    folder, ok = tempfile.mkdtemp(), True
+    trained, data = {}, {"lenet5": "mnist", "cifar-convnet": "cifar10"}
+    for name, epochs in (("lenet5", 1), ("cifar-convnet", 1)):  # surprise needs answers that mean something
+        trained[name] = os.path.join(folder, name + ".onnx")
+        engine.run("train", models[name], "--data", data[name], "--epochs", epochs, "-o", trained[name], "--out", os.path.join(folder, "run"))
+    for name in trained:
+        ratios, seconds = [], []
+        for _ in range(2 * ROUNDS + 1):
+            plain, full = (engine.ask("criteria", trained[name], data[name] + ":train", data[name] + ":test", CORES, what) for what in ("plain", "all"))
+            ratios.append(full["processor"] / plain["processor"])
+            seconds.append(full["seconds"])
+        ratio = statistics.median(ratios)
+        held = ratio <= CRITERIA / SLACK
+        print(f"  {name:<28} {ratio:5.2f}×  ({min(ratios):.2f}–{max(ratios):.2f})  {statistics.median(seconds):.2f} s  promised {CRITERIA:.2f}×  {'ok' if held else 'MISSED'}", flush=True)
+        ok &= held
+    print("surprise by distance and likelihood, all tests against all training inputs")
+    for name in trained:
+        runs = [engine.ask("surprise", trained[name], data[name] + ":train", data[name] + ":test", CORES) for _ in range(ROUNDS)]
+        seconds = statistics.median(run["seconds"] for run in runs)
+        held = seconds <= SURPRISE / SLACK * max(1, 2 / CORES)
+        print(f"  {name:<28} {seconds:5.2f} s  ({min(r['seconds'] for r in runs):.2f}–{max(r['seconds'] for r in runs):.2f}), distance {statistics.median(r['distance'] for r in runs):.2f} s, "
+              f"{runs[0]['units']} units  promised {SURPRISE:.0f} s on two cores  {'ok' if held else 'MISSED'}", flush=True)
+        ok &= held
+    return ok
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -298,8 +329,8 @@ def main():
     for name in NETWORKS:
         models[name] = os.path.join(folder, name + ".onnx")
         engine.run("lab", "new", name, "-o", models[name])
-    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate, "attacks": bench_attacks,
-             "relevance": bench_relevance}
+    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate,
+             "relevance": bench_relevance, "coverage": bench_coverage, "attacks": bench_attacks}
     wanted = sys.argv[2:] or list(parts)
     results = [parts[part](engine, models) for part in wanted]
     sys.exit(0 if all(results) else 1)

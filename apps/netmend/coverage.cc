@@ -48,6 +48,26 @@ int refuse(const Common& common, const checkup::Preflight& preflight, const std:
   return 1;
 }
 
+/// Before it is taken; what nobody would notice is not worth a line.
+void tell_memory(const Common& common, const std::string& what, double bytes) {
+  if (bytes > 100e6) say(common, fmt::format("memory: {} takes up to {}", what, bytes_text(bytes)));
+}
+
+/// Learned once is enough; else one layer further down.
+std::string next_step(const CoverageOptions& options, const std::string& model, const CoverageFindings& findings) {
+  std::string command = next_command("coverage", model, options);
+  if (!options.train.empty()) command += " --train " + options.train;
+  if (!findings.profile) {
+    dataset::Spec spec = dataset::parse_spec(findings.tests->info().spec);
+    if (!spec.is_name() || spec.rest == "train") return "";
+    return command + " --train " + spec.head + ":train";
+  }
+  if (options.profile.empty())
+    return command + " --profile " + std::filesystem::path(model).stem().string() + ".profile";
+  const auto& layers = findings.space->layers();
+  return command + " --layer " + layers[layers.size() > 1 ? layers.size() - 2 : 0].name;
+}
+
 /// Learns from training data, or reads what was learned before.
 class Teacher {
  public:
@@ -73,7 +93,8 @@ class Teacher {
     std::optional<dataset::Spec> spec = train_spec(options_, about_.config);
     if (!spec || !wants) return nullptr;
     if (!options_.profile.empty()) require_writable(options_.profile);
-    const bool important = !options_.profile.empty() || std::any_of(wanted.begin(), wanted.end(), [](const auto& w) { return w.name == "IDC"; });
+    const bool important = !options_.profile.empty() ||
+                           std::any_of(wanted.begin(), wanted.end(), [](const auto& w) { return w.name == "IDC"; });
     learn(*spec, important);
     return &*profile_;
   }
@@ -109,8 +130,12 @@ class Teacher {
     const double room = double(executor::memory_budget()) / 4;
     how.stride = adequacy::stride_for(*space_, layer_, train->size(), room);
     if (how.stride > 1)
-      say(common_, fmt::format("traces of {} training inputs would take more than {}: every {}th is kept (--memory allows more)",
-                               with_commas(train->size()), bytes_text(room), how.stride));
+      say(common_,
+          fmt::format("traces of {} training inputs would take more than {}: every {}th is kept (--memory allows more)",
+                      with_commas(train->size()), bytes_text(room), how.stride));
+    tell_memory(
+        common_, "what is learned from training data",
+        observers::Profile(training.judged.settings, space_, layer_, train->size(), how.stride).bytes(train->size()));
     adequacy::Lesson lesson = adequacy::learn(training.judged.subject, training.judged.settings, space_, layer_, how);
     no_importance = lesson.no_importance;
     seconds = lesson.seconds;
@@ -130,7 +155,22 @@ class Teacher {
 
 }  // namespace
 
-int coverage(const Common& common, const CoverageOptions& options) {
+namespace {
+
+/// Columns of a table mean the same in tests as in training: both are encoded by the training file.
+CoverageOptions with_encoding(CoverageOptions options) {
+  std::string& tests = options.test.empty() ? options.data : options.test;
+  if (tests.empty() || options.train.empty()) return options;
+  dataset::Spec spec = dataset::parse_spec(tests), train = dataset::parse_spec(options.train);
+  if (spec.head == "csv" && train.head == "csv" && spec.options.try_emplace("train", train.rest).second)
+    tests = dataset::spec_text(spec);
+  return options;
+}
+
+}  // namespace
+
+int coverage(const Common& common, const CoverageOptions& asked) {
+  const CoverageOptions options = with_encoding(asked);
   adequacy::AssessOptions how;
   how.criteria = adequacy::parse_criteria(options.criteria);  // a slip of the finger shows before the work
   how.important = adequacy::parse_counts(options.important, "--m");
@@ -146,9 +186,9 @@ int coverage(const Common& common, const CoverageOptions& options) {
   checkup::Preflight preflight = examine(common, options, about);
   if (!common.json) print_preflight(preflight, judged.settings.metric);
   if (preflight.blocker && !options.anyway) return refuse(common, preflight, judged.subject.model_name);
-  const std::string unit = !options.unit.empty()                     ? options.unit
+  const std::string unit = !options.unit.empty()                 ? options.unit
                            : how.published == Published::kDnnTip ? "element"
-                                                                     : "channel";
+                                                                 : "channel";
   CoverageFindings findings;
   findings.space =
       observers::make_unit_space(judged.subject, std::move(layers), {options.tap == "pre", unit == "element"});
@@ -161,8 +201,9 @@ int coverage(const Common& common, const CoverageOptions& options) {
   how.counts = counted(target);
   how.pass = pass_options(common);
   how.most_bytes = double(executor::memory_budget()) / 2;
-  how.no_training = "give --train to add it";
+  how.no_training = "give --train to add";
   how.no_importance = teacher.no_importance;
+  how.before_pass = [&](double bytes) { tell_memory(common, "what is kept of the tests", bytes); };
   findings.found = adequacy::assess(judged.subject, judged.settings, findings.space, profile, how);
   teacher.keep();
   if (findings.found.inputs == 0)
@@ -171,13 +212,18 @@ int coverage(const Common& common, const CoverageOptions& options) {
   findings.tests = plan.data;
   findings.train = teacher.train;
   findings.learned = teacher.learned;
+  if (profile && !options.on.empty())
+    findings.found.notes.push_back("tests of one kind are held against all of the training data");
+  if (profile && profile->facts.data == plan.data->info().spec)
+    findings.found.notes.push_back("tests and training are the same data: of course tests show what training shows");
   findings.learning_seconds = teacher.seconds;
 
   RunFolder folder(common.out, "coverage", common.arguments);
   findings.run = folder.path();
+  findings.next = next_step(options, judged.subject.model_name, findings);
   findings.subset_file = options.product.empty() ? folder.file("subset.txt") : options.product;
   write_coverage_tables(folder.path(), findings);
-  if (!options.product.empty()) write_subset(options.product, findings);
+  if (!options.product.empty()) write_subset(options.product, findings, findings.found.subset);
   folder.note_file(judged.subject.model_name);
   for (const std::string& file : plan.data->info().files) folder.note_file(file);
   folder.note("data", plan.data->info().spec);
@@ -188,9 +234,11 @@ int coverage(const Common& common, const CoverageOptions& options) {
   json["preflight"] = preflight_json(preflight);
   write_file(folder.file("coverage.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   const adequacy::Assessment& found = findings.found;
-  folder.finish(common.seed, findings.learning_seconds + found.seconds + found.scoring_seconds, found.interrupted ? 130 : 0);
+  folder.finish(common.seed, findings.learning_seconds + found.seconds + found.scoring_seconds,
+                found.interrupted ? 130 : 0);
   common.json ? print_json(json) : print_coverage(options, findings);
-  if (found.interrupted) say(common, fmt::format("stopped: this is about the first {} tests", with_commas(found.inputs)));
+  if (found.interrupted)
+    say(common, fmt::format("stopped: this is about the first {} tests", with_commas(found.inputs)));
   return found.interrupted ? 130 : 0;
 }
 

@@ -14,14 +14,15 @@ struct CoverageFindings {
   std::string layer;                                     ///< that surprise and important units are of
   bool learned = false;                                  ///< in this run, not read from a file
   double learning_seconds = 0;
-  std::string subset_file, run;
+  std::string subset_file, run, next;
 };
 
 Json coverage_json(const CoverageOptions& options, const CoverageFindings& findings);
 void print_coverage(const CoverageOptions& options, const CoverageFindings& findings);
-/// units.csv, surprise.csv and subset.txt.
+/// units.csv, surprise.csv, subset.txt and core.txt.
 void write_coverage_tables(const std::string& folder, const CoverageFindings& findings);
 /// The numbers of the tests worth keeping, one a line, in their order.
-void write_subset(const std::string& path, const CoverageFindings& findings);
+void write_subset(const std::string& path, const CoverageFindings& findings,
+                  const std::optional<adequacy::Subset>& subset);
 
 }  // namespace netmend::app

@@ -83,8 +83,8 @@ class Assessing {
     const double bytes = criterion->bytes(tests_.data->size());
     const double all = criterion->name() == "MCDC" || criterion->name() == "TKNP" ? bytes : bytes * states;
     if (found_.bytes + all > options_.most_bytes) {
-      skip(criterion->name(), fmt::format("would take {} of memory; --memory allows more, --layer needs less",
-                                          bytes_text(all)));
+      skip(criterion->name(),
+           fmt::format("would take {} of memory (--memory allows more, --layer needs less)", bytes_text(all)));
       return false;
     }
     found_.bytes += all;
@@ -106,7 +106,8 @@ class Assessing {
                        "--limit N takes fewer inputs, --memory allows more.");
     found_.bytes += traces->bytes(tests_.data->size());
     list_.push_back(traces);
-    if (!traced_all_) skip("inputs that add nothing", "the values of all units would not fit into memory; --layer needs less");
+    if (!traced_all_)
+      skip("inputs that add nothing", "the values of all units would not fit into memory (--layer needs less)");
     for (const Wanted& wanted : options_.criteria) {
       if (criterion_row(wanted.name).needs_training && !profile_)
         skip(wanted.name, options_.no_training);
@@ -125,6 +126,7 @@ class Assessing {
                                          options_.published)));
     if (wanted.name == "TKNC") add(make(observers::TopUnits(space_, whole)));
     if (wanted.name == "TKNP") add(make(observers::TopPatterns(space_, whole, options_.published)));
+    if (wanted.name == "MCDC" && space_->layers().size() < 2) return skip("MCDC", "needs two layers at least");
     if (wanted.name == "MCDC") add(make(observers::SignPairs(space_, options_.published)));
     if (wanted.name == "NLC") add(make(observers::LayerSpread(space_)));
     if (wanted.name == "IDC") choose_importance();
@@ -146,7 +148,8 @@ class Assessing {
     for (int64_t m : options_.important) {
       const int64_t there = std::min<int64_t>(m, int64_t(order.size()));
       if (there < m)
-        found_.notes.push_back(fmt::format("{} has {} units: m = {} becomes {}", space_->layers()[layer].name, there, m, there));
+        found_.notes.push_back(
+            fmt::format("{} has {} units: m = {} becomes {}", space_->layers()[layer].name, there, m, there));
       if (there == last) continue;
       last = there;
       while (int64_t(units.size()) < there) units.push_back(quantise(order[units.size()]));
@@ -173,10 +176,12 @@ class Assessing {
     if (there)
       coverage.read_at(layer - 1);
     else
-      found_.notes.push_back("IDC is measured at its own layer: the one before has too few units for the published way");
+      found_.notes.push_back(
+          "IDC is measured at its own layer: the one before has too few units for the published way");
   }
 
   void pass() {
+    if (options_.before_pass) options_.before_pass(found_.bytes);
     observer_ = std::make_unique<Criteria>(settings_, space_, list_, options_.counts);
     stream::PassResult done = stream::run_pass(tests_, {observer_.get()}, options_.pass);
     found_.seconds = done.seconds;
@@ -222,14 +227,16 @@ class Assessing {
     int64_t unknown = 0;
     for (int64_t c = 0; c < classes; ++c) unknown += training.size(c) == 0 && tests.size(c) > 0;
     if (unknown > 0)
-      found_.notes.push_back(fmt::format("tests are answered with {} class{} that no training input is: they have no surprise",
-                                         unknown, unknown == 1 ? "" : "es"));
+      found_.notes.push_back(
+          fmt::format("tests are answered with {} class{} that no training input is: they have no surprise", unknown,
+                      unknown == 1 ? "" : "es"));
     if (buckets_.count("LSC")) score_likelihood(training, tests, corrected && !by_label);
     if (buckets_.count("DSC")) {
       if (classes < 2)
         skip("DSC", "the answers are no classes: there is no other class to be near to");
       else
-        bucket("DSC", "DSA", 0, corrected || options_.published == Published::kDnnTip ? 2 : 2000,
+        bucket("DSC", "DSA", 0,
+               options_.published == Published::kSadl || options_.published == Published::kDeepImportance ? 2000 : 2,
                observers::DistanceSurprise(training, options_.published).scores(tests, options_.pass.jobs));
     }
     if (buckets_.count("MDSC")) score_mahalanobis(training, tests);
@@ -285,7 +292,9 @@ class Assessing {
     if (!important_.empty()) found_.regions = find_regions(*important_.back(), profile_->traces(), tests_layer_);
   }
 
+  /// Not for some kinds of tests alone: training is not cut down to the same kinds.
   void look_at_highs() {
+    if (options_.counts) return;
     const auto& ranges = dynamic_cast<const RangeTally&>(*state().tallies[0]).ranges;
     std::vector<double> highs;
     for (const observers::UnitRange& range : ranges) highs.push_back(range.seen > 0 ? range.high : -INFINITY);
@@ -294,52 +303,82 @@ class Assessing {
     std::erase_if(found_.low_units, [](const observers::LowUnit& unit) { return !std::isfinite(unit.tests); });
   }
 
-  /// Goals of all criteria that can be told input by input.
-  void reduce_tests() {
-    Subset subset;
-    std::vector<std::vector<uint32_t>> goals(found_.rows.size());
-    uint64_t next = 0;
+  /// Goals of one criterion, told input by input, with numbers of their own.
+  struct Told {
+    std::string name;
+    std::vector<std::vector<uint32_t>> goals;  ///< by row
+    uint64_t count = 0;
+  };
+
+  void tell(const GoalCriterion& criterion, Told& told) const {
     observers::Reached reached;
+    criterion.reach(traces(), reached);
+    size_t at = 0;
+    for (size_t row = 0; row < told.goals.size(); ++row)
+      for (; at < reached.ends[row]; ++at) told.goals[row].push_back(uint32_t(reached.goals[at]));
+    told.count = uint64_t(criterion.goals());
+  }
+
+  void tell(const ImportanceCoverage& criterion, Told& told) const {
+    std::unordered_map<std::string, uint32_t> numbers;
+    for (size_t row = 0; row < told.goals.size(); ++row)
+      if (std::string pattern = criterion.pattern(traces(), int64_t(row)); !pattern.empty())
+        told.goals[row].push_back(numbers.try_emplace(pattern, uint32_t(numbers.size())).first->second);
+    told.count = numbers.size();
+  }
+
+  std::vector<Told> tell_all() const {
+    std::vector<Told> all;
+    auto fresh = [&](const std::string& name) -> Told& {
+      all.push_back({name});
+      all.back().goals.resize(found_.rows.size());
+      return all.back();
+    };
     for (size_t i = 2; i < list_.size(); ++i) {
-      if (const auto* goal = dynamic_cast<const GoalCriterion*>(list_[i].get())) {
-        if (next + uint64_t(goal->goals()) > UINT32_MAX) continue;
-        reached.clear();
-        goal->reach(traces(), reached);
-        size_t at = 0;
-        for (size_t row = 0; row < goals.size(); ++row)
-          for (; at < reached.ends[row]; ++at) goals[row].push_back(uint32_t(next + uint64_t(reached.goals[at])));
-        next += uint64_t(goal->goals());
-      } else if (const auto* patterns = dynamic_cast<const ImportanceCoverage*>(list_[i].get())) {
-        std::unordered_map<std::string, uint32_t> numbers;
-        for (size_t row = 0; row < goals.size(); ++row) {
-          std::string pattern = patterns->pattern(traces(), int64_t(row));
-          if (pattern.empty()) continue;
-          goals[row].push_back(uint32_t(next) + numbers.try_emplace(pattern, uint32_t(numbers.size())).first->second);
-        }
-        next += numbers.size();
-      } else {
-        continue;
-      }
-      subset.criteria.push_back(list_[i]->name());
+      if (const auto* goals = dynamic_cast<const GoalCriterion*>(list_[i].get()); goals && goals->goals() < UINT32_MAX)
+        tell(*goals, fresh(goals->name()));
+      if (const auto* important = dynamic_cast<const ImportanceCoverage*>(list_[i].get()))
+        tell(*important, fresh(important->name()));
     }
     for (const auto& [name, places] : places_) {
       if (options_.published == Published::kNlc) continue;  // without end: no numbers in advance
+      Told& told = fresh(name);
+      told.count = uint64_t(buckets_.at(name));
+      for (size_t row = 0; row < told.goals.size(); ++row)
+        if (places[row] >= 0) told.goals[row].push_back(uint32_t(places[row]));
+    }
+    return all;
+  }
+
+  std::optional<Subset> smallest(const std::vector<Told>& all, bool coarse) const {
+    Subset subset;
+    uint64_t next = 0;
+    std::vector<std::vector<uint32_t>> goals(found_.rows.size());
+    for (const Told& told : all) {
+      const bool fine = told.name == "KMNC" || buckets_.count(told.name) > 0;
+      if ((coarse && fine) || next + told.count > UINT32_MAX) continue;
       for (size_t row = 0; row < goals.size(); ++row)
-        if (places[row] >= 0) goals[row].push_back(uint32_t(next + uint64_t(places[row])));
-      next += uint64_t(buckets_[name]);
-      subset.criteria.push_back(name);
+        for (uint32_t goal : told.goals[row]) goals[row].push_back(uint32_t(next) + goal);
+      next += told.count;
+      if (subset.criteria.empty() || subset.criteria.back() != told.name) subset.criteria.push_back(told.name);
     }
-    if (subset.criteria.empty())
-      return skip("inputs that add nothing", "none of the criteria asked for can be told input by input");
-    subset.criteria.erase(std::unique(subset.criteria.begin(), subset.criteria.end()), subset.criteria.end());
-    InputGoals all;
-    all.count = uint32_t(next);
+    if (subset.criteria.empty()) return {};
+    InputGoals flat;
+    flat.count = uint32_t(next);
     for (const auto& own : goals) {
-      all.goals.insert(all.goals.end(), own.begin(), own.end());
-      all.starts.push_back(all.goals.size());
+      flat.goals.insert(flat.goals.end(), own.begin(), own.end());
+      flat.starts.push_back(flat.goals.size());
     }
-    subset.kept = reduce(all);
-    found_.subset = std::move(subset);
+    subset.kept = reduce(flat);
+    return subset;
+  }
+
+  void reduce_tests() {
+    const std::vector<Told> all = tell_all();
+    found_.subset = smallest(all, false);
+    found_.core = smallest(all, true);
+    if (!found_.subset) skip("inputs that add nothing", "none of the criteria asked for can be told input by input");
+    if (found_.core && found_.core->criteria == found_.subset->criteria) found_.core.reset();
   }
 
   void in_order_of_the_table() {

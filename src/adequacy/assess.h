@@ -1,6 +1,7 @@
 // All criteria asked for, in one pass over the tests, and what the tests leave untried.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,9 +22,10 @@ struct AssessOptions {
   bool zero_cluster = false;  ///< of IDC: 0 is a cluster of its own
   observers::Criteria::Filter counts = {};
   stream::PassOptions pass;
-  double most_bytes = 2e9;     ///< for traces of tests and for tallies
-  std::string no_training;     ///< why there is no profile, when there is none
-  std::string no_importance;   ///< why it has no importance, when it has none
+  double most_bytes = 2e9;                             ///< for traces of tests and for tallies
+  std::function<void(double bytes)> before_pass = {};  ///< told what will be taken at most, before it is
+  std::string no_training;                             ///< why there is no profile, when there is none
+  std::string no_importance;                           ///< why it has no importance, when it has none
 };
 
 /// Scores of surprise, one a test; not finite where there is none.
@@ -36,7 +38,7 @@ struct Skipped {
   std::string what, why;
 };
 
-/// What the tests of one criterion set reach together and alone.
+/// Tests that reach together what all do.
 struct Subset {
   std::vector<std::string> criteria;  ///< that it keeps the value of
   std::vector<Kept> kept;             ///< rows of the tests
@@ -49,8 +51,9 @@ struct Assessment {
   std::vector<std::string> notes;
   std::vector<observers::SampleRow> rows;  ///< one a test
   std::vector<Surprise> surprise;
-  std::optional<Subset> subset;
-  std::vector<Region> regions;  ///< of the most important units
+  std::optional<Subset> subset;  ///< for all criteria that can be told input by input
+  std::optional<Subset> core;    ///< the same without the finest ones, to which nearly every input adds something
+  std::vector<Region> regions;   ///< of the most important units
   struct Important {
     observers::Figure figure;
     Combinations combinations;

@@ -8,9 +8,7 @@ namespace {
 
 struct Offer {
   int64_t adds, input;
-  bool operator<(const Offer& other) const {
-    return adds != other.adds ? adds < other.adds : input > other.input;
-  }
+  bool operator<(const Offer& other) const { return adds != other.adds ? adds < other.adds : input > other.input; }
 };
 
 }  // namespace

@@ -21,7 +21,8 @@ void note(std::vector<int64_t>& samples, int64_t sample) {
 
 }  // namespace
 
-std::vector<Region> find_regions(const ImportanceCoverage& coverage, const UnitBatch& training, const UnitBatch& tests) {
+std::vector<Region> find_regions(const ImportanceCoverage& coverage, const UnitBatch& training,
+                                 const UnitBatch& tests) {
   std::vector<Region> all;
   for (size_t rank = 0; rank < coverage.units().size(); ++rank) {
     const QuantisedUnit& unit = coverage.units()[rank];

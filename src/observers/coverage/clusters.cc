@@ -106,7 +106,9 @@ double silhouette(const WeightedValues& data, const std::vector<size_t>& starts)
       double b = INFINITY;
       for (size_t other = 0; other < clusters; ++other)
         if (other != own)
-          b = std::min(b, std::abs(running.sum_of(starts[other], end_of(other)) / running.weight_of(starts[other], end_of(other)) - value));
+          b = std::min(b, std::abs(running.sum_of(starts[other], end_of(other)) /
+                                       running.weight_of(starts[other], end_of(other)) -
+                                   value));
       if (std::max(a, b) > 0) total += data.weights[i] * (b - a) / std::max(a, b);
     }
   }

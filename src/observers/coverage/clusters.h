@@ -28,8 +28,8 @@ struct Clusters {
   std::vector<double> centroids;  ///< ascending
   double silhouette = 0;
 };
-/// The number of clusters in 2 … most with the largest silhouette, the smaller of equal ones. One cluster when there are
-/// fewer than two different values, none without values.
+/// The number of clusters in 2 … most with the largest silhouette, the smaller of equal ones. One cluster when there
+/// are fewer than two different values, none without values.
 Clusters find_clusters(const WeightedValues& data, int64_t most = 4);
 
 /// The nearest centroid, the lower of equally near ones. Precondition: there is one.

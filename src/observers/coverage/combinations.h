@@ -2,11 +2,11 @@
 // and an input tries one combination of clusters. Gerasimou, Eniser, Sen, Cakan: Importance-Driven Deep Learning System
 // Testing, ICSE 2020.
 //
-// Every input shows exactly one combination: each unit's value has one nearest centroid (the lower of two equally near).
-// Which units are important is given from outside. The authors' program differs from the paper: it leaves out zeros
-// before clustering, takes the single centroid 0 for fewer than ten values, rounds centroids to two digits (so that
-// equal ones can never both be reached), among numbers of clusters with equal silhouettes keeps the last, and reads tests
-// one layer before the one it chose units and clusters in.
+// Every input shows exactly one combination: each unit's value has one nearest centroid (the lower of two equally
+// near). Which units are important is given from outside. The authors' program differs from the paper: it leaves out
+// zeros before clustering, takes the single centroid 0 for fewer than ten values, rounds centroids to two digits (so
+// that equal ones can never both be reached), among numbers of clusters with equal silhouettes keeps the last, and
+// reads tests one layer before the one it chose units and clusters in.
 #pragma once
 
 #include <cstdint>

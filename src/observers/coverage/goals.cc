@@ -28,8 +28,9 @@ Figure GoalCriterion::figure(const Tally& tally) const {
   }
   figure.value = figure.total > 0 ? figure.covered / figure.total : 0;
   if (without > 0)
-    figure.notes.push_back(fmt::format("{} of {} units have one and the same value on all training inputs and do not count",
-                                       without, space_->units()));
+    figure.notes.push_back(
+        fmt::format("{} of {} units have one and the same value on all training inputs and do not count", without,
+                    space_->units()));
   return figure;
 }
 

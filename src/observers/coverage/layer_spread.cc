@@ -12,7 +12,8 @@ std::unique_ptr<Tally> LayerSpread::fresh() const { return std::make_unique<Spre
 
 double LayerSpread::bytes(int64_t) const {
   double bytes = 0;
-  for (size_t l = 0; l < space_->layers().size(); ++l) bytes += 8 * double(space_->units(l)) * double(space_->units(l) + 1);
+  for (size_t l = 0; l < space_->layers().size(); ++l)
+    bytes += 8 * double(space_->units(l)) * double(space_->units(l) + 1);
   return bytes;
 }
 
@@ -31,7 +32,8 @@ Figure LayerSpread::figure(const Tally& tally) const {
 
 SpreadTally::SpreadTally(SpacePtr space) : space_(std::move(space)) {
   for (size_t l = 0; l < space_->layers().size(); ++l)
-    layers.push_back({0, at::zeros({space_->units(l)}, at::kDouble), at::zeros({space_->units(l), space_->units(l)}, at::kDouble)});
+    layers.push_back(
+        {0, at::zeros({space_->units(l)}, at::kDouble), at::zeros({space_->units(l), space_->units(l)}, at::kDouble)});
 }
 
 void SpreadTally::Moments::merge(const Moments& later) {

@@ -1,6 +1,6 @@
-// NLC, NeuraL Coverage: how widely the units of a layer spread together, as the mean absolute entry of their covariance,
-// added up over layers. It has no settings and no upper end. Yuan et al.: Revisiting Neuron Coverage for DNN Testing,
-// ICSE 2023.
+// NLC, NeuraL Coverage: how widely the units of a layer spread together, as the mean absolute entry of their
+// covariance, added up over layers. It has no settings and no upper end. Yuan et al.: Revisiting Neuron Coverage for
+// DNN Testing, ICSE 2023.
 //
 // This is the value of all inputs together. A program that decides batch by batch whether to fold it in (as the
 // authors' does while it makes inputs) gives another value, which depends on the order. Units of recurrent layers are

@@ -60,7 +60,8 @@ void PatternTally::load(std::istream& in) {
     std::string pattern = stream::get_text(in);
     PatternSeen entry{stream::get_int(in)};
     for (int64_t& sample : entry.samples) sample = stream::get_int(in);
-    if (entry.count < 1 || int64_t(pattern.size()) != criterion_.pattern_bytes() || !seen.emplace(pattern, entry).second)
+    if (entry.count < 1 || int64_t(pattern.size()) != criterion_.pattern_bytes() ||
+        !seen.emplace(pattern, entry).second)
       fail("the state file is damaged");
   }
 }

@@ -30,7 +30,8 @@ void PeakTally::add(const UnitBatch& batch) {
   for (int64_t row = 0; row < batch.count(); ++row) {
     const float* values = batch.input(row);
     for (int64_t u = 0; u < batch.units; ++u)
-      if (values[u] > least_[size_t(u)] && std::isfinite(values[u])) insert(u, values[u], batch.rows[size_t(row)].sample);
+      if (values[u] > least_[size_t(u)] && std::isfinite(values[u]))
+        insert(u, values[u], batch.rows[size_t(row)].sample);
   }
 }
 
@@ -63,15 +64,16 @@ void PeakTally::load(std::istream& in) {
   }
 }
 
-std::vector<LowUnit> find_low_units(const PeakTally& peaks, int64_t training_inputs, const std::vector<double>& test_highs,
-                                    int64_t tests, bool& judged) {
+std::vector<LowUnit> find_low_units(const PeakTally& peaks, int64_t training_inputs,
+                                    const std::vector<double>& test_highs, int64_t tests, bool& judged) {
   std::vector<LowUnit> low;
   // Where n of N training inputs go higher, M tests drawn alike all stay below with a chance of about exp(−M·n/N).
   const double needed = tests > 0 ? std::ceil(7.0 * double(training_inputs) / double(tests)) : INFINITY;
   judged = needed <= double(std::min(Peaks::kKept, training_inputs));
   if (!judged) return low;
   for (int64_t u = 0; u < int64_t(test_highs.size()); ++u) {
-    if (peaks.kept(u) < int64_t(needed) || !(double(peaks.value(u, int64_t(needed) - 1)) > test_highs[size_t(u)])) continue;
+    if (peaks.kept(u) < int64_t(needed) || !(double(peaks.value(u, int64_t(needed) - 1)) > test_highs[size_t(u)]))
+      continue;
     LowUnit unit{u, test_highs[size_t(u)], peaks.value(u, 0)};
     while (unit.higher < peaks.kept(u) && double(peaks.value(u, unit.higher)) > unit.tests) ++unit.higher;
     for (int64_t n = 0; n < std::min<int64_t>(12, unit.higher); ++n) unit.samples.push_back(peaks.sample(u, n));

@@ -50,7 +50,7 @@ struct LowUnit {
 };
 /// Units for which so many training inputs go higher than any test that tests drawn like training data would have
 /// reached there in 999 of 1000 draws. False in `judged` when there are too few tests for the peaks that are kept.
-std::vector<LowUnit> find_low_units(const PeakTally& peaks, int64_t training_inputs, const std::vector<double>& test_highs,
-                                    int64_t tests, bool& judged);
+std::vector<LowUnit> find_low_units(const PeakTally& peaks, int64_t training_inputs,
+                                    const std::vector<double>& test_highs, int64_t tests, bool& judged);
 
 }  // namespace netmend::observers

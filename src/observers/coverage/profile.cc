@@ -11,8 +11,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::unique_ptr<const Criteria> make_observer(const PredictionSettings& settings, const SpacePtr& space, size_t layer, int64_t expected,
-                       int64_t stride) {
+std::unique_ptr<const Criteria> make_observer(const PredictionSettings& settings, const SpacePtr& space, size_t layer,
+                                              int64_t expected, int64_t stride) {
   return std::make_unique<Criteria>(
       settings, space,
       Criteria::List{std::make_shared<Ranges>(space), std::make_shared<Peaks>(space),

@@ -60,8 +60,7 @@ void RangeTally::add(const UnitBatch& batch) {
   const int64_t inputs = batch.count(), units = batch.units;
   means_.resize(size_t(units)), squares_.resize(size_t(units)), lows_.resize(size_t(units)),
       highs_.resize(size_t(units));
-  if (!sum_up(batch.values.data(), inputs, units, means_.data(), lows_.data(), highs_.data()))
-    return add_finite(batch);
+  if (!sum_up(batch.values.data(), inputs, units, means_.data(), lows_.data(), highs_.data())) return add_finite(batch);
   for (double& mean : means_) mean /= double(inputs);
   sum_squares(batch.values.data(), inputs, units, means_.data(), squares_.data());
   for (size_t u = 0; u < size_t(units); ++u)

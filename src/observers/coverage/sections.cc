@@ -7,8 +7,7 @@
 
 namespace netmend::observers {
 
-SectionCoverage::SectionCoverage(SpacePtr space, RangesPtr ranges, int64_t sections,
-                                 Published published)
+SectionCoverage::SectionCoverage(SpacePtr space, RangesPtr ranges, int64_t sections, Published published)
     : GoalCriterion(std::move(space)), ranges_(std::move(ranges)), sections_(sections), published_(published) {
   check(int64_t(ranges_->size()) == space_->units(), "every unit needs its range");
 }
@@ -23,7 +22,8 @@ int64_t SectionCoverage::counted_a_unit() const {
 }
 
 bool SectionCoverage::has_goals(int64_t unit) const {
-  return published_ == Published::kDeepImportance || published_ == Published::kNlc || !(*ranges_)[size_t(unit)].constant();
+  return published_ == Published::kDeepImportance || published_ == Published::kNlc ||
+         !(*ranges_)[size_t(unit)].constant();
 }
 
 int64_t SectionCoverage::section(const UnitRange& range, double value) const {
@@ -62,9 +62,12 @@ void SectionCoverage::reach(const UnitBatch& batch, Reached& reached) const {
   }
 }
 
-CornerCoverage::CornerCoverage(SpacePtr space, RangesPtr ranges, bool both,
-                               double deviations, Published published)
-    : GoalCriterion(std::move(space)), ranges_(std::move(ranges)), both_(both), deviations_(deviations), published_(published) {
+CornerCoverage::CornerCoverage(SpacePtr space, RangesPtr ranges, bool both, double deviations, Published published)
+    : GoalCriterion(std::move(space)),
+      ranges_(std::move(ranges)),
+      both_(both),
+      deviations_(deviations),
+      published_(published) {
   check(int64_t(ranges_->size()) == space_->units(), "every unit needs its range");
 }
 

@@ -1,11 +1,11 @@
 // KMNC, NBC and SNAC: the range that a unit has on training data is cut into sections, and what lies beyond it is two
 // corners. Ma et al.: DeepGauge, ASE 2018.
 //
-// Sections are half-open, the last one closed; corners are strictly beyond the range. Units with one training value have
-// no sections and do not count. Published programs differ: DeepImportance's counts sections outside the range too (here
-// up to k on either side) and keeps constant units; NLC's leaves out the smallest value and keeps constant units, which
-// it never covers; dnn-tip's leaves out the largest value and lets corners begin at the range's ends; DeepGini's has k−1
-// sections inside and two outside.
+// Sections are half-open, the last one closed; corners are strictly beyond the range. Units with one training value
+// have no sections and do not count. Published programs differ: DeepImportance's counts sections outside the range too
+// (here up to k on either side) and keeps constant units; NLC's leaves out the smallest value and keeps constant units,
+// which it never covers; dnn-tip's leaves out the largest value and lets corners begin at the range's ends; DeepGini's
+// has k−1 sections inside and two outside.
 #pragma once
 
 #include "observers/coverage/goals.h"

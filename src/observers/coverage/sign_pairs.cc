@@ -39,7 +39,8 @@ SignTable::SignTable(int64_t lower, int64_t upper)
 uint64_t SignTable::hash(const uint64_t* pattern) const {
   uint64_t sum = 0;
   for (int64_t word = 0; word < lower_words_; ++word)
-    for (uint64_t left = pattern[word]; left; left &= left - 1) sum ^= keys_[size_t(word * 64 + std::countr_zero(left))];
+    for (uint64_t left = pattern[word]; left; left &= left - 1)
+      sum ^= keys_[size_t(word * 64 + std::countr_zero(left))];
   return sum;
 }
 
@@ -51,7 +52,8 @@ int64_t SignTable::find(const uint64_t* wanted, uint64_t hash, int64_t flipped) 
     const uint64_t* there = pattern(entry);
     bool same = true;
     for (int64_t word = 0; word < lower_words_; ++word)
-      same = same && there[word] == (wanted[word] ^ (flipped / 64 == word && flipped >= 0 ? uint64_t(1) << flipped % 64 : 0));
+      same = same &&
+             there[word] == (wanted[word] ^ (flipped / 64 == word && flipped >= 0 ? uint64_t(1) << flipped % 64 : 0));
     if (same) return entry;
   }
   return -1;

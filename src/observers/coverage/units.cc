@@ -173,8 +173,7 @@ void UnitReader::read_any(size_t l, const at::Tensor& tapped_value, const at::Te
   at::Tensor counted = mask.defined() ? model::spread_mask(layer, value, mask.to(at::kCPU)) : at::Tensor();
   at::Tensor known = counted.defined() ? at::where(counted, value, at::full({}, NAN, value.options())) : value;
   at::Tensor maps = model::unit_maps(layer, known);
-  at::Tensor units =
-      space_.choice().elements ? maps.flatten(1) : model::unit_values(layer, value, mask);
+  at::Tensor units = space_.choice().elements ? maps.flatten(1) : model::unit_values(layer, value, mask);
   if (units.size(1) != space_.units(l))
     throw InputError(fmt::format("layer {} has {} elements for one input and {} for another", layer.name,
                                  space_.units(l), units.size(1)),

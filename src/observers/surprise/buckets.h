@@ -1,5 +1,5 @@
-// Surprise coverage (LSC, DSC, MDSC): the range of surprise is cut into buckets, and a bucket counts when an input falls
-// into it. Kim, Feldt, Yoo: Guiding Deep Learning System Testing using Surprise Adequacy, ICSE 2019.
+// Surprise coverage (LSC, DSC, MDSC): the range of surprise is cut into buckets, and a bucket counts when an input
+// falls into it. Kim, Feldt, Yoo: Guiding Deep Learning System Testing using Surprise Adequacy, ICSE 2019.
 //
 // The range is fixed before tests are seen, and what lies outside is told, not counted. SADL's program begins at the
 // smallest test value, so that its edge moves with the data, counts one bucket for all beyond the end, and ends at 2000

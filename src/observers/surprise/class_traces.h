@@ -16,9 +16,9 @@ namespace netmend::observers {
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
 struct ClassTraces {
-  at::Tensor values;              ///< float inputs × units, one class after the other
+  at::Tensor values;               ///< float inputs × units, one class after the other
   std::vector<int64_t> starts{0};  ///< of each class, and the end
-  std::vector<int64_t> rows;      ///< which row of the source each one was
+  std::vector<int64_t> rows;       ///< which row of the source each one was
   int64_t source_rows = 0;
 
   int64_t classes() const { return int64_t(starts.size()) - 1; }

@@ -1,7 +1,7 @@
 // DSA, distance-based surprise: how far an input's trace is from the nearest training trace that was answered alike,
-// against how far that one is from the nearest that was answered otherwise. Kim, Feldt, Yoo: Guiding Deep Learning System
-// Testing using Surprise Adequacy, ICSE 2019. NLC's program measures the second distance from the input itself and
-// takes labels for answers.
+// against how far that one is from the nearest that was answered otherwise. Kim, Feldt, Yoo: Guiding Deep Learning
+// System Testing using Surprise Adequacy, ICSE 2019. NLC's program measures the second distance from the input itself
+// and takes labels for answers.
 //
 // Squared distances come from blocks of matrix products in float; every candidate that rounding could have hidden is
 // measured again in double, so the nearest is the nearest. The second search runs over the distinct nearest traces.
@@ -11,6 +11,16 @@
 #include "observers/surprise/class_traces.h"
 
 namespace netmend::observers {
+
+/// Traces in two forms: as they are, and in float from the middle of the training traces, where products lose least.
+struct Points {
+  at::Tensor exact, centred;   ///< float rows × units
+  std::vector<float> squares;  ///< squared norms of the centred ones
+  Points() = default;
+  Points(const at::Tensor& traces, const at::Tensor& middle);
+  /// Some rows, in the order given.
+  Points rows(const std::vector<int64_t>& which) const;
+};
 
 class DistanceSurprise {
  public:
@@ -23,18 +33,18 @@ class DistanceSurprise {
  private:
   const ClassTraces& training_;
   Published published_;
-  at::Tensor middle_, centred_;  ///< the mean trace, and training traces from there
-  std::vector<float> squares_;   ///< squared norms of those
+  at::Tensor middle_;
+  Points known_;
 };
 
-/// Nearest rows by Euclidean distance.
+/// The nearest row by Euclidean distance.
 struct Nearest {
   int64_t row = -1;  ///< of the base; the first of equally near ones
   double squared = std::numeric_limits<double>::infinity();
 };
-/// For each query the nearest of rows from … to of the base, kept where it is nearer than what is there. `squares`:
-/// squared norms of all rows of the base.
-void search_nearest(const at::Tensor& queries, const at::Tensor& base, const std::vector<float>& squares, int64_t from,
-                    int64_t to, Nearest* nearest);
+/// For `count` queries from `first` on the nearest of rows from … to of the base, where it is nearer than what is in
+/// `nearest` already (one a query of all).
+void search_nearest(const Points& queries, int64_t first, int64_t count, const Points& base, int64_t from, int64_t to,
+                    std::vector<Nearest>& nearest);
 
 }  // namespace netmend::observers

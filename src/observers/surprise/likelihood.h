@@ -3,8 +3,8 @@
 // using Surprise Adequacy, ICSE 2019.
 //
 // As there, units whose variance is below 1e-5 in any class are left out for all. Sums of kernels are taken in
-// logarithms, so that far inputs get large numbers, not infinite ones. A singular covariance, at which published programs
-// stop (or overwrite its diagonal), gets a small multiple of the identity added.
+// logarithms, so that far inputs get large numbers, not infinite ones. A singular covariance, at which published
+// programs stop (or overwrite its diagonal), gets a small multiple of the identity added.
 #pragma once
 
 #include "observers/surprise/class_traces.h"

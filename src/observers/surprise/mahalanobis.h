@@ -1,6 +1,6 @@
 // MDSA, Mahalanobis-based surprise: how far an input's trace is from the mean of training inputs that were answered
-// alike, measured by their covariance. Kim, Ju, Feldt, Yoo: Reducing DNN Labelling Cost using Surprise Adequacy, FSE 2020.
-// dnn-tip's program gives squared distances from one mean of all classes; NLC's takes labels for answers.
+// alike, measured by their covariance. Kim, Ju, Feldt, Yoo: Reducing DNN Labelling Cost using Surprise Adequacy, FSE
+// 2020. dnn-tip's program gives squared distances from one mean of all classes; NLC's takes labels for answers.
 #pragma once
 
 #include "observers/coverage/criterion.h"
