@@ -1,6 +1,6 @@
 // Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`,
-// `pass MODEL DATA JOBS plain|spectra`, `relevance MODEL BATCH JOBS SECONDS layers|inputs`, `criteria MODEL TRAIN TEST JOBS plain|all`, `surprise MODEL TRAIN TEST JOBS`.
-// Numbers come back as JSON.
+// `pass MODEL DATA JOBS plain|spectra`, `relevance MODEL BATCH JOBS ROUNDS layers|inputs`, `criteria MODEL TRAIN TEST
+// JOBS plain|all`, `surprise MODEL TRAIN TEST JOBS`. Numbers come back as JSON.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -48,14 +48,17 @@ std::vector<at::Tensor> random_inputs(const model::Graph& graph, int64_t batch) 
 }
 
 /// Inputs a second, all workers together, after a warm-up.
-double rate(int64_t batch, int jobs, double seconds, const std::function<void()>& run) {
+double forward(const std::string& path, int64_t batch, int jobs, double seconds) {
+  model::Graph graph = onnx::read_model(path);
+  executor::Executor executor(graph);
+  std::vector<at::Tensor> inputs = random_inputs(graph, batch);
   std::atomic<int64_t> done{0};
   std::atomic<bool> counting{false}, stop{false};
   auto work = [&] {
     executor::enter_worker();
     at::NoGradGuard no_grad;
     while (!stop) {
-      run();
+      executor.run(inputs);
       if (counting) done += batch;
     }
   };
@@ -72,15 +75,15 @@ double rate(int64_t batch, int jobs, double seconds, const std::function<void()>
   return double(done) / spent;
 }
 
-double forward(const std::string& path, int64_t batch, int jobs, double seconds) {
-  model::Graph graph = onnx::read_model(path);
-  executor::Executor executor(graph);
-  std::vector<at::Tensor> inputs = random_inputs(graph, batch);
-  return rate(batch, jobs, seconds, [&] { executor.run(inputs); });
+double processor_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-/// Of all hidden layers, the first one included; or of the inputs.
-double relevance(const std::string& path, int64_t batch, int jobs, double seconds, bool to_inputs) {
+/// What relevance costs in forward passes, in processor time, one figure a round; in every round each worker does both
+/// in turn. Of all hidden layers, the first one included; or of the inputs.
+std::vector<double> relevance(const std::string& path, int64_t batch, int jobs, int64_t rounds, bool to_inputs) {
   model::Graph graph = onnx::read_model(path);
   executor::Head head = executor::find_head(graph, graph.outputs[0]);
   std::vector<model::ValueId> wanted = graph.inputs;
@@ -89,9 +92,33 @@ double relevance(const std::string& path, int64_t batch, int jobs, double second
     for (const model::Layer& layer : executor::find_layers(graph))
       if (layer.post != head.logits) wanted.push_back(layer.post);
   }
+  executor::Executor executor(graph);
   explain::Explainer explainer(graph, head, wanted);
   std::vector<at::Tensor> inputs = random_inputs(graph, batch);
-  return rate(batch, jobs, seconds, [&] { explainer.run(inputs); });
+  std::vector<double> ratios;
+  for (int64_t round = -1; round < rounds; ++round) {  // the first one warms up
+    std::atomic<double> plain{0}, explained{0};
+    auto work = [&] {
+      executor::enter_worker();
+      at::NoGradGuard no_grad;
+      double forward = 0, with = 0;
+      while (forward < 0.15) {
+        double start = processor_seconds();
+        executor.run(inputs);
+        double middle = processor_seconds();
+        explainer.run(inputs);
+        forward += middle - start;
+        with += processor_seconds() - middle;
+      }
+      plain += forward;
+      explained += with;
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < jobs; ++i) threads.emplace_back(work);
+    for (std::thread& thread : threads) thread.join();
+    if (round >= 0) ratios.push_back(explained / plain);
+  }
+  return ratios;
 }
 
 /// Multiply-adds times two that convolutions and products of one input need.
@@ -258,14 +285,14 @@ nlohmann::json surprise(const std::string& path, const std::string& train, const
 nlohmann::json answer(const std::string& line) {
   std::istringstream words(line);
   std::string what, model, data, test, with;
-  int64_t batch = 0;
+  int64_t batch = 0, rounds = 0;
   int jobs = 0;
   double seconds = 0;
   words >> what;
   if (what == "forward" && words >> model >> batch >> jobs >> seconds)
     return {{"rate", forward(model, batch, jobs, seconds)}};
-  if (what == "relevance" && words >> model >> batch >> jobs >> seconds >> with)
-    return {{"rate", relevance(model, batch, jobs, seconds, with == "inputs")}};
+  if (what == "relevance" && words >> model >> batch >> jobs >> rounds >> with)
+    return {{"ratios", relevance(model, batch, jobs, rounds, with == "inputs")}};
   if (what == "profile" && words >> model >> batch) return profile(model, batch);
   if (what == "flops" && words >> model) return {{"flops", flops(model)}};
   if (what == "pass" && words >> model >> data >> jobs >> with) return pass(model, data, jobs, with == "spectra");

@@ -115,6 +115,16 @@ Step derivative(const Site& site) {
 namespace flows {
 
 Step share(const Site& site) { return derivative(site); }
+
+/// The derivative without running the sum again.
+Step sum(const Site& site) {
+  return [open = site.open, minus = site.node.op == "Sub"](const Flow& flow) {
+    at::Tensor slope = flow.from[0].per_unit(flow.outputs[0]);
+    for (size_t i = 0; i < open.size(); ++i)
+      if (open[i]) flow.to[i].scaled = at::sum_to(minus && i == 1 ? -slope : slope, flow.inputs[i].sizes());
+  };
+}
+
 Step taylor(const Site& site) { return derivative(site); }
 
 Step route(const Site& site) {

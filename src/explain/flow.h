@@ -70,7 +70,8 @@ Step activation(const Site& site);  ///< element by element: the slope of the li
 Step biased_activation(const Site& site);
 Step power(const Site& site);   ///< passes on what it gets
 Step route(const Site& site);   ///< elements move, the winner takes all
-Step share(const Site& site);   ///< in proportion: sums, means, resampling
+Step sum(const Site& site);     ///< in proportion to the summands
+Step share(const Site& site);   ///< in proportion: means, pools, resampling
 Step taylor(const Site& site);  ///< first-order part; the rest is absorbed
 Step layer_norm(const Site& site);
 Step skip_layer_norm(const Site& site);

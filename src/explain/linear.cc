@@ -157,6 +157,12 @@ void share_out(const Linear& op, const Rule& rule, const Tensor& x, const Tensor
 }  // namespace
 
 Step flows::linear(const Site& site) {
+  if (site.open.size() > 2 && site.open[2]) {  // what is added comes from the inputs too
+    Site added = site, multiplied = site;
+    added.open[0] = added.open[1] = multiplied.open[2] = false;
+    if (!site.open[0] || !site.open[1]) return derivative(site);
+    return [sum = derivative(added), rest = product(multiplied)](const Flow& flow) { sum(flow), rest(flow); };
+  }
   if (site.open[0] == site.open.at(1)) return product(site);
   Linear op;
   op.quantity = site.open[0] ? 0 : 1;

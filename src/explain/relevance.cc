@@ -106,7 +106,8 @@ Stage Explainer::Plan::stage(const Paths& paths, size_t n) {
   Stage stage;
   stage.where = fmt::format("relevance through node {} ({})", node.name, node.op);
   // These are their own derivatives and quicker.
-  const bool same = node.op == "Relu" || (row->prepare == flows::linear && site.open[0] != site.open[1]);
+  const bool same = node.op == "Relu" || row->prepare == flows::sum ||
+                    (row->prepare == flows::linear && site.open[0] != site.open[1]);
   stage.step = slopes && !same ? derivative(site) : row->prepare(site);
   for (ValueId id : node.inputs) {
     bool computed = id != kAbsent && !graph.is_constant(id);
@@ -118,6 +119,12 @@ Stage Explainer::Plan::stage(const Paths& paths, size_t n) {
 }
 
 void Explainer::Plan::build() {
+  for (ValueId id : wanted)
+    if (std::find(inputs.begin(), inputs.end(), id) != inputs.end() &&
+        !at::isFloatingType(model::carrier(graph.values[size_t(id)].type)))
+      throw InputError(fmt::format("input {} holds ids or marks, which have no relevance of their own",
+                                   printable(graph.values[size_t(id)].name)),
+                       "What an embedding makes of them has: executor::find_starts names it.");
   for (auto& [id, constant] : graph.constants) constant.value = as_run(constant.value, options);
   // Where quantities begin must stay as it is: the straight way of kIntegrated begins there.
   executor::Request request{inputs, wanted, executor::Mode::kFast, options.precision, options.device};
@@ -236,11 +243,11 @@ double Explainer::Plan::arrived(const Tensors& values, const std::vector<Message
   double sum = 0;
   for (int at : frontier) {
     const Message& message = messages[size_t(at)];
-    if (message.scaled.defined() && !message.loose.defined() && message.scaled.is_contiguous() &&
-        values[size_t(at)].is_contiguous())
-      sum += at::dot(values[size_t(at)].reshape({-1}), message.scaled.reshape({-1})).item<double>();
-    else if (!message.empty())
-      sum += message.relevance(values[size_t(at)]).sum(at::kDouble).item<double>();
+    if (message.empty()) continue;
+    at::Tensor relevance = message.relevance(values[size_t(at)]);
+    auto own = relevance.sum(at::kDouble).item<double>();
+    // An input that was left out may hold anything, and nothing times infinity is not nothing.
+    sum += std::isfinite(own) ? own : relevance.nan_to_num(0, 0, 0).sum(at::kDouble).item<double>();
   }
   return sum;
 }
@@ -272,6 +279,16 @@ void Explainer::Plan::integrate(const Tensors& ends, const Tensors& values, Expl
     }
     before = std::move(after);
   }
+}
+
+int64_t Explainer::bytes(std::span<const at::Tensor> inputs) const {
+  at::NoGradGuard no_grad;
+  Tensors given(inputs.begin(), inputs.end());
+  if (plan_->embed)
+    for (at::Tensor& value : plan_->embed->run(inputs)) given.push_back(value);
+  int64_t all = 0;
+  for (const at::Tensor& value : plan_->forward->run(given)) all += int64_t(value.nbytes());
+  return all;
 }
 
 Explained Explainer::run(std::span<const at::Tensor> inputs, const at::Tensor& classes) const {

@@ -70,6 +70,9 @@ class Explainer {
   /// are.
   Explained run(std::span<const at::Tensor> inputs, const at::Tensor& classes = {}) const;
 
+  /// Bytes of the values that a run on these inputs keeps at once; messages take about as much again.
+  int64_t bytes(std::span<const at::Tensor> inputs) const;
+
   const std::vector<model::ValueId>& wanted() const;
   const Options& options() const;
 

@@ -9,6 +9,7 @@
 #include "observers/coverage/sign_pairs.h"
 #include "observers/coverage/top_units.h"
 #include "observers/coverage/traces.h"
+#include "observers/importance.h"
 #include "observers/spectrum.h"
 #include "observers/unit_profile.h"
 
@@ -84,6 +85,10 @@ constexpr CatalogRow kRows[] = {
     {"traces", "values of units for every input: what surprise is computed from", "per input",
      [](const Materials& m) {
        return alone(m, [](const SpacePtr& space) { return shared(Traces(space, 0, space->layers().size())); });
+     }},
+    {"importance", "relevance of each unit for the answers, by class", "per unit",
+     [](const Materials& m) -> std::unique_ptr<stream::Observer> {
+       return std::make_unique<Importance>(*m.subject, m.predictions, m.layers);
      }},
 };
 

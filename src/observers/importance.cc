@@ -64,51 +64,55 @@ explain::Explained explain_rows(const explain::Explainer& explainer, const std::
   return found;
 }
 
-explain::Explained one_by_one(const explain::Explainer& explainer, const std::vector<stream::Tap>& taps,
-                              const std::vector<at::Tensor>& inputs, const at::Tensor& classes, int64_t count) {
-  std::vector<explain::Explained> rows;
-  for (int64_t row = 0; row < count; ++row) {
-    std::vector<at::Tensor> one;
-    for (const at::Tensor& input : inputs) one.push_back(input.narrow(0, row, 1));
-    rows.push_back(explain_rows(explainer, taps, one, classes.narrow(0, row, 1), 1));
-  }
+explain::Explained joined(const std::vector<explain::Explained>& parts, const std::vector<stream::Tap>& taps) {
   explain::Explained whole;
-  auto joined = [&](auto part, int axis) {
+  auto cat = [&](auto part, int axis) {
     std::vector<at::Tensor> list;
-    for (const explain::Explained& row : rows) list.push_back(part(row));
+    for (const explain::Explained& one : parts) list.push_back(part(one));
     return at::cat(list, axis);
   };
   for (size_t i = 0; i < taps.size(); ++i) {
-    whole.relevance.push_back(
-        joined([&](const explain::Explained& row) { return row.relevance[i]; }, axis_of(taps[i])));
-    whole.values.push_back(joined([&](const explain::Explained& row) { return row.values[i]; }, axis_of(taps[i])));
+    whole.relevance.push_back(cat([&](const explain::Explained& one) { return one.relevance[i]; }, axis_of(taps[i])));
+    whole.values.push_back(cat([&](const explain::Explained& one) { return one.values[i]; }, axis_of(taps[i])));
   }
-  whole.logits = joined([](const explain::Explained& row) { return row.logits; }, 0);
-  whole.classes = joined([](const explain::Explained& row) { return row.classes; }, 0);
-  whole.start = joined([](const explain::Explained& row) { return row.start; }, 0);
-  for (const explain::Explained& row : rows) whole.absorbed += row.absorbed;
+  whole.logits = cat([](const explain::Explained& one) { return one.logits; }, 0);
+  whole.classes = cat([](const explain::Explained& one) { return one.classes; }, 0);
+  whole.start = cat([](const explain::Explained& one) { return one.start; }, 0);
+  for (const explain::Explained& one : parts) whole.absorbed += one.absorbed;
   return whole;
 }
 
 }  // namespace
 
+int64_t explained_together(const stream::Subject& subject, const explain::Explainer& explainer) {
+  constexpr int64_t most = int64_t(256) << 20;
+  if (subject.batching.kind == executor::Batching::kOne) return 1;
+  if (subject.batching.kind == executor::Batching::kFixed) return subject.batch_size();
+  const int64_t first = 0;
+  std::vector<at::Tensor> inputs = subject.feed.inputs(subject.data->read(std::span(&first, 1)));
+  return std::clamp<int64_t>(most / std::max<int64_t>(1, explainer.bytes(inputs)), 1, subject.batch_size());
+}
+
 explain::Explained explain_batch(const stream::Subject& subject, const explain::Explainer& explainer,
-                                 const std::vector<stream::Tap>& taps, const dataset::Batch& batch,
+                                 const std::vector<stream::Tap>& taps, const dataset::Batch& batch, int64_t together,
                                  const at::Tensor& classes) {
-  const int64_t count = batch.count(), size = std::max(count, subject.batch_size());
+  const int64_t count = batch.count();
   check(count > 0, "a batch without inputs cannot be explained");
-  std::vector<at::Tensor> inputs = subject.feed.inputs(batch);
   at::Tensor asked = classes.defined() ? classes : at::full({count}, explain::kLargest, at::kLong);
-  return model::guarded([&] { return subject.model_name; },
-                        [&] {
-                          if (subject.batching.kind == executor::Batching::kOne)
-                            return one_by_one(explainer, taps, inputs, asked, count);
-                          check(subject.batching.kind == executor::Batching::kAny || count <= subject.batch_size(),
-                                "{} inputs are too many at once", count);
-                          at::Tensor out = at::full({size - count}, explain::kLeftOut, at::kLong);
-                          for (at::Tensor& input : inputs) input = filled(input, count, size);
-                          return explain_rows(explainer, taps, inputs, at::cat({asked, out}), count);
-                        });
+  return model::guarded(
+      [&] { return subject.model_name; },
+      [&] {
+        std::vector<at::Tensor> inputs = subject.feed.inputs(batch);
+        std::vector<explain::Explained> parts;
+        for (int64_t first = 0; first < count; first += together) {
+          const int64_t own = std::min(together, count - first);
+          std::vector<at::Tensor> part;
+          for (const at::Tensor& input : inputs) part.push_back(filled(input.narrow(0, first, own), own, together));
+          at::Tensor out = at::full({together - own}, explain::kLeftOut, at::kLong);
+          parts.push_back(explain_rows(explainer, taps, part, at::cat({asked.narrow(0, first, own), out}), own));
+        }
+        return parts.size() == 1 ? parts[0] : joined(parts, taps);
+      });
 }
 
 Importance::Importance(const stream::Subject& subject, PredictionSettings predictions, std::vector<model::Layer> layers,
@@ -120,7 +124,9 @@ Importance::Importance(const stream::Subject& subject, PredictionSettings predic
       groups_(groups_for(predictions_.settings(), layers_)),
       read_(read_taps(layers_, settings_.before_activation)),
       explainer_(subject.batching.graph, explained_head(predictions_.settings()), values_of(read_),
-                 explained_options(settings_.explain, predictions_.settings())) {}
+                 explained_options(settings_.explain, predictions_.settings())),
+      together_(model::guarded([&] { return subject.model_name; },
+                               [&] { return explained_together(subject, explainer_); })) {}
 
 std::unique_ptr<stream::State> Importance::fresh() const { return std::make_unique<ImportanceState>(*this); }
 
@@ -147,24 +153,31 @@ void ImportanceState::observe(const stream::View& view) {
   }
   if (!any) return;
   explain::Explained found = explain_batch(observer_.subject_, observer_.explainer_, observer_.read_, view.batch,
-                                           at::tensor(classes, at::kLong));
-  at::Tensor answered = found.classes.cpu(), start = found.start.to(at::kCPU, at::kDouble);
+                                           observer_.together_, at::tensor(classes, at::kLong));
+  at::Tensor answered = found.classes.cpu().contiguous(), start = found.start.to(at::kCPU, at::kDouble).contiguous();
+  const int64_t rows = int64_t(classes.size());
   std::vector<at::Tensor> units;
-  at::Tensor broken = at::zeros({int64_t(classes.size())}, at::kBool);
+  at::Tensor sound = answered >= 0;
   for (size_t l = 0; l < sums.size(); ++l) {
-    units.push_back(model::unit_maps(observer_.layers_[l], found.relevance[l]).sum(2, false, at::kDouble).cpu());
-    broken = broken | ~at::isfinite(units[l]).all(1);
+    at::Tensor maps = model::unit_maps(observer_.layers_[l], found.relevance[l]);
+    units.push_back(maps.sum(2, false, at::kDouble).cpu().contiguous());
+    sound = sound & at::isfinite(units[l]).all(1);
   }
-  for (int64_t row = 0; row < int64_t(classes.size()); ++row) {
+  for (int64_t row = 0; row < rows; ++row) {
     if (classes[size_t(row)] == explain::kLeftOut) continue;
-    if (broken[row].item<bool>() || answered[row].item<int64_t>() < 0) {
+    if (!sound.data_ptr<bool>()[row]) {
       ++not_finite;
       continue;
     }
-    int64_t group = observer_.groups_ > 1 ? answered[row].item<int64_t>() : 0;
+    const int64_t group = observer_.groups_ > 1 ? answered.data_ptr<int64_t>()[row] : 0;
     inputs.data_ptr<int64_t>()[group] += 1;
-    starts.data_ptr<double>()[group] += start[row].item<double>();
-    for (size_t l = 0; l < sums.size(); ++l) sums[l][group].add_(units[l][row]);
+    starts.data_ptr<double>()[group] += start.data_ptr<double>()[row];
+    for (size_t l = 0; l < sums.size(); ++l) {
+      const int64_t count = sums[l].size(1);
+      const double* from = units[l].data_ptr<double>() + row * count;
+      double* to = sums[l].data_ptr<double>() + group * count;
+      for (int64_t u = 0; u < count; ++u) to[u] += from[u];
+    }
   }
   if (std::isfinite(found.absorbed)) absorbed += found.absorbed;
 }

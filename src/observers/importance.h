@@ -45,6 +45,7 @@ class Importance : public stream::Observer {
   int64_t groups_ = 1;
   std::vector<stream::Tap> read_;  ///< where relevance is read, one a layer
   explain::Explainer explainer_;
+  int64_t together_ = 0;  ///< inputs that are explained at once
 };
 
 struct ImportanceState : stream::State {
@@ -71,10 +72,13 @@ std::vector<int64_t> most_important(const ImportanceState& state, size_t layer, 
 /// The sums that this goes by: float64, one a unit.
 at::Tensor importance_of(const ImportanceState& state, size_t layer, int64_t group = -1);
 
-/// Relevance of a data batch, whatever the network's batching is. `taps`: where it is read, as in the explainer's
-/// wanted values; inputs get an axis of their own as in a pass. `classes`: see Explainer::run.
+/// How many inputs of this data are explained at once: the pass's batch, or fewer where the values of all layers would
+/// take much memory. Depends on model and data alone.
+int64_t explained_together(const stream::Subject& subject, const explain::Explainer& explainer);
+/// Relevance of a data batch, whatever the network's batching is, `together` inputs at once. `taps`: where it is read,
+/// as in the explainer's wanted values; inputs get an axis of their own as in a pass. `classes`: see Explainer::run.
 explain::Explained explain_batch(const stream::Subject& subject, const explain::Explainer& explainer,
-                                 const std::vector<stream::Tap>& taps, const dataset::Batch& batch,
+                                 const std::vector<stream::Tap>& taps, const dataset::Batch& batch, int64_t together,
                                  const at::Tensor& classes = {});
 
 }  // namespace netmend::observers

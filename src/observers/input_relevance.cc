@@ -7,11 +7,14 @@
 
 #include "base/error.h"
 #include "model/guard.h"
+#include "observers/importance.h"
 
 namespace netmend::observers {
 namespace {
 
 using model::ValueId;
+
+constexpr int64_t kExact = 1 << 24;  ///< whole numbers that float32 tells apart
 
 /// Rows of a batch, the last one repeated up to `size`.
 dataset::Batch rows_of(const dataset::Batch& batch, int64_t first, int64_t count, int64_t size) {
@@ -58,12 +61,13 @@ InputExplainer::InputExplainer(const stream::Subject& subject, const PredictionS
                      "Relevance of layers can be had: --layer NAME.");
   explainer_.emplace(graph, head, starts_, explained_options(options, settings));
   sources_.emplace(graph, executor::Request{graph.inputs, sources, executor::Mode::kPlain});
+  together_ =
+      model::guarded([&] { return subject.model_name; }, [&] { return explained_together(subject, *explainer_); });
 }
 
 /// The data's elements are numbered and sent the way that inputs go; where the numbers arrive is where elements do.
 /// Sent twice, numbered from another beginning, what is not an element shows: it stays the same.
 std::vector<at::Tensor> InputExplainer::origins(const dataset::Batch& batch) const {
-  constexpr int64_t exact = 1 << 24;  // whole numbers that float32 tells apart
   auto numbered = [&](int64_t from) {
     dataset::Batch numbers = batch;
     for (at::Tensor& input : numbers.inputs) {
@@ -75,7 +79,7 @@ std::vector<at::Tensor> InputExplainer::origins(const dataset::Batch& batch) con
   int64_t all = 0;
   for (const at::Tensor& input : batch.inputs) all += input.numel();
   std::vector<at::Tensor> none(starts_.size());
-  if (2 * all >= exact) fail("inputs of {} numbers are too large to be explained together", all);
+  if (2 * all >= kExact) fail("inputs of {} numbers are too large for maps", all);
   std::vector<at::Tensor> first = numbered(1), second = numbered(1 + all);
   for (size_t i = 0; i < first.size(); ++i) {
     at::Tensor origin = first[i].to(at::kLong), moved = second[i].to(at::kLong) - origin == all;
@@ -115,8 +119,10 @@ InputRelevance InputExplainer::run_part(const dataset::Batch& batch, const at::T
 
 InputRelevance InputExplainer::run(const dataset::Batch& batch, const at::Tensor& classes) const {
   at::NoGradGuard no_grad;
-  const bool alone = subject_.batching.kind == executor::Batching::kOne;
-  const int64_t size = alone ? 1 : subject_.batch_size();
+  int64_t size = together_, numbers = 0;
+  for (const at::Tensor& input : batch.inputs) numbers += input.numel();
+  if (subject_.batching.kind == executor::Batching::kAny)  // elements must be told apart, see origins
+    size = std::clamp<int64_t>((kExact / 2 - 1) * batch.count() / std::max<int64_t>(1, numbers), 1, size);
   at::Tensor asked = classes.defined() ? classes : at::full({batch.count()}, explain::kLargest, at::kLong);
   std::vector<InputRelevance> parts;
   for (int64_t first = 0; first < batch.count(); first += size) {

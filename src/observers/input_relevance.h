@@ -36,6 +36,7 @@ class InputExplainer {
   InputRelevance run_part(const dataset::Batch& batch, const at::Tensor& classes, int64_t count) const;
 
   const stream::Subject& subject_;
+  int64_t together_ = 0;                ///< inputs that are explained at once
   std::vector<model::ValueId> starts_;  ///< where relevance is read
   std::optional<explain::Explainer> explainer_;
   std::optional<executor::Executor> sources_;  ///< what the starts are made of: inputs, or the ids of embeddings
