@@ -221,6 +221,7 @@ def foolbox_attack(attack, model, x, y, eps, batch):
     for first in range(0, len(x), batch):
         rows = slice(first, first + batch)
         _, adversarial, success = attack(model, x[rows], y[rows], epsilons=eps)
+        success = success & (adversarial != 0).flatten(1).any(1)  # C&W gives a black picture where it found nothing
         changed.append(success)
         distances.append((adversarial - x[rows]).flatten(1).norm(dim=1)[success])
     seconds = time.perf_counter() - start

@@ -73,6 +73,28 @@ TEST(GradientSign, LayoutDoesNotMatter) {
   EXPECT_GT(share_equal(a, b), 0.999);
 }
 
+/// Networks that take one input at a time, or a fixed number of them, are attacked alike.
+TEST(Network, BatchesDoNotMatter) {
+  auto test = random_case(19, 3, false, 13);
+  Originals all = test->originals();
+  Settings settings;
+  settings.eps = 0.1, settings.steps = 12, settings.step_size = 0.1;
+  auto make = [&] {
+    return std::vector<at::Tensor>{fgsm(*test->network, all, settings).units, jsma(*test->network, all, settings).units,
+                                   carlini_wagner(*test->network, all, settings).units,
+                                   test->network->scores(all, all.units)};
+  };
+  std::vector<at::Tensor> together = make();
+  for (auto [kind, size] : {std::pair(executor::Batching::kOne, 0), std::pair(executor::Batching::kFixed, 5)}) {
+    test->subject.batching.kind = kind, test->subject.batching.size = size;
+    std::vector<at::Tensor> apart = make();
+    EXPECT_GT(share_equal(together[0], apart[0]), 0.999);
+    EXPECT_GT(share_equal(together[1], apart[1]), 0.99);
+    EXPECT_LT((together[2] - apart[2]).abs().mean().item<double>(), 1e-2);
+    EXPECT_TRUE(at::allclose(together[3], apart[3], 1e-3, 1e-4));
+  }
+}
+
 TEST(Network, SaysWhereNoSlopeArrives) {
   auto test = random_case(3, 1);
   EXPECT_TRUE(test->network->has_slopes(test->originals()));
