@@ -95,6 +95,35 @@ TEST(Network, BatchesDoNotMatter) {
   }
 }
 
+/// One sigmoid, several probabilities, a threshold of its own: answers are those that predictions report.
+TEST(Network, AnswersAsPredictionsDo) {
+  at::Tensor raw = random_bytes({40, 1, 8, 8}, 8), labels = at::arange(40, at::kLong).remainder(2);
+  dataset::Preprocess preprocess;
+  preprocess.scale = 1.0 / 255, preprocess.mean = {0.5};
+  for (int64_t outputs : {1, 2})
+    for (double threshold : {0.5, 0.4}) {
+      zoo::Builder b("yes or no", zoo::Scheme::kHe, 6);
+      model::ValueId x = b.dense("fc", b.flatten(b.input("x", {1, 8, 8})), 64, outputs);
+      x = outputs == 1 ? b.plain("Sigmoid", {x}) : b.plain("Softmax", {x}, {{"axis", int64_t(1)}});
+      TestCase test(b.finish(x, "y", outputs), picture_data(raw, labels, 2, preprocess));
+      test.settings.threshold = threshold;
+      observers::Predictions predictions(test.settings, true);
+      stream::PassOptions how;
+      how.quiet = true;
+      auto state = stream::run_pass(test.subject, {&predictions}, how).collected[0].fold(predictions);
+      Originals all = test.originals();
+      at::Tensor answers = test.network->answers(all, all.units);
+      for (const observers::SampleRow& row : dynamic_cast<observers::PredictionState&>(*state).rows)
+        EXPECT_EQ(answers[row.sample].item<int64_t>(), int64_t(row.predicted)) << outputs << " " << threshold;
+      EXPECT_EQ(test.network->classes(), 2);
+      all.answers = answers;
+      Settings settings;
+      settings.eps = 0.2;
+      at::Tensor after = test.network->answers(all, fgsm(*test.network, all, settings).units);
+      EXPECT_GT((after != answers).sum().item<int64_t>(), 20);
+    }
+}
+
 TEST(Network, SaysWhereNoSlopeArrives) {
   auto test = random_case(3, 1);
   EXPECT_TRUE(test->network->has_slopes(test->originals()));

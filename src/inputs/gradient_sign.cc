@@ -20,13 +20,8 @@ at::Tensor within(const at::Tensor& units, const at::Tensor& originals, double e
 
 at::Tensor climb(const Network& network, const Originals& originals, at::Tensor units, double eps, int64_t steps,
                  double size) {
-  const at::Tensor& from = originals.units;
-  at::Tensor low = at::minimum((from - eps).clamp_min_(0), from);
-  at::Tensor high = at::maximum((from + eps).clamp_max_(1), from);
-  for (int64_t step = 0; step < steps; ++step) {
-    units = units + size * loss_sign(network, originals, units);
-    units = at::minimum(at::maximum(units, low), high);
-  }
+  for (int64_t step = 0; step < steps; ++step)
+    units = within(units + size * loss_sign(network, originals, units), originals.units, eps);
   return units;
 }
 
