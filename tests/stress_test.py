@@ -76,7 +76,7 @@ class Stress(unittest.TestCase):
         self.assertEqual(content("a.npz"), content("c.npz"))
 
     def test_all_methods_are_told_of(self):
-        told = self.stress("--method", "all", data=("--data", "glyphs:test", "--limit", 40), *("--steps", 20, "--unit", "fc1/3", "--criteria", "NC:0.5,TKNC"))
+        told = self.stress("--method", "all", data=("--data", "glyphs:test", "--limit", 40), *("--steps", 10, "--unit", "fc1/3", "--criteria", "NC:0.5,TKNC"))
         done, skipped = {m["method"] for m in told["methods"]}, {s["method"]: s["reason"] for s in told["skipped"]}
         self.assertEqual(len(done), 21)
         self.assertEqual(set(skipped), {"token-drop", "token-swap", "token-replace", "column-noise", "column-permute", "category-swap"})
@@ -101,7 +101,7 @@ class Stress(unittest.TestCase):
         self.assertEqual((fuzz["rounds"], fuzz["resumed"]), (6, 0))
         self.assertGreater(fuzz["goals"], fuzz["goals_of_seeds"])
         rnd, kills = random.Random(3), 0
-        for _ in range(12):
+        for _ in range(6):
             process = subprocess.Popen([NETMEND, "stress", MODEL, *map(str, DATA), *map(str, flags), "-o", "part.npz", "--out", "run2", "--quiet"],
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(rnd.uniform(0.6, 2.0))
@@ -118,7 +118,7 @@ class Stress(unittest.TestCase):
     def test_interrupted_leaves_what_is_finished(self):
         process = subprocess.Popen([NETMEND, "stress", MODEL, "--data", "glyphs:test", "--method", "cw", "--all", "-o", "cw.npz", "--out", "run", "--json"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(8)
+        time.sleep(4)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 130, err)

@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "inputs/case_for_test.h"
@@ -308,12 +309,12 @@ TEST(DeepFault, DrivesItsUnits) {
 /// Every row of the table on every layout: in range, in its budget, the same for any number of workers.
 TEST(Methods, StayInRangeAndDoNotDependOnWorkers) {
   for (bool last : {false, true}) {
-    auto plain = random_case(13, 3, last, 150);
+    auto plain = random_case(13, 3, last, 80);
     TestCase test(plain->subject.graph, plain->data, {find_unit(stream::find_layers(plain->subject), "fc1/1")});
     int ran = 0;
     for (const Method& method : methods()) {
       Settings asked;
-      asked.steps = 8;
+      asked.steps = 4;
       asked.relevance = [](const Originals& originals) { return originals.units; };
       Settings settings = settle(method, test.changed, asked);
       if (!unsuited(method, *test.network, settings).empty()) continue;
@@ -323,18 +324,22 @@ TEST(Methods, StayInRangeAndDoNotDependOnWorkers) {
       CampaignResult a = run_campaign(*test.network, test.subject, test.chosen, method, settings, one);
       CampaignResult b = run_campaign(*test.network, test.subject, test.chosen, method, settings, many);
       EXPECT_TRUE(at::equal(a.raw, b.raw)) << method.name;
-      ASSERT_EQ(a.attempts.size(), 150u);
+      ASSERT_EQ(a.attempts.size(), 80u);
       EXPECT_GE(a.raw.min().item<double>(), 0) << method.name;
       EXPECT_LE(a.raw.max().item<double>(), 255) << method.name;
       const std::string name(method.name);
+      double most_l0 = 0, most_linf = 0, unmade = 0;
       for (const Attempt& attempt : a.attempts) {
-        if (name == "fgsm" || name == "bim" || name == "pgd" || name == "deepfault")
-          EXPECT_LE(attempt.distance.linf, settings.eps + 1e-5) << name;
-        if (name == "jsma") EXPECT_LE(attempt.distance.l0, 0.145 * 192 + 1) << name;
-        if (name == "random-noise" || name == "relevant-noise") EXPECT_LE(attempt.distance.l0, 3) << name;
-        if (name == "pixels") EXPECT_LE(attempt.distance.l0, 27) << name;
-        if (!attempt.made) EXPECT_EQ(attempt.distance.l0, 0) << name;
+        most_l0 = std::max(most_l0, attempt.distance.l0), most_linf = std::max(most_linf, attempt.distance.linf);
+        unmade += attempt.made ? 0 : attempt.distance.l0;
       }
+      EXPECT_EQ(unmade, 0) << name;
+      const std::map<std::string, double> values{
+          {"jsma", 0.145 * 192 + 1}, {"random-noise", 3}, {"relevant-noise", 3}, {"pixels", 27}, {"salt-pepper", 2}};
+      EXPECT_LE(most_l0, values.count(name) ? values.at(name) : 192) << name;
+      EXPECT_LE(most_linf,
+                name == "fgsm" || name == "bim" || name == "pgd" || name == "deepfault" ? settings.eps + 1e-5 : 1)
+          << name;
       one.round = true;
       CampaignResult rounded = run_campaign(*test.network, test.subject, test.chosen, method, settings, one);
       EXPECT_TRUE(at::equal(rounded.raw, rounded.raw.round())) << method.name;

@@ -62,11 +62,8 @@ at::Tensor kept_rows(const at::Tensor& tensor, const CampaignResult& result) {
 /// Preprocessing as the file needs it: sizes are already right, everything else is done again.
 std::string options_text(const Info& info, const dataset::Feature& about) {
   std::map<std::string, std::string> options = dataset::options_of(info.preprocess);
-  if (!about.columns.empty()) {  // a table is stored as it was encoded
-    for (const char* key : {"mean", "std"})
-      if (options.count(key)) options[key] = key == std::string("mean") ? "0" : "1";
-    if (options.count("scale")) options["scale"] = "1";
-  }
+  if (!about.columns.empty())  // a table is stored as it was encoded
+    for (auto& [key, value] : options) value = std::string(1, key == "mean" ? '0' : '1');
   if (options.count("resize") && about.image) {
     const int64_t height = about.shape[about.channels_last ? 0 : 1], width = about.shape[about.channels_last ? 1 : 2];
     const bool square = options.count("crop") > 0;
