@@ -64,6 +64,15 @@ struct LocateOptions : CaseOptions {
 };
 int locate(const Common& common, const LocateOptions& options);
 
+struct StressOptions : CaseOptions {
+  std::string method, product, eps, step_size, range, on, as_published, from = "right", criteria, profile, queue;
+  std::vector<std::string> units, layers;
+  int64_t steps = 0, tries = 1;
+  double confidence = 0;
+  bool round = false;
+};
+int stress(const Common& common, const StressOptions& options);
+
 struct CoverageOptions : CaseOptions {
   std::string train, criteria = "all", important = "6,8,10,12", on, tap = "post", unit, profile, published, product;
   std::vector<std::string> layers;  ///< empty: all but the output layer

@@ -48,6 +48,7 @@ struct Options {
   DiffOptions diff;
   WeightsOptions weights;
   LocateOptions locate;
+  StressOptions stress;
   CoverageOptions coverage;
   ExplainOptions explain;
   TrainOptions train;
@@ -144,6 +145,59 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
       ->check(CLI::Range(0, 10000));
   with_case(locate, o.locate);
   locate->callback([&] { action = [&] { return app::locate(common, o.locate); }; });
+}
+
+void add_stress(CLI::App& app, Options& o, Action& action) {
+  CLI::App* stress = command(
+      app, "stress", "New inputs from old ones: noise, transformations, attacks; how often does the answer change?",
+      "  netmend stress model.onnx --data mnist:test --limit 500 --method fgsm,pgd --eps 0.1 -o adv.npz\n"
+      "  netmend stress resnet20.onnx --data images:cifar/test --method pgd --eps 8/255 --round -o adv.npz\n"
+      "  netmend stress model.onnx --data mnist:test --limit 500 --method all -o changed.npz");
+  stress->add_option("model", o.stress.model, "ONNX file (default: the one that netmend.toml names)");
+  stress
+      ->add_option("--method", o.stress.method,
+                   "One or several, with commas, or all that suit the data: white-noise, relevant-noise, random-noise; "
+                   "fgsm, bim, pgd, jsma, cw; deepfault (with --unit); translate, rotate, scale, shear, contrast, "
+                   "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
+                   "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria, by itself)")
+      ->required();
+  stress->add_option("-o", o.stress.product, "The changed inputs, an NPZ file that opens as data")->required();
+  stress->add_option("--eps", o.stress.eps,
+                     "Size of the change as a part of the valid range of raw values, before mean and std: 0.1, 8/255 "
+                     "(for bytes 8 levels). Deviation of noises, share of tokens, part of a column's deviation");
+  stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000), rounds of fuzz (20)")
+      ->check(CLI::Range(1, 1000000));
+  stress->add_option("--step-size", o.stress.step_size, "Of bim (eps/5), pgd (eps/30), cw (0.01) and deepfault (1)");
+  stress->add_option("--confidence", o.stress.confidence, "cw: by how much another class must win")
+      ->check(CLI::Range(0.0, 1e6));
+  stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
+  stress->add_option("--on", o.stress.on,
+                     "Only these inputs: class=cat, slice=COLUMN=VALUE, or inputs=FILE with their names");
+  stress->add_option("--from", o.stress.from, "Inputs to begin with: those that are answered right, or all")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"right", "all"}));
+  stress
+      ->add_option("--tries", o.stress.tries,
+                   "Draws of a random method for each input; the first that changes the answer counts")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  stress->add_option(
+      "--criteria", o.stress.criteria,
+      "Also say how much more of these is covered, and guide fuzz by them: NC, TKNC, TKNP, MCDC, NLC; with "
+      "--profile also KMNC, NBC, SNAC, IDC (fuzz: NC,TKNC, or KMNC,NBC with --profile)");
+  stress->add_option("--profile", o.stress.profile, "What netmend coverage --profile FILE learned from training data");
+  stress->add_option("--layer", o.stress.layers,
+                     "Criteria look at this layer; may be repeated (default: all but the output layer)");
+  stress->add_option("--queue", o.stress.queue,
+                     "fuzz: where its queue is kept; running again goes on from it (default: beside the product)");
+  stress->add_option("--range", o.stress.range, "LOW:HIGH, the valid raw values (default: found in the data)");
+  stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
+  stress
+      ->add_option("--as-published", o.stress.as_published,
+                   "deepfault, deephunter or art: as the original's code does it")
+      ->check(CLI::IsMember({"deepfault", "deephunter", "art"}));
+  with_case(stress, o.stress);
+  stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
 }
 
 void add_coverage(CLI::App& app, Options& o, Action& action) {
@@ -271,6 +325,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   with_config(match);
   match->callback([&] { action = [&] { return app::match(common, o.match); }; });
   add_locate(app, o, action);
+  add_stress(app, o, action);
   add_coverage(app, o, action);
   add_explain(app, o, action);
 }
