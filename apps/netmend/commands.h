@@ -2,6 +2,7 @@
 // library.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -63,6 +64,8 @@ struct LocateOptions : CaseOptions {
   double threshold = 0;
 };
 int locate(const Common& common, const LocateOptions& options);
+/// `--measure arachne`: single weights.
+int locate_weights(const Common& common, const LocateOptions& options);
 
 struct StressOptions : CaseOptions {
   std::string method, product, eps, step_size, range, on, as_published, from = "right", criteria, profile, queue;
@@ -112,8 +115,18 @@ struct RepairOptions : CaseOptions {
   std::string method = "auto", product, plan, on;
   std::vector<std::string> units;
   bool force = false, review = false, yes = false;
+  // Of sbfl-mutation.
+  std::string measure = "tarantula", mutation = "set-weights", stop = "accuracy";
+  double value = NAN, loss_offset = 0.005, accuracy_offset = 0.01;
+  bool keep_offsets = false, train_between = false, refresh = false, as_published = false;
+  int64_t at_a_time = 1;
 };
 int repair_model(const Common& common, const RepairOptions& options);
+
+struct WhatIfOptions : CaseOptions {
+  std::string edits;
+};
+int whatif_edits(const Common& common, const WhatIfOptions& options);
 
 struct DiffOptions {
   std::string before, after, product;

@@ -29,11 +29,13 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               explain      which units the answers come from, and which pixels, words or columns
   Mend        repair       search for a small change, confirm on unseen data, write a new model
               apply        apply edits to a model's weights, or take them back
+              whatif       what edits would do, without writing a model
               diff         which parameters, layers and units differ between two models, and by how much
               weights      all parameters as an NPZ file
   Train       train        train or fine-tune a model, with checkpoints
   Lab         lab new      a named architecture as an ONNX file
               lab plant    a known fault in a sound model, and the truth about it
+              lab study    questions that take many trials: planted faults and more
               lab run      run a model on tensors from files
               lab conformance   check the operators against the ONNX project's own test folders
               lab merge    put the shards of a pass together

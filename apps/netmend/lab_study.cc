@@ -28,7 +28,8 @@ using studies::Sound;
 Sound open_sound(const Common& common, const std::string& text, const std::string& folder) {
   const size_t at = text.find('@');
   if (at == std::string::npos)
-    throw InputError(fmt::format("`{}` is no network with data", text), "Write it as lenet5@mnist or model.onnx@mnist:test.");
+    throw InputError(fmt::format("`{}` is no network with data", text),
+                     "Write it as lenet5@mnist or model.onnx@mnist:test.");
   const std::string network = text.substr(0, at), data = text.substr(at + 1);
   std::string file = network;
   if (!network.ends_with(".onnx")) {
@@ -38,7 +39,8 @@ Sound open_sound(const Common& common, const std::string& text, const std::strin
       say(common, fmt::format("training {} on {}", network, data));
       dataset::Splits splits = dataset::parse_splits(data);
       model::Graph graph = zoo::make(network, {.seed = common.seed});
-      if (!splits.train) throw InputError(fmt::format("{} has no training part", data), "Name a built-in data set, for example mnist.");
+      if (!splits.train)
+        throw InputError(fmt::format("{} has no training part", data), "Name a built-in data set, for example mnist.");
       auto train = open_data(common, *splits.train, graph, {});
       training::Task task{network, graph, graph.outputs[0], train, nullptr, {}};
       task.options.rate = 0.002, task.options.batch = 64, task.options.epochs = 5;
@@ -99,9 +101,16 @@ Json summary(const std::vector<PlantedTrial>& trials) {
       if (ranks.empty()) continue;
       std::sort(ranks.begin(), ranks.end());
       const auto count = double(ranks.size());
-      rows.push_back({{"group", group}, {"measure", measure}, {"faults", ranks.size()}, {"top1", top[0].value()}, {"top5", top[1].value()},
-                      {"top10", top[2].value()}, {"median_rank", ranks[ranks.size() / 2]}, {"top1_by_lot", by_lot[0] / count},
-                      {"top5_by_lot", by_lot[1] / count}, {"top10_by_lot", by_lot[2] / count}});
+      rows.push_back({{"group", group},
+                      {"measure", measure},
+                      {"faults", ranks.size()},
+                      {"top1", top[0].value()},
+                      {"top5", top[1].value()},
+                      {"top10", top[2].value()},
+                      {"median_rank", ranks[ranks.size() / 2]},
+                      {"top1_by_lot", by_lot[0] / count},
+                      {"top5_by_lot", by_lot[1] / count},
+                      {"top10_by_lot", by_lot[2] / count}});
     }
   for (const std::string& group : groups)
     for (const std::string& method : methods) {
@@ -114,9 +123,14 @@ Json summary(const std::vector<PlantedTrial>& trials) {
           enough += repair.won_back >= 0.8, repaired += repair.verdict == "repaired";
         }
       if (count)
-        repairs.push_back({{"group", group}, {"method", method}, {"faults", count}, {"won_back", won / double(count)},
-                           {"won_back_80", double(enough) / double(count)}, {"repaired", double(repaired) / double(count)},
-                           {"fixed", double(fixed) / double(count)}, {"broken", double(broken) / double(count)},
+        repairs.push_back({{"group", group},
+                           {"method", method},
+                           {"faults", count},
+                           {"won_back", won / double(count)},
+                           {"won_back_80", double(enough) / double(count)},
+                           {"repaired", double(repaired) / double(count)},
+                           {"fixed", double(fixed) / double(count)},
+                           {"broken", double(broken) / double(count)},
                            {"seconds", seconds / double(count)}});
     }
   return {{"faults", trials.size()}, {"measures", rows}, {"repairs", repairs}};
@@ -130,8 +144,9 @@ void print_summary(const Json& json) {
       last = row["group"];
       fmt::print("\n  {:<28} faults  planted unit first   in first 5   in first 10   median rank\n", printable(last));
     }
-    fmt::print("    {:<26} {:>6}  {:>12.0f} %       {:>6.0f} %     {:>7.0f} %    {:>8}\n", row["measure"].get<std::string>(), row["faults"].get<int64_t>(),
-               100 * row["top1"].get<double>(), 100 * row["top5"].get<double>(), 100 * row["top10"].get<double>(), row["median_rank"].get<int64_t>());
+    fmt::print("    {:<26} {:>6}  {:>12.0f} %       {:>6.0f} %     {:>7.0f} %    {:>8}\n",
+               row["measure"].get<std::string>(), row["faults"].get<int64_t>(), 100 * row["top1"].get<double>(),
+               100 * row["top5"].get<double>(), 100 * row["top10"].get<double>(), row["median_rank"].get<int64_t>());
   }
   last.clear();
   for (const Json& row : json["repairs"]) {
@@ -139,8 +154,9 @@ void print_summary(const Json& json) {
       last = row["group"];
       fmt::print("\n  {:<28} faults  lost accuracy won back   fixed  broken   seconds\n", printable(last));
     }
-    fmt::print("    {:<26} {:>6}  {:>15.0f} %      {:>8.0f}  {:>6.0f}  {:>8.1f}\n", row["method"].get<std::string>(), row["faults"].get<int64_t>(),
-               100 * row["won_back"].get<double>(), row["fixed"].get<double>(), row["broken"].get<double>(), row["seconds"].get<double>());
+    fmt::print("    {:<26} {:>6}  {:>15.0f} %      {:>8.0f}  {:>6.0f}  {:>8.1f}\n", row["method"].get<std::string>(),
+               row["faults"].get<int64_t>(), 100 * row["won_back"].get<double>(), row["fixed"].get<double>(),
+               row["broken"].get<double>(), row["seconds"].get<double>());
   }
 }
 
@@ -161,14 +177,18 @@ int study_planted(const Common& common, const StudyOptions& options) {
   for (const std::string& method : how.repairs)
     if (method != "auto") repair::find_method(method);
   for (const std::string& network : options.models)
-    studies::run_planted(store, open_sound(common, network, folder), how, [&](const std::string& line) { say(common, line); });
+    studies::run_planted(store, open_sound(common, network, folder), how,
+                         [&](const std::string& line) { say(common, line); });
   Json json = summary(studies::read_planted(store));
   json["out"] = folder;
   write_file(folder + "/planted-faults.json", json.dump(2) + "\n");
   if (common.json)
     print_json(json);
   else
-    print_summary(json), fmt::print("\n  trials    {}/trials.db: run again with more --runs or --models and only what is missing is done\n", folder);
+    print_summary(json),
+        fmt::print(
+            "\n  trials    {}/trials.db: run again with more --runs or --models and only what is missing is done\n",
+            folder);
   return 0;
 }
 

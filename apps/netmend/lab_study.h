@@ -9,8 +9,8 @@
 namespace netmend::app {
 
 struct StudyOptions {
-  std::vector<std::string> models;   ///< `lenet5@mnist`, `model.onnx@DATA`
-  std::vector<std::string> kinds;    ///< of planted faults
+  std::vector<std::string> models;  ///< `lenet5@mnist`, `model.onnx@DATA`
+  std::vector<std::string> kinds;   ///< of planted faults
   std::vector<std::string> repairs = {"auto"};
   int64_t runs = 3;
   double seconds = 10;

@@ -279,6 +279,7 @@ int refuse(const Common& common, const checkup::Preflight& preflight, const std:
 }  // namespace
 
 int locate(const Common& common, const LocateOptions& options) {
+  if (lower(options.measure) == "arachne") return locate_weights(common, options);
   choices_of(options.measure);  // a slip of the finger shows before the work
   Case about = open_case(common, options);
   Judged& judged = about.judged;

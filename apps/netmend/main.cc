@@ -60,6 +60,7 @@ struct Options {
   PlantOptions plant;
   RepairOptions repair;
   StudyOptions planted;
+  WhatIfOptions whatif;
 };
 
 using Action = std::function<int()>;
@@ -127,7 +128,7 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
   locate
       ->add_option("--measure", o.locate.measure,
                    "ochiai, tarantula, dstar (dstarN for another exponent), jaccard, barinel, op2, zoltar, wong2, "
-                   "gradient, random, or all")
+                   "gradient, counterfactual, auto, random, arachne (single weights), or all")
       ->capture_default_str();
   locate->add_option("--on", o.locate.on,
                      "Only these failures: class=cat, confusion=cat:dog (cats called dog), slice=COLUMN=VALUE, or "
@@ -337,7 +338,8 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
               "  netmend repair model.onnx --on confusion=cat:dog -o fixed.onnx --plan edits.json --review\n"
               "  netmend repair model.onnx --unit conv1/7 --method surgical --budget 2m -o fixed.onnx");
   repair->add_option("model", o.repair.model, "ONNX file (default: that of netmend.toml)");
-  repair->add_option("--method", o.repair.method, "auto, bias, temperature, surgical, retrain")->capture_default_str();
+  repair->add_option("--method", o.repair.method, "auto, bias, temperature, surgical, retrain, arachne, sbfl-mutation")
+      ->capture_default_str();
   repair->add_option("-o", o.repair.product, "The repaired model; not written when it does not help on unseen data");
   repair->add_option("--plan", o.repair.plan, "The edits, as edits.json");
   repair->add_option("--on", o.repair.on,
@@ -348,6 +350,30 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
   repair->add_flag("--force", o.repair.force, "Write it although it does not help on unseen data");
   repair->add_flag("--review", o.repair.review, "Show the plan and ask before writing");
   repair->add_flag("--yes", o.repair.yes, "Answer yes");
+  const std::string group = "Of sbfl-mutation";
+  repair->add_option("--measure", o.repair.measure, "Measure of suspicion")->capture_default_str()->group(group);
+  repair
+      ->add_option("--mutation", o.repair.mutation,
+                   "set-weights, delete, gauss-weights-one, gauss-weights, scale-weights, scale-weights-gauss-one, "
+                   "scale-weights-gauss, set-bias, gauss-bias, scale-bias, scale-bias-gauss, scale-outgoing")
+      ->capture_default_str()
+      ->group(group);
+  repair->add_option("--value", o.repair.value, "Of the mutation (default: its usual one)")->group(group);
+  repair->add_option("--stop", o.repair.stop, "On loss, accuracy, both or either")->capture_default_str()->group(group);
+  repair->add_option("--loss-offset", o.repair.loss_offset, "Loss that may be lost in a round")
+      ->capture_default_str()
+      ->group(group);
+  repair->add_option("--accuracy-offset", o.repair.accuracy_offset, "The same for accuracy, a share")
+      ->capture_default_str()
+      ->group(group);
+  repair->add_flag("--keep-offsets", o.repair.keep_offsets, "Do not halve the offsets each round")->group(group);
+  repair->add_flag("--train-between", o.repair.train_between, "Train an epoch after each mutation")->group(group);
+  repair->add_flag("--refresh", o.repair.refresh, "Count the spectrum anew before each round")->group(group);
+  repair->add_option("--at-a-time", o.repair.at_a_time, "Units mutated in a round")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  repair->add_flag("--as-published", o.repair.as_published, "As the listing does it, mistakes included")->group(group);
   with_case(repair, o.repair);
   repair->callback([&] { action = [&] { return repair_model(common, o.repair); }; });
 }
@@ -363,6 +389,14 @@ void add_mend(CLI::App& app, Options& o, Action& action) {
   apply->add_option("-o", o.apply.product, "The changed model")->required();
   apply->add_flag("--revert", o.apply.revert, "Take the edits back");
   apply->callback([&] { action = [&] { return app::apply(common, o.apply); }; });
+
+  CLI::App* whatif = command(app, "whatif", "What edits would do on data, without writing a model",
+                             "  netmend whatif model.onnx edits.json --data mnist:test\n"
+                             "  netmend whatif model.onnx edits.json --data mnist:test --json");
+  whatif->add_option("model", o.whatif.model, "ONNX file")->required();
+  whatif->add_option("edits", o.whatif.edits, "edits.json that netmend wrote")->required();
+  with_case(whatif, o.whatif);
+  whatif->callback([&] { action = [&] { return whatif_edits(common, o.whatif); }; });
 
   CLI::App* diff = command(app, "diff", "Which parameters, layers and units differ between two models",
                            "  netmend diff model.onnx fixed.onnx\n  netmend diff model.onnx fixed.onnx --json\n"

@@ -261,6 +261,10 @@ int repair_model(const Common& common, const RepairOptions& options) {
                   common.jobs,
                   common.quiet,
                   start + std::chrono::milliseconds(int64_t(1000 * seconds))};
+  problem.sbfl = {options.measure,     options.mutation,        options.stop,          std::nullopt,
+                  options.loss_offset, options.accuracy_offset, !options.keep_offsets, options.train_between,
+                  options.refresh,     options.as_published,    options.at_a_time};
+  if (std::isfinite(options.value)) problem.sbfl.value = options.value;
   problem.parts = repair::split(strata_of(judged.settings, problem.rows), {}, common.seed);
   const bool rights = judged.settings.task != Task::kNumber || judged.settings.tolerance >= 0;
   if (rights) {

@@ -38,12 +38,14 @@ class Mending {
   Outcome run(const std::string& name) {
     std::vector<const Method*> list;
     for (const Method& method : methods())
-      if (name == "auto" || method.name == name || method.cheap) list.push_back(&method);
+      if ((name == "auto" && method.share > 0) || method.name == name || method.cheap) list.push_back(&method);
+    // What was asked for by name gets all that the cheap ones leave.
+    auto share = [&](const Method& method) { return method.name == name ? 1.0 : method.share; };
     double whole = 0;
-    for (const Method* method : list) whole += method->share;
+    for (const Method* method : list) whole += share(*method);
     for (const Method* method : list) {
-      const double seconds = std::max(0.5, problem_.seconds_left() * method->share / std::max(whole, 1e-9));
-      whole -= method->share;
+      const double seconds = std::max(0.5, problem_.seconds_left() * share(*method) / std::max(whole, 1e-9));
+      whole -= share(*method);
       try_one(*method, seconds);
     }
     choose(name);

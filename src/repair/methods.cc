@@ -11,6 +11,8 @@ constexpr Method kMethods[] = {
     {"temperature", "one number that makes it as sure as it is right; changes no answer", set_temperature, true, 0.05},
     {"surgical", "gradient descent on the weights of a few located units", surgical, false, 0.55},
     {"retrain", "all weights, on failing inputs mixed with passing ones", retrain, false, 0.3},
+    {"arachne", "differential evolution on a few single weights", arachne, false, 0.3},
+    {"sbfl-mutation", "suspicious units mutated one after the other until it stops helping", sbfl_mutation, false, 0},
 };
 
 }  // namespace

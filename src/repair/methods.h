@@ -27,12 +27,17 @@ Found retrain(const Problem& problem, double seconds);
 /// Gradient descent on the weights of the located units alone, with a price on the way from where they were.
 Found surgical(const Problem& problem, double seconds);
 
+/// Differential evolution on single weights that Arachne's localisation blames.
+Found arachne(const Problem& problem, double seconds);
+/// The thesis's algorithm: suspicious units mutated until it stops helping (sbfl_mutation.h).
+Found sbfl_mutation(const Problem& problem, double seconds);
+
 struct Method {
   std::string_view name;
   std::string_view story;
   Found (*search)(const Problem& problem, double seconds);
   bool cheap = false;  ///< shown beside every other repair
-  double share = 1;    ///< of the budget, in `auto`
+  double share = 1;    ///< of the budget, in `auto`; 0: not part of it
 };
 std::span<const Method> methods();
 /// Throws InputError with the nearest name.

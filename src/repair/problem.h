@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,15 @@ struct Shares {
 /// Every stratum (a number a sample) is shared out alike. The same seed gives the same parts.
 Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed);
 
+/// How `sbfl-mutation` goes about it; names as users type them.
+struct SbflChoice {
+  std::string measure = "tarantula", mutation = "set-weights", stop = "accuracy";
+  std::optional<double> value;  ///< of the mutation; unset for its usual one
+  double loss_offset = 0.005, accuracy_offset = 0.01;
+  bool halve = true, train = false, refresh = false, as_published = false;
+  int64_t at_a_time = 1;
+};
+
 struct Problem {
   const stream::Subject& subject;
   const observers::PredictionSettings& settings;
@@ -38,7 +48,8 @@ struct Problem {
   uint64_t seed = 42;
   int jobs = 0;
   bool quiet = false;
-  Clock::time_point deadline;
+  Clock::time_point deadline = Clock::time_point::max();
+  SbflChoice sbfl = {};
 
   double seconds_left() const { return std::chrono::duration<double>(deadline - Clock::now()).count(); }
   /// Of `samples` those on one side of the target, by the answers of the network as it is.

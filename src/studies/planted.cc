@@ -28,7 +28,8 @@ struct Fault {
 };
 
 /// Draws until one costs enough; nullopt when none of many does.
-std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, uint64_t seed, const PlantedOptions& options) {
+std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, uint64_t seed,
+                                const PlantedOptions& options) {
   whatif::WhatIf whatif(sound.subject, sound.settings, sound.layers, {.jobs = options.jobs});
   constexpr int kAtOnce = 20;
   for (int first = 0; first < kMostDraws; first += kAtOnce) {
@@ -47,7 +48,8 @@ std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, ui
   return std::nullopt;
 }
 
-std::vector<observers::SampleRow> rows_of(const stream::Subject& subject, const observers::PredictionSettings& settings, int jobs) {
+std::vector<observers::SampleRow> rows_of(const stream::Subject& subject, const observers::PredictionSettings& settings,
+                                          int jobs) {
   observers::Predictions predictions(settings, true);
   stream::PassOptions how;
   how.jobs = jobs, how.quiet = true;
@@ -155,7 +157,8 @@ std::vector<PlantedTrial> read_planted(const Store& store) {
     trial.unit = json["unit"], trial.sound = json["sound"], trial.faulty = json["faulty"], trial.units = json["units"];
     for (const auto& [measure, rank] : json["ranks"].items()) trial.ranks.emplace_back(measure, rank.get<int64_t>());
     for (const Json& one : json["repairs"])
-      trial.repairs.push_back({one["method"], one["verdict"], one["won_back"], one["fixed"], one["broken"], one["seconds"]});
+      trial.repairs.push_back(
+          {one["method"], one["verdict"], one["won_back"], one["fixed"], one["broken"], one["seconds"]});
     list.push_back(std::move(trial));
   }
   return list;

@@ -37,7 +37,7 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
 struct PlantedTrial {
   std::string network, kind, unit;
   int64_t seed = 0, units = 0;
-  double sound = 0, faulty = 0;  ///< accuracy on all inputs
+  double sound = 0, faulty = 0;                        ///< accuracy on all inputs
   std::vector<std::pair<std::string, int64_t>> ranks;  ///< of the planted unit, by measure; from 1
   struct Repair {
     std::string method, verdict;

@@ -66,8 +66,7 @@ struct Store::Impl {
     lock = open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
     if (lock < 0) fail("cannot write {}: {}", name, std::string(strerror(errno)));
     if (flock(lock, LOCK_EX | LOCK_NB) != 0)
-      throw InputError(fmt::format("another process is working on {}", path),
-                       "Wait for it, or give another --out.");
+      throw InputError(fmt::format("another process is working on {}", path), "Wait for it, or give another --out.");
   }
 
   void execute(const char* text) { Statement(file, text, path).step(); }
@@ -84,7 +83,10 @@ Store::Store(const std::string& path, const std::string& study, int version) : i
   impl_->execute("CREATE TABLE IF NOT EXISTS trials (key TEXT PRIMARY KEY, result TEXT NOT NULL) WITHOUT ROWID");
   Statement about(impl_->file, "SELECT study, version FROM about", path);
   if (!about.step()) {
-    Statement(impl_->file, "INSERT INTO about VALUES (?, ?)", path).bind(1, study).bind(2, std::to_string(version)).step();
+    Statement(impl_->file, "INSERT INTO about VALUES (?, ?)", path)
+        .bind(1, study)
+        .bind(2, std::to_string(version))
+        .step();
     return;
   }
   if (about.text(0) != study || about.text(1) != std::to_string(version))
@@ -102,7 +104,10 @@ std::optional<std::string> Store::find(const std::string& key) const {
 }
 
 void Store::put(const std::string& key, const std::string& result) {
-  Statement(impl_->file, "INSERT OR REPLACE INTO trials VALUES (?, ?)", impl_->path).bind(1, key).bind(2, result).step();
+  Statement(impl_->file, "INSERT OR REPLACE INTO trials VALUES (?, ?)", impl_->path)
+      .bind(1, key)
+      .bind(2, result)
+      .step();
 }
 
 std::vector<std::pair<std::string, std::string>> Store::all() const {

@@ -1,0 +1,35 @@
+// Which single weights are to blame: J. Sohn, S. Kang, S. Yoo, "Arachne: Search-Based Repair of Deep Neural Networks"
+// (TOSEM 2023). A weight matters by its forward impact (its share in what its unit gets, times what the answers make of
+// the unit) and by the slope of the loss at it. Both are taken on failing inputs and held against passing ones; the
+// weights that no other beats in both are blamed.
+//
+// What differs from the published code: shares are absolute and of one input each, also in convolutions; where nothing
+// comes in the share is 0; positions keep their order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/layer.h"
+#include "observers/predictions.h"
+#include "stream/pass.h"
+
+namespace netmend::localise {
+
+struct BlamedWeight {
+  size_t layer = 0;       ///< in the list of layers
+  int64_t position = 0;   ///< flat, in the layer's `weight` constant
+  double impact = 0, slope = 0;  ///< failing against passing inputs
+};
+
+/// The front, largest slope first. Layers that are neither dense nor convolutional, whose weights are shared, quantised
+/// or computed, are passed over; `passed_over` names them. Inputs beyond a few hundred a side are sampled evenly.
+std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observers::PredictionSettings& settings,
+                                  const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
+                                  const std::vector<int64_t>& passing, int jobs,
+                                  std::vector<std::string>* passed_over = nullptr);
+
+/// Indices of points that no other point beats or equals in both coordinates while being better in one.
+std::vector<size_t> pareto_front(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace netmend::localise

@@ -1,0 +1,199 @@
+#include "repair/sbfl_mutation.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "edits/difference.h"
+#include "edits/places.h"
+#include "localise/blame.h"
+#include "localise/candidates.h"
+#include "repair/methods.h"
+#include "training/trainer.h"
+
+namespace netmend::repair {
+
+using edits::Edit;
+
+namespace {
+const std::vector<std::string> kWhens = {"loss", "accuracy", "both", "either"};
+}
+
+StopRule::When parse_when(const std::string& name) {
+  auto hit = std::find(kWhens.begin(), kWhens.end(), name);
+  if (hit == kWhens.end())
+    throw InputError(fmt::format("`{}` is no condition to stop on{}", name, did_you_mean(name, kWhens)), "There are loss, accuracy, both and either.");
+  return StopRule::When(hit - kWhens.begin());
+}
+std::string when_name(StopRule::When when) { return kWhens[size_t(when)]; }
+
+bool Follower::goes_on(const Round& round) {
+  ++rounds_;
+  // The listing adds the loss offset on the wrong side, which makes it stop sooner.
+  const bool loss = rule_.as_published ? round.loss + rule_.loss_offset > loss_ : round.loss > loss_ + rule_.loss_offset;
+  const bool accuracy = round.accuracy + rule_.accuracy_offset < accuracy_;
+  switch (rule_.when) {
+    case StopRule::kLoss: stopped_ = loss; break;
+    case StopRule::kAccuracy: stopped_ = accuracy; break;
+    case StopRule::kBoth: stopped_ = loss && accuracy; break;
+    case StopRule::kEither: stopped_ = loss || accuracy; break;
+  }
+  if (stopped_) return false;
+  if (rule_.halve) rule_.loss_offset /= 2, rule_.accuracy_offset /= 2;
+  loss_ = round.loss, accuracy_ = round.accuracy;
+  return true;
+}
+
+struct Trajectory::Impl {
+  const Problem& problem;
+  SbflOptions options;
+  const std::vector<int64_t>& samples;
+  std::shared_ptr<const dataset::Dataset> train;
+  std::vector<model::Layer> layers;
+  stream::Subject now;
+  std::vector<Edit> done;
+  std::vector<Round> rounds;
+  std::vector<localise::UnitPlace> waiting;  ///< the next one last
+  double loss = 0, accuracy = 0;
+
+  Impl(const Problem& p, const SbflOptions& o, const std::vector<int64_t>& s, std::shared_ptr<const dataset::Dataset> t)
+      : problem(p), options(o), samples(s), train(std::move(t)), now(edited(p, {}, &s)) {
+    if (!options.measure.measure) options.measure = localise::find_measure("tarantula");
+    layers = localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
+    waiting = locate();
+    const Figure figure = judge();
+    loss = figure.loss, accuracy = figure.accuracy;
+  }
+
+  /// Units, the one to be mutated next at the end.
+  std::vector<localise::UnitPlace> locate() const {
+    localise::BlameOptions how;
+    how.choices = {options.measure};
+    how.resamples = 0, how.seed = problem.seed;
+    how.pass.jobs = problem.jobs, how.pass.quiet = true;
+    localise::Blame blame = localise::blame(now, problem.settings, layers, how);
+    std::vector<localise::UnitPlace> order;
+    if (blame.located.empty()) return order;
+    for (const localise::RankedUnit& unit : blame.located[0].ranking.units) order.push_back(blame.places[unit.place]);
+    // The list is popped from its end: as published that is the least suspicious unit.
+    if (!options.as_published) std::reverse(order.begin(), order.end());
+    return order;
+  }
+
+  Figure judge() const {
+    observers::Predictions predictions(problem.settings, false);
+    stream::PassOptions how;
+    how.jobs = problem.jobs, how.quiet = true;
+    auto done_pass = stream::run_pass(now, {&predictions}, how);
+    auto state = done_pass.collected[0].fold(predictions);
+    auto result = observers::finish(predictions, dynamic_cast<const observers::PredictionState&>(*state));
+    Figure figure;
+    figure.loss = result.loss, figure.accuracy = result.accuracy;
+    return figure;
+  }
+
+  /// As published, a dense unit's number selects an input of its layer instead.
+  std::vector<Edit> mutate(const localise::UnitPlace& place, uint64_t seed) const {
+    const model::Layer& layer = layers[place.layer];
+    const bool dense = layer.op == "Gemm" || layer.op == "MatMul";
+    if (!options.as_published || !dense || options.operation.target != edits::Target::kWeights)
+      return edits::operate(now.graph, layer, place.unit, options.operation, seed);
+    edits::Seen weight = edits::see(now.graph, layer.weight_input);
+    check(weight.view.defined() && weight.view.dim() == 2, "{} has a matrix of weights", layer.name);
+    const int64_t inputs_axis = 1 - layer.weight_axis;
+    if (place.unit >= weight.view.size(inputs_axis)) return {};
+    std::vector<int64_t> positions = edits::positions_of(weight, now.graph, weight.view.select(inputs_axis, place.unit));
+    Random random(seed, uint64_t(place.unit));
+    std::vector<double> values = edits::numbers(now.graph.constant(weight.root).contiguous().view(-1).index_select(0, at::tensor(positions, at::kLong)));
+    const double one = options.operation.value * random.normal();
+    for (double& value : values) {
+      const double each = options.operation.value * random.normal();
+      switch (options.operation.change) {
+        case edits::Change::kSet: value = options.operation.value; break;
+        case edits::Change::kSetGauss: value = one; break;
+        case edits::Change::kSetGaussEach: value = each; break;
+        case edits::Change::kScale: value *= options.operation.value; break;
+        case edits::Change::kScaleGauss: value *= one; break;
+        case edits::Change::kScaleGaussEach: value *= each; break;
+      }
+    }
+    return edits::cut(now.graph, weight.root, positions, values, model::unit_name(layer, place.unit));
+  }
+
+  void train_once(uint64_t seed) {
+    training::Task task{problem.subject.model_name, now.graph, problem.settings.head.output, train, nullptr, {}};
+    task.options.epochs = 1, task.options.seed = seed, task.options.jobs = problem.jobs;
+    training::Trainer trainer(std::move(task));
+    trainer.run_epoch();
+    add(edits::edits_between(now.graph, trainer.result(), layers));
+  }
+
+  void add(const std::vector<Edit>& more) {
+    edits::apply(now.graph, more);
+    edits::apply(now.batching.graph, more);
+    done.insert(done.end(), more.begin(), more.end());
+  }
+
+  const Round* next() {
+    if (options.most_rounds > 0 && int64_t(rounds.size()) >= options.most_rounds) return nullptr;
+    if (options.refresh && !rounds.empty()) waiting = locate();
+    Round round;
+    const uint64_t seed = Random::hash(problem.seed + 31 * rounds.size());
+    for (int64_t i = 0; i < options.at_a_time && !waiting.empty(); ++i) {
+      const localise::UnitPlace place = waiting.back();
+      waiting.pop_back();
+      round.units.push_back(model::unit_name(layers[place.layer], place.unit));
+      add(mutate(place, seed));
+    }
+    if (round.units.empty()) return nullptr;
+    if (options.train_between) train_once(seed);
+    const Figure figure = judge();
+    round.loss = figure.loss, round.accuracy = figure.accuracy, round.edits = done;
+    rounds.push_back(std::move(round));
+    return &rounds.back();
+  }
+};
+
+Trajectory::Trajectory(const Problem& problem, const SbflOptions& options, const std::vector<int64_t>& samples,
+                       std::shared_ptr<const dataset::Dataset> train)
+    : impl_(std::make_unique<Impl>(problem, options, samples, std::move(train))) {
+  if (options.train_between && !impl_->train) impl_->train = dataset::subset(problem.subject.data, problem.parts.search);
+}
+Trajectory::~Trajectory() = default;
+double Trajectory::loss() const { return impl_->loss; }
+double Trajectory::accuracy() const { return impl_->accuracy; }
+const Round* Trajectory::next() { return impl_->next(); }
+const std::vector<Round>& Trajectory::rounds() const { return impl_->rounds; }
+
+Found sbfl_mutation(const Problem& problem, double seconds) {
+  const auto start = Clock::now();
+  auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  if (!problem.settings.by_class()) return {{}, "it needs answers that are right or wrong"};
+  const SbflChoice& choice = problem.sbfl;
+  SbflOptions options;
+  options.measure = localise::find_measure(choice.measure);
+  const edits::NamedOperation& named = edits::find_operation(choice.mutation);
+  options.operation = named.usual;
+  if (choice.value) options.operation.value = *choice.value;
+  options.train_between = choice.train, options.at_a_time = choice.at_a_time, options.refresh = choice.refresh;
+  options.as_published = choice.as_published;
+  StopRule rule{parse_when(choice.stop), choice.loss_offset, choice.accuracy_offset, choice.halve, choice.as_published};
+  Trajectory trajectory(problem, options, problem.parts.search);
+  Follower follower(rule, trajectory.loss(), trajectory.accuracy());
+  while (const Round* round = trajectory.next())
+    if (!follower.goes_on(*round) || spent() > seconds) break;
+  if (follower.kept() == 0) return {{}, "the first mutation already made it worse"};
+  const Round& last = trajectory.rounds()[size_t(follower.kept()) - 1];
+  Candidate out{"sbfl-mutation", "", edits::compact(last.edits), {}, spent(), {}};
+  for (int64_t i = 0; i < follower.kept(); ++i)
+    for (const std::string& unit : trajectory.rounds()[size_t(i)].units) out.units.push_back(unit);
+  out.words = fmt::format("{} on {} unit{} in {} round{}", named.name, out.units.size(), out.units.size() == 1 ? "" : "s", follower.kept(), follower.kept() == 1 ? "" : "s");
+  out.selection = answer(problem, out.edits, problem.parts.selection).figure;
+  return {{std::move(out)}, ""};
+}
+
+}  // namespace netmend::repair
