@@ -240,7 +240,7 @@ def bench_attacks(engine, models):
     network, ok = torch_twin(engine, model, folder), True
     cases = {"fgsm": (1200, {"eps": 0.1}, lambda: foolbox.attacks.LinfFastGradientAttack()),
              "pgd": (300, {"eps": 0.1}, lambda: foolbox.attacks.LinfPGD()),
-             "cw": (32, {"steps": 60, "step-size": 0.1}, lambda: foolbox.attacks.L2CarliniWagnerAttack(steps=60, stepsize=0.1))}
+             "cw": (64, {"steps": 60, "step-size": 0.1}, lambda: foolbox.attacks.L2CarliniWagnerAttack(steps=60, stepsize=0.1))}
     setting = (1, 64)
     for name, (inputs, options, make) in cases.items():
         flags = [word for key, value in options.items() for word in ("--" + key, value)]

@@ -12,6 +12,9 @@
 namespace netmend::inputs {
 namespace {
 
+/// Half of what a pass takes at once: attacks take long, and few inputs should keep all cores busy.
+constexpr int64_t kTogether = 32;
+
 int64_t elements(const dataset::Feature& feature) {
   int64_t count = 1;
   for (int64_t size : feature.shape) count *= std::max<int64_t>(size, 1);
@@ -37,7 +40,8 @@ class Campaign {
 
   CampaignResult run() {
     auto start = std::chrono::steady_clock::now();
-    const int64_t size = subject_.batch_size(), count = chosen_.count(), batches = (count + size - 1) / size;
+    const int64_t size = subject_.batching.kind == executor::Batching::kFixed ? subject_.batch_size() : kTogether;
+    const int64_t count = chosen_.count(), batches = (count + size - 1) / size;
     std::vector<Piece> done(static_cast<size_t>(batches));
     CampaignResult result;
     Progress progress(std::string(method_.name) + " inputs", count, options_.quiet);
