@@ -59,7 +59,7 @@ struct Options {
   MergeOptions merge;
   PlantOptions plant;
   RepairOptions repair;
-  StudyOptions planted;
+  StudyOptions planted, deepimportance;
   WhatIfOptions whatif;
 };
 
@@ -556,6 +556,23 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->check(CLI::PositiveNumber);
   planted->add_option("--out", common.out, "Folder of the study (default: netmend-study-planted-faults)");
   planted->callback([&] { action = [&] { return study_planted(common, o.planted); }; });
+  CLI::App* paper = command(*study, "deepimportance",
+                            "Does what was published on importance-driven coverage hold here? Tables 2 to 5",
+                            "  netmend lab study deepimportance --quick\n"
+                            "  netmend lab study deepimportance --models lenet1,lenet5 --runs 3 --out study");
+  paper
+      ->add_option("--models", o.deepimportance.models,
+                   "lenet1, lenet4, lenet5, cifar (default: all; with --quick lenet1); trained first")
+      ->delimiter(',');
+  o.deepimportance.runs = 0;
+  paper
+      ->add_option("--runs", o.deepimportance.runs,
+                   "Networks of each kind, each from another seed (default: 5; with --quick 1)")
+      ->check(CLI::Range(1, 1000));
+  paper->add_flag("--quick", o.deepimportance.quick,
+                  "6,000 training inputs, 1,000 tests: two minutes, to see how it works");
+  paper->add_option("--out", common.out, "Folder of the study (default: netmend-study-deepimportance)");
+  paper->callback([&] { action = [&] { return study_deepimportance(common, o.deepimportance); }; });
 }
 
 int run(int argc, char** argv) {

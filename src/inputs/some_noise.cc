@@ -11,15 +11,15 @@
 #include "inputs/noise.h"
 
 namespace netmend::inputs {
-namespace {
 
-constexpr double kShare = 0.02;
-
-/// A picture's channels as an axis of their own: inputs × channels × places. Other inputs have one channel.
 at::Tensor by_place(const at::Tensor& values, const Subject& changed) {
   if (changed.kind != Kind::kImage) return values.flatten(1).unsqueeze(1);
   return changed.about.channels_last ? values.flatten(1, 2).transpose(1, 2) : values.flatten(2);
 }
+
+namespace {
+
+constexpr double kShare = 0.02;
 
 at::Tensor noisy_at(const Network& network, const Originals& originals, const Settings& settings,
                     std::string_view method,
