@@ -69,7 +69,7 @@ class Study(unittest.TestCase):
         table4 = {(r["criterion"], r["set"]): r["ours"]["mean"] for r in found["table4"]}
         self.assertAlmostEqual(table4["IDC6", "U_O"], table3["IDC6", "U_O"]["ours"]["mean"])
         sets = {r["set"]: r for r in found["sets"]}
-        self.assertEqual((sets["U_S"]["inputs"], sets["+FGSM"]["inputs"]), (1000, 100))
+        self.assertEqual((sets["U_S"]["inputs"], sets["+FGSM"]["inputs"]), (2000, 200))
         self.assertLess(sets["+CW"]["accuracy"]["mean"], 20)
         self.assertLess(sets["+FGSM"]["accuracy"]["mean"], sets["+S"]["accuracy"]["mean"])
         self.assertEqual([r["layer"] for r in found["table5"]][::2], ["conv1", "conv2"])

@@ -570,7 +570,7 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
                    "Networks of each kind, each from another seed (default: 5; with --quick 1)")
       ->check(CLI::Range(1, 1000));
   paper->add_flag("--quick", o.deepimportance.quick,
-                  "6,000 training inputs, 1,000 tests: two minutes, to see how it works");
+                  "20,000 training inputs, 2,000 tests: a minute or two, to see how it works");
   paper->add_option("--out", common.out, "Folder of the study (default: netmend-study-deepimportance)");
   paper->callback([&] { action = [&] { return study_deepimportance(common, o.deepimportance); }; });
 }

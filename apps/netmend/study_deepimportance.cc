@@ -79,7 +79,7 @@ int study_deepimportance(const Common& common, const StudyOptions& options) {
   studies::DeepImportanceOptions how;
   how.jobs = common.jobs;
   Sizes sizes;
-  if (options.quick) sizes = {6000, 1000}, how.attacked = 100, how.carlini_steps = 50;
+  if (options.quick) sizes = {20000, 2000}, how.attacked = 200;
   const std::string kind = options.quick ? "quick" : "full";
   const std::string prefix = fmt::format("{}, seed {}", kind, common.seed);
   for (int64_t run = 1; run <= runs; ++run)

@@ -67,7 +67,7 @@ std::string crossed(const Json& rows, const std::vector<std::string>& keys, cons
     if (column == columns.size()) columns.push_back(name);
     if (lines.empty() || !std::equal(own.begin(), own.end(), lines.back().begin())) lines.push_back(own);
     lines.back().resize(std::max(lines.back().size(), column + 1), "–");
-    lines.back()[column] = pair(row);
+    lines.back()[column] = pair(row, row.value("criterion", "") == "NLC" ? 4 : 1);
   }
   Table table(columns);
   for (auto& line : lines) line.resize(columns.size(), "–"), table.row(line);
