@@ -6,6 +6,8 @@ import json, os, shutil, signal, subprocess, sys, tempfile, time, unittest
 
 NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
 
+TRIALS = ["network", "reaction", "U_O", "U_S", "U_DI", "+S", "+noise", "+FGSM", "+BIM", "+JSMA", "+CW", "layers"]
+
 
 def study(folder, *arguments):
     return [NETMEND, "lab", "study", "deepimportance", "--out", folder, *map(str, arguments)]
@@ -39,14 +41,16 @@ class Study(unittest.TestCase):
             if len(told) == 2:
                 break
         os.killpg(broken.pid, signal.SIGKILL)
-        broken.wait()
+        broken.communicate()
         time.sleep(0.5)
         done = run(study(self.folder, "--quick", "--json"))
         self.assertEqual(done.returncode, 0, done.stderr[-800:])
         self.assertNotIn("training lenet1", done.stderr)
         again = [line.split("|")[-1].split(" in ")[0] for line in done.stderr.splitlines() if "|" in line]
-        self.assertEqual(told, ["network", "reaction"])
-        self.assertEqual(again, ["U_O", "U_S", "U_DI", "+S", "+noise", "+FGSM", "+BIM", "+JSMA", "+CW", "layers"])
+        # What was told is not done again; between the word and the blow one more may have been finished.
+        self.assertEqual(told, TRIALS[:2])
+        self.assertEqual(again, TRIALS[-len(again):])
+        self.assertTrue(1 <= len(again) <= len(TRIALS) - 2, again)
         self.look_at(json.loads(done.stdout))
         # All is there: nothing is done again, and the same is said.
         third = run(study(self.folder, "--quick", "--json"))
@@ -56,7 +60,8 @@ class Study(unittest.TestCase):
     def look_at(self, found):
         for name in ("deepimportance.json", "deepimportance.md", "trials.db"):
             self.assertTrue(os.path.exists(os.path.join(self.folder, name)), name)
-        text = open(os.path.join(self.folder, "deepimportance.md")).read()
+        with open(os.path.join(self.folder, "deepimportance.md")) as file:
+            text = file.read()
         self.assertIn("## Table 5", text)
         self.assertIn("Does it hold here?", text)
         self.assertEqual([n["model"] for n in found["networks"]], ["lenet1"])
