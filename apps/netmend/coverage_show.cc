@@ -329,8 +329,11 @@ void print_inputs(const CoverageFindings& f) {
   if (f.found.core && !f.found.core->kept.empty())
     print_item("", fmt::format("for {} alone {} are enough", join(f.found.core->criteria, ", "),
                                with_commas(int64_t(f.found.core->kept.size()))));
-  for (const adequacy::Surprise& surprise : f.found.surprise) {
-    if (f.found.surprise.size() > 1 && surprise.name != "DSA") continue;
+  const auto& kinds = f.found.surprise;
+  auto chosen = std::find_if(kinds.begin(), kinds.end(), [](const auto& kind) { return kind.name == "DSA"; });
+  if (chosen == kinds.end()) chosen = kinds.begin();
+  if (chosen != kinds.end()) {
+    const adequacy::Surprise& surprise = *chosen;
     std::vector<std::string> ids;
     for (size_t row : most_surprising(surprise.scores))
       if (ids.size() < 5 && surprise.scores[row] != 0)
