@@ -133,7 +133,7 @@ namespace {
 
 /// The class that a unit speaks for most.
 std::string strongest_class(const Explanation& found, size_t layer, int64_t unit) {
-  double most = -INFINITY;
+  double most = 0;  // what speaks for none is told of none
   std::string name;
   for (size_t c = 0; c < found.classes.size(); ++c) {
     if (found.inputs(int64_t(c)) == 0) continue;
@@ -151,9 +151,10 @@ void print_layer(const Explanation& found, size_t layer, int64_t top) {
   std::vector<int64_t> first = observers::most_important(found.sums(), layer, top);
   for (int64_t unit : first) width = std::max(width, model::unit_name(found.layers[layer], unit).size());
   width = std::min<size_t>(width, 40);
-  fmt::print(
-      "\n        {:<{}}   relevance   of the logit   most for{:>10}{} units, {:.0f} % of the logit passes here\n",
-      printable(found.layers[layer].name), width, "", found.layers[layer].units, 100 * share_of(kept, found.starts()));
+  fmt::print("\n  {}   {}, {:.0f} % of the logit passes here\n", printable(found.layers[layer].name),
+             counted(found.layers[layer].units, "unit"), 100 * share_of(kept, found.starts()));
+  fmt::print("        {:<{}}   relevance   of the logit   {}\n", "unit", width,
+             found.classes.empty() ? "" : "most for");
   for (size_t i = 0; i < first.size(); ++i)
     fmt::print("  {:>4}  {:<{}}   {:>9.4g}      {:>6.1f} %     {}\n", i + 1,
                printable(model::unit_name(found.layers[layer], first[i])), width, scores[size_t(first[i])],

@@ -186,9 +186,9 @@ Step power(const Site& site) {
 }
 
 Step product(const Site& site) {
-  int strongest = 0, weakest = 3, sharers = 0;
+  int weakest = 3, sharers = 0;  // what looks least like a gate is the signal
   for (size_t i = 0; i < site.open.size(); ++i)
-    if (site.open[i]) strongest = std::max(strongest, site.gate[i]), weakest = std::min(weakest, site.gate[i]);
+    if (site.open[i]) weakest = std::min(weakest, site.gate[i]);
   std::vector<bool> open = site.open;
   for (size_t i = 0; i < open.size(); ++i) {
     open[i] = open[i] && site.gate[i] == weakest;

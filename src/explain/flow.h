@@ -68,12 +68,12 @@ Step product(const Site& site);     ///< gates are constants; equals share evenl
 Step quotient(const Site& site);    ///< the divisor is a constant
 Step activation(const Site& site);  ///< element by element: the slope of the line from 0
 Step biased_activation(const Site& site);
-Step power(const Site& site);   ///< passes on what it gets
-Step route(const Site& site);   ///< elements move, the winner takes all
-Step sum(const Site& site);     ///< in proportion to the summands
-Step share(const Site& site);   ///< in proportion: means, pools, resampling
-Step taylor(const Site& site);  ///< first-order part; the rest is absorbed
-Step layer_norm(const Site& site);
+Step power(const Site& site);       ///< passes on what it gets
+Step route(const Site& site);       ///< elements move, the winner takes all
+Step sum(const Site& site);         ///< in proportion to the summands
+Step share(const Site& site);       ///< in proportion: means, pools, resampling
+Step taylor(const Site& site);      ///< first-order part; the rest is absorbed
+Step layer_norm(const Site& site);  ///< norms: what they divide by is a constant
 Step skip_layer_norm(const Site& site);
 Step channel_norm(const Site& site);
 Step mean_variance_norm(const Site& site);

@@ -35,7 +35,6 @@ namespace flows {
 
 Step layer_norm(const Site& site) {
   ops::NodeView view(site.graph, site.node);
-  if (site.node.op == "RMSNormalization") return divided_norm(site);
   return [axis = view.integer("axis", -1), epsilon = view.real("epsilon", 1e-5)](const Flow& flow) {
     const Tensor& x = flow.inputs[0];
     Tensor slope = flow.from[0].per_unit(flow.outputs[0]);

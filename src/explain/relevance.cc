@@ -124,7 +124,7 @@ void Explainer::Plan::build() {
         !at::isFloatingType(model::carrier(graph.values[size_t(id)].type)))
       throw InputError(fmt::format("input {} holds ids or marks, which have no relevance of their own",
                                    printable(graph.values[size_t(id)].name)),
-                       "What an embedding makes of them has: executor::find_starts names it.");
+                       "What an embedding makes of them has.");
   for (auto& [id, constant] : graph.constants) constant.value = as_run(constant.value, options);
   // Where quantities begin must stay as it is: the straight way of kIntegrated begins there.
   executor::Request request{inputs, wanted, executor::Mode::kFast, options.precision, options.device};

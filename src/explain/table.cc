@@ -114,7 +114,7 @@ constexpr Row kTable[] = {
     {"QLinearMatMul", nullptr, ~uint64_t(0), kQuantised},
     {"QuantizeLinear", nullptr, kFirst, kQuantised},
     {"QuickGelu", activation},
-    {"RMSNormalization", layer_norm, kFirst},
+    {"RMSNormalization", divided_norm, kFirst},
     {"RNN", recurrent, 1 | 32},
     {"Range", nullptr},
     {"Reciprocal", nullptr, kFirst, kAtZero},
