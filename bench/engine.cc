@@ -272,6 +272,7 @@ nlohmann::json surprise(const std::string& path, const std::string& train, const
   const auto& state = dynamic_cast<observers::CriteriaState&>(*done.collected[0].pieces[0].state);
   const auto classes = int64_t(about.settings.classes.size());
   auto start = Clock::now();
+  std::clock_t spent = std::clock();
   auto since = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   observers::ClassTraces known = observers::sort_by_class(profile.traces(), classes, false),
                          asked = observers::sort_by_class(
@@ -281,7 +282,10 @@ nlohmann::json surprise(const std::string& path, const std::string& train, const
   observers::LikelihoodSurprise likelihood(known);
   likelihood.scores(asked, jobs);
   likelihood.scores(known, jobs);
-  return {{"seconds", since()}, {"distance", distance}, {"units", about.space->units(layer)}};
+  return {{"seconds", since()},
+          {"distance", distance},
+          {"processor", double(std::clock() - spent) / CLOCKS_PER_SEC},
+          {"units", about.space->units(layer)}};
 }
 
 nlohmann::json answer(const std::string& line) {

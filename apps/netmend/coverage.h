@@ -15,7 +15,16 @@ struct CoverageFindings {
   bool learned = false;                                  ///< in this run, not read from a file
   double learning_seconds = 0;
   std::string subset_file, run, next;
+
+  static constexpr size_t kShown = 10;  ///< of lists in the JSON document
+  /// The user's own names.
+  std::string test_id(int64_t sample) const;
+  std::string train_id(int64_t sample) const;
+  std::string important_unit(int64_t unit) const;  ///< of the last layer
 };
+
+/// Rows of the highest finite scores.
+std::vector<size_t> most_surprising(const std::vector<double>& scores);
 
 Json coverage_json(const CoverageOptions& options, const CoverageFindings& findings);
 void print_coverage(const CoverageOptions& options, const CoverageFindings& findings);

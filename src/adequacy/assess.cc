@@ -233,7 +233,7 @@ class Assessing {
     if (buckets_.count("LSC")) score_likelihood(training, tests, corrected && !by_label);
     if (buckets_.count("DSC")) {
       if (classes < 2)
-        skip("DSC", "the answers are no classes: there is no other class to be near to");
+        skip("DSC", "the answers are no classes, of which another could be near");
       else
         bucket("DSC", "DSA", 0,
                options_.published == Published::kSadl || options_.published == Published::kDeepImportance ? 2000 : 2,
