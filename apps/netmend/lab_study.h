@@ -16,6 +16,14 @@ struct StudyOptions {
   double seconds = 10;
   bool quick = false;  ///< little data, one run
 };
+struct SbflStudyOptions {
+  std::vector<std::string> networks;  ///< empty for all four
+  double sample = 1;
+  int64_t limit = 0;
+  bool as_published = false, trained = false, both = false;
+};
+int study_sbfl(const Common& common, const SbflStudyOptions& options);
+
 int study_planted(const Common& common, const StudyOptions& options);
 int study_deepimportance(const Common& common, const StudyOptions& options);
 

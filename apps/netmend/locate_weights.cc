@@ -29,7 +29,8 @@ std::string owner(const model::Graph& graph, const model::Layer& layer, int64_t 
 
 std::string index_text(at::IntArrayRef sizes, int64_t position) {
   std::vector<std::string> parts(sizes.size());
-  for (size_t axis = sizes.size(); axis-- > 0; position /= sizes[axis]) parts[axis] = std::to_string(position % sizes[axis]);
+  for (size_t axis = sizes.size(); axis-- > 0; position /= sizes[axis])
+    parts[axis] = std::to_string(position % sizes[axis]);
   return join(parts, ",");
 }
 
@@ -39,7 +40,8 @@ int locate_weights(const Common& common, const LocateOptions& options) {
   Case about = open_case(common, options);
   Judged& judged = about.judged;
   if (!judged.settings.by_class())
-    throw InputError("arachne needs answers that are right or wrong", "Other measures are listed by netmend locate --help.");
+    throw InputError("arachne needs answers that are right or wrong",
+                     "Other measures are listed by netmend locate --help.");
   std::vector<model::Layer> layers = stream::find_layers(judged.subject);
   if (!options.layers.empty()) {
     std::vector<std::string> names;
@@ -59,33 +61,50 @@ int locate_weights(const Common& common, const LocateOptions& options) {
   auto& state = dynamic_cast<observers::PredictionState&>(*folded);
   std::vector<int64_t> sides[2];
   for (const observers::SampleRow& row : state.rows)
-    if (auto side = target.target.side(row); side != observers::Side::kNeither) sides[size_t(side)].push_back(row.sample);
-  require_both_sides(target, judged.settings, observers::finish(predictions, state), int64_t(sides[0].size()), int64_t(sides[1].size()));
+    if (auto side = target.target.side(row); side != observers::Side::kNeither)
+      sides[size_t(side)].push_back(row.sample);
+  require_both_sides(target, judged.settings, observers::finish(predictions, state), int64_t(sides[0].size()),
+                     int64_t(sides[1].size()));
   std::vector<std::string> passed_over;
-  auto front = localise::arachne(judged.subject, judged.settings, layers, sides[0], sides[1], common.jobs, &passed_over);
+  auto front =
+      localise::arachne(judged.subject, judged.settings, layers, sides[0], sides[1], common.jobs, &passed_over);
   Json list = Json::array();
   for (const localise::BlamedWeight& one : front) {
     const model::Layer& layer = layers[one.layer];
     at::Tensor weight = judged.subject.graph.constant(layer.weight);
-    list.push_back({{"unit", owner(judged.subject.graph, layer, one.position)}, {"layer", layer.name},
-                    {"parameter", judged.subject.graph.values[size_t(layer.weight)].name}, {"index", index_text(weight.sizes(), one.position)},
-                    {"value", weight.contiguous().view(-1)[one.position].item<double>()}, {"impact", one.impact}, {"slope", one.slope}});
+    list.push_back({{"unit", owner(judged.subject.graph, layer, one.position)},
+                    {"layer", layer.name},
+                    {"parameter", judged.subject.graph.values[size_t(layer.weight)].name},
+                    {"index", index_text(weight.sizes(), one.position)},
+                    {"value", weight.contiguous().view(-1)[one.position].item<double>()},
+                    {"impact", one.impact},
+                    {"slope", one.slope}});
   }
   RunFolder folder(common.out, "locate", common.arguments);
-  Json json = {{"measure", "arachne"}, {"model", judged.subject.model_name}, {"data", about.data->info().spec}, {"failures", sides[0].size()},
-               {"passes", sides[1].size()}, {"weights", list}, {"passed_over", passed_over}, {"run", folder.path()}};
+  Json json = {{"measure", "arachne"},
+               {"model", judged.subject.model_name},
+               {"data", about.data->info().spec},
+               {"failures", sides[0].size()},
+               {"passes", sides[1].size()},
+               {"weights", list},
+               {"passed_over", passed_over},
+               {"run", folder.path()}};
   write_file(folder.file("locate.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   folder.finish(common.seed, done.seconds, 0);
   if (common.json) return print_json(json), 0;
-  fmt::print("{}  on {}\n  {} weights that no other beats both in forward impact and in slope of the loss, failing against passing inputs\n\n",
-             judged.subject.model_name, about.data->info().spec, front.size());
+  fmt::print(
+      "{}  on {}\n  {} weights that no other beats both in forward impact and in slope of the loss, failing against "
+      "passing inputs\n\n",
+      judged.subject.model_name, about.data->info().spec, front.size());
   fmt::print("  {:<20} {:<24} {:<14} {:>10} {:>11} {:>11}\n", "unit", "parameter", "index", "value", "impact", "slope");
   for (size_t i = 0; i < list.size() && int64_t(i) < std::max<int64_t>(options.top, 20); ++i)
     fmt::print("  {:<20} {:<24} {:<14} {:>10.4g} {:>11.4g} {:>11.4g}\n", printable(list[i]["unit"].get<std::string>()),
-               printable(list[i]["parameter"].get<std::string>()), list[i]["index"].get<std::string>(), list[i]["value"].get<double>(),
-               list[i]["impact"].get<double>(), list[i]["slope"].get<double>());
-  if (!passed_over.empty()) fmt::print("  passed over (neither dense nor convolutional): {}\n", join(passed_over, ", "));
-  fmt::print("  next      {} --method arachne -o fixed.onnx\n", next_command("repair", judged.subject.model_name, options));
+               printable(list[i]["parameter"].get<std::string>()), list[i]["index"].get<std::string>(),
+               list[i]["value"].get<double>(), list[i]["impact"].get<double>(), list[i]["slope"].get<double>());
+  if (!passed_over.empty())
+    fmt::print("  passed over (neither dense nor convolutional): {}\n", join(passed_over, ", "));
+  fmt::print("  next      {} --method arachne -o fixed.onnx\n",
+             next_command("repair", judged.subject.model_name, options));
   return 0;
 }
 

@@ -60,6 +60,7 @@ struct Options {
   PlantOptions plant;
   RepairOptions repair;
   StudyOptions planted, deepimportance;
+  SbflStudyOptions sbfl;
   WhatIfOptions whatif;
 };
 
@@ -573,6 +574,23 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
                   "20,000 training inputs, 2,000 tests: a minute or two, to see how it works");
   paper->add_option("--out", common.out, "Folder of the study (default: netmend-study-deepimportance)");
   paper->callback([&] { action = [&] { return study_deepimportance(common, o.deepimportance); }; });
+
+  CLI::App* sbfl =
+      command(*study, "sbfl-repair",
+              "The grid of the thesis on spectrum-based repair: its nine questions, its answers beside ours",
+              "  netmend lab study sbfl-repair --sample 0.02\n"
+              "  netmend lab study sbfl-repair --as-published --out published\n"
+              "  netmend lab study sbfl-repair --trained --sample 0.01");
+  sbfl->add_option("--networks", o.sbfl.networks, "Some of dnn1, dnn2, cnn1, cnn2")->delimiter(',');
+  sbfl->add_option("--sample", o.sbfl.sample, "Share of the trajectories to run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  sbfl->add_option("--limit", o.sbfl.limit, "Only so many training inputs")->check(CLI::PositiveNumber);
+  sbfl->add_flag("--as-published", o.sbfl.as_published, "As the thesis's listing does it, mistakes included");
+  sbfl->add_flag("--trained", o.sbfl.trained, "The half with training between rounds");
+  sbfl->add_flag("--both", o.sbfl.both, "With --trained: the untrained half too");
+  sbfl->add_option("--out", common.out, "Folder of the study (default: netmend-study-sbfl-repair)");
+  sbfl->callback([&] { action = [&] { return study_sbfl(common, o.sbfl); }; });
 }
 
 int run(int argc, char** argv) {

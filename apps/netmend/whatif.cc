@@ -1,4 +1,6 @@
 // netmend whatif: what edits would do, without writing a model.
+#include "whatif/whatif.h"
+
 #include <cmath>
 
 #include "base/error.h"
@@ -10,7 +12,6 @@
 #include "netmend/show.h"
 #include "repair/mend.h"
 #include "stream/layers.h"
-#include "whatif/whatif.h"
 
 namespace netmend::app {
 namespace {
@@ -35,7 +36,8 @@ int whatif_edits(const Common& common, const WhatIfOptions& options) {
   Judged& judged = about.judged;
   edits::require_fit(judged.subject.graph, file);
   if (judged.settings.task == observers::Task::kNone)
-    throw InputError(fmt::format("{} has no labels: no answer can be called better", about.data->info().spec), "Give data with labels.");
+    throw InputError(fmt::format("{} has no labels: no answer can be called better", about.data->info().spec),
+                     "Give data with labels.");
   const std::vector<model::Layer> layers = stream::find_layers(judged.subject);
   repair::Problem problem{judged.subject, judged.settings, layers};
   problem.seed = common.seed, problem.jobs = common.jobs;
@@ -51,19 +53,34 @@ int whatif_edits(const Common& common, const WhatIfOptions& options) {
   std::vector<whatif::Tally> alone;
   whatif::WhatIf trying(judged.subject, judged.settings, layers, {.jobs = common.jobs});
   if (questions.size() > 1) alone = whatif::tally(trying, judged.settings, questions);
-  Json json = {{"model", judged.subject.model_name}, {"data", about.data->info().spec}, {"edits", file.edits.size()}, {"inputs", about.data->size()},
-               {"before", estimate_json(outcome.before.result.metrics.at(0).estimate)}, {"after", estimate_json(outcome.after.result.metrics.at(0).estimate)},
-               {"metric", judged.settings.metric}, {"fixed", outcome.flips.fixed}, {"broken", outcome.flips.broken}, {"net", outcome.flips.net()}, {"p", outcome.p}};
+  Json json = {{"model", judged.subject.model_name},
+               {"data", about.data->info().spec},
+               {"edits", file.edits.size()},
+               {"inputs", about.data->size()},
+               {"before", estimate_json(outcome.before.result.metrics.at(0).estimate)},
+               {"after", estimate_json(outcome.after.result.metrics.at(0).estimate)},
+               {"metric", judged.settings.metric},
+               {"fixed", outcome.flips.fixed},
+               {"broken", outcome.flips.broken},
+               {"net", outcome.flips.net()},
+               {"p", outcome.p}};
   json["alone"] = Json::array();
   for (size_t i = 1; i < alone.size(); ++i)
-    json["alone"].push_back({{"unit", names[i - 1].first}, {"accuracy", alone[i].accuracy()}, {"loss", alone[i].mean_loss()}, {"right", alone[i].right - alone[0].right}});
+    json["alone"].push_back({{"unit", names[i - 1].first},
+                             {"accuracy", alone[i].accuracy()},
+                             {"loss", alone[i].mean_loss()},
+                             {"right", alone[i].right - alone[0].right}});
   json["seconds"] = std::chrono::duration<double>(repair::Clock::now() - start).count();
   if (common.json) return print_json(json), 0;
   const std::string& metric = judged.settings.metric;
-  fmt::print("{} with {}  on {}\n  {} {} → {}   {} fixed, {} broken, p = {:.2g}\n", judged.subject.model_name, options.edits, about.data->info().spec, metric,
-             figure_text(metric, outcome.before.result.metrics[0].estimate), figure_text(metric, outcome.after.result.metrics[0].estimate), outcome.flips.fixed, outcome.flips.broken, outcome.p);
+  fmt::print("{} with {}  on {}\n  {} {} → {}   {} fixed, {} broken, p = {:.2g}\n", judged.subject.model_name,
+             options.edits, about.data->info().spec, metric,
+             figure_text(metric, outcome.before.result.metrics[0].estimate),
+             figure_text(metric, outcome.after.result.metrics[0].estimate), outcome.flips.fixed, outcome.flips.broken,
+             outcome.p);
   for (size_t i = 1; i < alone.size() && i <= 20; ++i)
-    fmt::print("  {:<24} alone   {:+d} right   loss {:.4g} → {:.4g}\n", printable(names[i - 1].first), alone[i].right - alone[0].right, alone[0].mean_loss(), alone[i].mean_loss());
+    fmt::print("  {:<24} alone   {:+d} right   loss {:.4g} → {:.4g}\n", printable(names[i - 1].first),
+               alone[i].right - alone[0].right, alone[0].mean_loss(), alone[i].mean_loss());
   fmt::print("  next      netmend apply {} {} -o changed.onnx\n", judged.subject.model_name, options.edits);
   return 0;
 }

@@ -20,7 +20,8 @@ using Tensors = std::vector<at::Tensor>;
 std::vector<size_t> pareto_front(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<size_t> order(a.size()), front;
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return a[x] != a[y] ? a[x] > a[y] : b[x] > b[y]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t x, size_t y) { return a[x] != a[y] ? a[x] > a[y] : b[x] > b[y]; });
   double best = -1, last_a = 0, last_b = 0;
   for (size_t i : order) {
     const bool twin = !front.empty() && a[i] == last_a && b[i] == last_b;
@@ -51,14 +52,17 @@ struct Target {
 
 class Impact {
  public:
-  Impact(const stream::Subject& subject, const observers::PredictionSettings& settings, const std::vector<Target>& targets)
+  Impact(const stream::Subject& subject, const observers::PredictionSettings& settings,
+         const std::vector<Target>& targets)
       : subject_(subject), graph_(subject.batching.graph), targets_(targets) {
     executor::Request request;
     request.mode = executor::Mode::kPlain;
     request.given = graph_.inputs;
-    // Gradients have to begin somewhere: the first layers' weights, given as variables, make everything behind them one.
+    // Gradients have to begin somewhere: the first layers' weights, given as variables, make everything behind them
+    // one.
     for (const Target& target : targets_) request.given.push_back(target.weight.root);
-    for (const Target& target : targets_) request.wanted.push_back(target.input), request.wanted.push_back(target.output);
+    for (const Target& target : targets_)
+      request.wanted.push_back(target.input), request.wanted.push_back(target.output);
     request.wanted.push_back(settings.head.output);
     run_.emplace(graph_, request);
     for (const Target& target : targets_) {
@@ -72,7 +76,8 @@ class Impact {
   void add(const dataset::Batch& batch, Tensors& sums) const {
     at::AutoGradMode grad(true);
     Tensors given = subject_.feed.inputs(batch);
-    for (const Target& target : targets_) given.push_back(graph_.constant(target.weight.root).detach().requires_grad_());
+    for (const Target& target : targets_)
+      given.push_back(graph_.constant(target.weight.root).detach().requires_grad_());
     Tensors values = run_->run(given);
     at::Tensor answers = values.back().sum();
     Tensors outputs;
@@ -86,11 +91,13 @@ class Impact {
       shape[0] = -1;
       behind = behind / whole.clamp_min(1e-30).reshape(shape);
       // front × behind summed over positions is |w| times the slope of Σ behind/D · D at |w|, where D = |x|·|w|.
-      at::Tensor x = values[2 * t].detach().abs(), w = targets_[t].weight.view.detach().abs().contiguous().requires_grad_(), d;
+      at::Tensor x = values[2 * t].detach().abs(),
+                 w = targets_[t].weight.view.detach().abs().contiguous().requires_grad_(), d;
       const at::Tensor inputs[] = {x, w};
       ops::Call call(inputs, {&d, 1});
       alone_[t](call);
-      at::Tensor share = at::where(d.detach() > 0, behind.detach() / d.detach().clamp_min(1e-30), at::zeros_like(d.detach()));
+      at::Tensor share =
+          at::where(d.detach() > 0, behind.detach() / d.detach().clamp_min(1e-30), at::zeros_like(d.detach()));
       at::Tensor found = torch::autograd::grad({(share * d).sum()}, {w})[0] * w.detach();
       sums[t] = sums[t].defined() ? sums[t] + found.to(at::kDouble) : found.to(at::kDouble);
     }
@@ -104,13 +111,14 @@ class Impact {
   std::vector<ops::Kernel> alone_;
 };
 
-Tensors impacts(const stream::Subject& subject, const observers::PredictionSettings& settings, const std::vector<Target>& targets,
-                const std::vector<int64_t>& samples) {
+Tensors impacts(const stream::Subject& subject, const observers::PredictionSettings& settings,
+                const std::vector<Target>& targets, const std::vector<int64_t>& samples) {
   Impact impact(subject, settings, targets);
   Tensors sums(targets.size());
   constexpr size_t kAtOnce = 32;
   for (size_t first = 0; first < samples.size(); first += kAtOnce) {
-    std::vector<int64_t> some(samples.begin() + int64_t(first), samples.begin() + int64_t(std::min(samples.size(), first + kAtOnce)));
+    std::vector<int64_t> some(samples.begin() + int64_t(first),
+                              samples.begin() + int64_t(std::min(samples.size(), first + kAtOnce)));
     model::guarded([&] { return subject.model_name; }, [&] { impact.add(subject.data->read(some), sums); });
   }
   for (at::Tensor& sum : sums) sum = sum / double(std::max<size_t>(1, samples.size()));
@@ -121,7 +129,8 @@ Tensors impacts(const stream::Subject& subject, const observers::PredictionSetti
 
 std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                   const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
-                                  const std::vector<int64_t>& passing, int jobs, std::vector<std::string>* passed_over) {
+                                  const std::vector<int64_t>& passing, int jobs,
+                                  std::vector<std::string>* passed_over) {
   const model::Graph& graph = subject.batching.graph;
   const std::vector<int> made_by = model::producers(graph);
   std::vector<Target> targets;
@@ -129,9 +138,10 @@ std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observer
     const int number = made_by[size_t(subject.graph.nodes[size_t(layers[l].node)].outputs[0])];
     const model::Node& node = graph.nodes[size_t(number)];
     edits::Seen weight = edits::see(graph, layers[l].weight_input);
-    const bool fits = (node.op == "Conv" || node.op == "Gemm" || node.op == "MatMul") && node.inputs[1] == layers[l].weight_input &&
-                      weight.view.defined() && weight.refusal.empty() && weight.view.scalar_type() == at::kFloat &&
-                      layers[l].batch_axis == 0 && subject.batching.kind == executor::Batching::kAny;
+    const bool fits = (node.op == "Conv" || node.op == "Gemm" || node.op == "MatMul") &&
+                      node.inputs[1] == layers[l].weight_input && weight.view.defined() && weight.refusal.empty() &&
+                      weight.view.scalar_type() == at::kFloat && layers[l].batch_axis == 0 &&
+                      subject.batching.kind == executor::Batching::kAny;
     if (fits)
       targets.push_back({l, &node, node.inputs[0], node.outputs[0], weight});
     else if (passed_over)
@@ -152,12 +162,16 @@ std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observer
   for (size_t t = 0; t < targets.size(); ++t) {
     const at::Tensor& view = targets[t].weight.view;
     // Where each number stands in the file: places seen the way the operator sees the weights.
-    at::Tensor places = at::arange(graph.constant(targets[t].weight.root).numel(), at::kLong).as_strided(view.sizes(), view.strides()).contiguous().view(-1);
+    at::Tensor places = at::arange(graph.constant(targets[t].weight.root).numel(), at::kLong)
+                            .as_strided(view.sizes(), view.strides())
+                            .contiguous()
+                            .view(-1);
     at::Tensor gl = slope[0].at(targets[t].weight.root).abs() / (1 + slope[1].at(targets[t].weight.root).abs());
     at::Tensor fi = (impact[0][t] / (1 + impact[1][t])).contiguous().view(-1);
     gl = gl.contiguous().view(-1).index_select(0, places);
     for (int64_t i = 0; i < fi.numel(); ++i) {
-      all.push_back({targets[t].layer, places.data_ptr<int64_t>()[i], fi.data_ptr<double>()[i], gl.data_ptr<double>()[i]});
+      all.push_back(
+          {targets[t].layer, places.data_ptr<int64_t>()[i], fi.data_ptr<double>()[i], gl.data_ptr<double>()[i]});
       a.push_back(all.back().slope), b.push_back(all.back().impact);
     }
   }

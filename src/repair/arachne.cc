@@ -1,6 +1,8 @@
 // Arachne's repair: differential evolution on the blamed weights. What differs from the published code: a generation is
 // judged at once, against the population it was bred from. The search keeps to the last two layers with weights (the
 // published default is the last one): there a candidate costs next to nothing.
+#include "localise/arachne.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 
 #include "base/pool.h"
 #include "base/random.h"
-#include "localise/arachne.h"
 #include "repair/methods.h"
 #include "search/differential_evolution.h"
 #include "whatif/whatif.h"
@@ -18,7 +19,7 @@
 namespace netmend::repair {
 namespace {
 
-constexpr double kFailing = 10;        ///< how much more a failing input counts (alpha)
+constexpr double kFailing = 10;  ///< how much more a failing input counts (alpha)
 constexpr int64_t kMostFailing = 1000, kMostPassing = 2000;
 constexpr size_t kMostWeights = 40;
 
@@ -28,15 +29,18 @@ std::vector<int64_t> sample(const std::vector<int64_t>& all, int64_t most) {
   return chosen;
 }
 
-std::vector<edits::Edit> edits_of(const Problem& problem, const std::vector<localise::BlamedWeight>& weights, const search::Point& point) {
+std::vector<edits::Edit> edits_of(const Problem& problem, const std::vector<localise::BlamedWeight>& weights,
+                                  const search::Point& point) {
   std::map<model::ValueId, std::map<int64_t, double>> by_constant;
-  for (size_t i = 0; i < weights.size(); ++i) by_constant[problem.layers[weights[i].layer].weight][weights[i].position] = point[i];
+  for (size_t i = 0; i < weights.size(); ++i)
+    by_constant[problem.layers[weights[i].layer].weight][weights[i].position] = point[i];
   std::vector<edits::Edit> edits;
   for (const auto& [constant, numbers] : by_constant) {
     std::vector<int64_t> positions;
     std::vector<double> values;
     for (const auto& [position, value] : numbers) positions.push_back(position), values.push_back(value);
-    for (edits::Edit& edit : edits::cut(problem.subject.graph, constant, positions, values, "")) edits.push_back(std::move(edit));
+    for (edits::Edit& edit : edits::cut(problem.subject.graph, constant, positions, values, ""))
+      edits.push_back(std::move(edit));
   }
   return edits;
 }
@@ -47,8 +51,10 @@ Found arachne(const Problem& problem, double seconds) {
   const auto start = Clock::now();
   auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   if (!problem.settings.by_class()) return {{}, "it needs answers that are right or wrong"};
-  const std::vector<int64_t> failing = sample(problem.on(observers::Side::kFailing, problem.parts.search), kMostFailing),
-                             passing = sample(problem.on(observers::Side::kPassing, problem.parts.search), kMostPassing);
+  const std::vector<int64_t> failing =
+                                 sample(problem.on(observers::Side::kFailing, problem.parts.search), kMostFailing),
+                             passing =
+                                 sample(problem.on(observers::Side::kPassing, problem.parts.search), kMostPassing);
   if (failing.empty() || passing.empty()) return {{}, "it needs failing and passing inputs"};
   const size_t first = problem.layers.size() > 2 ? problem.layers.size() - 2 : 0;
   const std::vector<model::Layer> last(problem.layers.begin() + int64_t(first), problem.layers.end());
@@ -66,7 +72,8 @@ Found arachne(const Problem& problem, double seconds) {
     bounds.push_back({low < 0 ? 2 * low : low / 2, high > 0 ? 2 * high : high / 2});
     spread.emplace_back(layer.mean().item<double>(), layer.std().item<double>());
     origin.push_back(layer.contiguous().view(-1)[weight.position].item<double>());
-    bounds.back().low = std::min(bounds.back().low, origin.back()), bounds.back().high = std::max(bounds.back().high, origin.back());
+    bounds.back().low = std::min(bounds.back().low, origin.back()),
+    bounds.back().high = std::max(bounds.back().high, origin.back());
   }
   std::vector<int64_t> samples = failing;
   samples.insert(samples.end(), passing.begin(), passing.end());
@@ -80,7 +87,8 @@ Found arachne(const Problem& problem, double seconds) {
     std::vector<double> scores(points.size());
     whatif.ask(questions, [&](size_t q, int64_t first, std::span<const whatif::Judgement> rows) {
       for (size_t i = 0; i < rows.size(); ++i)
-        scores[q] += (fails.count(samples[size_t(first) + i]) ? kFailing : 1) * (rows[i].right ? 1 : 1 / (double(rows[i].loss) + 1));
+        scores[q] += (fails.count(samples[size_t(first) + i]) ? kFailing : 1) *
+                     (rows[i].right ? 1 : 1 / (double(rows[i].loss) + 1));
     });
     return scores;
   };
@@ -89,7 +97,12 @@ Found arachne(const Problem& problem, double seconds) {
   how.out_of_time = [&] { return spent() > seconds; };
   search::Evolved found = search::evolve(
       bounds, origin, [&](size_t i, double normal) { return spread[i].first + spread[i].second * normal; }, judge, how);
-  Candidate out{"arachne", fmt::format("{} weights, {} generations", weights.size(), found.generations), edits_of(problem, weights, found.best), {}, 0, {}};
+  Candidate out{"arachne",
+                fmt::format("{} weights, {} generations", weights.size(), found.generations),
+                edits_of(problem, weights, found.best),
+                {},
+                0,
+                {}};
   if (out.edits.empty()) return {{}, "no change of the blamed weights was better than none"};
   out.selection = answer(problem, out.edits, problem.parts.selection).figure;
   out.seconds = spent();

@@ -26,7 +26,8 @@ const std::vector<std::string> kWhens = {"loss", "accuracy", "both", "either"};
 StopRule::When parse_when(const std::string& name) {
   auto hit = std::find(kWhens.begin(), kWhens.end(), name);
   if (hit == kWhens.end())
-    throw InputError(fmt::format("`{}` is no condition to stop on{}", name, did_you_mean(name, kWhens)), "There are loss, accuracy, both and either.");
+    throw InputError(fmt::format("`{}` is no condition to stop on{}", name, did_you_mean(name, kWhens)),
+                     "There are loss, accuracy, both and either.");
   return StopRule::When(hit - kWhens.begin());
 }
 std::string when_name(StopRule::When when) { return kWhens[size_t(when)]; }
@@ -34,13 +35,22 @@ std::string when_name(StopRule::When when) { return kWhens[size_t(when)]; }
 bool Follower::goes_on(const Round& round) {
   ++rounds_;
   // The listing adds the loss offset on the wrong side, which makes it stop sooner.
-  const bool loss = rule_.as_published ? round.loss + rule_.loss_offset > loss_ : round.loss > loss_ + rule_.loss_offset;
+  const bool loss =
+      rule_.as_published ? round.loss + rule_.loss_offset > loss_ : round.loss > loss_ + rule_.loss_offset;
   const bool accuracy = round.accuracy + rule_.accuracy_offset < accuracy_;
   switch (rule_.when) {
-    case StopRule::kLoss: stopped_ = loss; break;
-    case StopRule::kAccuracy: stopped_ = accuracy; break;
-    case StopRule::kBoth: stopped_ = loss && accuracy; break;
-    case StopRule::kEither: stopped_ = loss || accuracy; break;
+    case StopRule::kLoss:
+      stopped_ = loss;
+      break;
+    case StopRule::kAccuracy:
+      stopped_ = accuracy;
+      break;
+    case StopRule::kBoth:
+      stopped_ = loss && accuracy;
+      break;
+    case StopRule::kEither:
+      stopped_ = loss || accuracy;
+      break;
   }
   if (stopped_) return false;
   if (rule_.halve) rule_.loss_offset /= 2, rule_.accuracy_offset /= 2;
@@ -63,7 +73,8 @@ struct Trajectory::Impl {
   Impl(const Problem& p, const SbflOptions& o, const std::vector<int64_t>& s, std::shared_ptr<const dataset::Dataset> t)
       : problem(p), options(o), samples(s), train(std::move(t)), now(edited(p, {}, &s)) {
     if (!options.measure.measure) options.measure = localise::find_measure("tarantula");
-    layers = localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
+    layers =
+        localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
     waiting = locate();
     const Figure figure = judge();
     loss = figure.loss, accuracy = figure.accuracy;
@@ -106,19 +117,33 @@ struct Trajectory::Impl {
     check(weight.view.defined() && weight.view.dim() == 2, "{} has a matrix of weights", layer.name);
     const int64_t inputs_axis = 1 - layer.weight_axis;
     if (place.unit >= weight.view.size(inputs_axis)) return {};
-    std::vector<int64_t> positions = edits::positions_of(weight, now.graph, weight.view.select(inputs_axis, place.unit));
+    std::vector<int64_t> positions =
+        edits::positions_of(weight, now.graph, weight.view.select(inputs_axis, place.unit));
     Random random(seed, uint64_t(place.unit));
-    std::vector<double> values = edits::numbers(now.graph.constant(weight.root).contiguous().view(-1).index_select(0, at::tensor(positions, at::kLong)));
+    std::vector<double> values = edits::numbers(
+        now.graph.constant(weight.root).contiguous().view(-1).index_select(0, at::tensor(positions, at::kLong)));
     const double one = options.operation.value * random.normal();
     for (double& value : values) {
       const double each = options.operation.value * random.normal();
       switch (options.operation.change) {
-        case edits::Change::kSet: value = options.operation.value; break;
-        case edits::Change::kSetGauss: value = one; break;
-        case edits::Change::kSetGaussEach: value = each; break;
-        case edits::Change::kScale: value *= options.operation.value; break;
-        case edits::Change::kScaleGauss: value *= one; break;
-        case edits::Change::kScaleGaussEach: value *= each; break;
+        case edits::Change::kSet:
+          value = options.operation.value;
+          break;
+        case edits::Change::kSetGauss:
+          value = one;
+          break;
+        case edits::Change::kSetGaussEach:
+          value = each;
+          break;
+        case edits::Change::kScale:
+          value *= options.operation.value;
+          break;
+        case edits::Change::kScaleGauss:
+          value *= one;
+          break;
+        case edits::Change::kScaleGaussEach:
+          value *= each;
+          break;
       }
     }
     return edits::cut(now.graph, weight.root, positions, values, model::unit_name(layer, place.unit));
@@ -161,7 +186,8 @@ struct Trajectory::Impl {
 Trajectory::Trajectory(const Problem& problem, const SbflOptions& options, const std::vector<int64_t>& samples,
                        std::shared_ptr<const dataset::Dataset> train)
     : impl_(std::make_unique<Impl>(problem, options, samples, std::move(train))) {
-  if (options.train_between && !impl_->train) impl_->train = dataset::subset(problem.subject.data, problem.parts.search);
+  if (options.train_between && !impl_->train)
+    impl_->train = dataset::subset(problem.subject.data, problem.parts.search);
 }
 Trajectory::~Trajectory() = default;
 double Trajectory::loss() const { return impl_->loss; }
@@ -191,7 +217,8 @@ Found sbfl_mutation(const Problem& problem, double seconds) {
   Candidate out{"sbfl-mutation", "", edits::compact(last.edits), {}, spent(), {}};
   for (int64_t i = 0; i < follower.kept(); ++i)
     for (const std::string& unit : trajectory.rounds()[size_t(i)].units) out.units.push_back(unit);
-  out.words = fmt::format("{} on {} unit{} in {} round{}", named.name, out.units.size(), out.units.size() == 1 ? "" : "s", follower.kept(), follower.kept() == 1 ? "" : "s");
+  out.words = fmt::format("{} on {} unit{} in {} round{}", named.name, out.units.size(),
+                          out.units.size() == 1 ? "" : "s", follower.kept(), follower.kept() == 1 ? "" : "s");
   out.selection = answer(problem, out.edits, problem.parts.selection).figure;
   return {{std::move(out)}, ""};
 }

@@ -8,7 +8,8 @@
 namespace netmend::search {
 
 Evolved evolve(const std::vector<Bounds>& bounds, const Point& origin,
-               const std::function<double(size_t, double)>& start, const Judge& judge, const EvolutionOptions& options) {
+               const std::function<double(size_t, double)>& start, const Judge& judge,
+               const EvolutionOptions& options) {
   const size_t size = bounds.size(), count = size_t(std::max(4, options.population));
   check(size > 0, "there is something to search");
   Random random(options.seed, 23);
@@ -29,9 +30,12 @@ Evolved evolve(const std::vector<Bounds>& bounds, const Point& origin,
     std::vector<Point> trials = people;
     for (size_t p = 0; p < count; ++p) {
       size_t a, b, c;
-      do a = random.below(count); while (a == p);
-      do b = random.below(count); while (b == p || b == a);
-      do c = random.below(count); while (c == p || c == a || c == b);
+      do a = random.below(count);
+      while (a == p);
+      do b = random.below(count);
+      while (b == p || b == a);
+      do c = random.below(count);
+      while (c == p || c == a || c == b);
       const size_t forced = random.below(size);
       for (size_t i = 0; i < size; ++i)
         if (i == forced || random.uniform() < options.crossover)
@@ -44,7 +48,8 @@ Evolved evolve(const std::vector<Bounds>& bounds, const Point& origin,
     const double now = scores[best()];
     idle = now > top ? 0 : idle + 1;
     top = std::max(top, now);
-    if (idle > std::max(options.patience, options.generations / 10) || (options.out_of_time && options.out_of_time())) break;
+    if (idle > std::max(options.patience, options.generations / 10) || (options.out_of_time && options.out_of_time()))
+      break;
   }
   out.best = people[best()], out.score = top;
   return out;

@@ -34,7 +34,8 @@ struct Evolved {
 
 /// `start` makes the first population (it is asked for each number of each point); `origin` is one of its points when
 /// it is not empty. Values that leave their bounds are drawn again within them.
-Evolved evolve(const std::vector<Bounds>& bounds, const Point& origin, const std::function<double(size_t coordinate, double normal)>& start,
-               const Judge& judge, const EvolutionOptions& options);
+Evolved evolve(const std::vector<Bounds>& bounds, const Point& origin,
+               const std::function<double(size_t coordinate, double normal)>& start, const Judge& judge,
+               const EvolutionOptions& options);
 
 }  // namespace netmend::search

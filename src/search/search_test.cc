@@ -36,13 +36,15 @@ TEST(Evolution, FindsOneHillAmongMany) {
     for (double v : x) sum -= v * v - 10 * std::cos(6.283185307179586 * v) + 10;
     return sum;
   };
-  Evolved found = evolve({{-5, 5}, {-5, 5}}, {}, [](size_t, double n) { return 2 * n; }, by(bumps), {.population = 60, .generations = 200});
+  Evolved found = evolve({{-5, 5}, {-5, 5}}, {}, [](size_t, double n) { return 2 * n; }, by(bumps),
+                         {.population = 60, .generations = 200});
   EXPECT_GT(found.score, -1e-3);
 }
 
 TEST(Evolution, NeverLosesWhereItBegan) {
   std::vector<Bounds> bounds(3, {-1, 5});
-  Evolved found = evolve(bounds, {0, 1, 2}, [](size_t, double n) { return n; }, by(bowl), {.population = 8, .generations = 2});
+  Evolved found =
+      evolve(bounds, {0, 1, 2}, [](size_t, double n) { return n; }, by(bowl), {.population = 8, .generations = 2});
   EXPECT_EQ(found.score, 0);
   EXPECT_EQ(found.best, (Point{0, 1, 2}));
 }
@@ -55,7 +57,8 @@ TEST(Evolution, StaysWithinBoundsAndRepeats) {
     return by(bowl)(points);
   };
   auto start = [](size_t, double n) { return 10 * n; };
-  EXPECT_EQ(evolve(bounds, {}, start, judge, {.generations = 20}).best, evolve(bounds, {}, start, judge, {.generations = 20}).best);
+  EXPECT_EQ(evolve(bounds, {}, start, judge, {.generations = 20}).best,
+            evolve(bounds, {}, start, judge, {.generations = 20}).best);
 }
 
 TEST(Evolution, StopsWhenNothingGetsBetterOrTimeIsUp) {
@@ -64,7 +67,8 @@ TEST(Evolution, StopsWhenNothingGetsBetterOrTimeIsUp) {
   evolve({{0, 1}}, {}, [](size_t, double n) { return n; }, by(flat, &asked), {.population = 10, .generations = 100});
   EXPECT_EQ(asked, 10 * (1 + 11));
   asked = 0;
-  evolve({{0, 1}}, {}, [](size_t, double n) { return n; }, by(flat, &asked), {.population = 10, .out_of_time = [] { return true; }});
+  evolve({{0, 1}}, {}, [](size_t, double n) { return n; }, by(flat, &asked),
+         {.population = 10, .out_of_time = [] { return true; }});
   EXPECT_EQ(asked, 20);
 }
 

@@ -1,0 +1,20 @@
+// Five numbers that tell a distribution, and their plot.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace netmend::studies {
+
+struct Box {
+  std::string label;
+  size_t count = 0;
+  double least = 0, low = 0, median = 0, high = 0, most = 0;  ///< extremes and quartiles
+};
+/// Quartiles by linear interpolation. All NaN when there is nothing.
+Box box_of(std::string label, std::vector<double> values);
+
+/// Boxes side by side as SVG, with a line at `baseline`.
+std::string boxes_svg(const std::string& title, const std::vector<Box>& boxes, double baseline);
+
+}  // namespace netmend::studies
