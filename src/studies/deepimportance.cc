@@ -13,13 +13,13 @@
 #include "inputs/campaign.h"
 #include "inputs/criteria_choice.h"
 #include "inputs/made_dataset.h"
-#include "inputs/noise.h"
 #include "localise/candidates.h"
 #include "observers/input_relevance.h"
 #include "observers/surprise/buckets.h"
 #include "observers/surprise/distance.h"
 #include "observers/surprise/likelihood.h"
 #include "stream/layers.h"
+#include "studies/erase_relevant.h"
 
 namespace netmend::studies {
 
@@ -45,18 +45,6 @@ constexpr SetRow kSets[] = {{"U_S", "random-noise", true, -1}, {"U_DI", "relevan
                             {"+FGSM", "fgsm", false, 0.3},     {"+BIM", "bim", false, 0.3},
                             {"+JSMA", "jsma", false, -1},      {"+CW", "cw", false, -1}};
 
-/// RQ1's change: see the header.
-inputs::Changed erase_relevant(const inputs::Network& network, const inputs::Originals& originals,
-                               const inputs::Settings& settings) {
-  at::Tensor relevance = inputs::by_place(settings.relevance(originals), network.changed()).sum(1);
-  const int64_t places = relevance.size(1), most = places / 10;
-  at::Tensor edge = std::get<0>(relevance.kthvalue(places - most, 1, true));
-  at::Tensor half = relevance.amax(1, true) / 2;
-  at::Tensor chosen = relevance > edge, value = (relevance <= half).to(at::kFloat);
-  at::Tensor units = originals.units.clone(), by_place = inputs::by_place(units, network.changed());
-  by_place.copy_(at::where(chosen.unsqueeze(1), value.unsqueeze(1), by_place));
-  return {units};
-}
 constexpr inputs::Method kErase{"erase-relevant",
                                 "the most relevant tenth of the pixels turned over",
                                 "DeepImportance, arXiv:2002.03433",
