@@ -42,7 +42,7 @@ const std::vector<std::string> kAttacks = {"+FGSM", "+BIM", "+JSMA", "+CW"};
 
 /// Means and deviations over runs.
 struct Spread {
-  double mean = NAN, sd = 0;
+  double mean = NAN, sd = NAN;  ///< of one run there is no deviation
 };
 Spread spread(const std::vector<double>& values) {
   if (values.empty()) return {};
