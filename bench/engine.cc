@@ -1,6 +1,7 @@
 // Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`,
 // `pass MODEL DATA JOBS plain|spectra`, `whatif MODEL DATA LIMIT LAYERS JOBS`, `patches MODEL DATA LIMIT WEIGHTS COUNT
-// JOBS`. Numbers come back as JSON.
+// JOBS`, `relevance MODEL BATCH JOBS ROUNDS layers|inputs`, `criteria MODEL TRAIN TEST JOBS plain|all`,
+// `surprise MODEL TRAIN TEST JOBS`. Numbers come back as JSON.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -8,13 +9,23 @@
 #include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <thread>
 
+#include "adequacy/learn.h"
 #include "executor/executor.h"
 #include "executor/runtime.h"
+#include "explain/relevance.h"
 #include "localise/candidates.h"
 #include "localise/ranking.h"
+#include "observers/coverage/layer_spread.h"
+#include "observers/coverage/neuron_coverage.h"
+#include "observers/coverage/sections.h"
+#include "observers/coverage/sign_pairs.h"
+#include "observers/coverage/top_units.h"
+#include "observers/surprise/distance.h"
+#include "observers/surprise/likelihood.h"
 #include "onnx/reader.h"
 #include "peak.h"
 #include "stream/layers.h"
@@ -64,6 +75,52 @@ double forward(const std::string& path, int64_t batch, int jobs, double seconds)
   stop = true;
   for (std::thread& thread : threads) thread.join();
   return double(done) / spent;
+}
+
+double processor_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+/// What relevance costs in forward passes, in processor time, one figure a round; in every round each worker does both
+/// in turn. Of all hidden layers, the first one included; or of the inputs.
+std::vector<double> relevance(const std::string& path, int64_t batch, int jobs, int64_t rounds, bool to_inputs) {
+  model::Graph graph = onnx::read_model(path);
+  executor::Head head = executor::find_head(graph, graph.outputs[0]);
+  std::vector<model::ValueId> wanted = graph.inputs;
+  if (!to_inputs) {
+    wanted.clear();
+    for (const model::Layer& layer : executor::find_layers(graph))
+      if (layer.post != head.logits) wanted.push_back(layer.post);
+  }
+  executor::Executor executor(graph);
+  explain::Explainer explainer(graph, head, wanted);
+  std::vector<at::Tensor> inputs = random_inputs(graph, batch);
+  std::vector<double> ratios;
+  for (int64_t round = -1; round < rounds; ++round) {  // the first one warms up
+    std::atomic<double> plain{0}, explained{0};
+    auto work = [&] {
+      executor::enter_worker();
+      at::NoGradGuard no_grad;
+      double forward = 0, with = 0;
+      while (forward < 0.15) {
+        double start = processor_seconds();
+        executor.run(inputs);
+        double middle = processor_seconds();
+        explainer.run(inputs);
+        forward += middle - start;
+        with += processor_seconds() - middle;
+      }
+      plain += forward;
+      explained += with;
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < jobs; ++i) threads.emplace_back(work);
+    for (std::thread& thread : threads) thread.join();
+    if (round >= 0) ratios.push_back(explained / plain);
+  }
+  return ratios;
 }
 
 /// Multiply-adds times two that convolutions and products of one input need.
@@ -137,18 +194,117 @@ nlohmann::json pass(const std::string& path, const std::string& spec, int jobs, 
           {"processor", double(std::clock() - spent) / CLOCKS_PER_SEC}};
 }
 
+/// A model with training and test data, ready for passes.
+struct Adequacy {
+  std::optional<stream::Subject> training, tests;
+  observers::PredictionSettings settings;
+  observers::SpacePtr space;
+  stream::PassOptions options;
+
+  Adequacy(const std::string& path, const std::string& train, const std::string& test, int jobs) {
+    model::Graph graph = onnx::read_model(path);
+    executor::Head head = executor::find_head(graph, graph.outputs[0]);
+    std::vector<model::ValueId> wanted{head.output, head.logits};
+    training.emplace(path, graph, std::shared_ptr<const dataset::Dataset>(dataset::open(train)), wanted);
+    tests.emplace(path, graph, std::shared_ptr<const dataset::Dataset>(dataset::open(test)), wanted);
+    dataset::Batch few = tests->data->read(stream::spread(tests->data->size(), 64));
+    settings =
+        observers::settle_task(graph, head, tests->data->info(), few, stream::run_few(*tests, {head.output}, few)[0]);
+    space = std::make_shared<observers::UnitSpace>(
+        localise::candidates(stream::find_layers(*tests), graph, head, settings.outputs));
+    options.jobs = jobs;
+    options.quiet = true;
+  }
+  observers::Profile learn() const {
+    adequacy::LearnOptions how;
+    how.pass = options;
+    how.importance = false;
+    return adequacy::learn(*training, settings, space, space->layers().size() - 1, how).profile;
+  }
+};
+
+template <typename T>
+std::shared_ptr<const observers::Criterion> shared(T criterion) {
+  return std::make_shared<T>(std::move(criterion));
+}
+
+/// Passes over training and test data that judge every answer; or that learn from the former and hold the latter
+/// against it by every criterion but surprise and importance.
+nlohmann::json criteria(const std::string& path, const std::string& train, const std::string& test, int jobs,
+                        bool all) {
+  Adequacy about(path, train, test, jobs);
+  auto start = Clock::now();
+  std::clock_t spent = std::clock();
+  double value = 0;
+  if (all) {
+    observers::Profile profile = about.learn();
+    const observers::SpacePtr& space = about.space;
+    observers::RangesPtr ranges = profile.ranges();
+    observers::Criteria observer(
+        about.settings, space,
+        {shared(observers::NeuronCoverage(space)), shared(observers::SectionCoverage(space, ranges)),
+         shared(observers::CornerCoverage(space, ranges, true)),
+         shared(observers::CornerCoverage(space, ranges, false)), shared(observers::TopUnits(space)),
+         shared(observers::TopPatterns(space)), shared(observers::SignPairs(space)),
+         shared(observers::LayerSpread(space))});
+    stream::PassResult done = stream::run_pass(*about.tests, {&observer}, about.options);
+    const auto& state = dynamic_cast<observers::CriteriaState&>(*done.collected[0].pieces[0].state);
+    for (size_t i = 0; i < observer.list().size(); ++i) value += observer.list()[i]->figure(*state.tallies[i]).value;
+  } else {
+    observers::Predictions predictions(about.settings, false);
+    for (const stream::Subject* subject : {&*about.training, &*about.tests})
+      stream::run_pass(*subject, {&predictions}, about.options);
+  }
+  return {{"seconds", std::chrono::duration<double>(Clock::now() - start).count()},
+          {"processor", double(std::clock() - spent) / CLOCKS_PER_SEC},
+          {"value", value}};
+}
+
+/// Surprise of the tests by distance and by likelihood (with its least value on training data), from traces that are
+/// there.
+nlohmann::json surprise(const std::string& path, const std::string& train, const std::string& test, int jobs) {
+  Adequacy about(path, train, test, jobs);
+  observers::Profile profile = about.learn();
+  const size_t layer = about.space->layers().size() - 1;
+  observers::Criteria observer(about.settings, about.space,
+                               {shared(observers::Traces(about.space, layer, layer + 1, about.tests->data->size()))});
+  stream::PassResult done = stream::run_pass(*about.tests, {&observer}, about.options);
+  const auto& state = dynamic_cast<observers::CriteriaState&>(*done.collected[0].pieces[0].state);
+  const auto classes = int64_t(about.settings.classes.size());
+  auto start = Clock::now();
+  std::clock_t spent = std::clock();
+  auto since = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  observers::ClassTraces known = observers::sort_by_class(profile.traces(), classes, false),
+                         asked = observers::sort_by_class(
+                             dynamic_cast<const observers::TraceTally&>(*state.tallies[0]).kept, classes, false);
+  observers::DistanceSurprise(known).scores(asked, jobs);
+  const double distance = since();
+  observers::LikelihoodSurprise likelihood(known);
+  likelihood.scores(asked, jobs);
+  likelihood.scores(known, jobs);
+  return {{"seconds", since()},
+          {"distance", distance},
+          {"processor", double(std::clock() - spent) / CLOCKS_PER_SEC},
+          {"units", about.space->units(layer)}};
+}
+
 nlohmann::json answer(const std::string& line) {
   std::istringstream words(line);
-  std::string what, model, data, with;
-  int64_t batch = 0;
+  std::string what, model, data, test, with;
+  int64_t batch = 0, rounds = 0;
   int jobs = 0;
   double seconds = 0;
   words >> what;
   if (what == "forward" && words >> model >> batch >> jobs >> seconds)
     return {{"rate", forward(model, batch, jobs, seconds)}};
+  if (what == "relevance" && words >> model >> batch >> jobs >> rounds >> with)
+    return {{"ratios", relevance(model, batch, jobs, rounds, with == "inputs")}};
   if (what == "profile" && words >> model >> batch) return profile(model, batch);
   if (what == "flops" && words >> model) return {{"flops", flops(model)}};
   if (what == "pass" && words >> model >> data >> jobs >> with) return pass(model, data, jobs, with == "spectra");
+  if (what == "criteria" && words >> model >> data >> test >> jobs >> with)
+    return criteria(model, data, test, jobs, with == "all");
+  if (what == "surprise" && words >> model >> data >> test >> jobs) return surprise(model, data, test, jobs);
   if (int count = 0, more = 0; what == "whatif" && words >> model >> data >> batch >> count >> jobs)
     return whatif(model, data, batch, count, jobs);
   else if (what == "patches" && words >> model >> data >> batch >> count >> more >> jobs)

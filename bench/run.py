@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ratios of netmend to plain PyTorch on this machine, both on all its cores, interleaved in one run.
 
-usage: run.py BUILD [forward|train|workers|memory|locate]…     (default: all)
+usage: run.py BUILD [forward|train|workers|memory|locate|relevance|attacks|coverage]…     (default: all)
 
 Every figure is the median of ROUNDS rounds; within a round one side runs right after the other, so that whatever else the
 machine does hits both. A gate is 85 % of the figure we promise. Exit 1 when a gate is missed.
@@ -18,7 +18,10 @@ FORWARD = {"lenet5": 3.0, "dnn1": 1.3, "cifar-convnet": 1.5, "resnet20": 1.5}
 TRAIN = {"lenet5": 1.5, "dnn1": 1.2, "cifar-convnet": 1.2, "resnet20": 1.2}
 TRAIN_INPUTS = {"lenet5": 12000, "dnn1": 12000, "cifar-convnet": 1600, "resnet20": 1600}
 WORKERS = 1.6
+ATTACKS = 1.5  # of foolbox's images a second
 LOCATE = 1.15  # at most, of a plain pass
+RELEVANCE = {"layers": 4.0, "inputs": 6.0}  # at most, of a forward pass: down to the first layer, down to the pixels
+CRITERIA, SURPRISE = 1.5, 6.0  # at most: of two plain passes; seconds on two cores
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -182,6 +185,141 @@ def bench_locate(engine, models):
     return ok
 
 
+def bench_relevance(engine, models):
+    print("relevance                     of a forward pass")
+    ok = True
+    for name in ("lenet5", "cifar-convnet", "resnet20"):
+        for depth, goal in RELEVANCE.items():
+            ratios = engine.ask("relevance", models[name], 64, CORES, ROUNDS + 4, depth)["ratios"]
+            ratio = statistics.median(ratios)
+            held = ratio <= goal / SLACK
+            print(f"  {name + ', to the ' + depth:<28} {ratio:5.2f}×  ({min(ratios):.2f}–{max(ratios):.2f})  promised {goal:.2f}×  "
+                  f"{'ok' if held else 'MISSED'}", flush=True)
+            ok &= held
+    return ok
+
+
+def torch_twin(engine, model, folder):
+    """The same network in PyTorch, with the weights of the file."""
+    weights = os.path.join(folder, "weights.npz")
+    engine.run("weights", model, "-o", weights)
+    network = NETWORKS["lenet5"][0]().eval()
+    arrays = list(numpy.load(weights).values())
+    for module in (m for m in network.modules() if hasattr(m, "weight")):
+        for parameter in (module.weight, module.bias):
+            found = next(a for a in arrays if a.shape == tuple(parameter.shape) or (a.ndim == 2 and a.T.shape == tuple(parameter.shape)))
+            arrays = [a for a in arrays if a is not found]
+            found = found if found.shape == tuple(parameter.shape) else found.T
+            parameter.data = torch.from_numpy(found.copy())
+            parameter.requires_grad_(False)  # a weight's gradient is nobody's wish here
+    return network
+
+
+def foolbox_attack(attack, model, x, y, eps, batch):
+    """Seconds, share of answers that changed, median L2 of those."""
+    changed, distances, start = [], [], time.perf_counter()
+    for first in range(0, len(x), batch):
+        rows = slice(first, first + batch)
+        _, adversarial, success = attack(model, x[rows], y[rows], epsilons=eps)
+        success = success & (adversarial != 0).flatten(1).any(1)  # C&W gives a black picture where it found nothing
+        changed.append(success)
+        distances.append((adversarial - x[rows]).flatten(1).norm(dim=1)[success])
+    seconds = time.perf_counter() - start
+    return seconds, torch.cat(changed).float().mean().item(), torch.cat(distances).median().item()
+
+
+def bench_attacks(engine, models):
+    print("attacks on a trained LeNet-5   netmend        foolbox     ratio")
+    try:
+        import foolbox
+    except ImportError:
+        return print("  SKIPPED, needs foolbox (./dev bench installs it where PyPI can be reached)") or True
+    data, folder = "mnist" if os.environ.get("NETMEND_DATA") else "glyphs", tempfile.mkdtemp()
+    model = os.path.join(folder, "trained.onnx")
+    engine.run("train", models["lenet5"], "--data", data, "--epochs", 1, "-o", model, "--out", os.path.join(folder, "run"))
+    network, ok = torch_twin(engine, model, folder), True
+    cases = {"fgsm": (1200, {"eps": 0.1}, lambda: foolbox.attacks.LinfFastGradientAttack()),
+             "pgd": (300, {"eps": 0.1}, lambda: foolbox.attacks.LinfPGD()),
+             "cw": (64, {"steps": 60, "step-size": 0.1}, lambda: foolbox.attacks.L2CarliniWagnerAttack(steps=60, stepsize=0.1))}
+    setting = (1, 64)
+    for name, (inputs, options, make) in cases.items():
+        flags = [word for key, value in options.items() for word in ("--" + key, value)]
+        file = os.path.join(folder, name + ".npz")
+
+        def ours():
+            return engine.run("stress", model, "--data", data + ":test", "--limit", inputs, "--method", name, *flags, "-o", file, "--out",
+                              os.path.join(folder, "stress"))["methods"][0]
+
+        ours()
+        saved = numpy.load(file)
+        images = torch.from_numpy(raw_images(engine, data, saved["sample"], folder)).float() / 255
+        labels, attack = torch.from_numpy(saved["before"]), make()
+        wrapped = foolbox.PyTorchModel(network, bounds=(0, 1))
+
+        def theirs():
+            torch.set_num_threads(setting[0])
+            return foolbox_attack(attack, wrapped, images, labels, options.get("eps"), setting[1])
+
+        if name != "cw":  # it does the same steps, more of them
+            settings = [(t, b) for t in range(1, CORES + 1) for b in (64, 256)]
+            times = []
+            for setting in settings:
+                times.append(theirs()[0])
+            setting = settings[times.index(min(times))]
+        rates, rivals, outcomes = [], [], []
+        for _ in range(ROUNDS):
+            mine, rival = ours(), theirs()
+            rates.append(mine["inputs_per_second"])
+            rivals.append(len(images) / rival[0])
+            outcomes.append((mine["success"]["rate"], rival[1], mine["distortion"]["l2"]["median"], rival[2]))
+        own, other, near, far = (statistics.median(column) for column in zip(*outcomes))
+        equal = own >= other - 0.02 and near <= far * 1.05
+        ok &= report(name, rates, rivals, ATTACKS, f"   success {own:.1%} against {other:.1%}, L2 {near:.3f} against {far:.3f}"
+                     f"{'' if equal else '  NOT AS GOOD'}; {len(images)} inputs, foolbox {setting[0]} threads, batch {setting[1]}") and equal
+    return ok
+
+
+def raw_images(engine, data, samples, folder):
+    """The originals, by an attack that changes nothing to speak of."""
+    file = os.path.join(folder, "originals.npz")
+    engine.run("stress", os.path.join(folder, "trained.onnx"), "--data", data + ":test", "--limit", int(samples.max()) + 1, "--method",
+               "white-noise", "--eps", 1e-9, "--round", "-o", file, "--out", os.path.join(folder, "stress"))
+    stored = numpy.load(file)
+    place = {int(sample): row for row, sample in enumerate(stored["sample"])}
+    return stored["x"][[place[int(sample)] for sample in samples]]
+
+
+def bench_coverage(engine, models):
+    if not os.environ.get("NETMEND_DATA"):
+        return print("criteria: SKIPPED, needs MNIST and CIFAR-10 in NETMEND_DATA") or True
+    print("criteria of coverage          of two plain passes (LeNet-5: 60,000 training and 10,000 test images)")
+    folder, ok = tempfile.mkdtemp(), True
+    trained, data = {}, {"lenet5": "mnist", "cifar-convnet": "cifar10"}
+    for name in data:  # surprise needs answers that mean something
+        trained[name] = os.path.join(folder, name + ".onnx")
+        engine.run("train", models[name], "--data", data[name], "--epochs", 1, "--limit", TRAIN_INPUTS[name], "-o", trained[name],
+                   "--out", os.path.join(folder, "run"))
+    for name in trained:
+        ratios, seconds = [], []
+        for _ in range(2 * ROUNDS + 1 if name == "lenet5" else ROUNDS):
+            plain, full = (engine.ask("criteria", trained[name], data[name] + ":train", data[name] + ":test", CORES, what) for what in ("plain", "all"))
+            ratios.append(full["processor"] / plain["processor"])
+            seconds.append(full["seconds"])
+        ratio = statistics.median(ratios)
+        held = ratio <= CRITERIA / SLACK
+        print(f"  {name:<28} {ratio:5.2f}×  ({min(ratios):.2f}–{max(ratios):.2f})  {statistics.median(seconds):.2f} s  promised {CRITERIA:.2f}×  {'ok' if held else 'MISSED'}", flush=True)
+        ok &= held
+    print("surprise by distance and likelihood, all tests against all training inputs")
+    for name in trained:
+        runs = [engine.ask("surprise", trained[name], data[name] + ":train", data[name] + ":test", CORES) for _ in range(ROUNDS)]
+        seconds = statistics.median(run["seconds"] for run in runs)
+        held = seconds <= SURPRISE / SLACK * max(1, 2 / CORES)
+        print(f"  {name:<28} {seconds:5.2f} s  ({min(r['seconds'] for r in runs):.2f}–{max(r['seconds'] for r in runs):.2f}), distance {statistics.median(r['distance'] for r in runs):.2f} s, "
+              f"{runs[0]['units']} units, {statistics.median(r['processor'] for r in runs):.1f} s of processor time  promised {SURPRISE:.0f} s on two cores  {'ok' if held else 'MISSED'}", flush=True)
+        ok &= held
+    return ok
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -190,7 +328,8 @@ def main():
     for name in NETWORKS:
         models[name] = os.path.join(folder, name + ".onnx")
         engine.run("lab", "new", name, "-o", models[name])
-    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate}
+    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate,
+             "relevance": bench_relevance, "coverage": bench_coverage, "attacks": bench_attacks}
     wanted = sys.argv[2:] or list(parts)
     results = [parts[part](engine, models) for part in wanted]
     sys.exit(0 if all(results) else 1)

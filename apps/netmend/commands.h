@@ -67,6 +67,31 @@ int locate(const Common& common, const LocateOptions& options);
 /// `--measure arachne`: single weights.
 int locate_weights(const Common& common, const LocateOptions& options);
 
+struct StressOptions : CaseOptions {
+  std::string method, product, eps, step_size, range, on, as_published, from = "right", criteria, profile, queue;
+  std::vector<std::string> units, layers;
+  int64_t steps = 0, tries = 1;
+  double confidence = 0;
+  bool round = false;
+};
+int stress(const Common& common, const StressOptions& options);
+
+struct CoverageOptions : CaseOptions {
+  std::string train, criteria = "all", important = "6,8,10,12", on, tap = "post", unit, profile, published, product;
+  std::vector<std::string> layers;  ///< empty: all but the output layer
+  bool zero_cluster = false;
+};
+int coverage(const Common& common, const CoverageOptions& options);
+
+struct ExplainOptions : CaseOptions {
+  std::string method = "lrp", rule = "z", on, answers = "right", tap = "post";
+  std::vector<std::string> layers;  ///< empty: all but the output layer
+  std::vector<std::string> inputs;  ///< those whose maps are drawn; empty: a few
+  int64_t top = 10, steps = 50;
+  bool float64 = false;
+};
+int explain(const Common& common, const ExplainOptions& options);
+
 struct InitOptions {
   std::string model, data, train, test, output;
   bool update = false, force = false, print = false;

@@ -19,6 +19,23 @@
 #include "zoo/zoo.h"
 
 namespace netmend::app {
+
+void train_named(const Common& common, const std::string& network, const std::string& data, const std::string& file,
+                 const Schooling& schooling) {
+  dataset::Splits splits = dataset::parse_splits(data);
+  model::Graph graph = zoo::make(network, {.seed = schooling.seed});
+  if (!splits.train)
+    throw InputError(fmt::format("{} has no training part", data), "Name a built-in data set, for example mnist.");
+  auto train = first_inputs(open_data(common, *splits.train, graph, {}), schooling.limit);
+  training::Task task{network, graph, graph.outputs[0], train, nullptr, {}};
+  task.options.rate = 0.002, task.options.batch = 64, task.options.epochs = schooling.epochs;
+  task.options.schedule = training::parse_schedule("linear");
+  task.options.seed = schooling.seed, task.options.jobs = common.jobs;
+  training::Trainer trainer(std::move(task));
+  while (!trainer.done()) trainer.run_epoch();
+  onnx::write_model(trainer.result(), file);
+}
+
 namespace {
 
 using studies::PlantedTrial;
@@ -37,18 +54,7 @@ Sound open_sound(const Common& common, const std::string& text, const std::strin
     std::replace(file.begin() + int64_t(folder.size()) + 1, file.end(), ':', '-');
     if (!std::filesystem::exists(file)) {
       say(common, fmt::format("training {} on {}", network, data));
-      dataset::Splits splits = dataset::parse_splits(data);
-      model::Graph graph = zoo::make(network, {.seed = common.seed});
-      if (!splits.train)
-        throw InputError(fmt::format("{} has no training part", data), "Name a built-in data set, for example mnist.");
-      auto train = open_data(common, *splits.train, graph, {});
-      training::Task task{network, graph, graph.outputs[0], train, nullptr, {}};
-      task.options.rate = 0.002, task.options.batch = 64, task.options.epochs = 5;
-      task.options.schedule = training::parse_schedule("linear");
-      task.options.seed = common.seed, task.options.jobs = common.jobs;
-      training::Trainer trainer(std::move(task));
-      while (!trainer.done()) trainer.run_epoch();
-      onnx::write_model(trainer.result(), file);
+      train_named(common, network, data, file, {common.seed});
     }
   }
   CaseOptions options;

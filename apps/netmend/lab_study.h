@@ -14,6 +14,7 @@ struct StudyOptions {
   std::vector<std::string> repairs = {"auto"};
   int64_t runs = 3;
   double seconds = 10;
+  bool quick = false;  ///< little data, one run
 };
 struct SbflStudyOptions {
   std::vector<std::string> networks;  ///< empty for all four
@@ -24,5 +25,14 @@ struct SbflStudyOptions {
 int study_sbfl(const Common& common, const SbflStudyOptions& options);
 
 int study_planted(const Common& common, const StudyOptions& options);
+int study_deepimportance(const Common& common, const StudyOptions& options);
+
+struct Schooling {
+  uint64_t seed = 42;
+  int64_t epochs = 5, limit = 0;  ///< `limit`: only the first inputs; 0 for all
+};
+/// Trains a named architecture on a built-in data set and writes it to a file. Throws InputError, Interrupted.
+void train_named(const Common& common, const std::string& network, const std::string& data, const std::string& file,
+                 const Schooling& schooling);
 
 }  // namespace netmend::app

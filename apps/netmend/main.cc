@@ -48,6 +48,9 @@ struct Options {
   DiffOptions diff;
   WeightsOptions weights;
   LocateOptions locate;
+  StressOptions stress;
+  CoverageOptions coverage;
+  ExplainOptions explain;
   TrainOptions train;
   DemoOptions demo;
   NewOptions fresh;
@@ -56,7 +59,7 @@ struct Options {
   MergeOptions merge;
   PlantOptions plant;
   RepairOptions repair;
-  StudyOptions planted;
+  StudyOptions planted, deepimportance;
   SbflStudyOptions sbfl;
   WhatIfOptions whatif;
 };
@@ -146,6 +149,136 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
   locate->callback([&] { action = [&] { return app::locate(common, o.locate); }; });
 }
 
+void add_stress(CLI::App& app, Options& o, Action& action) {
+  CLI::App* stress = command(
+      app, "stress", "New inputs from old ones: noise, transformations, attacks; how often does the answer change?",
+      "  netmend stress model.onnx --data mnist:test --limit 500 --method fgsm,pgd --eps 0.1 -o adv.npz\n"
+      "  netmend stress resnet20.onnx --data images:cifar/test --method pgd --eps 8/255 --round -o adv.npz\n"
+      "  netmend stress model.onnx --data mnist:test --limit 500 --method all -o changed.npz");
+  stress->add_option("model", o.stress.model, "ONNX file (default: the one that netmend.toml names)");
+  stress
+      ->add_option("--method", o.stress.method,
+                   "One or several, with commas, or all that suit the data: white-noise, relevant-noise, random-noise; "
+                   "fgsm, bim, pgd, jsma, cw; deepfault (with --unit); translate, rotate, scale, shear, contrast, "
+                   "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
+                   "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria, by itself)")
+      ->required();
+  stress->add_option("-o", o.stress.product, "The changed inputs, an NPZ file that opens as data")->required();
+  stress->add_option("--eps", o.stress.eps,
+                     "Size of the change as a part of the valid range of raw values, before mean and std: 0.1, 8/255 "
+                     "(for bytes 8 levels). Deviation of noises, share of tokens, part of a column's deviation "
+                     "(default: 0.1, noises 0.3, attacks on "
+                     "colour images 8/255)");
+  stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000), rounds of fuzz (20)")
+      ->check(CLI::Range(1, 1000000));
+  stress->add_option("--step-size", o.stress.step_size, "Of bim (eps/5), pgd (eps/30), cw (0.01) and deepfault (1)");
+  stress->add_option("--confidence", o.stress.confidence, "cw: by how much another class must win")
+      ->check(CLI::Range(0.0, 1e6));
+  stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
+  stress->add_option("--on", o.stress.on,
+                     "Only these inputs: class=cat, slice=COLUMN=VALUE, or inputs=FILE with their names");
+  stress->add_option("--from", o.stress.from, "Inputs to begin with: those that are answered right, or all")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"right", "all"}));
+  stress
+      ->add_option("--tries", o.stress.tries,
+                   "Draws of a random method for each input; the first that changes the answer counts")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  stress->add_option(
+      "--criteria", o.stress.criteria,
+      "Also say how much more of these is covered, and guide fuzz by them: NC, TKNC, TKNP, MCDC, NLC; with "
+      "--profile also KMNC, NBC, SNAC, IDC (fuzz: NC,TKNC, or KMNC,NBC with --profile)");
+  stress->add_option("--profile", o.stress.profile, "What netmend coverage --profile FILE learned from training data");
+  stress->add_option("--layer", o.stress.layers,
+                     "Criteria look at this layer; may be repeated (default: all but the output layer)");
+  stress->add_option("--queue", o.stress.queue,
+                     "fuzz: where its queue is kept; running again goes on from it (default: beside the product)");
+  stress->add_option("--range", o.stress.range, "LOW:HIGH, the valid raw values (default: found in the data)");
+  stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
+  stress
+      ->add_option("--as-published", o.stress.as_published,
+                   "deepfault, deephunter or art: as the original's code does it")
+      ->check(CLI::IsMember({"deepfault", "deephunter", "art"}));
+  with_case(stress, o.stress);
+  stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
+}
+
+void add_coverage(CLI::App& app, Options& o, Action& action) {
+  CLI::App* coverage =
+      command(app, "coverage", "What the tests never try, and which tests add nothing",
+              "  netmend coverage model.onnx --data mnist\n"
+              "  netmend coverage model.onnx --train images:train --test images:test --profile model.profile\n"
+              "  netmend coverage model.onnx --data mnist --criteria IDC,KMNC:100,DSC --layer fc2 --m 8");
+  coverage->add_option("model", o.coverage.model, "ONNX file (default: the one that netmend.toml names)");
+  coverage->add_option("--train", o.coverage.train, "Data spec of the training inputs, which tests are held against");
+  coverage
+      ->add_option("--criteria", o.coverage.criteria,
+                   "all, or some of IDC, NC, KMNC, NBC, SNAC, TKNC, TKNP, MCDC, NLC, LSC, DSC, MDSC; a parameter may "
+                   "follow: NC:0.5, KMNC:100")
+      ->capture_default_str();
+  coverage->add_option("--layer", o.coverage.layers,
+                       "Only this layer; may be repeated (default: all but the output layer). Surprise and important "
+                       "units are of the last one");
+  coverage->add_option("--m", o.coverage.important, "How many important units IDC combines; several with commas")
+      ->capture_default_str();
+  coverage->add_option("--tap", o.coverage.tap, "Take a unit's value after (post) or before (pre) its activation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pre", "post"}));
+  coverage
+      ->add_option("--unit", o.coverage.unit,
+                   "A unit is a feature map's mean (channel, the default) or each of its positions (element)")
+      ->check(CLI::IsMember({"channel", "element"}));
+  coverage->add_option("--profile", o.coverage.profile,
+                       "What was learned from training data: read where the file exists, else written");
+  coverage->add_option("--as-published", o.coverage.published,
+                       "Do as this program does: deepimportance, sadl, nlc, dnn-tip, deepgini");
+  coverage->add_flag("--zero-cluster", o.coverage.zero_cluster, "IDC: 0 is a cluster of its own");
+  coverage->add_option("--on", o.coverage.on,
+                       "Only these tests: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE");
+  coverage->add_option("-o", o.coverage.product, "The tests worth keeping, as a list of their numbers");
+  with_case(coverage, o.coverage);
+  coverage->callback([&] { action = [&] { return app::coverage(common, o.coverage); }; });
+}
+
+void add_explain(CLI::App& app, Options& o, Action& action) {
+  CLI::App* explain =
+      command(app, "explain", "Which units the answers come from, and which parts of single inputs",
+              "  netmend explain model.onnx --data mnist:test\n"
+              "  netmend explain model.onnx --data mnist:test --layer conv2 --rule composite --input 7\n"
+              "  netmend explain model.onnx --data mnist:test --on confusion=4:9 --method integrated");
+  explain->add_option("model", o.explain.model, "ONNX file (default: the one that netmend.toml names)");
+  explain->add_option("--method", o.explain.method, "lrp (layer-wise relevance propagation), gradient or integrated")
+      ->capture_default_str();
+  explain
+      ->add_option("--rule", o.explain.rule,
+                   "Of lrp: z, epsilon[:0.01], gamma[:0.25], alpha-beta[:3], flat, w2, composite, or by kind of layer: "
+                   "dense=epsilon,conv=gamma:0.1,first=flat")
+      ->capture_default_str();
+  explain->add_option("--on", o.explain.on,
+                      "Only these failures: class=cat, confusion=cat:dog (cats called dog), slice=COLUMN=VALUE, or "
+                      "inputs=FILE with their names");
+  explain->add_option("--answers", o.explain.answers, "Explain right, wrong or all answers")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"right", "wrong", "all"}));
+  explain->add_option("--layer", o.explain.layers,
+                      "Only this layer; may be repeated (default: all but the output layer)");
+  explain->add_option("--top", o.explain.top, "Units to show of each layer")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  explain->add_option("--tap", o.explain.tap, "Relevance after (post) or before (pre) the layer's activation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pre", "post"}));
+  explain->add_option("--input", o.explain.inputs,
+                      "Draw the map of this input, by name or number; may be repeated (default: four of them)");
+  explain->add_option("--steps", o.explain.steps, "Of integrated gradients")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  explain->add_flag("--float64", o.explain.float64, "Compute relevance in float64");
+  with_case(explain, o.explain);
+  explain->callback([&] { action = [&] { return app::explain(common, o.explain); }; });
+}
+
 void add_look(CLI::App& app, Options& o, Action& action) {
   CLI::App* info = command(app, "info", "Layers, shapes, units, operators of a model",
                            "  netmend info resnet20.onnx\n  netmend info bert.onnx --shape input_ids=1x128 --nodes\n"
@@ -196,6 +329,9 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   with_config(match);
   match->callback([&] { action = [&] { return app::match(common, o.match); }; });
   add_locate(app, o, action);
+  add_stress(app, o, action);
+  add_coverage(app, o, action);
+  add_explain(app, o, action);
 }
 
 void add_repair(CLI::App& app, Options& o, Action& action) {
@@ -421,6 +557,23 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->check(CLI::PositiveNumber);
   planted->add_option("--out", common.out, "Folder of the study (default: netmend-study-planted-faults)");
   planted->callback([&] { action = [&] { return study_planted(common, o.planted); }; });
+  CLI::App* paper = command(*study, "deepimportance",
+                            "Does what was published on importance-driven coverage hold here? Tables 2 to 5",
+                            "  netmend lab study deepimportance --quick\n"
+                            "  netmend lab study deepimportance --models lenet1,lenet5 --runs 3 --out study");
+  paper
+      ->add_option("--models", o.deepimportance.models,
+                   "lenet1, lenet4, lenet5, cifar (default: all; with --quick lenet1); trained first")
+      ->delimiter(',');
+  o.deepimportance.runs = 0;
+  paper
+      ->add_option("--runs", o.deepimportance.runs,
+                   "Networks of each kind, each from another seed (default: 5; with --quick 1)")
+      ->check(CLI::Range(1, 1000));
+  paper->add_flag("--quick", o.deepimportance.quick,
+                  "20,000 training inputs, 2,000 tests: a minute or two, to see how it works");
+  paper->add_option("--out", common.out, "Folder of the study (default: netmend-study-deepimportance)");
+  paper->callback([&] { action = [&] { return study_deepimportance(common, o.deepimportance); }; });
 
   CLI::App* sbfl =
       command(*study, "sbfl-repair",

@@ -209,13 +209,13 @@ checkup::Preflight examine(const Common& common, const CaseOptions& options, con
   return result;
 }
 
-Plan plan_pass(const Common& common, const CaseOptions& options, const Case& about) {
+Plan plan_pass(const Common& common, const CaseOptions& options, const Case& about, double times) {
   const int64_t size = about.data->size(), probe = std::min<int64_t>(size, 256);
   auto start = std::chrono::steady_clock::now();
   stream::run_few(about.judged.subject, {about.judged.settings.head.output},
                   about.data->read(stream::spread(size, probe, 0.3)), common.jobs);
   double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  double rate = double(probe) / std::max(took, 1e-6);
+  double rate = double(probe) / std::max(took, 1e-6) / times;
   Plan plan{about.data, size, double(size) / rate};
   double budget = options.all || options.limit > 0 ? INFINITY : parse_budget(options.budget);
   std::string rest = fmt::format("{}/s", with_commas(int64_t(rate)));

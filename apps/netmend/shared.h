@@ -66,7 +66,8 @@ struct Plan {
   int64_t whole = 0;   ///< inputs there are
   double seconds = 0;  ///< expected
 };
-Plan plan_pass(const Common& common, const CaseOptions& options, const Case& about);
+/// `times`: how many plain passes the work on each input costs.
+Plan plan_pass(const Common& common, const CaseOptions& options, const Case& about, double times = 1);
 
 /// A command that can be pasted: with the model, and with the data where a flag named it.
 std::string next_command(const std::string& command, const std::string& model, const CaseOptions& options);

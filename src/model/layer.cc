@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "model/positions.h"
 
 namespace netmend::model {
 
@@ -36,9 +37,6 @@ at::Tensor unit_maps(const Layer& layer, const at::Tensor& tap) {
   throw std::logic_error(fmt::format("layer {} has no axis of {} directions", layer.name, directions));
 }
 
-namespace {
-
-/// `mask` spread over the axis of `tap` that counts the same positions; undefined when there is none.
 at::Tensor spread_mask(const Layer& layer, const at::Tensor& tap, const at::Tensor& mask) {
   int64_t rank = tap.dim(), batch_axis = inputs_axis(layer, rank),
           unit_axis = at::maybe_wrap_dim(layer.unit_axis, rank);
@@ -52,8 +50,6 @@ at::Tensor spread_mask(const Layer& layer, const at::Tensor& tap, const at::Tens
   }
   return {};
 }
-
-}  // namespace
 
 at::Tensor unit_values(const Layer& layer, const at::Tensor& tap, const at::Tensor& mask) {
   if (tap.dim() == 2 && layer.batch_axis == 0 && layer.merged == Merged::kNo && tap.size(1) == layer.units) return tap;

@@ -8,6 +8,7 @@
 #include "model/layer.h"
 #include "observers/predictions.h"
 #include "stream/observer.h"
+#include "stream/pass.h"
 
 namespace netmend::observers {
 
@@ -15,6 +16,7 @@ namespace netmend::observers {
 struct Materials {
   PredictionSettings predictions;
   std::vector<model::Layer> layers;
+  const stream::Subject* subject = nullptr;  ///< for observers that run the network themselves
 };
 
 struct CatalogRow {

@@ -64,6 +64,7 @@ struct Fixture {
     at::Tensor output = executor::Executor(subject.graph).run(batch.inputs)[0];
     materials.predictions = settle_task(subject.graph, head, data->info(), batch, output);
     materials.layers = executor::find_layers(subject.graph);
+    materials.subject = &subject;
   }
   static stream::Subject make(const std::string& network, std::shared_ptr<RandomData> data) {
     model::Graph graph = zoo::make(network);

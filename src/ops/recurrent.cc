@@ -1,5 +1,7 @@
 // RNN, GRU and LSTM, step by step with LibTorch operators; the products with the inputs are taken over the whole
 // sequence at once. Written after the equations of the ONNX operator definitions; i, o, f, c, z, r, h are their gates.
+#include "ops/recurrent.h"
+
 #include <algorithm>
 #include <array>
 
@@ -59,6 +61,7 @@ bool takes_beta(const std::string& name) {
 struct Recurrent {
   int64_t directions = 1, hidden = 0;
   bool reverse = false, batch_first = false, input_forget = false, linear_before_reset = false;
+  bool held_gates = false;  // with_held_gates
   std::optional<double> clip;
   std::vector<Activation> activations;  // those of the second direction after those of the first
 
@@ -68,6 +71,17 @@ struct Recurrent {
   /// The n-th activation of a direction, applied to what clip leaves.
   at::Tensor act(int64_t direction, size_t n, const at::Tensor& x) const {
     return activations[direction * (activations.size() / directions) + n](clipped(x));
+  }
+  at::Tensor gate(int64_t direction, size_t n, const at::Tensor& x) const {
+    at::Tensor y = act(direction, n, x);
+    return held_gates ? y.detach() : y;
+  }
+  at::Tensor signal(int64_t direction, size_t n, const at::Tensor& x) const {
+    at::Tensor y = act(direction, n, x);
+    if (!held_gates) return y;
+    at::Tensor above = y - act(direction, n, at::zeros_like(x)), small = x.abs() < 1e-6;
+    at::Tensor slope = (at::where(small, at::zeros_like(x), above / x)).detach();
+    return x * slope + (y - x * slope).detach();
   }
 };
 
@@ -200,7 +214,7 @@ void run_rnn(Call& call, const Recurrent& form) {
   std::vector<at::Tensor> gates;
   for (int64_t d = 0; d < form.directions; ++d) gates.push_back(s.projected(d, s.w_bias(d) + s.r_bias(d)));
   run(call, form, s, initial_state(call, 5, form, s), at::Tensor(), [&](int64_t d, int64_t t, const State& state) {
-    return State{form.act(d, 0, at::addmm(gates[d][t], state.h, s.r[d].t())), at::Tensor()};
+    return State{form.signal(d, 0, at::addmm(gates[d][t], state.h, s.r[d].t())), at::Tensor()};
   });
 }
 
@@ -222,10 +236,10 @@ void run_gru(Call& call, const Recurrent& form) {
   }
   run(call, form, s, initial_state(call, 5, form, s), at::Tensor(), [&](int64_t d, int64_t t, const State& state) {
     at::Tensor now = gates[d][t], zr = s.r[d].narrow(0, 0, 2 * n), rh = s.r[d].narrow(0, 2 * n, n);
-    at::Tensor both = form.act(d, 0, at::addmm(now.narrow(1, 0, 2 * n), state.h, zr.t()));
+    at::Tensor both = form.gate(d, 0, at::addmm(now.narrow(1, 0, 2 * n), state.h, zr.t()));
     at::Tensor z = both.narrow(1, 0, n), r = both.narrow(1, n, n), fresh = now.narrow(1, 2 * n, n);
     at::Tensor past = form.linear_before_reset ? r * at::addmm(late[d], state.h, rh.t()) : at::mm(r * state.h, rh.t());
-    at::Tensor h = form.act(d, 1, fresh + past);
+    at::Tensor h = form.signal(d, 1, fresh + past);
     return State{(1 - z) * h + z * state.h, at::Tensor()};
   });
 }
@@ -242,31 +256,35 @@ void run_lstm(Call& call, const Recurrent& form) {
     at::Tensor all = at::addmm(gates[d][t], state.h, s.r[d].t());
     at::Tensor i = all.narrow(1, 0, n), o = all.narrow(1, n, n), f = all.narrow(1, 2 * n, n);
     if (peep.defined()) i = i + look(d, 0, state.c), f = f + look(d, 2, state.c);
-    i = form.act(d, 0, i);
-    f = form.input_forget ? 1 - i : form.act(d, 0, f);
-    at::Tensor c = f * state.c + i * form.act(d, 1, all.narrow(1, 3 * n, n));
+    i = form.gate(d, 0, i);
+    f = form.input_forget ? 1 - i : form.gate(d, 0, f);
+    at::Tensor c = f * state.c + i * form.signal(d, 1, all.narrow(1, 3 * n, n));
     if (peep.defined()) o = o + look(d, 1, c);
-    return State{form.act(d, 0, o) * form.act(d, 2, c), c};
+    return State{form.gate(d, 0, o) * form.signal(d, 2, c), c};
   };
   run(call, form, s, initial_state(call, 5, form, s), initial_state(call, 6, form, s), step);
 }
 
 }  // namespace
 
-Kernel rnn(const NodeView& node) {
-  Recurrent form(node, {"Tanh"});
-  return [=](Call& call) { run_rnn(call, form); };
+namespace {
+
+Kernel kernel_of(const NodeView& node, std::vector<std::string> activations, void (*run)(Call&, const Recurrent&),
+                 bool held_gates) {
+  Recurrent form(node, std::move(activations));
+  form.held_gates = held_gates;
+  return [=](Call& call) { run(call, form); };
 }
 
-Kernel gru(const NodeView& node) {
-  Recurrent form(node, {"Sigmoid", "Tanh"});
-  return [=](Call& call) { run_gru(call, form); };
-}
+Kernel rnn_of(const NodeView& node, bool held) { return kernel_of(node, {"Tanh"}, run_rnn, held); }
+Kernel gru_of(const NodeView& node, bool held) { return kernel_of(node, {"Sigmoid", "Tanh"}, run_gru, held); }
+Kernel lstm_of(const NodeView& node, bool held) { return kernel_of(node, {"Sigmoid", "Tanh", "Tanh"}, run_lstm, held); }
 
-Kernel lstm(const NodeView& node) {
-  Recurrent form(node, {"Sigmoid", "Tanh", "Tanh"});
-  return [=](Call& call) { run_lstm(call, form); };
-}
+}  // namespace
+
+Kernel rnn(const NodeView& node) { return rnn_of(node, false); }
+Kernel gru(const NodeView& node) { return gru_of(node, false); }
+Kernel lstm(const NodeView& node) { return lstm_of(node, false); }
 
 /// The weight's axis 1 counts gates × hidden features; the units are the hidden features of every direction.
 std::optional<Units> recurrent_units(const NodeView& node) {
@@ -281,3 +299,13 @@ std::optional<Units> recurrent_units(const NodeView& node) {
 }
 
 }  // namespace netmend::ops::families
+
+namespace netmend::ops {
+
+Kernel with_held_gates(const NodeView& node) {
+  if (node.node().op == "LSTM") return families::lstm_of(node, true);
+  if (node.node().op == "GRU") return families::gru_of(node, true);
+  return families::rnn_of(node, true);
+}
+
+}  // namespace netmend::ops

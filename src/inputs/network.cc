@@ -1,0 +1,204 @@
+#include "inputs/network.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "model/guard.h"
+
+namespace netmend::inputs {
+
+using observers::Task;
+using Tensors = std::vector<at::Tensor>;
+
+UnitPlace find_unit(const std::vector<model::Layer>& layers, const std::string& name) {
+  const size_t slash = name.rfind('/');
+  int64_t unit = -1;
+  if (slash == std::string::npos || !parse_int(name.substr(slash + 1), unit))
+    throw InputError(fmt::format("--unit {}: a unit is named by its layer and its number", printable(name)),
+                     "For example --unit conv1/7; netmend info lists the layers.");
+  const std::string layer_name = name.substr(0, slash);
+  std::vector<std::string> names;
+  for (const model::Layer& layer : layers) {
+    names.push_back(layer.name);
+    if (layer.name != layer_name) continue;
+    if (unit < 0 || unit >= layer.units)
+      throw InputError(fmt::format("--unit {}: {} has {} units", printable(name), layer_name, layer.units),
+                       fmt::format("They are {0}/0 … {0}/{1}.", layer_name, layer.units - 1));
+    return {layer, unit};
+  }
+  throw InputError(fmt::format("--unit {}: the model has no layer `{}`{}", printable(name), printable(layer_name),
+                               did_you_mean(layer_name, names)),
+                   names.size() <= 12 ? "There are " + join(names, ", ") + "." : "netmend info lists them.");
+}
+
+at::Tensor away_from(const at::Tensor& scores, const at::Tensor& answers) {
+  at::NoGradGuard no_grad;
+  at::Tensor own = answers.unsqueeze(1);
+  return at::softmax(scores.scatter(1, own, -INFINITY), 1).scatter(1, own, -1.0);
+}
+
+namespace {
+
+model::ValueId judged_value(const observers::PredictionSettings& settings) { return settings.head.logits; }
+
+executor::Executor make_executor(const stream::Subject& subject, std::vector<model::ValueId> wanted,
+                                 executor::Mode mode) {
+  executor::Request request;
+  request.wanted = std::move(wanted);
+  request.mode = mode;
+  return executor::Executor(subject.batching.graph, request);
+}
+
+at::Tensor log_odds(const at::Tensor& p) { return p.clamp(1e-30, 1).log() - (1 - p).clamp(1e-30, 1).log(); }
+
+}  // namespace
+
+Network::Network(const stream::Subject& subject, const observers::PredictionSettings& settings, const Subject& changed,
+                 const Range* range, std::vector<UnitPlace> units)
+    : subject_(subject),
+      settings_(settings),
+      changed_(changed),
+      range_(range),
+      units_(std::move(units)),
+      fast_(make_executor(subject, {judged_value(settings)}, executor::Mode::kFast)) {
+  if (!range_) return;
+  plain_ =
+      std::make_unique<executor::Executor>(make_executor(subject, {judged_value(settings)}, executor::Mode::kPlain));
+  std::vector<model::ValueId> taps;
+  for (const UnitPlace& place : units_) taps.push_back(place.layer.post);
+  if (!taps.empty())
+    to_units_ = std::make_unique<executor::Executor>(make_executor(subject, taps, executor::Mode::kPlain));
+}
+
+Network::~Network() = default;
+
+int64_t Network::classes() const { return settings_.task == Task::kBinary ? 2 : settings_.outputs; }
+
+at::Tensor Network::class_scores(const at::Tensor& value) const {
+  at::Tensor columns = observers::as_columns(value);
+  const bool probabilities =
+      settings_.head.logits == settings_.head.output && settings_.head.gives != executor::Gives::kLogits;
+  if (settings_.task == Task::kBinary) {
+    const double limit = settings_.positive == 1 ? settings_.threshold : 1 - settings_.threshold;
+    at::Tensor yes = (probabilities ? log_odds(columns) : columns) - std::log(limit / (1 - limit));
+    return at::cat({at::zeros_like(yes), yes}, 1);
+  }
+  at::Tensor scores = probabilities ? columns.clamp_min(1e-30).log() : columns;
+  if (settings_.classes.size() == 2 && settings_.threshold != 0.5 && scores.size(1) == 2) {
+    at::Tensor shift = at::zeros({2}, scores.options());
+    shift[settings_.positive] = std::log(settings_.threshold / (1 - settings_.threshold));
+    scores = scores - shift;
+  }
+  return scores;
+}
+
+dataset::Batch Network::changed_batch(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask) const {
+  dataset::Batch batch = inputs.batch;
+  batch.inputs[changed_.feature] = range_ ? range_->fed(range_->raw(units)) : units;
+  if (mask.defined()) set_mask(batch, changed_, mask);
+  return batch;
+}
+
+/// Inputs that go through the network together: all, or as many as the file is fixed to (filled up with the last one).
+struct Network::Part {
+  Originals inputs;
+  at::Tensor units, rows;
+  int64_t count;  ///< so many of the rows count
+};
+
+void Network::each_part(const Originals& inputs, const at::Tensor& units,
+                        const std::function<void(const Part&)>& visit) const {
+  const int64_t total = units.size(0);
+  if (subject_.batching.kind == executor::Batching::kAny)
+    return visit({inputs, units, at::arange(total, at::kLong), total});
+  const int64_t size = subject_.batching.kind == executor::Batching::kOne ? 1 : subject_.batching.size;
+  for (int64_t first = 0; first < total; first += size) {
+    const int64_t own = std::min(size, total - first);
+    at::Tensor index = at::arange(first, first + size, at::kLong).clamp_max(first + own - 1);
+    visit({inputs.rows(index), units.index_select(0, index), index, own});
+  }
+}
+
+at::Tensor Network::scores(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask) const {
+  at::NoGradGuard no_grad;
+  Tensors parts;
+  Originals masked = inputs;
+  if (mask.defined()) set_mask(masked.batch, changed_, mask);
+  model::guarded([&] { return subject_.model_name; },
+                 [&] {
+                   each_part(masked, units, [&](const Part& part) {
+                     Tensors fed = subject_.feed.inputs(changed_batch(part.inputs, part.units));
+                     parts.push_back(class_scores(fast_.run(fed)[0]).narrow(0, 0, part.count));
+                   });
+                 });
+  return parts.size() == 1 ? parts[0] : at::cat(parts, 0);
+}
+
+at::Tensor Network::answers(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask) const {
+  return scores(inputs, units, mask).argmax(1);
+}
+
+Network::Slope Network::slope(const Originals& inputs, const at::Tensor& units, const Weigh& weigh) const {
+  check(plain_ != nullptr, "slopes by ids");
+  at::AutoGradMode grad(true);
+  Tensors scores;
+  std::vector<Tensors> gradients;
+  model::guarded(
+      [&] { return subject_.model_name; },
+      [&] {
+        each_part(inputs, units.detach(), [&](const Part& part) {
+          at::Tensor leaf = part.units.detach().requires_grad_();
+          at::Tensor found = class_scores(plain_->run(subject_.feed.inputs(changed_batch(part.inputs, leaf)))[0]);
+          scores.push_back(found.detach().narrow(0, 0, part.count));
+          Tensors weights = weigh(found.detach(), part.rows);
+          gradients.resize(weights.size());
+          for (size_t i = 0; i < weights.size(); ++i) {
+            at::Tensor slope;
+            if (found.requires_grad())
+              slope = torch::autograd::grad({found}, {leaf}, {weights[i]}, i + 1 < weights.size(), false, true)[0];
+            if (!slope.defined()) slope = at::zeros_like(leaf);
+            gradients[i].push_back(slope.detach().narrow(0, 0, part.count));
+          }
+        });
+      });
+  Slope slope{scores.size() == 1 ? scores[0] : at::cat(scores, 0), {}};
+  for (const Tensors& parts : gradients) slope.gradients.push_back(parts.size() == 1 ? parts[0] : at::cat(parts, 0));
+  return slope;
+}
+
+bool Network::has_slopes(const Originals& inputs) const {
+  Slope found = slope(inputs, inputs.units, [&](const at::Tensor& scores, const at::Tensor& rows) {
+    return std::vector<at::Tensor>{away_from(scores, inputs.answers.index_select(0, rows))};
+  });
+  return found.gradients[0].isfinite().logical_and(found.gradients[0] != 0).any().item<bool>();
+}
+
+at::Tensor Network::unit_slope(const Originals& inputs, const at::Tensor& units) const {
+  check(to_units_ != nullptr, "no units were named");
+  at::AutoGradMode grad(true);
+  Tensors slopes;
+  model::guarded([&] { return subject_.model_name; },
+                 [&] {
+                   each_part(inputs, units.detach(), [&](const Part& part) {
+                     at::Tensor leaf = part.units.detach().requires_grad_();
+                     Tensors values = to_units_->run(subject_.feed.inputs(changed_batch(part.inputs, leaf)));
+                     at::Tensor sum;
+                     for (size_t i = 0; i < values.size(); ++i) {
+                       at::Tensor value =
+                           model::unit_values(units_[i].layer, values[i]).select(1, units_[i].unit).sum();
+                       sum = sum.defined() ? sum + value : value;
+                     }
+                     at::Tensor slope;
+                     if (sum.requires_grad()) slope = torch::autograd::grad({sum}, {leaf}, {}, false, false, true)[0];
+                     if (!slope.defined()) slope = at::zeros_like(leaf);
+                     slopes.push_back(slope.detach().narrow(0, 0, part.count) / double(units_.size()));
+                   });
+                 });
+  return slopes.size() == 1 ? slopes[0] : at::cat(slopes, 0);
+}
+
+}  // namespace netmend::inputs

@@ -1,0 +1,78 @@
+// A network as attacks see it: scores of classes as a function of the feature that is changed, and their slopes. It
+// takes quantities as parts of their valid range, so that scale, mean, std and the layout of axes are on the path of
+// the gradient.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "inputs/originals.h"
+#include "inputs/range.h"
+#include "model/layer.h"
+#include "observers/predictions.h"
+#include "stream/pass.h"
+
+namespace netmend::inputs {
+
+/// One unit of one layer, as --unit names it.
+struct UnitPlace {
+  model::Layer layer;
+  int64_t unit = 0;
+};
+/// `conv1/7`. Throws InputError with the nearest layer, or the number of units that there are.
+UnitPlace find_unit(const std::vector<model::Layer>& layers, const std::string& name);
+
+class Network {
+ public:
+  /// All must outlive it. `range` is null for ids.
+  Network(const stream::Subject& subject, const observers::PredictionSettings& settings, const Subject& changed,
+          const Range* range, std::vector<UnitPlace> units = {});
+  ~Network();
+
+  const Subject& changed() const { return changed_; }
+  const Range* range() const { return range_; }
+  const std::vector<UnitPlace>& units() const { return units_; }
+  int64_t classes() const;
+
+  /// Scores of all classes, inputs × classes; the largest is the answer. Of one sigmoid: those of no and yes. Where
+  /// only probabilities are to be had, their logarithms. `mask` replaces that of the batch where it is defined.
+  at::Tensor scores(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
+  at::Tensor answers(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
+
+  struct Slope {
+    at::Tensor scores;
+    std::vector<at::Tensor> gradients;  ///< one for each weighting, like units
+  };
+  /// Slopes of weighted sums of scores: `weigh` is given the scores of some rows of the batch and returns weights like
+  /// them, one tensor for each gradient that is wanted.
+  using Weigh = std::function<std::vector<at::Tensor>(const at::Tensor& scores, const at::Tensor& rows)>;
+  Slope slope(const Originals& inputs, const at::Tensor& units, const Weigh& weigh) const;
+  /// Whether any score depends on these inputs by a slope that is a number and not 0.
+  bool has_slopes(const Originals& inputs) const;
+  /// Slope of the mean of units().
+  at::Tensor unit_slope(const Originals& inputs, const at::Tensor& units) const;
+
+  /// The batch with the feature changed, as the network is fed.
+  dataset::Batch changed_batch(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
+
+ private:
+  struct Part;
+  void each_part(const Originals& inputs, const at::Tensor& units, const std::function<void(const Part&)>& visit) const;
+  at::Tensor class_scores(const at::Tensor& value) const;
+
+  const stream::Subject& subject_;
+  const observers::PredictionSettings& settings_;
+  Subject changed_;
+  const Range* range_;
+  std::vector<UnitPlace> units_;
+  executor::Executor fast_;
+  std::unique_ptr<executor::Executor> plain_, to_units_;
+};
+
+/// Weights whose weighted sum of scores has the direction of the loss: that of cross-entropy divided by 1 − p of the
+/// answer, which has the same sign and does not vanish where the network is sure.
+at::Tensor away_from(const at::Tensor& scores, const at::Tensor& answers);
+
+}  // namespace netmend::inputs

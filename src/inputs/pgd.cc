@@ -1,0 +1,18 @@
+// Projected gradient descent. Madry, Makelov, Schmidt, Tsipras, Vladu: Towards deep learning models resistant to
+// adversarial attacks (ICLR 2018, arXiv:1706.06083): BIM from a place drawn uniformly from the eps-ball. A step is a
+// thirtieth of eps (0.01 of 0.3 in the paper) unless told otherwise.
+#include <ATen/ATen.h>
+
+#include "inputs/gradient_sign.h"
+#include "inputs/method.h"
+#include "inputs/noise.h"
+
+namespace netmend::inputs {
+
+Changed pgd(const Network& network, const Originals& originals, const Settings& settings) {
+  const double eps = settings.eps, size = settings.step_size > 0 ? settings.step_size : eps / 30;
+  at::Tensor start = originals.units + eps * draw_uniform(originals, settings, "pgd");
+  return {climb(network, originals, within(start, originals.units, eps), eps, settings.steps, size)};
+}
+
+}  // namespace netmend::inputs

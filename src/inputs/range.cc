@@ -1,0 +1,134 @@
+#include "inputs/range.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "stream/pass.h"
+
+namespace netmend::inputs {
+namespace {
+
+constexpr int64_t kLook = 512;
+constexpr double kNearlyWhole = 2e-3;  ///< what is left of a whole number after mean and std and back, in floats
+
+/// 0…255, 0…1 and −1…1 are what people scale to; elsewhere the data itself has to tell.
+struct Seen {
+  double low, high;
+  bool whole;
+};
+
+Seen seen_in(const at::Tensor& raw) {
+  at::Tensor finite = raw.masked_select(raw.isfinite());
+  if (finite.numel() == 0) return {0, 0, false};
+  double rounding = (finite - finite.round()).abs().max().item<double>();
+  return {finite.min().item<double>(), finite.max().item<double>(), rounding < kNearlyWhole};
+}
+
+}  // namespace
+
+Range::Range(const dataset::Dataset& data, size_t feature, const std::string& given) {
+  set_affine(data.info(), data.info().features.at(feature));
+  if (given.empty()) {
+    look(data, feature);
+    return;
+  }
+  std::vector<std::string> ends = split(given, ':');
+  double low = 0, high = 0;
+  if (ends.size() != 2 || !parse_double(ends[0], low) || !parse_double(ends[1], high) || !(low < high) ||
+      !std::isfinite(high - low))
+    throw InputError(fmt::format("--range {}: expected the smallest and the largest raw value", given),
+                     "For example --range 0:255 or --range 0:1, before scale, mean and std.");
+  bytes_ =
+      low == 0 && high == 255 && seen_in(raw_of_fed(data.read(stream::spread(data.size(), 64)).inputs[feature])).whole;
+  set_bounds(low, high, bytes_ ? "bytes, as --range says" : "as --range says");
+}
+
+/// Channels of an image, or the values in a row of anything else: where mean= and std= apply.
+void Range::set_affine(const dataset::Info& info, const dataset::Feature& feature) {
+  const auto rank = int64_t(feature.shape.size());
+  const bool first = feature.image && !feature.channels_last;
+  channels_ = rank == 0 ? 1 : feature.shape[size_t(first ? 0 : rank - 1)];
+  channel_shape_.assign(size_t(rank) + 1, 1);
+  if (rank > 0) channel_shape_[size_t(first ? 1 : rank)] = channels_;
+  // The encoder of a table has done what preprocessing asks for, column by column: its values are taken as they are.
+  const dataset::Preprocess own = feature.columns.empty() ? info.preprocess : dataset::Preprocess();
+  std::vector<double> factor, offset;
+  const size_t count = std::max(own.mean.size(), own.std.size());
+  auto pick = [](const std::vector<double>& values, size_t c, double otherwise) {
+    return values.empty() ? otherwise : values[values.size() == 1 ? 0 : c];
+  };
+  for (size_t c = 0; c < std::max<size_t>(1, count); ++c) {
+    double deviation = pick(own.std, c, 1);
+    factor.push_back(double(float(own.scale.value_or(1) / deviation)));
+    offset.push_back(double(float(-pick(own.mean, c, 0) / deviation)));
+  }
+  factor_ = by_channel(factor, 1), offset_ = by_channel(offset, 0);
+}
+
+at::Tensor Range::by_channel(const std::vector<double>& values, double otherwise) const {
+  if (values.size() <= 1) return at::full({}, values.empty() ? otherwise : values[0], at::kFloat);
+  return at::tensor(values, at::kDouble).to(at::kFloat).reshape(channel_shape_);
+}
+
+void Range::set_bounds(double low, double high, const std::string& words) {
+  least_ = low, most_ = high;
+  low_ = at::full({}, low, at::kFloat), span_ = at::full({}, high - low, at::kFloat);
+  words_ = fmt::format("{:g} … {:g} ({})", low, high, words);
+}
+
+void Range::look(const dataset::Dataset& data, size_t feature) {
+  const dataset::Feature& about = data.info().features[feature];
+  if (!about.columns.empty()) return measure(data, feature);
+  Seen seen = seen_in(raw_of_fed(data.read(stream::spread(data.size(), kLook)).inputs[feature]));
+  // Counts and years are whole numbers too: without rows and columns only large ones are taken for bytes.
+  const bool pixels = about.image || seen.high > 127;
+  if (seen.whole && pixels && seen.low > -0.5 && seen.high > 1.5 && seen.high < 255.5) {
+    bytes_ = true;
+    return set_bounds(0, 255, "bytes");
+  }
+  constexpr double kSlack = 1e-5;
+  if (seen.low >= -kSlack && seen.high <= 1 + kSlack) return set_bounds(0, 1, "real numbers");
+  if (seen.low >= -1 - kSlack && seen.high <= 1 + kSlack) return set_bounds(-1, 1, "real numbers");
+  measure(data, feature);
+}
+
+/// Smallest and largest value of each channel or column, over all inputs.
+void Range::measure(const dataset::Dataset& data, size_t feature) {
+  const bool apart = data.info().features[feature].image || channel_shape_.size() == 2;
+  std::vector<int64_t> axes;
+  for (size_t axis = 0; axis < channel_shape_.size(); ++axis)
+    if (!apart || channel_shape_[axis] == 1) axes.push_back(int64_t(axis));
+  at::Tensor low, high;
+  std::vector<int64_t> samples;
+  for (int64_t first = 0; first < data.size(); first += 256) {
+    samples.clear();
+    for (int64_t i = first; i < std::min(first + 256, data.size()); ++i) samples.push_back(i);
+    at::Tensor raw = raw_of_fed(data.read(samples).inputs[feature]);
+    at::Tensor known = raw.isfinite();
+    at::Tensor least = at::where(known, raw, at::full({}, INFINITY, at::kFloat)).amin(axes, true);
+    at::Tensor most = at::where(known, raw, at::full({}, -INFINITY, at::kFloat)).amax(axes, true);
+    low = low.defined() ? at::minimum(low, least) : least;
+    high = high.defined() ? at::maximum(high, most) : most;
+  }
+  // A value that never changes has a range of nothing: it stays what it is.
+  at::Tensor known = low.isfinite().logical_and(high.isfinite());
+  low_ = at::where(known, low, at::zeros({}, at::kFloat));
+  span_ = at::where(known, high - low, at::zeros({}, at::kFloat));
+  least_ = low_.min().item<double>(), most_ = (low_ + span_).max().item<double>();
+  words_ = fmt::format("{:.4g} … {:.4g} (the smallest and largest there are{})", least_, most_,
+                       low_.numel() == 1                     ? ""
+                       : data.info().features[feature].image ? ", by channel"
+                                                             : ", by column");
+}
+
+at::Tensor Range::units(const at::Tensor& fed) const {
+  at::Tensor span = at::where(span_ > 0, span_, at::ones({}, at::kFloat));
+  return (raw_of_fed(fed) - low_) / span;
+}
+at::Tensor Range::raw(const at::Tensor& units) const { return units * span_ + low_; }
+at::Tensor Range::fed(const at::Tensor& raw) const { return raw * factor_ + offset_; }
+
+}  // namespace netmend::inputs

@@ -1,0 +1,90 @@
+#include "observers/coverage/layer_spread.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace netmend::observers {
+
+std::unique_ptr<Tally> LayerSpread::fresh() const { return std::make_unique<SpreadTally>(space_); }
+
+double LayerSpread::bytes(int64_t) const {
+  double bytes = 0;
+  for (size_t l = 0; l < space_->layers().size(); ++l)
+    bytes += 8 * double(space_->units(l)) * double(space_->units(l) + 1);
+  return bytes;
+}
+
+Figure LayerSpread::figure(const Tally& tally) const {
+  Figure figure{name(), {}};
+  const auto& spread = dynamic_cast<const SpreadTally&>(tally);
+  for (size_t l = 0; l < spread.layers.size(); ++l) {
+    const SpreadTally::Moments& moments = spread.layers[l];
+    double value = moments.count > 0 ? moments.products.abs().mean().item<double>() / moments.count : 0;
+    figure.layers.push_back({space_->layers()[l].name, value, -1});
+    figure.value += value;
+  }
+  figure.covered = figure.value;
+  return figure;
+}
+
+SpreadTally::SpreadTally(SpacePtr space) : space_(std::move(space)) {
+  for (size_t l = 0; l < space_->layers().size(); ++l)
+    layers.push_back(
+        {0, at::zeros({space_->units(l)}, at::kDouble), at::zeros({space_->units(l), space_->units(l)}, at::kDouble)});
+}
+
+void SpreadTally::Moments::merge(const Moments& later) {
+  if (later.count == 0) return;
+  const double both = count + later.count;
+  at::Tensor apart = later.mean - mean;
+  products.add_(later.products).addr_(apart, apart, 1, count * later.count / both);
+  mean.add_(apart, later.count / both);
+  count = both;
+}
+
+void SpreadTally::add(const UnitBatch& batch) {
+  at::NoGradGuard no_grad;
+  at::Tensor all = at::from_blob(const_cast<float*>(batch.values.data()), {batch.count(), batch.units}, at::kFloat);
+  for (size_t l = 0; l < layers.size(); ++l) {
+    at::Tensor values = all.narrow(1, space_->first(l), space_->units(l)).to(at::kDouble);
+    if (!std::isfinite(values.sum().item<double>())) {
+      at::Tensor whole = values.isfinite().all(1).nonzero().squeeze(1);
+      values = values.index_select(0, whole);
+      if (values.size(0) == 0) continue;
+    }
+    at::Tensor mean = values.mean(0);
+    values.sub_(mean);
+    layers[l].merge({double(values.size(0)), mean, at::mm(values.t(), values)});
+  }
+}
+
+void SpreadTally::merge(const Tally& later) {
+  const auto& other = dynamic_cast<const SpreadTally&>(later);
+  for (size_t l = 0; l < layers.size(); ++l) layers[l].merge(other.layers[l]);
+}
+
+void SpreadTally::save(std::ostream& out) const {
+  for (const Moments& layer : layers) {
+    stream::put(out, layer.count);
+    stream::put(out, layer.mean);
+    stream::put(out, layer.products);
+  }
+}
+
+void SpreadTally::load(std::istream& in) {
+  for (Moments& layer : layers) {
+    layer.count = stream::get_double(in);
+    for (at::Tensor* tensor : {&layer.mean, &layer.products}) {
+      at::Tensor read = stream::get_tensor(in);
+      if (read.sizes() != tensor->sizes() || read.scalar_type() != at::kDouble || !read.isfinite().all().item<bool>())
+        fail("the state file is damaged");
+      *tensor = read.clone();
+    }
+    if (!(layer.count >= 0) || std::isinf(layer.count)) fail("the state file is damaged");
+  }
+}
+
+}  // namespace netmend::observers

@@ -1,0 +1,130 @@
+#include "observers/coverage/profile.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "stream/state_file.h"
+
+namespace netmend::observers {
+namespace {
+
+using Json = nlohmann::json;
+
+std::unique_ptr<const Criteria> make_observer(const PredictionSettings& settings, const SpacePtr& space, size_t layer,
+                                              int64_t expected, int64_t stride) {
+  return std::make_unique<Criteria>(
+      settings, space,
+      Criteria::List{std::make_shared<Ranges>(space), std::make_shared<Peaks>(space),
+                     std::make_shared<Traces>(space, layer, layer + 1, expected, stride)});
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+Profile::Profile(const PredictionSettings& settings, SpacePtr space, size_t layer, int64_t expected, int64_t stride)
+    : space_(space), layer_(layer), observer_(make_observer(settings, space, layer, expected, stride)) {
+  facts.stride = stride;
+}
+
+void Profile::learned(std::unique_ptr<stream::State> state) {
+  state_ = std::move(state);
+  const auto& all = dynamic_cast<const CriteriaState&>(*state_);
+  facts.inputs = all.samples;
+  ranges_ = std::make_shared<std::vector<UnitRange>>(dynamic_cast<const RangeTally&>(*all.tallies[0]).ranges);
+}
+
+const PeakTally& Profile::peaks() const {
+  return dynamic_cast<const PeakTally&>(*dynamic_cast<const CriteriaState&>(*state_).tallies[1]);
+}
+
+const UnitBatch& Profile::traces() const {
+  return dynamic_cast<const TraceTally&>(*dynamic_cast<const CriteriaState&>(*state_).tallies[2]).kept;
+}
+
+double Profile::bytes(int64_t inputs) const {
+  double bytes = 0;
+  for (const auto& criterion : observer_->list()) bytes += criterion->bytes(inputs);
+  return bytes;
+}
+
+std::string Profile::description() const {
+  Json layers = Json::array();
+  for (size_t l = 0; l < space_->layers().size(); ++l) layers.push_back({space_->layers()[l].name, space_->units(l)});
+  return Json{{"profile", 1},
+              {"tap", space_->choice().before_activation ? "pre" : "post"},
+              {"unit", space_->choice().elements ? "element" : "channel"},
+              {"layers", layers},
+              {"traced", space_->layers()[layer_].name},
+              {"data", facts.data},
+              {"inputs", facts.inputs},
+              {"stride", facts.stride},
+              {"importance", facts.importance},
+              {"likelihood_low", number(facts.likelihood_low)},
+              {"mahalanobis_high", number(facts.mahalanobis_high)}}
+      .dump();
+}
+
+void Profile::save(const std::string& path) {
+  check(state_ != nullptr, "only what was learned can be saved");
+  stream::StateFile file;
+  file.description = description();
+  file.subject = facts.model;
+  file.chunks = 1;
+  file.collected.pieces.push_back({0, 1, std::move(state_)});  // lent, not copied
+  stream::write_state(path, file, *observer_);
+  state_ = std::move(file.collected.pieces[0].state);
+}
+
+namespace {
+
+/// Refuses what was made for another model or with other flags.
+void require_same(const std::string& path, const stream::StateFile& file, const Json& made, const Json& asked,
+                  const std::string& model) {
+  if (file.subject != model)
+    throw InputError(fmt::format("{} was made with another model", path),
+                     "Name another file with --profile: it is made anew where it does not exist.");
+  for (const char* key : {"tap", "unit", "layers", "traced"})
+    if (made.at(key) != asked.at(key)) {
+      const std::string words =
+          std::string(key) == "layers" ? "other layers" : fmt::format("{} {}", key, made.at(key).dump());
+      throw InputError(fmt::format("{} was made with {}, which is not what is asked for now", path, printable(words)),
+                       "Give the same flags as then, or name another file with --profile.");
+    }
+}
+
+double finite_or_unknown(const Json& value) { return value.is_number() ? value.get<double>() : NAN; }
+
+}  // namespace
+
+Profile load_profile(const std::string& path, const PredictionSettings& settings, SpacePtr space, size_t layer,
+                     const std::string& model) {
+  stream::StateFile header = stream::read_state_header(path);
+  Json made = Json::parse(header.description, nullptr, false);
+  Profile shape(settings, space, layer, 0, 1);
+  if (header.observer != shape.observer_->name() || !made.is_object() || made.value("profile", Json()) != Json(1))
+    throw InputError(fmt::format("{} is no profile that this netmend can read", path),
+                     "Name another file with --profile: it is made anew where it does not exist.");
+  try {
+    require_same(path, header, made, Json::parse(shape.description()), model);
+    const int64_t stride = made.at("stride").get<int64_t>(), inputs = made.at("inputs").get<int64_t>();
+    if (stride < 1 || inputs < 0) fail("{}: the profile is damaged", path);
+    Profile profile(settings, space, layer, inputs, stride);
+    profile.facts.model = model;
+    profile.facts.data = made.at("data").get<std::string>();
+    profile.facts.importance = made.at("importance").get<std::vector<double>>();
+    profile.facts.likelihood_low = finite_or_unknown(made.at("likelihood_low"));
+    profile.facts.mahalanobis_high = finite_or_unknown(made.at("mahalanobis_high"));
+    if (!profile.facts.importance.empty() && int64_t(profile.facts.importance.size()) != space->units(layer))
+      fail("{}: the profile is damaged", path);
+    stream::StateFile file = stream::read_state(path, *profile.observer_);
+    if (file.collected.pieces.size() != 1) fail("{}: the profile is damaged", path);
+    profile.learned(std::move(file.collected.pieces[0].state));
+    return profile;
+  } catch (const Json::exception&) {
+    fail("{}: the profile is damaged", path);
+  }
+}
+
+}  // namespace netmend::observers

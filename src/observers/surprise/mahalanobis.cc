@@ -1,0 +1,47 @@
+#include "observers/surprise/mahalanobis.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+namespace netmend::observers {
+
+MahalanobisSurprise::MahalanobisSurprise(const ClassTraces& training, Published published) : published_(published) {
+  at::NoGradGuard no_grad;
+  const bool one = published == Published::kDnnTip;
+  for (int64_t c = 0; c < (one ? 1 : training.classes()); ++c) {
+    at::Tensor values = (one ? training.values : training.of(c)).to(at::kDouble);
+    Spread spread;
+    if (values.size(0) >= 2) {
+      spread.mean = values.mean(0);
+      values = values - spread.mean;
+      double added = 0;
+      spread.factor = factor_covariance(at::mm(values.t(), values).div_(double(values.size(0))), added);
+      regularised_ += spread.factor.defined() && added > 0;
+    }
+    without_ += values.size(0) > 0 && !spread.factor.defined();
+    spreads_.push_back(std::move(spread));
+  }
+}
+
+std::vector<double> MahalanobisSurprise::scores(const ClassTraces& traces) const {
+  at::NoGradGuard no_grad;
+  std::vector<double> scores(size_t(traces.source_rows), kNoScore);
+  const bool one = published_ == Published::kDnnTip;
+  for (int64_t c = 0; c < traces.classes(); ++c) {
+    if (!one && c >= int64_t(spreads_.size())) break;
+    const Spread& spread = spreads_[size_t(one ? 0 : c)];
+    if (!spread.factor.defined() || traces.size(c) == 0) continue;
+    at::Tensor centred = traces.of(c).to(at::kDouble) - spread.mean;
+    at::Tensor squared =
+        at::linalg_solve_triangular(spread.factor, centred.t(), /*upper=*/false).square().sum(0).contiguous();
+    for (int64_t row = 0; row < traces.size(c); ++row) {
+      const double value = squared.data_ptr<double>()[row];
+      if (std::isfinite(value))
+        scores[size_t(traces.rows[size_t(traces.starts[size_t(c)] + row)])] = one ? value : std::sqrt(value);
+    }
+  }
+  return scores;
+}
+
+}  // namespace netmend::observers
