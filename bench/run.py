@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ratios of netmend to plain PyTorch on this machine, both on all its cores, interleaved in one run.
 
-usage: run.py BUILD [forward|train|workers|memory|locate|relevance|attacks|coverage]…     (default: all)
+usage: run.py BUILD [forward|train|workers|memory|locate|whatif|relevance|attacks|coverage]…     (default: all)
 
 Every figure is the median of ROUNDS rounds; within a round one side runs right after the other, so that whatever else the
 machine does hits both. A gate is 85 % of the figure we promise. Exit 1 when a gate is missed.
@@ -20,6 +20,8 @@ TRAIN_INPUTS = {"lenet5": 12000, "dnn1": 12000, "cifar-convnet": 1600, "resnet20
 WORKERS = 1.6
 ATTACKS = 1.5  # of foolbox's images a second
 LOCATE = 1.15  # at most, of a plain pass
+WHATIF = {("lenet5", 0): 40, ("cifar-convnet", 0): 6, ("cifar-convnet", 4): 40}  # at least, over evaluating each; 4: the last four layers
+PATCHES = 50
 RELEVANCE = {"layers": 4.0, "inputs": 6.0}  # at most, of a forward pass: down to the first layer, down to the pixels
 CRITERIA, SURPRISE = 1.5, 6.0  # at most: of two plain passes; seconds on two cores
 CORES = len(os.sched_getaffinity(0))
@@ -320,6 +322,31 @@ def bench_coverage(engine, models):
     return ok
 
 
+def bench_whatif(engine, models):
+    """Every unit's weights changed once, all inputs judged under each change, against a plain pass for each."""
+    print("what-if of one-unit edits     of evaluating each")
+    images, ok = ("mnist:test", "cifar10:test") if os.environ.get("NETMEND_DATA") else ("glyphs:test", None), True
+
+    def line(name, found, goal, note):
+        ratios = sorted(one["ratio"] for one in found)
+        held = statistics.median(ratios) >= SLACK * goal
+        print(f"  {name:<28} {statistics.median(ratios):6.1f}×  ({ratios[0]:.1f}–{ratios[-1]:.1f})  promised {goal}×  {'ok' if held else 'MISSED'}   {note}", flush=True)
+        return held
+
+    for (name, last), goal in WHATIF.items():
+        data = images[0] if name == "lenet5" else images[1]
+        if not data:
+            print(f"  {name}: SKIPPED, needs CIFAR-10 in NETMEND_DATA")
+            continue
+        inputs = 10000 if name == "lenet5" else 512 if last else 256
+        found = [engine.ask("whatif", models[name], data, inputs, last, CORES) for _ in range(ROUNDS)]
+        ok &= line(name + (f", last {last} layers" if last else ""), found, goal,
+                   f"{found[0]['edits']} edits, {found[0]['inputs']} inputs; operations allow {found[0]['operations_allow']:.0f}×")
+    found = [engine.ask("patches", models["lenet5"], images[0], 10000, 12, 100, CORES) for _ in range(ROUNDS)]
+    ok &= line("lenet5, 12 weights a patch", found, PATCHES, f"last two layers, 100 patches, {found[0]['kept'] / 1e6:.0f} MB kept")
+    return ok
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -328,7 +355,7 @@ def main():
     for name in NETWORKS:
         models[name] = os.path.join(folder, name + ".onnx")
         engine.run("lab", "new", name, "-o", models[name])
-    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate,
+    parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate, "whatif": bench_whatif,
              "relevance": bench_relevance, "coverage": bench_coverage, "attacks": bench_attacks}
     wanted = sys.argv[2:] or list(parts)
     results = [parts[part](engine, models) for part in wanted]

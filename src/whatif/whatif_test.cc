@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "edits/operations.h"
 #include "stream/layers.h"
-#include "zoo/init.h"
+#include "zoo/builder.h"
 #include "zoo/zoo.h"
 
 namespace netmend::whatif {
@@ -120,6 +120,49 @@ TEST(WhatIf, PatchesMayLieInSeveralLayers) {
   }
   expect_equal(at, questions);
   expect_equal(at, questions, {.plain = true});
+}
+
+TEST(WhatIf, ABiasOfTheNextLayerCountsToo) {
+  Fixture at = make(zoo::make("lenet5"), "glyphs:test", 150);
+  std::vector<Question> questions;
+  for (size_t l = 0; l + 1 < at.layers.size(); ++l) {
+    Question question;
+    question.edits =
+        edits::operate(at.subject.graph, at.layers[l], 1, {edits::Target::kWeights, edits::Change::kScale, 2}, 1);
+    for (auto& edit :
+         edits::operate(at.subject.graph, at.layers[l + 1], 0, {edits::Target::kBias, edits::Change::kSet, 3}, 1))
+      question.edits.push_back(edit);
+    questions.push_back(std::move(question));
+  }
+  expect_equal(at, questions);
+}
+
+/// A norm over units makes each of them depend on all the others.
+model::Graph with_layer_norm() {
+  zoo::Builder builder("normed", zoo::Scheme::kGlorot, 3);
+  model::ValueId x = builder.flatten(builder.input("x", {1, 28, 28}));
+  x = builder.dense("fc1", x, 784, 12);
+  model::Graph graph = builder.finish(builder.dense("fc2", builder.relu(x), 12, 10), "y", 10);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n].op != "Relu") continue;
+    model::ValueId scale = graph.add_value("ln.scale", model::Element::kFloat),
+                   shift = graph.add_value("ln.shift", model::Element::kFloat),
+                   out = graph.add_value("normed", model::Element::kFloat);
+    graph.constants[scale].value = at::linspace(0.5, 1.5, 12),
+    graph.constants[shift].value = at::linspace(-0.3, 0.3, 12);
+    model::Node norm{"ln",  "LayerNormalization",   "", 17, {graph.nodes[n].inputs[0], scale, shift},
+                     {out}, {{"axis", int64_t(-1)}}};
+    graph.nodes[n].inputs[0] = out;
+    graph.nodes.insert(graph.nodes.begin() + int64_t(n), norm);
+    break;
+  }
+  return graph;
+}
+
+TEST(WhatIf, KeepsOffNormsThatMixUnits) {
+  Fixture at = make(with_layer_norm(), "glyphs:test", 100);
+  EXPECT_FALSE(WhatIf(at.subject, at.settings, at.layers).has_shortcut(0));
+  expect_equal(at, some_edits(at, 6, 4));
 }
 
 TEST(WhatIf, DamagedUnitsDoNotDrownWhatIsLeft) {
