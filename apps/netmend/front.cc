@@ -25,7 +25,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               match        does it answer as the framework did that trained it, and if not, why?
               stress       noise, shifts, corruptions, attacks: how often does the answer change?
               coverage     what the tests never try, and which tests add nothing
-              locate       which units and layers are active when it is wrong
+              locate       which units and layers are to blame when it is wrong
               explain      which units the answers come from, and which pixels, words or columns
   Mend        repair       search for a small change, confirm on unseen data, write a new model
               apply        apply edits to a model's weights, or take them back

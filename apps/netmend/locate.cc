@@ -1,4 +1,4 @@
-// netmend locate: which units and layers are active when the network is wrong.
+// netmend locate: which units and layers are to blame when the network is wrong.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -121,7 +121,7 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
 }
 
 void add_locate(CLI::App& app, Options& o, Action& action) {
-  CLI::App* locate = command(app, "locate", "Which units and layers are active when the model is wrong",
+  CLI::App* locate = command(app, "locate", "Which units and layers are to blame when the model is wrong",
                              "  netmend locate model.onnx --data mnist:test\n"
                              "  netmend locate model.onnx --data mnist:test --on confusion=4:9 --measure dstar2\n"
                              "  netmend locate model.onnx --data mnist:test --layer conv2 --measure all --top 20");

@@ -85,11 +85,14 @@ class Blaming {
     }
   }
 
-  at::Tensor slopes() {
+  /// Taken once, also where several measures ask for them.
+  const at::Tensor& slopes() {
+    if (slopes_.defined()) return slopes_;
     std::vector<int64_t> failing = some_of(sides_[0]), passing = some_of(sides_[1]);
     found_.slopes_failing = int64_t(failing.size()), found_.slopes_passing = int64_t(passing.size());
     Evidence evidence = gradient_evidence(subject_, settings_, found_.layers, failing, passing, options_.pass.jobs);
-    return difference_scores(draw(evidence, options_.resamples, options_.seed));
+    slopes_ = difference_scores(draw(evidence, options_.resamples, options_.seed));
+    return slopes_;
   }
 
   /// Units that are broken whatever the data says: no weight at all, or one that is no number. Where a tenth of a layer
@@ -142,6 +145,7 @@ class Blaming {
   const observers::PredictionSettings& settings_;
   const BlameOptions& options_;
   std::vector<int64_t> sides_[2];  ///< samples, when more than counts is wanted
+  at::Tensor slopes_;
   Blame found_;
 };
 

@@ -62,7 +62,6 @@ class ShortcutFinder {
         layer_(layer),
         answers_(answers),
         sample_(sample),
-        made_by_(model::producers(graph)),
         used_by_(model::consumers(graph)) {}
 
   std::optional<Shortcut> find() {
@@ -78,7 +77,7 @@ class ShortcutFinder {
     if (!last) find_reader(end);
     found_.seat = last || path_.empty() ? end : path_.back();
     if (!stands_along_axis_1(end)) return std::nullopt;
-    make_executors(end);
+    make_chain();
     return std::move(found_);
   }
 
@@ -167,7 +166,6 @@ class ShortcutFinder {
     for (size_t i = 0; i < 2; ++i)
       if (seen[i].dim() < 2 || seen[i].size(0) != count || seen[i].size(1) != layer_.units) return false;
     if (at::maybe_wrap_dim(layer_.unit_axis, seen[1].dim()) != 1 || layer_.batch_axis != 0) return false;
-    // Square values leave it open which axis counts units; only layers whose operators say so are taken.
     if (reading_) settle_reader(seen[0], seen[2]);
     return true;
   }
@@ -229,24 +227,18 @@ class ShortcutFinder {
     return true;
   }
 
-  void make_executors(ValueId end) {
+  void make_chain() {
     executor::Request chain;
     chain.given = {found_.input};
     for (const UnitConstant& constant : found_.constants) chain.given.push_back(constant.read);
     chain.wanted = {found_.seat};
     found_.chain = std::make_unique<executor::Executor>(graph_, chain);
-    if (found_.seat == end) return;
-    executor::Request between;
-    between.given = {end};
-    between.wanted = {found_.seat};
-    found_.between = std::make_unique<executor::Executor>(graph_, between);
   }
 
   const Graph& graph_;
   const model::Layer& layer_;
   ValueId answers_;
   std::span<const at::Tensor> sample_;
-  std::vector<int> made_by_;
   std::vector<std::vector<int>> used_by_;
   std::vector<ValueId> path_;
   ValueId moved_ = kAbsent;

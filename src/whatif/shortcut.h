@@ -47,9 +47,8 @@ struct Shortcut {
   /// answers themselves.
   model::ValueId seat = model::kAbsent;
   std::vector<UnitConstant> constants;
-  std::unique_ptr<executor::Executor> chain;    ///< input and constants → values at the seat, for any number of units
-  std::unique_ptr<executor::Executor> between;  ///< activation → seat; null when that is the same
-  std::optional<Reader> reader;                 ///< unset when something else reads the seat
+  std::unique_ptr<executor::Executor> chain;  ///< input and constants → values at the seat, for any number of units
+  std::optional<Reader> reader;               ///< unset when something else reads the seat
 };
 
 /// `sample`: a few inputs of the layer's network as they are fed. nullopt where units of the layer cannot be computed
