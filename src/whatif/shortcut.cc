@@ -58,11 +58,7 @@ const std::set<std::string_view> kMoving = {"Flatten", "Reshape", "Squeeze", "Un
 class ShortcutFinder {
  public:
   ShortcutFinder(const Graph& graph, const model::Layer& layer, ValueId answers, std::span<const at::Tensor> sample)
-      : graph_(graph),
-        layer_(layer),
-        answers_(answers),
-        sample_(sample),
-        used_by_(model::consumers(graph)) {}
+      : graph_(graph), layer_(layer), answers_(answers), sample_(sample), used_by_(model::consumers(graph)) {}
 
   std::optional<Shortcut> find() {
     const Node& linear = graph_.nodes[size_t(layer_.node)];

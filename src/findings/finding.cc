@@ -1,0 +1,139 @@
+#include "findings/finding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "findings/kinds.h"
+
+namespace netmend::findings {
+namespace {
+
+constexpr const char* kLevels[] = {"note", "minor", "serious", "blocker"};
+constexpr const char* kSureness[] = {"hint", "likely", "sure"};
+constexpr double kWeight[] = {0.3, 0.7, 1.0};  ///< of a hint, of what is likely, of what is sure
+
+/// Fills `{name}` from `words`; what has no word stays empty. In a command words are quoted where they must be.
+std::string fill(std::string_view pattern, const Words& words, bool command) {
+  std::string text;
+  while (!pattern.empty()) {
+    size_t open = pattern.find('{');
+    text += pattern.substr(0, open);
+    if (open == std::string_view::npos) break;
+    size_t close = pattern.find('}', open);
+    std::string name(pattern.substr(open + 1, close - open - 1));
+    auto word = words.find(name);
+    if (word != words.end()) text += command && name != "case" ? shell_word(word->second) : word->second;
+    pattern.remove_prefix(close + 1);
+  }
+  return text;
+}
+
+std::string without_double_spaces(std::string text) {
+  for (size_t at = text.find("  "); at != std::string::npos; at = text.find("  ")) text.erase(at, 1);
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+double worth(const Finding& finding) { return finding.effect.gain * kWeight[int(finding.sureness)]; }
+
+}  // namespace
+
+std::string level_name(Level level) { return kLevels[int(level)]; }
+std::string sureness_name(Sureness sureness) { return kSureness[int(sureness)]; }
+
+Level parse_level(const std::string& name) {
+  for (int i = 0; i < 4; ++i)
+    if (name == kLevels[i]) return Level(i);
+  throw InputError(fmt::format("there is no level {}{}", name, did_you_mean(name, {kLevels, kLevels + 4})),
+                   "levels: blocker, serious, minor, note");
+}
+
+std::string shell_word(const std::string& word) {
+  auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+Finding make(const std::string& kind, const std::string& where, const Words& words, const Effect& effect,
+             Sureness sureness, std::string brief, std::string evidence) {
+  const Kind& row = find_kind(kind);
+  Finding finding;
+  finding.kind = kind;
+  finding.where = where;
+  finding.effect = effect;
+  finding.sureness = sureness;
+  finding.level = level_of(row.rule, effect);
+  finding.value = std::max(effect.gain, effect.local);
+  finding.title = fill(row.title, words, false);
+  finding.title[0] = char(std::toupper(static_cast<unsigned char>(finding.title[0])));
+  finding.brief = std::move(brief);
+  finding.evidence = std::move(evidence);
+  for (std::string_view line : split(row.next, '\n'))
+    if (!line.empty()) finding.next.push_back("netmend " + without_double_spaces(fill(line, words, true)));
+  return finding;
+}
+
+std::vector<Finding> rank(std::vector<Finding> found) {
+  std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {
+    if (a.level != b.level) return a.level > b.level;
+    if (worth(a) != worth(b)) return worth(a) > worth(b);
+    if (a.sureness != b.sureness) return a.sureness > b.sureness;
+    return a.id() < b.id();
+  });
+  return found;
+}
+
+Json to_json(const Finding& finding) {
+  const Kind& row = find_kind(finding.kind);
+  Json inputs = Json::array();
+  for (const Shown& shown : finding.inputs) inputs.push_back({{"split", shown.split}, {"sample", shown.sample}});
+  return {{"id", finding.id()},
+          {"kind", finding.kind},
+          {"where", finding.where},
+          {"level", level_name(finding.level)},
+          {"sureness", sureness_name(finding.sureness)},
+          {"title", finding.title},
+          {"brief", finding.brief},
+          {"evidence", finding.evidence},
+          {"meaning", row.meaning},
+          {"fault", row.fault},
+          {"gain", finding.effect.gain},
+          {"local", finding.effect.local},
+          {"value", finding.value},
+          {"next", finding.next},
+          {"inputs", inputs},
+          {"numbers", finding.numbers},
+          {"related", finding.related}};
+}
+
+Finding finding_from_json(const Json& json) {
+  Finding finding;
+  try {
+    finding.kind = json.at("kind");
+    finding.where = json.at("where");
+    finding.level = parse_level(json.at("level"));
+    std::string sureness = json.at("sureness");
+    finding.sureness = Sureness(std::find(kSureness, kSureness + 2, sureness) - kSureness);
+    finding.title = json.at("title");
+    finding.brief = json.at("brief");
+    finding.evidence = json.at("evidence");
+    finding.effect = {json.at("gain"), json.at("local")};
+    finding.value = json.at("value");
+    finding.next = json.at("next").get<std::vector<std::string>>();
+    for (const Json& shown : json.at("inputs")) finding.inputs.push_back({shown.at("split"), shown.at("sample")});
+    finding.numbers = json.at("numbers");
+    finding.related = json.at("related").get<std::vector<std::string>>();
+  } catch (const Json::exception& error) {
+    throw InputError(fmt::format("this is no finding of netmend: {}", error.what()), "run netmend check again");
+  }
+  return finding;
+}
+
+}  // namespace netmend::findings

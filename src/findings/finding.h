@@ -1,0 +1,76 @@
+// A finding: the only way in which netmend says that something is wrong. Where, how bad, how sure, the evidence, and
+// what to do next as commands that can be pasted. Terminal, JSON, page and exit status are views of findings.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace netmend::findings {
+
+using Json = nlohmann::ordered_json;
+
+enum class Level { kNote, kMinor, kSerious, kBlocker };
+enum class Sureness {
+  kHint,
+  kLikely,  ///< tested on unseen data, or stable over resamples
+  kSure,    ///< counted
+};
+std::string level_name(Level level);
+std::string sureness_name(Sureness sureness);
+/// Throws InputError for anything else than blocker, serious, minor, note.
+Level parse_level(const std::string& name);
+
+/// An input that is shown as evidence.
+struct Shown {
+  std::string split;  ///< test or train
+  int64_t sample = 0;
+};
+
+/// What a finding costs, as shares (0.01 is a point).
+struct Effect {
+  double gain = 0;   ///< expected gain in the user's metric if it were gone
+  double local = 0;  ///< how far a class or slice lies behind the rest
+};
+
+struct Finding {
+  std::string kind;   ///< a row of kinds()
+  std::string where;  ///< made of names: `cat-dog`, `conv1/7`; may be empty
+  Level level = Level::kNote;
+  Sureness sureness = Sureness::kHint;
+  std::string title;              ///< one sentence
+  std::string brief;              ///< the evidence in a few words, for one line
+  std::string evidence;           ///< sentences with counts and intervals
+  Effect effect;
+  double value = 0;               ///< how bad it is in its own measure, larger is worse; what `accept` remembers
+  std::vector<std::string> next;  ///< commands
+  std::vector<Shown> inputs;      ///< some that show it
+  Json numbers = Json::object();  ///< what the evidence is made of
+  std::vector<std::string> related;  ///< findings that were merged into this one
+
+  std::string id() const { return where.empty() ? kind : kind + ":" + where; }
+};
+
+/// What fills the patterns of a kind: `{a}` in a title or a command. Values that go into commands are quoted for the
+/// shell where they need it.
+using Words = std::map<std::string, std::string>;
+
+/// A finding of a kind of the table: title and next commands are filled from its patterns, the level follows from its
+/// rule. `words` needs `case`: the model and the data as the user would type them after a command, empty where
+/// netmend.toml names them.
+Finding make(const std::string& kind, const std::string& where, const Words& words, const Effect& effect,
+             Sureness sureness, std::string brief, std::string evidence);
+
+/// Related ones are merged (the two directions of a confusion; a slice that is a class), then the most gain first: level,
+/// then expected gain × sureness.
+std::vector<Finding> rank(std::vector<Finding> found);
+
+Json to_json(const Finding& finding);
+Finding finding_from_json(const Json& json);
+
+/// A word as one argument of a shell: quoted where it must be.
+std::string shell_word(const std::string& word);
+
+}  // namespace netmend::findings

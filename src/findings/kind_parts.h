@@ -1,0 +1,15 @@
+// The parts of the table of kinds, a file each: what the graph and the weights show, what answers show, what the data
+// shows, what tests, trials and other models show.
+#pragma once
+
+#include <span>
+
+#include "findings/kinds.h"
+
+namespace netmend::findings {
+
+std::span<const Kind> model_kinds();
+std::span<const Kind> answer_kinds();
+std::span<const Kind> test_kinds();
+
+}  // namespace netmend::findings

@@ -1,0 +1,51 @@
+// The table of everything that can be found. One row serves terminal, JSON, page, docs and `why`.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "findings/finding.h"
+
+namespace netmend::findings {
+
+/// How the level of a finding follows from what it costs.
+enum class Rule {
+  kBlocker,  ///< other results cannot be trusted
+  kEffect,   ///< serious from 1 point of the metric or 5 points in a class or slice; minor from a fifth of that; else note
+  kMinor,    ///< minor with any effect worth naming, never more
+  kNote,
+};
+
+/// What a check needs before it can find such a thing; what is not there is named under `skipped`.
+enum Needs : unsigned {
+  kModel = 0,
+  kData = 1,
+  kLabels = 2,
+  kTrain = 4,
+  kGroups = 8,
+  kReference = 16,
+  kClasses = 32,  ///< answers are classes
+};
+
+struct Kind {
+  std::string_view name;
+  std::string_view title;  ///< `{a} and {b} are taken for each other.`
+  Rule rule;
+  unsigned needs;
+  std::string_view fault;    ///< ids of the taxonomy, most likely first
+  std::string_view meaning;  ///< what it is and why it matters
+  std::string_view cause;    ///< what usually causes it
+  std::string_view confirm;  ///< how to make sure
+  std::string_view repair;   ///< what to do about it
+  std::string_view next;     ///< commands as patterns, a line each: `failures {case} --on confusion={a}:{b}`
+  std::string_view example;  ///< commands without any file of the user's that show one, a line each
+};
+
+std::span<const Kind> kinds();
+/// By name, or by the id of a finding. Throws InputError with the nearest name.
+const Kind& find_kind(const std::string& name_or_id);
+
+Level level_of(Rule rule, const Effect& effect);
+
+}  // namespace netmend::findings
