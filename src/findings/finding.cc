@@ -47,7 +47,7 @@ std::string sureness_name(Sureness sureness) { return kSureness[int(sureness)]; 
 Level parse_level(const std::string& name) {
   for (int i = 0; i < 4; ++i)
     if (name == kLevels[i]) return Level(i);
-  throw InputError(fmt::format("there is no level {}{}", name, did_you_mean(name, {kLevels, kLevels + 4})),
+  throw InputError(fmt::format("there is no level {}{}", name, did_you_mean(name, std::vector<std::string>{kLevels, kLevels + 4})),
                    "levels: blocker, serious, minor, note");
 }
 
