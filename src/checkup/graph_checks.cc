@@ -13,17 +13,63 @@ using findings::Sureness;
 using model::kAbsent;
 using model::ValueId;
 
-const std::set<std::string> kBends = {"Relu",     "LeakyRelu", "PRelu", "Elu",      "Selu",     "Celu",  "Gelu",
-                                      "Sigmoid",  "Tanh",      "Softplus", "Softsign", "HardSigmoid", "HardSwish",
-                                      "ThresholdedRelu", "Softmax", "LogSoftmax", "Hardmax", "Erf", "Exp", "Log",
-                                      "Abs", "Sqrt", "Pow", "Clip", "Max", "Min", "MaxPool", "GlobalMaxPool",
-                                      "LSTM", "GRU", "RNN", "Mish", "Swish", "Sin", "Cos", "Sign", "Greater", "Less",
-                                      "Where", "ReduceMax", "ReduceMin", "Reciprocal", "Floor", "Ceil", "Round",
-                                      "LayerNormalization", "InstanceNormalization", "GroupNormalization", "LRN",
-                                      "LpNormalization", "RMSNormalization", "QuantizeLinear", "DequantizeLinear"};
+const std::set<std::string> kBends = {"Relu",
+                                      "LeakyRelu",
+                                      "PRelu",
+                                      "Elu",
+                                      "Selu",
+                                      "Celu",
+                                      "Gelu",
+                                      "Sigmoid",
+                                      "Tanh",
+                                      "Softplus",
+                                      "Softsign",
+                                      "HardSigmoid",
+                                      "HardSwish",
+                                      "ThresholdedRelu",
+                                      "Softmax",
+                                      "LogSoftmax",
+                                      "Hardmax",
+                                      "Erf",
+                                      "Exp",
+                                      "Log",
+                                      "Abs",
+                                      "Sqrt",
+                                      "Pow",
+                                      "Clip",
+                                      "Max",
+                                      "Min",
+                                      "MaxPool",
+                                      "GlobalMaxPool",
+                                      "LSTM",
+                                      "GRU",
+                                      "RNN",
+                                      "Mish",
+                                      "Swish",
+                                      "Sin",
+                                      "Cos",
+                                      "Sign",
+                                      "Greater",
+                                      "Less",
+                                      "Where",
+                                      "ReduceMax",
+                                      "ReduceMin",
+                                      "Reciprocal",
+                                      "Floor",
+                                      "Ceil",
+                                      "Round",
+                                      "LayerNormalization",
+                                      "InstanceNormalization",
+                                      "GroupNormalization",
+                                      "LRN",
+                                      "LpNormalization",
+                                      "RMSNormalization",
+                                      "QuantizeLinear",
+                                      "DequantizeLinear"};
 /// What passes values on or adds constants: two layers with only such things between them are one.
-const std::set<std::string> kPasses = {"Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Cast",
-                                       "Add",      "Sub",     "BatchNormalization", "Dropout", "Mul", "Div"};
+const std::set<std::string> kPasses = {"Identity",  "Reshape", "Flatten", "Transpose", "Squeeze",
+                                       "Unsqueeze", "Cast",    "Add",     "Sub",       "BatchNormalization",
+                                       "Dropout",   "Mul",     "Div"};
 
 class GraphChecks {
  public:
@@ -52,8 +98,10 @@ class GraphChecks {
     for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
       const bool reaches = std::any_of(node->outputs.begin(), node->outputs.end(),
                                        [&](ValueId id) { return id != kAbsent && needed.count(id); });
-      if (reaches) needed.insert(node->inputs.begin(), node->inputs.end());
-      else ++nodes, first = node->name;
+      if (reaches)
+        needed.insert(node->inputs.begin(), node->inputs.end());
+      else
+        ++nodes, first = node->name;
     }
     std::vector<std::string> names;
     for (ValueId id : executor::find_parameters(graph_))
@@ -61,11 +109,11 @@ class GraphChecks {
     const int64_t parts = nodes + int64_t(names.size());
     if (parts == 0) return found_.passed.push_back({"all parts of the file reach an output", "0 unused"});
     const std::string example = names.empty() ? first : names.front();
-    found_.add(findings::make("unused-weights", example, with({{"n", with_commas(parts)}}), {}, Sureness::kSure,
-                              fmt::format("{} nodes and {} weights", nodes, with_commas(weights)),
-                              fmt::format("{} node{} and {} parameter{} ({} weights) reach no output; the first is {}.", nodes,
-                                          nodes == 1 ? "" : "s", names.size(), names.size() == 1 ? "" : "s",
-                                          with_commas(weights), example)));
+    found_.add(findings::make(
+        "unused-weights", example, with({{"n", with_commas(parts)}}), {}, Sureness::kSure,
+        fmt::format("{} nodes and {} weights", nodes, with_commas(weights)),
+        fmt::format("{} node{} and {} parameter{} ({} weights) reach no output; the first is {}.", nodes,
+                    nodes == 1 ? "" : "s", names.size(), names.size() == 1 ? "" : "s", with_commas(weights), example)));
   }
 
   void softmax_twice() {
@@ -75,15 +123,15 @@ class GraphChecks {
       for (int at = producers_[size_t(before)]; at >= 0; at = producers_[size_t(before)]) {
         const model::Node& maker = graph_.nodes[size_t(at)];
         if (maker.op == "Softmax") {
-          auto finding = findings::make("double-softmax", graph_.values[size_t(head_.output)].name, with({}), {0.0, 0.02},
-                                        Sureness::kSure, maker.name + " and " + node.name,
+          auto finding = findings::make("double-softmax", graph_.values[size_t(head_.output)].name, with({}),
+                                        {0.0, 0.02}, Sureness::kSure, maker.name + " and " + node.name,
                                         fmt::format("{} feeds {} with nothing between that could make scores of "
                                                     "probabilities again.",
                                                     maker.name, node.name));
           return found_.add(std::move(finding));
         }
-        if (!kPasses.count(maker.op) || maker.op == "Add" || maker.op == "Mul" || maker.op == "Sub" || maker.op == "Div" ||
-            maker.inputs.empty())
+        if (!kPasses.count(maker.op) || maker.op == "Add" || maker.op == "Mul" || maker.op == "Sub" ||
+            maker.op == "Div" || maker.inputs.empty())
           break;
         before = maker.inputs[0];
       }
@@ -120,10 +168,10 @@ class GraphChecks {
           bends |= head_.logits == head_.output || id != head_.output;
     // A final softmax or sigmoid does not make a network of linear layers more than one of them.
     if (layers_.size() >= 2 && !bends)
-      found_.add(findings::make("linear-network", "", with({}), {0.01, 0}, Sureness::kSure,
-                                fmt::format("{} layers, no activation", layers_.size()),
-                                fmt::format("None of the {} layers is followed by anything but linear operators.",
-                                            layers_.size())));
+      found_.add(findings::make(
+          "linear-network", "", with({}), {0.01, 0}, Sureness::kSure,
+          fmt::format("{} layers, no activation", layers_.size()),
+          fmt::format("None of the {} layers is followed by anything but linear operators.", layers_.size())));
     int64_t pairs = 0;
     for (const model::Layer& layer : layers_) {
       if (layer.op != "Conv" && layer.op != "Gemm" && layer.op != "MatMul") continue;
@@ -131,17 +179,20 @@ class GraphChecks {
       const int before = straight_from(node.inputs[0]);
       if (before < 0 || !bends) continue;
       const model::Layer& other = layers_[size_t(before)];
-      // Factorised layers are linear pairs on purpose: narrow in the middle, depthwise then pointwise, or heads of attention.
+      // Factorised layers are linear pairs on purpose: narrow in the middle, depthwise then pointwise, or heads of
+      // attention.
       if (other.op != layer.op && !(other.op == "Gemm" || other.op == "MatMul")) continue;
       if (other.units < layer.units || layer.op == "Conv") continue;
       if (++pairs > 3) break;
-      found_.add(findings::make("linear-pair", other.name + "-" + layer.name, with({{"a", other.name}, {"b", layer.name}}), {},
-                                Sureness::kSure, fmt::format("{} units, then {}", other.units, layer.units),
-                                fmt::format("The {} units of {} go into {} without an activation: together they are one "
-                                            "linear layer.",
-                                            other.units, other.name, layer.name)));
+      found_.add(
+          findings::make("linear-pair", other.name + "-" + layer.name, with({{"a", other.name}, {"b", layer.name}}), {},
+                         Sureness::kSure, fmt::format("{} units, then {}", other.units, layer.units),
+                         fmt::format("The {} units of {} go into {} without an activation: together they are one "
+                                     "linear layer.",
+                                     other.units, other.name, layer.name)));
     }
-    if (pairs == 0) found_.passed.push_back({"something bends between layers", fmt::format("{} layers", layers_.size())});
+    if (pairs == 0)
+      found_.passed.push_back({"something bends between layers", fmt::format("{} layers", layers_.size())});
   }
 
   void norms() {

@@ -14,9 +14,9 @@ namespace {
 
 using findings::Sureness;
 
-constexpr double kOutlier = 10;        ///< times the 99.9 % of the layer
-constexpr double kAlike = 0.999;       ///< cosine of copies
-constexpr int64_t kFewest = 256;       ///< weights of a layer, for its quantiles to mean anything
+constexpr double kOutlier = 10;          ///< times the 99.9 % of the layer
+constexpr double kAlike = 0.999;         ///< cosine of copies
+constexpr int64_t kFewest = 256;         ///< weights of a layer, for its quantiles to mean anything
 constexpr int64_t kMostCompared = 4096;  ///< units of a layer, for all pairs
 
 /// Units × everything else, in double; undefined for weights that are no such thing (quantised, recurrent).
@@ -37,7 +37,8 @@ class WeightChecks {
  public:
   WeightChecks(const model::Graph& graph, const executor::Head& head, const findings::Words& words, Found& found)
       : graph_(graph), words_(words), found_(found), layers_(executor::find_layers(graph)) {
-    for (const model::Layer& layer : layers_) last_ = layer.post == head.logits || layer.pre == head.logits ? &layer : last_;
+    for (const model::Layer& layer : layers_)
+      last_ = layer.post == head.logits || layer.pre == head.logits ? &layer : last_;
   }
 
   void run() {
@@ -47,7 +48,8 @@ class WeightChecks {
     int64_t quiet = 0;
     for (const model::Layer& layer : layers_) quiet += units(layer) ? 0 : 1;
     if (quiet == int64_t(layers_.size()))
-      found_.passed.push_back({"weights of every layer", fmt::format("{} layers: no outliers, no copies, no empty units", quiet)});
+      found_.passed.push_back(
+          {"weights of every layer", fmt::format("{} layers: no outliers, no copies, no empty units", quiet)});
     untrained();
   }
 
@@ -69,7 +71,8 @@ class WeightChecks {
       }
       if (broken == 0) continue;
       all = false;
-      found_.add(findings::make("non-finite-weights", layer.name, with({{"layer", layer.name}}), {0.1, 0}, Sureness::kSure,
+      found_.add(findings::make("non-finite-weights", layer.name, with({{"layer", layer.name}}), {0.1, 0},
+                                Sureness::kSure,
                                 fmt::format("{} of {} weights", with_commas(broken), with_commas(count)),
                                 fmt::format("{} of the {} weights of {} are NaN or infinite.", with_commas(broken),
                                             with_commas(count), layer.name)));
@@ -121,12 +124,13 @@ class WeightChecks {
     const int64_t empty = (norms == 0).count_nonzero().item<int64_t>();
     if (empty > 0) {
       any = true;
-      found_.add(findings::make("zero-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(empty)}}), {},
-                                Sureness::kSure, fmt::format("{} of {} units", empty, layer.units),
-                                fmt::format("{} of the {} units of {} have no weight that is not 0{}.", empty, layer.units,
-                                            layer.name,
-                                            empty == 1 ? fmt::format(" ({})", model::unit_name(layer, (norms == 0).nonzero()[0][0].item<int64_t>()))
-                                                       : "")));
+      found_.add(findings::make(
+          "zero-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(empty)}}), {}, Sureness::kSure,
+          fmt::format("{} of {} units", empty, layer.units),
+          fmt::format("{} of the {} units of {} have no weight that is not 0{}.", empty, layer.units, layer.name,
+                      empty == 1
+                          ? fmt::format(" ({})", model::unit_name(layer, (norms == 0).nonzero()[0][0].item<int64_t>()))
+                          : "")));
     }
     return duplicates(layer, rows, norms) || any;
   }
@@ -138,10 +142,11 @@ class WeightChecks {
     at::Tensor alike = at::triu(unit.matmul(unit.t()), 1).gt(kAlike).any(0);
     const int64_t count = (alike & (norms > 0)).count_nonzero().item<int64_t>();
     if (count * 10 < layer.units || count < 2) return false;  // a pair or two in a wide layer is nothing
-    found_.add(findings::make("duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}), {},
-                              Sureness::kSure, fmt::format("{} of {} units repeat another", count, layer.units),
-                              fmt::format("{} of the {} units of {} point the same way as an earlier one (cosine above {}).",
-                                          count, layer.units, layer.name, kAlike)));
+    found_.add(
+        findings::make("duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}), {},
+                       Sureness::kSure, fmt::format("{} of {} units repeat another", count, layer.units),
+                       fmt::format("{} of the {} units of {} point the same way as an earlier one (cosine above {}).",
+                                   count, layer.units, layer.name, kAlike)));
     return true;
   }
 
@@ -152,23 +157,26 @@ class WeightChecks {
     for (const model::Layer& layer : layers_) {
       at::Tensor bias = graph_.constant(layer.bias);
       if (!bias.defined() || !bias.is_floating_point() || bias.numel() < 4) continue;
-      if (bias.max().item<double>() == bias.min().item<double>()) still.push_back(&layer);
-      else ++moved;
+      if (bias.max().item<double>() == bias.min().item<double>())
+        still.push_back(&layer);
+      else
+        ++moved;
     }
     if (still.empty() || moved == 0) return;
     for (const model::Layer* layer : still) {
       at::Tensor rows = unit_rows(graph_, *layer);
       if (!rows.defined() || rows.numel() < kFewest) continue;
       const double spread = rows.std().item<double>(), fan_in = double(rows.size(1)), fan_out = double(rows.size(0));
-      const double he = std::sqrt(2 / fan_in), glorot = std::sqrt(2 / (fan_in + fan_out)), plain = std::sqrt(1 / (3 * fan_in));
+      const double he = std::sqrt(2 / fan_in), glorot = std::sqrt(2 / (fan_in + fan_out)),
+                   plain = std::sqrt(1 / (3 * fan_in));
       auto near = [&](double law) { return spread > 0.93 * law && spread < 1.07 * law; };
       if (!near(he) && !near(glorot) && !near(plain)) continue;
-      found_.add(findings::make("untrained-layer", layer->name, with({{"layer", layer->name}}), {}, Sureness::kLikely,
-                                fmt::format("{} equal biases, spread {:.3g}", graph_.constant(layer->bias).numel(), spread),
-                                fmt::format("All biases of {} are {:.3g}, its weights have the spread {:.3g} of fresh ones, "
-                                            "and {} other layers have moved.",
-                                            layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread,
-                                            moved)));
+      found_.add(findings::make(
+          "untrained-layer", layer->name, with({{"layer", layer->name}}), {}, Sureness::kLikely,
+          fmt::format("{} equal biases, spread {:.3g}", graph_.constant(layer->bias).numel(), spread),
+          fmt::format("All biases of {} are {:.3g}, its weights have the spread {:.3g} of fresh ones, "
+                      "and {} other layers have moved.",
+                      layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread, moved)));
     }
   }
 

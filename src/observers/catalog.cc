@@ -10,6 +10,7 @@
 #include "observers/coverage/top_units.h"
 #include "observers/coverage/traces.h"
 #include "observers/importance.h"
+#include "observers/likely_answers.h"
 #include "observers/spectrum.h"
 #include "observers/unit_profile.h"
 
@@ -37,6 +38,10 @@ constexpr CatalogRow kRows[] = {
     {"predictions", "metric, loss, per class, confusion, one row an input", "per input",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> {
        return std::make_unique<Predictions>(m.predictions, true);
+     }},
+    {"likely-answers", "the likeliest classes of each input and how spread the answer is", "per input",
+     [](const Materials& m) -> std::unique_ptr<stream::Observer> {
+       return std::make_unique<LikelyAnswers>(m.predictions);
      }},
     {"unit-profile", "range, mean, variance, zeros and broken numbers of each unit", "per unit",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> { return std::make_unique<UnitProfile>(m.layers); }},
