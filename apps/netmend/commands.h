@@ -46,7 +46,10 @@ struct EvalOptions : CaseOptions {
 };
 int eval(const Common& common, const EvalOptions& options);
 
-struct CheckOptions : CaseOptions {};
+struct CheckOptions : CaseOptions {
+  std::string train, reference, fail_on = "blocker";
+  bool no_images = false;
+};
 int check(const Common& common, const CheckOptions& options);
 
 struct CompareOptions : CaseOptions {

@@ -17,7 +17,7 @@ constexpr const char* kFirstPage =
 usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
 
   Everyday    init         write netmend.toml from what the model and the data tell
-              check        do model and data belong together, and how well does the model do?
+              check        everything that fits, in one pass: what is wrong, where, how sure, what next
               compare      two models on the same data: what got fixed, what got broken
   Look        info         layers, shapes, units, operators, what we can and cannot do with this model
               data         counts, ranges, classes, contact sheet

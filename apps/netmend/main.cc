@@ -95,10 +95,19 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
   init->add_flag("--print", o.init.print, "Only print it");
   init->callback([&] { action = [&] { return app::init(common, o.init); }; });
 
-  CLI::App* check = command(app, "check", "Do model and data belong together, and how well does the model do?",
-                            "  netmend check\n  netmend check resnet20.onnx --data images:cifar/test\n"
-                            "  netmend check model.onnx --data mnist:test --json");
+  CLI::App* check =
+      command(app, "check", "Everything that fits model and data: what is wrong, where, how sure, what next",
+              "  netmend check\n  netmend check resnet20.onnx --data images:cifar --budget quick\n"
+              "  netmend check new.onnx --data mnist --against prod.onnx --fail-on serious");
   check->add_option("model", o.check.model, "ONNX file (default: the one that netmend.toml names)");
+  check->add_option("--train", o.check.train, "Data spec of the training inputs");
+  check->add_option("--against", o.check.reference, "The older model, a run folder of eval, or a baseline.json");
+  check
+      ->add_option("--fail-on", o.check.fail_on,
+                   "Exit with 1 from this level on: blocker, serious, minor, note or never")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"blocker", "serious", "minor", "note", "never"}));
+  check->add_flag("--no-images", o.check.no_images, "No inputs in the report, only their names");
   with_case(check, o.check);
   check->callback([&] { action = [&] { return app::check(common, o.check); }; });
 
