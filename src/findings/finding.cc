@@ -47,13 +47,15 @@ std::string sureness_name(Sureness sureness) { return kSureness[int(sureness)]; 
 Level parse_level(const std::string& name) {
   for (int i = 0; i < 4; ++i)
     if (name == kLevels[i]) return Level(i);
-  throw InputError(fmt::format("there is no level {}{}", name, did_you_mean(name, {kLevels, kLevels + 4})),
-                   "levels: blocker, serious, minor, note");
+  throw InputError(
+      fmt::format("there is no level {}{}", name, did_you_mean(name, std::vector<std::string>(kLevels, kLevels + 4))),
+      "levels: blocker, serious, minor, note");
 }
 
 std::string shell_word(const std::string& word) {
   auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
   std::string quoted = "'";
