@@ -30,6 +30,8 @@ struct DataOptions {
   std::string spec, sheet;
   int64_t limit = 0;
   int count = 50;
+  bool duplicates = false;       ///< look for inputs that occur more than once
+  std::string against, product;  ///< other data that may hold them too; where the list of what to drop goes
 };
 int data(const Common& common, const DataOptions& options);
 
@@ -59,6 +61,14 @@ struct CompareOptions : CaseOptions {
   bool common_only = false;
 };
 int compare(const Common& common, const CompareOptions& options);
+
+struct SlicesOptions : CaseOptions {
+  std::string groups, threshold;
+  int64_t top = 8, least = 50;
+};
+int slices(const Common& common, const SlicesOptions& options);
+/// `data --duplicates`.
+int data_duplicates(const Common& common, const DataOptions& options);
 
 struct LocateOptions : CaseOptions {
   std::string measure = "auto", on, tap = "post";

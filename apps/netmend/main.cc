@@ -48,6 +48,7 @@ struct Options {
   DiffOptions diff;
   WeightsOptions weights;
   LocateOptions locate;
+  SlicesOptions slices;
   StressOptions stress;
   CoverageOptions coverage;
   ExplainOptions explain;
@@ -300,13 +301,37 @@ void add_look(CLI::App& app, Options& o, Action& action) {
 
   CLI::App* data = command(app, "data", "What a data set holds: counts, shape, range, classes, contact sheet",
                            "  netmend data glyphs\n  netmend data mnist:test --sheet digits.png\n"
-                           "  netmend data images:photos,resize=32x32\n  netmend data csv:adult.csv,label=income");
+                           "  netmend data csv:adult.csv,label=income\n"
+                           "  netmend data mnist:test --duplicates --against mnist:train --export drop.csv");
   data->add_option("spec", o.data.spec, "NAME[:split][,key=value…] or KIND:PATH[,key=value…]")->required();
   data->add_option("--sheet,-o", o.data.sheet, "Where the contact sheet goes (PNG; default: in the run folder)");
   data->add_option("--limit", o.data.limit, "Look at the first N inputs")->check(CLI::PositiveNumber);
   data->add_option("--count", o.data.count, "Inputs on the sheet")->capture_default_str()->check(CLI::Range(1, 2000));
+  data->add_flag("--duplicates", o.data.duplicates, "Inputs that occur more than once, exactly or nearly");
+  data->add_option("--against", o.data.against, "With --duplicates: which inputs also occur in this data?");
+  data->add_option("--export", o.data.product, "With --duplicates: a CSV file of the inputs that could be dropped");
   with_run_folder(data);
-  data->callback([&] { action = [&] { return app::data(common, o.data); }; });
+  data->callback([&] {
+    action = [&] { return o.data.duplicates ? app::data_duplicates(common, o.data) : app::data(common, o.data); };
+  });
+
+  CLI::App* slices = command(app, "slices", "Where the model is weak: groups, and rules over columns and properties",
+                             "  netmend slices model.onnx --data mnist:test\n"
+                             "  netmend slices risk.onnx --data adult:test --groups sex,race\n"
+                             "  netmend slices risk.onnx --data adult:test --groups sex --threshold sweep");
+  slices->add_option("model", o.slices.model, "ONNX file (default: the one that netmend.toml names)");
+  slices->add_option("--groups", o.slices.groups,
+                     "Columns whose values are compared, with commas (default: all kept aside)");
+  slices->add_option("--top", o.slices.top, "Rules to look for")->capture_default_str()->check(CLI::Range(1, 100));
+  slices->add_option("--least", o.slices.least, "Inputs that a group or slice must have")
+      ->capture_default_str()
+      ->check(CLI::Range(10, 1000000));
+  slices
+      ->add_option("--threshold", o.slices.threshold,
+                   "`sweep`: metric and rates of groups at other thresholds, of two classes")
+      ->check(CLI::IsMember({"sweep"}));
+  with_case(slices, o.slices);
+  slices->callback([&] { action = [&] { return app::slices(common, o.slices); }; });
 
   CLI::App* eval = command(app, "eval", "The metric, loss, per class and confusions of a model on data",
                            "  netmend eval model.onnx --data mnist:test\n"
