@@ -13,7 +13,7 @@ export interface Bar extends Figure {
 export function shareBars(bars: Bar[], width: number, overall: number | null, click: (bar: Bar) => void): SVGSVGElement {
   const known = bars.filter((b) => b.value !== null);
   const lowest = Math.min(1, ...known.map((b) => b.low ?? b.value!), overall ?? 1);
-  const floor = lowest > 0.8 ? Math.floor(lowest * 20) / 20 : 0; // near the top, differences need room; the axis says so
+  const floor = lowest > 0.5 ? Math.floor(lowest * 20 - 1e-9) / 20 : 0; // near the top, differences need room; the axis says so
   const names = new Map(bars.map((b, i) => [i, shortened(b.name, 30)]));
   const rows = bars.map((b, i) => ({ ...b, i }));
   const drawn = rows.filter((b) => b.value !== null);

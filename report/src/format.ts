@@ -10,7 +10,7 @@ export function percent(share: number | null | undefined, digits = 1): string {
 /// 0.0123 → `+1.2 points`
 export function points(change: number | null | undefined): string {
   if (change === null || change === undefined) return "–";
-  const value = (100 * change).toFixed(1);
+  const value = (100 * change).toFixed(1).replace(/^-0\.0$/, "0.0");
   return `${change > 0 ? "+" : ""}${value.replace("-", "−")} points`;
 }
 
@@ -31,9 +31,9 @@ export function duration(seconds: number): string {
 
 /// ` (90.7–91.8)`; nothing where the interval is not known.
 export function interval(figure: Figure, scale = 100, digits = 1): string {
-  return figure.low === null || figure.high === null
-    ? ""
-    : ` (${(scale * figure.low).toFixed(digits)}–${(scale * figure.high).toFixed(digits)})`.replace(/-/g, "−");
+  if (figure.low === null || figure.high === null) return "";
+  const text = (value: number) => (scale * value).toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1").replace("-", "−");
+  return ` (${text(figure.low)}${figure.low < 0 ? " to " : "–"}${text(figure.high)})`;
 }
 
 export function shortened(text: string, length: number): string {

@@ -27,9 +27,9 @@ export function tests(store: Store, detail: Detail): Section | null {
           name: "criteria", title: "How much is tried",
           table: () => ({ columns: ["criterion", "value", "covered", "goals", "about"], rows: all.criteria.map((c) => [c.name, c.value, c.covered, c.goals, c.about]) }),
           draw: (width) => Plot.plot({
-            width, height: 40 + 26 * all.criteria.length, marginLeft: nameMargin(names, 210), marginRight: 130, x: { domain: [0, 1], tickFormat: "%", label: null, ticks: 5 }, y: { domain: names.map((_, i) => i), tickFormat: (i: number) => names[i], label: null, tickSize: 0 },
+            width, height: 40 + 26 * all.criteria.length, marginLeft: nameMargin(names, 210), marginRight: 164, x: { domain: [0, 1], tickFormat: "%", label: null, ticks: 5 }, y: { domain: names.map((_, i) => i), tickFormat: (i: number) => names[i], label: null, tickSize: 0 },
             marks: [Plot.barX(all.criteria, { x1: 0, x2: 1, y: (_, i) => i, fill: "var(--soft)", insetTop: 5, insetBottom: 5, rx: 2 }), Plot.barX(all.criteria, { x: "value", y: (_, i) => i, fill: "var(--accent)", insetTop: 5, insetBottom: 5, rx: 2, title: "about" }),
-              Plot.text(all.criteria, { y: (_, i) => i, frameAnchor: "right", dx: 124, textAnchor: "end", text: (c) => `${percent(c.value)}, ${count(c.covered)} of ${count(c.goals)}`, fill: "var(--muted)", fontSize: 11 })],
+              Plot.text(all.criteria, { y: (_, i) => i, frameAnchor: "right", dx: 158, textAnchor: "end", text: (c) => `${percent(c.value)}, ${count(c.covered)} of ${count(c.goals)}`, fill: "var(--muted)", fontSize: 11 })],
           }) as SVGSVGElement,
         }) : null,
         all.growth.length > 1 ? figure({

@@ -1,7 +1,7 @@
 // The units of a layer as sorted bars, and one unit in full.
 import * as Plot from "@observablehq/plot";
 import type { Detail } from "./detail";
-import { button, command, h } from "./dom";
+import { button, h } from "./dom";
 import { clickable, figure } from "./figure";
 import { count, number, percent, shortened } from "./format";
 import { thumb } from "./input_view";
@@ -79,7 +79,6 @@ export function unitPanel(store: Store, detail: Detail, unit: Unit): HTMLElement
   return h("div", { class: "body" },
     h("div", { class: "panel" }, h("h3", {}, unit.name), h("div", { class: "facts" }, fact(number(unit.mean), "mean"), fact(number(unit.sd), "spread"), fact(`${number(unit.min)} … ${number(unit.max)}`, "least and most"), fact(percent(unit.zeros), "of inputs give 0"),
       unit.blame === null ? null : fact(number(unit.blame), `blame${unit.rank === null ? "" : `, rank ${count(unit.rank)}`}`), unit.importance === null ? null : fact(number(unit.importance), "importance"), fact(percent(unit.untested, 2), "of training above every test")),
-      drivers.length ? h("div", {}, h("h4", {}, "Inputs that drive it highest"), h("div", { class: "thumbs" }, drivers.map((row) => thumb(store, row, (r) => detail.open(r, drivers))))) : null,
-      h("h4", {}, "Next"), command(`netmend explain ${store.report.run.model.name} --unit ${unit.name}`)),
+      drivers.length ? h("div", {}, h("h4", {}, "Inputs that drive it highest"), h("div", { class: "thumbs" }, drivers.map((row) => thumb(store, row, (r) => detail.open(r, drivers))))) : null),
     distribution(unit), byClass(store, unit));
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-TEMPERATURE = 1 / 14.0  # the network's own logits lie within 0 … 1
+TEMPERATURE = 0.11  # the network as it is would be sure of everything
 
 
 def idx(path):
@@ -238,6 +238,11 @@ def main(netmend, data, out, hostile, healthy):
     untried = [{"unit": unit_names[u], "low": round(float(hidden_tests[:, u].max()), 4), "high": round(float(high[u]), 4), "train": round(float(never[u]), 6), "rows": []}
                for u in np.argsort(-never)[:12] if never[u] > 0]
 
+    # Some training inputs join the table of inputs: those that show what tests leave untried.
+    far = sorted({int(i) for u in untried for i in np.argsort(-hidden_train[:, unit_names.index(u["unit"])])[:4]})
+    for u in untried:
+        u["rows"] = [n + far.index(int(i)) for i in np.argsort(-hidden_train[:, unit_names.index(u["unit"])])[:4]]
+
     # The cheap repair, for real: shift the final biases on one half, judge on the other.
     search, held = np.arange(0, n, 2), np.arange(1, n, 2)
     shift = np.zeros(10)
@@ -401,6 +406,17 @@ def main(netmend, data, out, hostile, healthy):
         "method": [{"name": "accuracy", "text": "Share of inputs whose likeliest class is their label; interval: Wilson, 95 %."}, {"name": "blame", "text": "Ochiai on units active above 0, failing against passing inputs."},
                    {"name": "calibration error", "text": "Mean distance of confidence and accuracy over ten bins, weighted by count."}, {"name": "example", "text": "Made by report/tests/example.py: pictures, answers and activations are real; sureness and repairs tried are not measured."}],
     }
+    joined = report["inputs"]
+    train_chances = softmax(train_layers[-1][far])
+    for i, chance in zip(far, train_chances):
+        label, said = int(train_labels[i]), int(chance.argmax())
+        joined["pictures"][str(len(joined["id"]))] = png(train[i])
+        new = {"split": 1, "sample": i, "id": f"train/{i:05d}.png", "label": label, "predicted": said, "confidence": round(float(chance.max()), 4), "second": int(np.argsort(-chance)[1]),
+               "loss": round(float(-np.log(max(chance[label], 1e-12))), 4), "right": int(said == label), "before": None, "cluster": None, "slices": []}
+        for key, value in new.items():
+            joined[key].append(value)
+        for group in joined["groups"].values():
+            group["of"].append(0)
     if healthy:
         report.update(verdict="Sound: nothing found that is worth your time.", findings=[], accepted=[])
         for key in ("compare", "repair", "data"):
