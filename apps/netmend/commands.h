@@ -152,6 +152,11 @@ struct WeightsOptions {
 };
 int weights(const Common& common, const WeightsOptions& options);
 
+struct OpenOptions {
+  std::string run;
+};
+int open_report(const Common& common, const OpenOptions& options);
+
 struct TrainOptions {
   std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint,
                                                  output;

@@ -19,6 +19,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
   Everyday    init         write netmend.toml from what the model and the data tell
               check        everything that fits, in one pass: what is wrong, where, how sure, what next
               compare      two models on the same data: what got fixed, what got broken
+              open         show the report of the latest or a given run
   Look        info         layers, shapes, units, operators, what we can and cannot do with this model
               data         counts, ranges, classes, contact sheet
               eval         the metric, per class, confusions, one row an input
