@@ -1,10 +1,9 @@
 // netmend check: everything that fits a model and its data, as findings.
 #include "base/error.h"
 #include "base/file.h"
-#include "base/run_folder.h"
 #include "base/text.h"
 #include "findings/kinds.h"
-#include "netmend/check_show.h"
+#include "netmend/check_report.h"
 #include "netmend/show.h"
 #include "onnx/reader.h"
 
@@ -72,25 +71,40 @@ class Check {
     std::string numbers, tests;
     json["metric"] = nullptr;
     double seconds = 0;
+    std::optional<checkup::Checkup> checkup;
     if (blocked)
       view_.skipped.push_back({"everything about the model", "the blocker settled, or --anyway"});
     else {
       auto start = std::chrono::steady_clock::now();
-      checkup::Checkup checkup = examine_all(about);
+      checkup = examine_all(about);
       seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      const auto& result = checkup.context->test.result;
+      const auto& result = checkup->context->test.result;
       numbers = numbers_line(about.judged.settings, result);
-      tests = tests_line(checkup);
+      tests = tests_line(*checkup);
       json["result"] = result_json(about.judged.settings, result, seconds);
       if (!result.metrics.empty()) {
         json["metric"] = estimate_json(result.metrics[0].estimate);
         json["metric"]["name"] = result.metrics[0].name;
       }
-      for (const auto& [what, took] : checkup.times) json["times"].push_back({{"what", what}, {"seconds", took}});
+      for (const auto& [what, took] : checkup->times) json["times"].push_back({{"what", what}, {"seconds", took}});
     }
     view_.findings = findings::rank(std::move(view_.findings));
     view_.verdict = checkup::verdict(view_.findings, about.judged.settings.task != observers::Task::kNone);
     const int status = interrupted_ ? 130 : exit_status(view_.findings, options_.fail_on);
+    ReportParts parts{common_,
+                      view_,
+                      &preflight,
+                      checkup ? &*checkup : nullptr,
+                      &about.judged.subject.graph,
+                      about.judged.subject.model_name,
+                      {},
+                      !options_.no_images,
+                      seconds};
+    parts.data.push_back({"test", about.data->info().spec, about.data->size(), about.judged.subject.data->size()});
+    if (train_)
+      parts.data.push_back(
+          {"train", train_->data->info().spec, train_->data->size(), train_->judged.subject.data->size()});
+    view_.report = write_report(folder, parts);
     finish(folder, std::move(json), &preflight);
     folder.note_file(about.judged.subject.model_name);
     for (const std::string& file : about.data->info().files) folder.note_file(file);
@@ -118,6 +132,7 @@ class Check {
     view_.skipped.push_back({"everything that needs data", "--data SPEC, or data.test in netmend.toml"});
     view_.verdict = checkup::verdict(view_.findings, true);
     const int status = exit_status(view_.findings, options_.fail_on);
+    view_.report = write_report(folder, {common_, view_, nullptr, nullptr, &graph, model, {}, false, 0});
     finish(folder, {{"metric", nullptr}}, nullptr);
     folder.note_file(model);
     folder.finish(common_.seed, 0, status);
@@ -204,6 +219,7 @@ class Check {
     for (const char* key : {"result", "times"})
       if (more.contains(key)) json[key] = more[key];
     json["run"] = folder.path();
+    json["report"] = view_.report;
     write_file(folder.file("findings.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     if (common_.json) print_json(json);
   }

@@ -86,9 +86,11 @@ class Examination {
   }
 
   void attempt() {
-    step("small changes of inputs", [&] { check_robustness(*result_.context, std::max(1.0, 0.3 * left()), result_.found); });
+    step("small changes of inputs",
+         [&] { check_robustness(*result_.context, std::max(1.0, 0.3 * left()), result_.found); });
     if (!result_.interrupted)
-      step("units to blame", [&] { result_.tried = check_blame(*result_.context, std::max(3.0, left()), result_.found); });
+      step("units to blame",
+           [&] { result_.tried = check_blame(*result_.context, std::max(3.0, left()), result_.found); });
   }
 
   const observers::PredictionSettings& settings_;
@@ -135,9 +137,13 @@ std::string verdict(const std::vector<Finding>& findings, bool judged) {
   const std::string ending = repairable ? "; a small repair looks worthwhile." : ".";
   if (serious == 1) return "One thing matters: " + lower_first(without_dot(findings[0].title)) + ending;
   if (serious > 1)
-    return fmt::format("{} things matter; above all, {}{}", serious, lower_first(without_dot(findings[0].title)), ending);
-  const std::string start = judged ? "Nothing serious was found" : "Nothing serious was found, without labels to judge by";
-  if (minor > 0) return fmt::format("{}; {} to look at when there is time.", start, minor == 1 ? "one thing" : fmt::format("{} things", minor));
+    return fmt::format("{} things matter; above all, {}{}", serious, lower_first(without_dot(findings[0].title)),
+                       ending);
+  const std::string start =
+      judged ? "Nothing serious was found" : "Nothing serious was found, without labels to judge by";
+  if (minor > 0)
+    return fmt::format("{}; {} to look at when there is time.", start,
+                       minor == 1 ? "one thing" : fmt::format("{} things", minor));
   return start + ".";
 }
 

@@ -31,8 +31,8 @@ struct Given {
 
 struct Checkup {
   std::unique_ptr<Context> context;
-  Found found;                              ///< findings are merged and ranked
-  std::vector<int64_t> clusters;            ///< of failures, by row of the tests; -1 for none
+  Found found;                    ///< findings are merged and ranked
+  std::vector<int64_t> clusters;  ///< of failures, by row of the tests; -1 for none
   std::optional<adequacy::Assessment> tests;
   Attempts tried;
   std::vector<std::pair<std::string, double>> times;  ///< what took how long, in order

@@ -18,7 +18,9 @@ using model::ValueId;
 using observers::SampleRow;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-Json figure(const stats::Estimate& e) { return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}}; }
+Json figure(const stats::Estimate& e) {
+  return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
+}
 
 class Evidence {
  public:
@@ -44,10 +46,14 @@ class Evidence {
     json["per_class"] = Json::array();
     std::vector<int64_t> trained(context_.settings.classes.size());
     if (context_.train)
-      for (const auto& one : context_.train->result.per_class) trained[size_t(&one - context_.train->result.per_class.data())] = one.samples;
+      for (const auto& one : context_.train->result.per_class)
+        trained[size_t(&one - context_.train->result.per_class.data())] = one.samples;
     for (size_t c = 0; c < result.per_class.size(); ++c) {
       const auto& one = result.per_class[c];
-      Json row = {{"name", one.name}, {"samples", one.samples}, {"correct", one.correct}, {"predicted", one.predicted},
+      Json row = {{"name", one.name},
+                  {"samples", one.samples},
+                  {"correct", one.correct},
+                  {"predicted", one.predicted},
                   {"precision", number(one.precision)}};
       row.update(figure(one.samples ? one.range : stats::Estimate{NAN, NAN, NAN}));
       row["value"] = one.samples ? number(one.recall) : Json(nullptr);
@@ -64,10 +70,14 @@ class Evidence {
     confidence["bins"] = Json::array(), confidence["histogram"] = Json::array();
     for (const Bin& bin : all.bins)
       if (bin.count > 0)
-        confidence["bins"].push_back({{"low", bin.low}, {"high", bin.high}, {"count", bin.count}, {"confidence", bin.confidence},
+        confidence["bins"].push_back({{"low", bin.low},
+                                      {"high", bin.high},
+                                      {"count", bin.count},
+                                      {"confidence", bin.confidence},
                                       {"accuracy", double(bin.right) / double(bin.count)}});
     for (const Bin& bin : fine.bins)
-      confidence["histogram"].push_back({{"low", bin.low}, {"high", bin.high}, {"right", bin.right}, {"wrong", bin.count - bin.right}});
+      confidence["histogram"].push_back(
+          {{"low", bin.low}, {"high", bin.high}, {"right", bin.right}, {"wrong", bin.count - bin.right}});
     confidence["calibration_error"] = all.error;
   }
 
@@ -112,11 +122,19 @@ class Evidence {
       if (auto hit = hidden.find(layer.name); hit != hidden.end())
         for (int64_t u = space.first(hit->second); u < space.first(hit->second + 1); ++u) {
           dead += ranges[size_t(u)].constant(), low += untested[size_t(u)] > 0;
-          if (std::isfinite(blame[size_t(u)])) most = std::isfinite(most) ? std::max(most, blame[size_t(u)]) : blame[size_t(u)];
+          if (std::isfinite(blame[size_t(u)]))
+            most = std::isfinite(most) ? std::max(most, blame[size_t(u)]) : blame[size_t(u)];
         }
-      rows.push_back({{"name", layer.name}, {"kind", layer.op}, {"shape", shape_text(context_.subject.graph.constant(layer.weight).sizes())},
-                      {"units", layer.units}, {"weights", layer.parameters}, {"dead", dead}, {"blame", number(most)},
-                      {"importance", nullptr}, {"untested", low}, {"from", from}});
+      rows.push_back({{"name", layer.name},
+                      {"kind", layer.op},
+                      {"shape", shape_text(context_.subject.graph.constant(layer.weight).sizes())},
+                      {"units", layer.units},
+                      {"weights", layer.parameters},
+                      {"dead", dead},
+                      {"blame", number(most)},
+                      {"importance", nullptr},
+                      {"untested", low},
+                      {"from", from}});
     }
     json["network"]["layers"] = std::move(rows);
     json["network"]["units"] = Json::array();
@@ -145,7 +163,8 @@ class Evidence {
     return 0;
   }
 
-  void units(Json& list, const std::vector<double>& blame, const std::vector<int64_t>& ranks, const std::vector<double>& untested) {
+  void units(Json& list, const std::vector<double>& blame, const std::vector<int64_t>& ranks,
+             const std::vector<double>& untested) {
     const auto& space = *context_.space;
     const auto& ranges = *context_.test.units->ranges();
     const auto& peaks = context_.test.units->peaks();
@@ -161,10 +180,18 @@ class Evidence {
     for (int64_t u : order) {
       const observers::UnitRange& range = ranges[size_t(u)];
       const size_t l = space.layer_of(u);
-      Json unit = {{"name", space.name(u)}, {"layer", layer_number(l)}, {"mean", number(range.mean)}, {"sd", number(range.deviation())},
-                   {"min", number(range.low)}, {"max", number(range.high)}, {"zeros", nullptr}, {"blame", number(blame[size_t(u)])},
-                   {"rank", ranks[size_t(u)] ? Json(ranks[size_t(u)]) : Json(nullptr)}, {"importance", nullptr},
-                   {"untested", untested[size_t(u)]}, {"drivers", Json::array()}};
+      Json unit = {{"name", space.name(u)},
+                   {"layer", layer_number(l)},
+                   {"mean", number(range.mean)},
+                   {"sd", number(range.deviation())},
+                   {"min", number(range.low)},
+                   {"max", number(range.high)},
+                   {"zeros", nullptr},
+                   {"blame", number(blame[size_t(u)])},
+                   {"rank", ranks[size_t(u)] ? Json(ranks[size_t(u)]) : Json(nullptr)},
+                   {"importance", nullptr},
+                   {"untested", untested[size_t(u)]},
+                   {"drivers", Json::array()}};
       for (int64_t n = 0; n < std::min<int64_t>(6, peaks.kept(u)); ++n)
         if (int64_t row = inputs_.find("test", peaks.sample(u, n)); row >= 0) {
           unit["drivers"].push_back(row);
@@ -187,15 +214,19 @@ class Evidence {
       const double value = traces.input(i)[column];
       const SampleRow& row = traces.rows[size_t(i)];
       if (!std::isfinite(value)) continue;
-      const auto bin = std::clamp<int64_t>(int64_t((value - range.low) / (range.high - range.low) * kBins), 0, kBins - 1);
-      if (row.right == SampleRow::kWrong) ++wrong[size_t(bin)];
-      else ++right[size_t(bin)];
+      const auto bin =
+          std::clamp<int64_t>(int64_t((value - range.low) / (range.high - range.low) * kBins), 0, kBins - 1);
+      if (row.right == SampleRow::kWrong)
+        ++wrong[size_t(bin)];
+      else
+        ++right[size_t(bin)];
       if (context_.settings.by_class() && row.label >= 0 && size_t(row.label) < sums.size())
         sums[size_t(row.label)] += value, ++counts[size_t(row.label)];
     }
     Json edges = Json::array(), means = Json::array();
     for (int64_t b = 0; b <= kBins; ++b) edges.push_back(range.low + (range.high - range.low) * double(b) / kBins);
-    for (size_t c = 0; c < sums.size(); ++c) means.push_back(counts[c] ? number(sums[c] / double(counts[c])) : Json(nullptr));
+    for (size_t c = 0; c < sums.size(); ++c)
+      means.push_back(counts[c] ? number(sums[c] / double(counts[c])) : Json(nullptr));
     unit["edges"] = edges, unit["right"] = right, unit["wrong"] = wrong;
     if (context_.settings.by_class() && sums.size() <= 100) unit["by_class"] = means;
   }
@@ -206,7 +237,9 @@ class Evidence {
     Json& tests = json["tests"];
     tests = {{"criteria", Json::array()}, {"growth", Json::array()}, {"untried", Json::array()}};
     for (const observers::Figure& one : found.figures)
-      tests["criteria"].push_back({{"name", one.name}, {"value", number(one.value)}, {"covered", number(one.covered)},
+      tests["criteria"].push_back({{"name", one.name},
+                                   {"value", number(one.value)},
+                                   {"covered", number(one.covered)},
                                    {"goals", one.total >= 0 ? number(one.total) : Json(nullptr)},
                                    {"about", adequacy::criterion_row(one.name).asks}});
     int64_t needed = found.inputs;
@@ -217,7 +250,8 @@ class Evidence {
       const int64_t step = std::max<int64_t>(1, needed / 60);
       for (int64_t i = 0; i < needed; ++i) {
         so_far += found.core->kept[size_t(i)].adds;
-        if (i % step == 0 || i + 1 == needed) tests["growth"].push_back({{"inputs", i + 1}, {"share", double(so_far) / double(std::max<int64_t>(1, all))}});
+        if (i % step == 0 || i + 1 == needed)
+          tests["growth"].push_back({{"inputs", i + 1}, {"share", double(so_far) / double(std::max<int64_t>(1, all))}});
       }
     }
     tests["needed"] = needed, tests["redundant"] = found.inputs - needed;
@@ -226,7 +260,11 @@ class Evidence {
       Json rows = Json::array();
       for (size_t s = 0; s < std::min<size_t>(6, unit.samples.size()) && i < 12; ++s)
         if (int64_t row = inputs_.row("train", unit.samples[s]); row >= 0) inputs_.show(row), rows.push_back(row);
-      tests["untried"].push_back({{"unit", context_.space->name(unit.unit)}, {"low", unit.tests}, {"high", unit.training}, {"train", unit.higher}, {"rows", rows}});
+      tests["untried"].push_back({{"unit", context_.space->name(unit.unit)},
+                                  {"low", unit.tests},
+                                  {"high", unit.training},
+                                  {"train", unit.higher},
+                                  {"rows", rows}});
     }
   }
 
@@ -236,22 +274,41 @@ class Evidence {
       return answers.result.metrics.empty() ? figure({NAN, NAN, NAN}) : figure(answers.result.metrics[0].estimate);
     };
     Json& repair = json["repair"];
-    repair = {{"about", checkup_.tried.repaired}, {"verdict", verdict_name(outcome.verdict)}, {"reason", outcome.reason},
-              {"method", outcome.chosen >= 0 ? outcome.tried[size_t(outcome.chosen)].method : ""}, {"before", metric(outcome.before)},
-              {"after", metric(outcome.after)}, {"change", figure(outcome.flips.change())}, {"fixed", outcome.flips.fixed},
-              {"broken", outcome.flips.broken}, {"p", number(outcome.p)}, {"inputs", checkup_.tried.holdout},
-              {"per_class", Json::array()}, {"edits", Json::array()}, {"alternatives", Json::array()}, {"flips", Json::array()}};
+    repair = {{"about", checkup_.tried.repaired},
+              {"verdict", verdict_name(outcome.verdict)},
+              {"reason", outcome.reason},
+              {"method", outcome.chosen >= 0 ? outcome.tried[size_t(outcome.chosen)].method : ""},
+              {"before", metric(outcome.before)},
+              {"after", metric(outcome.after)},
+              {"change", figure(outcome.flips.change())},
+              {"fixed", outcome.flips.fixed},
+              {"broken", outcome.flips.broken},
+              {"p", number(outcome.p)},
+              {"inputs", checkup_.tried.holdout},
+              {"per_class", Json::array()},
+              {"edits", Json::array()},
+              {"alternatives", Json::array()},
+              {"flips", Json::array()}};
     for (size_t c = 0; c < outcome.per_class.size() && c < context_.settings.classes.size(); ++c)
-      repair["per_class"].push_back({{"name", context_.settings.classes[c]}, {"fixed", outcome.per_class[c].fixed}, {"broken", outcome.per_class[c].broken}});
+      repair["per_class"].push_back({{"name", context_.settings.classes[c]},
+                                     {"fixed", outcome.per_class[c].fixed},
+                                     {"broken", outcome.per_class[c].broken}});
     for (const repair::Tried& one : outcome.tried)
-      repair["alternatives"].push_back({{"method", one.method}, {"change", double(one.fixed - one.broken) / double(std::max<int64_t>(1, checkup_.tried.holdout))},
-                                        {"fixed", one.fixed}, {"broken", one.broken}, {"seconds", one.seconds}, {"why_not", one.why_not}});
+      repair["alternatives"].push_back(
+          {{"method", one.method},
+           {"change", double(one.fixed - one.broken) / double(std::max<int64_t>(1, checkup_.tried.holdout))},
+           {"fixed", one.fixed},
+           {"broken", one.broken},
+           {"seconds", one.seconds},
+           {"why_not", one.why_not}});
     if (outcome.chosen >= 0 && outcome.tried[size_t(outcome.chosen)].best)
       for (const std::string& unit : outcome.tried[size_t(outcome.chosen)].best->units)
-        repair["edits"].push_back({{"unit", unit}, {"words", outcome.tried[size_t(outcome.chosen)].best->words}, {"distance", nullptr}});
+        repair["edits"].push_back(
+            {{"unit", unit}, {"words", outcome.tried[size_t(outcome.chosen)].best->words}, {"distance", nullptr}});
     for (const repair::Flipped& flip : outcome.list)
       if (int64_t row = inputs_.row("test", flip.sample); row >= 0 && repair["flips"].size() < 400)
-        repair["flips"].push_back({{"row", row}, {"fixed", flip.fixed}, {"before", number(flip.before)}, {"after", number(flip.after)}});
+        repair["flips"].push_back(
+            {{"row", row}, {"fixed", flip.fixed}, {"before", number(flip.before)}, {"after", number(flip.after)}});
     repair["whatif"] = "";
   }
 
