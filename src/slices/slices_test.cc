@@ -110,7 +110,8 @@ TEST(Rules, FiguresAreThoseOfTheOtherHalf) {
   EXPECT_NEAR(slice.rest.value, rest.mean(), 1e-12);
   EXPECT_NEAR(slice.gain, (here.mean() - rest.mean()) * here.count / (here.count + rest.count), 1e-12);
   EXPECT_EQ(slice.judged_on, int64_t(here.count));
-  EXPECT_EQ(found.slices.size(), 1u) << "a refinement of what is already said";
+  EXPECT_EQ(found.slices.size(), 1u) << "a refinement of what is already said: " << found.slices.back().words << " p "
+                                     << found.slices.back().p;
 }
 
 TEST(Rules, NoiseIsNoWeakness) {
