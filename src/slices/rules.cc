@@ -43,6 +43,7 @@ class Pairs {
       float* line = holds_.data_ptr<float>() + t * rows.size();
       for (size_t r = 0; r < rows.size(); ++r) line[r] = terms_[t].holds(columns[terms_[t].column], rows[r]);
     }
+    whole_ = at::mm(holds_, holds_.t());
     failing_ = at::empty({int64_t(rows.size())}, at::kFloat);
     for (size_t r = 0; r < rows.size(); ++r) failing_.data_ptr<float>()[r] = float(failing[rows[r]]);
   }
@@ -53,17 +54,17 @@ class Pairs {
   };
 
   /// The rule whose rows among the remaining ones fail most clearly more often than the other remaining ones.
-  Best best(const at::Tensor& left, double least, double apart) const {
+  Best best(const at::Tensor& left, double least, double most, double apart) const {
     at::Tensor weighted = holds_ * left;
     at::Tensor counts = at::mm(weighted, holds_.t()), sums = at::mm(weighted * failing_, holds_.t());
     const double all = left.sum().item<double>(), fail = (left * failing_).sum().item<double>(),
                  squares = (left * failing_ * failing_).sum().item<double>();
     const double variance = all > 0 ? std::max(1e-12, squares / all - fail * fail / all / all) : 1;
-    const float *count = counts.data_ptr<float>(), *sum = sums.data_ptr<float>();
+    const float *count = counts.data_ptr<float>(), *sum = sums.data_ptr<float>(), *whole = whole_.data_ptr<float>();
     const size_t wide = terms_.size();
     auto z_of = [&](size_t i, size_t j) {
       const double in = count[i * wide + j], out = all - in;
-      if (in < least || out < least) return 0.0;
+      if (in < least || out < least || whole[i * wide + j] > most) return 0.0;
       const double gap = sum[i * wide + j] / in - (fail - sum[i * wide + j]) / out;
       return gap < apart ? 0.0 : gap / std::sqrt(variance * (1 / in + 1 / out));
     };
@@ -94,7 +95,7 @@ class Pairs {
   }
 
   std::vector<Term> terms_;
-  at::Tensor holds_, failing_;
+  at::Tensor holds_, whole_, failing_;
 };
 
 std::vector<size_t> thinned(const std::vector<size_t>& rows, double most) {
@@ -260,7 +261,7 @@ Weakness find_weak(const std::vector<Column>& columns, std::span<const double> f
   std::vector<double> p;
   std::vector<Slice> tried;
   while (tried.size() < how.most) {
-    Pairs::Best best = pairs.best(left, double(least), how.apart);
+    Pairs::Best best = pairs.best(left, double(least), how.widest * rows, how.apart);
     if (best.z < kSearchDeviations) break;
     Rule rule{{pairs.term(best.first)}};
     if (best.second != best.first) rule.terms.push_back(pairs.term(best.second));

@@ -47,8 +47,9 @@ struct Slice {
 
 struct Search {
   int64_t least = 50;   ///< inputs of a slice
+  double widest = 0.5;  ///< part of the inputs that still is a slice
   double apart = 0.02;  ///< smallest difference worth naming
-  double level = 0.05;  ///< of the corrected test
+  double level = 0.01;  ///< of the corrected test
   size_t most = 8;      ///< rules that are looked for
   double work = 2e9;    ///< terms² × rows of the search; more terms or rows are thinned
 };
