@@ -83,7 +83,9 @@ class Parser {
   void about_gate(const toml::table& gate, Config& config) const {
     for (const auto& [key, value] : gate) {
       if (!value.is_string()) wrong(value, fmt::format("gate.{}", key.str()), "a limit in quotes, such as \">= 0.90\"");
-      config.gate.emplace_back(key.str(), value.as_string()->get());
+      const std::string& limit = value.as_string()->get();
+      config.gate.emplace_back(key.str(), key == "must_pass" ? place(limit) : limit);
+      config.gate_lines[std::string(key.str())] = int64_t(value.source().begin.line);
     }
     auto line = [&](const auto& limit) { return gate.get(limit.first)->source().begin; };
     std::sort(config.gate.begin(), config.gate.end(), [&](const auto& a, const auto& b) {

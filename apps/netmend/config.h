@@ -24,6 +24,7 @@ struct Config {
   std::map<std::string, std::string>
       input;  ///< preprocessing as spec options: scale, mean, std, layout, color, resize, crop …
   std::vector<std::pair<std::string, std::string>> gate;  ///< criterion and limit, in the file's order
+  std::map<std::string, int64_t> gate_lines;              ///< where each criterion stands, for messages
 };
 
 /// `named` is the file of --config, or "". Throws InputError: an unknown key suggests the nearest, a wrong type names

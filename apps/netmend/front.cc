@@ -19,6 +19,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
   Everyday    init         write netmend.toml from what the model and the data tell
               check        do model and data belong together, and how well does the model do?
               compare      two models on the same data: what got fixed, what got broken
+              gate         pass or fail against the limits in netmend.toml; for pipelines
   Look        info         layers, shapes, units, operators, what we can and cannot do with this model
               data         counts, ranges, classes, contact sheet
               eval         the metric, per class, confusions, one row an input

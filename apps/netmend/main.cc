@@ -62,6 +62,11 @@ struct Options {
   StudyOptions planted, deepimportance;
   SbflStudyOptions sbfl;
   WhatIfOptions whatif;
+  GateOptions gate;
+  FailuresOptions failures;
+  NextOptions next;
+  WhyOptions why;
+  AcceptOptions accept;
 };
 
 using Action = std::function<int()>;
@@ -118,6 +123,23 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
   compare->add_option("-o", o.compare.product, "Keep the newer model's answers as a baseline.json, to be committed");
   with_case(compare, o.compare);
   compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });
+}
+
+void add_gate(CLI::App& app, Options& o, Action& action) {
+  CLI::App* gate =
+      command(app, "gate", "Pass or fail against the limits in netmend.toml; for pipelines",
+              "  netmend gate\n"
+              "  netmend gate new.onnx --against prod.onnx --strict\n"
+              "  netmend gate new.onnx --against baseline.json --out gate && cat gate/gate.md\n"
+              "Limits stand in netmend.toml:\n"
+              "  gate = { accuracy = \">= 0.90\", \"recall[truck]\" = \">= 0.94\", overall_drop = \"<= 0.5\",\n"
+              "           \"accuracy[hour=night]\" = \">= 0.85\", class_drop = \"<= 2\", must_pass = \"golden.csv\" }");
+  gate->add_option("model", o.gate.model, "ONNX file (default: the one that netmend.toml names)");
+  gate->add_option("--against", o.gate.against, "An earlier model, a run folder of eval, or a baseline.json");
+  gate->add_flag("--strict", o.gate.strict, "The worse end of each interval decides, not the value");
+  gate->add_flag("--common", o.gate.common_only, "Other data than the reference's: only inputs that both name");
+  with_case(gate, o.gate);
+  gate->callback([&] { action = [&] { return app::gate(common, o.gate); }; });
 }
 
 void add_locate(CLI::App& app, Options& o, Action& action) {
@@ -600,6 +622,7 @@ int run(int argc, char** argv) {
   Options options;
   Action action;
   add_everyday(app, options, action);
+  add_gate(app, options, action);
   add_look(app, options, action);
   add_mend(app, options, action);
   add_train(app, options, action);
