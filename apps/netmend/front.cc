@@ -23,6 +23,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
   Look        info         layers, shapes, units, operators, what we can and cannot do with this model
               data         counts, ranges, classes, contact sheet
               eval         the metric, per class, confusions, one row an input
+              failures     the table of wrong inputs: filter, sort, group, export; labels that look wrong
               match        does it answer as the framework did that trained it, and if not, why?
               stress       noise, shifts, corruptions, attacks: how often does the answer change?
               coverage     what the tests never try, and which tests add nothing

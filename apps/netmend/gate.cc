@@ -275,6 +275,7 @@ std::string next_of(const std::vector<Ruling>& rulings, const Case& about, const
 }  // namespace
 
 int gate(const Common& common, const GateOptions& options) {
+  read_gate(read_config(common.config, options.model));  // a slip of the finger shows before the work
   Case about = open_case(common, options);
   std::vector<Criterion> criteria = read_gate(about.config);
   const std::string metric = about.judged.settings.metric;

@@ -142,6 +142,25 @@ void add_gate(CLI::App& app, Options& o, Action& action) {
   gate->callback([&] { action = [&] { return app::gate(common, o.gate); }; });
 }
 
+void add_failures(CLI::App& app, Options& o, Action& action) {
+  CLI::App* failures = command(app, "failures", "The table of wrong inputs: filter, sort, group, export",
+                               "  netmend failures model.onnx --data mnist:test --on confusion=4:9\n"
+                               "  netmend failures --group pair --sort confidence\n"
+                               "  netmend failures --on labels --export relabel.csv");
+  failures->add_option("model", o.failures.model, "ONNX file (default: the one that netmend.toml names)");
+  failures->add_option("--on", o.failures.on,
+                       "Only these: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE; or `labels`: labels "
+                       "that look wrong");
+  failures->add_option("--sort", o.failures.sort, "loss, confidence or margin; the largest first")
+      ->capture_default_str();
+  failures->add_option("--group", o.failures.group,
+                       "Count by pair, by class, or by a column that the data keeps aside");
+  failures->add_option("--top", o.failures.top, "Rows to show")->capture_default_str()->check(CLI::Range(1, 1000000));
+  failures->add_option("--export,-o", o.failures.product, "All of them as a CSV file");
+  with_case(failures, o.failures);
+  failures->callback([&] { action = [&] { return app::failures(common, o.failures); }; });
+}
+
 void add_locate(CLI::App& app, Options& o, Action& action) {
   CLI::App* locate = command(app, "locate", "Which units and layers are to blame when the model is wrong",
                              "  netmend locate model.onnx --data mnist:test\n"
@@ -623,6 +642,7 @@ int run(int argc, char** argv) {
   Action action;
   add_everyday(app, options, action);
   add_gate(app, options, action);
+  add_failures(app, options, action);
   add_look(app, options, action);
   add_mend(app, options, action);
   add_train(app, options, action);
