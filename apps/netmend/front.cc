@@ -25,6 +25,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               eval         the metric, per class, confusions, one row an input
               failures     the table of wrong inputs: filter, sort, group, export; labels that look wrong
               match        does it answer as the framework did that trained it, and if not, why?
+              next         which unlabelled inputs to label first
               stress       noise, shifts, corruptions, attacks: how often does the answer change?
               coverage     what the tests never try, and which tests add nothing
               locate       which units and layers are to blame when it is wrong

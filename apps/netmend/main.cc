@@ -161,6 +161,30 @@ void add_failures(CLI::App& app, Options& o, Action& action) {
   failures->callback([&] { action = [&] { return app::failures(common, o.failures); }; });
 }
 
+void add_next(CLI::App& app, Options& o, Action& action) {
+  CLI::App* next =
+      command(app, "next", "Which unlabelled inputs to label first",
+              "  netmend next model.onnx --pool images:unlabelled -o chosen.csv\n"
+              "  netmend next model.onnx --pool mnist:train --limit 5000 --method coreset --data mnist:test\n"
+              "  netmend next --pool mnist:train --on unit=conv1/3 --count 50");
+  next->add_option("model", o.next.model, "ONNX file (default: the one that netmend.toml names)");
+  next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of pictures")
+      ->required();
+  next->add_option("--method", o.next.method,
+                   "gini, margin, entropy, max-p (unsure answers), mcp (unsure, spread over pairs of classes), coreset "
+                   "(far from what is known), surprise (unlike training data)")
+      ->capture_default_str();
+  next->add_option("--count", o.next.count, "Inputs to choose")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000000));
+  next->add_option("--on", o.next.on, "unit=LAYER/NUMBER: inputs that drive this unit above what tests reach");
+  next->add_option("--train", o.next.train, "Data spec of the training inputs, for surprise and coreset");
+  next->add_option("--layer", o.next.layers, "For coreset and surprise (default: the last one before the answers)");
+  next->add_option("-o", o.next.product, "The chosen inputs as a CSV file");
+  with_case(next, o.next);
+  next->callback([&] { action = [&] { return app::next(common, o.next); }; });
+}
+
 void add_locate(CLI::App& app, Options& o, Action& action) {
   CLI::App* locate = command(app, "locate", "Which units and layers are to blame when the model is wrong",
                              "  netmend locate model.onnx --data mnist:test\n"
@@ -643,6 +667,7 @@ int run(int argc, char** argv) {
   add_everyday(app, options, action);
   add_gate(app, options, action);
   add_failures(app, options, action);
+  add_next(app, options, action);
   add_look(app, options, action);
   add_mend(app, options, action);
   add_train(app, options, action);

@@ -14,8 +14,19 @@ std::vector<double> class_thresholds(std::span<const LikelyRow> rows, int64_t cl
   return sums;
 }
 
+double ruled_out_share(std::span<const LikelyRow> rows) {
+  std::vector<double> shares;
+  for (const LikelyRow& row : rows)
+    if (row.label >= 0 && row.classes[0] == row.label) shares.push_back(double(row.chances[1]) / row.chances[0]);
+  if (shares.empty()) return -1;
+  auto place = shares.begin() + std::ptrdiff_t(kClearest * double(shares.size() - 1));
+  std::nth_element(shares.begin(), place, shares.end());
+  return *place;
+}
+
 std::vector<LabelIssue> label_issues(std::span<const LikelyRow> rows, int64_t classes) {
   const std::vector<double> thresholds = class_thresholds(rows, classes);
+  const double ruled_out = ruled_out_share(rows);
   std::vector<LabelIssue> issues;
   for (const LikelyRow& row : rows) {
     if (row.label < 0 || row.classes[0] < 0) continue;
@@ -23,7 +34,7 @@ std::vector<LabelIssue> label_issues(std::span<const LikelyRow> rows, int64_t cl
       const int32_t likely = row.classes[k];
       if (row.chances[k] < thresholds[size_t(likely)]) continue;
       // The first that reaches its threshold is the likeliest that does.
-      if (likely == row.label || row.given > kRuledOut * row.chances[k]) break;
+      if (likely == row.label || row.given > ruled_out * row.chances[k]) break;
       double other = row.classes[0] == row.label ? row.chances[1] : row.chances[0];
       issues.push_back({row.sample, row.label, likely, row.chances[k], row.given - other});
       break;

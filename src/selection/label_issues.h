@@ -5,9 +5,11 @@
 // the likeliest class that reaches its own threshold; where that is another class than the label's, the label is in
 // doubt. The network must not have been trained on these labels: on its own training data it has learned the mistakes.
 //
-// A sound network's own mistakes look like wrong labels too. Of what is in doubt, only those are told that the network
-// all but rules out: the label's probability is at most a hundredth of the likelier class's (kRuledOut). The published
-// program removes all that are in doubt, or a number estimated from the joint.
+// A sound network's own mistakes look like wrong labels too, so of what is in doubt only those are told whose label the
+// network rules out as clearly as it rules out the second answer where it is right and surest: label against likelier
+// class, in the clearest 30 % of such ratios. Ratios tell the same whether a network is over- or under-confident, which
+// fixed limits do not. The published program takes all that are in doubt, or a number estimated from the joint. With
+// two classes the label is always the second answer, and fewer of the wrong ones are found.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +27,11 @@ struct LabelIssue {
   double margin = 0;      ///< probability of `given` less the largest of any other: near -1 is most convincing
 };
 
-/// At most this much of the likelier class's probability is left for the label.
-constexpr double kRuledOut = 0.01;
+/// Ruled out: the label's share of the likelier class's probability is below this part of the second answers' shares
+/// where the network is right.
+constexpr double kClearest = 0.3;
+/// That share; below 0 when the network is never right.
+double ruled_out_share(std::span<const observers::LikelyRow> rows);
 
 /// Mean probability of each class over inputs with that label; 2, which nothing reaches, for classes without inputs.
 std::vector<double> class_thresholds(std::span<const observers::LikelyRow> rows, int64_t classes);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -65,6 +66,15 @@ TEST(LabelIssues, EqualASlowTwin) {
         if (drawn.rows[i].label == c) sum += float(drawn.chances[i][size_t(c)]), ++count;
       mean[size_t(c)] = sum / count;
     }
+    std::vector<double> shares;
+    for (size_t i = 0; i < drawn.rows.size(); ++i) {
+      auto sorted = drawn.chances[i];
+      std::sort(sorted.rbegin(), sorted.rend());
+      if (drawn.chances[i][size_t(drawn.rows[i].label)] == sorted[0])
+        shares.push_back(double(float(sorted[1])) / float(sorted[0]));
+    }
+    std::sort(shares.begin(), shares.end());
+    const double ruled_out = shares[size_t(kClearest * double(shares.size() - 1))];
     std::map<int64_t, LabelIssue> expected;
     for (size_t i = 0; i < drawn.rows.size(); ++i) {
       const auto& p = drawn.chances[i];
@@ -74,7 +84,7 @@ TEST(LabelIssues, EqualASlowTwin) {
         if (float(p[size_t(c)]) >= mean[size_t(c)] && (likely < 0 || p[size_t(c)] > p[size_t(likely)])) likely = c;
         if (c != label) other = std::max(other, p[size_t(c)]);
       }
-      if (likely < 0 || likely == label || p[size_t(label)] > kRuledOut * p[size_t(likely)]) continue;
+      if (likely < 0 || likely == label || float(p[size_t(label)]) > ruled_out * float(p[size_t(likely)])) continue;
       expected[drawn.rows[i].sample] = {drawn.rows[i].sample, label, likely, p[size_t(likely)],
                                         p[size_t(label)] - other};
     }
@@ -93,6 +103,25 @@ TEST(LabelIssues, EqualASlowTwin) {
   }
 }
 
+/// The logits of a network that is as right but surer or less sure are the same times a factor.
+TEST(LabelIssues, HowSureANetworkIsDoesNotMatterMuch) {
+  std::vector<size_t> counts;
+  for (double factor : {0.3, 1.0, 3.0}) {
+    Drawn drawn = draw(2000, 5, 77);
+    for (size_t i = 0; i < drawn.rows.size(); ++i) {
+      LikelyRow& row = drawn.rows[i];
+      double sum = 0;
+      for (double p : drawn.chances[i]) sum += std::pow(p, factor);
+      auto turn = [&](float p) { return float(std::pow(double(p), factor) / sum); };
+      row.given = turn(row.given);
+      for (float& p : row.chances) p = turn(p);
+    }
+    counts.push_back(label_issues(drawn.rows, 5).size());
+  }
+  EXPECT_GT(counts[1], 50u);
+  for (size_t count : counts) EXPECT_NEAR(double(count), double(counts[1]), 0.35 * double(counts[1]));
+}
+
 TEST(LabelIssues, NothingToJudgeIsNoIssue) {
   EXPECT_TRUE(label_issues({}, 3).empty());
   LikelyRow without, broken;
@@ -100,6 +129,7 @@ TEST(LabelIssues, NothingToJudgeIsNoIssue) {
   broken.label = 0, broken.classes.fill(-1);
   std::vector<LikelyRow> rows{without, broken};
   EXPECT_TRUE(label_issues(rows, 3).empty());
+  EXPECT_LT(ruled_out_share(rows), 0);
   EXPECT_EQ(class_thresholds(rows, 3), (std::vector<double>{2, 2, 2}));
 }
 
