@@ -30,6 +30,8 @@ struct DataOptions {
   std::string spec, sheet;
   int64_t limit = 0;
   int count = 50;
+  bool duplicates = false;       ///< look for inputs that occur more than once
+  std::string against, product;  ///< other data that may hold them too; where the list of what to drop goes
 };
 int data(const Common& common, const DataOptions& options);
 
@@ -46,7 +48,10 @@ struct EvalOptions : CaseOptions {
 };
 int eval(const Common& common, const EvalOptions& options);
 
-struct CheckOptions : CaseOptions {};
+struct CheckOptions : CaseOptions {
+  std::string train, reference, fail_on = "blocker";
+  bool no_images = false;
+};
 int check(const Common& common, const CheckOptions& options);
 
 struct CompareOptions : CaseOptions {
@@ -87,6 +92,14 @@ struct AcceptOptions {
   bool list = false, prune = false;
 };
 int accept(const Common& common, const AcceptOptions& options);
+
+struct SlicesOptions : CaseOptions {
+  std::string groups, threshold;
+  int64_t top = 8, least = 50;
+};
+int slices(const Common& common, const SlicesOptions& options);
+/// `data --duplicates`.
+int data_duplicates(const Common& common, const DataOptions& options);
 
 struct LocateOptions : CaseOptions {
   std::string measure = "auto", on, tap = "post";
@@ -169,6 +182,11 @@ struct WeightsOptions {
   std::string model, product;
 };
 int weights(const Common& common, const WeightsOptions& options);
+
+struct OpenOptions {
+  std::string run;
+};
+int open_report(const Common& common, const OpenOptions& options);
 
 struct TrainOptions {
   std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint,

@@ -47,7 +47,9 @@ struct Options {
   ApplyOptions apply;
   DiffOptions diff;
   WeightsOptions weights;
+  OpenOptions open;
   LocateOptions locate;
+  SlicesOptions slices;
   StressOptions stress;
   CoverageOptions coverage;
   ExplainOptions explain;
@@ -100,10 +102,19 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
   init->add_flag("--print", o.init.print, "Only print it");
   init->callback([&] { action = [&] { return app::init(common, o.init); }; });
 
-  CLI::App* check = command(app, "check", "Do model and data belong together, and how well does the model do?",
-                            "  netmend check\n  netmend check resnet20.onnx --data images:cifar/test\n"
-                            "  netmend check model.onnx --data mnist:test --json");
+  CLI::App* check =
+      command(app, "check", "Everything that fits model and data: what is wrong, where, how sure, what next",
+              "  netmend check\n  netmend check resnet20.onnx --data images:cifar --budget quick\n"
+              "  netmend check new.onnx --data mnist --against prod.onnx --fail-on serious");
   check->add_option("model", o.check.model, "ONNX file (default: the one that netmend.toml names)");
+  check->add_option("--train", o.check.train, "Data spec of the training inputs");
+  check->add_option("--against", o.check.reference, "The older model, a run folder of eval, or a baseline.json");
+  check
+      ->add_option("--fail-on", o.check.fail_on,
+                   "Exit with 1 from this level on: blocker, serious, minor, note or never")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"blocker", "serious", "minor", "note", "never"}));
+  check->add_flag("--no-images", o.check.no_images, "No inputs in the report, only their names");
   with_case(check, o.check);
   check->callback([&] { action = [&] { return app::check(common, o.check); }; });
 
@@ -356,13 +367,37 @@ void add_look(CLI::App& app, Options& o, Action& action) {
 
   CLI::App* data = command(app, "data", "What a data set holds: counts, shape, range, classes, contact sheet",
                            "  netmend data glyphs\n  netmend data mnist:test --sheet digits.png\n"
-                           "  netmend data images:photos,resize=32x32\n  netmend data csv:adult.csv,label=income");
+                           "  netmend data csv:adult.csv,label=income\n"
+                           "  netmend data mnist:test --duplicates --against mnist:train --export drop.csv");
   data->add_option("spec", o.data.spec, "NAME[:split][,key=value…] or KIND:PATH[,key=value…]")->required();
   data->add_option("--sheet,-o", o.data.sheet, "Where the contact sheet goes (PNG; default: in the run folder)");
   data->add_option("--limit", o.data.limit, "Look at the first N inputs")->check(CLI::PositiveNumber);
   data->add_option("--count", o.data.count, "Inputs on the sheet")->capture_default_str()->check(CLI::Range(1, 2000));
+  data->add_flag("--duplicates", o.data.duplicates, "Inputs that occur more than once, exactly or nearly");
+  data->add_option("--against", o.data.against, "With --duplicates: which inputs also occur in this data?");
+  data->add_option("--export", o.data.product, "With --duplicates: a CSV file of the inputs that could be dropped");
   with_run_folder(data);
-  data->callback([&] { action = [&] { return app::data(common, o.data); }; });
+  data->callback([&] {
+    action = [&] { return o.data.duplicates ? app::data_duplicates(common, o.data) : app::data(common, o.data); };
+  });
+
+  CLI::App* slices = command(app, "slices", "Where the model is weak: groups, and rules over columns and properties",
+                             "  netmend slices model.onnx --data mnist:test\n"
+                             "  netmend slices risk.onnx --data adult:test --groups sex,race\n"
+                             "  netmend slices risk.onnx --data adult:test --groups sex --threshold sweep");
+  slices->add_option("model", o.slices.model, "ONNX file (default: the one that netmend.toml names)");
+  slices->add_option("--groups", o.slices.groups,
+                     "Columns whose values are compared, with commas (default: all kept aside)");
+  slices->add_option("--top", o.slices.top, "Rules to look for")->capture_default_str()->check(CLI::Range(1, 100));
+  slices->add_option("--least", o.slices.least, "Inputs that a group or slice must have")
+      ->capture_default_str()
+      ->check(CLI::Range(10, 1000000));
+  slices
+      ->add_option("--threshold", o.slices.threshold,
+                   "`sweep`: metric and rates of groups at other thresholds, of two classes")
+      ->check(CLI::IsMember({"sweep"}));
+  with_case(slices, o.slices);
+  slices->callback([&] { action = [&] { return app::slices(common, o.slices); }; });
 
   CLI::App* eval = command(app, "eval", "The metric, loss, per class and confusions of a model on data",
                            "  netmend eval model.onnx --data mnist:test\n"
@@ -481,6 +516,11 @@ void add_mend(CLI::App& app, Options& o, Action& action) {
   weights->add_option("model", o.weights.model, "ONNX file")->required();
   weights->add_option("-o", o.weights.product, "NPZ file")->required();
   weights->callback([&] { action = [&] { return app::weights(common, o.weights); }; });
+
+  CLI::App* open = command(app, "open", "Show the report of the latest or a given run",
+                           "  netmend open\n  netmend open netmend-runs/20260105-093000-check\n  netmend open --json");
+  open->add_option("run", o.open.run, "Folder or name of a run (default: the latest that has a report)");
+  open->callback([&] { action = [&] { return open_report(common, o.open); }; });
 }
 
 void add_train(CLI::App& app, Options& o, Action& action) {

@@ -24,7 +24,8 @@ Calibration calibration(const std::vector<observers::SampleRow>& rows, int bins)
   for (Bin& bin : all.bins) {
     if (bin.count == 0) continue;
     bin.confidence /= double(bin.count);
-    all.error += std::abs(bin.confidence - double(bin.right) / double(bin.count)) * double(bin.count) / double(all.count);
+    all.error +=
+        std::abs(bin.confidence - double(bin.right) / double(bin.count)) * double(bin.count) / double(all.count);
   }
   all.accuracy /= double(all.count), all.confidence /= double(all.count);
   return all;
@@ -81,20 +82,21 @@ class AnswerChecks {
   void not_finite() {
     const int64_t broken = test_.result.not_finite;
     if (broken == 0) return found_.passed.push_back({"answers are numbers", "all finite"});
-    auto finding = findings::make("non-finite-answers", "", words({{"n", with_commas(broken)}}),
-                                  {double(broken) / double(std::max<int64_t>(1, test_.result.samples)), 0}, Sureness::kSure,
-                                  fmt::format("{} of {} inputs", with_commas(broken), with_commas(test_.result.samples)),
-                                  fmt::format("{} of {} answers are NaN or infinite.", with_commas(broken),
-                                              with_commas(test_.result.samples)));
-    finding.inputs = show([](const SampleRow& row) { return !std::isfinite(row.confidence) || !std::isfinite(row.loss); });
+    auto finding = findings::make(
+        "non-finite-answers", "", words({{"n", with_commas(broken)}}),
+        {double(broken) / double(std::max<int64_t>(1, test_.result.samples)), 0}, Sureness::kSure,
+        fmt::format("{} of {} inputs", with_commas(broken), with_commas(test_.result.samples)),
+        fmt::format("{} of {} answers are NaN or infinite.", with_commas(broken), with_commas(test_.result.samples)));
+    finding.inputs =
+        show([](const SampleRow& row) { return !std::isfinite(row.confidence) || !std::isfinite(row.loss); });
     found_.add(std::move(finding));
   }
 
   void classes() {
     const auto& per_class = test_.result.per_class;
-    const int64_t present = std::count_if(per_class.begin(), per_class.end(), [](const ClassResult& c) { return c.samples > 0; });
-    if (present < 2)
-      return found_.skipped.push_back({"classes and confusions", "inputs of at least two classes"});
+    const int64_t present =
+        std::count_if(per_class.begin(), per_class.end(), [](const ClassResult& c) { return c.samples > 0; });
+    if (present < 2) return found_.skipped.push_back({"classes and confusions", "inputs of at least two classes"});
     if (guessing()) return;  // what it confuses then says nothing
     find_pairs();
     weak_classes();
@@ -115,10 +117,12 @@ class AnswerChecks {
     balanced /= std::max(some, 1.0);
     const double level = 1 / std::max(some, 1.0);
     if (accuracy.low > chance + 0.02 || balanced > level + 0.1 || test_.result.samples < 30) {
-      found_.passed.push_back({"better than guessing", fmt::format("{} against {}", per_cent(accuracy.value), per_cent(chance))});
+      found_.passed.push_back(
+          {"better than guessing", fmt::format("{} against {}", per_cent(accuracy.value), per_cent(chance))});
       return false;
     }
-    found_.add(findings::make("no-better-than-guessing", "", words({{"common", common->name}}), {1 - chance, 0}, Sureness::kSure,
+    found_.add(findings::make("no-better-than-guessing", "", words({{"common", common->name}}), {1 - chance, 0},
+                              Sureness::kSure,
                               fmt::format("{} right, guessing gets {}", per_cent(accuracy.value), per_cent(chance)),
                               fmt::format("{} ({}–{}) of {} answers are right; always saying {} would get {}.",
                                           per_cent(accuracy.value), per_cent(accuracy.low), per_cent(accuracy.high),
@@ -146,7 +150,8 @@ class AnswerChecks {
         const double there = double(pair.ab) / double(std::max<int64_t>(1, per_class[pair.a].samples)),
                      back = double(pair.ba) / double(std::max<int64_t>(1, per_class[pair.b].samples));
         // Both ways nearly always: swapped. One way often: poisoned.
-        pair.one_sided = confusion.size() > 2 && pair.ab >= 10 && there >= kOneSided && (there >= kTimes * back || back > 0.5);
+        pair.one_sided =
+            confusion.size() > 2 && pair.ab >= 10 && there >= kOneSided && (there >= kTimes * back || back > 0.5);
         pairs.push_back(pair);
       }
     std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& x, const Pair& y) { return x.sum() > y.sum(); });
@@ -178,10 +183,12 @@ class AnswerChecks {
                     with_commas(test_.result.samples - test_.result.correct), 100 * worth),
         fmt::format("{} {} called {}, {} {} called {}: {:.0f} % of all failures. {}", with_commas(pair.ab), a, b,
                     with_commas(pair.ba), b, a, 100 * share,
-                    pair.one_sided ? "So one-sided a mistake (or so complete an exchange) has a cause: wrong labels in training, "
-                                     "or damage to the last layers."
-                                   : "It goes both ways, as with classes that look alike."));
-    finding.numbers = {{"a", a}, {"b", b}, {"a_called_b", pair.ab}, {"b_called_a", pair.ba}, {"one_sided", pair.one_sided}};
+                    pair.one_sided
+                        ? "So one-sided a mistake (or so complete an exchange) has a cause: wrong labels in training, "
+                          "or damage to the last layers."
+                        : "It goes both ways, as with classes that look alike."));
+    finding.numbers = {
+        {"a", a}, {"b", b}, {"a_called_b", pair.ab}, {"b_called_a", pair.ba}, {"one_sided", pair.one_sided}};
     finding.inputs = show([&](const SampleRow& row) {
       return (row.label == double(pair.a) && row.predicted == double(pair.b)) ||
              (row.label == double(pair.b) && row.predicted == double(pair.a));
@@ -200,7 +207,8 @@ class AnswerChecks {
     int told = 0;
     std::vector<size_t> order(per_class.size());
     for (size_t c = 0; c < order.size(); ++c) order[c] = c;
-    std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return per_class[x].recall < per_class[y].recall; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t x, size_t y) { return per_class[x].recall < per_class[y].recall; });
     for (size_t c : order) {
       const ClassResult& one = per_class[c];
       if (one.samples < 10 || told >= 3) continue;
@@ -218,7 +226,8 @@ class AnswerChecks {
     }
     if (told == 0) {
       const ClassResult& worst = per_class[order[0]];
-      found_.passed.push_back({"no class lags far behind", fmt::format("worst {} {}", worst.name, per_cent(worst.recall))});
+      found_.passed.push_back(
+          {"no class lags far behind", fmt::format("worst {} {}", worst.name, per_cent(worst.recall))});
     }
   }
 
@@ -226,15 +235,18 @@ class AnswerChecks {
     const ClassResult& one = test_.result.per_class[c];
     const double behind = usual - one.recall;
     Effect effect{hope * behind * double(one.samples) / double(test_.result.samples), behind};
-    if (hope < kHopeful) effect.local = std::min(effect.local, kNotSerious), effect.gain = std::min(effect.gain, kNotSeriousGain);
-    auto finding = findings::make(kind, one.name, words({{"class", one.name}}), effect, Sureness::kSure,
-                                  fmt::format("{} of {} recognised, the usual class {}", per_cent(one.recall),
-                                              with_commas(one.samples), per_cent(usual)),
-                                  fmt::format("{} ({}–{}) of {} inputs of {} are recognised; half of the classes reach {} or more. {}",
-                                              per_cent(one.recall), per_cent(one.range.low), per_cent(one.range.high),
-                                              with_commas(one.samples), one.name, per_cent(usual), taken_for(c)));
+    if (hope < kHopeful)
+      effect.local = std::min(effect.local, kNotSerious), effect.gain = std::min(effect.gain, kNotSeriousGain);
+    auto finding = findings::make(
+        kind, one.name, words({{"class", one.name}}), effect, Sureness::kSure,
+        fmt::format("{} of {} recognised, the usual class {}", per_cent(one.recall), with_commas(one.samples),
+                    per_cent(usual)),
+        fmt::format("{} ({}–{}) of {} inputs of {} are recognised; half of the classes reach {} or more. {}",
+                    per_cent(one.recall), per_cent(one.range.low), per_cent(one.range.high), with_commas(one.samples),
+                    one.name, per_cent(usual), taken_for(c)));
     finding.numbers = {{"recall", one.recall}, {"samples", one.samples}, {"usual", usual}};
-    finding.inputs = show([&](const SampleRow& row) { return row.label == double(c) && row.right == SampleRow::kWrong; });
+    finding.inputs =
+        show([&](const SampleRow& row) { return row.label == double(c) && row.right == SampleRow::kWrong; });
     found_.add(std::move(finding));
   }
 
@@ -256,42 +268,49 @@ class AnswerChecks {
     double balanced = 0, some = 0;
     int64_t least = INT64_MAX, most = 0;
     for (const ClassResult& one : per_class)
-      if (one.samples > 0) balanced += one.recall, ++some, least = std::min(least, one.samples), most = std::max(most, one.samples);
+      if (one.samples > 0)
+        balanced += one.recall, ++some, least = std::min(least, one.samples), most = std::max(most, one.samples);
     balanced /= std::max(some, 1.0);
     const double gap = test_.result.accuracy - balanced;
-    if (gap < 0.1) return found_.passed.push_back({"accuracy speaks for all classes", fmt::format("{:.1f} points above the mean of classes", 100 * gap)});
+    if (gap < 0.1)
+      return found_.passed.push_back(
+          {"accuracy speaks for all classes", fmt::format("{:.1f} points above the mean of classes", 100 * gap)});
     // Two uneven classes and a cautious network are common; far more than that hides something.
     const Effect effect{0, gap >= 0.25 ? gap : std::min(gap, kNotSerious)};
-    found_.add(findings::make("misleading-metric", "accuracy", words(), effect, Sureness::kSure,
-                              fmt::format("accuracy {}, mean of classes {}", per_cent(test_.result.accuracy), per_cent(balanced)),
-                              fmt::format("Accuracy is {}, the mean over classes {}: the largest class has {} inputs, the "
-                                          "smallest {}.",
-                                          per_cent(test_.result.accuracy), per_cent(balanced), with_commas(most),
-                                          with_commas(least))));
+    found_.add(findings::make(
+        "misleading-metric", "accuracy", words(), effect, Sureness::kSure,
+        fmt::format("accuracy {}, mean of classes {}", per_cent(test_.result.accuracy), per_cent(balanced)),
+        fmt::format("Accuracy is {}, the mean over classes {}: the largest class has {} inputs, the "
+                    "smallest {}.",
+                    per_cent(test_.result.accuracy), per_cent(balanced), with_commas(most), with_commas(least))));
   }
 
   void confidence() {
     const Calibration all = calibration(test_.rows);
-    if (all.count < 200) return found_.skipped.push_back({"confidence against accuracy", "at least 200 labelled inputs"});
+    if (all.count < 200)
+      return found_.skipped.push_back({"confidence against accuracy", "at least 200 labelled inputs"});
     const stats::Estimate accuracy = stats::rate(int64_t(std::llround(all.accuracy * double(all.count))), all.count);
     const double gap = all.confidence - all.accuracy;
-    const bool over = gap > 0.03 && all.confidence > accuracy.high, under = gap < -0.05 && all.confidence < accuracy.low;
+    const bool over = gap > 0.03 && all.confidence > accuracy.high,
+               under = gap < -0.05 && all.confidence < accuracy.low;
     if (!over && !under)
-      return found_.passed.push_back({"confidence matches accuracy", fmt::format("{} sure, {} right, calibration error {:.3f}",
-                                                                                per_cent(all.confidence), per_cent(all.accuracy), all.error)});
+      return found_.passed.push_back(
+          {"confidence matches accuracy", fmt::format("{} sure, {} right, calibration error {:.3f}",
+                                                      per_cent(all.confidence), per_cent(all.accuracy), all.error)});
     int64_t sure = 0, wrong = 0;
     for (const SampleRow& row : test_.rows)
       if (row.confidence > 0.99f && row.right != SampleRow::kNotJudged) ++sure, wrong += row.right == SampleRow::kWrong;
-    auto finding = findings::make(over ? "over-confident" : "under-confident", "", words(), {}, Sureness::kSure,
-                                  fmt::format("{} sure on average, right {}", per_cent(all.confidence), per_cent(all.accuracy)),
-                                  fmt::format("Mean confidence {}, accuracy {} ({}–{}); calibration error {:.3f}. Of {} answers "
-                                              "above 99 % sure, {} are wrong. One number, the temperature, repairs it and changes no answer.",
-                                              per_cent(all.confidence), per_cent(all.accuracy), per_cent(accuracy.low),
-                                              per_cent(accuracy.high), all.error, with_commas(sure),
-                                              sure ? per_cent(double(wrong) / double(sure)) : "none"));
+    auto finding = findings::make(
+        over ? "over-confident" : "under-confident", "", words(), {}, Sureness::kSure,
+        fmt::format("{} sure on average, right {}", per_cent(all.confidence), per_cent(all.accuracy)),
+        fmt::format("Mean confidence {}, accuracy {} ({}–{}); calibration error {:.3f}. Of {} answers "
+                    "above 99 % sure, {} are wrong. One number, the temperature, repairs it and changes no answer.",
+                    per_cent(all.confidence), per_cent(all.accuracy), per_cent(accuracy.low), per_cent(accuracy.high),
+                    all.error, with_commas(sure), sure ? per_cent(double(wrong) / double(sure)) : "none"));
     finding.value = std::abs(gap);
-    finding.inputs = over ? show([](const SampleRow& row) { return row.right == SampleRow::kWrong && row.confidence > 0.9f; })
-                          : show([](const SampleRow& row) { return row.right == SampleRow::kRight && row.confidence < 0.5f; });
+    finding.inputs =
+        over ? show([](const SampleRow& row) { return row.right == SampleRow::kWrong && row.confidence > 0.9f; })
+             : show([](const SampleRow& row) { return row.right == SampleRow::kRight && row.confidence < 0.5f; });
     found_.add(std::move(finding));
   }
 
@@ -300,7 +319,9 @@ class AnswerChecks {
     int64_t count = 0;
     void add(double x) { low = std::min(low, x), high = std::max(high, x), sum += x, squares += x * x, ++count; }
     double mean() const { return sum / double(std::max<int64_t>(1, count)); }
-    double deviation() const { return std::sqrt(std::max(0.0, squares / double(std::max<int64_t>(1, count)) - mean() * mean())); }
+    double deviation() const {
+      return std::sqrt(std::max(0.0, squares / double(std::max<int64_t>(1, count)) - mean() * mean()));
+    }
   };
 
   void numbers() {
@@ -316,10 +337,11 @@ class AnswerChecks {
     const stats::Estimate bias = stats::mean(error.sum, error.squares, error.count);
     const double size = std::abs(bias.value) / truth.deviation();
     if (size > 0.1 && bias.low * bias.high > 0) {
-      auto finding = findings::make("biased-numbers", "", words({{"direction", bias.value > 0 ? "too high" : "too low"}}), {},
-                                    Sureness::kSure, fmt::format("by {:.3g} on average", std::abs(bias.value)),
-                                    fmt::format("The mean error is {:.3g} ({:.3g} to {:.3g}), {:.0f} % of the spread of true values.",
-                                                bias.value, bias.low, bias.high, 100 * size));
+      auto finding = findings::make(
+          "biased-numbers", "", words({{"direction", bias.value > 0 ? "too high" : "too low"}}), {}, Sureness::kSure,
+          fmt::format("by {:.3g} on average", std::abs(bias.value)),
+          fmt::format("The mean error is {:.3g} ({:.3g} to {:.3g}), {:.0f} % of the spread of true values.", bias.value,
+                      bias.low, bias.high, 100 * size));
       finding.value = size;
       found_.add(std::move(finding));
     } else {
@@ -331,11 +353,12 @@ class AnswerChecks {
       int64_t beyond = 0;
       for (const SampleRow& row : test_.rows) beyond += upper ? row.label > limit : row.label < limit;
       if (there * 50 < answers.count || beyond * 50 < answers.count) continue;
-      found_.add(findings::make("clipped-numbers", upper ? "above" : "below", words({{"limit", fmt::format("{:.4g}", limit)}}),
-                                {0.02, 0}, Sureness::kSure,
-                                fmt::format("{} answers at {:.4g}, {} truths beyond", with_commas(there), limit, with_commas(beyond)),
-                                fmt::format("{} of {} answers are exactly {:.4g}, and {} true values lie beyond it.",
-                                            with_commas(there), with_commas(answers.count), limit, with_commas(beyond))));
+      found_.add(findings::make(
+          "clipped-numbers", upper ? "above" : "below", words({{"limit", fmt::format("{:.4g}", limit)}}), {0.02, 0},
+          Sureness::kSure,
+          fmt::format("{} answers at {:.4g}, {} truths beyond", with_commas(there), limit, with_commas(beyond)),
+          fmt::format("{} of {} answers are exactly {:.4g}, and {} true values lie beyond it.", with_commas(there),
+                      with_commas(answers.count), limit, with_commas(beyond))));
     }
   }
 
@@ -344,10 +367,10 @@ class AnswerChecks {
     for (const SampleRow& row : test_.rows)
       if (std::isfinite(row.predicted)) answers.add(row.predicted);
     if (answers.count < 30 || (!truth && answers.high > answers.low)) return;
-    found_.add(findings::make("constant-answers", "", words(), {0.1, 0}, Sureness::kSure,
-                              fmt::format("all near {:.4g}", answers.mean()),
-                              truth ? fmt::format("Answers spread by {:.3g}, true values by {:.3g}.", answers.deviation(), truth->deviation())
-                                    : fmt::format("All {} answers are {:.4g}.", with_commas(answers.count), answers.mean())));
+    found_.add(findings::make(
+        "constant-answers", "", words(), {0.1, 0}, Sureness::kSure, fmt::format("all near {:.4g}", answers.mean()),
+        truth ? fmt::format("Answers spread by {:.3g}, true values by {:.3g}.", answers.deviation(), truth->deviation())
+              : fmt::format("All {} answers are {:.4g}.", with_commas(answers.count), answers.mean())));
   }
 
   void over_fit() {
@@ -357,13 +380,16 @@ class AnswerChecks {
     if (train.samples == 0 || test_.result.samples == 0) return;
     const double gap = train.accuracy - test_.result.accuracy;
     if (gap < (train.accuracy > 0.9 ? 0.07 : 0.1))
-      return found_.passed.push_back({"training data and tests alike", fmt::format("{} against {}", per_cent(train.accuracy), per_cent(test_.result.accuracy))});
+      return found_.passed.push_back(
+          {"training data and tests alike",
+           fmt::format("{} against {}", per_cent(train.accuracy), per_cent(test_.result.accuracy))});
     // A few points are the usual price of fitting; what is beyond ten may be had.
-    found_.add(findings::make("over-fit", "", words(), {0.3 * std::max(0.0, gap - 0.1), 0}, Sureness::kSure,
-                              fmt::format("{} on training data, {} on tests", per_cent(train.accuracy), per_cent(test_.result.accuracy)),
-                              fmt::format("{} of {} training inputs are right, {} of {} tests: {:.1f} points apart.",
-                                          per_cent(train.accuracy), with_commas(train.samples), per_cent(test_.result.accuracy),
-                                          with_commas(test_.result.samples), 100 * gap)));
+    found_.add(findings::make(
+        "over-fit", "", words(), {0.3 * std::max(0.0, gap - 0.1), 0}, Sureness::kSure,
+        fmt::format("{} on training data, {} on tests", per_cent(train.accuracy), per_cent(test_.result.accuracy)),
+        fmt::format("{} of {} training inputs are right, {} of {} tests: {:.1f} points apart.",
+                    per_cent(train.accuracy), with_commas(train.samples), per_cent(test_.result.accuracy),
+                    with_commas(test_.result.samples), 100 * gap)));
   }
 
   const Context& context_;

@@ -15,7 +15,7 @@ struct Bin {
 };
 struct Calibration {
   std::vector<Bin> bins;
-  double error = 0;                    ///< expected calibration error
+  double error = 0;                     ///< expected calibration error
   double confidence = 0, accuracy = 0;  ///< means
   int64_t count = 0;
 };

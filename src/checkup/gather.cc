@@ -8,8 +8,7 @@ namespace netmend::checkup {
 
 observers::SpacePtr hidden_space(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                  const std::vector<model::Layer>& layers) {
-  std::vector<model::Layer> hidden =
-      localise::candidates(layers, subject.graph, settings.head, settings.outputs);
+  std::vector<model::Layer> hidden = localise::candidates(layers, subject.graph, settings.head, settings.outputs);
   if (hidden.empty()) return nullptr;
   return observers::make_unit_space(subject, std::move(hidden), {});
 }

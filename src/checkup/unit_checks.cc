@@ -42,7 +42,8 @@ class UnitChecks {
       most = std::max(most, huge(l));
     }
     if (dead == 0)
-      found_.passed.push_back({"units that never react", fmt::format("{} of {}, nowhere more than a sixth of a layer", silent_, with_commas(units))});
+      found_.passed.push_back({"units that never react", fmt::format("{} of {}, nowhere more than a sixth of a layer",
+                                                                     silent_, with_commas(units))});
     if (most <= kHuge) found_.passed.push_back({"values stay in bounds", fmt::format("largest {:.3g}", most)});
   }
 
@@ -70,11 +71,11 @@ class UnitChecks {
       const UnitRange all = range(u);
       if (!all.constant() && all.high - all.low > 1e-7 * std::max(std::abs(all.high), std::abs(all.low))) return false;
     }
-    found_.add(findings::make("blind-layer", context_.space->layers()[l].name, words(l, 0), {0.2, 0}, Sureness::kSure,
-                              fmt::format("all {} units, {} inputs", context_.space->units(l), with_commas(inputs())),
-                              fmt::format("All {} units of {} have one value for all of {} inputs; it is the first such layer.",
-                                          context_.space->units(l), context_.space->layers()[l].name,
-                                          with_commas(inputs()))));
+    found_.add(findings::make(
+        "blind-layer", context_.space->layers()[l].name, words(l, 0), {0.2, 0}, Sureness::kSure,
+        fmt::format("all {} units, {} inputs", context_.space->units(l), with_commas(inputs())),
+        fmt::format("All {} units of {} have one value for all of {} inputs; it is the first such layer.",
+                    context_.space->units(l), context_.space->layers()[l].name, with_commas(inputs()))));
     return true;
   }
 
@@ -90,8 +91,8 @@ class UnitChecks {
     auto finding = findings::make("dead-units", context_.space->layers()[l].name, words(l, count), {}, Sureness::kSure,
                                   fmt::format("{} of {} units, on {} inputs", count, of, with_commas(inputs())),
                                   fmt::format("{} of {} units of {} have one value on all {} inputs: {}{}.", count, of,
-                                              context_.space->layers()[l].name, with_commas(inputs()), join(names, ", "),
-                                              dead.size() > names.size() ? " …" : ""));
+                                              context_.space->layers()[l].name, with_commas(inputs()),
+                                              join(names, ", "), dead.size() > names.size() ? " …" : ""));
     finding.value = double(count) / double(of);
     found_.add(std::move(finding));
     return count;
@@ -109,8 +110,8 @@ class UnitChecks {
     if (double(count) <= kStuckShare * double(context_.space->units(l)) || count < 2) return;
     found_.add(findings::make("saturated-units", context_.space->layers()[l].name, words(l, count), {}, Sureness::kSure,
                               fmt::format("{} of {} units", count, context_.space->units(l)),
-                              fmt::format("{} of {} units of {} ({}) stay within 1 % of a limit on all {} inputs.", count,
-                                          context_.space->units(l), context_.space->layers()[l].name,
+                              fmt::format("{} of {} units of {} ({}) stay within 1 % of a limit on all {} inputs.",
+                                          count, context_.space->units(l), context_.space->layers()[l].name,
                                           context_.space->layers()[l].activation, with_commas(inputs()))));
   }
 
@@ -124,11 +125,12 @@ class UnitChecks {
     }
     if (most <= kHuge || worst < 0 || told_huge_) return most;
     told_huge_ = true;  // layers behind follow from the first
-    auto finding = findings::make("exploding-values", context_.space->layers()[l].name, words(l, 0), {}, Sureness::kSure,
-                                  fmt::format("up to {:.3g} in {}", most, context_.space->name(worst)),
-                                  fmt::format("{} reaches {:.3g}; the mean over a map is meant, single values are larger still. "
-                                              "The inputs that drive it highest are shown.",
-                                              context_.space->name(worst), most));
+    auto finding =
+        findings::make("exploding-values", context_.space->layers()[l].name, words(l, 0), {}, Sureness::kSure,
+                       fmt::format("up to {:.3g} in {}", most, context_.space->name(worst)),
+                       fmt::format("{} reaches {:.3g}; the mean over a map is meant, single values are larger still. "
+                                   "The inputs that drive it highest are shown.",
+                                   context_.space->name(worst), most));
     const auto& peaks = context_.test.units->peaks();
     for (int64_t n = 0; n < std::min<int64_t>(4, peaks.kept(worst)); ++n)
       finding.inputs.push_back({"test", peaks.sample(worst, n)});

@@ -48,6 +48,13 @@ constexpr Kind kRows[] = {
      "lab "
      "plant sound.onnx --kind random-weights --data glyphs:test --at-least 5 -o faulty.onnx\nnetmend check faulty.onnx "
      "--data glyphs:test"},
+    {"under-trained", "Training stopped early: fitting almost anything still helps.", Rule::kEffect, kData | kLabels,
+     "hp-epochs, hp-learning-rate",
+     "A unit or layer that nothing speaks against gains as much from a little fitting as the most suspicious one.",
+     "Too few epochs, a learning rate that was too low, or a schedule that ended too soon.",
+     "Train on for a fifth of the epochs and watch the loss on unseen data.", "Train on from this model.",
+     "eval {case}",
+     "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx"},
     {"damaged-layer", "{layer} as a whole does badly, and refitting it helps.", Rule::kEffect, kData | kLabels,
      "weights-trained, x-export-skew",
      "No single unit is to blame, but a small change to this layer wins back many answers on unseen inputs.",

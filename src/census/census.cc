@@ -1,0 +1,353 @@
+#include "census/census.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "executor/runtime.h"
+#include "stream/pass.h"
+
+namespace netmend::census {
+namespace {
+
+constexpr int64_t kMostColumns = 2048;  ///< of a table whose values are kept
+
+uint64_t mix(uint64_t mark, const void* bytes, size_t size) {
+  const char* at = static_cast<const char*>(bytes);
+  for (; size >= 8; at += 8, size -= 8) {
+    uint64_t word;
+    std::memcpy(&word, at, 8);
+    mark = Random::hash(mark ^ word);
+  }
+  uint64_t rest = size;
+  std::memcpy(&rest, at, size);
+  return Random::hash(mark ^ rest ^ (uint64_t(size) << 56));
+}
+
+Content content_of(const dataset::Feature& feature) {
+  if (feature.type == at::kLong) return Content::kIds;
+  if (feature.image) return Content::kPictures;
+  return feature.columns.empty() ? Content::kSeries : Content::kTable;
+}
+
+/// Pictures before tables before series before ids: the feature that says most about an input.
+size_t choose_feature(const std::vector<dataset::Feature>& features) {
+  size_t best = 0;
+  for (size_t i = 1; i < features.size(); ++i)
+    if (content_of(features[i]) < content_of(features[best])) best = i;
+  return best;
+}
+
+/// Marks of each row; padding does not count, since its length depends on the batch.
+void mark_rows(const at::Tensor& values, const at::Tensor& mask, std::vector<uint64_t>& marks) {
+  at::Tensor rows = values.to(at::kCPU).contiguous();
+  const int64_t count = rows.size(0);
+  const auto bytes = size_t(count ? rows.numel() / count * int64_t(rows.element_size()) : 0);
+  at::Tensor used = mask.defined() ? mask.to(at::kCPU).contiguous() : at::Tensor();
+  for (int64_t i = 0; i < count; ++i) {
+    const char* row = static_cast<const char*>(rows.data_ptr()) + size_t(i) * bytes;
+    uint64_t& mark = marks[size_t(i)];
+    if (!used.defined()) {
+      mark = mix(mark, row, bytes);
+      continue;
+    }
+    const int64_t length = used.size(1);
+    const size_t step = length ? bytes / size_t(length) : 0;
+    for (int64_t t = 0; t < length; ++t)
+      if (used.data_ptr<bool>()[i * length + t]) mark = mix(mark, row + size_t(t) * step, step);
+  }
+}
+
+void label_rows(const dataset::Batch& batch, dataset::LabelKind kind, std::vector<float>& out) {
+  const bool one = batch.labels.defined() && (kind == dataset::LabelKind::kClass || batch.labels.dim() == 1);
+  at::Tensor labels = one ? batch.labels.to(at::kFloat).contiguous() : at::Tensor();
+  for (int64_t i = 0; i < batch.count(); ++i) out.push_back(one ? labels.data_ptr<float>()[i] : NAN);
+}
+
+template <typename T>
+void put_all(std::ostream& out, const std::vector<T>& values) {
+  stream::put(out, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)));
+}
+template <typename T>
+void get_all(std::istream& in, std::vector<T>& values) {
+  const std::string bytes = stream::get_text(in);
+  if (bytes.size() % sizeof(T)) fail("a census ends in the middle of a number");
+  values.resize(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+}
+template <typename T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+void ColumnSums::add(double value) {
+  if (!std::isfinite(value)) return void(++not_finite);
+  low = count ? std::min(low, value) : value;
+  high = count ? std::max(high, value) : value;
+  ++count;
+  const double apart = value - mean;
+  mean += apart / double(count);
+  squares += apart * (value - mean);
+}
+
+void ColumnSums::merge(const ColumnSums& later) {
+  not_finite += later.not_finite;
+  if (later.count == 0) return;
+  const double both = double(count + later.count), apart = later.mean - mean;
+  low = count ? std::min(low, later.low) : later.low;
+  high = count ? std::max(high, later.high) : later.high;
+  squares += later.squares + apart * apart * double(count) * double(later.count) / both;
+  mean = count ? mean + apart * double(later.count) / both : later.mean;
+  count += later.count;
+}
+
+double ColumnSums::deviation() const { return count ? std::sqrt(std::max(0.0, squares / double(count))) : 0; }
+
+Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()) {
+  check(!info_.features.empty(), "a data set without features");
+  form_.feature = choose_feature(info_.features);
+  const dataset::Feature& feature = info_.features[form_.feature];
+  form_.content = content_of(feature);
+  form_.undo = undo_preprocessing(info_, feature);
+  const bool fixed = std::all_of(feature.shape.begin(), feature.shape.end(), [](int64_t size) { return size > 0; });
+  switch (form_.content) {
+    case Content::kPictures:
+      if (!fixed || feature.shape.size() != 3) fail("{}: pictures without a size", info_.spec);
+      form_.channels = feature.shape[feature.channels_last ? 2 : 0];
+      form_.height = feature.shape[feature.channels_last ? 0 : 1];
+      form_.width = feature.shape[feature.channels_last ? 1 : 2];
+      form_.properties = picture_properties(form_.channels);
+      form_.range = raw_range(data, form_.feature);
+      form_.likenesses = true;
+      for (int64_t c = 0; c < form_.channels; ++c) form_.columns.push_back(fmt::format("channel {}", c));
+      break;
+    case Content::kTable:
+      if (int64_t(feature.columns.size()) <= kMostColumns && data.size() > 0) {
+        form_.values = int64_t(feature.columns.size());
+        form_.source = source_columns(data, form_.feature);
+        for (const SourceColumn& column : form_.source) form_.columns.push_back(column.name);
+      }
+      break;
+    case Content::kSeries:
+      form_.likenesses = fixed;
+      break;
+    case Content::kIds:
+      form_.properties = {"length"};
+      if (feature.unknown >= 0) form_.properties.push_back("unknown");
+      break;
+  }
+  if (form_.columns.empty()) form_.columns = {"all values"};
+  const int64_t always = 8 + 8 + 4 + 4 + 1 + 4 * int64_t(form_.properties.size());
+  const int64_t kept = 8 + 4 * form_.values + (form_.likenesses ? kLikeness : 0),
+                size = std::max<int64_t>(1, data.size());
+  const int64_t left = std::max<int64_t>(budget - always * size, kept);
+  form_.keep_each = std::max<int64_t>(1, (kept * size + left - 1) / left);
+  form_.bytes = always * size + kept * (size / form_.keep_each + 1);
+}
+
+std::unique_ptr<stream::State> Census::fresh() const { return std::make_unique<CensusState>(*this); }
+
+CensusState::CensusState(const Census& observer)
+    : sums(observer.form().columns.size()), info_(observer.info()), form_(observer.form()) {}
+
+std::vector<float> CensusState::property(size_t which) const {
+  std::vector<float> out(marks.size());
+  for (size_t i = 0; i < out.size(); ++i) out[i] = properties[i * form_.properties.size() + which];
+  return out;
+}
+
+void CensusState::observe(const stream::View& view) {
+  const dataset::Batch& batch = view.batch;
+  const int64_t count = batch.count(), before = inputs();
+  std::vector<uint64_t> here(size_t(count), 0x6e65746d656e64u);
+  std::vector<int32_t> odd(size_t(count), 0);
+  for (size_t f = 0; f < batch.inputs.size(); ++f) {
+    at::Tensor mask = f < batch.masks.size() ? batch.masks[f] : at::Tensor();
+    at::Tensor values = batch.inputs[f].slice(0, 0, count);
+    mark_rows(values, mask.defined() ? mask.slice(0, 0, count) : mask, here);
+    if (!values.is_floating_point()) continue;
+    at::Tensor bad = at::isfinite(values).logical_not().reshape({count, -1}).sum(1).to(at::kInt);
+    for (int64_t i = 0; i < count; ++i) odd[size_t(i)] += bad.data_ptr<int32_t>()[i];
+  }
+  append(marks, here);
+  append(not_finite, odd);
+  label_rows(batch, info_.labels, labels);
+  for (int64_t i = 0; i < count; ++i)
+    if (batch.samples[size_t(i)] % form_.keep_each == 0) kept.push_back(before + i);
+  at::Tensor fed = batch.inputs[form_.feature].slice(0, 0, count).to(at::kCPU).contiguous();
+  at::Tensor mask = form_.feature < batch.masks.size() ? batch.masks[form_.feature] : at::Tensor();
+  if (form_.content == Content::kPictures)
+    observe_pictures(fed);
+  else if (form_.content == Content::kIds)
+    observe_ids(fed, mask.defined() ? mask.slice(0, 0, count).to(at::kCPU).contiguous() : mask);
+  else
+    observe_rows(fed.to(at::kFloat), batch);
+}
+
+void CensusState::observe_pictures(const at::Tensor& fed) {
+  const dataset::Feature& feature = info_.features[form_.feature];
+  at::Tensor planes = (feature.channels_last ? fed.permute({0, 3, 1, 2}) : fed).to(at::kFloat).contiguous();
+  const int64_t count = planes.size(0), pixels = form_.height * form_.width, each = pixels * form_.channels;
+  Picture picture{form_.height, form_.width, form_.channels, std::vector<float>(size_t(each))};
+  const auto width = form_.properties.size();
+  for (int64_t i = 0; i < count; ++i) {
+    const float* row = planes.data_ptr<float>() + i * each;
+    for (int64_t c = 0; c < form_.channels; ++c) {
+      const Line& line = form_.undo[std::min(size_t(c), form_.undo.size() - 1)];
+      ColumnSums part;  // around the picture's own first value, then merged: one division a picture
+      double sum = 0, squares = 0, origin = row[c * pixels];
+      if (!std::isfinite(origin)) origin = 0;
+      for (int64_t p = 0; p < pixels; ++p) {
+        const double value = row[c * pixels + p];
+        picture.values[size_t(c * pixels + p)] = float(form_.range.share(line.raw(value)));
+        if (!std::isfinite(value)) {
+          ++part.not_finite, picture.values[size_t(c * pixels + p)] = 0;
+          continue;
+        }
+        part.low = part.count ? std::min(part.low, value) : value;
+        part.high = part.count ? std::max(part.high, value) : value;
+        ++part.count, sum += value - origin, squares += (value - origin) * (value - origin);
+      }
+      if (part.count) {
+        const double mean = sum / double(part.count), low = line.raw(part.low), high = line.raw(part.high);
+        part.mean = line.raw(origin + mean);
+        part.squares = std::max(0.0, squares - sum * mean) * line.factor * line.factor;
+        part.low = std::min(low, high), part.high = std::max(low, high);
+      }
+      sums[size_t(c)].merge(part);
+    }
+    properties.resize(properties.size() + width);
+    describe_picture(picture, properties.data() + properties.size() - width);
+    if (!kept.empty() && std::binary_search(kept.begin(), kept.end(), inputs() - count + i)) {
+      likenesses.resize(likenesses.size() + size_t(kLikeness));
+      likeness(picture, likenesses.data() + likenesses.size() - kLikeness);
+    }
+  }
+}
+
+void CensusState::observe_rows(const at::Tensor& fed, const dataset::Batch& batch) {
+  const int64_t count = fed.size(0), width = count ? fed.numel() / count : 0;
+  at::Tensor mask = form_.feature < batch.masks.size() ? batch.masks[form_.feature] : at::Tensor();
+  const int64_t length = mask.defined() ? mask.size(1) : 0, step = length ? width / length : 0;
+  at::Tensor used = mask.defined() ? mask.to(at::kCPU).contiguous() : mask;
+  for (int64_t i = 0; i < count; ++i) {
+    const float* row = fed.data_ptr<float>() + i * width;
+    const bool keep = !kept.empty() && std::binary_search(kept.begin(), kept.end(), inputs() - count + i);
+    if (form_.values > 0) {
+      std::vector<int64_t> rounded;
+      for (size_t c = 0; c < form_.source.size(); ++c) {
+        const SourceColumn& column = form_.source[c];
+        if (!column.is_category()) {
+          sums[c].add(column.line.raw(row[column.places[0]]));
+          continue;
+        }
+        int64_t which = -1;
+        for (size_t w = 0; w < column.places.size(); ++w)
+          if (row[column.places[w]] > 0.5f) which = int64_t(w);
+        sums[c].add(double(which));
+      }
+      for (int64_t v = 0; v < width; ++v)
+        rounded.push_back(std::isfinite(row[v]) ? std::llround(std::clamp(double(row[v]), -1e12, 1e12) * 1000)
+                                                : INT64_MIN);
+      loose.push_back(mix(0, rounded.data(), rounded.size() * 8));
+      if (keep) values.insert(values.end(), row, row + width);
+      continue;
+    }
+    for (int64_t v = 0; v < width; ++v)
+      if (!used.defined() || used.data_ptr<bool>()[i * length + v / std::max<int64_t>(step, 1)])
+        sums[0].add(form_.undo[0].raw(row[v]));
+    if (keep && form_.likenesses) {
+      likenesses.resize(likenesses.size() + size_t(kLikeness));
+      likeness_of_row({row, size_t(width)}, likenesses.data() + likenesses.size() - kLikeness);
+    }
+  }
+}
+
+void CensusState::observe_ids(const at::Tensor& ids, const at::Tensor& mask) {
+  const dataset::Feature& feature = info_.features[form_.feature];
+  const int64_t count = ids.size(0), length = count ? ids.numel() / count : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t* row = ids.data_ptr<int64_t>() + i * length;
+    std::vector<int64_t> words;
+    int64_t used = 0, unknown = 0;
+    for (int64_t t = 0; t < length; ++t) {
+      if (mask.defined() ? !mask.data_ptr<bool>()[i * length + t] : feature.pad >= 0 && row[t] == feature.pad) continue;
+      ++used, unknown += row[t] == feature.unknown && feature.unknown >= 0;
+      if (feature.unknown < 0 || row[t] != feature.unknown) words.push_back(row[t]);
+      sums[0].add(double(row[t]));
+    }
+    std::sort(words.begin(), words.end());
+    // Texts of a few words are alike by chance; they count as alike only when they are the same.
+    loose.push_back(words.size() >= 4 ? mix(1, words.data(), words.size() * 8)
+                                      : marks[marks.size() - size_t(count - i)]);
+    properties.push_back(float(used));
+    if (form_.properties.size() > 1) properties.push_back(used ? float(unknown) / float(used) : 0.f);
+    const bool free = !feature.shape.empty() && feature.shape[0] < 0;
+    full_length.push_back(uint8_t(!free && length > 0 && used == length));
+  }
+}
+
+void CensusState::merge(const stream::State& later) {
+  const auto& other = dynamic_cast<const CensusState&>(later);
+  const int64_t before = inputs();
+  append(marks, other.marks);
+  append(loose, other.loose);
+  append(labels, other.labels);
+  append(properties, other.properties);
+  append(not_finite, other.not_finite);
+  append(full_length, other.full_length);
+  for (int64_t sample : other.kept) kept.push_back(before + sample);
+  append(values, other.values);
+  append(likenesses, other.likenesses);
+  for (size_t c = 0; c < sums.size(); ++c) sums[c].merge(other.sums[c]);
+}
+
+void CensusState::save(std::ostream& out) const {
+  put_all(out, marks), put_all(out, loose), put_all(out, labels), put_all(out, properties), put_all(out, not_finite);
+  put_all(out, full_length), put_all(out, kept), put_all(out, values), put_all(out, likenesses), put_all(out, sums);
+}
+
+void CensusState::load(std::istream& in) {
+  get_all(in, marks), get_all(in, loose), get_all(in, labels), get_all(in, properties), get_all(in, not_finite);
+  get_all(in, full_length), get_all(in, kept), get_all(in, values), get_all(in, likenesses), get_all(in, sums);
+  const size_t count = marks.size();
+  const bool fits = labels.size() == count && not_finite.size() == count && sums.size() == form_.columns.size() &&
+                    properties.size() == count * form_.properties.size() && (loose.empty() || loose.size() == count) &&
+                    (full_length.empty() || full_length.size() == count) &&
+                    values.size() == kept.size() * size_t(form_.values) &&
+                    likenesses.size() == (form_.likenesses ? kept.size() * size_t(kLikeness) : 0) &&
+                    std::all_of(kept.begin(), kept.end(), [&](int64_t k) { return k >= 0 && k < int64_t(count); });
+  if (!fits) fail("a saved census is of other data than {}", info_.spec);
+}
+
+std::unique_ptr<CensusState> take(const dataset::Dataset& data, const Census& observer, int jobs) {
+  const int64_t chunk = stream::kBatch * stream::kBatchesAChunk, chunks = (data.size() + chunk - 1) / chunk;
+  const int workers = int(std::min<int64_t>(jobs > 0 ? jobs : cores(), std::max<int64_t>(chunks, 1)));
+  std::vector<std::unique_ptr<CensusState>> states(static_cast<size_t>(chunks));
+  auto whole = std::make_unique<CensusState>(observer);
+  in_order(
+      chunks, workers, [](int) { executor::enter_worker(); },
+      [&](int64_t item, int) {
+        auto& state = states[size_t(item)] = std::make_unique<CensusState>(observer);
+        for (int64_t begin = item * chunk; begin < std::min(data.size(), (item + 1) * chunk); begin += stream::kBatch) {
+          std::vector<int64_t> samples;
+          for (int64_t s = begin; s < std::min(data.size(), begin + stream::kBatch); ++s) samples.push_back(s);
+          dataset::Batch batch = data.read(samples);
+          state->observe({batch, {}, {}});
+        }
+      },
+      [&](int64_t item) {
+        whole->merge(*states[size_t(item)]);
+        states[size_t(item)].reset();
+      });
+  return whole;
+}
+
+}  // namespace netmend::census

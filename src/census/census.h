@@ -1,0 +1,93 @@
+// The census: what the data itself shows, input by input and column by column, in the same pass as everything else.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "census/picture.h"
+#include "census/raw.h"
+#include "dataset/dataset.h"
+#include "stream/observer.h"
+
+namespace netmend::census {
+
+/// Of finite values; the others are counted. In raw units.
+struct ColumnSums {
+  int64_t count = 0, not_finite = 0;
+  double low = 0, high = 0, mean = 0, squares = 0;
+  void add(double value);
+  void merge(const ColumnSums& later);
+  double deviation() const;
+  bool constant() const { return count > 1 && low == high; }
+};
+
+enum class Content { kPictures, kTable, kSeries, kIds };
+
+/// What is kept of a data set, decided before anything is taken.
+struct Form {
+  Content content = Content::kSeries;
+  size_t feature = 0;                   ///< the one that properties, likenesses and columns are of
+  std::vector<std::string> properties;  ///< names, one number an input each
+  std::vector<std::string> columns;     ///< of the sums: channels, columns, or one for all values
+  std::vector<SourceColumn> source;     ///< of a table
+  std::vector<Line> undo;
+  RawRange range;
+  int64_t channels = 1, height = 0, width = 0, values = 0;  ///< values: kept of each input, of a table
+  bool likenesses = false;
+  int64_t keep_each = 1;  ///< values and likenesses are kept of every n-th input: more would not fit the budget
+  int64_t bytes = 0;      ///< that the census of the whole takes
+};
+
+class Census : public stream::Observer {
+ public:
+  /// Looks at a few inputs to see what they are. `budget` in bytes. The data must outlive it.
+  explicit Census(const dataset::Dataset& data, int64_t budget = int64_t(512) << 20);
+  std::string name() const override { return "census"; }
+  std::vector<stream::Tap> taps() const override { return {}; }
+  std::unique_ptr<stream::State> fresh() const override;
+  const Form& form() const { return form_; }
+  const dataset::Info& info() const { return info_; }
+
+ private:
+  dataset::Info info_;
+  Form form_;
+};
+
+struct CensusState : stream::State {
+  explicit CensusState(const Census& observer);
+  void observe(const stream::View& view) override;
+  void merge(const stream::State& later) override;
+  void save(std::ostream& out) const override;
+  void load(std::istream& in) override;
+
+  int64_t inputs() const { return int64_t(marks.size()); }
+  /// A property of all inputs, in order.
+  std::vector<float> property(size_t which) const;
+
+  std::vector<uint64_t> marks;       ///< of the exact content, one an input
+  std::vector<uint64_t> loose;       ///< of texts: words in any order; of tables: values to three digits; else empty
+  std::vector<float> labels;         ///< class, or number; NaN without; of several labels: none
+  std::vector<float> properties;     ///< inputs × properties
+  std::vector<int32_t> not_finite;   ///< values of each input that are no numbers
+  std::vector<uint8_t> full_length;  ///< of padded texts: 1 where nothing is padded
+  std::vector<int64_t> kept;         ///< inputs whose values and likenesses are here
+  std::vector<float> values;         ///< kept × values, as fed; of tables
+  std::vector<int8_t> likenesses;    ///< kept × kLikeness
+  std::vector<ColumnSums> sums;
+  const Form& form() const { return form_; }
+
+ private:
+  void observe_pictures(const at::Tensor& fed);
+  void observe_rows(const at::Tensor& fed, const dataset::Batch& batch);
+  void observe_ids(const at::Tensor& ids, const at::Tensor& mask);
+  const dataset::Info& info_;
+  const Form& form_;
+};
+
+/// The census of a data set without a network: reads it on `jobs` threads (0 for all cores). The result does not depend
+/// on their number.
+std::unique_ptr<CensusState> take(const dataset::Dataset& data, const Census& observer, int jobs = 0);
+
+}  // namespace netmend::census

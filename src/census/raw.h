@@ -1,0 +1,43 @@
+// Values as the source has them: what scale, mean and std did is undone, and columns of tables get their units back.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "dataset/dataset.h"
+
+namespace netmend::census {
+
+/// raw = fed · factor + offset.
+struct Line {
+  double factor = 1, offset = 0;
+  double raw(double fed) const { return fed * factor + offset; }
+};
+
+/// One for all values of a feature, or one a channel of an image, from what the reader says that it did.
+std::vector<Line> undo_preprocessing(const dataset::Info& info, const dataset::Feature& feature);
+
+/// A column of a table as a person knows it: a number in its own units, or a word that was spread over several columns.
+struct SourceColumn {
+  std::string name;
+  std::vector<int64_t> places;     ///< one, or one a category
+  std::vector<std::string> words;  ///< of categories, in the order of `places`; empty for numbers
+  Line line;                       ///< of numbers
+  bool in_units = true;            ///< `line` leads back to the source's units
+  bool is_category() const { return !words.empty(); }
+};
+
+/// Columns `sex=Female`, `sex=Male` become one again. Readers standardise numbers without saying by how much; what a
+/// few rows show in words tells it. Columns without names are numbered.
+std::vector<SourceColumn> source_columns(const dataset::Dataset& data, size_t feature);
+
+/// The valid range of raw values of an image: bytes, 0 … 1, −1 … 1, or what 64 inputs hold.
+struct RawRange {
+  double low = 0, high = 1;
+  double share(double raw) const { return (raw - low) / (high - low); }
+};
+RawRange raw_range(const dataset::Dataset& data, size_t feature);
+
+}  // namespace netmend::census

@@ -1,0 +1,29 @@
+// What rules may speak of: columns kept aside, columns of a table in their own units, properties of inputs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "census/census.h"
+
+namespace netmend::slices {
+
+/// One value an input: a number, or a word.
+struct Column {
+  std::string name;
+  std::vector<float> numbers;      ///< NaN where missing; empty for words
+  std::vector<int32_t> codes;      ///< of `words`; -1 where missing; empty for numbers
+  std::vector<std::string> words;  ///< sorted
+  bool aside = false;              ///< a group that the data keeps aside
+  bool is_words() const { return !codes.empty() || numbers.empty(); }
+};
+
+/// Columns of these inputs (positions in the census, which is of `data`): those where the census kept values, when it
+/// did not keep all. A group column whose values are many numbers is one of numbers.
+std::vector<Column> columns_of(const dataset::Dataset& data, const census::CensusState& census,
+                               const std::vector<int64_t>& inputs);
+/// The same for groups alone, which need no census.
+std::vector<Column> group_columns(const dataset::Dataset& data, const std::vector<int64_t>& inputs);
+
+}  // namespace netmend::slices

@@ -1,0 +1,89 @@
+// Where a network is weak, as rules that people can act on: at most two terms over columns and properties. Found on one
+// half of the inputs and judged on the other, so that what is reported is not chosen noise.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "slices/columns.h"
+#include "stats/intervals.h"
+
+namespace netmend::slices {
+
+struct Term {
+  enum Op { kIs, kBelow, kAtLeast };
+  size_t column = 0;
+  Op op = kIs;
+  int32_t code = -1;
+  float threshold = 0;
+  bool holds(const Column& of, size_t row) const;
+};
+
+struct Rule {
+  std::vector<Term> terms;  ///< all must hold
+  bool holds(const std::vector<Column>& columns, size_t row) const;
+};
+/// `hours < 25 and sex = Female`
+std::string rule_words(const std::vector<Column>& columns, const Rule& rule);
+/// Made of names, the same when thresholds move a little: `hours=low,sex=Female`.
+std::string rule_name(const std::vector<Column>& columns, const Rule& rule);
+
+/// All terms that hold for at least `least` of the rows: words, and thresholds at quantiles, rounded to three digits.
+std::vector<Term> make_terms(const std::vector<Column>& columns, const std::vector<size_t>& rows, int64_t least);
+
+struct Slice {
+  Rule rule;
+  std::string name, words;
+  int64_t inputs = 0;                   ///< of all judged inputs
+  int64_t found_on = 0, judged_on = 0;  ///< of the half that the rule was found on, of the other half
+  stats::Estimate here, rest;           ///< mean failing, on the other half
+  stats::Estimate behind;               ///< their difference
+  double p = 1;                         ///< of so large a difference by chance, one side, corrected (Holm)
+  double gain = 0;                      ///< failing that would vanish at the rest's rate, as a part of all inputs
+  double foreseen = 0;                  ///< part of the difference that the network's own sureness tells
+  std::vector<size_t> rows;             ///< that the rule holds for
+};
+
+struct Search {
+  int64_t least = 50;   ///< inputs of a slice
+  double apart = 0.02;  ///< smallest difference worth naming
+  double level = 0.05;  ///< of the corrected test
+  size_t most = 8;      ///< rules that are looked for
+  double work = 2e9;    ///< terms² × rows of the search; more terms or rows are thinned
+};
+
+struct Weakness {
+  std::vector<Slice> slices;  ///< confirmed, the most gain first
+  int64_t terms = 0;          ///< that rules were made of
+  int64_t rules = 0;          ///< that were compared
+  int64_t tested = 0;         ///< of these, tried on the other half
+};
+
+/// `failing`: how wrong each row is, 0 … 1 for classes; NaN where it was not judged. `half`: 0 to find on, 1 to judge
+/// on. `expected`: failing that the network's sureness foresees, see foresee(); may be empty.
+Weakness find_weak(const std::vector<Column>& columns, std::span<const double> failing, std::span<const uint8_t> half,
+                   std::span<const double> expected, const Search& how = {});
+
+/// Mean failing at each row's sureness, learned on half 0 in fifteen bins: what a network that knows its limits
+/// expects.
+std::vector<double> foresee(std::span<const float> sureness, std::span<const double> failing,
+                            std::span<const uint8_t> half);
+
+/// Halves by content, so that order and copies change nothing.
+std::vector<uint8_t> halves(std::span<const uint64_t> marks, uint64_t seed);
+
+/// Holm's correction, in the order given.
+std::vector<double> holm(std::span<const double> p);
+
+/// Means with their intervals and the test of a difference, from sums. What find_weak and its test share.
+struct Sums {
+  double count = 0, sum = 0, squares = 0;
+  void add(double value) { ++count, sum += value, squares += value * value; }
+  double mean() const { return count > 0 ? sum / count : 0; }
+  double variance() const;
+};
+/// One-sided p of `here` having the larger mean.
+double larger_by_chance(const Sums& here, const Sums& rest);
+
+}  // namespace netmend::slices
