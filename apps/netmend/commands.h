@@ -88,7 +88,7 @@ struct WhyOptions {
 int why(const Common& common, const WhyOptions& options);
 
 struct AcceptOptions {
-  std::string what, model, reason, until, level, file, run;
+  std::string what, reason, until, level, file, run;
   bool list = false, prune = false;
 };
 int accept(const Common& common, const AcceptOptions& options);

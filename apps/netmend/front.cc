@@ -20,6 +20,8 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               check        everything that fits, in one pass: what is wrong, where, how sure, what next
               compare      two models on the same data: what got fixed, what got broken
               gate         pass or fail against the limits in netmend.toml; for pipelines
+              why          the story of a finding: cause, how to confirm, how to repair
+              accept       mark a finding or inputs as known, with a reason and an end date
               open         show the report of the latest or a given run
   Look        info         layers, shapes, units, operators, what we can and cannot do with this model
               data         counts, ranges, classes, contact sheet
