@@ -62,6 +62,37 @@ struct CompareOptions : CaseOptions {
 };
 int compare(const Common& common, const CompareOptions& options);
 
+struct GateOptions : CaseOptions {
+  std::string against;  ///< model, run folder or baseline.json
+  bool strict = false, common_only = false;
+};
+int gate(const Common& common, const GateOptions& options);
+
+struct FailuresOptions : CaseOptions {
+  std::string on, sort = "loss", group, product;
+  int64_t top = 20;
+};
+int failures(const Common& common, const FailuresOptions& options);
+
+struct NextOptions : CaseOptions {
+  std::string pool, train, method = "gini", on, product;
+  std::vector<std::string> layers;
+  int64_t count = 20;
+};
+int next(const Common& common, const NextOptions& options);
+
+struct WhyOptions {
+  std::string about, run;
+  bool list = false;
+};
+int why(const Common& common, const WhyOptions& options);
+
+struct AcceptOptions {
+  std::string what, reason, until, level, file, run;
+  bool list = false, prune = false;
+};
+int accept(const Common& common, const AcceptOptions& options);
+
 struct SlicesOptions : CaseOptions {
   std::string groups, threshold;
   int64_t top = 8, least = 50;

@@ -65,6 +65,11 @@ struct Options {
   SbflStudyOptions sbfl;
   QualityStudyOptions quality;
   WhatIfOptions whatif;
+  GateOptions gate;
+  FailuresOptions failures;
+  NextOptions next;
+  WhyOptions why;
+  AcceptOptions accept;
 };
 
 using Action = std::function<int()>;
@@ -130,6 +135,94 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
   compare->add_option("-o", o.compare.product, "Keep the newer model's answers as a baseline.json, to be committed");
   with_case(compare, o.compare);
   compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });
+}
+
+void add_gate(CLI::App& app, Options& o, Action& action) {
+  CLI::App* gate =
+      command(app, "gate", "Pass or fail against the limits in netmend.toml; for pipelines",
+              "  netmend gate\n"
+              "  netmend gate new.onnx --against prod.onnx --strict\n"
+              "  netmend gate new.onnx --against baseline.json --out gate && cat gate/gate.md\n"
+              "Limits stand in netmend.toml:\n"
+              "  gate = { accuracy = \">= 0.90\", \"recall[truck]\" = \">= 0.94\", overall_drop = \"<= 0.5\",\n"
+              "           \"accuracy[hour=night]\" = \">= 0.85\", class_drop = \"<= 2\", must_pass = \"golden.csv\" }");
+  gate->add_option("model", o.gate.model, "ONNX file (default: the one that netmend.toml names)");
+  gate->add_option("--against", o.gate.against, "An earlier model, a run folder of eval, or a baseline.json");
+  gate->add_flag("--strict", o.gate.strict, "The worse end of each interval decides, not the value");
+  gate->add_flag("--common", o.gate.common_only, "Other data than the reference's: only inputs that both name");
+  with_case(gate, o.gate);
+  gate->callback([&] { action = [&] { return app::gate(common, o.gate); }; });
+}
+
+void add_failures(CLI::App& app, Options& o, Action& action) {
+  CLI::App* failures = command(app, "failures", "The table of wrong inputs: filter, sort, group, export",
+                               "  netmend failures model.onnx --data mnist:test --on confusion=4:9\n"
+                               "  netmend failures --group pair --sort confidence\n"
+                               "  netmend failures --on labels --export relabel.csv");
+  failures->add_option("model", o.failures.model, "ONNX file (default: the one that netmend.toml names)");
+  failures->add_option("--on", o.failures.on,
+                       "Only these: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE; or `labels`: labels "
+                       "that look wrong");
+  failures->add_option("--sort", o.failures.sort, "loss, confidence or margin; the largest first")
+      ->capture_default_str();
+  failures->add_option("--group", o.failures.group,
+                       "Count by pair, by class, or by a column that the data keeps aside");
+  failures->add_option("--top", o.failures.top, "Rows to show")->capture_default_str()->check(CLI::Range(1, 1000000));
+  failures->add_option("--export,-o", o.failures.product, "All of them as a CSV file");
+  with_case(failures, o.failures);
+  failures->callback([&] { action = [&] { return app::failures(common, o.failures); }; });
+}
+
+void add_next(CLI::App& app, Options& o, Action& action) {
+  CLI::App* next =
+      command(app, "next", "Which unlabelled inputs to label first",
+              "  netmend next model.onnx --pool images:unlabelled -o chosen.csv\n"
+              "  netmend next model.onnx --pool mnist:train --limit 5000 --method coreset --data mnist:test\n"
+              "  netmend next --pool mnist:train --on unit=conv1/3 --count 50");
+  next->add_option("model", o.next.model, "ONNX file (default: the one that netmend.toml names)");
+  next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of pictures")
+      ->required();
+  next->add_option("--method", o.next.method,
+                   "gini, margin, entropy, max-p (unsure answers), mcp (unsure, spread over pairs of classes), coreset "
+                   "(far from what is known), surprise (unlike training data)")
+      ->capture_default_str();
+  next->add_option("--count", o.next.count, "Inputs to choose")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000000));
+  next->add_option("--on", o.next.on, "unit=LAYER/NUMBER: inputs that drive this unit above what tests reach");
+  next->add_option("--train", o.next.train, "Data spec of the training inputs, for surprise and coreset");
+  next->add_option("--layer", o.next.layers, "For coreset and surprise (default: the last one before the answers)");
+  next->add_option("-o", o.next.product, "The chosen inputs as a CSV file");
+  with_case(next, o.next);
+  next->callback([&] { action = [&] { return app::next(common, o.next); }; });
+}
+
+void add_why(CLI::App& app, Options& o, Action& action) {
+  CLI::App* why = command(app, "why", "The story of a finding: cause, how to confirm, how to repair",
+                          "  netmend why confused-classes:cat-dog\n"
+                          "  netmend why dead-units\n"
+                          "  netmend why --list");
+  why->add_option("finding", o.why.about, "Its id, or its kind (default: lists those of the latest run)");
+  why->add_flag("--list", o.why.list, "All kinds of findings");
+  why->add_option("--run", o.why.run, "Run folder of a check (default: the latest with findings)");
+  why->callback([&] { action = [&] { return app::why(common, o.why); }; });
+
+  CLI::App* accept =
+      command(app, "accept", "Mark a finding or inputs as known, with a reason and an end date",
+              "  netmend accept confused-classes:cat-dog --reason 'labels are ambiguous' --until 2027-06-30\n"
+              "  netmend accept inputs --file ambiguous.csv --reason 'nobody can tell'\n"
+              "  netmend accept --prune");
+  accept->add_option("finding", o.accept.what, "Its id, KIND:WHERE; or `inputs` with --file");
+  accept->add_option("--reason", o.accept.reason, "Why; whoever reads it next year should understand");
+  accept->add_option("--until", o.accept.until, "The last day it holds, such as 2027-06-30 (default: no end)");
+  accept->add_option("--level", o.accept.level,
+                     "The finding returns when it is so many times as bad as today (default: 1.5x)");
+  accept->add_option("--file", o.accept.file, "Names of inputs, in a column id or one a line");
+  accept->add_flag("--list", o.accept.list, "What is accepted");
+  accept->add_flag("--prune", o.accept.prune, "Take out what no longer occurs or has ended");
+  accept->add_option("--run", o.accept.run, "Run folder of a check (default: the latest with findings)");
+  with_config(accept);
+  accept->callback([&] { action = [&] { return app::accept(common, o.accept); }; });
 }
 
 void add_locate(CLI::App& app, Options& o, Action& action) {
@@ -659,6 +752,10 @@ int run(int argc, char** argv) {
   Options options;
   Action action;
   add_everyday(app, options, action);
+  add_gate(app, options, action);
+  add_failures(app, options, action);
+  add_next(app, options, action);
+  add_why(app, options, action);
   add_look(app, options, action);
   add_mend(app, options, action);
   add_train(app, options, action);

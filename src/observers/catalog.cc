@@ -11,6 +11,7 @@
 #include "observers/coverage/traces.h"
 #include "observers/importance.h"
 #include "observers/likely_answers.h"
+#include "observers/part_predictions.h"
 #include "observers/spectrum.h"
 #include "observers/unit_profile.h"
 
@@ -42,6 +43,10 @@ constexpr CatalogRow kRows[] = {
     {"likely-answers", "the likeliest classes of each input and how spread the answer is", "per input",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> {
        return std::make_unique<LikelyAnswers>(m.predictions);
+     }},
+    {"part-predictions", "the metrics of a part of the inputs", "constant",
+     [](const Materials& m) -> std::unique_ptr<stream::Observer> {
+       return std::make_unique<PartPredictions>(m.predictions, [](int64_t sample) { return sample % 3 == 0; });
      }},
     {"unit-profile", "range, mean, variance, zeros and broken numbers of each unit", "per unit",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> { return std::make_unique<UnitProfile>(m.layers); }},
