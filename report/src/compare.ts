@@ -18,8 +18,7 @@ export function compare(store: Store, detail: Detail): Section | null {
   const own = store.report.confusion ?? [];
   const order = names.length <= 50 ? neighbourOrder(names.length, [...own, ...(all.confusion ?? [])]) : [];
   return section(store, "compare", "Compare", `against ${all.reference}`, (body) => {
-    const left = new Set(store.rows);
-    const flips = all.flips.filter((f) => !store.filtered || left.has(f.row));
+    const flips = all.flips.filter((f) => store.passes(f.row));
     const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
     const fixed = flips.filter((f) => f.fixed).length;
     const thumbs = (kind: boolean) => {
@@ -45,7 +44,7 @@ export function compare(store: Store, detail: Detail): Section | null {
           draw: (width) => {
             const svg = Plot.plot({
               width, height: 320, marginLeft: 46, x: { domain: [0, 1], label: "reference", tickFormat: "%", ticks: 5 }, y: { domain: [0, 1], label: "now", tickFormat: "%", grid: true, ticks: 5 }, color: { type: "identity" },
-              marks: [Plot.line([[0, 0], [1, 1]], { stroke: "var(--muted)", strokeDasharray: "3,3" }), Plot.dot(points_, { x: "x", y: "y", fill: (p) => (p.fixed ? "var(--right)" : "var(--wrong)"), r: 4, fillOpacity: 0.7, ariaLabel: "flips", sort: null })],
+              marks: [Plot.line([[0, 0], [1, 1]], { stroke: "var(--muted)", strokeDasharray: "3,3" }), Plot.dot(points_, { x: "x", y: "y", fill: (p) => (p.fixed ? "var(--right)" : "var(--wrong)"), r: 4, fillOpacity: 0.7, className: "marks-flips", sort: null })],
             }) as SVGSVGElement;
             clickable(svg, "flips", points_, (p) => `${store.inputs.id[p.row]}: ${percent(p.x)} → ${percent(p.y)}`, (p) => detail.open(p.row, points_.map((q) => q.row)));
             return svg;

@@ -19,7 +19,7 @@ export function flipBars(name: string, title: string, all: FlipRow[], click?: (r
       const svg = Plot.plot({
         width, height: 40 + 22 * Math.max(1, rows.length), marginLeft: nameMargin(names, 190), marginRight: 12, x: { label: null, inset: 30, tickFormat: (v: number) => String(Math.abs(v)), ticks: 5, grid: true },
         y: { domain: rows.map((r) => r.i), tickFormat: (i: number) => names[i], label: null, tickSize: 0 },
-        marks: [Plot.barX(rows, { y: "i", x: "fixed", fill: "var(--right)", insetTop: 3, insetBottom: 3, rx: 2, ariaLabel: "fixed" }), Plot.barX(rows, { y: "i", x: (r) => -r.broken, fill: "var(--wrong)", insetTop: 3, insetBottom: 3, rx: 2, ariaLabel: "broken" }),
+        marks: [Plot.barX(rows, { y: "i", x: "fixed", fill: "var(--right)", insetTop: 3, insetBottom: 3, rx: 2, className: "marks-fixed" }), Plot.barX(rows, { y: "i", x: (r) => -r.broken, fill: "var(--wrong)", insetTop: 3, insetBottom: 3, rx: 2, className: "marks-broken" }),
           Plot.text(rows, { y: "i", x: "fixed", text: (r) => (r.fixed ? `+${r.fixed}` : ""), dx: 4, textAnchor: "start", fontSize: 11 }), Plot.text(rows, { y: "i", x: (r) => -r.broken, text: (r) => (r.broken ? `−${r.broken}` : ""), dx: -4, textAnchor: "end", fontSize: 11 }), Plot.ruleX([0])],
       }) as SVGSVGElement;
       if (click) for (const label of ["fixed", "broken"]) clickable(svg, label, rows, (r) => `${r.name}: ${r.fixed} fixed, ${r.broken} broken`, click);

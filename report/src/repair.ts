@@ -12,8 +12,7 @@ export function repair(store: Store, detail: Detail): Section | null {
   if (!all) return null;
   const dropped = new Set<number>();
   return section(store, "repair", "Repair", `${all.method}, judged on ${plural(all.inputs, "input")} that the search never saw`, (body) => {
-    const left = new Set(store.rows);
-    const flips = all.flips.filter((f) => !store.filtered || left.has(f.row));
+    const flips = all.flips.filter((f) => store.passes(f.row));
     const thumbs = (fixed: boolean) => {
       const some = flips.filter((f) => f.fixed === fixed);
       const rows = some.map((f) => f.row);
