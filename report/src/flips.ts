@@ -2,6 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import { figure, clickable, nameMargin } from "./figure";
 import { shortened } from "./format";
+import type { Store } from "./store";
 
 export interface FlipRow {
   name: string;
@@ -27,3 +28,17 @@ export function flipBars(name: string, title: string, all: FlipRow[], click?: (r
     },
   });
 }
+
+/// With a filter the flips are counted anew; without one the check-up's own counts stand.
+export function countFlips(store: Store, flips: { row: number; fixed: boolean }[], all: FlipRow[], namesOf: (row: number) => string[]): FlipRow[] {
+  if (!store.filtered) return all;
+  const counts = new Map(all.map((r) => [r.name, { name: r.name, fixed: 0, broken: 0 }]));
+  for (const flip of flips) for (const name of namesOf(flip.row)) {
+    const entry = counts.get(name);
+    if (entry) entry[flip.fixed ? "fixed" : "broken"]++;
+  }
+  return [...counts.values()];
+}
+
+export const classOf = (store: Store) => (row: number): string[] => [store.className(store.inputs.label[row])];
+export const slicesOf = (store: Store) => (row: number): string[] => (store.inputs.slices?.[row] ?? []).map((i) => store.report.slices?.[i]?.name ?? "");
