@@ -22,7 +22,7 @@ export function shareBars(bars: Bar[], width: number, overall: number | null, cl
     x: { domain: [floor, 1], label: null, tickFormat: "%", ticks: 5, grid: true },
     y: { domain: rows.map((b) => b.i), label: null, tickSize: 0, tickFormat: (i: number) => names.get(i) ?? "" },
     marks: [
-      Plot.barX(drawn, { y: "i", x1: floor, x2: (b) => Math.max(floor, b.value), fill: (b) => (b.picked ? "var(--accent)" : "var(--accent-soft)"), insetTop: 3, insetBottom: 3, rx: 2, ariaLabel: "shares" }),
+      Plot.barX(drawn, { y: "i", x1: floor, x2: (b) => Math.max(floor, b.value), fill: (b) => (b.picked ? "var(--accent)" : "var(--accent-soft)"), insetTop: 3, insetBottom: 3, rx: 2, className: "marks-shares" }),
       Plot.ruleY(drawn, { y: "i", x1: (b) => Math.max(floor, b.low ?? b.value), x2: (b) => b.high ?? b.value, stroke: "currentColor", strokeWidth: 1.5 }),
       Plot.dot(drawn, { y: "i", x: (b) => Math.max(floor, b.value), fill: "var(--accent)", r: 3.5, pointerEvents: "none" }),
       overall === null ? null : Plot.ruleX([overall], { stroke: "var(--muted)", strokeDasharray: "3,3" }),

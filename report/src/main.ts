@@ -72,16 +72,14 @@ function draw(report: Report): void {
     event.preventDefault(); // the address belongs to the filter
     document.getElementById(id)?.scrollIntoView();
   };
-  const pictures = Object.keys(store.inputs.pictures).length;
   document.getElementById("page")!.append(
     h("div", { class: "top" },
-      h("div", { class: "bar" }, h("span", { class: "brand" }, "netmend"), h("span", { class: "model", title: report.run.model.name }, report.run.model.name),
+      h("div", { class: "head" }, h("span", { class: "brand" }, "netmend"), h("span", { class: "model", title: report.run.model.name }, report.run.model.name),
         h("nav", { "aria-label": "Sections" }, sections.map((s) => h("a", { href: `#${s.id}`, onclick: go(s.id) }, s.title))),
         button(theme.label(), () => undefined, { class: "small theme", "aria-label": "light or dark", onclick: theme.turn })),
       filterBar(store)),
     h("main", {}, firstScreen(store, dialog, detail), sections.map((s) => s.element),
-      h("footer", {}, `netmend ${report.run.version} · ${report.run.started} · nothing in this page leaves your machine`,
-        pictures ? ` · holds ${pictures} of your inputs as pictures` : "")));
+      h("footer", {}, `netmend ${report.run.version} · ${report.run.started} · nothing in this page leaves your machine`)));
   const refresh = scheduler(sections);
   store.onChange(refresh);
   requestAnimationFrame(() => setTimeout(refresh, 0)); // after the first screen is painted

@@ -62,7 +62,7 @@ export function network(store: Store, detail: Detail): Section | null {
         ? list(measure, picked, pickLayer)
         : figure({ name: "network", title: `Layers by ${measures[measure].words}`, note: `Darker: ${measures[measure].about}. Click a layer to see its units.`, table,
             draw: (width) => boxMap({ layers, boxes, width, picked, value: measures[measure].layer, pick: pickLayer, open: (block) => open([...opened, block]) }) }),
-      picked >= 0 ? h("div", { class: unit ? "row" : "body" }, unitBars(store, layers[picked], own, measure, unit, (u) => set("unit", u.name === unit?.name ? "" : u.name, "")), unit ? unitPanel(store, detail, unit) : null) : null,
+      picked >= 0 ? h("div", { class: "body" }, unitBars(store, layers[picked], own, measure, unit, (u) => set("unit", u.name === unit?.name ? "" : u.name, "")), unit ? unitPanel(store, detail, unit) : null) : null,
       picked >= 0 && !own.length ? h("p", { class: "muted" }, "This layer's units are not in the page.") : null,
       picked >= 0 && !unit ? h("p", { class: "note" }, `${layers[picked].name}: ${layers[picked].kind}, ${layers[picked].shape}, ${plural(layers[picked].weights, "weight")}, ${percent(layers[picked].units ? layers[picked].dead / layers[picked].units : null)} dead.`) : null);
   });

@@ -14,10 +14,10 @@ export function tests(store: Store, detail: Detail): Section | null {
   if (!all || !(all.criteria.length || all.growth.length || all.untried.length)) return null;
   const list = (name: string, rows: number[]) => save(`${name}.csv`, csv({ columns: ["split", "sample", "id"], rows: rows.map((row) => [store.splitName(row), store.inputs.sample[row], store.inputs.id[row]]) }));
   return section(store, "tests", "Tests", "what they try, what they leave untried, which of them add nothing", (body) => {
-    const left = new Set(store.rows);
-    const here = (rows: number[]) => (store.filtered ? rows.filter((row) => left.has(row)) : rows);
+    const here = (rows: number[]) => rows.filter(store.passes);
     const names = all.criteria.map((c) => shortened(c.name, 30));
     replace(body,
+      store.filtered ? h("p", { class: "note" }, "Figures are over all tests; inputs and lists obey the filter.") : null,
       h("div", { class: "panel tools" }, h("div", { class: "facts" }, h("div", {}, h("b", {}, count(all.needed)), h("span", {}, "inputs try as much as all of them")), h("div", {}, h("b", {}, count(all.redundant)), h("span", {}, "inputs add nothing new"))),
         h("span", { class: "grow" }),
         all.useful_rows ? button("useful tests as CSV", () => list("useful", here(all.useful_rows!)), { class: "small" }) : null,
@@ -43,6 +43,6 @@ export function tests(store: Store, detail: Detail): Section | null {
       all.untried.length ? h("div", { class: "panel" }, h("h3", {}, "Untried"), h("p", { class: "note" }, "Values that training reaches and no test does, with training inputs that reach them where the page has them."),
         h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "unit"), h("th", { class: "figures" }, "from"), h("th", { class: "figures" }, "to"), h("th", { class: "figures" }, "of training"), h("th", {}, "inputs"))),
           h("tbody", {}, all.untried.slice(0, 50).map((u) => h("tr", {}, h("td", { class: "name" }, u.unit), h("td", { class: "figures" }, number(u.low)), h("td", { class: "figures" }, number(u.high)), h("td", { class: "figures" }, percent(u.train, 2)),
-            h("td", {}, h("div", { class: "inline" }, u.rows.slice(0, 8).map((row) => thumb(store, row, (r) => detail.open(r, u.rows), false))))))))) : null);
+            h("td", {}, h("div", { class: "inline" }, here(u.rows).slice(0, 8).map((row) => thumb(store, row, (r) => detail.open(r, u.rows), false))))))))) : null);
   });
 }
