@@ -1,4 +1,5 @@
-// The run folder of a check-up: findings.json for programs, evidence.json and the page that is drawn from it for people.
+// The run folder of a check-up: findings.json for programs, evidence.json and the page that is drawn from it for
+// people.
 #pragma once
 
 #include "base/run_folder.h"
@@ -20,6 +21,7 @@ struct ReportParts {
   std::vector<Split> data;
   bool pictures = true;
   double seconds = 0;
+  Json compare = nullptr;  ///< against a reference
 };
 
 /// Writes evidence.json and report.html; returns the page's path.

@@ -44,7 +44,8 @@ std::string padded(const std::string& text, size_t to) {
   return now < to ? text + std::string(to - now, ' ') : text;
 }
 
-void print_findings(const std::vector<Finding>& found) {
+void print_findings(const CheckView& view) {
+  const std::vector<Finding>& found = view.findings;
   std::vector<const Finding*> shown;
   std::map<Level, int64_t> rest;
   for (const Finding& finding : found)
@@ -70,8 +71,13 @@ void print_findings(const std::vector<Finding>& found) {
     if (rest[level] > 0)
       more.push_back(level == Level::kNote ? counted(rest[level], "note")
                                            : fmt::format("{} more {}", rest[level], level_name(level)));
-  if (!more.empty()) fmt::print("  {} {}\n", shown.empty() ? "" : "+", join(more, ", "));
-  if (!found.empty()) fmt::print("\n");
+  if (!view.known.accepted.empty()) more.push_back(fmt::format("{} accepted", view.known.accepted.size()));
+  if (!view.known.stale.empty())
+    more.push_back(fmt::format("{} accepted that no longer occur: accept --prune", view.known.stale.size()));
+  if (!more.empty()) fmt::print("  {}{}\n", shown.empty() ? "" : "+ ", join(more, ", "));
+  for (const findings::Returned& one : view.known.returned)
+    fmt::print("  back: {} ({})\n", printable(one.acceptance.id), one.why);
+  if (!found.empty() || !more.empty()) fmt::print("\n");
 }
 
 /// What needs the same thing stands together.
@@ -109,7 +115,7 @@ void print_view(const CheckView& view, const std::string& numbers, const std::st
   fmt::print("\n  {}\n", printable(view.verdict));
   if (!numbers.empty()) fmt::print("  {}\n", numbers);
   fmt::print("\n");
-  print_findings(view.findings);
+  print_findings(view);
   if (!tests.empty()) fmt::print("  tests     {}\n", tests);
   if (!view.passed.empty()) fmt::print("  passed    {}\n", counted(int64_t(view.passed.size()), "check"));
   bool first = true;

@@ -31,7 +31,8 @@ int study_quality(const Common& common, const QualityStudyOptions& options) {
   for (const studies::PlantedKind& kind : studies::planted_kinds()) kinds.emplace_back(kind.name);
   for (const std::string& kind : options.kinds)
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
-      throw InputError(fmt::format("there is no fault {}{}", kind, did_you_mean(kind, kinds)), "faults: " + join(kinds, ", "));
+      throw InputError(fmt::format("there is no fault {}{}", kind, did_you_mean(kind, kinds)),
+                       "faults: " + join(kinds, ", "));
   std::vector<std::string> faulty = options.faulty;
   if (faulty.empty()) faulty = {"lenet4@mnist", "lenet1@glyphs"};
   std::filesystem::create_directories(folder);
@@ -58,8 +59,14 @@ int study_quality(const Common& common, const QualityStudyOptions& options) {
   Json json = {{"rows", Json::array()}, {"text", folder + "/check-quality.md"}};
   for (const studies::QualityRow& row : rows)
     if (row.part != "none")
-      json["rows"].push_back({{"part", row.part}, {"model", row.patient}, {"fault", row.fault}, {"expected", row.expected}, {"top", row.top},
-                              {"good", row.good}, {"accuracy", row.accuracy}, {"seconds", row.seconds}});
+      json["rows"].push_back({{"part", row.part},
+                              {"model", row.patient},
+                              {"fault", row.fault},
+                              {"expected", row.expected},
+                              {"top", row.top},
+                              {"good", row.good},
+                              {"accuracy", row.accuracy},
+                              {"seconds", row.seconds}});
   print_json(json);
   return 0;
 }

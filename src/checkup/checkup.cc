@@ -7,8 +7,10 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "checkup/answer_checks.h"
+#include "checkup/data_checks.h"
 #include "checkup/gather.h"
 #include "checkup/model_checks.h"
+#include "checkup/slice_checks.h"
 #include "checkup/unit_checks.h"
 #include "findings/merge.h"
 #include "stream/layers.h"
@@ -64,8 +66,11 @@ class Examination {
   void pass(const Given& test, const Given& train) {
     Context& context = *result_.context;
     auto part = [&](const char* name, const Given& given) {
-      Gathered gathered = gather(name, *given.subject, settings_, context.space, given.whole, {}, options_.pass);
+      result_.censuses.push_back(std::make_unique<census::Census>(*given.subject->data));
+      Gathered gathered = gather(name, *given.subject, settings_, context.space, given.whole,
+                                 {result_.censuses.back().get()}, options_.pass);
       result_.interrupted |= gathered.interrupted;
+      result_.counted.push_back(std::move(gathered.states[0]));
       return std::move(gathered.part);
     };
     step("tests", [&] { context.test = part("test", test); });
@@ -81,6 +86,9 @@ class Examination {
     });
     step("units", [&] { check_units(context, found); });
     step("answers", [&] { check_answers(context, found); });
+    step("labels", [&] { result_.label_issues = check_labels(context, found); });
+    step("data", [&] { check_data(context, result_.census(0), context.train ? &result_.census(1) : nullptr, found); });
+    step("slices", [&] { result_.slices = check_slices(context, result_.census(0), found); });
     step("clusters of failures", [&] { result_.clusters = check_clusters(context, found); });
     step("what tests reach", [&] { result_.tests = check_tests(context, options_.pass, found); });
   }
@@ -114,6 +122,25 @@ std::string without_dot(std::string text) {
 Checkup check_up(const Given& test, const Given& train, const observers::PredictionSettings& settings,
                  const CheckupOptions& options) {
   return Examination(settings, options).run(test, train);
+}
+
+Found check_data_alone(const Given& test, const Given& train, const observers::PredictionSettings& settings,
+                       const CheckupOptions& options) {
+  Context context{.subject = *test.subject, .settings = settings};
+  context.words = options.words, context.model_words = options.model_words;
+  context.data_words = options.data_words, context.train_words = options.train_words;
+  context.seed = options.seed, context.jobs = options.pass.jobs;
+  auto part = [](const char* name, const Given& given) {
+    Part out;
+    out.name = name, out.data = given.subject->data, out.whole = given.whole;
+    return out;
+  };
+  context.test = part("test", test);
+  if (train.subject) context.train = part("train", train);
+  Found found;
+  check_data(context, found);
+  found.findings = findings::rank(findings::merge_related(std::move(found.findings)));
+  return found;
 }
 
 Found check_model(const model::Graph& graph, const executor::Head& head, const findings::Words& words) {

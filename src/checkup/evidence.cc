@@ -35,6 +35,8 @@ class Evidence {
     if (context_.settings.by_class()) classes(json);
     if (context_.space) network(json), tests(json);
     if (checkup_.tried.repair) repaired(json);
+    weak_slices(json);
+    data(json);
     json["inputs"] = inputs_.to_json();  // last: what is shown wants to have rows
     return json;
   }
@@ -265,6 +267,88 @@ class Evidence {
                                   {"high", unit.training},
                                   {"train", unit.higher},
                                   {"rows", rows}});
+    }
+  }
+
+  /// Rules, groups and clusters; which rows belong to which stands in the table of inputs.
+  void weak_slices(Json& json) {
+    const auto& rows = context_.test.rows;
+    const double size = double(std::max<size_t>(1, rows.size()));
+    json["slices"] = Json::array();
+    auto add = [&](const std::string& name, const char* source, const std::vector<size_t>& members) {
+      int64_t wrong = 0, all_wrong = 0;
+      for (size_t row : members) wrong += rows[row].right == SampleRow::kWrong;
+      for (const SampleRow& row : rows) all_wrong += row.right == SampleRow::kWrong;
+      const auto count = int64_t(members.size());
+      if (count == 0 || context_.settings.task == observers::Task::kNumber) return;
+      Json slice = {{"name", name},
+                    {"source", source},
+                    {"samples", count},
+                    {"failures", wrong},
+                    {"elsewhere", count < int64_t(size) ? 1 - double(all_wrong - wrong) / (size - double(count))
+                                                        : 1 - double(all_wrong) / size}};
+      slice.update(figure(stats::rate(count - wrong, count)));
+      inputs_.add_slice(json["slices"].size(), members);
+      json["slices"].push_back(std::move(slice));
+    };
+    for (const slices::Slice& slice : checkup_.slices) add(slice.words, "rule", slice.rows);
+    const auto& info = context_.test.data->info();
+    std::map<std::pair<size_t, std::string>, std::vector<size_t>> groups;
+    if (!info.groups.empty())
+      for (size_t row = 0; row < rows.size(); ++row) {
+        const auto own = context_.test.data->groups(rows[row].sample);
+        for (size_t g = 0; g < own.size(); ++g) groups[{g, own[g]}].push_back(row);
+      }
+    for (const auto& [at, members] : groups)
+      if (members.size() >= 20 && json["slices"].size() < 60)
+        add(info.groups[at.first] + "=" + at.second, "group", members);
+    std::map<int64_t, std::vector<size_t>> clusters;
+    for (size_t row = 0; row < checkup_.clusters.size(); ++row)
+      if (checkup_.clusters[row] >= 0) clusters[checkup_.clusters[row]].push_back(row);
+    for (const auto& [number, members] : clusters)
+      if (json["slices"].size() < 80) add(fmt::format("failures that look alike {}", number + 1), "cluster", members);
+    if (json["slices"].empty()) json.erase("slices");
+  }
+
+  void data(Json& json) {
+    Json& data = json["data"];
+    data = {{"splits", Json::array()},
+            {"ranges", Json::array()},
+            {"duplicates", Json::array()},
+            {"suspected", Json::array()}};
+    for (size_t part = 0; part < checkup_.counted.size(); ++part) {
+      const census::CensusState& seen = checkup_.census(part);
+      const Part& of = part == 0 ? context_.test : *context_.train;
+      std::vector<int64_t> classes(context_.settings.by_class() ? context_.settings.classes.size() : 0);
+      for (float label : seen.labels)
+        if (label >= 0 && size_t(label) < classes.size()) ++classes[size_t(label)];
+      data["splits"].push_back({{"name", of.name}, {"size", of.data->size()}, {"classes", classes}});
+      for (size_t c = 0; c < seen.sums.size() && c < 400; ++c) {
+        const census::ColumnSums& sums = seen.sums[c];
+        const auto& names = seen.form().columns;
+        data["ranges"].push_back({{"split", of.name},
+                                  {"name", c < names.size() ? names[c] : ""},
+                                  {"min", number(sums.low)},
+                                  {"max", number(sums.high)},
+                                  {"mean", number(sums.mean)},
+                                  {"sd", number(sums.deviation())},
+                                  {"missing", sums.not_finite}});
+      }
+    }
+    for (const findings::Finding& finding : checkup_.found.findings)
+      if (finding.kind == "duplicates" || finding.kind == "split-leak") {
+        Json row = {
+            {"where", finding.where}, {"exact", 0}, {"near", 0}, {"effect", finding.brief}, {"pairs", Json::array()}};
+        if (finding.numbers.contains("same")) row["exact"] = finding.numbers["same"];
+        if (finding.numbers.contains("near")) row["near"] = finding.numbers["near"];
+        data["duplicates"].push_back(std::move(row));
+      }
+    for (size_t i = 0; i < std::min<size_t>(200, checkup_.label_issues.size()); ++i) {
+      const selection::LabelIssue& issue = checkup_.label_issues[i];
+      const int64_t row = inputs_.row("test", issue.sample);
+      inputs_.show(row);
+      data["suspected"].push_back(
+          {{"row", row}, {"given", issue.given}, {"likely", issue.likely}, {"confidence", issue.confidence}});
     }
   }
 

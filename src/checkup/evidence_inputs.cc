@@ -82,6 +82,11 @@ void InputTable::show(int64_t row) {
   order_.push_back(row);
 }
 
+void InputTable::add_slice(size_t slice, const std::vector<size_t>& tests) {
+  slices_.resize(checkup_.context->test.rows.size());
+  for (size_t test : tests) slices_[test].push_back(slice);
+}
+
 void InputTable::add_tests() {
   const auto& rows = checkup_.context->test.rows;
   std::vector<const SampleRow*> failing;
@@ -114,6 +119,7 @@ void InputTable::add_columns(Json& json) const {
   for (const char* name : {"split", "sample", "id", "label", "predicted", "confidence", "loss", "right"})
     json[name] = Json::array();
   if (classes) json["second"] = Json::array();
+  if (!slices_.empty()) json["slices"] = Json::array();
   if (!checkup_.clusters.empty()) json["cluster"] = Json::array();
   for (const Entry& entry : entries_) {
     const Part& from = part(entry.split);
@@ -134,6 +140,10 @@ void InputTable::add_columns(Json& json) const {
       const bool has = entry.sample < int64_t(from.likely.size()) && from.likely[size_t(entry.sample)].classes[1] >= 0;
       json["second"].push_back(has ? Json(from.likely[size_t(entry.sample)].classes[1]) : Json(nullptr));
     }
+    if (!slices_.empty())
+      json["slices"].push_back(entry.split == 0 && entry.sample < int64_t(slices_.size())
+                                   ? Json(slices_[size_t(entry.sample)])
+                                   : Json::array());
     if (!checkup_.clusters.empty()) {
       const int64_t cluster = entry.split == 0 && entry.sample < int64_t(checkup_.clusters.size())
                                   ? checkup_.clusters[size_t(entry.sample)]

@@ -158,12 +158,12 @@ void look_at_groups(const Context& context, const std::vector<slices::Column>& c
 
 }  // namespace
 
-void check_slices(const Context& context, const census::CensusState& test, Found& found) {
+std::vector<Slice> check_slices(const Context& context, const census::CensusState& test, Found& found) {
   if (context.settings.task == observers::Task::kNone) {
     found.skipped.push_back({"weak slices", "labels"});
-    return;
+    return {};
   }
-  if (int64_t(context.test.rows.size()) != test.inputs()) return;
+  if (int64_t(context.test.rows.size()) != test.inputs()) return {};
   std::vector<int64_t> inputs(context.test.rows.size());
   std::iota(inputs.begin(), inputs.end(), 0);
   std::vector<slices::Column> columns = slices::columns_of(*context.test.data, test, inputs);
@@ -172,7 +172,7 @@ void check_slices(const Context& context, const census::CensusState& test, Found
   if (columns.empty()) {
     found.skipped.push_back(
         {"weak slices", "columns kept aside (groups=, meta=): these inputs have no plain properties"});
-    return;
+    return {};
   }
   std::vector<uint8_t> half = slices::halves(test.marks, context.seed);
   std::vector<double> expected;
@@ -187,6 +187,7 @@ void check_slices(const Context& context, const census::CensusState& test, Found
   if (weak.slices.empty())
     found.passed.push_back(
         {"weak slices", fmt::format("none of {} rules over {} columns", with_commas(weak.rules), columns.size())});
+  return weak.slices;
 }
 
 void check_slices(const Context& context, Found& found) {

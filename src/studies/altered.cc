@@ -25,7 +25,8 @@ class Altered : public dataset::Dataset {
       int64_t a = 0, b = int64_t(own.size());
       for (size_t i = 0; i < rows.size(); ++i) order[i] = of_other(rows[i]) ? b++ : a++;
       at::Tensor index = at::tensor(order, at::kLong);
-      for (size_t f = 0; f < batch.inputs.size(); ++f) batch.inputs[f] = at::cat({batch.inputs[f], more.inputs[f]}).index_select(0, index);
+      for (size_t f = 0; f < batch.inputs.size(); ++f)
+        batch.inputs[f] = at::cat({batch.inputs[f], more.inputs[f]}).index_select(0, index);
       if (batch.labels.defined()) batch.labels = at::cat({batch.labels, more.labels}).index_select(0, index);
     }
     batch.samples.assign(rows.begin(), rows.end());
@@ -36,7 +37,9 @@ class Altered : public dataset::Dataset {
     }
     return batch;
   }
-  std::string id(int64_t row) const override { return of_other(row) ? how_.other->id(source(row)) : data_->id(source(row)); }
+  std::string id(int64_t row) const override {
+    return of_other(row) ? how_.other->id(source(row)) : data_->id(source(row));
+  }
   std::vector<std::string> groups(int64_t row) const override {
     std::vector<std::string> own = of_other(row) ? how_.other->groups(source(row)) : data_->groups(source(row));
     if (!how_.column.empty()) own.push_back(how_.value(row));

@@ -54,11 +54,14 @@ Checked check(const Patient& patient, const QualityOptions& options) {
     out.findings.push_back(blocker);
   } else {
     std::optional<stream::Subject> train;
-    if (patient.train) train.emplace(patient.file, patient.graph, patient.train, std::vector<model::ValueId>{head.output, head.logits});
+    if (patient.train)
+      train.emplace(patient.file, patient.graph, patient.train, std::vector<model::ValueId>{head.output, head.logits});
     checkup::CheckupOptions how;
     how.seconds = options.seconds, how.seed = options.seed, how.words = patient.file;
     how.pass.jobs = options.jobs, how.pass.quiet = true;
-    checkup::Checkup found = checkup::check_up({&test, patient.test->size()}, {train ? &*train : nullptr, patient.train ? patient.train->size() : 0}, settings, how);
+    checkup::Checkup found =
+        checkup::check_up({&test, patient.test->size()},
+                          {train ? &*train : nullptr, patient.train ? patient.train->size() : 0}, settings, how);
     if (found.interrupted) throw Interrupted{};
     out.findings = found.found.findings;
     out.accuracy = found.context->test.result.accuracy;
@@ -84,8 +87,15 @@ std::vector<std::string> ids_of(const Checked& checked) {
 }
 
 void keep(Store& store, const std::string& key, const QualityRow& row) {
-  store.put(key, Json{{"part", row.part}, {"patient", row.patient}, {"fault", row.fault}, {"expected", row.expected}, {"top", row.top},
-                      {"good", row.good}, {"accuracy", row.accuracy}, {"seconds", row.seconds}}.dump());
+  store.put(key, Json{{"part", row.part},
+                      {"patient", row.patient},
+                      {"fault", row.fault},
+                      {"expected", row.expected},
+                      {"top", row.top},
+                      {"good", row.good},
+                      {"accuracy", row.accuracy},
+                      {"seconds", row.seconds}}
+                     .dump());
 }
 
 std::string key_of(const char* part, const Patient& patient, const std::string& what, const QualityOptions& options) {
@@ -106,8 +116,10 @@ void run_quiet(Store& store, const Patient& patient, const QualityOptions& optio
   if (store.find(key)) return;
   heard(fmt::format("{} as it is", patient.name));
   Checked checked = check(patient, options);
-  const bool good = std::none_of(checked.findings.begin(), checked.findings.end(), [](const Finding& one) { return one.level >= findings::Level::kSerious; });
-  keep(store, key, {"quiet", patient.name, "", "nothing above minor", top_of(checked, 4), good, checked.accuracy, checked.seconds});
+  const bool good = std::none_of(checked.findings.begin(), checked.findings.end(),
+                                 [](const Finding& one) { return one.level >= findings::Level::kSerious; });
+  keep(store, key,
+       {"quiet", patient.name, "", "nothing above minor", top_of(checked, 4), good, checked.accuracy, checked.seconds});
 }
 
 void run_stable(Store& store, const Patient& patient, const QualityOptions& options, const Heard& heard) {
@@ -121,10 +133,13 @@ void run_stable(Store& store, const Patient& patient, const QualityOptions& opti
   auto look = [&](const char* what, const Patient& changed, const QualityOptions& how) {
     const std::string key = key_of("stable", patient, what, options);
     if (store.find(key)) return;
-    if (!before) heard(fmt::format("{}: nine tenths of its tests", patient.name)), before = ids_of(check(base, options));
+    if (!before)
+      heard(fmt::format("{}: nine tenths of its tests", patient.name)), before = ids_of(check(base, options));
     heard(fmt::format("{}: {}", patient.name, what));
     Checked checked = check(changed, how);
-    keep(store, key, {"stable", patient.name, what, join(*before, ", "), top_of(checked, kTop), ids_of(checked) == *before, checked.accuracy, checked.seconds});
+    keep(store, key,
+         {"stable", patient.name, what, join(*before, ", "), top_of(checked, kTop), ids_of(checked) == *before,
+          checked.accuracy, checked.seconds});
   };
   Patient changed = base;
   changed.test = shuffled(base.test, options.seed + 1);
@@ -138,7 +153,9 @@ void run_stable(Store& store, const Patient& patient, const QualityOptions& opti
 
 void run_loud(Store& store, const Patient& patient, const QualityOptions& options, const Heard& heard) {
   for (const PlantedKind& kind : planted_kinds()) {
-    if (!options.kinds.empty() && std::find(options.kinds.begin(), options.kinds.end(), kind.name) == options.kinds.end()) continue;
+    if (!options.kinds.empty() &&
+        std::find(options.kinds.begin(), options.kinds.end(), kind.name) == options.kinds.end())
+      continue;
     const std::string key = key_of("loud", patient, std::string(kind.name), options);
     if (store.find(key)) continue;
     Patient faulty = patient;
@@ -154,7 +171,9 @@ void run_loud(Store& store, const Patient& patient, const QualityOptions& option
       const std::vector<std::string> wanted = split(kind.expected, ',');
       for (size_t i = 0; i < std::min(kTop, checked.findings.size()); ++i) {
         const Finding& one = checked.findings[i];
-        auto names = [&](const std::string& id) { return std::find(wanted.begin(), wanted.end(), id.substr(0, id.find(':'))) != wanted.end(); };
+        auto names = [&](const std::string& id) {
+          return std::find(wanted.begin(), wanted.end(), id.substr(0, id.find(':'))) != wanted.end();
+        };
         row.good |= names(one.kind) || std::any_of(one.related.begin(), one.related.end(), names);
       }
     } catch (const InputError& error) {
@@ -168,8 +187,8 @@ std::vector<QualityRow> read_quality(const Store& store) {
   std::vector<QualityRow> rows;
   for (const auto& [key, text] : store.all()) {
     Json json = Json::parse(text);
-    rows.push_back({json["part"], json["patient"], json["fault"], json["expected"], json["top"].get<std::vector<std::string>>(),
-                    json["good"], json["accuracy"], json["seconds"]});
+    rows.push_back({json["part"], json["patient"], json["fault"], json["expected"],
+                    json["top"].get<std::vector<std::string>>(), json["good"], json["accuracy"], json["seconds"]});
   }
   return rows;
 }
@@ -183,28 +202,36 @@ std::string table(const std::vector<QualityRow>& rows, const std::string& part, 
     if (row.part != part) continue;
     ++all, good += row.good;
     const std::string what = row.fault.empty() ? row.patient : row.patient + ", " + row.fault;
-    text += fmt::format("| {} | {} | {} |\n", what, row.top.empty() ? "nothing" : join(row.top, "; "), row.good ? "✓" : "✗");
+    text += fmt::format("| {} | {} | {} |\n", what, row.top.empty() ? "nothing" : join(row.top, "; "),
+                        row.good ? "✓" : "✗");
   }
-  return all == 0 ? "" : text + fmt::format("\n{} of {} ({:.0f} %).\n\n", good, all, 100.0 * double(good) / double(all));
+  return all == 0 ? ""
+                  : text + fmt::format("\n{} of {} ({:.0f} %).\n\n", good, all, 100.0 * double(good) / double(all));
 }
 
 }  // namespace
 
 std::string quality_text(const std::vector<QualityRow>& rows) {
   std::string text = "### Quiet: sound models with sound data, nothing above minor\n\n" + table(rows, "quiet", "model");
-  text += "### Stable: the same findings for another order, another seed, a tenth more data\n\n" + table(rows, "stable", "model and change");
+  text += "### Stable: the same findings for another order, another seed, a tenth more data\n\n" +
+          table(rows, "stable", "model and change");
   text += "### Loud: planted faults, the right kind among the first three\n\n";
   std::map<std::string, std::pair<int64_t, int64_t>> by_fault;
   int64_t good = 0, all = 0;
   for (const QualityRow& row : rows)
-    if (row.part == "loud") by_fault[row.fault].first += row.good, ++by_fault[row.fault].second, good += row.good, ++all;
+    if (row.part == "loud")
+      by_fault[row.fault].first += row.good, ++by_fault[row.fault].second, good += row.good, ++all;
   text += "| fault | named by | found |\n|---|---|---|\n";
   for (const PlantedKind& kind : planted_kinds())
     if (auto hit = by_fault.find(std::string(kind.name)); hit != by_fault.end())
-      text += fmt::format("| {} ({}) | {} | {} of {} |\n", kind.name, kind.group, kind.expected, hit->second.first, hit->second.second);
-  if (all > 0) text += fmt::format("\n{} of {} faults of {} kinds ({:.0f} %).\n\nNot found:\n\n", good, all, by_fault.size(), 100.0 * double(good) / double(all));
+      text += fmt::format("| {} ({}) | {} | {} of {} |\n", kind.name, kind.group, kind.expected, hit->second.first,
+                          hit->second.second);
+  if (all > 0)
+    text += fmt::format("\n{} of {} faults of {} kinds ({:.0f} %).\n\nNot found:\n\n", good, all, by_fault.size(),
+                        100.0 * double(good) / double(all));
   for (const QualityRow& row : rows)
-    if (row.part == "loud" && !row.good) text += fmt::format("- {}, {}: {}\n", row.patient, row.fault, row.top.empty() ? "nothing" : join(row.top, "; "));
+    if (row.part == "loud" && !row.good)
+      text += fmt::format("- {}, {}: {}\n", row.patient, row.fault, row.top.empty() ? "nothing" : join(row.top, "; "));
   return text;
 }
 

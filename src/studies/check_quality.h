@@ -25,8 +25,8 @@ struct Patient {
 
 /// A fault that can be planted, and what a check-up should then say.
 struct PlantedKind {
-  std::string_view name, group;  ///< `wrong-labels`, `labels`
-  std::string_view expected;     ///< kinds of findings that name it, with commas between
+  std::string_view name, group;                    ///< `wrong-labels`, `labels`
+  std::string_view expected;                       ///< kinds of findings that name it, with commas between
   bool (*plant)(Patient& patient, uint64_t seed);  ///< false where it does not apply to the patient
 };
 std::span<const PlantedKind> planted_kinds();
@@ -39,9 +39,12 @@ struct QualityOptions {
 };
 
 /// Runs what the store does not hold yet. Throws Interrupted on Ctrl-C.
-void run_quiet(Store& store, const Patient& patient, const QualityOptions& options, const std::function<void(const std::string&)>& heard);
-void run_stable(Store& store, const Patient& patient, const QualityOptions& options, const std::function<void(const std::string&)>& heard);
-void run_loud(Store& store, const Patient& patient, const QualityOptions& options, const std::function<void(const std::string&)>& heard);
+void run_quiet(Store& store, const Patient& patient, const QualityOptions& options,
+               const std::function<void(const std::string&)>& heard);
+void run_stable(Store& store, const Patient& patient, const QualityOptions& options,
+                const std::function<void(const std::string&)>& heard);
+void run_loud(Store& store, const Patient& patient, const QualityOptions& options,
+              const std::function<void(const std::string&)>& heard);
 
 struct QualityRow {
   std::string part, patient, fault, expected;  ///< part: quiet, stable, loud; fault: what was changed
