@@ -163,8 +163,8 @@ std::string write_report(const RunFolder& folder, const ReportParts& parts) {
   if (parts.preflight) {
     for (const checkup::Line& line : parts.preflight->lines)
       json["preflight"]["lines"].push_back({{"text", line.text}, {"holds", line.holds}});
-    for (const checkup::Tried& tried : parts.preflight->tried)
-      if (tried.runs)
+    for (const checkup::Tried& tried : parts.preflight->tried)  // what was tried without need is no news
+      if (tried.runs && parts.preflight->blocker)
         json["preflight"]["tried"].push_back(
             {{"words", tried.words}, {"line", tried.line}, {"accuracy", estimate_json(tried.accuracy)}});
   }

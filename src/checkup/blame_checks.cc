@@ -17,6 +17,7 @@ using observers::SampleRow;
 
 constexpr int64_t kFewest = 20;        ///< failures, and right answers
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
+constexpr double kLeastSeconds = 8;   ///< whatever the budget: a search that is cut short finds nothing, and nothing is no answer
 constexpr double kControl = 0.5;       ///< of the gain: what fitting any other unit gives too is no fault of this one
 
 std::string points(const stats::Estimate& change) {
@@ -26,7 +27,7 @@ std::string points(const stats::Estimate& change) {
 class BlameChecks {
  public:
   BlameChecks(const Context& context, double seconds, Found& found)
-      : context_(context), found_(found), deadline_(repair::Clock::now() + to_clock(seconds)) {}
+      : context_(context), found_(found), deadline_(repair::Clock::now() + to_clock(std::max(seconds, kLeastSeconds))) {}
 
   Attempts run() {
     if (!possible()) return {};
@@ -120,7 +121,7 @@ class BlameChecks {
     const localise::RankedUnit& first = ranking.units[0];
     auto place = place_of(first.place);
     if (!place) return false;
-    repair::Outcome outcome = fit({*place}, left() * 0.35);
+    repair::Outcome outcome = fit({*place}, left() * 0.4);
     shifted(outcome);
     const double gain = gain_of(outcome);
     const std::string unit = tried_.blame->unit(first.place);

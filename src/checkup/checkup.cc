@@ -9,6 +9,7 @@
 #include "checkup/answer_checks.h"
 #include "checkup/data_checks.h"
 #include "checkup/gather.h"
+#include "checkup/symptoms.h"
 #include "checkup/model_checks.h"
 #include "checkup/slice_checks.h"
 #include "checkup/unit_checks.h"
@@ -31,6 +32,7 @@ class Examination {
     pass(test, train);
     if (!result_.interrupted) look();
     if (!result_.interrupted) attempt();
+    explain_symptoms(result_);
     result_.found.findings = findings::rank(findings::merge_related(std::move(result_.found.findings)));
     return std::move(result_);
   }
