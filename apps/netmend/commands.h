@@ -48,7 +48,10 @@ struct EvalOptions : CaseOptions {
 };
 int eval(const Common& common, const EvalOptions& options);
 
-struct CheckOptions : CaseOptions {};
+struct CheckOptions : CaseOptions {
+  std::string train, reference, fail_on = "blocker";
+  bool no_images = false;
+};
 int check(const Common& common, const CheckOptions& options);
 
 struct CompareOptions : CaseOptions {
@@ -58,6 +61,37 @@ struct CompareOptions : CaseOptions {
   bool common_only = false;
 };
 int compare(const Common& common, const CompareOptions& options);
+
+struct GateOptions : CaseOptions {
+  std::string against;  ///< model, run folder or baseline.json
+  bool strict = false, common_only = false;
+};
+int gate(const Common& common, const GateOptions& options);
+
+struct FailuresOptions : CaseOptions {
+  std::string on, sort = "loss", group, product;
+  int64_t top = 20;
+};
+int failures(const Common& common, const FailuresOptions& options);
+
+struct NextOptions : CaseOptions {
+  std::string pool, train, method = "gini", on, product;
+  std::vector<std::string> layers;
+  int64_t count = 20;
+};
+int next(const Common& common, const NextOptions& options);
+
+struct WhyOptions {
+  std::string about, run;
+  bool list = false;
+};
+int why(const Common& common, const WhyOptions& options);
+
+struct AcceptOptions {
+  std::string what, reason, until, level, file, run;
+  bool list = false, prune = false;
+};
+int accept(const Common& common, const AcceptOptions& options);
 
 struct SlicesOptions : CaseOptions {
   std::string groups, threshold;
@@ -148,6 +182,11 @@ struct WeightsOptions {
   std::string model, product;
 };
 int weights(const Common& common, const WeightsOptions& options);
+
+struct OpenOptions {
+  std::string run;
+};
+int open_report(const Common& common, const OpenOptions& options);
 
 struct TrainOptions {
   std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint,

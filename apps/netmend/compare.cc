@@ -2,132 +2,22 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/run_folder.h"
 #include "base/text.h"
-#include "netmend/baseline.h"
-#include "netmend/fingerprint.h"
+#include "netmend/paired.h"
 #include "netmend/show.h"
 #include "observers/sample_table.h"
-#include "onnx/reader.h"
 
 namespace netmend::app {
 namespace {
 
-using observers::Before;
 using observers::Change;
 using observers::FlipCount;
 using observers::Flips;
-using observers::PredictionState;
-using observers::SampleRow;
 using observers::Verdict;
-
-/// An input whose answer changed sides.
-struct Flipped {
-  int64_t sample;
-  Change change;
-  double label, before, after;  ///< `before` is NaN when only right or wrong was kept
-  float confidence;
-};
-
-struct Compared {
-  Flips flips;
-  std::vector<Flipped> list;
-  observers::PredictionResult before, after;  ///< `before` only of a model
-  Baseline newer;                             ///< the newer answers, to be kept
-  stream::PassResult pass;
-  int64_t missing = 0;  ///< inputs that the reference does not know
-};
-
-bool is_model(const std::string& path) {
-  std::error_code error;
-  return !std::filesystem::is_directory(path, error) && !path.ends_with(".json");
-}
-
-bool has_own_ids(const dataset::Dataset& data) {
-  for (int64_t sample : stream::spread(data.size(), 16))
-    if (data.id(sample) != std::to_string(sample)) return true;
-  return false;
-}
-
-/// Takes the newer rows of a chunk, with the older ones where the reference is a model.
-class Pairing {
- public:
-  Pairing(const Case& about, const EarlierAnswers* earlier, Compared& into)
-      : settings_(about.judged.settings),
-        data_(*about.judged.subject.data),
-        earlier_(earlier),
-        into_(into),
-        ids_(has_own_ids(data_)) {}
-
-  void take(const std::vector<SampleRow>* older, const std::vector<SampleRow>& newer) {
-    fingerprint_.add(newer);
-    for (size_t i = 0; i < newer.size(); ++i) {
-      Before now = observers::before_of(settings_, newer[i]);
-      into_.newer.answers.push_back(now);
-      if (ids_) into_.newer.ids.push_back(id_mark(data_.id(newer[i].sample)));
-      Before then = older ? observers::before_of(settings_, (*older)[i]) : Before{};
-      if (!older) {
-        const Before* found = earlier_->find(newer[i].sample);
-        if (!found) {
-          ++into_.missing;
-          continue;
-        }
-        then = *found;
-      }
-      Change change = into_.flips.add(then, newer[i]);
-      if (change != Change::kNone && into_.list.size() < kMostListed)
-        into_.list.push_back({newer[i].sample, change, newer[i].label, older ? (*older)[i].predicted : NAN,
-                              newer[i].predicted, newer[i].confidence});
-    }
-  }
-  std::string fingerprint() const { return fingerprint_.finish(data_); }
-
- private:
-  static constexpr size_t kMostListed = 1000000;
-  const observers::PredictionSettings& settings_;
-  const dataset::Dataset& data_;
-  const EarlierAnswers* earlier_;
-  Compared& into_;
-  bool ids_;
-  Fingerprint fingerprint_;
-};
-
-Compared run_both(const Common& common, const Case& about, const Judged* older, const Baseline* baseline, bool by_id) {
-  const dataset::Dataset& data = *about.judged.subject.data;
-  Compared done{Flips(about.judged.settings, data)};
-  std::optional<EarlierAnswers> earlier;
-  if (baseline) earlier.emplace(*baseline, data, by_id);
-  Pairing pairing(about, earlier ? &*earlier : nullptr, done);
-  observers::Predictions watch_new(about.judged.settings, true);
-  std::optional<observers::Predictions> watch_old;
-  std::vector<stream::Lane> lanes;
-  if (older) watch_old.emplace(older->settings, true), lanes.push_back({&older->subject, {&*watch_old}});
-  lanes.push_back({&about.judged.subject, {&watch_new}});
-  stream::PassOptions how = pass_options(common);
-  how.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
-    auto& newer = dynamic_cast<PredictionState&>(*chunk.back());
-    auto* past = older ? &dynamic_cast<PredictionState&>(*chunk.front()) : nullptr;
-    pairing.take(past ? &past->rows : nullptr, newer.rows);
-    newer.rows.clear();
-    if (past) past->rows.clear();
-  };
-  done.pass = stream::run_pass(lanes, how);
-  auto result = [&](const observers::Predictions& watch, size_t place) {
-    auto state = done.pass.collected[place].fold(watch);
-    return observers::finish(watch, dynamic_cast<const PredictionState&>(*state));
-  };
-  done.after = result(watch_new, lanes.size() - 1);
-  if (older) done.before = result(*watch_old, 0);
-  done.newer.model = about.judged.subject.model_name;
-  done.newer.metric = about.judged.settings.metric;
-  if (!done.after.metrics.empty()) done.newer.value = done.after.metrics[0].estimate;
-  done.newer.fingerprint = pairing.fingerprint();
-  return done;
-}
 
 /// Points that the newer one may be worse: --margin, else the gate's overall_drop, else half a point.
 double margin_of(const CompareOptions& options, const Config& config) {
@@ -276,13 +166,6 @@ void write_flips(const std::string& path, const Case& about, const Compared& don
   });
 }
 
-void require_same_data(const Baseline& baseline, const Compared& done, bool common_only) {
-  if (common_only || baseline.fingerprint.empty() || baseline.fingerprint == done.newer.fingerprint) return;
-  throw InputError(fmt::format("{} was made on other data (its mark is {}, this data's is {})", baseline.source,
-                               baseline.fingerprint, done.newer.fingerprint),
-                   "Compare on the same data, or on the inputs that both name: --common");
-}
-
 }  // namespace
 
 int compare(const Common& common, const CompareOptions& options) {
@@ -299,26 +182,9 @@ int compare(const Common& common, const CompareOptions& options) {
                   {"findings", Json::array({blocker_json(*preflight.blocker, "netmend compare")})}});
     return 1;
   }
-  std::optional<Judged> older;
-  std::optional<Baseline> baseline;
-  if (is_model(options.reference)) {
-    // Judged on everything, or on the part that the plan chose: both models the same.
-    about.judged.subject.data = plan_pass(common, options, about).data;
-    older.emplace(make_judged(common, options.reference, onnx::read_model(options.reference), about.judged.subject.data,
-                              options.output.empty() ? about.config.output : options.output, about.config.wishes));
-    if (older->settings.outputs != about.judged.settings.outputs || older->settings.task != about.judged.settings.task)
-      fail("{} gives {} outputs, {} gives {}: their answers cannot be compared", options.reference,
-           older->settings.outputs, about.judged.subject.model_name, about.judged.settings.outputs);
-  } else {
-    baseline = read_baseline(options.reference);
-  }
+  Reference reference = open_reference(common, options, about, options.reference);
   RunFolder folder(common.out, "compare", common.arguments);
-  Compared done =
-      run_both(common, about, older ? &*older : nullptr, baseline ? &*baseline : nullptr, options.common_only);
-  if (baseline) require_same_data(*baseline, done, options.common_only);
-  if (done.flips.whole().samples == 0)
-    throw InputError(fmt::format("{} and {} have no input in common", options.reference, about.data->info().spec),
-                     "Inputs are matched by their names (data.id).");
+  Compared done = run_both(common, about, reference, options.common_only);
   const double margin = margin_of(options, about.config);
   write_flips(folder.file("flips.csv"), about, done);
   if (!options.product.empty()) write_baseline(options.product, done.newer, about.judged.settings);
@@ -335,7 +201,7 @@ int compare(const Common& common, const CompareOptions& options) {
   if (common.json)
     print_json(json);
   else {
-    print_compare(options, about, done, baseline ? &*baseline : nullptr, margin);
+    print_compare(options, about, done, reference.baseline ? &*reference.baseline : nullptr, margin);
     fmt::print("\n  every input that changed: {}/flips.csv{}\n", folder.path(),
                options.product.empty() ? "" : "   baseline: " + options.product);
   }

@@ -22,6 +22,7 @@ const std::vector<std::string> kData = {"train", "test", "id", "meta", "groups"}
 const std::vector<std::string> kGoal = {"metric", "expect", "positive", "threshold", "tolerance"};
 const std::vector<std::string> kInput = {"layout", "color", "scale", "mean", "std", "resize"};
 const std::vector<std::string> kResize = {"short", "crop", "height", "width", "filter", "antialias"};
+const std::vector<std::string> kAccept = {"reason", "until", "value", "level"};
 const std::vector<std::string> kKinds = {"classes", "binary", "labels", "number", "none"};
 const std::vector<std::string> kGives = {"logits", "probabilities"};
 
@@ -45,6 +46,7 @@ class Parser {
     if (const toml::node* data = file.get("data")) about_data(table(*data, "data"), config);
     if (const toml::node* goal = file.get("goal")) about_goal(table(*goal, "goal"), config);
     if (const toml::node* gate = file.get("gate")) about_gate(table(*gate, "gate"), config);
+    if (const toml::node* accept = file.get("accept")) about_accept(table(*accept, "accept"), config);
     if (const toml::node* classes = file.get("classes")) config.classes = class_list(*classes);
     if (const toml::node* input = file.get("input")) inputs(table(*input, "input"), config.input);
     return config;
@@ -83,12 +85,44 @@ class Parser {
   void about_gate(const toml::table& gate, Config& config) const {
     for (const auto& [key, value] : gate) {
       if (!value.is_string()) wrong(value, fmt::format("gate.{}", key.str()), "a limit in quotes, such as \">= 0.90\"");
-      config.gate.emplace_back(key.str(), value.as_string()->get());
+      const std::string& limit = value.as_string()->get();
+      config.gate.emplace_back(key.str(), key == "must_pass" ? place(limit) : limit);
+      config.gate_lines[std::string(key.str())] = int64_t(value.source().begin.line);
     }
     auto line = [&](const auto& limit) { return gate.get(limit.first)->source().begin; };
     std::sort(config.gate.begin(), config.gate.end(), [&](const auto& a, const auto& b) {
       return std::pair(line(a).line, line(a).column) < std::pair(line(b).line, line(b).column);
     });
+  }
+
+  /// accept."confused-classes:cat-dog" = { reason = "…", until = "2027-01-31", value = 0.019, level = 1.5 }
+  void about_accept(const toml::table& accept, Config& config) const {
+    for (const auto& [key, node] : accept) {
+      const std::string id(key.str()), where = fmt::format("accept.{}", id);
+      const toml::table& entry = table(node, where);
+      known(entry, kAccept, where + ".");
+      findings::Acceptance one;
+      one.id = id;
+      one.reason = text(entry, "reason", where + ".reason");
+      if (one.reason.empty()) wrong(node, where, "a table with a reason, { reason = \"…\" }");
+      one.until = text(entry, "until", where + ".until");
+      if (!one.until.empty() && !findings::is_day(one.until))
+        wrong(*entry.get("until"), where + ".until", "a day such as \"2027-01-31\"");
+      auto size = [&](const char* name, double otherwise, double least) {
+        const toml::node* number = entry.get(name);
+        if (!number) return otherwise;
+        auto value = number->value<double>();
+        if (!number->is_number() || !value || !(*value >= least) || !std::isfinite(*value))
+          wrong(*number, where + "." + name, least > 0 ? "a factor of 1 or more" : "a number of 0 or more");
+        return *value;
+      };
+      one.value = size("value", 0, 0);
+      one.factor = size("level", one.factor, 1);
+      if (id.starts_with("inputs:"))
+        config.accepted_inputs.push_back({place(id.substr(7)), one.reason, one.until});
+      else
+        config.accepted.push_back(std::move(one));
+    }
   }
 
   std::vector<std::string> class_list(const toml::node& node) const {

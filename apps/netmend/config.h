@@ -6,9 +6,16 @@
 #include <utility>
 #include <vector>
 
+#include "findings/accepted.h"
 #include "observers/predictions.h"
 
 namespace netmend::app {
+
+/// Inputs that someone has accepted as known: counted apart, never hidden.
+struct AcceptedInputs {
+  std::string file;  ///< relative to the working directory
+  std::string reason, until;
+};
 
 struct Config {
   std::string path;                 ///< "" when there is none
@@ -24,6 +31,9 @@ struct Config {
   std::map<std::string, std::string>
       input;  ///< preprocessing as spec options: scale, mean, std, layout, color, resize, crop …
   std::vector<std::pair<std::string, std::string>> gate;  ///< criterion and limit, in the file's order
+  std::map<std::string, int64_t> gate_lines;              ///< where each criterion stands, for messages
+  std::vector<findings::Acceptance> accepted;             ///< accept."KIND:WHERE"
+  std::vector<AcceptedInputs> accepted_inputs;            ///< accept."inputs:FILE"
 };
 
 /// `named` is the file of --config, or "". Throws InputError: an unknown key suggests the nearest, a wrong type names

@@ -21,16 +21,6 @@ namespace {
 
 using observers::Published;
 
-/// The spec of the training data; nothing when none is named.
-std::optional<dataset::Spec> train_spec(const CoverageOptions& options, const Config& config) {
-  if (!options.train.empty()) return dataset::parse_spec(options.train);
-  if (!options.data.empty() && options.test.empty())
-    if (auto splits = dataset::parse_splits(options.data); splits.train) return splits.train;
-  const bool named = !options.data.empty() || !options.test.empty();
-  if (!named && !config.train.empty()) return dataset::parse_spec(config.train);
-  return {};
-}
-
 /// Tests that count, as --on says: unlike where failures are located, right ones are as good as wrong ones.
 observers::Criteria::Filter counted(const NamedTarget& named) {
   if (named.text.empty()) return {};
@@ -90,7 +80,7 @@ class Teacher {
       if (profile_->facts.importance.empty()) no_importance = "the profile was made without the importance of units";
       return &*profile_;
     }
-    std::optional<dataset::Spec> spec = train_spec(options_, about_.config);
+    std::optional<dataset::Spec> spec = train_spec(options_, options_.train, about_.config);
     if (!spec || !wants) return nullptr;
     if (!options_.profile.empty()) require_writable(options_.profile);
     const bool important = !options_.profile.empty() ||
@@ -155,22 +145,9 @@ class Teacher {
 
 }  // namespace
 
-namespace {
-
-/// Columns of a table mean the same in tests as in training: both are encoded by the training file.
-CoverageOptions with_encoding(CoverageOptions options) {
-  std::string& tests = options.test.empty() ? options.data : options.test;
-  if (tests.empty() || options.train.empty()) return options;
-  dataset::Spec spec = dataset::parse_spec(tests), train = dataset::parse_spec(options.train);
-  if (spec.head == "csv" && train.head == "csv" && spec.options.try_emplace("train", train.rest).second)
-    tests = dataset::spec_text(spec);
-  return options;
-}
-
-}  // namespace
-
 int coverage(const Common& common, const CoverageOptions& asked) {
-  const CoverageOptions options = with_encoding(asked);
+  CoverageOptions options = asked;
+  encode_alike(options, options.train);
   adequacy::AssessOptions how;
   how.criteria = adequacy::parse_criteria(options.criteria);  // a slip of the finger shows before the work
   how.important = adequacy::parse_counts(options.important, "--m");

@@ -47,6 +47,7 @@ struct Options {
   ApplyOptions apply;
   DiffOptions diff;
   WeightsOptions weights;
+  OpenOptions open;
   LocateOptions locate;
   SlicesOptions slices;
   StressOptions stress;
@@ -62,7 +63,13 @@ struct Options {
   RepairOptions repair;
   StudyOptions planted, deepimportance;
   SbflStudyOptions sbfl;
+  QualityStudyOptions quality;
   WhatIfOptions whatif;
+  GateOptions gate;
+  FailuresOptions failures;
+  NextOptions next;
+  WhyOptions why;
+  AcceptOptions accept;
 };
 
 using Action = std::function<int()>;
@@ -96,10 +103,19 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
   init->add_flag("--print", o.init.print, "Only print it");
   init->callback([&] { action = [&] { return app::init(common, o.init); }; });
 
-  CLI::App* check = command(app, "check", "Do model and data belong together, and how well does the model do?",
-                            "  netmend check\n  netmend check resnet20.onnx --data images:cifar/test\n"
-                            "  netmend check model.onnx --data mnist:test --json");
+  CLI::App* check =
+      command(app, "check", "Everything that fits model and data: what is wrong, where, how sure, what next",
+              "  netmend check\n  netmend check resnet20.onnx --data images:cifar --budget quick\n"
+              "  netmend check new.onnx --data mnist --against prod.onnx --fail-on serious");
   check->add_option("model", o.check.model, "ONNX file (default: the one that netmend.toml names)");
+  check->add_option("--train", o.check.train, "Data spec of the training inputs");
+  check->add_option("--against", o.check.reference, "The older model, a run folder of eval, or a baseline.json");
+  check
+      ->add_option("--fail-on", o.check.fail_on,
+                   "Exit with 1 from this level on: blocker, serious, minor, note or never")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"blocker", "serious", "minor", "note", "never"}));
+  check->add_flag("--no-images", o.check.no_images, "No inputs in the report, only their names");
   with_case(check, o.check);
   check->callback([&] { action = [&] { return app::check(common, o.check); }; });
 
@@ -119,6 +135,94 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
   compare->add_option("-o", o.compare.product, "Keep the newer model's answers as a baseline.json, to be committed");
   with_case(compare, o.compare);
   compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });
+}
+
+void add_gate(CLI::App& app, Options& o, Action& action) {
+  CLI::App* gate =
+      command(app, "gate", "Pass or fail against the limits in netmend.toml; for pipelines",
+              "  netmend gate\n"
+              "  netmend gate new.onnx --against prod.onnx --strict\n"
+              "  netmend gate new.onnx --against baseline.json --out gate && cat gate/gate.md\n"
+              "Limits stand in netmend.toml:\n"
+              "  gate = { accuracy = \">= 0.90\", \"recall[truck]\" = \">= 0.94\", overall_drop = \"<= 0.5\",\n"
+              "           \"accuracy[hour=night]\" = \">= 0.85\", class_drop = \"<= 2\", must_pass = \"golden.csv\" }");
+  gate->add_option("model", o.gate.model, "ONNX file (default: the one that netmend.toml names)");
+  gate->add_option("--against", o.gate.against, "An earlier model, a run folder of eval, or a baseline.json");
+  gate->add_flag("--strict", o.gate.strict, "The worse end of each interval decides, not the value");
+  gate->add_flag("--common", o.gate.common_only, "Other data than the reference's: only inputs that both name");
+  with_case(gate, o.gate);
+  gate->callback([&] { action = [&] { return app::gate(common, o.gate); }; });
+}
+
+void add_failures(CLI::App& app, Options& o, Action& action) {
+  CLI::App* failures = command(app, "failures", "The table of wrong inputs: filter, sort, group, export",
+                               "  netmend failures model.onnx --data mnist:test --on confusion=4:9\n"
+                               "  netmend failures --group pair --sort confidence\n"
+                               "  netmend failures --on labels --export relabel.csv");
+  failures->add_option("model", o.failures.model, "ONNX file (default: the one that netmend.toml names)");
+  failures->add_option("--on", o.failures.on,
+                       "Only these: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE; or `labels`: labels "
+                       "that look wrong");
+  failures->add_option("--sort", o.failures.sort, "loss, confidence or margin; the largest first")
+      ->capture_default_str();
+  failures->add_option("--group", o.failures.group,
+                       "Count by pair, by class, or by a column that the data keeps aside");
+  failures->add_option("--top", o.failures.top, "Rows to show")->capture_default_str()->check(CLI::Range(1, 1000000));
+  failures->add_option("--export,-o", o.failures.product, "All of them as a CSV file");
+  with_case(failures, o.failures);
+  failures->callback([&] { action = [&] { return app::failures(common, o.failures); }; });
+}
+
+void add_next(CLI::App& app, Options& o, Action& action) {
+  CLI::App* next =
+      command(app, "next", "Which unlabelled inputs to label first",
+              "  netmend next model.onnx --pool images:unlabelled -o chosen.csv\n"
+              "  netmend next model.onnx --pool mnist:train --limit 5000 --method coreset --data mnist:test\n"
+              "  netmend next --pool mnist:train --on unit=conv1/3 --count 50");
+  next->add_option("model", o.next.model, "ONNX file (default: the one that netmend.toml names)");
+  next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of pictures")
+      ->required();
+  next->add_option("--method", o.next.method,
+                   "gini, margin, entropy, max-p (unsure answers), mcp (unsure, spread over pairs of classes), coreset "
+                   "(far from what is known), surprise (unlike training data)")
+      ->capture_default_str();
+  next->add_option("--count", o.next.count, "Inputs to choose")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000000));
+  next->add_option("--on", o.next.on, "unit=LAYER/NUMBER: inputs that drive this unit above what tests reach");
+  next->add_option("--train", o.next.train, "Data spec of the training inputs, for surprise and coreset");
+  next->add_option("--layer", o.next.layers, "For coreset and surprise (default: the last one before the answers)");
+  next->add_option("-o", o.next.product, "The chosen inputs as a CSV file");
+  with_case(next, o.next);
+  next->callback([&] { action = [&] { return app::next(common, o.next); }; });
+}
+
+void add_why(CLI::App& app, Options& o, Action& action) {
+  CLI::App* why = command(app, "why", "The story of a finding: cause, how to confirm, how to repair",
+                          "  netmend why confused-classes:cat-dog\n"
+                          "  netmend why dead-units\n"
+                          "  netmend why --list");
+  why->add_option("finding", o.why.about, "Its id, or its kind (default: lists those of the latest run)");
+  why->add_flag("--list", o.why.list, "All kinds of findings");
+  why->add_option("--run", o.why.run, "Run folder of a check (default: the latest with findings)");
+  why->callback([&] { action = [&] { return app::why(common, o.why); }; });
+
+  CLI::App* accept =
+      command(app, "accept", "Mark a finding or inputs as known, with a reason and an end date",
+              "  netmend accept confused-classes:cat-dog --reason 'labels are ambiguous' --until 2027-06-30\n"
+              "  netmend accept inputs --file ambiguous.csv --reason 'nobody can tell'\n"
+              "  netmend accept --prune");
+  accept->add_option("finding", o.accept.what, "Its id, KIND:WHERE; or `inputs` with --file");
+  accept->add_option("--reason", o.accept.reason, "Why; whoever reads it next year should understand");
+  accept->add_option("--until", o.accept.until, "The last day it holds, such as 2027-06-30 (default: no end)");
+  accept->add_option("--level", o.accept.level,
+                     "The finding returns when it is so many times as bad as today (default: 1.5x)");
+  accept->add_option("--file", o.accept.file, "Names of inputs, in a column id or one a line");
+  accept->add_flag("--list", o.accept.list, "What is accepted");
+  accept->add_flag("--prune", o.accept.prune, "Take out what no longer occurs or has ended");
+  accept->add_option("--run", o.accept.run, "Run folder of a check (default: the latest with findings)");
+  with_config(accept);
+  accept->callback([&] { action = [&] { return app::accept(common, o.accept); }; });
 }
 
 void add_locate(CLI::App& app, Options& o, Action& action) {
@@ -441,6 +545,11 @@ void add_mend(CLI::App& app, Options& o, Action& action) {
   weights->add_option("model", o.weights.model, "ONNX file")->required();
   weights->add_option("-o", o.weights.product, "NPZ file")->required();
   weights->callback([&] { action = [&] { return app::weights(common, o.weights); }; });
+
+  CLI::App* open = command(app, "open", "Show the report of the latest or a given run",
+                           "  netmend open\n  netmend open netmend-runs/20260105-093000-check\n  netmend open --json");
+  open->add_option("run", o.open.run, "Folder or name of a run (default: the latest that has a report)");
+  open->callback([&] { action = [&] { return open_report(common, o.open); }; });
 }
 
 void add_train(CLI::App& app, Options& o, Action& action) {
@@ -616,6 +725,24 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   sbfl->add_flag("--both", o.sbfl.both, "With --trained: the untrained half too");
   sbfl->add_option("--out", common.out, "Folder of the study (default: netmend-study-sbfl-repair)");
   sbfl->callback([&] { action = [&] { return study_sbfl(common, o.sbfl); }; });
+  CLI::App* quality =
+      command(*study, "check-quality", "Is the check-up quiet on sound models, stable, and loud on planted faults?",
+              "  netmend lab study check-quality\n"
+              "  netmend lab study check-quality --models lenet5@glyphs --faulty lenet5@glyphs --out study");
+  o.quality.models = {"lenet1@mnist",       "lenet4@mnist",         "lenet5@mnist",         "mlp:784-128-64-10@mnist",
+                      "lenet5@glyphs",      "lenet1@glyphs",        "lenet4@fashion-mnist", "lenet5@fashion-mnist",
+                      "dnn1@fashion-mnist", "cifar-convnet@cifar10"};
+  quality->add_option("--models", o.quality.models, "Sound networks with data: NAME@DATA is trained first")
+      ->delimiter(',')
+      ->capture_default_str();
+  quality->add_option("--faulty", o.quality.faulty, "Those that get faults (default: lenet4@mnist and lenet1@glyphs)")
+      ->delimiter(',');
+  quality->add_option("--kinds", o.quality.kinds, "Kinds of faults (default: all)")->delimiter(',');
+  quality->add_option("--seconds", o.quality.seconds, "For each check-up")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  quality->add_option("--out", common.out, "Folder of the study (default: netmend-study-check-quality)");
+  quality->callback([&] { action = [&] { return study_quality(common, o.quality); }; });
 }
 
 int run(int argc, char** argv) {
@@ -625,6 +752,10 @@ int run(int argc, char** argv) {
   Options options;
   Action action;
   add_everyday(app, options, action);
+  add_gate(app, options, action);
+  add_failures(app, options, action);
+  add_next(app, options, action);
+  add_why(app, options, action);
   add_look(app, options, action);
   add_mend(app, options, action);
   add_train(app, options, action);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "executor/runtime.h"
+#include "findings/finding.h"
 #include "netmend/searched.h"
 #include "onnx/reader.h"
 #include "stream/match.h"
@@ -56,6 +57,23 @@ dataset::Spec test_spec(const std::string& data, const std::string& test, const 
   if (!data.empty()) return *dataset::parse_splits(data).test;
   if (!config.test.empty()) return dataset::parse_spec(config.test);
   throw InputError("no data is given", "Add --data SPEC, for example --data mnist:test or --data images:photos.");
+}
+
+std::optional<dataset::Spec> train_spec(const CaseOptions& options, const std::string& train, const Config& config) {
+  if (!train.empty()) return dataset::parse_spec(train);
+  if (!options.data.empty() && options.test.empty())
+    if (auto splits = dataset::parse_splits(options.data); splits.train) return splits.train;
+  const bool named = !options.data.empty() || !options.test.empty();
+  if (!named && !config.train.empty()) return dataset::parse_spec(config.train);
+  return {};
+}
+
+void encode_alike(CaseOptions& options, const std::string& train) {
+  std::string& tests = options.test.empty() ? options.data : options.test;
+  if (tests.empty() || train.empty()) return;
+  dataset::Spec spec = dataset::parse_spec(tests), other = dataset::parse_spec(train);
+  if (spec.head == "csv" && other.head == "csv" && spec.options.try_emplace("train", other.rest).second)
+    tests = dataset::spec_text(spec);
 }
 
 std::shared_ptr<const dataset::Dataset> first_inputs(std::shared_ptr<const dataset::Dataset> data, int64_t limit) {
@@ -243,6 +261,17 @@ std::string next_command(const std::string& command, const std::string& model, c
   if (!options.test.empty()) text += " --test " + options.test;
   if (!options.output.empty()) text += " --output " + options.output;
   return text;
+}
+
+std::string case_words(const Common& common, const CaseOptions& options) {
+  std::vector<std::string> words;
+  if (!options.model.empty()) words.push_back(findings::shell_word(options.model));
+  auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) words.push_back(std::string(flag) + " " + findings::shell_word(value));
+  };
+  add("--data", options.data), add("--test", options.test), add("--output", options.output);
+  add("--config", common.config);
+  return join(words, " ");
 }
 
 }  // namespace netmend::app

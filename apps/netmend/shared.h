@@ -38,6 +38,11 @@ std::shared_ptr<const dataset::Dataset> first_inputs(std::shared_ptr<const datas
 /// --test, else the test part of --data, else what netmend.toml names.
 dataset::Spec test_spec(const std::string& data, const std::string& test, const Config& config);
 
+/// --train, else the training part of --data, else what netmend.toml names; nothing when none does.
+std::optional<dataset::Spec> train_spec(const CaseOptions& options, const std::string& train, const Config& config);
+/// Columns of a table mean the same in tests as in training: both are encoded by the training file.
+void encode_alike(CaseOptions& options, const std::string& train);
+
 /// Model and data, ready to be judged.
 struct Judged {
   stream::Subject subject;
@@ -71,6 +76,8 @@ Plan plan_pass(const Common& common, const CaseOptions& options, const Case& abo
 
 /// A command that can be pasted: with the model, and with the data where a flag named it.
 std::string next_command(const std::string& command, const std::string& model, const CaseOptions& options);
+/// The same without `netmend COMMAND`, quoted for a shell; empty where netmend.toml names everything.
+std::string case_words(const Common& common, const CaseOptions& options);
 
 stream::PassOptions pass_options(const Common& common);
 

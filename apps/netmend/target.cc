@@ -90,7 +90,8 @@ void aim_at_slice(NamedTarget& target, const dataset::Dataset& data, const std::
   target.target.may_fail = target.target.may_pass = member_test(std::move(members));
 }
 
-/// The column `id` of a table that names it, else `sample`; otherwise the first value of each line.
+}  // namespace
+
 std::unordered_set<std::string> read_names(const std::string& path) {
   dataset::TableFormat format = dataset::table_format(path, {});
   std::string text = read_file(path, int64_t(1) << 30);
@@ -112,6 +113,8 @@ std::unordered_set<std::string> read_names(const std::string& path) {
   if (names.empty()) throw InputError(path + " names no inputs", "One name a line, or a table with a column id.");
   return names;
 }
+
+namespace {
 
 void aim_at_inputs(NamedTarget& target, const dataset::Dataset& data, const std::string& path) {
   std::unordered_set<std::string> names = read_names(path);

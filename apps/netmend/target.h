@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 
 #include "dataset/dataset.h"
 #include "observers/target.h"
@@ -19,6 +20,9 @@ struct NamedTarget {
 /// their failures are compared with everything that is right. Throws InputError for what does not exist.
 NamedTarget parse_target(const std::string& text, const observers::PredictionSettings& settings,
                          const dataset::Dataset& data);
+
+/// Names of inputs that a file lists: its column `id`, else `sample`, else the first value of each line.
+std::unordered_set<std::string> read_names(const std::string& path);
 
 /// Throws InputError, with what there is instead, unless there are failing and passing inputs to compare.
 void require_both_sides(const NamedTarget& target, const observers::PredictionSettings& settings,

@@ -78,6 +78,26 @@ class Updater {
     parse(text());
   }
 
+  void remove(const std::string& key) {
+    std::vector<std::string> parts = key_parts(key);
+    const toml::node* node = &file_;
+    const toml::table* inside = nullptr;
+    for (const std::string& part : parts) {
+      inside = node->as_table();
+      node = inside ? inside->get(part) : nullptr;
+      if (!node) return;
+    }
+    auto where = node->source();
+    const bool headed = node->is_table() && !node->as_table()->is_inline();
+    if (headed || inside->is_inline() || where.end.line < where.begin.line || where.begin.line < 1)
+      throw InputError(fmt::format("{}, line {}: {} cannot be taken out by itself, it shares its table with others",
+                                   path_, where.begin.line, key),
+                       "Take it out by hand.");
+    lines_.erase(lines_.begin() + std::ptrdiff_t(where.begin.line) - 1,
+                 lines_.begin() + std::ptrdiff_t(where.end.line));
+    parse(text());
+  }
+
   std::string text() const { return join(lines_, "\n") + "\n"; }
 
  private:
@@ -194,6 +214,12 @@ std::string fresh_toml(const std::vector<Fact>& facts, const std::string& headin
 std::string updated_toml(const std::string& text, const std::vector<Fact>& facts, const std::string& path) {
   Updater updater(text, path);
   for (const Fact& fact : facts) updater.add(fact);
+  return updater.text();
+}
+
+std::string trimmed_toml(const std::string& text, const std::vector<std::string>& keys, const std::string& path) {
+  Updater updater(text, path);
+  for (const std::string& key : keys) updater.remove(key);
   return updater.text();
 }
 

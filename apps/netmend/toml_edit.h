@@ -24,4 +24,8 @@ std::string fresh_toml(const std::vector<Fact>& facts, const std::string& headin
 /// written. Throws InputError when `text` is not TOML. `path` is for messages.
 std::string updated_toml(const std::string& text, const std::vector<Fact>& facts, const std::string& path);
 
+/// `text` without the values of these keys, each of which must stand on lines of its own; keys that are not there are
+/// passed over. Throws InputError for one that shares its line with others, which a person has to take out.
+std::string trimmed_toml(const std::string& text, const std::vector<std::string>& keys, const std::string& path);
+
 }  // namespace netmend::app

@@ -103,6 +103,7 @@ export interface Inputs {
   pictures: Record<string, string>; // by row: data URI of a PNG
   heat?: Record<string, string>; // by row: relevance as a PNG
   texts: Record<string, string>; // by row: a sentence, or a table's row
+  answers?: Record<string, [answer: number, share: number][]>; // by row: the likeliest classes, best first
 }
 
 export interface ClassRow extends Figure {
@@ -179,6 +180,8 @@ export interface Tests {
   untried: { unit: string; low: number; high: number; train: number; rows: number[] }[];
   redundant: number;
   needed: number;
+  redundant_rows?: number[]; // rows of inputs that add nothing
+  useful_rows?: number[]; // rows of inputs that are enough, most useful first
 }
 
 export interface Repair {
@@ -208,4 +211,5 @@ export interface Compare {
   per_class: { name: string; fixed: number; broken: number; change: Figure }[];
   groups: { name: string; fixed: number; broken: number; change: Figure }[];
   flips: { row: number; fixed: boolean; confidence_before: number | null }[];
+  confusion?: [label: number, answer: number, count: number][]; // the reference's
 }

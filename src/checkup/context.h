@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "findings/finding.h"
+#include "observers/coverage/profile.h"
 #include "observers/likely_answers.h"
 #include "observers/predictions.h"
 #include "stream/pass.h"
@@ -21,6 +22,8 @@ struct Part {
   std::vector<observers::SampleRow> rows;        ///< one an input, in the order of `data`; empty: it was not run
   observers::PredictionResult result;
   std::vector<observers::LikelyRow> likely;  ///< one an input where answers are classes
+  /// Ranges and peaks of all hidden units, traces of the last hidden layer; nothing where there is no hidden layer.
+  std::unique_ptr<observers::Profile> units;
 };
 
 struct Context {
@@ -28,7 +31,12 @@ struct Context {
   const observers::PredictionSettings& settings;
   Part test;
   std::optional<Part> train;
-  std::string words;  ///< model and data as the user would type them after a command
+  std::vector<model::Layer> layers;  ///< all, in order
+  observers::SpacePtr space;         ///< the hidden ones; null when there are none
+  std::string words;                 ///< model and data as the user would type them after a command
+  std::string model_words;           ///< the model alone
+  std::string data_words;            ///< the spec of the test data
+  std::string train_words;           ///< the spec of the training data, or ""
   uint64_t seed = 42;
   int jobs = 0;
   double seconds = 60;  ///< that all checks may take together
@@ -40,6 +48,9 @@ struct Passed {
 struct Skipped {
   std::string what, enable;
 };
+
+/// The words that every finding's commands may use.
+findings::Words words_of(const Context& context, findings::Words more = {});
 
 /// What a check leaves: findings, or the value that was fine, or what it would need.
 struct Found {

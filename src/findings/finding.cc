@@ -11,7 +11,7 @@
 namespace netmend::findings {
 namespace {
 
-constexpr const char* kLevels[] = {"note", "minor", "serious", "blocker"};
+const std::vector<std::string> kLevels{"note", "minor", "serious", "blocker"};
 constexpr const char* kSureness[] = {"hint", "likely", "sure"};
 constexpr double kWeight[] = {0.3, 0.7, 1.0};  ///< of a hint, of what is likely, of what is sure
 
@@ -41,15 +41,14 @@ double worth(const Finding& finding) { return finding.effect.gain * kWeight[int(
 
 }  // namespace
 
-std::string level_name(Level level) { return kLevels[int(level)]; }
+std::string level_name(Level level) { return kLevels[size_t(level)]; }
 std::string sureness_name(Sureness sureness) { return kSureness[int(sureness)]; }
 
 Level parse_level(const std::string& name) {
   for (int i = 0; i < 4; ++i)
-    if (name == kLevels[i]) return Level(i);
-  throw InputError(
-      fmt::format("there is no level {}{}", name, did_you_mean(name, std::vector<std::string>(kLevels, kLevels + 4))),
-      "levels: blocker, serious, minor, note");
+    if (name == kLevels[size_t(i)]) return Level(i);
+  throw InputError(fmt::format("there is no level {}{}", name, did_you_mean(name, kLevels)),
+                   "levels: blocker, serious, minor, note");
 }
 
 std::string shell_word(const std::string& word) {

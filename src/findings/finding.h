@@ -40,14 +40,14 @@ struct Finding {
   std::string where;  ///< made of names: `cat-dog`, `conv1/7`; may be empty
   Level level = Level::kNote;
   Sureness sureness = Sureness::kHint;
-  std::string title;              ///< one sentence
-  std::string brief;              ///< the evidence in a few words, for one line
-  std::string evidence;           ///< sentences with counts and intervals
+  std::string title;     ///< one sentence
+  std::string brief;     ///< the evidence in a few words, for one line
+  std::string evidence;  ///< sentences with counts and intervals
   Effect effect;
-  double value = 0;               ///< how bad it is in its own measure, larger is worse; what `accept` remembers
-  std::vector<std::string> next;  ///< commands
-  std::vector<Shown> inputs;      ///< some that show it
-  Json numbers = Json::object();  ///< what the evidence is made of
+  double value = 0;                  ///< how bad it is in its own measure, larger is worse; what `accept` remembers
+  std::vector<std::string> next;     ///< commands
+  std::vector<Shown> inputs;         ///< some that show it
+  Json numbers = Json::object();     ///< what the evidence is made of
   std::vector<std::string> related;  ///< findings that were merged into this one
 
   std::string id() const { return where.empty() ? kind : kind + ":" + where; }
@@ -63,8 +63,8 @@ using Words = std::map<std::string, std::string>;
 Finding make(const std::string& kind, const std::string& where, const Words& words, const Effect& effect,
              Sureness sureness, std::string brief, std::string evidence);
 
-/// Related ones are merged (the two directions of a confusion; a slice that is a class), then the most gain first: level,
-/// then expected gain × sureness.
+/// Related ones are merged (the two directions of a confusion; a slice that is a class), then the most gain first:
+/// level, then expected gain × sureness.
 std::vector<Finding> rank(std::vector<Finding> found);
 
 Json to_json(const Finding& finding);

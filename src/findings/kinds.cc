@@ -32,10 +32,14 @@ const Kind& find_kind(const std::string& name_or_id) {
 
 Level level_of(Rule rule, const Effect& effect) {
   switch (rule) {
-    case Rule::kBlocker: return Level::kBlocker;
-    case Rule::kNote: return Level::kNote;
-    case Rule::kMinor: return Level::kMinor;
-    case Rule::kEffect: break;
+    case Rule::kBlocker:
+      return Level::kBlocker;
+    case Rule::kNote:
+      return Level::kNote;
+    case Rule::kMinor:
+      return Level::kMinor;
+    case Rule::kEffect:
+      break;
   }
   if (effect.gain >= 0.01 || effect.local >= 0.05) return Level::kSerious;
   if (effect.gain >= 0.002 || effect.local >= 0.02) return Level::kMinor;

@@ -12,7 +12,8 @@ namespace netmend::findings {
 /// How the level of a finding follows from what it costs.
 enum class Rule {
   kBlocker,  ///< other results cannot be trusted
-  kEffect,   ///< serious from 1 point of the metric or 5 points in a class or slice; minor from a fifth of that; else note
+  kEffect,   ///< serious from 1 point of the metric or 5 points in a class or slice; minor from a fifth of that; else
+             ///< note
   kMinor,    ///< minor with any effect worth naming, never more
   kNote,
 };

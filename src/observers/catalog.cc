@@ -10,6 +10,8 @@
 #include "observers/coverage/top_units.h"
 #include "observers/coverage/traces.h"
 #include "observers/importance.h"
+#include "observers/likely_answers.h"
+#include "observers/part_predictions.h"
 #include "observers/spectrum.h"
 #include "observers/unit_profile.h"
 
@@ -37,6 +39,14 @@ constexpr CatalogRow kRows[] = {
     {"predictions", "metric, loss, per class, confusion, one row an input", "per input",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> {
        return std::make_unique<Predictions>(m.predictions, true);
+     }},
+    {"likely-answers", "the likeliest classes of each input and how spread the answer is", "per input",
+     [](const Materials& m) -> std::unique_ptr<stream::Observer> {
+       return std::make_unique<LikelyAnswers>(m.predictions);
+     }},
+    {"part-predictions", "the metrics of a part of the inputs", "constant",
+     [](const Materials& m) -> std::unique_ptr<stream::Observer> {
+       return std::make_unique<PartPredictions>(m.predictions, [](int64_t sample) { return sample % 3 == 0; });
      }},
     {"unit-profile", "range, mean, variance, zeros and broken numbers of each unit", "per unit",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> { return std::make_unique<UnitProfile>(m.layers); }},

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "executor/layers.h"
 #include "observers/catalog.h"
+#include "observers/part_predictions.h"
 #include "observers/spectrum.h"
 #include "observers/unit_profile.h"
 #include "stream/pass.h"
@@ -174,6 +175,21 @@ TEST(Predictions, EqualASlowTwin) {
   EXPECT_EQ(counted, 500);
   ASSERT_EQ(state.rows.size(), 500u);
   for (int64_t i = 0; i < 500; ++i) EXPECT_EQ(state.rows[size_t(i)].sample, i);
+}
+
+TEST(PartPredictions, EqualTheRowsOfThePart) {
+  Fixture fixture(500);
+  Predictions whole(fixture.materials.predictions, true);
+  PartPredictions part(fixture.materials.predictions, [](int64_t sample) { return sample % 7 < 2; });
+  auto all = fixture.run(whole, 2).collected[0].fold(whole), some = fixture.run(part, 2).collected[0].fold(part);
+  int64_t samples = 0, right = 0;
+  double loss = 0;
+  for (const SampleRow& row : dynamic_cast<const PredictionState&>(*all).rows)
+    if (row.sample % 7 < 2) ++samples, right += row.right == SampleRow::kRight, loss += row.loss;
+  PredictionResult result = finish(part.whole(), dynamic_cast<const PartState&>(*some).judged);
+  EXPECT_EQ(result.samples, samples);
+  EXPECT_EQ(result.correct, right);
+  EXPECT_NEAR(result.loss, loss / double(samples), 1e-6);
 }
 
 TEST(UnitProfile, EqualsASlowTwin) {

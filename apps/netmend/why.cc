@@ -1,0 +1,183 @@
+// netmend why: the story of a finding: what it means, what causes it, how to confirm, how to repair.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "findings/kinds.h"
+#include "netmend/run_findings.h"
+#include "netmend/shared.h"
+
+namespace netmend::app {
+namespace {
+
+using findings::Finding;
+using findings::Kind;
+
+/// Lines of at most 96 characters behind a margin.
+void print_wrapped(const std::string& text, const std::string& margin) {
+  std::string line;
+  size_t width = 0;
+  auto columns = [](const std::string& word) {
+    size_t count = 0;
+    for (char c : word) count += (uint8_t(c) & 0xC0) != 0x80;
+    return count;
+  };
+  for (const std::string& word : split(printable(text), ' ')) {
+    if (!line.empty() && margin.size() + width + 1 + columns(word) > 96) {
+      fmt::print("{}{}\n", margin, line);
+      line.clear(), width = 0;
+    }
+    line += (line.empty() ? "" : " ") + word;
+    width += columns(word) + (width > 0);
+  }
+  if (!line.empty()) fmt::print("{}{}\n", margin, line);
+}
+
+/// `{a} and {b} are …` → `A and B are …`
+std::string open_title(std::string_view pattern) {
+  std::string text;
+  bool inside = false;
+  for (char c : pattern) {
+    if (c == '{' || c == '}')
+      inside = c == '{';
+    else
+      text += inside ? char(std::toupper(static_cast<unsigned char>(c))) : c;
+  }
+  return text;
+}
+
+std::string needs_words(unsigned needs) {
+  std::vector<std::string> words;
+  const std::pair<unsigned, const char*> all[] = {{findings::kData, "data"},
+                                                  {findings::kLabels, "labels"},
+                                                  {findings::kTrain, "training data"},
+                                                  {findings::kGroups, "groups"},
+                                                  {findings::kReference, "a reference"},
+                                                  {findings::kClasses, "answers that are classes"}};
+  for (const auto& [bit, word] : all)
+    if (needs & bit) words.emplace_back(word);
+  return words.empty() ? "the model alone" : join(words, ", ");
+}
+
+std::vector<std::string> commands(std::string_view lines) {
+  std::vector<std::string> all;
+  for (const std::string& line : split(lines, '\n'))
+    if (!trim(line).empty()) all.push_back("netmend " + std::string(trim(line)));
+  return all;
+}
+
+/// Patterns with the places to fill in capitals: `netmend failures --on class=CLASS`.
+std::vector<std::string> open_commands(std::string_view lines) {
+  std::vector<std::string> all = commands(lines);
+  for (std::string& line : all) {
+    if (size_t at = line.find(" {case}"); at != std::string::npos) line.erase(at, 7);
+    line = open_title(line);
+  }
+  return all;
+}
+
+void list_kinds(const Common& common) {
+  if (common.json) {
+    Json json = Json::array();
+    for (const Kind& kind : findings::kinds())
+      json.push_back({{"kind", kind.name},
+                      {"title", open_title(kind.title)},
+                      {"needs", needs_words(kind.needs)},
+                      {"fault", kind.fault}});
+    return print_json({{"kinds", json}});
+  }
+  size_t width = 0;
+  for (const Kind& kind : findings::kinds()) width = std::max(width, kind.name.size());
+  for (const Kind& kind : findings::kinds()) fmt::print("  {:<{}}  {}\n", kind.name, width, open_title(kind.title));
+  fmt::print("\n  netmend why KIND tells the story of one\n");
+}
+
+void list_findings(const Common& common, const RunFindings& run) {
+  if (common.json) {
+    Json json = Json::array();
+    for (const Finding& finding : run.findings) json.push_back(findings::to_json(finding));
+    return print_json({{"run", run.folder}, {"findings", json}});
+  }
+  if (run.findings.empty()) return fmt::print("  {} found nothing: there is nothing to explain\n", run.folder);
+  size_t width = 0;
+  for (const Finding& finding : run.findings) width = std::max(width, printable(finding.id()).size());
+  for (const Finding& finding : run.findings)
+    fmt::print("  {:<8} {:<{}}  {}\n", findings::level_name(finding.level), printable(finding.id()), width,
+               printable(finding.title));
+  fmt::print("\n  netmend why {}\n", findings::shell_word(run.findings[0].id()));
+}
+
+Json story_json(const Kind& kind, const Finding* finding, const std::string& folder) {
+  Json json = {{"kind", kind.name},
+               {"title", finding ? finding->title : open_title(kind.title)},
+               {"meaning", kind.meaning},
+               {"cause", kind.cause},
+               {"confirm", kind.confirm},
+               {"repair", kind.repair},
+               {"needs", needs_words(kind.needs)},
+               {"fault", kind.fault},
+               {"next", finding ? finding->next : open_commands(kind.next)},
+               {"example", commands(kind.example)}};
+  json["finding"] = finding ? findings::to_json(*finding) : Json(nullptr);
+  if (finding) json["run"] = folder;
+  return json;
+}
+
+void print_story(const Kind& kind, const Finding* finding, const std::string& folder) {
+  auto part = [](const char* name, std::string_view text) {
+    if (text.empty()) return;
+    fmt::print("\n  {}\n", name);
+    print_wrapped(std::string(text), "    ");
+  };
+  fmt::print("{}\n  {}\n", finding ? printable(finding->id()) : std::string(kind.name),
+             finding ? printable(finding->title) : open_title(kind.title));
+  if (finding) {
+    fmt::print("  {}, {}   in {}\n", findings::level_name(finding->level), findings::sureness_name(finding->sureness),
+               folder);
+    part("what was seen", finding->evidence);
+  }
+  part("what it means", kind.meaning);
+  part("what usually causes it", kind.cause);
+  part("how to make sure", kind.confirm);
+  part("how to repair it", kind.repair);
+  auto list = [](const char* name, const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    fmt::print("\n  {}\n", name);
+    for (const std::string& line : lines) fmt::print("    {}\n", printable(line));
+  };
+  list("next", finding ? finding->next : open_commands(kind.next));
+  list("an example that needs no file of yours", commands(kind.example));
+  fmt::print("\n  needs {}{}\n", needs_words(kind.needs),
+             kind.fault.empty() ? "" : fmt::format("   fault {}", kind.fault));
+}
+
+}  // namespace
+
+int why(const Common& common, const WhyOptions& options) {
+  if (options.list) return list_kinds(common), 0;
+  if (options.about.empty()) {
+    if (options.run.empty() && !has_findings())
+      throw InputError("no finding is named, and there is no run to take one from",
+                       "netmend why KIND tells a story; netmend why --list shows all kinds.");
+    return list_findings(common, read_findings(options.run)), 0;
+  }
+  const Kind& kind = findings::find_kind(options.about);
+  RunFindings run;
+  const Finding* finding = nullptr;
+  const bool whole_id = options.about.find(':') != std::string::npos;
+  if (!options.run.empty() || has_findings()) {
+    run = read_findings(options.run);
+    finding = run.find(options.about);
+    // A kind alone means the weightiest of its kind: findings are ranked.
+    if (!finding && !whole_id)
+      for (const Finding& one : run.findings)
+        if (one.kind == kind.name) finding = finding ? finding : &one;
+    if (!finding && (whole_id || !options.run.empty()))
+      say(common, fmt::format("{} has no such finding{}; this is the story of its kind", run.folder,
+                              did_you_mean(options.about, run.ids())));
+  }
+  common.json ? print_json(story_json(kind, finding, run.folder)) : print_story(kind, finding, run.folder);
+  return 0;
+}
+
+}  // namespace netmend::app

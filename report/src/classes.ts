@@ -1,0 +1,108 @@
+// Where it is weak: classes against each other, classes and slices by themselves.
+import { shareBars, type Bar } from "./bars";
+import { choice, h, replace } from "./dom";
+import { figure } from "./figure";
+import { count, wilson } from "./format";
+import { matrix, worstPairs, type Confusion } from "./matrix";
+import { neighbourOrder } from "./order";
+import { section, type Section } from "./section";
+import type { Store } from "./store";
+
+const matrixLimit = 50;
+const barLimit = 30;
+
+/// Counts of the rows that the filter leaves; of everything, as the check-up counted it, when there is no filter.
+function confusion(store: Store): Confusion {
+  const { inputs, report } = store;
+  if (!store.filtered && report.confusion) return report.confusion;
+  const counts = new Map<string, [number, number, number]>();
+  for (const row of store.rows) {
+    const [label, answer] = [inputs.label[row], inputs.predicted[row]];
+    if (label === null || answer === null) continue;
+    const entry = counts.get(`${label} ${answer}`) ?? [label, answer, 0];
+    entry[2] += store.weight(row);
+    counts.set(`${label} ${answer}`, entry);
+  }
+  return [...counts.values()].map(([a, b, n]) => [a, b, Math.round(n)]);
+}
+
+function classBars(store: Store): Bar[] {
+  const { report, filter } = store;
+  const rows = report.per_class ?? [];
+  if (!store.filtered) return rows.map((r) => ({ ...r, picked: false }));
+  const sums = new Map<number, [number, number]>();
+  for (const [label, answer, n] of confusion(store)) {
+    const sum = sums.get(label) ?? [0, 0];
+    sums.set(label, [sum[0] + (label === answer ? n : 0), sum[1] + n]);
+  }
+  return rows.map((row, i) => {
+    const [right, all] = sums.get(i) ?? [0, 0];
+    return { name: row.name, samples: all, picked: filter.class === row.name, ...wilson(right, all) };
+  });
+}
+
+function sliceBars(store: Store): Bar[] {
+  const { report, filter, inputs } = store;
+  const slices = report.slices ?? [];
+  if (!store.filtered || !inputs.slices) return slices.map((s) => ({ ...s, picked: filter.slice === s.name }));
+  const sums = slices.map(() => [0, 0]);
+  for (const row of store.rows) {
+    for (const slice of inputs.slices[row] ?? []) {
+      if (!sums[slice] || inputs.right[row] === null) continue;
+      sums[slice][0] += inputs.right[row] === 1 ? store.weight(row) : 0;
+      sums[slice][1] += store.weight(row);
+    }
+  }
+  return slices.map((s, i) => ({ name: s.name, picked: filter.slice === s.name, samples: Math.round(sums[i][1]), ...wilson(Math.round(sums[i][0]), Math.round(sums[i][1])) }));
+}
+
+function barTable(bars: Bar[]) {
+  return { columns: ["name", "value", "low", "high", "inputs"], rows: bars.map((b) => [b.name, b.value, b.low, b.high, b.samples]) };
+}
+
+export function classes(store: Store): Section | null {
+  const { report } = store;
+  const names = report.classes ?? [];
+  const hasMatrix = names.length > 1 && Boolean(report.confusion?.length);
+  const hasClasses = Boolean(report.per_class?.length);
+  const hasSlices = Boolean(report.slices?.length);
+  if (!hasMatrix && !hasClasses && !hasSlices) return null;
+  // The order does not change with the filter, so that cells stay where the eye left them.
+  const order = hasMatrix && names.length <= matrixLimit ? neighbourOrder(names.length, report.confusion!) : names.map((_, i) => i);
+  const overall = report.metric?.name === "accuracy" ? report.metric.value : null;
+
+  const self = section(store, "classes", "Classes and slices", "click a cell or a bar to look at its inputs everywhere", (body) => {
+    const rates = store.setting("classes.show", "counts") === "rates";
+    const cells = confusion(store);
+    const settings = (width: number) => ({
+      names, order, rates, width,
+      click: (label: number, answer: number) => store.toggle({ class: names[label], predicted: names[answer] }),
+      picked: (label: number, answer: number) => store.filter.class === names[label] && store.filter.predicted === names[answer],
+    });
+    const tools = choice("counts or rates", [["counts", "counts"], ["rates", "rates"]], rates ? "rates" : "counts", (v) => { store.choose("classes.show", v, "counts"); self.update(); });
+    const small = names.length <= matrixLimit;
+    const byClass = classBars(store);
+    const many = byClass.length > barLimit;
+    const drawnClasses = many ? [...byClass].filter((b) => b.value !== null).sort((a, b) => a.value! - b.value!).slice(0, barLimit) : order.map((i) => byClass[i]).filter(Boolean);
+    const bySlice = sliceBars(store);
+    const drawnSlices = bySlice.slice(0, barLimit);
+    replace(body,
+      h("div", { class: "row" },
+        hasMatrix ? figure({
+          name: "confusion", title: small ? "What is taken for what" : "The worst pairs", tools,
+          note: small ? "Classes that are confused stand beside each other; rates are shares of a label's inputs." : `${count(names.length)} classes: the pairs with most failures; all of them are in the CSV.`,
+          table: () => ({ columns: ["label", "answer", "count"], rows: cells.map(([a, b, n]) => [names[a] ?? a, names[b] ?? b, n]) }),
+          draw: (width) => (small ? matrix(cells, settings(width)) : worstPairs(cells, settings(width))),
+        }) : null,
+        h("div", { class: "body" },
+          hasClasses ? figure({
+            name: "classes", title: many ? `The ${barLimit} weakest of ${count(byClass.length)} classes` : "Recall by class", note: "Line: 95 % interval. Dashed: overall.",
+            table: () => barTable(byClass), draw: (width) => shareBars(drawnClasses, width, overall, (b) => store.toggle({ class: b.name })),
+          }) : null,
+          hasSlices ? figure({
+            name: "slices", title: "Slices", note: "Groups, and rules found over columns and simple properties of inputs.",
+            table: () => barTable(bySlice), draw: (width) => shareBars(drawnSlices, width, overall, (b) => store.toggle({ slice: b.name })),
+          }) : null)));
+  });
+  return self;
+}

@@ -1,0 +1,80 @@
+// The data itself: balance, ranges, duplicates, words, labels that look wrong.
+import * as Plot from "@observablehq/plot";
+import type { Detail } from "./detail";
+import { button, h, replace } from "./dom";
+import { csv, save } from "./export";
+import { clickable, figure } from "./figure";
+import { count, number, percent, plural, shortened } from "./format";
+import { thumb } from "./input_view";
+import { section, type Section } from "./section";
+import type { Data } from "./schema";
+import type { Store } from "./store";
+
+const balanceLimit = 60;
+const colours = ["var(--accent)", "var(--second)", "var(--minor)"];
+
+function balance(store: Store, data: Data): HTMLElement | null {
+  const names = store.report.classes ?? [];
+  const splits = data.splits.filter((split) => split.classes.length);
+  if (!splits.length || names.length < 2) return null;
+  const all = splits.flatMap((split, i) => split.classes.map((n, c) => ({ c, n, i, split: split.name, colour: colours[i % colours.length], share: n / (split.size || 1) })));
+  const few = names.length > balanceLimit ? new Set([...names.keys()].sort((a, b) => (splits[0].classes[a] ?? 0) - (splits[0].classes[b] ?? 0)).slice(0, balanceLimit)) : null;
+  const drawn = all.filter((d) => !few || few.has(d.c));
+  return figure({
+    name: "balance", title: few ? `The ${balanceLimit} rarest classes` : "Class balance", legend: splits.map((s, i) => [`${s.name}, ${count(s.size)} inputs`, colours[i % colours.length]]),
+    table: () => ({ columns: ["class", "split", "inputs", "share"], rows: all.map((d) => [names[d.c], d.split, d.n, d.share]) }),
+    draw: (width) => {
+      // One band a bar, and an empty one between classes.
+      const shown = [...new Set(drawn.map((d) => d.c))];
+      const turned = shown.some((c) => 6.5 * [...names[c]].length > width / shown.length - 4);
+      const svg = Plot.plot({
+        width, height: turned ? 260 : 220, marginLeft: 46, marginBottom: turned ? 76 : 26,
+        x: { axis: null, padding: 0.08, domain: shown.flatMap((c) => [...splits.keys(), "gap"].map((i) => `${c} ${i}`)) }, y: { label: "share of the split", tickFormat: "%", grid: true, ticks: 4 },
+        color: { type: "identity" }, opacity: { domain: [0, 1], range: [0, 1] },
+        marks: [
+          Plot.barY(drawn, { x: (d) => `${d.c} ${d.i}`, y: "share", fill: "colour", rx: 1, className: "marks-balance", fillOpacity: (d) => (!store.filter.class || store.filter.class === names[d.c] ? 1 : 0.3) }),
+          Plot.text(shown, { x: (c) => `${c} ${Math.floor((splits.length - 1) / 2)}`, frameAnchor: "bottom", text: (c) => shortened(names[c], 12), dy: 14, rotate: turned ? -45 : 0, textAnchor: turned ? "end" : splits.length % 2 ? "middle" : "start", fill: "currentColor" }),
+          Plot.ruleY([0]),
+        ],
+      }) as SVGSVGElement;
+      clickable(svg, "balance", drawn, (d) => `${names[d.c]}, ${d.split}: ${count(d.n)} (${percent(d.share)})`, (d) => store.toggle({ class: names[d.c] }));
+      return svg;
+    },
+  });
+}
+
+function ranges(data: Data): HTMLElement | null {
+  if (!data.ranges.length) return null;
+  const all = { columns: ["name", "split", "min", "max", "mean", "sd", "missing"], rows: data.ranges.map((r) => [r.name, r.split, r.min, r.max, r.mean, r.sd, r.missing]) };
+  return h("div", { class: "panel" }, h("figcaption", {}, h("h3", {}, "Values by split"), h("span", { class: "files" }, button("CSV", () => save("ranges.csv", csv(all)), { class: "file" }))),
+    h("div", { class: "scroll" }, h("table", {},
+      h("thead", {}, h("tr", {}, h("th", {}, "value"), h("th", {}, "split"), ["least", "most", "mean", "spread", "missing"].map((w) => h("th", { class: "figures" }, w)))),
+      h("tbody", {}, [...data.ranges].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)).slice(0, 200).map((r) => h("tr", {}, h("td", { class: "name" }, r.name), h("td", {}, r.split),
+        [r.min, r.max, r.mean, r.sd].map((v) => h("td", { class: "figures" }, number(v))), h("td", { class: "figures" }, count(r.missing))))))));
+}
+
+export function data(store: Store, detail: Detail): Section | null {
+  const all = store.report.data;
+  if (!all || !(all.splits.length || all.ranges.length || all.duplicates.length || all.suspected.length || all.words?.length)) return null;
+  return section(store, "data", "Data", "what the model was given, before any question of how it did", (body) => {
+    const here = store.passes;
+    const suspected = all.suspected.filter((s) => here(s.row));
+    const rows = suspected.map((s) => s.row);
+    const cell = (row: number, list: number[], words: string) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, list), false), h("span", { class: "caption" }, words));
+    replace(body,
+      h("div", { class: "row" }, balance(store, all), ranges(all)),
+      h("div", { class: "row" },
+        suspected.length ? h("div", { class: "panel" }, h("figcaption", {}, h("h3", {}, `${plural(suspected.length, "label")} that look wrong`), h("span", { class: "files" },
+          button("CSV", () => save("suspected.csv", csv({ columns: ["split", "sample", "id", "given", "likely", "confidence"],
+            rows: suspected.map((s) => [store.splitName(s.row), store.inputs.sample[s.row], store.inputs.id[s.row], store.className(s.given), store.className(s.likely), s.confidence]) })), { class: "file", "aria-label": "Suspected labels: download CSV" }))),
+          h("p", { class: "note" }, "Given label, then what the model is sure of. Look before you delete: removing what the model dislikes flatters it."),
+          h("div", { class: "thumbs" }, suspected.slice(0, 48).map((s) => cell(s.row, rows, `${store.className(s.given)} → ${store.className(s.likely)}`)))) : null,
+        all.duplicates.length ? h("div", { class: "panel" }, h("h3", {}, "Duplicates"), all.duplicates.map((d) => {
+          const pairs = d.pairs.filter(([a, b]) => here(a) || here(b));
+          return h("div", {}, h("p", {}, `${d.where}: ${count(d.exact)} the same, ${count(d.near)} nearly. ${d.effect}`),
+            h("div", { class: "thumbs" }, pairs.slice(0, 12).flatMap((pair) => pair.map((row) => thumb(store, row, (r) => detail.open(r, pair))))));
+        })) : null,
+        all.words?.length ? h("div", { class: "panel" }, h("h3", {}, "Words"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "split"), h("th", { class: "figures" }, "unknown"), h("th", { class: "figures" }, "mean length"))),
+          h("tbody", {}, all.words.map((w) => h("tr", {}, h("td", {}, w.split), h("td", { class: "figures" }, percent(w.unknown)), h("td", { class: "figures" }, number(w.mean_length))))))) : null));
+  });
+}

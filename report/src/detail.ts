@@ -1,0 +1,116 @@
+// One input in full, in a dialog: what it is, what was answered, what the answer came from, what is like it.
+import { button, h, replace } from "./dom";
+import { number, percent } from "./format";
+import { answerWords, picture, shown, thumb } from "./input_view";
+import type { Store } from "./store";
+
+export class Detail {
+  private readonly dialog: HTMLDialogElement;
+  private list: number[] = [];
+  private row = 0;
+  private heat = true;
+
+  constructor(private readonly store: Store, private readonly onTick: () => void) {
+    this.dialog = h("dialog", { class: "detail", "aria-label": "One input" });
+    this.dialog.addEventListener("keydown", (event) => {
+      if (event.key === "ArrowRight") this.step(1);
+      if (event.key === "ArrowLeft") this.step(-1);
+    });
+    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
+    document.body.append(this.dialog);
+  }
+
+  open(row: number, list: number[] = [row]): void {
+    this.list = list.includes(row) ? list : [row];
+    this.show(row);
+    if (!this.dialog.open) this.dialog.showModal();
+  }
+
+  private step(by: number): void {
+    const next = this.list[this.list.indexOf(this.row) + by];
+    if (next !== undefined) this.show(next);
+  }
+
+  private show(row: number): void {
+    this.row = row;
+    const { store } = this;
+    const { inputs } = store;
+    const place = this.list.indexOf(row);
+    const focused = this.dialog.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
+    const right = inputs.right[row];
+    const near = inputs.near?.[row];
+    const neighbours = (words: string, rows: number[] | undefined) =>
+      rows?.length ? h("div", {}, h("h4", {}, words), h("div", { class: "thumbs" }, rows.map((r) => thumb(store, r, (other) => this.open(other, rows))))) : null;
+    replace(this.dialog,
+      h("header", {},
+        h("h3", {}, inputs.id[row]),
+        right === null || right === undefined ? null : h("span", { class: `tag ${right ? "right" : "wrong"}` }, right ? "right" : "wrong"),
+        h("span", { class: "grow" }),
+        this.list.length > 1 ? h("span", { class: "muted" }, `${place + 1} of ${this.list.length}`) : null,
+        button("‹", () => this.step(-1), { class: "small", "aria-label": "previous input", disabled: place <= 0 }),
+        button("›", () => this.step(1), { class: "small", "aria-label": "next input", disabled: place + 1 >= this.list.length }),
+        button("close", () => this.dialog.close(), { class: "small", autofocus: true })),
+      h("div", { class: "columns" },
+        h("div", { class: "large" }, this.input(row)),
+        h("div", {}, h("h4", {}, "Answers"), this.answers(row), h("h4", {}, "Facts"), this.facts(row), this.tick(row))),
+      near ? h("div", { class: "columns" }, neighbours("Nearest that are right", near.right), neighbours("Nearest that are wrong", near.wrong)) : null);
+    // Keys go to what has the focus: it must not be lost with what was replaced.
+    const buttons = [...this.dialog.querySelectorAll<HTMLButtonElement>("header button:not(:disabled)")];
+    (buttons.find((b) => b.getAttribute("aria-label") === focused) ?? buttons[buttons.length - 1])?.focus();
+  }
+
+  private input(row: number): HTMLElement {
+    const { inputs } = this.store;
+    const heat = picture(inputs.heat?.[row], "what the answer came from");
+    const text = inputs.texts[row];
+    if (!heat) return h("div", {}, text && !inputs.pictures[row] ? h("p", { class: "text" }, text) : shown(this.store, row));
+    heat.className = "heat";
+    heat.hidden = !this.heat;
+    return h("div", {},
+      h("div", { class: "stack" }, shown(this.store, row), heat),
+      h("label", {}, h("input", { type: "checkbox", checked: this.heat, onchange: () => { this.heat = !this.heat; heat.hidden = !this.heat; } }),
+        " what spoke for the answer (red) and against it (blue)"));
+  }
+
+  private answers(row: number): HTMLElement {
+    const { store } = this;
+    const { inputs } = store;
+    if (!store.report.classes) return h("p", { class: "figures" }, answerWords(store, row));
+    const known = inputs.answers?.[row];
+    const list: [number, number | null][] = known ?? [];
+    if (!known) {
+      if (inputs.predicted[row] !== null) list.push([inputs.predicted[row]!, inputs.confidence[row]]);
+      const second = inputs.second?.[row];
+      if (second !== null && second !== undefined) list.push([second, null]);
+    }
+    return h("ol", { class: "answers" }, list.map(([answer, share]) => {
+      const bar = h("i", {});
+      bar.style.width = `${100 * (share ?? 0)}%`;
+      return h("li", { class: answer === inputs.label[row] ? "label" : "" },
+        h("span", {}, store.className(answer), answer === inputs.label[row] ? " (label)" : ""), h("span", { class: "bar" }, bar), h("span", { class: "figures" }, percent(share)));
+    }));
+  }
+
+  private facts(row: number): HTMLElement {
+    const { store } = this;
+    const { inputs, report } = store;
+    const facts: [string, string][] = [["split", `${store.splitName(row)}, position ${inputs.sample[row]}`]];
+    if (inputs.label[row] !== null) facts.push(["label", report.classes ? store.className(inputs.label[row]) : number(inputs.label[row])]);
+    facts.push(["loss", number(inputs.loss[row])]);
+    const before = inputs.before?.[row];
+    if (before !== null && before !== undefined) facts.push(["reference", before ? "right" : "wrong"]);
+    for (const [name, group] of Object.entries(inputs.groups)) facts.push([name, group.values[group.of[row]] ?? "–"]);
+    const slices = (inputs.slices?.[row] ?? []).map((i) => report.slices?.[i]?.name ?? "").filter(Boolean);
+    if (slices.length) facts.push(["slices", slices.join(", ")]);
+    const findings = report.findings.filter((f) => f.inputs.some((i) => i.sample === inputs.sample[row] && i.split === store.splitName(row)));
+    if (findings.length) facts.push(["findings", findings.map((f) => f.id).join(", ")]);
+    return h("dl", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  }
+
+  private tick(row: number): HTMLElement {
+    const { ticked } = this.store;
+    return h("label", {}, h("input", {
+      type: "checkbox", checked: ticked.has(row), onchange: () => { ticked.has(row) ? ticked.delete(row) : ticked.add(row); this.onTick(); },
+    }), " tick for export");
+  }
+}

@@ -1,0 +1,61 @@
+// The filter that every view obeys. It stays on top, says what is left, and stands in the address.
+import { button, copyButton, h } from "./dom";
+import { count, plural } from "./format";
+import { filterKeys, type FilterKey, type Store } from "./store";
+
+const words: Record<FilterKey, string> = { class: "class", predicted: "answer", slice: "slice", split: "split", finding: "finding", text: "text" };
+
+function options(store: Store, key: FilterKey): string[] {
+  const { report } = store;
+  switch (key) {
+    case "class": return report.inputs?.label.some((l) => l !== null) ? report.classes ?? [] : [];
+    case "predicted": return report.classes ?? [];
+    case "slice": return (report.slices ?? []).map((s) => s.name);
+    case "split": return report.run.data.map((d) => d.split).filter((_, i) => report.inputs?.split.includes(i));
+    case "finding": return report.findings.filter((f) => f.inputs.length).map((f) => f.id);
+    case "text": return [];
+  }
+}
+
+/// A list while it can be looked through, a field with suggestions above that.
+function field(store: Store, key: FilterKey): HTMLSelectElement | HTMLInputElement | null {
+  if (key === "text") {
+    let waiting = 0;
+    const input = h("input", { type: "search", placeholder: "id or words", "aria-label": "text" });
+    input.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = window.setTimeout(() => store.set({ text: input.value.trim() }), 150);
+    });
+    return input;
+  }
+  const names = options(store, key);
+  if (names.length < (key === "finding" ? 1 : 2)) return null;
+  if (names.length <= 200) {
+    return h("select", { "aria-label": words[key], onchange: (event: Event) => store.set({ [key]: (event.target as HTMLSelectElement).value }) },
+      h("option", { value: "" }, key === "split" ? store.report.run.data[store.judged]?.split ?? "" : `any ${words[key]}`), [...new Set(names)].filter((name) => key !== "split" || name !== store.report.run.data[store.judged]?.split).map((name) => h("option", { value: name }, name)));
+  }
+  const list = h("datalist", { id: `names-${key}` }, names.map((name) => h("option", { value: name })));
+  document.body.append(list);
+  return h("input", { list: list.id, placeholder: `any ${words[key]}`, "aria-label": words[key], onchange: (event: Event) => store.set({ [key]: (event.target as HTMLInputElement).value }) });
+}
+
+export function filterBar(store: Store): HTMLElement | null {
+  if (!store.size) return null;
+  const left = h("span", { class: "count", role: "status" });
+  const clear = button("clear", () => store.set({}, true), { class: "small" });
+  const link = copyButton(() => location.href, "copy link");
+  const fields = new Map(filterKeys.map((key) => [key, field(store, key)] as const));
+  const update = () => {
+    for (const [key, element] of fields) {
+      if (element && element !== document.activeElement) element.value = store.filter[key] ?? "";
+      if (element && store.filter[key] && element.value !== store.filter[key]) element.value = store.filter[key]!;
+      element?.classList.toggle("set", Boolean(store.filter[key]));
+    }
+    clear.disabled = !store.filtered;
+    const wrong = store.rows.reduce((sum, row) => sum + (store.inputs.right[row] === 0 ? 1 : 0), 0);
+    left.textContent = `${count(store.rows.length)} of ${plural(store.whole, "input")}` + (store.inputs.right.some((r) => r !== null) ? `, ${count(wrong)} wrong` : "");
+  };
+  store.onChange(update);
+  update();
+  return h("div", { class: "filters", role: "search", "aria-label": "Filter" }, [...fields.values()], left, clear, link);
+}

@@ -1,0 +1,65 @@
+// The first screen: the verdict, four figures, what was found, what was checked and what was not.
+import { button, h, replace } from "./dom";
+import { count, duration, percent, interval, plural } from "./format";
+import { card, type FindingDialog } from "./finding_view";
+import type { Detail } from "./detail";
+import type { Report, Tile } from "./schema";
+import type { Store } from "./store";
+
+const cardsAtFirst = 5;
+
+function tile(store: Store, tile: Tile): HTMLElement {
+  const inside = [h("span", { class: "name" }, tile.name), h("span", { class: "value" }, tile.value), h("span", { class: "detail" }, tile.detail),
+    tile.change ? h("span", { class: "change" }, tile.change) : null];
+  if (!tile.filter) return h("div", { class: "tile" }, inside);
+  const filter = tile.filter;
+  return h("button", {
+    type: "button", class: "tile", title: "show these inputs",
+    onclick: () => { store.set(filter, true); document.getElementById("failures")?.scrollIntoView(); },
+  }, inside);
+}
+
+function checked(report: Report): HTMLElement {
+  const { run, preflight, passed, skipped, accepted } = report;
+  const data = run.data.map((d) => `${d.split} ${d.used < d.size ? `${count(d.used)} of ${count(d.size)}` : count(d.size)}`).join(", ");
+  const pictures = Object.keys(report.inputs?.pictures ?? {}).length;
+  const layers = run.model.layers ? ` · ${plural(run.model.layers, "layer")} · ${plural(run.model.units, "unit")} · ${plural(run.model.weights, "weight")}` : "";
+  const line = (name: string, ...words: (string | HTMLElement | HTMLElement[])[]) => h("div", {}, h("dt", {}, name), h("dd", {}, ...words));
+  return h("dl", { class: "strip" },
+    line("checked", `${run.model.name}${layers}${data ? ` on ${data}` : ""} in ${duration(run.seconds)}${pictures ? `; this page holds ${plural(pictures, "picture")} of your inputs` : ""}`),
+    preflight.lines.length ? line("preflight", preflight.lines.map((l) => h("span", { class: l.holds ? "holds" : "fails" }, l.text))) : "",
+    passed.length ? line("passed", h("details", {}, h("summary", {}, `${plural(passed.length, "check")} found nothing`),
+      h("ul", {}, passed.map((p) => h("li", {}, `${p.what}: `, h("b", {}, p.value)))))) : "",
+    skipped.length ? line("skipped", h("details", {}, h("summary", {}, skipped.map((s) => s.what).join(", ")),
+      h("ul", {}, skipped.map((s) => h("li", {}, `${s.what}: needs ${s.enable}`))))) : "",
+    accepted.length ? line("accepted", h("details", {}, h("summary", {}, `${plural(accepted.length, "finding")} known and accepted`),
+      h("ul", {}, accepted.map((f) => h("li", {}, `${f.id}: ${f.accepted?.reason ?? f.title}`))))) : "");
+}
+
+function tried(report: Report): HTMLElement | null {
+  const { tried } = report.preflight;
+  if (!tried.length) return null;
+  return h("div", { class: "tried" }, h("h3", {}, "Set-ups that were tried"),
+    h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "set-up"), h("th", { class: "figures" }, "accuracy"), h("th", {}, "line for netmend.toml"))),
+      h("tbody", {}, tried.map((t) => h("tr", {}, h("td", {}, t.words), h("td", { class: "figures" }, percent(t.accuracy.value) + interval(t.accuracy)), h("td", {}, h("code", {}, t.line)))))));
+}
+
+export function firstScreen(store: Store, dialog: FindingDialog, detail: Detail): HTMLElement {
+  const { report } = store;
+  const cards = h("div", { class: "cards" });
+  let all = false;
+  const draw = () => {
+    const shown = all ? report.findings : report.findings.slice(0, cardsAtFirst);
+    const more = report.findings.length - cardsAtFirst;
+    replace(cards, shown.map((finding) => card(store, finding, dialog, detail)),
+      more > 0 ? button(all ? "show the first five" : `+ ${plural(more, "more finding")}`, () => { all = !all; draw(); }, { class: "more link" }) : null);
+  };
+  draw();
+  const worst = report.findings[0]?.level ?? "quiet";
+  return h("section", { id: "first", class: `first ${worst}`, "aria-label": "Overview" },
+    h("h1", {}, report.verdict),
+    report.tiles.length ? h("div", { class: "tiles" }, report.tiles.map((t) => tile(store, t))) : null,
+    report.findings.length ? cards : h("p", { class: "quiet" }, "No findings. What was looked at, and how near it was, is listed below."),
+    tried(report),
+    checked(report));
+}

@@ -1,0 +1,327 @@
+#include "checkup/evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "checkup/answer_checks.h"
+#include "checkup/evidence_inputs.h"
+
+namespace netmend::checkup {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using model::ValueId;
+using observers::SampleRow;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json figure(const stats::Estimate& e) {
+  return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
+}
+
+class Evidence {
+ public:
+  Evidence(const Checkup& checkup, const EvidenceOptions& options)
+      : checkup_(checkup), context_(*checkup.context), options_(options), inputs_(checkup, options) {}
+
+  Json run(const std::vector<findings::Finding>& findings) {
+    for (const findings::Finding& finding : findings)
+      for (const findings::Shown& shown : finding.inputs) inputs_.show(inputs_.row(shown.split, shown.sample));
+    inputs_.add_tests();
+    Json json;
+    if (context_.settings.by_class()) classes(json);
+    if (context_.space) network(json), tests(json);
+    if (checkup_.tried.repair) repaired(json);
+    json["inputs"] = inputs_.to_json();  // last: what is shown wants to have rows
+    return json;
+  }
+
+ private:
+  void classes(Json& json) {
+    const auto& result = context_.test.result;
+    json["classes"] = context_.settings.classes;
+    json["per_class"] = Json::array();
+    std::vector<int64_t> trained(context_.settings.classes.size());
+    if (context_.train)
+      for (const auto& one : context_.train->result.per_class)
+        trained[size_t(&one - context_.train->result.per_class.data())] = one.samples;
+    for (size_t c = 0; c < result.per_class.size(); ++c) {
+      const auto& one = result.per_class[c];
+      Json row = {{"name", one.name},
+                  {"samples", one.samples},
+                  {"correct", one.correct},
+                  {"predicted", one.predicted},
+                  {"precision", number(one.precision)}};
+      row.update(figure(one.samples ? one.range : stats::Estimate{NAN, NAN, NAN}));
+      row["value"] = one.samples ? number(one.recall) : Json(nullptr);
+      if (context_.train) row["train"] = trained[c];
+      json["per_class"].push_back(std::move(row));
+    }
+    json["confusion"] = Json::array();
+    for (size_t i = 0; i < result.confusion.size(); ++i)
+      for (size_t j = 0; j < result.confusion[i].size(); ++j)
+        if (result.confusion[i][j] > 0) json["confusion"].push_back({i, j, result.confusion[i][j]});
+    const Calibration all = calibration(context_.test.rows), fine = calibration(context_.test.rows, 40);
+    if (all.count == 0) return;
+    Json& confidence = json["confidence"];
+    confidence["bins"] = Json::array(), confidence["histogram"] = Json::array();
+    for (const Bin& bin : all.bins)
+      if (bin.count > 0)
+        confidence["bins"].push_back({{"low", bin.low},
+                                      {"high", bin.high},
+                                      {"count", bin.count},
+                                      {"confidence", bin.confidence},
+                                      {"accuracy", double(bin.right) / double(bin.count)}});
+    for (const Bin& bin : fine.bins)
+      confidence["histogram"].push_back(
+          {{"low", bin.low}, {"high", bin.high}, {"right", bin.right}, {"wrong", bin.count - bin.right}});
+    confidence["calibration_error"] = all.error;
+  }
+
+  /// The layers that a value comes from, with no other layer between.
+  std::set<size_t> feeding(ValueId value, const std::vector<int>& producers, const std::vector<model::Layer>& layers,
+                           std::map<ValueId, std::set<size_t>>& known) const {
+    if (value == model::kAbsent) return {};
+    if (auto hit = known.find(value); hit != known.end()) return hit->second;
+    std::set<size_t> found;
+    const int at = producers[size_t(value)];
+    for (size_t l = 0; l < layers.size() && at >= 0; ++l)
+      if (layers[l].node == at) found = {l};
+    if (found.empty() && at >= 0)
+      for (ValueId input : context_.subject.graph.nodes[size_t(at)].inputs)
+        found.merge(feeding(input, producers, layers, known));
+    return known[value] = found;
+  }
+
+  void network(Json& json) {
+    const auto& layers = context_.layers;
+    const auto& space = *context_.space;
+    const auto& ranges = *context_.test.units->ranges();
+    const std::vector<int> producers = model::producers(context_.subject.graph);
+    std::map<ValueId, std::set<size_t>> known;
+    std::map<std::string, size_t> hidden;
+    for (size_t l = 0; l < space.layers().size(); ++l) hidden[space.layers()[l].name] = l;
+    std::vector<double> blame(size_t(space.units()), NAN);
+    std::vector<int64_t> ranks(size_t(space.units()), 0);
+    read_blame(blame, ranks);
+    std::vector<double> untested(size_t(space.units()), 0);
+    if (checkup_.tests && context_.train)
+      for (const observers::LowUnit& unit : checkup_.tests->low_units)
+        untested[size_t(unit.unit)] = double(unit.higher) / double(context_.train->data->size());
+    Json rows = Json::array();
+    for (size_t l = 0; l < layers.size(); ++l) {
+      const model::Layer& layer = layers[l];
+      Json from = Json::array();
+      for (ValueId input : context_.subject.graph.nodes[size_t(layer.node)].inputs)
+        for (size_t other : feeding(input, producers, layers, known)) from.push_back(layers[other].name);
+      int64_t dead = 0, low = 0;
+      double most = NAN;
+      if (auto hit = hidden.find(layer.name); hit != hidden.end())
+        for (int64_t u = space.first(hit->second); u < space.first(hit->second + 1); ++u) {
+          dead += ranges[size_t(u)].constant(), low += untested[size_t(u)] > 0;
+          if (std::isfinite(blame[size_t(u)]))
+            most = std::isfinite(most) ? std::max(most, blame[size_t(u)]) : blame[size_t(u)];
+        }
+      rows.push_back({{"name", layer.name},
+                      {"kind", layer.op},
+                      {"shape", shape_text(context_.subject.graph.constant(layer.weight).sizes())},
+                      {"units", layer.units},
+                      {"weights", layer.parameters},
+                      {"dead", dead},
+                      {"blame", number(most)},
+                      {"importance", nullptr},
+                      {"untested", low},
+                      {"from", from}});
+    }
+    json["network"]["layers"] = std::move(rows);
+    json["network"]["units"] = Json::array();
+    units(json["network"]["units"], blame, ranks, untested);
+  }
+
+  void read_blame(std::vector<double>& blame, std::vector<int64_t>& ranks) const {
+    if (!checkup_.tried.blame || checkup_.tried.blame->located.empty()) return;
+    const localise::Blame& found = *checkup_.tried.blame;
+    const auto& ranked = found.located[0].ranking.units;
+    const double most = ranked.empty() ? 1 : std::max(ranked[0].score, 1e-12);
+    for (size_t r = 0; r < ranked.size(); ++r) {
+      const localise::UnitPlace& place = found.places[ranked[r].place];
+      for (size_t l = 0; l < context_.space->layers().size(); ++l) {
+        if (context_.space->layers()[l].node != found.layers[place.layer].node) continue;
+        const auto unit = size_t(context_.space->first(l) + place.unit);
+        blame[unit] = std::clamp(ranked[r].score / most, 0.0, 1.0), ranks[unit] = int64_t(r) + 1;
+      }
+    }
+  }
+
+  /// The index of a layer of the space among all layers.
+  size_t layer_number(size_t of_space) const {
+    for (size_t l = 0; l < context_.layers.size(); ++l)
+      if (context_.layers[l].node == context_.space->layers()[of_space].node) return l;
+    return 0;
+  }
+
+  void units(Json& list, const std::vector<double>& blame, const std::vector<int64_t>& ranks,
+             const std::vector<double>& untested) {
+    const auto& space = *context_.space;
+    const auto& ranges = *context_.test.units->ranges();
+    const auto& peaks = context_.test.units->peaks();
+    std::vector<int64_t> order;
+    for (int64_t u = 0; u < space.units(); ++u) order.push_back(u);
+    auto notable = [&](int64_t u) { return std::isfinite(blame[size_t(u)]) ? blame[size_t(u)] : 0.0; };
+    if (space.units() > options_.most_units) {
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return notable(a) > notable(b); });
+      order.resize(size_t(options_.most_units));
+      std::sort(order.begin(), order.end());
+    }
+    const size_t last = space.layers().size() - 1;
+    for (int64_t u : order) {
+      const observers::UnitRange& range = ranges[size_t(u)];
+      const size_t l = space.layer_of(u);
+      Json unit = {{"name", space.name(u)},
+                   {"layer", layer_number(l)},
+                   {"mean", number(range.mean)},
+                   {"sd", number(range.deviation())},
+                   {"min", number(range.low)},
+                   {"max", number(range.high)},
+                   {"zeros", nullptr},
+                   {"blame", number(blame[size_t(u)])},
+                   {"rank", ranks[size_t(u)] ? Json(ranks[size_t(u)]) : Json(nullptr)},
+                   {"importance", nullptr},
+                   {"untested", untested[size_t(u)]},
+                   {"drivers", Json::array()}};
+      for (int64_t n = 0; n < std::min<int64_t>(6, peaks.kept(u)); ++n)
+        if (int64_t row = inputs_.find("test", peaks.sample(u, n)); row >= 0) {
+          unit["drivers"].push_back(row);
+          if (ranks[size_t(u)] > 0 && ranks[size_t(u)] <= 10) inputs_.show(row);
+        }
+      if (l == last && space.units(last) <= 512) histogram(unit, u - space.first(last), range);
+      list.push_back(std::move(unit));
+    }
+  }
+
+  /// How the unit's values spread over right and wrong answers, and its mean by class; of the layer that is traced.
+  void histogram(Json& unit, int64_t column, const observers::UnitRange& range) const {
+    constexpr int64_t kBins = 16;
+    const observers::UnitBatch& traces = context_.test.units->traces();
+    if (range.constant()) return;
+    std::vector<int64_t> right(kBins), wrong(kBins);
+    std::vector<double> sums(context_.settings.classes.size());
+    std::vector<int64_t> counts(sums.size());
+    for (int64_t i = 0; i < traces.count(); ++i) {
+      const double value = traces.input(i)[column];
+      const SampleRow& row = traces.rows[size_t(i)];
+      if (!std::isfinite(value)) continue;
+      const auto bin =
+          std::clamp<int64_t>(int64_t((value - range.low) / (range.high - range.low) * kBins), 0, kBins - 1);
+      if (row.right == SampleRow::kWrong)
+        ++wrong[size_t(bin)];
+      else
+        ++right[size_t(bin)];
+      if (context_.settings.by_class() && row.label >= 0 && size_t(row.label) < sums.size())
+        sums[size_t(row.label)] += value, ++counts[size_t(row.label)];
+    }
+    Json edges = Json::array(), means = Json::array();
+    for (int64_t b = 0; b <= kBins; ++b) edges.push_back(range.low + (range.high - range.low) * double(b) / kBins);
+    for (size_t c = 0; c < sums.size(); ++c)
+      means.push_back(counts[c] ? number(sums[c] / double(counts[c])) : Json(nullptr));
+    unit["edges"] = edges, unit["right"] = right, unit["wrong"] = wrong;
+    if (context_.settings.by_class() && sums.size() <= 100) unit["by_class"] = means;
+  }
+
+  void tests(Json& json) {
+    if (!checkup_.tests) return;
+    const adequacy::Assessment& found = *checkup_.tests;
+    Json& tests = json["tests"];
+    tests = {{"criteria", Json::array()}, {"growth", Json::array()}, {"untried", Json::array()}};
+    for (const observers::Figure& one : found.figures)
+      tests["criteria"].push_back({{"name", one.name},
+                                   {"value", number(one.value)},
+                                   {"covered", number(one.covered)},
+                                   {"goals", one.total >= 0 ? number(one.total) : Json(nullptr)},
+                                   {"about", adequacy::criterion_row(one.name).asks}});
+    int64_t needed = found.inputs;
+    if (found.core) {
+      needed = int64_t(found.core->kept.size());
+      int64_t all = 0, so_far = 0;
+      for (const adequacy::Kept& kept : found.core->kept) all += kept.adds;
+      const int64_t step = std::max<int64_t>(1, needed / 60);
+      for (int64_t i = 0; i < needed; ++i) {
+        so_far += found.core->kept[size_t(i)].adds;
+        if (i % step == 0 || i + 1 == needed)
+          tests["growth"].push_back({{"inputs", i + 1}, {"share", double(so_far) / double(std::max<int64_t>(1, all))}});
+      }
+    }
+    tests["needed"] = needed, tests["redundant"] = found.inputs - needed;
+    for (size_t i = 0; i < std::min<size_t>(50, found.low_units.size()); ++i) {
+      const observers::LowUnit& unit = found.low_units[i];
+      Json rows = Json::array();
+      for (size_t s = 0; s < std::min<size_t>(6, unit.samples.size()) && i < 12; ++s)
+        if (int64_t row = inputs_.row("train", unit.samples[s]); row >= 0) inputs_.show(row), rows.push_back(row);
+      tests["untried"].push_back({{"unit", context_.space->name(unit.unit)},
+                                  {"low", unit.tests},
+                                  {"high", unit.training},
+                                  {"train", unit.higher},
+                                  {"rows", rows}});
+    }
+  }
+
+  void repaired(Json& json) {
+    const repair::Outcome& outcome = *checkup_.tried.repair;
+    auto metric = [](const repair::Answers& answers) {
+      return answers.result.metrics.empty() ? figure({NAN, NAN, NAN}) : figure(answers.result.metrics[0].estimate);
+    };
+    Json& repair = json["repair"];
+    repair = {{"about", checkup_.tried.repaired},
+              {"verdict", verdict_name(outcome.verdict)},
+              {"reason", outcome.reason},
+              {"method", outcome.chosen >= 0 ? outcome.tried[size_t(outcome.chosen)].method : ""},
+              {"before", metric(outcome.before)},
+              {"after", metric(outcome.after)},
+              {"change", figure(outcome.flips.change())},
+              {"fixed", outcome.flips.fixed},
+              {"broken", outcome.flips.broken},
+              {"p", number(outcome.p)},
+              {"inputs", checkup_.tried.holdout},
+              {"per_class", Json::array()},
+              {"edits", Json::array()},
+              {"alternatives", Json::array()},
+              {"flips", Json::array()}};
+    for (size_t c = 0; c < outcome.per_class.size() && c < context_.settings.classes.size(); ++c)
+      repair["per_class"].push_back({{"name", context_.settings.classes[c]},
+                                     {"fixed", outcome.per_class[c].fixed},
+                                     {"broken", outcome.per_class[c].broken}});
+    for (const repair::Tried& one : outcome.tried)
+      repair["alternatives"].push_back(
+          {{"method", one.method},
+           {"change", double(one.fixed - one.broken) / double(std::max<int64_t>(1, checkup_.tried.holdout))},
+           {"fixed", one.fixed},
+           {"broken", one.broken},
+           {"seconds", one.seconds},
+           {"why_not", one.why_not}});
+    if (outcome.chosen >= 0 && outcome.tried[size_t(outcome.chosen)].best)
+      for (const std::string& unit : outcome.tried[size_t(outcome.chosen)].best->units)
+        repair["edits"].push_back(
+            {{"unit", unit}, {"words", outcome.tried[size_t(outcome.chosen)].best->words}, {"distance", nullptr}});
+    for (const repair::Flipped& flip : outcome.list)
+      if (int64_t row = inputs_.row("test", flip.sample); row >= 0 && repair["flips"].size() < 400)
+        repair["flips"].push_back(
+            {{"row", row}, {"fixed", flip.fixed}, {"before", number(flip.before)}, {"after", number(flip.after)}});
+    repair["whatif"] = "";
+  }
+
+  const Checkup& checkup_;
+  const Context& context_;
+  const EvidenceOptions& options_;
+  InputTable inputs_;
+};
+
+}  // namespace
+
+Json evidence(const Checkup& checkup, const std::vector<findings::Finding>& findings, const EvidenceOptions& options) {
+  return Evidence(checkup, options).run(findings);
+}
+
+}  // namespace netmend::checkup

@@ -1,0 +1,212 @@
+#include "checkup/evidence_inputs.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "dataset/image_file.h"
+
+namespace netmend::checkup {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using observers::SampleRow;
+
+constexpr int64_t kLargest = 96;        ///< side of a thumbnail
+constexpr size_t kLongest = 600;        ///< bytes of a text
+constexpr int64_t kNeighboursOf = 200;  ///< failures whose nearest inputs are looked up
+constexpr int64_t kNearest = 3;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+/// Enough digits for a page, few enough for its size.
+double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+
+std::string base64(const std::string& bytes) {
+  static constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t word = 0;
+    for (size_t j = 0; j < 3; ++j) word = word << 8 | (i + j < bytes.size() ? uint8_t(bytes[i + j]) : 0);
+    for (size_t j = 0; j < 4; ++j) out += i + j <= bytes.size() ? kLetters[word >> (18 - 6 * j) & 63] : '=';
+  }
+  return out;
+}
+
+/// Shrunk to a thumbnail by means over blocks.
+std::string thumbnail(const dataset::Display& display) {
+  const int64_t block = (std::max(display.height, display.width) + kLargest - 1) / kLargest;
+  if (block <= 1) return dataset::encode_png(display.height, display.width, display.channels, display.pixels);
+  const int64_t height = display.height / block, width = display.width / block;
+  if (height == 0 || width == 0) return "";
+  std::vector<uint8_t> small(size_t(height * width * display.channels));
+  for (int64_t y = 0; y < height; ++y)
+    for (int64_t x = 0; x < width; ++x)
+      for (int64_t c = 0; c < display.channels; ++c) {
+        int64_t sum = 0;
+        for (int64_t dy = 0; dy < block; ++dy)
+          for (int64_t dx = 0; dx < block; ++dx)
+            sum += display.pixels[size_t(((y * block + dy) * display.width + x * block + dx) * display.channels + c)];
+        small[size_t((y * width + x) * display.channels + c)] = uint8_t(sum / (block * block));
+      }
+  return dataset::encode_png(height, width, display.channels, small);
+}
+
+/// Cut at a whole character.
+std::string shortened(std::string text) {
+  if (text.size() <= kLongest) return text;
+  size_t end = kLongest;
+  while (end > 0 && (uint8_t(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + " …";
+}
+
+}  // namespace
+
+int64_t InputTable::find(const std::string& split, int64_t sample) const {
+  auto hit = rows_.find({split == "train", sample});
+  return hit == rows_.end() ? -1 : hit->second;
+}
+
+int64_t InputTable::row(const std::string& split, int64_t sample) {
+  const int side = split == "train";
+  if (side == 1 && !checkup_.context->train) return -1;
+  if (sample < 0 || sample >= part(side).data->size()) return -1;
+  auto [hit, fresh] = rows_.try_emplace({side, sample}, int64_t(entries_.size()));
+  if (fresh) entries_.push_back({side, sample});
+  return hit->second;
+}
+
+void InputTable::show(int64_t row) {
+  if (row < 0 || int64_t(order_.size()) >= options_.most_pictures || !wanted_.try_emplace(row, true).second) return;
+  order_.push_back(row);
+}
+
+void InputTable::add_tests() {
+  const auto& rows = checkup_.context->test.rows;
+  std::vector<const SampleRow*> failing;
+  for (const SampleRow& one : rows)
+    if (one.right == SampleRow::kWrong) failing.push_back(&one);
+  std::stable_sort(failing.begin(), failing.end(), [](const auto* a, const auto* b) { return a->loss > b->loss; });
+  for (const SampleRow* one : failing)
+    if (int64_t(entries_.size()) < options_.most_inputs) show(row("test", one->sample));
+  const int64_t room = options_.most_inputs - int64_t(entries_.size());
+  if (room > 0)
+    for (int64_t i : stream::spread(int64_t(rows.size()), room)) row("test", rows[size_t(i)].sample);
+}
+
+nlohmann::ordered_json InputTable::to_json() const {
+  Json json;
+  const auto& context = *checkup_.context;
+  int64_t tests = 0;
+  for (const Entry& entry : entries_) tests += entry.split == 0;
+  json["left_out"] = std::max<int64_t>(0, context.test.data->size() - tests);
+  add_columns(json);
+  add_groups(json);
+  add_neighbours(json);
+  add_displays(json);
+  return json;
+}
+
+void InputTable::add_columns(Json& json) const {
+  const bool classes = checkup_.context->settings.by_class();
+  const bool judged = checkup_.context->settings.task != observers::Task::kNone;
+  for (const char* name : {"split", "sample", "id", "label", "predicted", "confidence", "loss", "right"})
+    json[name] = Json::array();
+  if (classes) json["second"] = Json::array();
+  if (!checkup_.clusters.empty()) json["cluster"] = Json::array();
+  for (const Entry& entry : entries_) {
+    const Part& from = part(entry.split);
+    json["split"].push_back(entry.split);
+    json["sample"].push_back(entry.sample);
+    json["id"].push_back(from.data->id(entry.sample));
+    const bool known = entry.sample < int64_t(from.rows.size());
+    const SampleRow row = known ? from.rows[size_t(entry.sample)] : SampleRow{};
+    auto value = [&](double x, bool there) {
+      return known && there ? number(classes ? x : rounded(x)) : Json(nullptr);
+    };
+    json["label"].push_back(value(row.label, judged && (!classes || row.label >= 0)));
+    json["predicted"].push_back(value(row.predicted, !classes || row.predicted >= 0));
+    json["confidence"].push_back(known ? number(rounded(row.confidence)) : Json(nullptr));
+    json["loss"].push_back(known && judged ? number(rounded(row.loss)) : Json(nullptr));
+    json["right"].push_back(known && row.right != SampleRow::kNotJudged ? Json(row.right) : Json(nullptr));
+    if (classes) {
+      const bool has = entry.sample < int64_t(from.likely.size()) && from.likely[size_t(entry.sample)].classes[1] >= 0;
+      json["second"].push_back(has ? Json(from.likely[size_t(entry.sample)].classes[1]) : Json(nullptr));
+    }
+    if (!checkup_.clusters.empty()) {
+      const int64_t cluster = entry.split == 0 && entry.sample < int64_t(checkup_.clusters.size())
+                                  ? checkup_.clusters[size_t(entry.sample)]
+                                  : -1;
+      json["cluster"].push_back(cluster >= 0 ? Json(cluster) : Json(nullptr));
+    }
+  }
+}
+
+void InputTable::add_groups(Json& json) const {
+  json["groups"] = Json::object();
+  const auto& names = checkup_.context->test.data->info().groups;
+  for (size_t g = 0; g < names.size(); ++g) {
+    std::map<std::string, int64_t> numbers;
+    Json values = Json::array(), of = Json::array();
+    for (const Entry& entry : entries_) {
+      const auto own = part(entry.split).data->groups(entry.sample);
+      auto [hit, fresh] = numbers.try_emplace(g < own.size() ? own[g] : "", int64_t(numbers.size()));
+      if (fresh) values.push_back(hit->first);
+      of.push_back(hit->second);
+    }
+    json["groups"][names[g]] = {{"values", values}, {"of", of}};
+  }
+}
+
+void InputTable::add_displays(Json& json) const {
+  json["pictures"] = Json::object();
+  json["texts"] = Json::object();
+  if (!options_.pictures) return;
+  int64_t bytes = 0;
+  for (int64_t row : order_) {
+    const Entry& entry = entries_[size_t(row)];
+    const dataset::Display display = part(entry.split).data->display(entry.sample);
+    if (display.kind == dataset::Display::kText) json["texts"][std::to_string(row)] = shortened(display.text);
+    if (display.kind != dataset::Display::kImage) continue;
+    std::string picture = base64(thumbnail(display));
+    bytes += int64_t(picture.size());
+    if (bytes > options_.most_bytes) break;
+    json["pictures"][std::to_string(row)] = "data:image/png;base64," + picture;
+  }
+}
+
+void InputTable::add_neighbours(Json& json) const {
+  const auto& context = *checkup_.context;
+  if (!context.test.units || context.test.units->facts.stride > 1) return;
+  const observers::UnitBatch& traces = context.test.units->traces();
+  if (traces.count() < 8 || traces.count() > 40000) return;
+  std::vector<int64_t> queries;  // rows
+  for (int64_t row : order_) {
+    const Entry& entry = entries_[size_t(row)];
+    if (entry.split == 0 && context.test.rows[size_t(entry.sample)].right == SampleRow::kWrong &&
+        entry.sample < traces.count() && int64_t(queries.size()) < kNeighboursOf)
+      queries.push_back(row);
+  }
+  if (queries.empty()) return;
+  at::Tensor all =
+      at::from_blob(const_cast<float*>(traces.values.data()), {traces.count(), traces.units}).nan_to_num(0, 0, 0);
+  all = (all - all.mean(0)) / all.std(0).clamp_min(1e-6);
+  std::vector<int64_t> samples;
+  for (int64_t row : queries) samples.push_back(entries_[size_t(row)].sample);
+  at::Tensor distance =
+      all.square().sum(1).unsqueeze(0) - 2 * all.index_select(0, at::tensor(samples, at::kLong)).matmul(all.t());
+  at::Tensor order = std::get<1>(distance.topk(std::min<int64_t>(64, traces.count()), 1, false, true)).contiguous();
+  for (size_t q = 0; q < queries.size(); ++q) {
+    Json right = Json::array(), wrong = Json::array();
+    for (int64_t n = 0; n < order.size(1); ++n) {
+      const int64_t sample = order.data_ptr<int64_t>()[int64_t(q) * order.size(1) + n], row = find("test", sample);
+      if (sample == samples[q] || row < 0) continue;
+      Json& side = context.test.rows[size_t(sample)].right == SampleRow::kRight ? right : wrong;
+      if (int64_t(side.size()) < kNearest) side.push_back(row);
+    }
+    json["near"][std::to_string(queries[q])] = {{"right", right}, {"wrong", wrong}};
+  }
+}
+
+}  // namespace netmend::checkup

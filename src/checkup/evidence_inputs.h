@@ -1,0 +1,49 @@
+// The report's table of inputs: which are in it, and what is shown of them.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkup/evidence.h"
+
+namespace netmend::checkup {
+
+class InputTable {
+ public:
+  InputTable(const Checkup& checkup, const EvidenceOptions& options) : checkup_(checkup), options_(options) {}
+
+  /// The row of an input; makes one where there is none yet.
+  int64_t row(const std::string& split, int64_t sample);
+  /// The row, or -1.
+  int64_t find(const std::string& split, int64_t sample) const;
+  /// Failures first, then what fits.
+  void add_tests();
+  /// Wants to be seen; the first come first.
+  void show(int64_t row);
+
+  nlohmann::ordered_json to_json() const;
+  int64_t shown() const { return int64_t(order_.size()); }
+
+ private:
+  struct Entry {
+    int split;
+    int64_t sample;
+  };
+  const Part& part(int split) const { return split == 0 ? checkup_.context->test : *checkup_.context->train; }
+  void add_columns(nlohmann::ordered_json& json) const;
+  void add_groups(nlohmann::ordered_json& json) const;
+  void add_displays(nlohmann::ordered_json& json) const;
+  void add_neighbours(nlohmann::ordered_json& json) const;
+
+  const Checkup& checkup_;
+  const EvidenceOptions& options_;
+  std::vector<Entry> entries_;
+  std::map<std::pair<int, int64_t>, int64_t> rows_;
+  std::vector<int64_t> order_;  ///< rows that are shown
+  std::map<int64_t, bool> wanted_;
+};
+
+}  // namespace netmend::checkup

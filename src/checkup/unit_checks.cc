@@ -1,0 +1,156 @@
+#include "checkup/unit_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace netmend::checkup {
+namespace {
+
+using findings::Sureness;
+using observers::UnitRange;
+
+constexpr double kDeadShare = 1.0 / 6;  ///< of a layer: up to that is usual for small rectifier networks
+constexpr double kStuckShare = 0.3;
+constexpr double kHuge = 1e4;  ///< half precision ends at 65,504
+
+/// Where a saturating function ends.
+bool limits(const std::string& activation, double& low, double& high) {
+  if (activation == "Sigmoid" || activation == "HardSigmoid") return low = 0, high = 1, true;
+  if (activation == "Tanh" || activation == "Softsign") return low = -1, high = 1, true;
+  return false;
+}
+
+class UnitChecks {
+ public:
+  UnitChecks(const Context& context, Found& found)
+      : context_(context), found_(found), ranges_(*context.test.units->ranges()) {
+    if (context.train && context.train->units) more_ = context.train->units->ranges().get();
+  }
+
+  void run() {
+    const auto& layers = context_.space->layers();
+    int64_t dead = 0, units = 0;
+    double most = 0;
+    for (size_t l = 0; l < layers.size(); ++l) {
+      units += context_.space->units(l);
+      if (blind(l)) return;  // what lies behind only passes it on
+      dead += look_dead(l);
+      stuck(l);
+      most = std::max(most, huge(l));
+    }
+    if (dead == 0)
+      found_.passed.push_back({"units that never react", fmt::format("{} of {}, nowhere more than a sixth of a layer",
+                                                                     silent_, with_commas(units))});
+    if (most <= kHuge) found_.passed.push_back({"values stay in bounds", fmt::format("largest {:.3g}", most)});
+  }
+
+ private:
+  /// Over tests and, where it was run, training data.
+  UnitRange range(int64_t unit) const {
+    UnitRange all = ranges_[size_t(unit)];
+    if (more_ && (*more_)[size_t(unit)].seen > 0) {
+      const UnitRange& other = (*more_)[size_t(unit)];
+      if (all.seen == 0) return other;
+      all.low = std::min(all.low, other.low), all.high = std::max(all.high, other.high), all.seen += other.seen;
+    }
+    return all;
+  }
+  int64_t inputs() const { return context_.test.data->size() + (more_ ? context_.train->data->size() : 0); }
+  findings::Words words(size_t l, int64_t count) const {
+    return words_of(context_, {{"layer", context_.space->layers()[l].name},
+                               {"n", with_commas(count)},
+                               {"of", with_commas(context_.space->units(l))}});
+  }
+
+  bool blind(size_t l) {
+    if (inputs() < 16) return false;
+    for (int64_t u = context_.space->first(l); u < context_.space->first(l + 1); ++u) {
+      const UnitRange all = range(u);
+      if (!all.constant() && all.high - all.low > 1e-7 * std::max(std::abs(all.high), std::abs(all.low))) return false;
+    }
+    found_.add(findings::make(
+        "blind-layer", context_.space->layers()[l].name, words(l, 0), {0.2, 0}, Sureness::kSure,
+        fmt::format("all {} units, {} inputs", context_.space->units(l), with_commas(inputs())),
+        fmt::format("All {} units of {} have one value for all of {} inputs; it is the first such layer.",
+                    context_.space->units(l), context_.space->layers()[l].name, with_commas(inputs()))));
+    return true;
+  }
+
+  int64_t look_dead(size_t l) {
+    std::vector<int64_t> dead;
+    for (int64_t u = context_.space->first(l); u < context_.space->first(l + 1); ++u)
+      if (range(u).constant()) dead.push_back(u);
+    silent_ += int64_t(dead.size());
+    const auto count = int64_t(dead.size()), of = context_.space->units(l);
+    if (double(count) <= kDeadShare * double(of) || count < 2) return 0;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < std::min<size_t>(dead.size(), 6); ++i) names.push_back(context_.space->name(dead[i]));
+    auto finding = findings::make("dead-units", context_.space->layers()[l].name, words(l, count), {}, Sureness::kSure,
+                                  fmt::format("{} of {} units, on {} inputs", count, of, with_commas(inputs())),
+                                  fmt::format("{} of {} units of {} have one value on all {} inputs: {}{}.", count, of,
+                                              context_.space->layers()[l].name, with_commas(inputs()),
+                                              join(names, ", "), dead.size() > names.size() ? " …" : ""));
+    finding.value = double(count) / double(of);
+    found_.add(std::move(finding));
+    return count;
+  }
+
+  void stuck(size_t l) {
+    double low = 0, high = 0;
+    if (!limits(context_.space->layers()[l].activation, low, high)) return;
+    int64_t count = 0;
+    const double near = 0.01 * (high - low);
+    for (int64_t u = context_.space->first(l); u < context_.space->first(l + 1); ++u) {
+      const UnitRange all = range(u);
+      count += all.seen > 0 && (all.low > high - near || all.high < low + near);
+    }
+    if (double(count) <= kStuckShare * double(context_.space->units(l)) || count < 2) return;
+    found_.add(findings::make("saturated-units", context_.space->layers()[l].name, words(l, count), {}, Sureness::kSure,
+                              fmt::format("{} of {} units", count, context_.space->units(l)),
+                              fmt::format("{} of {} units of {} ({}) stay within 1 % of a limit on all {} inputs.",
+                                          count, context_.space->units(l), context_.space->layers()[l].name,
+                                          context_.space->layers()[l].activation, with_commas(inputs()))));
+  }
+
+  double huge(size_t l) {
+    double most = 0;
+    int64_t worst = -1;
+    for (int64_t u = context_.space->first(l); u < context_.space->first(l + 1); ++u) {
+      const UnitRange all = range(u);
+      const double size = std::max(std::abs(all.low), std::abs(all.high));
+      if (all.seen > 0 && size > most) most = size, worst = u;
+    }
+    if (most <= kHuge || worst < 0 || told_huge_) return most;
+    told_huge_ = true;  // layers behind follow from the first
+    auto finding =
+        findings::make("exploding-values", context_.space->layers()[l].name, words(l, 0), {}, Sureness::kSure,
+                       fmt::format("up to {:.3g} in {}", most, context_.space->name(worst)),
+                       fmt::format("{} reaches {:.3g}; the mean over a map is meant, single values are larger still. "
+                                   "The inputs that drive it highest are shown.",
+                                   context_.space->name(worst), most));
+    const auto& peaks = context_.test.units->peaks();
+    for (int64_t n = 0; n < std::min<int64_t>(4, peaks.kept(worst)); ++n)
+      finding.inputs.push_back({"test", peaks.sample(worst, n)});
+    found_.add(std::move(finding));
+    return most;
+  }
+
+  const Context& context_;
+  Found& found_;
+  const std::vector<UnitRange>& ranges_;
+  const std::vector<UnitRange>* more_ = nullptr;
+  int64_t silent_ = 0;
+  bool told_huge_ = false;
+};
+
+}  // namespace
+
+void check_units(const Context& context, Found& found) {
+  if (!context.space) return found.skipped.push_back({"units", "the model has no hidden layer"});
+  UnitChecks(context, found).run();
+}
+
+}  // namespace netmend::checkup

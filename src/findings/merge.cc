@@ -1,0 +1,79 @@
+#include "findings/merge.h"
+
+#include <algorithm>
+
+namespace netmend::findings {
+namespace {
+
+/// `conv1` of `conv1/7`.
+std::string layer_of(const std::string& unit) { return unit.substr(0, unit.rfind('/')); }
+
+/// `cat` is one of `cat-dog`; names may hold dashes themselves.
+bool names(const std::string& pair, const std::string& one) {
+  return pair.rfind(one + "-", 0) == 0 ||
+         (pair.size() > one.size() && pair.compare(pair.size() - one.size() - 1, std::string::npos, "-" + one) == 0);
+}
+
+/// Both classes of `a-called-b` are those of `a-b`.
+bool same_pair(const std::string& pair, const std::string& cluster) {
+  const size_t at = cluster.find("-called-");
+  if (at == std::string::npos) return false;
+  const std::string a = cluster.substr(0, at), b = cluster.substr(at + 8);
+  return pair == a + "-" + b || pair == b + "-" + a;
+}
+
+struct Relation {
+  const char *cause, *effect;
+  bool (*holds)(const Finding& cause, const Finding& effect);
+};
+
+bool always(const Finding&, const Finding&) { return true; }
+bool same_layer(const Finding& cause, const Finding& effect) { return layer_of(cause.where) == effect.where; }
+bool class_of_pair(const Finding& cause, const Finding& effect) { return names(cause.where, effect.where); }
+bool pair_of_cluster(const Finding& cause, const Finding& effect) { return same_pair(cause.where, effect.where); }
+bool gains_more(const Finding& cause, const Finding& effect) { return cause.effect.gain >= effect.effect.gain; }
+bool same_where(const Finding& cause, const Finding& effect) { return cause.where == effect.where; }
+bool serious(const Finding& cause, const Finding&) { return cause.level >= Level::kSerious; }
+
+/// What explains what. A cause takes its effects in, in this order.
+constexpr Relation kRelations[] = {
+    {"suspicious-unit", "extreme-weights", same_layer},
+    {"suspicious-unit", "zero-units", same_layer},
+    {"suspicious-unit", "exploding-values", always},
+    {"suspicious-unit", "shifted-answers", gains_more},
+    {"damaged-layer", "extreme-weights", same_where},
+    {"damaged-layer", "shifted-answers", gains_more},
+    {"suspicious-unit", "over-confident", serious},
+    {"damaged-layer", "over-confident", serious},
+    {"confused-classes", "failure-cluster", pair_of_cluster},
+    {"confused-classes", "weak-class", class_of_pair},
+    {"never-answered", "weak-class", same_where},
+    {"never-answered", "misleading-metric", always},
+    {"split-leak", "duplicates", [](const Finding&, const Finding& effect) { return effect.where == "test"; }},
+    {"group-gap", "weak-slice", same_where},
+    {"drift", "range-shift", always},
+};
+
+}  // namespace
+
+std::vector<Finding> merge_related(std::vector<Finding> found) {
+  for (const Relation& relation : kRelations)
+    for (Finding& cause : found) {
+      if (cause.kind != relation.cause) continue;
+      for (Finding& effect : found) {
+        if (effect.kind != relation.effect || effect.kind.empty() || &effect == &cause ||
+            !relation.holds(cause, effect))
+          continue;
+        cause.related.push_back(effect.id());
+        cause.related.insert(cause.related.end(), effect.related.begin(), effect.related.end());
+        cause.evidence += " " + effect.title + " " + effect.evidence;
+        cause.level = std::max(cause.level, effect.level);
+        cause.effect.gain = std::max(cause.effect.gain, effect.effect.gain);
+        effect.kind.clear();  // taken in
+      }
+    }
+  std::erase_if(found, [](const Finding& finding) { return finding.kind.empty(); });
+  return found;
+}
+
+}  // namespace netmend::findings
