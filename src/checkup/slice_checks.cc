@@ -34,7 +34,7 @@ std::string right_text(const stats::Estimate& failing) {
 void add_slice(const Context& context, const std::vector<slices::Column>& columns, const Slice& slice,
                const std::vector<double>& failing, double unit, Found& found) {
   const bool number = is_number(context.settings);
-  findings::Words words{{"case", context.words}, {"rule", slice.words}};
+  findings::Words words = words_of(context, {{"rule", slice.words}});
   std::string brief, evidence;
   if (number) {
     brief = fmt::format("mean error {:.4g} on {} inputs, elsewhere {:.4g}", slice.here.value * unit,
@@ -107,8 +107,8 @@ void add_gap(const Context& context, const Gap& gap, int64_t inputs, Found& foun
   const std::string name = gap.group->name(), positive = context.settings.classes[size_t(context.settings.positive)];
   const std::string what = gap.missed ? fmt::format("{} is missed more often", positive)
                                       : fmt::format("{} is wrongly answered more often", positive);
-  findings::Words words{
-      {"case", context.words}, {"group", name}, {"what", what}, {"column", join(gap.group->columns, ",")}};
+  findings::Words words =
+      words_of(context, {{"group", name}, {"what", what}, {"column", join(gap.group->columns, ",")}});
   const char* kind = gap.missed ? "true positive rate" : "false positive rate";
   std::string brief = fmt::format("{} {:.1f} % against {:.1f} %", kind, 100 * rate.here.value, 100 * rate.rest.value);
   const double share = inputs ? double(rate.count) / double(inputs) : 0;
@@ -163,12 +163,12 @@ void look_at_groups(const Context& context, const std::vector<slices::Column>& c
 
 }  // namespace
 
-void check_slices(const Context& context, const census::CensusState& test, Found& found) {
+std::vector<Slice> check_slices(const Context& context, const census::CensusState& test, Found& found) {
   if (context.settings.task == observers::Task::kNone) {
     found.skipped.push_back({"weak slices", "labels"});
-    return;
+    return {};
   }
-  if (int64_t(context.test.rows.size()) != test.inputs()) return;
+  if (int64_t(context.test.rows.size()) != test.inputs()) return {};
   std::vector<int64_t> inputs(context.test.rows.size());
   std::iota(inputs.begin(), inputs.end(), 0);
   std::vector<slices::Column> columns = slices::columns_of(*context.test.data, test, inputs);
@@ -177,7 +177,7 @@ void check_slices(const Context& context, const census::CensusState& test, Found
   if (columns.empty()) {
     found.skipped.push_back(
         {"weak slices", "columns kept aside (groups=, meta=): these inputs have no plain properties"});
-    return;
+    return {};
   }
   std::vector<uint8_t> half = slices::halves(test.marks, context.seed);
   std::vector<double> expected;
@@ -194,6 +194,7 @@ void check_slices(const Context& context, const census::CensusState& test, Found
   if (weak.slices.empty())
     found.passed.push_back(
         {"weak slices", fmt::format("none of {} rules over {} columns", with_commas(weak.rules), columns.size())});
+  return weak.slices;
 }
 
 void check_slices(const Context& context, Found& found) {
