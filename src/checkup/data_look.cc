@@ -88,8 +88,9 @@ void check_data(const Context& context, const census::CensusState& test, const c
   check_copies(look);
   check_values(look);
   check_drift(look);
-  if (!look.train)
-    found.skipped.push_back({"leaks, drift and class shares between training and test data", "give --train"});
+  if (look.train) return;
+  std::string what = "leaks, drift and class shares between training and test data";
+  found.skipped.push_back({std::move(what), "give --train"});
 }
 
 void check_data(const Context& context, Found& found) {

@@ -62,6 +62,11 @@ void add_slice(const Context& context, const std::vector<slices::Column>& column
   if (knows)
     finding.level =
         std::min(finding.level, slice.foreseen >= kAllForeseen ? findings::Level::kNote : findings::Level::kMinor);
+  // A group that the data keeps aside can be aimed at.
+  const slices::Term& first = slice.rule.terms[0];
+  if (slice.rule.terms.size() == 1 && first.op == slices::Term::kIs && columns[first.column].aside)
+    finding.next.push_back(fmt::format("netmend repair {}{}--on {} -o fixed.onnx", context.words,
+                                       context.words.empty() ? "" : " ", findings::shell_word("slice=" + slice.name)));
   // How hard pictures are always goes with how they look; that is serious when it costs a point of the metric.
   const bool properties = std::all_of(slice.rule.terms.begin(), slice.rule.terms.end(),
                                       [&](const slices::Term& term) { return columns[term.column].property; });
