@@ -109,7 +109,8 @@ struct Sound {
   }
 
   Found check(bool slices_too = false) const {
-    Context context{any_subject(), settings, part(0), {}, "model.onnx --data held"};
+    Context context{any_subject(), settings, part(0), {}};
+    context.words = "model.onnx --data held";
     if (train) context.train = part(1);
     Found found;
     check_data(context, found);
@@ -359,7 +360,7 @@ TEST(DataChecks, WithoutTrainingDataAndAnswersItSaysWhatIsMissing) {
   Found found = sound.check();
   ASSERT_FALSE(found.skipped.empty());
   EXPECT_EQ(found.skipped.back().enable, "give --train");
-  Context context{any_subject(), sound.settings, sound.part(0), sound.part(1), ""};
+  Context context{any_subject(), sound.settings, sound.part(0), sound.part(1)};
   context.test.rows.clear(), context.train->rows.clear();
   Found unrun;
   check_data(context, unrun);

@@ -45,7 +45,7 @@ void look_at_balance(DataLook& look) {
       const float label = look.test.census->labels[i];
       return label >= 0 && label < float(classes) && double(counts[size_t(label)]) < rare;
     });
-    auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+    auto most = std::max_element(counts.begin(), counts.end());
     int64_t smallest = INT64_MAX;
     for (int64_t count : counts)
       if (count > 0) smallest = std::min(smallest, count);
@@ -59,7 +59,7 @@ void look_at_balance(DataLook& look) {
                           : join(std::span(names).first(std::min<size_t>(names.size(), 8)), ", "),
             points_text(effect.gain)));
     finding.value = census::imbalance_ratio(counts);
-    finding.numbers = {{"counts", counts}, {"evenness", census::evenness(counts)}};
+    finding.numbers = {{"smallest", smallest}, {"largest", *most}, {"evenness", census::evenness(counts)}};
     look.found.add(std::move(finding));
   }
 }
@@ -125,7 +125,7 @@ void look_at_shift(DataLook& look) {
           "would be {:+.1f} points.",
           brief, 100 * apart, p, -100 * change));
   finding.value = apart;
-  finding.numbers = {{"distance", apart}, {"test", tests}, {"train", trains}};
+  finding.numbers = {{"distance", apart}, {"p", p}};
   look.found.add(std::move(finding));
 }
 

@@ -47,9 +47,11 @@ std::vector<const Side*> DataLook::sides() const {
 }
 
 findings::Words DataLook::words(const Side& side) const {
-  findings::Words words{
-      {"case", context.words}, {"test", test.spec()}, {"spec", side.spec()}, {"split", side.part->name}};
-  if (train) words["train"] = train->spec();
+  auto typed = [](const std::string& words, const Side& of) { return words.empty() ? of.spec() : words; };
+  const std::string tests = typed(context.data_words, test), trains = train ? typed(context.train_words, *train) : "";
+  findings::Words words = words_of(context, {{"test", tests}, {"split", side.part->name}});
+  words["train"] = trains;
+  words["spec"] = &side == &test ? tests : trains;
   return words;
 }
 
@@ -86,8 +88,9 @@ void check_data(const Context& context, const census::CensusState& test, const c
   check_copies(look);
   check_values(look);
   check_drift(look);
-  if (!look.train)
-    found.skipped.push_back({"leaks, drift and class shares between training and test data", "give --train"});
+  if (look.train) return;
+  std::string what = "leaks, drift and class shares between training and test data";
+  found.skipped.push_back({std::move(what), "give --train"});
 }
 
 void check_data(const Context& context, Found& found) {

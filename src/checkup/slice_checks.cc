@@ -19,7 +19,7 @@ using slices::Group;
 using slices::Rate;
 using slices::Slice;
 
-constexpr double kForeseen = 0.6, kAllForeseen = 0.85;  ///< part of a gap that the network's own sureness tells
+constexpr double kForeseen = 0.5, kAllForeseen = 0.85;  ///< part of a gap that the network's own sureness tells
 constexpr double kGap = 0.02;
 
 bool is_number(const observers::PredictionSettings& settings) {
@@ -31,10 +31,10 @@ std::string right_text(const stats::Estimate& failing) {
                      100 * (1 - failing.low));
 }
 
-void add_slice(const Context& context, const Slice& slice, const std::vector<double>& failing, double unit,
-               Found& found) {
+void add_slice(const Context& context, const std::vector<slices::Column>& columns, const Slice& slice,
+               const std::vector<double>& failing, double unit, Found& found) {
   const bool number = is_number(context.settings);
-  findings::Words words{{"case", context.words}, {"rule", slice.words}};
+  findings::Words words = words_of(context, {{"rule", slice.words}});
   std::string brief, evidence;
   if (number) {
     brief = fmt::format("mean error {:.4g} on {} inputs, elsewhere {:.4g}", slice.here.value * unit,
@@ -54,14 +54,23 @@ void add_slice(const Context& context, const Slice& slice, const std::vector<dou
   const bool knows = slice.foreseen >= kForeseen;
   if (knows)
     evidence += fmt::format(
-        " The network is less sure there too, which tells {:.0f} % of the gap: these inputs are hard "
-        "rather than mistreated.",
+        " The network is less sure there too, or classes there are hard everywhere: that tells {:.0f} % of the gap. "
+        "These inputs are hard rather than mistreated.",
         100 * slice.foreseen);
   auto finding = findings::make("weak-slice", slice.name, words, {slice.gain, slice.behind.value}, Sureness::kLikely,
                                 brief, evidence);
   if (knows)
     finding.level =
         std::min(finding.level, slice.foreseen >= kAllForeseen ? findings::Level::kNote : findings::Level::kMinor);
+  // A group that the data keeps aside can be aimed at.
+  const slices::Term& first = slice.rule.terms[0];
+  if (slice.rule.terms.size() == 1 && first.op == slices::Term::kIs && columns[first.column].aside)
+    finding.next.push_back(fmt::format("netmend repair {}{}--on {} -o fixed.onnx", context.words,
+                                       context.words.empty() ? "" : " ", findings::shell_word("slice=" + slice.name)));
+  // How hard pictures are always goes with how they look; that is serious when it costs a point of the metric.
+  const bool properties = std::all_of(slice.rule.terms.begin(), slice.rule.terms.end(),
+                                      [&](const slices::Term& term) { return columns[term.column].property; });
+  if (properties && slice.gain < 0.01) finding.level = std::min(finding.level, findings::Level::kMinor);
   std::vector<size_t> rows = slice.rows;
   std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) { return failing[a] > failing[b]; });
   for (size_t i = 0; i < std::min<size_t>(12, rows.size()); ++i)
@@ -88,7 +97,7 @@ struct Gap {
 std::optional<Gap> gap_of(const Group& group) {
   std::optional<Gap> worst;
   auto look = [&](const std::optional<Rate>& rate, bool missed) {
-    if (!rate || rate->count < 20 || !(rate->p < 0.05)) return;
+    if (!rate || rate->count < 50 || !(rate->p < (group.columns.size() > 1 ? 0.01 : 0.05))) return;
     const double size = missed ? -rate->apart.value : rate->apart.value;
     if (std::isfinite(size) && size >= kGap && (!worst || size > worst->size))
       worst = Gap{&group, &*rate, missed, size};
@@ -103,8 +112,8 @@ void add_gap(const Context& context, const Gap& gap, int64_t inputs, Found& foun
   const std::string name = gap.group->name(), positive = context.settings.classes[size_t(context.settings.positive)];
   const std::string what = gap.missed ? fmt::format("{} is missed more often", positive)
                                       : fmt::format("{} is wrongly answered more often", positive);
-  findings::Words words{
-      {"case", context.words}, {"group", name}, {"what", what}, {"column", join(gap.group->columns, ",")}};
+  findings::Words words =
+      words_of(context, {{"group", name}, {"what", what}, {"column", join(gap.group->columns, ",")}});
   const char* kind = gap.missed ? "true positive rate" : "false positive rate";
   std::string brief = fmt::format("{} {:.1f} % against {:.1f} %", kind, 100 * rate.here.value, 100 * rate.rest.value);
   const double share = inputs ? double(rate.count) / double(inputs) : 0;
@@ -132,7 +141,8 @@ void look_at_groups(const Context& context, const std::vector<slices::Column>& c
   int64_t small = 0;
   for (const Group& group : groups) {
     small += group.too_small;
-    if (group.too_small) continue;
+    // What most of all inputs share is the rule, and the gap is that of the others.
+    if (group.too_small || 10 * group.inputs > 7 * int64_t(context.test.rows.size())) continue;
     if (auto gap = gap_of(group)) gaps.push_back(*gap);
   }
   std::stable_sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) {
@@ -178,12 +188,14 @@ std::vector<Slice> check_slices(const Context& context, const census::CensusStat
   std::vector<double> expected;
   if (context.settings.by_class()) {
     std::vector<float> sureness;
-    for (const observers::SampleRow& row : context.test.rows) sureness.push_back(row.confidence);
-    expected = slices::foresee(sureness, failing, half);
+    std::vector<double> classes;
+    for (const observers::SampleRow& row : context.test.rows)
+      sureness.push_back(row.confidence), classes.push_back(row.label);
+    expected = slices::foresee(sureness, classes, failing, half);
   }
   slices::Weakness weak = slices::find_weak(columns, failing, half, expected);
   const double unit = slices::error_unit(context.settings, context.test.rows);
-  for (const Slice& slice : weak.slices) add_slice(context, slice, failing, unit, found);
+  for (const Slice& slice : weak.slices) add_slice(context, columns, slice, failing, unit, found);
   if (weak.slices.empty())
     found.passed.push_back(
         {"weak slices", fmt::format("none of {} rules over {} columns", with_commas(weak.rules), columns.size())});
