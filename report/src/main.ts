@@ -12,6 +12,7 @@ import { FindingDialog } from "./finding_view";
 import { firstScreen } from "./first";
 import { method } from "./method";
 import { network } from "./network";
+import { normalise } from "./normalise";
 import { repair } from "./repair";
 import type { Report } from "./schema";
 import type { Section } from "./section";
@@ -21,16 +22,19 @@ import { startTheme } from "./theme";
 
 function read(): Report | string {
   try {
-    const report = JSON.parse(document.getElementById("report")!.textContent!) as Report;
-    if (report?.format !== "netmend.report/1") return `This page cannot show ${String(report?.format ?? "what it was given")}; netmend open draws it again.`;
-    report.tiles ??= [];
-    report.accepted ??= [];
-    report.passed ??= [];
-    report.method ??= [];
-    report.preflight ??= { lines: [], tried: [] };
-    return report;
+    return normalise(JSON.parse(document.getElementById("report")!.textContent!));
   } catch {
     return "There is no report in this page; netmend open draws it again.";
+  }
+}
+
+/// One section that cannot be drawn must not take the others with it.
+function update(section: Section): void {
+  try {
+    section.update();
+  } catch (error) {
+    console.error(`${section.title} could not be drawn:`, error);
+    section.element.querySelector(".body")?.replaceChildren("This section could not be drawn.");
   }
 }
 
@@ -40,7 +44,7 @@ function scheduler(sections: Section[]): () => void {
   let running = false;
   const step = () => {
     const until = performance.now() + 12;
-    while (queue.length && performance.now() < until) queue.shift()!.update();
+    while (queue.length && performance.now() < until) update(queue.shift()!);
     if (queue.length) setTimeout(step, 0);
     else {
       running = false;
