@@ -44,7 +44,7 @@ function classBars(store: Store): Bar[] {
 function sliceBars(store: Store): Bar[] {
   const { report, filter, inputs } = store;
   const slices = report.slices ?? [];
-  if (!store.filtered || !inputs.slices) return slices.map((s) => ({ ...s, picked: filter.slice === s.name }));
+  if (!store.filtered || !inputs.slices || report.task === "number") return slices.map((s) => ({ ...s, picked: filter.slice === s.name }));
   const sums = slices.map(() => [0, 0]);
   for (const row of store.rows) {
     for (const slice of inputs.slices[row] ?? []) {

@@ -1,6 +1,6 @@
 // The first screen: the verdict, four figures, what was found, what was checked and what was not.
 import { button, h, replace } from "./dom";
-import { count, duration, percent, interval, plural } from "./format";
+import { count, duration, fileName, interval, percent, plural } from "./format";
 import { card, type FindingDialog } from "./finding_view";
 import type { Detail } from "./detail";
 import type { Report, Tile } from "./schema";
@@ -24,9 +24,9 @@ function checked(report: Report): HTMLElement {
   const data = run.data.map((d) => `${d.split} ${d.used < d.size ? `${count(d.used)} of ${count(d.size)}` : count(d.size)}`).join(", ");
   const pictures = Object.keys(report.inputs?.pictures ?? {}).length;
   const layers = run.model.layers ? ` · ${plural(run.model.layers, "layer")} · ${plural(run.model.units, "unit")} · ${plural(run.model.weights, "weight")}` : "";
-  const line = (name: string, ...words: (string | HTMLElement | HTMLElement[])[]) => h("div", {}, h("dt", {}, name), h("dd", {}, ...words));
+  const line = (name: string, ...words: (string | HTMLElement | HTMLElement[])[]) => h("div", {}, h("dt", {}, name), h("dd", { class: name === "checked" || name === "preflight" ? "line" : "" }, ...words));
   return h("dl", { class: "strip" },
-    line("checked", `${run.model.name}${layers}${data ? ` on ${data}` : ""} in ${duration(run.seconds)}${pictures ? `; this page holds ${plural(pictures, "picture")} of your inputs` : ""}`),
+    line("checked", `${fileName(run.model.name)}${layers}${data ? ` on ${data}` : ""} in ${duration(run.seconds)}${pictures ? `; this page holds ${plural(pictures, "picture")} of your inputs` : ""}`),
     preflight.lines.length ? line("preflight", preflight.lines.map((l) => h("span", { class: l.holds ? "holds" : "fails" }, l.text))) : "",
     passed.length ? line("passed", h("details", {}, h("summary", {}, `${plural(passed.length, "check")} found nothing`),
       h("ul", {}, passed.map((p) => h("li", {}, `${p.what}: `, h("b", {}, p.value)))))) : "",

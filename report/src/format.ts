@@ -42,6 +42,9 @@ export function shortened(text: string, length: number): string {
   return letters.length <= length ? text : letters.slice(0, length - 1).join("") + "…";
 }
 
+/// `models/a.onnx` → `a.onnx`: where it lies is told under Method.
+export const fileName = (path: string): string => path.split("/").pop() || path;
+
 export function plural(n: number, one: string, many = one + "s"): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }

@@ -10,6 +10,7 @@ import { failures } from "./failures";
 import { filterBar } from "./filter_bar";
 import { FindingDialog } from "./finding_view";
 import { firstScreen } from "./first";
+import { fileName } from "./format";
 import { method } from "./method";
 import { network } from "./network";
 import { normalise } from "./normalise";
@@ -64,7 +65,7 @@ function scheduler(sections: Section[]): () => void {
 }
 
 function draw(report: Report): void {
-  document.title = `${report.run.model.name}: netmend`;
+  document.title = `${fileName(report.run.model.name)}: netmend`;
   const store = new Store(report);
   let sections: Section[] = [];
   const detail = new Detail(store, () => sections.find((s) => s.id === "failures")?.update());
@@ -78,7 +79,7 @@ function draw(report: Report): void {
   };
   document.getElementById("page")!.append(
     h("div", { class: "top" },
-      h("div", { class: "head" }, h("span", { class: "brand" }, "netmend"), h("span", { class: "model", title: report.run.model.name }, report.run.model.name),
+      h("div", { class: "head" }, h("span", { class: "brand" }, "netmend"), h("span", { class: "model", title: report.run.model.name }, fileName(report.run.model.name)),
         h("nav", { "aria-label": "Sections" }, sections.map((s) => h("a", { href: `#${s.id}`, onclick: go(s.id) }, s.title))),
         button(theme.label(), () => undefined, { class: "small theme", "aria-label": "light or dark", onclick: theme.turn })),
       filterBar(store)),
