@@ -37,8 +37,8 @@ function checked(report: Report): HTMLElement {
 }
 
 function tried(report: Report): HTMLElement | null {
-  const { tried } = report.preflight;
-  if (!tried.length) return null;
+  const { tried, lines } = report.preflight;
+  if (!tried.length || (lines.every((l) => l.holds) && !report.findings.some((f) => f.level === "blocker"))) return null; // nobody needs it when all is well
   return h("div", { class: "tried" }, h("h3", {}, "Set-ups that were tried"),
     h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "set-up"), h("th", { class: "figures" }, "accuracy"), h("th", {}, "line for netmend.toml"))),
       h("tbody", {}, tried.map((t) => h("tr", {}, h("td", {}, t.words), h("td", { class: "figures" }, percent(t.accuracy.value) + interval(t.accuracy)), h("td", {}, h("code", {}, t.line)))))));

@@ -16,6 +16,7 @@ export function repair(store: Store, detail: Detail): Section | null {
     const thumbs = (fixed: boolean) => {
       const some = flips.filter((f) => f.fixed === fixed);
       const rows = some.map((f) => f.row);
+      if (!rows.length) return null;
       return h("div", { class: "panel" }, h("h3", {}, `${fixed ? "Fixed" : "Broken"} · ${count(some.length)}`),
         h("div", { class: "thumbs" }, some.slice(0, 36).map((f) => h("div", { class: "cell" }, thumb(store, f.row, (r) => detail.open(r, rows), false), h("span", { class: "caption" }, `${store.className(f.before)} → ${store.className(f.after)}`)))));
     };

@@ -34,6 +34,7 @@ export function tests(store: Store, detail: Detail): Section | null {
               Plot.text(shares, { y: (_, i) => i, frameAnchor: "right", dx: 158, textAnchor: "end", text: (c) => `${percent(c.value)}, ${count(c.covered)} of ${count(c.goals)}`, fill: "var(--muted)", fontSize: 11 })],
           }) as SVGSVGElement,
         }) : null,
+        all.criteria.some((c) => c.about) ? h("div", { class: "panel" }, h("h3", {}, "What they ask"), h("dl", {}, all.criteria.filter((c) => c.about).map((c) => [h("dt", {}, c.name), h("dd", {}, c.about)]))) : null,
         all.growth.length > 1 ? figure({
           name: "growth", title: "What more inputs add", note: "A line that still climbs says: more tests would try more.",
           table: () => ({ columns: ["inputs", "share"], rows: all.growth.map((g) => [g.inputs, g.share]) }),
