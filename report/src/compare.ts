@@ -23,6 +23,7 @@ export function compare(store: Store, detail: Detail): Section | null {
     const fixed = flips.filter((f) => f.fixed).length;
     const thumbs = (kind: boolean) => {
       const rows = flips.filter((f) => f.fixed === kind).map((f) => f.row);
+      if (!rows.length) return null;
       return h("div", { class: "panel" }, h("h3", {}, `${kind ? "Fixed" : "Broken"} · ${count(rows.length)}`), h("div", { class: "thumbs" }, rows.slice(0, 36).map((row) => thumb(store, row, (r) => detail.open(r, rows)))));
     };
     const points_ = flips.filter((f) => f.confidence_before !== null && store.inputs.confidence[f.row] !== null).map((f) => ({ row: f.row, fixed: f.fixed, x: f.confidence_before!, y: store.inputs.confidence[f.row]! }));

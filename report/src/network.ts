@@ -14,7 +14,7 @@ import { unitBars, unitPanel } from "./units";
 export type Measure = "blame" | "health" | "importance" | "untested";
 export const measures: Record<Measure, { words: string; about: string; layer: (l: Layer) => number | null; unit: (u: Unit) => number | null }> = {
   blame: { words: "blame", about: "how much the worst unit has to do with failures", layer: (l) => l.blame, unit: (u) => u.blame },
-  health: { words: "health", about: "share of units that never react; for units, share of inputs with 0", layer: (l) => (l.units ? l.dead / l.units : null), unit: (u) => u.zeros },
+  health: { words: "health", about: "share of units that never react; for units, share of inputs with 0", layer: (l) => (l.units ? l.dead / l.units : null), unit: (u) => u.zeros ?? (u.max === u.min ? 1 : 0) },
   importance: { words: "importance", about: "how much answers come from it", layer: (l) => l.importance, unit: (u) => u.importance },
   untested: { words: "untested", about: "units that tests never drive as high as training", layer: (l) => (l.units ? l.untested / l.units : null), unit: (u) => u.untested },
 };

@@ -11,11 +11,12 @@ export function repair(store: Store, detail: Detail): Section | null {
   const all = store.report.repair;
   if (!all) return null;
   const dropped = new Set<number>();
-  return section(store, "repair", "Repair", `${all.method}, judged on ${plural(all.inputs, "input")} that the search never saw`, (body) => {
+  return section(store, "repair", "Repair", `${all.method || "none was chosen"}, judged on ${plural(all.inputs, "input")} that the search never saw`, (body) => {
     const flips = all.flips.filter((f) => store.passes(f.row));
     const thumbs = (fixed: boolean) => {
       const some = flips.filter((f) => f.fixed === fixed);
       const rows = some.map((f) => f.row);
+      if (!rows.length) return null;
       return h("div", { class: "panel" }, h("h3", {}, `${fixed ? "Fixed" : "Broken"} · ${count(some.length)}`),
         h("div", { class: "thumbs" }, some.slice(0, 36).map((f) => h("div", { class: "cell" }, thumb(store, f.row, (r) => detail.open(r, rows), false), h("span", { class: "caption" }, `${store.className(f.before)} → ${store.className(f.after)}`)))));
     };
@@ -23,7 +24,7 @@ export function repair(store: Store, detail: Detail): Section | null {
     const whatif = h("div", {});
     const showCommand = () => {
       const kept = all.edits.filter((_, i) => !dropped.has(i));
-      replace(whatif, h("p", { class: "note" }, dropped.size ? `Keep ${plural(kept.length, "edit")} in edits.json (${kept.map((e) => e.unit).join(", ") || "none"}), take the others out, then:` : "Try it on your data without writing a model:"), command(all.whatif));
+      replace(whatif, h("p", { class: "note" }, dropped.size ? `Keep ${plural(kept.length, "edit")} in edits.json (${kept.map((e) => e.unit).join(", ") || "none"}), take the others out, then:` : all.whatif ? "Try it on your data without writing a model:" : ""), all.whatif ? command(all.whatif) : null);
     };
     showCommand();
     replace(body,

@@ -38,6 +38,8 @@ export function draw(name, report) {
 export async function open(path, { hash = "", width = 1366, height = 768, scheme = "light" } = {}) {
   const page = await browser.newPage();
   page.troubles = [];
+  page.failed = [];
+  page.on("requestfailed", (request) => page.failed.push(`${request.url()} ${request.failure().errorText}`));
   page.setDefaultTimeout(15_000);
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && page.troubles.push(`console: ${message.text()}`));
   page.on("pageerror", (error) => page.troubles.push(`error: ${error.message}`));
