@@ -6,6 +6,7 @@
 namespace netmend::app {
 
 /// Adds findings to the view; returns what the report shows of it. Throws InputError when it cannot be compared.
-Json compare_with(const Common& common, const CaseOptions& options, Case& about, const std::string& reference, CheckView& view);
+Json compare_with(const Common& common, const CaseOptions& options, Case& about, const std::string& reference,
+                  CheckView& view);
 
 }  // namespace netmend::app

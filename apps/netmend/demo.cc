@@ -27,8 +27,8 @@ namespace netmend::app {
 namespace {
 
 constexpr const char* kArchitecture = "lenet5";
-constexpr int64_t kMislabelled = 7, kAs = 1;  ///< sevens that are labelled as ones
-constexpr double kShare = 0.3;                ///< of them
+constexpr int64_t kMislabelled = 7, kAs = 1;          ///< sevens that are labelled as ones
+constexpr double kShare = 0.3;                        ///< of them
 constexpr double kLeastLost = 0.06, kMostLost = 0.2;  ///< accuracy that the damaged unit may cost
 
 /// With --json the commands of the tour must not print: their documents are read from their run folders.
@@ -156,9 +156,10 @@ class Demo {
     zip.add("x.npy", npy_of((255 - batch.inputs[0]).to(at::kByte)));
     zip.add("y.npy", npy_of(labels));
     zip.finish();
-    planted_ = {{fmt::format("a damaged unit: {} has random weights", unit_), "suspicious-unit", ""},
-                {fmt::format("wrong labels in one class: {} sevens are labelled as ones", wrong_), "mislabelled", ""},
-                {"a mismatch of preprocessing: the tests are negatives, dark where training was bright", "preprocessing", ""}};
+    planted_ = {
+        {fmt::format("a damaged unit: {} has random weights", unit_), "suspicious-unit", ""},
+        {fmt::format("wrong labels in one class: {} sevens are labelled as ones", wrong_), "mislabelled", ""},
+        {"a mismatch of preprocessing: the tests are negatives, dark where training was bright", "preprocessing", ""}};
     if (common_.json) return;
     fmt::print("\n{}. Plant three faults, as they happen to people, and forget where.\n\n", ++step_);
     for (const Planted& one : planted_) fmt::print("   - {}\n", one.what);

@@ -17,8 +17,9 @@ using observers::SampleRow;
 
 constexpr int64_t kFewest = 20;        ///< failures, and right answers
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
-constexpr double kLeastSeconds = 8;   ///< whatever the budget: a search that is cut short finds nothing, and nothing is no answer
-constexpr double kControl = 0.5;       ///< of the gain: what fitting any other unit gives too is no fault of this one
+constexpr double kLeastSeconds =
+    8;  ///< whatever the budget: a search that is cut short finds nothing, and nothing is no answer
+constexpr double kControl = 0.5;  ///< of the gain: what fitting any other unit gives too is no fault of this one
 
 std::string points(const stats::Estimate& change) {
   return fmt::format("{:+.1f} points ({:+.1f} to {:+.1f})", 100 * change.value, 100 * change.low, 100 * change.high);
@@ -27,7 +28,9 @@ std::string points(const stats::Estimate& change) {
 class BlameChecks {
  public:
   BlameChecks(const Context& context, double seconds, Found& found)
-      : context_(context), found_(found), deadline_(repair::Clock::now() + to_clock(std::max(seconds, kLeastSeconds))) {}
+      : context_(context),
+        found_(found),
+        deadline_(repair::Clock::now() + to_clock(std::max(seconds, kLeastSeconds))) {}
 
   Attempts run() {
     if (!possible()) return {};

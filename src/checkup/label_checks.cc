@@ -23,23 +23,30 @@ std::vector<selection::LabelIssue> check_labels(const Context& context, Found& f
   std::vector<selection::LabelIssue> issues = selection::label_issues(context.test.likely, classes);
   const double share = double(issues.size()) / double(std::max<size_t>(1, context.test.likely.size()));
   if (share < kFew || issues.size() < 3) {
-    found.passed.push_back({"labels agree with what the network is sure of", fmt::format("{} of {} in doubt", issues.size(), with_commas(int64_t(context.test.likely.size())))});
+    found.passed.push_back(
+        {"labels agree with what the network is sure of",
+         fmt::format("{} of {} in doubt", issues.size(), with_commas(int64_t(context.test.likely.size())))});
     return issues;
   }
   std::map<std::pair<int32_t, int32_t>, int64_t> pairs;
   for (const selection::LabelIssue& issue : issues) ++pairs[{issue.given, issue.likely}];
-  auto most = std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  auto most =
+      std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const double accuracy = context.test.result.accuracy;
   auto finding = findings::make(
       "mislabelled", "test", words_of(context, {{"n", with_commas(int64_t(issues.size()))}, {"split", "test"}}),
       {kTrulyWrong * share, 0}, Sureness::kLikely,
       fmt::format("{} test labels look wrong, {} of them {} for {}", with_commas(int64_t(issues.size())), most->second,
-                  context.settings.classes[size_t(most->first.first)], context.settings.classes[size_t(most->first.second)]),
-      fmt::format("The network is surely of another opinion on {} of {} labels ({:.1f} %); most often {} where it says {} ({}). If all "
-                  "of them are wrong, true accuracy is about {:.1f} % instead of {:.1f} %. Some will be hard inputs with right labels.",
+                  context.settings.classes[size_t(most->first.first)],
+                  context.settings.classes[size_t(most->first.second)]),
+      fmt::format("The network is surely of another opinion on {} of {} labels ({:.1f} %); most often {} where it says "
+                  "{} ({}). If all "
+                  "of them are wrong, true accuracy is about {:.1f} % instead of {:.1f} %. Some will be hard inputs "
+                  "with right labels.",
                   with_commas(int64_t(issues.size())), with_commas(int64_t(context.test.likely.size())), 100 * share,
-                  context.settings.classes[size_t(most->first.first)], context.settings.classes[size_t(most->first.second)],
-                  most->second, 100 * std::min(1.0, accuracy + share), 100 * accuracy));
+                  context.settings.classes[size_t(most->first.first)],
+                  context.settings.classes[size_t(most->first.second)], most->second,
+                  100 * std::min(1.0, accuracy + share), 100 * accuracy));
   for (size_t i = 0; i < std::min<size_t>(12, issues.size()); ++i) finding.inputs.push_back({"test", issues[i].sample});
   finding.value = share;
   found.add(std::move(finding));

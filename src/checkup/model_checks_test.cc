@@ -1,4 +1,6 @@
 // Each kind of finding about graph, weights, units and answers: a case that raises it, and a sound one that must not.
+#include "checkup/model_checks.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,6 @@
 #include "checkup/answer_checks.h"
 #include "checkup/checkup.h"
 #include "checkup/gather.h"
-#include "checkup/model_checks.h"
 #include "checkup/unit_checks.h"
 #include "stream/layers.h"
 #include "zoo/zoo.h"
@@ -120,7 +121,9 @@ TEST(ModelChecks, NamesCopiesOutliersAndEmptyUnits) {
   EXPECT_TRUE(raises(look(graph), "extreme-weights:" + layers[1].name));
   graph = trained();
   const int64_t axis = graph.constant(layers[1].weight).size(0) == 64 ? 0 : 1;
-  rewrite(graph, layers[1].weight, [&](at::Tensor& w) { w.select(layers[1].weight == layers[1].weight_input ? layers[1].weight_axis : axis, 5).zero_(); });
+  rewrite(graph, layers[1].weight, [&](at::Tensor& w) {
+    w.select(layers[1].weight == layers[1].weight_input ? layers[1].weight_axis : axis, 5).zero_();
+  });
   EXPECT_TRUE(raises(look(graph), "zero-units:" + layers[1].name));
 }
 
@@ -160,12 +163,14 @@ struct Examined {
   static stream::Subject make(model::Graph graph) {
     executor::Head head = executor::find_head(graph, graph.outputs[0]);
     std::shared_ptr<const dataset::Dataset> all = dataset::open("glyphs:test");
-    return {"m.onnx", std::move(graph), dataset::subset(all, stream::spread(all->size(), 256)), {head.output, head.logits}};
+    return {
+        "m.onnx", std::move(graph), dataset::subset(all, stream::spread(all->size(), 256)), {head.output, head.logits}};
   }
   static observers::PredictionSettings settle(const stream::Subject& subject) {
     executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
     dataset::Batch batch = subject.data->read(stream::spread(subject.data->size(), 64));
-    return observers::settle_task(subject.graph, head, subject.data->info(), batch, stream::run_few(subject, {head.output}, batch)[0]);
+    return observers::settle_task(subject.graph, head, subject.data->info(), batch,
+                                  stream::run_few(subject, {head.output}, batch)[0]);
   }
 };
 
@@ -217,7 +222,8 @@ struct Answered {
     for (int64_t c = 0; c < kClasses; ++c) settings.classes.push_back("c" + std::to_string(c));
   }
   template <typename Said, typename Sure>
-  Part part(const Said& said, const Sure& sure, const std::vector<int64_t>& sizes = std::vector<int64_t>(kClasses, kOfEach)) {
+  Part part(const Said& said, const Sure& sure,
+            const std::vector<int64_t>& sizes = std::vector<int64_t>(kClasses, kOfEach)) {
     Part out;
     out.name = "test";
     auto& result = out.result;
@@ -234,9 +240,11 @@ struct Answered {
     result.samples = int64_t(out.rows.size());
     for (int64_t c = 0; c < kClasses; ++c) {
       observers::ClassResult one;
-      one.name = settings.classes[size_t(c)], one.samples = sizes[size_t(c)], one.correct = result.confusion[size_t(c)][size_t(c)];
+      one.name = settings.classes[size_t(c)], one.samples = sizes[size_t(c)],
+      one.correct = result.confusion[size_t(c)][size_t(c)];
       for (int64_t l = 0; l < kClasses; ++l) one.predicted += result.confusion[size_t(l)][size_t(c)];
-      one.recall = one.samples ? double(one.correct) / double(one.samples) : 0, one.range = stats::rate(one.correct, one.samples);
+      one.recall = one.samples ? double(one.correct) / double(one.samples) : 0,
+      one.range = stats::rate(one.correct, one.samples);
       result.correct += one.correct;
       result.per_class.push_back(one);
     }
@@ -267,20 +275,32 @@ TEST(AnswerChecks, SayNothingAboveANoteAboutSoundAnswers) {
 
 TEST(AnswerChecks, TellOneSidedConfusionsFromLookAlikes) {
   Answered one_sided, alike;
-  one_sided.test = one_sided.part([](int64_t c, int64_t i) { return c == 3 && i < 45 ? 5 : spread_mistakes(c, i); }, well_calibrated);
+  one_sided.test = one_sided.part([](int64_t c, int64_t i) { return c == 3 && i < 45 ? 5 : spread_mistakes(c, i); },
+                                  well_calibrated);
   Found& found = one_sided.look();
   ASSERT_TRUE(raises(found, "confused-classes:c3-c5"));
   for (const Finding& one : found.findings)
     if (one.kind == "confused-classes") EXPECT_EQ(one.level, findings::Level::kSerious);
-  alike.test = alike.part([](int64_t c, int64_t i) { return c == 3 && i < 25 ? 5 : c == 5 && i < 25 ? 3 : spread_mistakes(c, i); }, well_calibrated);
+  alike.test = alike.part(
+      [](int64_t c, int64_t i) { return c == 3 && i < 25   ? 5
+                                        : c == 5 && i < 25 ? 3
+                                                           : spread_mistakes(c, i); },
+      well_calibrated);
   for (const Finding& one : alike.look().findings) EXPECT_LE(one.level, findings::Level::kMinor) << one.id();
 }
 
 TEST(AnswerChecks, NameWeakAndSilentClasses) {
   Answered weak, silent;
-  weak.test = weak.part([](int64_t c, int64_t i) { return c == 2 && i < 70 ? (2 + 1 + i % 9) % 10 : spread_mistakes(c, i); }, well_calibrated);
+  weak.test =
+      weak.part([](int64_t c, int64_t i) { return c == 2 && i < 70 ? (2 + 1 + i % 9) % 10 : spread_mistakes(c, i); },
+                well_calibrated);
   EXPECT_TRUE(raises(weak.look(), "weak-class:c2"));
-  silent.test = silent.part([](int64_t c, int64_t i) { const int64_t s = spread_mistakes(c, i); return s == 4 ? (c + 3) % 10 == 4 ? 5 : (c + 3) % 10 : s; }, well_calibrated);
+  silent.test = silent.part(
+      [](int64_t c, int64_t i) {
+        const int64_t s = spread_mistakes(c, i);
+        return s == 4 ? (c + 3) % 10 == 4 ? 5 : (c + 3) % 10 : s;
+      },
+      well_calibrated);
   EXPECT_TRUE(raises(silent.look(), "never-answered:c4"));
 }
 
@@ -306,13 +326,18 @@ TEST(AnswerChecks, NameAMetricThatHidesClasses) {
   Answered hidden;
   std::vector<int64_t> sizes(10, 20);
   sizes[0] = 5000;
-  hidden.test = hidden.part([](int64_t c, int64_t i) { return c == 0 ? i % 30 == 0 ? 1 + i % 9 : 0 : i < 12 ? int64_t(0) : c; }, well_calibrated, sizes);
+  hidden.test =
+      hidden.part([](int64_t c, int64_t i) { return c == 0   ? i % 30 == 0 ? 1 + i % 9 : 0
+                                                    : i < 12 ? int64_t(0)
+                                                             : c; },
+                  well_calibrated, sizes);
   EXPECT_TRUE(raises(hidden.look(), "misleading-metric"));
 }
 
 TEST(AnswerChecks, NameOverFitting) {
   Answered fit;
-  fit.test = fit.part([](int64_t c, int64_t i) { return i < 30 ? (c + 1 + i % 9) % 10 : c; }, [](const SampleRow&) { return 0.7; });
+  fit.test = fit.part([](int64_t c, int64_t i) { return i < 30 ? (c + 1 + i % 9) % 10 : c; },
+                      [](const SampleRow&) { return 0.7; });
   fit.train = fit.part([](int64_t c, int64_t) { return c; }, well_calibrated);
   EXPECT_TRUE(raises(fit.look(), "over-fit"));
 }
@@ -342,7 +367,8 @@ TEST(AnswerChecks, NameNumbersThatAreBiasedClippedOrConstant) {
   auto noise = [](int64_t i) { return 0.2 * Random(4, uint64_t(i)).normal(); };
   EXPECT_TRUE(numbers([&](double t, int64_t i) { return t + noise(i); }).findings.empty());
   EXPECT_TRUE(raises(numbers([&](double t, int64_t i) { return t + 2 + noise(i); }), "biased-numbers"));
-  EXPECT_TRUE(raises(numbers([&](double t, int64_t i) { return std::max(0.0, t + noise(i)); }), "clipped-numbers:below"));
+  EXPECT_TRUE(
+      raises(numbers([&](double t, int64_t i) { return std::max(0.0, t + noise(i)); }), "clipped-numbers:below"));
   EXPECT_TRUE(raises(numbers([&](double, int64_t i) { return 0.1 + 0.001 * noise(i); }), "constant-answers"));
 }
 

@@ -10,16 +10,20 @@ namespace {
 using findings::Finding;
 using observers::SampleRow;
 
-constexpr double kMost = 0.6;     ///< of a symptom's failures
-constexpr int64_t kFewest = 5;    ///< failures on the hold-out part, to say anything
+constexpr double kMost = 0.6;   ///< of a symptom's failures
+constexpr int64_t kFewest = 5;  ///< failures on the hold-out part, to say anything
 
 /// Which answers a symptom is about; nothing for findings that are no symptoms.
 std::function<bool(const SampleRow&)> failures_of(const Checkup& checkup, const Finding& finding) {
   const auto& classes = checkup.context->settings.classes;
-  auto number = [&](const std::string& name) { return double(std::find(classes.begin(), classes.end(), name) - classes.begin()); };
+  auto number = [&](const std::string& name) {
+    return double(std::find(classes.begin(), classes.end(), name) - classes.begin());
+  };
   if (finding.kind == "confused-classes") {
     const double a = number(finding.numbers.at("a")), b = number(finding.numbers.at("b"));
-    return [a, b](const SampleRow& row) { return (row.label == a && row.predicted == b) || (row.label == b && row.predicted == a); };
+    return [a, b](const SampleRow& row) {
+      return (row.label == a && row.predicted == b) || (row.label == b && row.predicted == a);
+    };
   }
   if (finding.kind == "weak-class" || finding.kind == "never-answered") {
     const double c = number(finding.where);
@@ -35,7 +39,8 @@ std::function<bool(const SampleRow&)> failures_of(const Checkup& checkup, const 
       if (slice.name == finding.where) {
         std::set<int64_t> samples;
         for (size_t row : slice.rows) samples.insert(checkup.context->test.rows[row].sample);
-        return [samples](const SampleRow& row) { return row.right == SampleRow::kWrong && samples.count(row.sample) > 0; };
+        return
+            [samples](const SampleRow& row) { return row.right == SampleRow::kWrong && samples.count(row.sample) > 0; };
       }
   return {};
 }
@@ -44,7 +49,9 @@ std::function<bool(const SampleRow&)> failures_of(const Checkup& checkup, const 
 
 void explain_symptoms(Checkup& checkup) {
   auto& found = checkup.found.findings;
-  auto cause = std::find_if(found.begin(), found.end(), [](const Finding& one) { return one.kind == "suspicious-unit" || one.kind == "damaged-layer"; });
+  auto cause = std::find_if(found.begin(), found.end(), [](const Finding& one) {
+    return one.kind == "suspicious-unit" || one.kind == "damaged-layer";
+  });
   if (cause == found.end() || !checkup.tried.repair) return;
   const repair::Outcome& outcome = *checkup.tried.repair;
   std::vector<std::string> gone;

@@ -5,8 +5,8 @@
 
 namespace netmend::checkup {
 
-/// Confusions, weak classes and slices, and bunches of failures of which the confirmed repair of one unit or layer removes
-/// most are noted there and taken out.
+/// Confusions, weak classes and slices, and bunches of failures of which the confirmed repair of one unit or layer
+/// removes most are noted there and taken out.
 void explain_symptoms(Checkup& checkup);
 
 }  // namespace netmend::checkup

@@ -19,7 +19,8 @@ TEST(Kinds, AreManyAndComplete) {
   std::set<std::string_view> names;
   for (const Kind& kind : kinds()) {
     EXPECT_TRUE(names.insert(kind.name).second) << kind.name << " stands there twice";
-    for (std::string_view text : {kind.title, kind.fault, kind.meaning, kind.cause, kind.confirm, kind.repair, kind.next, kind.example})
+    for (std::string_view text :
+         {kind.title, kind.fault, kind.meaning, kind.cause, kind.confirm, kind.repair, kind.next, kind.example})
       EXPECT_FALSE(text.empty()) << kind.name;
     EXPECT_EQ(kind.title.back(), '.') << kind.name;
     EXPECT_EQ(kind.meaning.back(), '.') << kind.name;
@@ -45,7 +46,8 @@ TEST(Levels, FollowFromTheEffect) {
 }
 
 TEST(Words, FillTitlesAndQuoteCommands) {
-  Finding one = make("confused-classes", "a-b", {{"case", "m.onnx --data d"}, {"a", "T-shirt; rm -rf"}, {"b", "Ätsch"}}, {}, Sureness::kSure, "", "");
+  Finding one = make("confused-classes", "a-b", {{"case", "m.onnx --data d"}, {"a", "T-shirt; rm -rf"}, {"b", "Ätsch"}},
+                     {}, Sureness::kSure, "", "");
   EXPECT_EQ(one.title, "T-shirt; rm -rf and Ätsch are taken for each other.");
   EXPECT_EQ(one.next[0], "netmend failures m.onnx --data d --on confusion='T-shirt; rm -rf':'Ätsch'");
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
@@ -59,19 +61,23 @@ TEST(Words, LeaveNothingWhereTheConfigurationNamesAll) {
 }
 
 TEST(Ranking, PutsLevelBeforeGainAndGainBeforeNames) {
-  std::vector<Finding> ranked = rank({found("over-confident", ""), found("weak-class", "x", {0.02, 0}), found("non-finite-weights", "l"), found("weak-class", "y", {0.03, 0})});
+  std::vector<Finding> ranked = rank({found("over-confident", ""), found("weak-class", "x", {0.02, 0}),
+                                      found("non-finite-weights", "l"), found("weak-class", "y", {0.03, 0})});
   std::vector<std::string> ids;
   for (const Finding& one : ranked) ids.push_back(one.id());
   EXPECT_EQ(ids, (std::vector<std::string>{"non-finite-weights:l", "weak-class:y", "weak-class:x", "over-confident"}));
 }
 
 TEST(Merging, TakesEffectsIntoTheirCause) {
-  std::vector<Finding> merged = merge_related({found("weak-class", "cat", {0.004, 0}), found("confused-classes", "cat-dog", {0.002, 0}),
-                                               found("failure-cluster", "dog-called-cat"), found("weak-class", "ship", {0.004, 0}),
-                                               found("suspicious-unit", "conv1/7", {0.05, 0}), found("extreme-weights", "conv1"), found("extreme-weights", "conv2")});
+  std::vector<Finding> merged =
+      merge_related({found("weak-class", "cat", {0.004, 0}), found("confused-classes", "cat-dog", {0.002, 0}),
+                     found("failure-cluster", "dog-called-cat"), found("weak-class", "ship", {0.004, 0}),
+                     found("suspicious-unit", "conv1/7", {0.05, 0}), found("extreme-weights", "conv1"),
+                     found("extreme-weights", "conv2")});
   std::vector<std::string> ids;
   for (const Finding& one : merged) ids.push_back(one.id());
-  EXPECT_EQ(ids, (std::vector<std::string>{"confused-classes:cat-dog", "weak-class:ship", "suspicious-unit:conv1/7", "extreme-weights:conv2"}));
+  EXPECT_EQ(ids, (std::vector<std::string>{"confused-classes:cat-dog", "weak-class:ship", "suspicious-unit:conv1/7",
+                                           "extreme-weights:conv2"}));
   EXPECT_EQ(merged[0].related, (std::vector<std::string>{"failure-cluster:dog-called-cat", "weak-class:cat"}));
   EXPECT_EQ(merged[0].effect.gain, 0.004);
 }
