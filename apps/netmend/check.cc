@@ -1,10 +1,10 @@
 // netmend check: everything that fits a model and its data, as findings.
 #include "base/error.h"
 #include "base/file.h"
-#include "base/run_folder.h"
 #include "base/text.h"
 #include "findings/kinds.h"
-#include "netmend/check_show.h"
+#include "netmend/check_compare.h"
+#include "netmend/check_report.h"
 #include "netmend/show.h"
 #include "onnx/reader.h"
 
@@ -52,6 +52,7 @@ class Check {
  public:
   Check(const Common& common, const CheckOptions& options) : common_(common), options_(options) {
     encode_alike(options_, options_.train);
+    seconds_of(options_.budget);  // a slip of the finger shows before the work
   }
 
   int run() {
@@ -72,25 +73,45 @@ class Check {
     std::string numbers, tests;
     json["metric"] = nullptr;
     double seconds = 0;
-    if (blocked)
+    std::optional<checkup::Checkup> checkup;
+    if (blocked) {
       view_.skipped.push_back({"everything about the model", "the blocker settled, or --anyway"});
-    else {
+      Planned planned = plan(about);
+      take(checkup::check_data_alone(planned.test, planned.train, about.judged.settings, planned.how));
+    } else {
       auto start = std::chrono::steady_clock::now();
-      checkup::Checkup checkup = examine_all(about);
+      checkup = examine_all(about);
       seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      const auto& result = checkup.context->test.result;
+      const auto& result = checkup->context->test.result;
+      if (!options_.reference.empty() && !interrupted_)
+        compared_ = compare_with(common_, options_, about, options_.reference, view_);
       numbers = numbers_line(about.judged.settings, result);
-      tests = tests_line(checkup);
+      tests = tests_line(*checkup);
       json["result"] = result_json(about.judged.settings, result, seconds);
       if (!result.metrics.empty()) {
         json["metric"] = estimate_json(result.metrics[0].estimate);
         json["metric"]["name"] = result.metrics[0].name;
       }
-      for (const auto& [what, took] : checkup.times) json["times"].push_back({{"what", what}, {"seconds", took}});
+      for (const auto& [what, took] : checkup->times) json["times"].push_back({{"what", what}, {"seconds", took}});
     }
-    view_.findings = findings::rank(std::move(view_.findings));
+    accept_known(about.config);
     view_.verdict = checkup::verdict(view_.findings, about.judged.settings.task != observers::Task::kNone);
     const int status = interrupted_ ? 130 : exit_status(view_.findings, options_.fail_on);
+    ReportParts parts{common_,
+                      view_,
+                      &preflight,
+                      checkup ? &*checkup : nullptr,
+                      &about.judged.subject.graph,
+                      about.judged.subject.model_name,
+                      {},
+                      !options_.no_images,
+                      seconds};
+    parts.data.push_back({"test", about.data->info().spec, about.data->size(), about.judged.subject.data->size()});
+    if (train_)
+      parts.data.push_back(
+          {"train", train_->data->info().spec, train_->data->size(), train_->judged.subject.data->size()});
+    parts.compare = compared_;
+    view_.report = write_report(folder, parts);
     finish(folder, std::move(json), &preflight);
     folder.note_file(about.judged.subject.model_name);
     for (const std::string& file : about.data->info().files) folder.note_file(file);
@@ -115,9 +136,11 @@ class Check {
     auto found = checkup::check_model(graph, head, {{"case", view_.words}, {"model", model}});
     view_.findings = std::move(found.findings), view_.passed = std::move(found.passed),
     view_.skipped = std::move(found.skipped);
+    accept_known(read_config(common_.config, model));
     view_.skipped.push_back({"everything that needs data", "--data SPEC, or data.test in netmend.toml"});
     view_.verdict = checkup::verdict(view_.findings, true);
     const int status = exit_status(view_.findings, options_.fail_on);
+    view_.report = write_report(folder, {common_, view_, nullptr, nullptr, &graph, model, {}, false, 0});
     finish(folder, {{"metric", nullptr}}, nullptr);
     folder.note_file(model);
     folder.finish(common_.seed, 0, status);
@@ -126,6 +149,13 @@ class Check {
       fmt::print("  data      netmend init {} --data SPEC\n", findings::shell_word(model));
     }
     return status;
+  }
+
+  /// What someone has accepted is counted apart.
+  void accept_known(const Config& config) {
+    view_.known =
+        findings::split_accepted(findings::rank(std::move(view_.findings)), config.accepted, findings::today());
+    view_.findings = view_.known.open;
   }
 
   void open_training(const Case& about) {
@@ -155,26 +185,41 @@ class Check {
         {"case", view_.words}, {"model", about.judged.subject.model_name}, {"data", dataset::spec_text(about.spec)}};
   }
 
-  checkup::Checkup examine_all(Case& about) {
+  /// Both splits as they will be run, and how.
+  struct Planned {
+    checkup::Given test, train;
+    checkup::CheckupOptions how;
+  };
+  Planned plan(Case& about) {
+    Planned planned;
     const int64_t whole = about.data->size();
     about.judged.subject.data = plan_pass(common_, options_, about, 2).data;
-    checkup::Given test{&about.judged.subject, whole}, train;
+    planned.test = {&about.judged.subject, whole};
     if (train_) {
       CaseOptions all = options_;
       all.limit = 0;  // --limit is about tests
       const int64_t size = train_->data->size();
       train_->judged.subject.data = plan_pass(common_, all, *train_, 2).data;
-      train = {&train_->judged.subject, size};
+      planned.train = {&train_->judged.subject, size};
     }
-    checkup::CheckupOptions how;
+    checkup::CheckupOptions& how = planned.how;
     how.seconds = seconds_of(options_.budget), how.seed = common_.seed, how.pass = pass_options(common_);
     how.words = view_.words, how.model_words = about.judged.subject.model_name;
     how.data_words = dataset::spec_text(about.spec);
     how.train_words = train_ ? dataset::spec_text(train_->spec) : "";
-    checkup::Checkup checkup = checkup::check_up(test, train, about.judged.settings, how);
-    for (Finding& finding : checkup.found.findings) view_.findings.push_back(finding);
-    view_.passed = checkup.found.passed;
-    view_.skipped.insert(view_.skipped.end(), checkup.found.skipped.begin(), checkup.found.skipped.end());
+    return planned;
+  }
+
+  void take(const checkup::Found& found) {
+    view_.findings.insert(view_.findings.end(), found.findings.begin(), found.findings.end());
+    view_.passed.insert(view_.passed.end(), found.passed.begin(), found.passed.end());
+    view_.skipped.insert(view_.skipped.end(), found.skipped.begin(), found.skipped.end());
+  }
+
+  checkup::Checkup examine_all(Case& about) {
+    Planned planned = plan(about);
+    checkup::Checkup checkup = checkup::check_up(planned.test, planned.train, about.judged.settings, planned.how);
+    take(checkup.found);
     interrupted_ = checkup.interrupted;
     return checkup;
   }
@@ -196,6 +241,7 @@ class Check {
     Json json = {{"verdict", view_.verdict}};
     json["metric"] = more["metric"];
     json["findings"] = findings_json(view_.findings);
+    json["accepted"] = findings_json(view_.known.accepted);
     json["passed"] = Json::array();
     for (const checkup::Passed& one : view_.passed)
       json["passed"].push_back({{"what", one.what}, {"value", one.value}});
@@ -204,6 +250,7 @@ class Check {
     for (const char* key : {"result", "times"})
       if (more.contains(key)) json[key] = more[key];
     json["run"] = folder.path();
+    json["report"] = view_.report;
     write_file(folder.file("findings.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     if (common_.json) print_json(json);
   }
@@ -212,6 +259,7 @@ class Check {
   CheckOptions options_;
   CheckView view_;
   std::optional<Case> train_;
+  Json compared_;  ///< for the report; null without a reference
   bool interrupted_ = false;
 };
 

@@ -44,29 +44,40 @@ std::string padded(const std::string& text, size_t to) {
   return now < to ? text + std::string(to - now, ' ') : text;
 }
 
-void print_findings(const std::vector<Finding>& found) {
+void print_findings(const CheckView& view) {
+  const std::vector<Finding>& found = view.findings;
   std::vector<const Finding*> shown;
   std::map<Level, int64_t> rest;
   for (const Finding& finding : found)
-    if (finding.level > Level::kNote && shown.size() < kShown) shown.push_back(&finding);
-    else ++rest[finding.level];
+    if (finding.level > Level::kNote && shown.size() < kShown)
+      shown.push_back(&finding);
+    else
+      ++rest[finding.level];
   size_t ids = 0, briefs = 0;
   for (const Finding* finding : shown)
-    ids = std::max(ids, columns(printable(finding->id()))), briefs = std::max(briefs, columns(printable(finding->brief)));
+    ids = std::max(ids, columns(printable(finding->id()))),
+    briefs = std::max(briefs, columns(printable(finding->brief)));
   ids = std::min<size_t>(ids, 40), briefs = std::min<size_t>(briefs, 52);
   const bool with_brief = 11 + ids + 2 + briefs <= width(), with_sureness = 11 + ids + 2 + briefs + 8 <= width();
   for (const Finding* finding : shown) {
     fmt::print("  {} {}", level_text(finding->level), padded(printable(finding->id()), ids));
-    if (with_brief) fmt::print("  {}", with_sureness ? padded(printable(finding->brief), briefs) : printable(finding->brief));
+    if (with_brief)
+      fmt::print("  {}", with_sureness ? padded(printable(finding->brief), briefs) : printable(finding->brief));
     if (with_sureness) fmt::print("  {}", sureness_name(finding->sureness));
     fmt::print("\n");
   }
   std::vector<std::string> more;
   for (Level level : {Level::kSerious, Level::kMinor, Level::kNote})
     if (rest[level] > 0)
-      more.push_back(level == Level::kNote ? counted(rest[level], "note") : fmt::format("{} more {}", rest[level], level_name(level)));
-  if (!more.empty()) fmt::print("  {} {}\n", shown.empty() ? "" : "+", join(more, ", "));
-  if (!found.empty()) fmt::print("\n");
+      more.push_back(level == Level::kNote ? counted(rest[level], "note")
+                                           : fmt::format("{} more {}", rest[level], level_name(level)));
+  if (!view.known.accepted.empty()) more.push_back(fmt::format("{} accepted", view.known.accepted.size()));
+  if (!view.known.stale.empty())
+    more.push_back(fmt::format("{} accepted that no longer occur: accept --prune", view.known.stale.size()));
+  if (!more.empty()) fmt::print("  {}{}\n", shown.empty() ? "" : "+ ", join(more, ", "));
+  for (const findings::Returned& one : view.known.returned)
+    fmt::print("  back: {} ({})\n", printable(one.acceptance.id), one.why);
+  if (!found.empty() || !more.empty()) fmt::print("\n");
 }
 
 /// What needs the same thing stands together.
@@ -74,8 +85,10 @@ std::vector<std::string> grouped(const std::vector<checkup::Skipped>& skipped) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
   for (const checkup::Skipped& one : skipped) {
     auto hit = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == one.enable; });
-    if (hit == groups.end()) groups.push_back({one.enable, {one.what}});
-    else hit->second.push_back(one.what);
+    if (hit == groups.end())
+      groups.push_back({one.enable, {one.what}});
+    else
+      hit->second.push_back(one.what);
   }
   std::vector<std::string> lines;
   for (const auto& [enable, what] : groups) lines.push_back(fmt::format("{} (needs {})", join(what, ", "), enable));
@@ -86,7 +99,8 @@ std::vector<std::string> grouped(const std::vector<checkup::Skipped>& skipped) {
 
 std::string numbers_line(const observers::PredictionSettings& settings, const observers::PredictionResult& result) {
   if (result.metrics.empty()) return "";
-  std::string text = fmt::format("{} {}", result.metrics[0].name, figure_text(result.metrics[0].name, result.metrics[0].estimate));
+  std::string text =
+      fmt::format("{} {}", result.metrics[0].name, figure_text(result.metrics[0].name, result.metrics[0].estimate));
   const observers::ClassResult* worst = nullptr;
   for (const observers::ClassResult& about : result.per_class)
     if (about.samples > 0 && (!worst || about.recall < worst->recall)) worst = &about;
@@ -101,7 +115,7 @@ void print_view(const CheckView& view, const std::string& numbers, const std::st
   fmt::print("\n  {}\n", printable(view.verdict));
   if (!numbers.empty()) fmt::print("  {}\n", numbers);
   fmt::print("\n");
-  print_findings(view.findings);
+  print_findings(view);
   if (!tests.empty()) fmt::print("  tests     {}\n", tests);
   if (!view.passed.empty()) fmt::print("  passed    {}\n", counted(int64_t(view.passed.size()), "check"));
   bool first = true;

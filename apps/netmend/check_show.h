@@ -2,6 +2,7 @@
 #pragma once
 
 #include "checkup/checkup.h"
+#include "findings/accepted.h"
 #include "netmend/shared.h"
 
 namespace netmend::app {
@@ -10,6 +11,7 @@ namespace netmend::app {
 struct CheckView {
   std::string verdict;
   std::vector<findings::Finding> findings;  ///< ranked
+  findings::SplitFindings known;            ///< what was accepted, what came back, what no longer occurs
   std::vector<checkup::Passed> passed;
   std::vector<checkup::Skipped> skipped;
   std::string report;  ///< the page, or ""

@@ -46,7 +46,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               lab run      run a model on tensors from files
               lab conformance   check the operators against the ONNX project's own test folders
               lab merge    put the shards of a pass together
-  Start here  demo         makes its own data, trains, evaluates; needs no file at all
+  Start here  demo         the whole tour on data of its own: trains, plants faults, finds and repairs them
 
   Everywhere  --json (one document on stdout)  --quiet  --seed N  --jobs N  --device cpu|cuda  --memory 8G
               --out DIR (the run folder)  -o FILE (the product)

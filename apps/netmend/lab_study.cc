@@ -36,13 +36,8 @@ void train_named(const Common& common, const std::string& network, const std::st
   onnx::write_model(trainer.result(), file);
 }
 
-namespace {
-
-using studies::PlantedTrial;
-using studies::Sound;
-
-/// `lenet5@fashion-mnist`: a named architecture, trained once and kept in the study's folder; or `model.onnx@DATA`.
-Sound open_sound(const Common& common, const std::string& text, const std::string& folder) {
+std::pair<std::string, std::string> trained_file(const Common& common, const std::string& text,
+                                                 const std::string& folder) {
   const size_t at = text.find('@');
   if (at == std::string::npos)
     throw InputError(fmt::format("`{}` is no network with data", text),
@@ -57,6 +52,17 @@ Sound open_sound(const Common& common, const std::string& text, const std::strin
       train_named(common, network, data, file, {common.seed});
     }
   }
+  return {file, data};
+}
+
+namespace {
+
+using studies::PlantedTrial;
+using studies::Sound;
+
+/// A named architecture is trained once and kept in the study's folder.
+Sound open_sound(const Common& common, const std::string& text, const std::string& folder) {
+  const auto [file, data] = trained_file(common, text, folder);
   CaseOptions options;
   options.model = file, options.data = data;
   Common silent = common;

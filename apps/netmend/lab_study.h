@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "netmend/commands.h"
@@ -34,5 +35,17 @@ struct Schooling {
 /// Trains a named architecture on a built-in data set and writes it to a file. Throws InputError, Interrupted.
 void train_named(const Common& common, const std::string& network, const std::string& data, const std::string& file,
                  const Schooling& schooling);
+
+/// `lenet5@fashion-mnist` or `model.onnx@DATA`: the file, trained first where it is a name, and the data.
+std::pair<std::string, std::string> trained_file(const Common& common, const std::string& text,
+                                                 const std::string& folder);
+
+struct QualityStudyOptions {
+  std::vector<std::string> models;  ///< sound ones, `lenet5@mnist`
+  std::vector<std::string> faulty;  ///< of these, those that get faults; empty: the first four
+  std::vector<std::string> kinds;   ///< of faults; empty for all
+  double seconds = 8;               ///< for each check-up
+};
+int study_quality(const Common& common, const QualityStudyOptions& options);
 
 }  // namespace netmend::app

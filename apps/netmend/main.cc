@@ -63,6 +63,7 @@ struct Options {
   RepairOptions repair;
   StudyOptions planted, deepimportance;
   SbflStudyOptions sbfl;
+  QualityStudyOptions quality;
   WhatIfOptions whatif;
   GateOptions gate;
   FailuresOptions failures;
@@ -724,6 +725,24 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   sbfl->add_flag("--both", o.sbfl.both, "With --trained: the untrained half too");
   sbfl->add_option("--out", common.out, "Folder of the study (default: netmend-study-sbfl-repair)");
   sbfl->callback([&] { action = [&] { return study_sbfl(common, o.sbfl); }; });
+  CLI::App* quality =
+      command(*study, "check-quality", "Is the check-up quiet on sound models, stable, and loud on planted faults?",
+              "  netmend lab study check-quality\n"
+              "  netmend lab study check-quality --models lenet5@glyphs --faulty lenet5@glyphs --out study");
+  o.quality.models = {"lenet1@mnist",       "lenet4@mnist",         "lenet5@mnist",         "mlp:784-128-64-10@mnist",
+                      "lenet5@glyphs",      "lenet1@glyphs",        "lenet4@fashion-mnist", "lenet5@fashion-mnist",
+                      "dnn1@fashion-mnist", "cifar-convnet@cifar10"};
+  quality->add_option("--models", o.quality.models, "Sound networks with data: NAME@DATA is trained first")
+      ->delimiter(',')
+      ->capture_default_str();
+  quality->add_option("--faulty", o.quality.faulty, "Those that get faults (default: lenet4@mnist and lenet1@glyphs)")
+      ->delimiter(',');
+  quality->add_option("--kinds", o.quality.kinds, "Kinds of faults (default: all)")->delimiter(',');
+  quality->add_option("--seconds", o.quality.seconds, "For each check-up")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  quality->add_option("--out", common.out, "Folder of the study (default: netmend-study-check-quality)");
+  quality->callback([&] { action = [&] { return study_quality(common, o.quality); }; });
 }
 
 int run(int argc, char** argv) {

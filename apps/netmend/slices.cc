@@ -77,9 +77,10 @@ Seen look(const Common& common, const SlicesOptions& options, Judged& judged) {
   seen.unit = netmend::slices::error_unit(judged.settings, seen.rows);
   std::vector<uint8_t> half = netmend::slices::halves(taken.marks, common.seed);
   std::vector<float> sureness;
-  for (const SampleRow& row : seen.rows) sureness.push_back(row.confidence);
+  std::vector<double> classes;
+  for (const SampleRow& row : seen.rows) sureness.push_back(row.confidence), classes.push_back(row.label);
   std::vector<double> expected;
-  if (judged.settings.by_class()) expected = netmend::slices::foresee(sureness, seen.failing, half);
+  if (judged.settings.by_class()) expected = netmend::slices::foresee(sureness, classes, seen.failing, half);
   netmend::slices::Search how;
   how.most = size_t(options.top), how.least = options.least;
   seen.weak = netmend::slices::find_weak(seen.columns, seen.failing, half, expected, how);
@@ -196,7 +197,7 @@ void print_slices(const Seen& seen, const observers::PredictionSettings& setting
       fmt::print("  {:<{}}  {:>7}   {}   {:>7.1f} %   {:>6.1f} ({:>4.1f}–{:>5.1f})   {:.2f} points{}\n",
                  printable(slice.words), width, with_commas(slice.inputs), rate_text(here), 100 * rest.value,
                  100 * slice.behind.value, 100 * slice.behind.low, 100 * slice.behind.high, 100 * slice.gain,
-                 slice.foreseen > 0.7 ? "   (it knows: less sure there)" : "");
+                 slice.foreseen > 0.7 ? "   (foreseen: less sure there, or hard classes)" : "");
   }
   fmt::print("  found on one half of the inputs, figures are of the other half\n");
 }

@@ -43,8 +43,9 @@ function classBars(store: Store): Bar[] {
 
 function sliceBars(store: Store): Bar[] {
   const { report, filter, inputs } = store;
-  const slices = report.slices ?? [];
-  if (!store.filtered || !inputs.slices) return slices.map((s) => ({ ...s, picked: filter.slice === s.name }));
+  const slices = report.slices ?? []; // indices count all of them; clusters hold failures alone and have no rate
+  const drawn = (bars: Bar[]) => bars.filter((_, i) => slices[i].source !== "cluster");
+  if (!store.filtered || !inputs.slices || report.task === "number") return drawn(slices.map((s) => ({ ...s, picked: filter.slice === s.name })));
   const sums = slices.map(() => [0, 0]);
   for (const row of store.rows) {
     for (const slice of inputs.slices[row] ?? []) {
@@ -53,7 +54,7 @@ function sliceBars(store: Store): Bar[] {
       sums[slice][1] += store.weight(row);
     }
   }
-  return slices.map((s, i) => ({ name: s.name, picked: filter.slice === s.name, samples: Math.round(sums[i][1]), ...wilson(Math.round(sums[i][0]), Math.round(sums[i][1])) }));
+  return drawn(slices.map((s, i) => ({ name: s.name, picked: filter.slice === s.name, samples: Math.round(sums[i][1]), ...wilson(Math.round(sums[i][0]), Math.round(sums[i][1])) })));
 }
 
 function barTable(bars: Bar[]) {
@@ -65,7 +66,7 @@ export function classes(store: Store): Section | null {
   const names = report.classes ?? [];
   const hasMatrix = names.length > 1 && Boolean(report.confusion?.length);
   const hasClasses = Boolean(report.per_class?.length);
-  const hasSlices = Boolean(report.slices?.length);
+  const hasSlices = Boolean(report.slices?.some((s) => s.source !== "cluster"));
   if (!hasMatrix && !hasClasses && !hasSlices) return null;
   // The order does not change with the filter, so that cells stay where the eye left them.
   const order = hasMatrix && names.length <= matrixLimit ? neighbourOrder(names.length, report.confusion!) : names.map((_, i) => i);

@@ -75,7 +75,7 @@ function reliability(c: Confidence) {
       marks: [Plot.line([[0, 0], [1, 1]], { stroke: "var(--muted)", strokeDasharray: "3,3" }), Plot.line(c.bins, { x: "confidence", y: "accuracy", stroke: "var(--accent)", strokeWidth: 1.5 }),
         Plot.ruleX(c.bins, { x: "confidence", y1: (b) => wilson(b.accuracy * b.count, b.count).low, y2: (b) => wilson(b.accuracy * b.count, b.count).high, stroke: "var(--accent)", strokeOpacity: 0.5 }),
         Plot.dot(c.bins, { x: "confidence", y: "accuracy", r: "count", fill: "var(--accent)", fillOpacity: 0.75, title: (b) => `${percent(b.confidence)} sure, ${percent(b.accuracy)} right, ${count(b.count)} inputs` }),
-        Plot.text(c.bins, { x: "confidence", y: "accuracy", text: (b) => count(b.count), dy: 16, dx: 4, fontSize: 10, fill: "var(--muted)" })],
+        Plot.text(c.bins, { x: "confidence", y: "accuracy", text: (b) => count(b.count), dy: 15, dx: -6, textAnchor: "end", fontSize: 10, fill: "var(--muted)" })],
     }) as SVGSVGElement,
   });
 }
@@ -141,9 +141,9 @@ function threshold(store: Store): HTMLElement {
       const svg = Plot.plot({
         width, height: 240, marginLeft: 46, marginRight: 16, x: { domain: [0, 1], label: "threshold", tickFormat: "%", ticks: 5 }, y: { label: null, tickFormat: "%", grid: true, ticks: 5, domain: [0, 1] },
         marks: [Plot.line(known, { x: "threshold", y: "accuracy", stroke: "var(--accent)", strokeWidth: 2 }), Plot.line(line, { x: "threshold", y: "coverage", stroke: "var(--second)", strokeWidth: 2 }),
-          Plot.ruleX([0], { stroke: "currentColor", ariaLabel: "threshold" })],
+          Plot.ruleX([0], { stroke: "currentColor", className: "marks-threshold" })],
       }) as SVGSVGElement;
-      const rule = svg.querySelector('[aria-label="threshold"] line');
+      const rule = svg.querySelector(".marks-threshold line");
       marker = (at) => rule?.setAttribute("transform", `translate(${at * (width - 62)},0)`);
       marker(Number(slider.value) || 0);
       return svg;

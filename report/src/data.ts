@@ -32,7 +32,7 @@ function balance(store: Store, data: Data): HTMLElement | null {
         x: { axis: null, padding: 0.08, domain: shown.flatMap((c) => [...splits.keys(), "gap"].map((i) => `${c} ${i}`)) }, y: { label: "share of the split", tickFormat: "%", grid: true, ticks: 4 },
         color: { type: "identity" }, opacity: { domain: [0, 1], range: [0, 1] },
         marks: [
-          Plot.barY(drawn, { x: (d) => `${d.c} ${d.i}`, y: "share", fill: "colour", rx: 1, ariaLabel: "balance", fillOpacity: (d) => (!store.filter.class || store.filter.class === names[d.c] ? 1 : 0.3) }),
+          Plot.barY(drawn, { x: (d) => `${d.c} ${d.i}`, y: "share", fill: "colour", rx: 1, className: "marks-balance", fillOpacity: (d) => (!store.filter.class || store.filter.class === names[d.c] ? 1 : 0.3) }),
           Plot.text(shown, { x: (c) => `${c} ${Math.floor((splits.length - 1) / 2)}`, frameAnchor: "bottom", text: (c) => shortened(names[c], 12), dy: 14, rotate: turned ? -45 : 0, textAnchor: turned ? "end" : splits.length % 2 ? "middle" : "start", fill: "currentColor" }),
           Plot.ruleY([0]),
         ],
@@ -57,8 +57,7 @@ export function data(store: Store, detail: Detail): Section | null {
   const all = store.report.data;
   if (!all || !(all.splits.length || all.ranges.length || all.duplicates.length || all.suspected.length || all.words?.length)) return null;
   return section(store, "data", "Data", "what the model was given, before any question of how it did", (body) => {
-    const left = new Set(store.rows);
-    const here = (row: number) => !store.filtered || left.has(row);
+    const here = store.passes;
     const suspected = all.suspected.filter((s) => here(s.row));
     const rows = suspected.map((s) => s.row);
     const cell = (row: number, list: number[], words: string) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, list), false), h("span", { class: "caption" }, words));

@@ -36,6 +36,7 @@ export class Detail {
     const { store } = this;
     const { inputs } = store;
     const place = this.list.indexOf(row);
+    const focused = this.dialog.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
     const right = inputs.right[row];
     const near = inputs.near?.[row];
     const neighbours = (words: string, rows: number[] | undefined) =>
@@ -53,6 +54,9 @@ export class Detail {
         h("div", { class: "large" }, this.input(row)),
         h("div", {}, h("h4", {}, "Answers"), this.answers(row), h("h4", {}, "Facts"), this.facts(row), this.tick(row))),
       near ? h("div", { class: "columns" }, neighbours("Nearest that are right", near.right), neighbours("Nearest that are wrong", near.wrong)) : null);
+    // Keys go to what has the focus: it must not be lost with what was replaced.
+    const buttons = [...this.dialog.querySelectorAll<HTMLButtonElement>("header button:not(:disabled)")];
+    (buttons.find((b) => b.getAttribute("aria-label") === focused) ?? buttons[buttons.length - 1])?.focus();
   }
 
   private input(row: number): HTMLElement {

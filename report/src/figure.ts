@@ -44,26 +44,26 @@ function swatch(colour: string): HTMLElement {
   return element;
 }
 
-/// Lets the marks of a plot be clicked, by mouse and keyboard. `label` is the mark's ariaLabel; marks come in the order of the data.
-export function clickable<T>(svg: SVGSVGElement | HTMLElement, label: string, data: T[], words: (d: T) => string, act: (d: T) => void): void {
-  const group = svg.querySelector(`[aria-label="${label}"]`);
-  [...(group?.children ?? [])].forEach((mark, i) => {
-    if (i >= data.length) return;
+/// Lets the marks of a plot be clicked, by mouse and keyboard. `name`: the mark has the class `marks-NAME`.
+export function clickable<T>(svg: SVGSVGElement, name: string, data: T[], words: (d: T) => string, act: (d: T) => void): void {
+  for (const mark of svg.querySelectorAll(`.marks-${name} > *`)) {
+    const datum = data[(mark as unknown as { __data__: number }).__data__]; // D3 keeps the position in the data there
+    if (datum === undefined) continue;
+    const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+    title.textContent = words(datum);
+    mark.append(title);
     mark.setAttribute("tabindex", "0");
     mark.setAttribute("role", "button");
-    mark.setAttribute("aria-label", words(data[i]));
+    mark.setAttribute("aria-label", words(datum));
     mark.setAttribute("class", "clickable");
-    const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
-    title.textContent = words(data[i]);
-    mark.append(title);
-    mark.addEventListener("click", () => act(data[i]));
+    mark.addEventListener("click", () => act(datum));
     mark.addEventListener("keydown", (event) => {
       const key = (event as KeyboardEvent).key;
       if (key !== "Enter" && key !== " ") return;
       event.preventDefault();
-      act(data[i]);
+      act(datum);
     });
-  });
+  }
 }
 
 /// How wide the names on an axis are, within reason.

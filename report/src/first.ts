@@ -1,6 +1,6 @@
 // The first screen: the verdict, four figures, what was found, what was checked and what was not.
 import { button, h, replace } from "./dom";
-import { count, duration, percent, interval, plural } from "./format";
+import { count, duration, fileName, interval, percent, plural } from "./format";
 import { card, type FindingDialog } from "./finding_view";
 import type { Detail } from "./detail";
 import type { Report, Tile } from "./schema";
@@ -22,10 +22,11 @@ function tile(store: Store, tile: Tile): HTMLElement {
 function checked(report: Report): HTMLElement {
   const { run, preflight, passed, skipped, accepted } = report;
   const data = run.data.map((d) => `${d.split} ${d.used < d.size ? `${count(d.used)} of ${count(d.size)}` : count(d.size)}`).join(", ");
+  const pictures = Object.keys(report.inputs?.pictures ?? {}).length;
   const layers = run.model.layers ? ` · ${plural(run.model.layers, "layer")} · ${plural(run.model.units, "unit")} · ${plural(run.model.weights, "weight")}` : "";
-  const line = (name: string, ...words: (string | HTMLElement | HTMLElement[])[]) => h("div", {}, h("dt", {}, name), h("dd", {}, ...words));
+  const line = (name: string, ...words: (string | HTMLElement | HTMLElement[])[]) => h("div", {}, h("dt", {}, name), h("dd", { class: name === "checked" || name === "preflight" ? "line" : "" }, ...words));
   return h("dl", { class: "strip" },
-    line("checked", `${run.model.name}${layers}${data ? ` on ${data}` : ""} in ${duration(run.seconds)}`),
+    line("checked", `${fileName(run.model.name)}${layers}${data ? ` on ${data}` : ""} in ${duration(run.seconds)}${pictures ? `; this page holds ${plural(pictures, "picture")} of your inputs` : ""}`),
     preflight.lines.length ? line("preflight", preflight.lines.map((l) => h("span", { class: l.holds ? "holds" : "fails" }, l.text))) : "",
     passed.length ? line("passed", h("details", {}, h("summary", {}, `${plural(passed.length, "check")} found nothing`),
       h("ul", {}, passed.map((p) => h("li", {}, `${p.what}: `, h("b", {}, p.value)))))) : "",
@@ -36,8 +37,8 @@ function checked(report: Report): HTMLElement {
 }
 
 function tried(report: Report): HTMLElement | null {
-  const { tried } = report.preflight;
-  if (!tried.length) return null;
+  const { tried, lines } = report.preflight;
+  if (!tried.length || (lines.every((l) => l.holds) && !report.findings.some((f) => f.level === "blocker"))) return null; // nobody needs it when all is well
   return h("div", { class: "tried" }, h("h3", {}, "Set-ups that were tried"),
     h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "set-up"), h("th", { class: "figures" }, "accuracy"), h("th", {}, "line for netmend.toml"))),
       h("tbody", {}, tried.map((t) => h("tr", {}, h("td", {}, t.words), h("td", { class: "figures" }, percent(t.accuracy.value) + interval(t.accuracy)), h("td", {}, h("code", {}, t.line)))))));

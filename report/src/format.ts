@@ -1,7 +1,7 @@
 // Numbers as people read them.
 import type { Figure } from "./schema";
 
-export const count = (n: number): string => n.toLocaleString("en-US", { maximumFractionDigits: 0 });
+export const count = (n: number | null | undefined): string => (Number.isFinite(n) ? n!.toLocaleString("en-US", { maximumFractionDigits: 0 }) : "–");
 
 export function percent(share: number | null | undefined, digits = 1): string {
   return share === null || share === undefined || !Number.isFinite(share) ? "–" : `${(100 * share).toFixed(digits)} %`;
@@ -31,15 +31,19 @@ export function duration(seconds: number): string {
 
 /// ` (90.7–91.8)`; nothing where the interval is not known.
 export function interval(figure: Figure, scale = 100, digits = 1): string {
-  if (figure.low === null || figure.high === null) return "";
+  if (!Number.isFinite(figure.low) || !Number.isFinite(figure.high)) return "";
+  const [low, high] = [figure.low!, figure.high!];
   const text = (value: number) => (scale * value).toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1").replace("-", "−");
-  return ` (${text(figure.low)}${figure.low < 0 ? " to " : "–"}${text(figure.high)})`;
+  return ` (${text(low)}${low < 0 ? " to " : "–"}${text(high)})`;
 }
 
 export function shortened(text: string, length: number): string {
   const letters = [...text];
   return letters.length <= length ? text : letters.slice(0, length - 1).join("") + "…";
 }
+
+/// `models/a.onnx` → `a.onnx`: where it lies is told under Method.
+export const fileName = (path: string): string => path.split("/").pop() || path;
 
 export function plural(n: number, one: string, many = one + "s"): string {
   return `${count(n)} ${n === 1 ? one : many}`;

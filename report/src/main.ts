@@ -10,8 +10,10 @@ import { failures } from "./failures";
 import { filterBar } from "./filter_bar";
 import { FindingDialog } from "./finding_view";
 import { firstScreen } from "./first";
+import { fileName } from "./format";
 import { method } from "./method";
 import { network } from "./network";
+import { normalise } from "./normalise";
 import { repair } from "./repair";
 import type { Report } from "./schema";
 import type { Section } from "./section";
@@ -21,16 +23,19 @@ import { startTheme } from "./theme";
 
 function read(): Report | string {
   try {
-    const report = JSON.parse(document.getElementById("report")!.textContent!) as Report;
-    if (report?.format !== "netmend.report/1") return `This page cannot show ${String(report?.format ?? "what it was given")}; netmend open draws it again.`;
-    report.tiles ??= [];
-    report.accepted ??= [];
-    report.passed ??= [];
-    report.method ??= [];
-    report.preflight ??= { lines: [], tried: [] };
-    return report;
+    return normalise(JSON.parse(document.getElementById("report")!.textContent!));
   } catch {
     return "There is no report in this page; netmend open draws it again.";
+  }
+}
+
+/// One section that cannot be drawn must not take the others with it.
+function update(section: Section): void {
+  try {
+    section.update();
+  } catch (error) {
+    console.error(`${section.title} could not be drawn:`, error);
+    section.element.querySelector(".body")?.replaceChildren("This section could not be drawn.");
   }
 }
 
@@ -40,7 +45,7 @@ function scheduler(sections: Section[]): () => void {
   let running = false;
   const step = () => {
     const until = performance.now() + 12;
-    while (queue.length && performance.now() < until) queue.shift()!.update();
+    while (queue.length && performance.now() < until) update(queue.shift()!);
     if (queue.length) setTimeout(step, 0);
     else {
       running = false;
@@ -60,7 +65,7 @@ function scheduler(sections: Section[]): () => void {
 }
 
 function draw(report: Report): void {
-  document.title = `${report.run.model.name}: netmend`;
+  document.title = `${fileName(report.run.model.name)}: netmend`;
   const store = new Store(report);
   let sections: Section[] = [];
   const detail = new Detail(store, () => sections.find((s) => s.id === "failures")?.update());
@@ -72,16 +77,14 @@ function draw(report: Report): void {
     event.preventDefault(); // the address belongs to the filter
     document.getElementById(id)?.scrollIntoView();
   };
-  const pictures = Object.keys(store.inputs.pictures).length;
   document.getElementById("page")!.append(
     h("div", { class: "top" },
-      h("div", { class: "bar" }, h("span", { class: "brand" }, "netmend"), h("span", { class: "model", title: report.run.model.name }, report.run.model.name),
+      h("div", { class: "head" }, h("span", { class: "brand" }, "netmend"), h("span", { class: "model", title: report.run.model.name }, fileName(report.run.model.name)),
         h("nav", { "aria-label": "Sections" }, sections.map((s) => h("a", { href: `#${s.id}`, onclick: go(s.id) }, s.title))),
         button(theme.label(), () => undefined, { class: "small theme", "aria-label": "light or dark", onclick: theme.turn })),
       filterBar(store)),
     h("main", {}, firstScreen(store, dialog, detail), sections.map((s) => s.element),
-      h("footer", {}, `netmend ${report.run.version} · ${report.run.started} · nothing in this page leaves your machine`,
-        pictures ? ` · holds ${pictures} of your inputs as pictures` : "")));
+      h("footer", {}, `netmend ${report.run.version} · ${report.run.started} · nothing in this page leaves your machine`)));
   const refresh = scheduler(sections);
   store.onChange(refresh);
   requestAnimationFrame(() => setTimeout(refresh, 0)); // after the first screen is painted

@@ -38,7 +38,7 @@ export function matrix(confusion: Confusion, { names, order, rates, width, click
     opacity: { domain: [0, 1], range: [0, 1] },
     marks: [
       Plot.cell(cells, { x: "answer", y: "label", fill: "var(--soft)", inset: 0.5, rx: 2 }),
-      Plot.cell(cells, { x: "answer", y: "label", fill: (c) => (c.wrong ? "var(--wrong)" : "var(--right)"), fillOpacity: share, inset: 0.5, rx: 2, ariaLabel: "confusions",
+      Plot.cell(cells, { x: "answer", y: "label", fill: (c) => (c.wrong ? "var(--wrong)" : "var(--right)"), fillOpacity: share, inset: 0.5, rx: 2, className: "marks-confusions",
         stroke: (c) => (picked?.(c.label, c.answer) ? "var(--ink)" : "none"), strokeWidth: 2 }),
       Plot.text(side >= 20 ? cells : [], { x: "answer", y: "label", text, fontSize: Math.min(11, side / 3.2), fill: "currentColor", pointerEvents: "none" }),
       Plot.text(["down: label · across: answer"], { frameAnchor: "bottom-left", dy: 18, dx: 0, fill: "var(--muted)", fontSize: 11 }),
@@ -57,7 +57,7 @@ export function worstPairs(confusion: Confusion, { names, rates, width, click }:
   const svg = Plot.plot({
     width, height: 34 + 20 * pairs.length, marginLeft: nameMargin(pairs.map((p) => p.name), 230), marginRight: 44,
     x: { label: null, ticks: 4, tickFormat: rates ? "%" : undefined }, y: { domain: pairs.map((p) => p.i), label: null, tickSize: 0, tickFormat: (i: number) => pairs[i].name },
-    marks: [Plot.barX(pairs, { y: "i", x: "value", fill: "var(--wrong)", insetTop: 2, insetBottom: 2, ariaLabel: "pairs" }),
+    marks: [Plot.barX(pairs, { y: "i", x: "value", fill: "var(--wrong)", insetTop: 2, insetBottom: 2, className: "marks-pairs" }),
       Plot.text(pairs, { y: "i", x: "value", text: (p) => (rates ? percent(p.value) : count(p.n)), textAnchor: "start", dx: 4 })],
   }) as SVGSVGElement;
   if (click) clickable(svg, "pairs", pairs, (p) => `${names[p.label]} called ${names[p.answer]}: ${count(p.n)}`, (p) => click(p.label, p.answer));

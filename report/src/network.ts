@@ -14,7 +14,7 @@ import { unitBars, unitPanel } from "./units";
 export type Measure = "blame" | "health" | "importance" | "untested";
 export const measures: Record<Measure, { words: string; about: string; layer: (l: Layer) => number | null; unit: (u: Unit) => number | null }> = {
   blame: { words: "blame", about: "how much the worst unit has to do with failures", layer: (l) => l.blame, unit: (u) => u.blame },
-  health: { words: "health", about: "share of units that never react; for units, share of inputs with 0", layer: (l) => (l.units ? l.dead / l.units : null), unit: (u) => u.zeros },
+  health: { words: "health", about: "share of units that never react; for units, share of inputs with 0", layer: (l) => (l.units ? l.dead / l.units : null), unit: (u) => u.zeros ?? (u.max === u.min ? 1 : 0) },
   importance: { words: "importance", about: "how much answers come from it", layer: (l) => l.importance, unit: (u) => u.importance },
   untested: { words: "untested", about: "units that tests never drive as high as training", layer: (l) => (l.units ? l.untested / l.units : null), unit: (u) => u.untested },
 };
@@ -62,7 +62,7 @@ export function network(store: Store, detail: Detail): Section | null {
         ? list(measure, picked, pickLayer)
         : figure({ name: "network", title: `Layers by ${measures[measure].words}`, note: `Darker: ${measures[measure].about}. Click a layer to see its units.`, table,
             draw: (width) => boxMap({ layers, boxes, width, picked, value: measures[measure].layer, pick: pickLayer, open: (block) => open([...opened, block]) }) }),
-      picked >= 0 ? h("div", { class: unit ? "row" : "body" }, unitBars(store, layers[picked], own, measure, unit, (u) => set("unit", u.name === unit?.name ? "" : u.name, "")), unit ? unitPanel(store, detail, unit) : null) : null,
+      picked >= 0 ? h("div", { class: "body" }, unitBars(store, layers[picked], own, measure, unit, (u) => set("unit", u.name === unit?.name ? "" : u.name, "")), unit ? unitPanel(store, detail, unit) : null) : null,
       picked >= 0 && !own.length ? h("p", { class: "muted" }, "This layer's units are not in the page.") : null,
       picked >= 0 && !unit ? h("p", { class: "note" }, `${layers[picked].name}: ${layers[picked].kind}, ${layers[picked].shape}, ${plural(layers[picked].weights, "weight")}, ${percent(layers[picked].units ? layers[picked].dead / layers[picked].units : null)} dead.`) : null);
   });

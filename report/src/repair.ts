@@ -1,7 +1,7 @@
 // The repair: what it fixed and what it broke on inputs that its search never saw, beside the cheap alternatives.
 import type { Detail } from "./detail";
 import { command, h, replace } from "./dom";
-import { flipBars } from "./flips";
+import { classOf, countFlips, flipBars } from "./flips";
 import { count, duration, interval, number, percent, plural, points } from "./format";
 import { thumb } from "./input_view";
 import { section, type Section } from "./section";
@@ -11,12 +11,12 @@ export function repair(store: Store, detail: Detail): Section | null {
   const all = store.report.repair;
   if (!all) return null;
   const dropped = new Set<number>();
-  return section(store, "repair", "Repair", `${all.method}, judged on ${plural(all.inputs, "input")} that the search never saw`, (body) => {
-    const left = new Set(store.rows);
-    const flips = all.flips.filter((f) => !store.filtered || left.has(f.row));
+  return section(store, "repair", "Repair", `${all.method || "none was chosen"}, judged on ${plural(all.inputs, "input")} that the search never saw`, (body) => {
+    const flips = all.flips.filter((f) => store.passes(f.row));
     const thumbs = (fixed: boolean) => {
       const some = flips.filter((f) => f.fixed === fixed);
       const rows = some.map((f) => f.row);
+      if (!rows.length) return null;
       return h("div", { class: "panel" }, h("h3", {}, `${fixed ? "Fixed" : "Broken"} · ${count(some.length)}`),
         h("div", { class: "thumbs" }, some.slice(0, 36).map((f) => h("div", { class: "cell" }, thumb(store, f.row, (r) => detail.open(r, rows), false), h("span", { class: "caption" }, `${store.className(f.before)} → ${store.className(f.after)}`)))));
     };
@@ -24,7 +24,7 @@ export function repair(store: Store, detail: Detail): Section | null {
     const whatif = h("div", {});
     const showCommand = () => {
       const kept = all.edits.filter((_, i) => !dropped.has(i));
-      replace(whatif, h("p", { class: "note" }, dropped.size ? `Keep ${plural(kept.length, "edit")} in edits.json (${kept.map((e) => e.unit).join(", ") || "none"}), take the others out, then:` : "Try it on your data without writing a model:"), command(all.whatif));
+      replace(whatif, h("p", { class: "note" }, dropped.size ? `Keep ${plural(kept.length, "edit")} in edits.json (${kept.map((e) => e.unit).join(", ") || "none"}), take the others out, then:` : all.whatif ? "Try it on your data without writing a model:" : ""), all.whatif ? command(all.whatif) : null);
     };
     showCommand();
     replace(body,
@@ -32,7 +32,7 @@ export function repair(store: Store, detail: Detail): Section | null {
         fact(`${percent(all.before.value)} → ${percent(all.after.value)}`, "before and after"), fact(points(all.change.value) + interval(all.change), "change, 95 % interval"),
         fact(count(all.fixed), "fixed"), fact(count(all.broken), "broken"), fact(number(all.p, 2), "p: as much by chance"))),
       h("div", { class: "row" },
-        all.per_class.length ? flipBars("repair", "Fixed and broken by class", all.per_class, store.report.classes ? (r) => store.toggle({ class: r.name }) : undefined) : null,
+        all.per_class.length ? flipBars("repair", "Fixed and broken by class", countFlips(store, flips, all.per_class, classOf(store)), store.report.classes ? (r) => store.toggle({ class: r.name }) : undefined) : null,
         h("div", { class: "body" },
           all.edits.length ? h("div", { class: "panel" }, h("h3", {}, plural(all.edits.length, "edit")), h("div", { class: "scroll short" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "keep"), h("th", {}, "unit"), h("th", {}, "change"), h("th", { class: "figures" }, "distance"))),
             h("tbody", {}, all.edits.slice(0, 200).map((e, i) => h("tr", {}, h("td", {}, h("input", { type: "checkbox", checked: !dropped.has(i), "aria-label": `keep ${e.unit}`, onchange: () => { dropped.has(i) ? dropped.delete(i) : dropped.add(i); showCommand(); } })),

@@ -162,7 +162,7 @@ export interface Unit {
   sd: number;
   min: number;
   max: number;
-  zeros: number; // share of inputs
+  zeros: number | null; // share of inputs
   blame: number | null; // 0 … 1
   rank: number | null;
   importance: number | null;
@@ -175,9 +175,9 @@ export interface Unit {
 }
 
 export interface Tests {
-  criteria: { name: string; value: number; covered: number; goals: number; about: string }[];
+  criteria: { name: string; value: number | null; covered: number | null; goals: number | null; about: string }[]; // without goals there is no share
   growth: { inputs: number; share: number }[];
-  untried: { unit: string; low: number; high: number; train: number; rows: number[] }[];
+  untried: { unit: string; low: number; high: number; train: number; rows: number[] }[]; // train: inputs above every test
   redundant: number;
   needed: number;
   redundant_rows?: number[]; // rows of inputs that add nothing
@@ -196,7 +196,7 @@ export interface Repair {
   p: number;
   inputs: number; // held out
   per_class: { name: string; fixed: number; broken: number }[];
-  edits: { unit: string; words: string; distance: number }[];
+  edits: { unit: string; words: string; distance: number | null }[];
   alternatives: { method: string; change: number; fixed: number; broken: number; seconds: number; why_not: string }[];
   flips: { row: number; fixed: boolean; before: number; after: number }[];
   whatif: string; // command

@@ -137,6 +137,9 @@ export class Store {
     for (const listener of this.listeners) listener();
   }
 
+  /// Whether the filter leaves a row, of whatever split unless one is chosen: for evidence from other splits than the judged one.
+  passes: (row: number) => boolean = () => true;
+
   private select(): void {
     const { filter, inputs, report } = this;
     const named = (name: string | undefined) => (name === undefined ? undefined : report.classes?.indexOf(name));
@@ -146,17 +149,19 @@ export class Store {
     const split = filter.split === undefined ? undefined : report.run.data.findIndex((d) => d.split === filter.split);
     const finding = filter.finding === undefined ? undefined : new Set(this.findingRows(filter.finding));
     const words = filter.text?.toLowerCase().split(/\s+/).filter(Boolean);
+    this.passes = (row) =>
+      (label === undefined || inputs.label[row] === label) &&
+      (predicted === undefined || inputs.predicted[row] === predicted) &&
+      (slice === undefined || Boolean(inputs.slices?.[row]?.includes(slice))) &&
+      (split === undefined || inputs.split[row] === split) &&
+      (!finding || finding.has(row)) &&
+      (!words?.length || this.holds(row, words));
     this.rows = [];
     this.whole = 0;
     for (let row = 0; row < this.size; row++) {
-      if (finding ? split !== undefined && inputs.split[row] !== split : inputs.split[row] !== (split ?? this.judged)) continue;
+      if (!finding && inputs.split[row] !== (split ?? this.judged)) continue;
       this.whole++;
-      if (label !== undefined && inputs.label[row] !== label) continue;
-      if (predicted !== undefined && inputs.predicted[row] !== predicted) continue;
-      if (slice !== undefined && !inputs.slices?.[row]?.includes(slice)) continue;
-      if (finding && !finding.has(row)) continue;
-      if (words?.length && !this.holds(row, words)) continue;
-      this.rows.push(row);
+      if (this.passes(row)) this.rows.push(row);
     }
   }
 

@@ -29,7 +29,7 @@ export function unitBars(store: Store, layer: Layer, units: Unit[], measure: Mea
       const rows = drawn.map((u, i) => ({ u, i, v: value(u) ?? 0 }));
       const svg = Plot.plot({
         width, height: 200, marginLeft: 46, marginBottom: 16, x: { domain: rows.map((r) => r.i), axis: null, padding: 0.15 }, y: { label: measures[measure].words, grid: true, ticks: 4, zero: true }, color: { type: "identity" },
-        marks: [Plot.barY(rows, { x: "i", y1: 0, y2: (r) => Math.max(r.v, 1e-12), fill: (r) => (r.u === picked ? "var(--ink)" : "var(--accent)"), ariaLabel: "units" }), Plot.ruleY([0])],
+        marks: [Plot.barY(rows, { x: "i", y1: 0, y2: (r) => Math.max(r.v, 1e-12), fill: (r) => (r.u === picked ? "var(--ink)" : "var(--accent)"), className: "marks-units" }), Plot.ruleY([0])],
       }) as SVGSVGElement;
       clickable(svg, "units", rows, (r) => `${r.u.name}: ${number(value(r.u))}`, (r) => pick(r.u));
       return svg;
@@ -64,7 +64,7 @@ function byClass(store: Store, unit: Unit): HTMLElement | null {
       const rows = means.map((m, i) => ({ m, i }));
       const svg = Plot.plot({
         width, height: turned ? 220 : 160, marginLeft: 46, marginBottom: turned ? 76 : 26, x: { domain: rows.map((r) => r.i), label: null, tickFormat: (i: number) => shortened(names[i] ?? String(i), 12), tickRotate: turned ? -45 : 0, tickSize: 0 }, y: { label: "mean", grid: true, ticks: 4 }, color: { type: "identity" },
-        marks: [Plot.barY(rows, { x: "i", y: "m", fill: (r) => (store.filter.class === names[r.i] ? "var(--ink)" : "var(--accent)"), ariaLabel: "means", rx: 1 }), Plot.ruleY([0])],
+        marks: [Plot.barY(rows, { x: "i", y: "m", fill: (r) => (store.filter.class === names[r.i] ? "var(--ink)" : "var(--accent)"), className: "marks-means", rx: 1 }), Plot.ruleY([0])],
       }) as SVGSVGElement;
       clickable(svg, "means", rows, (r) => `${names[r.i] ?? r.i}: ${number(r.m)}`, (r) => names[r.i] !== undefined && store.toggle({ class: names[r.i] }));
       return svg;
@@ -73,10 +73,9 @@ function byClass(store: Store, unit: Unit): HTMLElement | null {
 }
 
 export function unitPanel(store: Store, detail: Detail, unit: Unit): HTMLElement {
-  const left = new Set(store.rows);
-  const drivers = (unit.drivers ?? []).filter((row) => !store.filtered || left.has(row));
+  const drivers = (unit.drivers ?? []).filter(store.passes);
   const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
-  return h("div", { class: "body" },
+  return h("div", { class: "row" },
     h("div", { class: "panel" }, h("h3", {}, unit.name), h("div", { class: "facts" }, fact(number(unit.mean), "mean"), fact(number(unit.sd), "spread"), fact(`${number(unit.min)} … ${number(unit.max)}`, "least and most"), fact(percent(unit.zeros), "of inputs give 0"),
       unit.blame === null ? null : fact(number(unit.blame), `blame${unit.rank === null ? "" : `, rank ${count(unit.rank)}`}`), unit.importance === null ? null : fact(number(unit.importance), "importance"), fact(percent(unit.untested, 2), "of training above every test")),
       drivers.length ? h("div", {}, h("h4", {}, "Inputs that drive it highest"), h("div", { class: "thumbs" }, drivers.map((row) => thumb(store, row, (r) => detail.open(r, drivers))))) : null),

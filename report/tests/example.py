@@ -235,7 +235,7 @@ def main(netmend, data, out, hostile, healthy):
             growth.append({"inputs": i + 1, "share": round(float(seen.mean()), 5)})
     unit_names = [u["name"] for u in units][:hidden_tests.shape[1]]
     never = (hidden_train > hidden_tests.max(0)).mean(0)
-    untried = [{"unit": unit_names[u], "low": round(float(hidden_tests[:, u].max()), 4), "high": round(float(high[u]), 4), "train": round(float(never[u]), 6), "rows": []}
+    untried = [{"unit": unit_names[u], "low": round(float(hidden_tests[:, u].max()), 4), "high": round(float(high[u]), 4), "train": int((hidden_train[:, u] > hidden_tests[:, u].max()).sum()), "rows": []}
                for u in np.argsort(-never)[:12] if never[u] > 0]
 
     # Some training inputs join the table of inputs: those that show what tests leave untried.
@@ -332,7 +332,7 @@ def main(netmend, data, out, hostile, healthy):
                 f"Mean confidence {100 * confidence.mean():.1f} %, accuracy {100 * right.mean():.1f} %; calibration error {calibration:.3f}.",
                 "Whoever acts on the confidence is misled. One number, the temperature, repairs it and changes no answer.", "W7", 0, float(calibration),
                 [f"netmend repair model.onnx --data {spec} --method temperature -o fixed.onnx"], shown([int(i) for i in wrong_rows[np.argsort(-confidence[wrong_rows])][:8]]), {"temperature": 1.4}),
-        finding("untested-region", untried[0]["unit"], "note", "likely", f"The tests never drive {untried[0]['unit']} as high as training does.", f"{100 * untried[0]['train']:.2f} % of training lies above every test",
+        finding("untested-region", untried[0]["unit"], "note", "likely", f"The tests never drive {untried[0]['unit']} as high as training does.", f"{untried[0]['train']} training inputs lie above every test",
                 "Training reaches values that no test reaches.", "What the tests never try, they cannot vouch for.", "T1", 0, untried[0]["train"], [f"netmend coverage model.onnx --data {spec}"], [], {}),
         finding("weak-class", weak["name"], "note", "sure", f"{weak['name']} is the weakest class.", f"recall {100 * weak['value']:.1f} % ({text(weak)})", f"{weak['samples'] - weak['correct']} of {weak['samples']} are missed.",
                 "The class with the lowest recall.", "D2", 0.001, 1 - weak["value"], [f"netmend failures model.onnx --data {spec} --on class={weak['name']}"], by_loss(labels == int(per_class.index(weak))), {}),

@@ -49,19 +49,22 @@ class Inputs {
   const std::vector<float>& of(int64_t sample) {
     auto [known, added] = kept_.try_emplace(sample);
     if (!added) return known->second;
-    if (kept_.size() > 4096) {
-      kept_.clear();
+    if (floats_ > kMostFloats) {
+      kept_.clear(), floats_ = 0;
       known = kept_.try_emplace(sample).first;
     }
     at::Tensor row = data_.read(std::vector<int64_t>{sample}).inputs[feature_].to(at::kFloat).contiguous();
     known->second.assign(row.data_ptr<float>(), row.data_ptr<float>() + row.numel());
+    floats_ += row.numel();
     return known->second;
   }
 
  private:
   const dataset::Dataset& data_;
   size_t feature_;
+  static constexpr int64_t kMostFloats = int64_t(16) << 20;
   std::unordered_map<int64_t, std::vector<float>> kept_;
+  int64_t floats_ = 0;
 };
 
 /// Every n-th kept input, so that no more than `most` are left.

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "checkup/context.h"
+#include "selection/label_issues.h"
 
 namespace netmend::checkup {
 
 void check_answers(const Context& context, Found& found);
+/// Labels of tests that look wrong. Training labels are not judged: the network has learned their mistakes.
+std::vector<selection::LabelIssue> check_labels(const Context& context, Found& found);
 
 /// How sure and how right, in bins of confidence.
 struct Bin {

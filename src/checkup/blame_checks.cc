@@ -15,9 +15,10 @@ using findings::Effect;
 using findings::Sureness;
 using observers::SampleRow;
 
-constexpr int64_t kFewest = 20;       ///< failures, and right answers
+constexpr int64_t kFewest = 20;        ///< failures, and right answers
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
-constexpr double kControl = 0.5;      ///< of the gain: what fitting any other unit gives too is no fault of this one
+constexpr double kLeastSeconds = 8;   ///< whatever the budget: a search that is cut short finds nothing, and nothing is no answer
+constexpr double kControl = 0.5;       ///< of the gain: what fitting any other unit gives too is no fault of this one
 
 std::string points(const stats::Estimate& change) {
   return fmt::format("{:+.1f} points ({:+.1f} to {:+.1f})", 100 * change.value, 100 * change.low, 100 * change.high);
@@ -26,7 +27,7 @@ std::string points(const stats::Estimate& change) {
 class BlameChecks {
  public:
   BlameChecks(const Context& context, double seconds, Found& found)
-      : context_(context), found_(found), deadline_(repair::Clock::now() + to_clock(seconds)) {}
+      : context_(context), found_(found), deadline_(repair::Clock::now() + to_clock(std::max(seconds, kLeastSeconds))) {}
 
   Attempts run() {
     if (!possible()) return {};
@@ -51,8 +52,9 @@ class BlameChecks {
       right += row.right == SampleRow::kRight;
     }
     if (wrong < kFewest || right < kFewest) {
-      found_.skipped.push_back({"units to blame", fmt::format("at least {} failures and {} right answers (there are {} and {})",
-                                                              kFewest, kFewest, with_commas(wrong), with_commas(right))});
+      found_.skipped.push_back(
+          {"units to blame", fmt::format("at least {} failures and {} right answers (there are {} and {})", kFewest,
+                                         kFewest, with_commas(wrong), with_commas(right))});
       return false;
     }
     if (context_.subject.batching.kind != executor::Batching::kAny) {
@@ -84,8 +86,12 @@ class BlameChecks {
       strata.push_back((context_.settings.by_class() ? int64_t(row.label) : 0) * 3 + row.right);
     repair::Shares shares;
     if (left() < 15) shares.most_search = 3000, shares.most_selection = 1500, shares.most_holdout = 4000;
-    repair::Problem problem{context_.subject, context_.settings, context_.layers, context_.test.rows,
-                            repair::split(strata, shares, context_.seed), observers::Target{}};
+    repair::Problem problem{context_.subject,
+                            context_.settings,
+                            context_.layers,
+                            context_.test.rows,
+                            repair::split(strata, shares, context_.seed),
+                            observers::Target{}};
     problem_.emplace(std::move(problem));
     problem_->seed = context_.seed, problem_->jobs = context_.jobs, problem_->quiet = true;
     tried_.holdout = int64_t(problem_->parts.holdout.size());
@@ -115,13 +121,14 @@ class BlameChecks {
     const localise::RankedUnit& first = ranking.units[0];
     auto place = place_of(first.place);
     if (!place) return false;
-    repair::Outcome outcome = fit({*place}, left() * 0.35);
+    repair::Outcome outcome = fit({*place}, left() * 0.4);
     shifted(outcome);
     const double gain = gain_of(outcome);
     const std::string unit = tried_.blame->unit(first.place);
     keep(std::move(outcome), unit);
     if (gain < kWorthwhile) {
-      found_.passed.push_back({"refitting the most suspicious unit", fmt::format("{}: {}", unit, points(tried_.repair->flips.change()))});
+      found_.passed.push_back(
+          {"refitting the most suspicious unit", fmt::format("{}: {}", unit, points(tried_.repair->flips.change()))});
       return false;
     }
     // Would any other unit have done? Then training stopped early, and this unit is no worse than others.
@@ -131,17 +138,23 @@ class BlameChecks {
       control = gain_of(fit({*control_place}, left() * 0.4));
     const auto& flips = tried_.repair->flips;
     const std::string evidence = fmt::format(
-        "First of {} units in {:.0f} of 100 resamples (a unit by lot: rank {:.0f}). On {} unseen inputs {} fixed, {} broken, {}, "
+        "First of {} units in {:.0f} of 100 resamples (a unit by lot: rank {:.0f}). On {} unseen inputs {} fixed, {} "
+        "broken, {}, "
         "p = {:.1g}. The same for {}, a unit from the middle of the ranking: {:+.1f} points.{}",
-        ranking.units.size(), 100 * first_share(first), ranking.random_rank(), with_commas(tried_.holdout), flips.fixed, flips.broken,
-        points(flips.change()), tried_.repair->p, tried_.blame->unit(other), 100 * control, cheap_words());
+        ranking.units.size(), 100 * first_share(first), ranking.random_rank(), with_commas(tried_.holdout), flips.fixed,
+        flips.broken, points(flips.change()), tried_.repair->p, tried_.blame->unit(other), 100 * control,
+        cheap_words());
     const std::string brief = fmt::format("repair on unseen data: {} fixed, {} broken", flips.fixed, flips.broken);
     if (control > kControl * gain) {
       under_trained(gain, control, tried_.blame->unit(other));
       return true;
     }
-    auto finding = findings::make("suspicious-unit", unit, words_of(context_, {{"unit", unit}}), {gain, 0}, Sureness::kLikely, brief, evidence);
-    finding.numbers = {{"fixed", flips.fixed}, {"broken", flips.broken}, {"p", tried_.repair->p}, {"rank_of_chance", ranking.random_rank()}};
+    auto finding = findings::make("suspicious-unit", unit, words_of(context_, {{"unit", unit}}), {gain, 0},
+                                  Sureness::kLikely, brief, evidence);
+    finding.numbers = {{"fixed", flips.fixed},
+                       {"broken", flips.broken},
+                       {"p", tried_.repair->p},
+                       {"rank_of_chance", ranking.random_rank()}};
     show_flips(finding);
     found_.add(std::move(finding));
     return true;
@@ -150,11 +163,12 @@ class BlameChecks {
   static double first_share(const localise::RankedUnit& unit) { return std::isfinite(unit.in_top) ? unit.in_top : 1; }
 
   void under_trained(double gain, double control, const std::string& other) {
-    found_.add(findings::make("under-trained", "", words_of(context_, {}), {std::min(gain, 0.0099), 0}, Sureness::kLikely,
-                              fmt::format("fitting any unit gains: {:+.1f}, {:+.1f} points", 100 * gain, 100 * control),
-                              fmt::format("Fitting the weights of one unit gains {:.1f} points on unseen inputs, and fitting {}, which "
-                                          "nothing speaks against, gains {:.1f}: more training would help everywhere.",
-                                          100 * gain, other, 100 * control)));
+    found_.add(findings::make(
+        "under-trained", "", words_of(context_, {}), {std::min(gain, 0.0099), 0}, Sureness::kLikely,
+        fmt::format("fitting any unit gains: {:+.1f}, {:+.1f} points", 100 * gain, 100 * control),
+        fmt::format("Fitting the weights of one unit gains {:.1f} points on unseen inputs, and fitting {}, which "
+                    "nothing speaks against, gains {:.1f}: more training would help everywhere.",
+                    100 * gain, other, 100 * control)));
   }
 
   std::string cheap_words() const {
@@ -172,10 +186,11 @@ class BlameChecks {
       const stats::Estimate change = stats::net_change(one.fixed, one.broken, tried_.holdout);
       if (change.low <= 0 || change.value < kWorthwhile)
         return found_.passed.push_back({"final biases are where they should be", points(change)});
-      found_.add(findings::make("shifted-answers", "", words_of(context_), {change.value, 0}, Sureness::kLikely,
-                                fmt::format("biases alone: {} fixed, {} broken on unseen data", one.fixed, one.broken),
-                                fmt::format("With the final biases shifted ({}), {} of {} unseen inputs are fixed and {} broken: {}.",
-                                            one.best->words, one.fixed, with_commas(tried_.holdout), one.broken, points(change))));
+      found_.add(findings::make(
+          "shifted-answers", "", words_of(context_), {change.value, 0}, Sureness::kLikely,
+          fmt::format("biases alone: {} fixed, {} broken on unseen data", one.fixed, one.broken),
+          fmt::format("With the final biases shifted ({}), {} of {} unseen inputs are fixed and {} broken: {}.",
+                      one.best->words, one.fixed, with_commas(tried_.holdout), one.broken, points(change))));
     }
   }
 
@@ -205,12 +220,13 @@ class BlameChecks {
     }
     keep(std::move(*outcome), name);
     const auto& flips = tried_.repair->flips;
-    auto finding = findings::make("damaged-layer", name, words_of(context_, {{"layer", name}}), {best, 0}, Sureness::kLikely,
-                                  fmt::format("refitted on unseen data: {} fixed, {} broken", flips.fixed, flips.broken),
-                                  fmt::format("No single unit is to blame. With {} refitted, {} of {} unseen inputs are fixed and {} "
-                                              "broken: {}, p = {:.1g}. Another layer gains {:+.1f} points.{}",
-                                              name, flips.fixed, with_commas(tried_.holdout), flips.broken, points(flips.change()),
-                                              tried_.repair->p, 100 * least, cheap_words()));
+    auto finding = findings::make(
+        "damaged-layer", name, words_of(context_, {{"layer", name}}), {best, 0}, Sureness::kLikely,
+        fmt::format("refitted on unseen data: {} fixed, {} broken", flips.fixed, flips.broken),
+        fmt::format("No single unit is to blame. With {} refitted, {} of {} unseen inputs are fixed and {} "
+                    "broken: {}, p = {:.1g}. Another layer gains {:+.1f} points.{}",
+                    name, flips.fixed, with_commas(tried_.holdout), flips.broken, points(flips.change()),
+                    tried_.repair->p, 100 * least, cheap_words()));
     show_flips(finding);
     found_.add(std::move(finding));
     return true;

@@ -7,8 +7,11 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "checkup/answer_checks.h"
+#include "checkup/data_checks.h"
 #include "checkup/gather.h"
+#include "checkup/symptoms.h"
 #include "checkup/model_checks.h"
+#include "checkup/slice_checks.h"
 #include "checkup/unit_checks.h"
 #include "findings/merge.h"
 #include "stream/layers.h"
@@ -29,6 +32,7 @@ class Examination {
     pass(test, train);
     if (!result_.interrupted) look();
     if (!result_.interrupted) attempt();
+    explain_symptoms(result_);
     result_.found.findings = findings::rank(findings::merge_related(std::move(result_.found.findings)));
     return std::move(result_);
   }
@@ -64,8 +68,11 @@ class Examination {
   void pass(const Given& test, const Given& train) {
     Context& context = *result_.context;
     auto part = [&](const char* name, const Given& given) {
-      Gathered gathered = gather(name, *given.subject, settings_, context.space, given.whole, {}, options_.pass);
+      result_.censuses.push_back(std::make_unique<census::Census>(*given.subject->data));
+      Gathered gathered = gather(name, *given.subject, settings_, context.space, given.whole,
+                                 {result_.censuses.back().get()}, options_.pass);
       result_.interrupted |= gathered.interrupted;
+      result_.counted.push_back(std::move(gathered.states[0]));
       return std::move(gathered.part);
     };
     step("tests", [&] { context.test = part("test", test); });
@@ -81,14 +88,19 @@ class Examination {
     });
     step("units", [&] { check_units(context, found); });
     step("answers", [&] { check_answers(context, found); });
+    step("labels", [&] { result_.label_issues = check_labels(context, found); });
+    step("data", [&] { check_data(context, result_.census(0), context.train ? &result_.census(1) : nullptr, found); });
+    step("slices", [&] { result_.slices = check_slices(context, result_.census(0), found); });
     step("clusters of failures", [&] { result_.clusters = check_clusters(context, found); });
     step("what tests reach", [&] { result_.tests = check_tests(context, options_.pass, found); });
   }
 
   void attempt() {
-    step("small changes of inputs", [&] { check_robustness(*result_.context, std::max(1.0, 0.3 * left()), result_.found); });
+    step("small changes of inputs",
+         [&] { check_robustness(*result_.context, std::max(1.0, 0.3 * left()), result_.found); });
     if (!result_.interrupted)
-      step("units to blame", [&] { result_.tried = check_blame(*result_.context, std::max(3.0, left()), result_.found); });
+      step("units to blame",
+           [&] { result_.tried = check_blame(*result_.context, std::max(3.0, left()), result_.found); });
   }
 
   const observers::PredictionSettings& settings_;
@@ -114,6 +126,25 @@ Checkup check_up(const Given& test, const Given& train, const observers::Predict
   return Examination(settings, options).run(test, train);
 }
 
+Found check_data_alone(const Given& test, const Given& train, const observers::PredictionSettings& settings,
+                       const CheckupOptions& options) {
+  Context context{.subject = *test.subject, .settings = settings};
+  context.words = options.words, context.model_words = options.model_words;
+  context.data_words = options.data_words, context.train_words = options.train_words;
+  context.seed = options.seed, context.jobs = options.pass.jobs;
+  auto part = [](const char* name, const Given& given) {
+    Part out;
+    out.name = name, out.data = given.subject->data, out.whole = given.whole;
+    return out;
+  };
+  context.test = part("test", test);
+  if (train.subject) context.train = part("train", train);
+  Found found;
+  check_data(context, found);
+  found.findings = findings::rank(findings::merge_related(std::move(found.findings)));
+  return found;
+}
+
 Found check_model(const model::Graph& graph, const executor::Head& head, const findings::Words& words) {
   Found found;
   check_graph(graph, head, words, found);
@@ -135,9 +166,13 @@ std::string verdict(const std::vector<Finding>& findings, bool judged) {
   const std::string ending = repairable ? "; a small repair looks worthwhile." : ".";
   if (serious == 1) return "One thing matters: " + lower_first(without_dot(findings[0].title)) + ending;
   if (serious > 1)
-    return fmt::format("{} things matter; above all, {}{}", serious, lower_first(without_dot(findings[0].title)), ending);
-  const std::string start = judged ? "Nothing serious was found" : "Nothing serious was found, without labels to judge by";
-  if (minor > 0) return fmt::format("{}; {} to look at when there is time.", start, minor == 1 ? "one thing" : fmt::format("{} things", minor));
+    return fmt::format("{} things matter; above all, {}{}", serious, lower_first(without_dot(findings[0].title)),
+                       ending);
+  const std::string start =
+      judged ? "Nothing serious was found" : "Nothing serious was found, without labels to judge by";
+  if (minor > 0)
+    return fmt::format("{}; {} to look at when there is time.", start,
+                       minor == 1 ? "one thing" : fmt::format("{} things", minor));
   return start + ".";
 }
 

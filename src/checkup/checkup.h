@@ -9,9 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "census/census.h"
 #include "checkup/context.h"
 #include "checkup/preflight.h"
 #include "checkup/trial_checks.h"
+#include "selection/label_issues.h"
+#include "slices/rules.h"
 
 namespace netmend::checkup {
 
@@ -31,10 +34,17 @@ struct Given {
 
 struct Checkup {
   std::unique_ptr<Context> context;
-  Found found;                              ///< findings are merged and ranked
-  std::vector<int64_t> clusters;            ///< of failures, by row of the tests; -1 for none
+  Found found;                    ///< findings are merged and ranked
+  std::vector<int64_t> clusters;  ///< of failures, by row of the tests; -1 for none
+  std::vector<selection::LabelIssue> label_issues;
+  std::vector<slices::Slice> slices;
   std::optional<adequacy::Assessment> tests;
   Attempts tried;
+  std::vector<std::unique_ptr<census::Census>> censuses;  ///< of tests and training data; states look at them
+  std::vector<std::unique_ptr<stream::State>> counted;    ///< what they saw
+  const census::CensusState& census(size_t part) const {
+    return dynamic_cast<const census::CensusState&>(*counted[part]);
+  }
   std::vector<std::pair<std::string, double>> times;  ///< what took how long, in order
   bool interrupted = false;                           ///< by Ctrl-C: what is here is all there is
 };
@@ -42,6 +52,10 @@ struct Checkup {
 /// `train` may have no subject. The subjects outlive the result.
 Checkup check_up(const Given& test, const Given& train, const observers::PredictionSettings& settings,
                  const CheckupOptions& options);
+
+/// The data alone, where nothing can be said about the model.
+Found check_data_alone(const Given& test, const Given& train, const observers::PredictionSettings& settings,
+                       const CheckupOptions& options);
 
 /// The model alone: graph and weights.
 Found check_model(const model::Graph& graph, const executor::Head& head, const findings::Words& words);

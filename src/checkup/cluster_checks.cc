@@ -41,7 +41,9 @@ std::vector<int64_t> check_clusters(const Context& context, Found& found) {
     return clusters;
   }
   // Each unit counts by its own spread; otherwise the largest unit would decide alone who is near.
-  at::Tensor all = at::from_blob(const_cast<float*>(traces.values.data()), {traces.count(), traces.units}).clone().nan_to_num(0, 0, 0);
+  at::Tensor all = at::from_blob(const_cast<float*>(traces.values.data()), {traces.count(), traces.units})
+                       .clone()
+                       .nan_to_num(0, 0, 0);
   all = (all - all.mean(0)) / all.std(0).clamp_min(1e-6);
   at::Tensor wanted = all.index_select(0, at::tensor(failing, at::kLong));
   const int64_t kept = std::min(kNeighbours + 1, traces.count());
@@ -75,7 +77,8 @@ std::vector<int64_t> check_clusters(const Context& context, Found& found) {
     if (int64_t(list.size()) >= kFewest) large.push_back(std::move(list));
   std::stable_sort(large.begin(), large.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   if (large.empty())
-    found.passed.push_back({"failures do not lie together", fmt::format("{} failures among right answers", failing.size())});
+    found.passed.push_back(
+        {"failures do not lie together", fmt::format("{} failures among right answers", failing.size())});
   std::map<int64_t, size_t> place;  // traces may be every n-th input only
   for (size_t i = 0; i < context.test.rows.size(); ++i) place[context.test.rows[i].sample] = i;
   for (size_t c = 0; c < large.size(); ++c) {
@@ -86,19 +89,23 @@ std::vector<int64_t> check_clusters(const Context& context, Found& found) {
       ++pairs[{int64_t(row.label), int64_t(row.predicted)}];
     }
     if (c >= 3) continue;
-    auto most = std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    auto most =
+        std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const auto& names = context.settings.classes;
-    auto name = [&](int64_t label) { return label >= 0 && label < int64_t(names.size()) ? names[size_t(label)] : std::string("?"); };
+    auto name = [&](int64_t label) {
+      return label >= 0 && label < int64_t(names.size()) ? names[size_t(label)] : std::string("?");
+    };
     const std::string where = name(most->first.first) + "-called-" + name(most->first.second);
     const double share = double(large[c].size()) / double(std::max<int64_t>(1, traces.count()));
-    auto finding = findings::make("failure-cluster", where, words_of(context, {{"n", with_commas(int64_t(large[c].size()))}}),
-                                  {std::min(0.3 * share, share >= 0.03 ? 1.0 : 0.0099), 0}, Sureness::kLikely,
-                                  fmt::format("{} failures, mostly {} called {}", large[c].size(), name(most->first.first),
-                                              name(most->first.second)),
-                                  fmt::format("{} failures whose nearest inputs are at least {:.0f} % failures too, {} of them {} "
-                                              "called {}.",
-                                              large[c].size(), 100 * kMostlyWrong, most->second, name(most->first.first),
-                                              name(most->first.second)));
+    auto finding =
+        findings::make("failure-cluster", where, words_of(context, {{"n", with_commas(int64_t(large[c].size()))}}),
+                       {std::min(0.3 * share, share >= 0.03 ? 1.0 : 0.0099), 0}, Sureness::kLikely,
+                       fmt::format("{} failures, mostly {} called {}", large[c].size(), name(most->first.first),
+                                   name(most->first.second)),
+                       fmt::format("{} failures whose nearest inputs are at least {:.0f} % failures too, {} of them {} "
+                                   "called {}.",
+                                   large[c].size(), 100 * kMostlyWrong, most->second, name(most->first.first),
+                                   name(most->first.second)));
     for (size_t i = 0; i < std::min<size_t>(12, large[c].size()); ++i)
       finding.inputs.push_back({"test", traces.rows[size_t(large[c][i])].sample});
     found.add(std::move(finding));

@@ -18,7 +18,9 @@ using model::ValueId;
 using observers::SampleRow;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-Json figure(const stats::Estimate& e) { return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}}; }
+Json figure(const stats::Estimate& e) {
+  return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
+}
 
 class Evidence {
  public:
@@ -33,6 +35,8 @@ class Evidence {
     if (context_.settings.by_class()) classes(json);
     if (context_.space) network(json), tests(json);
     if (checkup_.tried.repair) repaired(json);
+    weak_slices(json);
+    data(json);
     json["inputs"] = inputs_.to_json();  // last: what is shown wants to have rows
     return json;
   }
@@ -44,10 +48,14 @@ class Evidence {
     json["per_class"] = Json::array();
     std::vector<int64_t> trained(context_.settings.classes.size());
     if (context_.train)
-      for (const auto& one : context_.train->result.per_class) trained[size_t(&one - context_.train->result.per_class.data())] = one.samples;
+      for (const auto& one : context_.train->result.per_class)
+        trained[size_t(&one - context_.train->result.per_class.data())] = one.samples;
     for (size_t c = 0; c < result.per_class.size(); ++c) {
       const auto& one = result.per_class[c];
-      Json row = {{"name", one.name}, {"samples", one.samples}, {"correct", one.correct}, {"predicted", one.predicted},
+      Json row = {{"name", one.name},
+                  {"samples", one.samples},
+                  {"correct", one.correct},
+                  {"predicted", one.predicted},
                   {"precision", number(one.precision)}};
       row.update(figure(one.samples ? one.range : stats::Estimate{NAN, NAN, NAN}));
       row["value"] = one.samples ? number(one.recall) : Json(nullptr);
@@ -64,10 +72,14 @@ class Evidence {
     confidence["bins"] = Json::array(), confidence["histogram"] = Json::array();
     for (const Bin& bin : all.bins)
       if (bin.count > 0)
-        confidence["bins"].push_back({{"low", bin.low}, {"high", bin.high}, {"count", bin.count}, {"confidence", bin.confidence},
+        confidence["bins"].push_back({{"low", bin.low},
+                                      {"high", bin.high},
+                                      {"count", bin.count},
+                                      {"confidence", bin.confidence},
                                       {"accuracy", double(bin.right) / double(bin.count)}});
     for (const Bin& bin : fine.bins)
-      confidence["histogram"].push_back({{"low", bin.low}, {"high", bin.high}, {"right", bin.right}, {"wrong", bin.count - bin.right}});
+      confidence["histogram"].push_back(
+          {{"low", bin.low}, {"high", bin.high}, {"right", bin.right}, {"wrong", bin.count - bin.right}});
     confidence["calibration_error"] = all.error;
   }
 
@@ -112,11 +124,19 @@ class Evidence {
       if (auto hit = hidden.find(layer.name); hit != hidden.end())
         for (int64_t u = space.first(hit->second); u < space.first(hit->second + 1); ++u) {
           dead += ranges[size_t(u)].constant(), low += untested[size_t(u)] > 0;
-          if (std::isfinite(blame[size_t(u)])) most = std::isfinite(most) ? std::max(most, blame[size_t(u)]) : blame[size_t(u)];
+          if (std::isfinite(blame[size_t(u)]))
+            most = std::isfinite(most) ? std::max(most, blame[size_t(u)]) : blame[size_t(u)];
         }
-      rows.push_back({{"name", layer.name}, {"kind", layer.op}, {"shape", shape_text(context_.subject.graph.constant(layer.weight).sizes())},
-                      {"units", layer.units}, {"weights", layer.parameters}, {"dead", dead}, {"blame", number(most)},
-                      {"importance", nullptr}, {"untested", low}, {"from", from}});
+      rows.push_back({{"name", layer.name},
+                      {"kind", layer.op},
+                      {"shape", shape_text(context_.subject.graph.constant(layer.weight).sizes())},
+                      {"units", layer.units},
+                      {"weights", layer.parameters},
+                      {"dead", dead},
+                      {"blame", number(most)},
+                      {"importance", nullptr},
+                      {"untested", low},
+                      {"from", from}});
     }
     json["network"]["layers"] = std::move(rows);
     json["network"]["units"] = Json::array();
@@ -145,7 +165,8 @@ class Evidence {
     return 0;
   }
 
-  void units(Json& list, const std::vector<double>& blame, const std::vector<int64_t>& ranks, const std::vector<double>& untested) {
+  void units(Json& list, const std::vector<double>& blame, const std::vector<int64_t>& ranks,
+             const std::vector<double>& untested) {
     const auto& space = *context_.space;
     const auto& ranges = *context_.test.units->ranges();
     const auto& peaks = context_.test.units->peaks();
@@ -161,10 +182,18 @@ class Evidence {
     for (int64_t u : order) {
       const observers::UnitRange& range = ranges[size_t(u)];
       const size_t l = space.layer_of(u);
-      Json unit = {{"name", space.name(u)}, {"layer", layer_number(l)}, {"mean", number(range.mean)}, {"sd", number(range.deviation())},
-                   {"min", number(range.low)}, {"max", number(range.high)}, {"zeros", nullptr}, {"blame", number(blame[size_t(u)])},
-                   {"rank", ranks[size_t(u)] ? Json(ranks[size_t(u)]) : Json(nullptr)}, {"importance", nullptr},
-                   {"untested", untested[size_t(u)]}, {"drivers", Json::array()}};
+      Json unit = {{"name", space.name(u)},
+                   {"layer", layer_number(l)},
+                   {"mean", number(range.mean)},
+                   {"sd", number(range.deviation())},
+                   {"min", number(range.low)},
+                   {"max", number(range.high)},
+                   {"zeros", nullptr},
+                   {"blame", number(blame[size_t(u)])},
+                   {"rank", ranks[size_t(u)] ? Json(ranks[size_t(u)]) : Json(nullptr)},
+                   {"importance", nullptr},
+                   {"untested", untested[size_t(u)]},
+                   {"drivers", Json::array()}};
       for (int64_t n = 0; n < std::min<int64_t>(6, peaks.kept(u)); ++n)
         if (int64_t row = inputs_.find("test", peaks.sample(u, n)); row >= 0) {
           unit["drivers"].push_back(row);
@@ -187,15 +216,19 @@ class Evidence {
       const double value = traces.input(i)[column];
       const SampleRow& row = traces.rows[size_t(i)];
       if (!std::isfinite(value)) continue;
-      const auto bin = std::clamp<int64_t>(int64_t((value - range.low) / (range.high - range.low) * kBins), 0, kBins - 1);
-      if (row.right == SampleRow::kWrong) ++wrong[size_t(bin)];
-      else ++right[size_t(bin)];
+      const auto bin =
+          std::clamp<int64_t>(int64_t((value - range.low) / (range.high - range.low) * kBins), 0, kBins - 1);
+      if (row.right == SampleRow::kWrong)
+        ++wrong[size_t(bin)];
+      else
+        ++right[size_t(bin)];
       if (context_.settings.by_class() && row.label >= 0 && size_t(row.label) < sums.size())
         sums[size_t(row.label)] += value, ++counts[size_t(row.label)];
     }
     Json edges = Json::array(), means = Json::array();
     for (int64_t b = 0; b <= kBins; ++b) edges.push_back(range.low + (range.high - range.low) * double(b) / kBins);
-    for (size_t c = 0; c < sums.size(); ++c) means.push_back(counts[c] ? number(sums[c] / double(counts[c])) : Json(nullptr));
+    for (size_t c = 0; c < sums.size(); ++c)
+      means.push_back(counts[c] ? number(sums[c] / double(counts[c])) : Json(nullptr));
     unit["edges"] = edges, unit["right"] = right, unit["wrong"] = wrong;
     if (context_.settings.by_class() && sums.size() <= 100) unit["by_class"] = means;
   }
@@ -206,7 +239,9 @@ class Evidence {
     Json& tests = json["tests"];
     tests = {{"criteria", Json::array()}, {"growth", Json::array()}, {"untried", Json::array()}};
     for (const observers::Figure& one : found.figures)
-      tests["criteria"].push_back({{"name", one.name}, {"value", number(one.value)}, {"covered", number(one.covered)},
+      tests["criteria"].push_back({{"name", one.name},
+                                   {"value", number(one.value)},
+                                   {"covered", number(one.covered)},
                                    {"goals", one.total >= 0 ? number(one.total) : Json(nullptr)},
                                    {"about", adequacy::criterion_row(one.name).asks}});
     int64_t needed = found.inputs;
@@ -217,7 +252,8 @@ class Evidence {
       const int64_t step = std::max<int64_t>(1, needed / 60);
       for (int64_t i = 0; i < needed; ++i) {
         so_far += found.core->kept[size_t(i)].adds;
-        if (i % step == 0 || i + 1 == needed) tests["growth"].push_back({{"inputs", i + 1}, {"share", double(so_far) / double(std::max<int64_t>(1, all))}});
+        if (i % step == 0 || i + 1 == needed)
+          tests["growth"].push_back({{"inputs", i + 1}, {"share", double(so_far) / double(std::max<int64_t>(1, all))}});
       }
     }
     tests["needed"] = needed, tests["redundant"] = found.inputs - needed;
@@ -226,7 +262,93 @@ class Evidence {
       Json rows = Json::array();
       for (size_t s = 0; s < std::min<size_t>(6, unit.samples.size()) && i < 12; ++s)
         if (int64_t row = inputs_.row("train", unit.samples[s]); row >= 0) inputs_.show(row), rows.push_back(row);
-      tests["untried"].push_back({{"unit", context_.space->name(unit.unit)}, {"low", unit.tests}, {"high", unit.training}, {"train", unit.higher}, {"rows", rows}});
+      tests["untried"].push_back({{"unit", context_.space->name(unit.unit)},
+                                  {"low", unit.tests},
+                                  {"high", unit.training},
+                                  {"train", unit.higher},
+                                  {"rows", rows}});
+    }
+  }
+
+  /// Rules, groups and clusters; which rows belong to which stands in the table of inputs.
+  void weak_slices(Json& json) {
+    const auto& rows = context_.test.rows;
+    const double size = double(std::max<size_t>(1, rows.size()));
+    json["slices"] = Json::array();
+    auto add = [&](const std::string& name, const char* source, const std::vector<size_t>& members) {
+      int64_t wrong = 0, all_wrong = 0;
+      for (size_t row : members) wrong += rows[row].right == SampleRow::kWrong;
+      for (const SampleRow& row : rows) all_wrong += row.right == SampleRow::kWrong;
+      const auto count = int64_t(members.size());
+      if (count == 0 || context_.settings.task == observers::Task::kNumber) return;
+      Json slice = {{"name", name},
+                    {"source", source},
+                    {"samples", count},
+                    {"failures", wrong},
+                    {"elsewhere", count < int64_t(size) ? 1 - double(all_wrong - wrong) / (size - double(count))
+                                                        : 1 - double(all_wrong) / size}};
+      slice.update(figure(stats::rate(count - wrong, count)));
+      inputs_.add_slice(json["slices"].size(), members);
+      json["slices"].push_back(std::move(slice));
+    };
+    for (const slices::Slice& slice : checkup_.slices) add(slice.words, "rule", slice.rows);
+    const auto& info = context_.test.data->info();
+    std::map<std::pair<size_t, std::string>, std::vector<size_t>> groups;
+    if (!info.groups.empty())
+      for (size_t row = 0; row < rows.size(); ++row) {
+        const auto own = context_.test.data->groups(rows[row].sample);
+        for (size_t g = 0; g < own.size(); ++g) groups[{g, own[g]}].push_back(row);
+      }
+    for (const auto& [at, members] : groups)
+      if (members.size() >= 20 && json["slices"].size() < 60)
+        add(info.groups[at.first] + "=" + at.second, "group", members);
+    std::map<int64_t, std::vector<size_t>> clusters;
+    for (size_t row = 0; row < checkup_.clusters.size(); ++row)
+      if (checkup_.clusters[row] >= 0) clusters[checkup_.clusters[row]].push_back(row);
+    for (const auto& [number, members] : clusters)
+      if (json["slices"].size() < 80) add(fmt::format("failures that look alike {}", number + 1), "cluster", members);
+    if (json["slices"].empty()) json.erase("slices");
+  }
+
+  void data(Json& json) {
+    Json& data = json["data"];
+    data = {{"splits", Json::array()},
+            {"ranges", Json::array()},
+            {"duplicates", Json::array()},
+            {"suspected", Json::array()}};
+    for (size_t part = 0; part < checkup_.counted.size(); ++part) {
+      const census::CensusState& seen = checkup_.census(part);
+      const Part& of = part == 0 ? context_.test : *context_.train;
+      std::vector<int64_t> classes(context_.settings.by_class() ? context_.settings.classes.size() : 0);
+      for (float label : seen.labels)
+        if (label >= 0 && size_t(label) < classes.size()) ++classes[size_t(label)];
+      data["splits"].push_back({{"name", of.name}, {"size", of.data->size()}, {"classes", classes}});
+      for (size_t c = 0; c < seen.sums.size() && c < 400; ++c) {
+        const census::ColumnSums& sums = seen.sums[c];
+        const auto& names = seen.form().columns;
+        data["ranges"].push_back({{"split", of.name},
+                                  {"name", c < names.size() ? names[c] : ""},
+                                  {"min", number(sums.low)},
+                                  {"max", number(sums.high)},
+                                  {"mean", number(sums.mean)},
+                                  {"sd", number(sums.deviation())},
+                                  {"missing", sums.not_finite}});
+      }
+    }
+    for (const findings::Finding& finding : checkup_.found.findings)
+      if (finding.kind == "duplicates" || finding.kind == "split-leak") {
+        Json row = {
+            {"where", finding.where}, {"exact", 0}, {"near", 0}, {"effect", finding.brief}, {"pairs", Json::array()}};
+        if (finding.numbers.contains("same")) row["exact"] = finding.numbers["same"];
+        if (finding.numbers.contains("near")) row["near"] = finding.numbers["near"];
+        data["duplicates"].push_back(std::move(row));
+      }
+    for (size_t i = 0; i < std::min<size_t>(200, checkup_.label_issues.size()); ++i) {
+      const selection::LabelIssue& issue = checkup_.label_issues[i];
+      const int64_t row = inputs_.row("test", issue.sample);
+      inputs_.show(row);
+      data["suspected"].push_back(
+          {{"row", row}, {"given", issue.given}, {"likely", issue.likely}, {"confidence", issue.confidence}});
     }
   }
 
@@ -236,22 +358,41 @@ class Evidence {
       return answers.result.metrics.empty() ? figure({NAN, NAN, NAN}) : figure(answers.result.metrics[0].estimate);
     };
     Json& repair = json["repair"];
-    repair = {{"about", checkup_.tried.repaired}, {"verdict", verdict_name(outcome.verdict)}, {"reason", outcome.reason},
-              {"method", outcome.chosen >= 0 ? outcome.tried[size_t(outcome.chosen)].method : ""}, {"before", metric(outcome.before)},
-              {"after", metric(outcome.after)}, {"change", figure(outcome.flips.change())}, {"fixed", outcome.flips.fixed},
-              {"broken", outcome.flips.broken}, {"p", number(outcome.p)}, {"inputs", checkup_.tried.holdout},
-              {"per_class", Json::array()}, {"edits", Json::array()}, {"alternatives", Json::array()}, {"flips", Json::array()}};
+    repair = {{"about", checkup_.tried.repaired},
+              {"verdict", verdict_name(outcome.verdict)},
+              {"reason", outcome.reason},
+              {"method", outcome.chosen >= 0 ? outcome.tried[size_t(outcome.chosen)].method : ""},
+              {"before", metric(outcome.before)},
+              {"after", metric(outcome.after)},
+              {"change", figure(outcome.flips.change())},
+              {"fixed", outcome.flips.fixed},
+              {"broken", outcome.flips.broken},
+              {"p", number(outcome.p)},
+              {"inputs", checkup_.tried.holdout},
+              {"per_class", Json::array()},
+              {"edits", Json::array()},
+              {"alternatives", Json::array()},
+              {"flips", Json::array()}};
     for (size_t c = 0; c < outcome.per_class.size() && c < context_.settings.classes.size(); ++c)
-      repair["per_class"].push_back({{"name", context_.settings.classes[c]}, {"fixed", outcome.per_class[c].fixed}, {"broken", outcome.per_class[c].broken}});
+      repair["per_class"].push_back({{"name", context_.settings.classes[c]},
+                                     {"fixed", outcome.per_class[c].fixed},
+                                     {"broken", outcome.per_class[c].broken}});
     for (const repair::Tried& one : outcome.tried)
-      repair["alternatives"].push_back({{"method", one.method}, {"change", double(one.fixed - one.broken) / double(std::max<int64_t>(1, checkup_.tried.holdout))},
-                                        {"fixed", one.fixed}, {"broken", one.broken}, {"seconds", one.seconds}, {"why_not", one.why_not}});
+      repair["alternatives"].push_back(
+          {{"method", one.method},
+           {"change", double(one.fixed - one.broken) / double(std::max<int64_t>(1, checkup_.tried.holdout))},
+           {"fixed", one.fixed},
+           {"broken", one.broken},
+           {"seconds", one.seconds},
+           {"why_not", one.why_not}});
     if (outcome.chosen >= 0 && outcome.tried[size_t(outcome.chosen)].best)
       for (const std::string& unit : outcome.tried[size_t(outcome.chosen)].best->units)
-        repair["edits"].push_back({{"unit", unit}, {"words", outcome.tried[size_t(outcome.chosen)].best->words}, {"distance", nullptr}});
+        repair["edits"].push_back(
+            {{"unit", unit}, {"words", outcome.tried[size_t(outcome.chosen)].best->words}, {"distance", nullptr}});
     for (const repair::Flipped& flip : outcome.list)
       if (int64_t row = inputs_.row("test", flip.sample); row >= 0 && repair["flips"].size() < 400)
-        repair["flips"].push_back({{"row", row}, {"fixed", flip.fixed}, {"before", number(flip.before)}, {"after", number(flip.after)}});
+        repair["flips"].push_back(
+            {{"row", row}, {"fixed", flip.fixed}, {"before", number(flip.before)}, {"after", number(flip.after)}});
     repair["whatif"] = "";
   }
 

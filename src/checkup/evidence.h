@@ -1,5 +1,5 @@
-// The evidence behind the findings, for the report: tables of inputs, classes, units and tests, with pictures of what is
-// spoken of. The form is docs/formats.md's `evidence.json`.
+// The evidence behind the findings, for the report: tables of inputs, classes, units and tests, with pictures of what
+// is spoken of. The form is docs/formats.md's `evidence.json`.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,8 +12,8 @@ namespace netmend::checkup {
 struct EvidenceOptions {
   bool pictures = true;
   int64_t most_pictures = 600;
-  int64_t most_bytes = 8 << 20;    ///< of pictures, as they are embedded
-  int64_t most_inputs = 12000;     ///< rows of the table: failures first
+  int64_t most_bytes = 8 << 20;  ///< of pictures, as they are embedded
+  int64_t most_inputs = 12000;   ///< rows of the table: failures first
   int64_t most_units = 3000;
 };
 

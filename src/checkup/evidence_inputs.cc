@@ -13,8 +13,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using observers::SampleRow;
 
-constexpr int64_t kLargest = 96;       ///< side of a thumbnail
-constexpr size_t kLongest = 600;       ///< bytes of a text
+constexpr int64_t kLargest = 96;        ///< side of a thumbnail
+constexpr size_t kLongest = 600;        ///< bytes of a text
 constexpr int64_t kNeighboursOf = 200;  ///< failures whose nearest inputs are looked up
 constexpr int64_t kNearest = 3;
 
@@ -29,8 +29,7 @@ std::string base64(const std::string& bytes) {
   for (size_t i = 0; i < bytes.size(); i += 3) {
     uint32_t word = 0;
     for (size_t j = 0; j < 3; ++j) word = word << 8 | (i + j < bytes.size() ? uint8_t(bytes[i + j]) : 0);
-    for (size_t j = 0; j < 4; ++j)
-      out += i + j <= bytes.size() ? kLetters[word >> (18 - 6 * j) & 63] : '=';
+    for (size_t j = 0; j < 4; ++j) out += i + j <= bytes.size() ? kLetters[word >> (18 - 6 * j) & 63] : '=';
   }
   return out;
 }
@@ -83,6 +82,11 @@ void InputTable::show(int64_t row) {
   order_.push_back(row);
 }
 
+void InputTable::add_slice(size_t slice, const std::vector<size_t>& tests) {
+  slices_.resize(checkup_.context->test.rows.size());
+  for (size_t test : tests) slices_[test].push_back(slice);
+}
+
 void InputTable::add_tests() {
   const auto& rows = checkup_.context->test.rows;
   std::vector<const SampleRow*> failing;
@@ -112,8 +116,10 @@ nlohmann::ordered_json InputTable::to_json() const {
 void InputTable::add_columns(Json& json) const {
   const bool classes = checkup_.context->settings.by_class();
   const bool judged = checkup_.context->settings.task != observers::Task::kNone;
-  for (const char* name : {"split", "sample", "id", "label", "predicted", "confidence", "loss", "right"}) json[name] = Json::array();
+  for (const char* name : {"split", "sample", "id", "label", "predicted", "confidence", "loss", "right"})
+    json[name] = Json::array();
   if (classes) json["second"] = Json::array();
+  if (!slices_.empty()) json["slices"] = Json::array();
   if (!checkup_.clusters.empty()) json["cluster"] = Json::array();
   for (const Entry& entry : entries_) {
     const Part& from = part(entry.split);
@@ -122,7 +128,9 @@ void InputTable::add_columns(Json& json) const {
     json["id"].push_back(from.data->id(entry.sample));
     const bool known = entry.sample < int64_t(from.rows.size());
     const SampleRow row = known ? from.rows[size_t(entry.sample)] : SampleRow{};
-    auto value = [&](double x, bool there) { return known && there ? number(classes ? x : rounded(x)) : Json(nullptr); };
+    auto value = [&](double x, bool there) {
+      return known && there ? number(classes ? x : rounded(x)) : Json(nullptr);
+    };
     json["label"].push_back(value(row.label, judged && (!classes || row.label >= 0)));
     json["predicted"].push_back(value(row.predicted, !classes || row.predicted >= 0));
     json["confidence"].push_back(known ? number(rounded(row.confidence)) : Json(nullptr));
@@ -132,8 +140,14 @@ void InputTable::add_columns(Json& json) const {
       const bool has = entry.sample < int64_t(from.likely.size()) && from.likely[size_t(entry.sample)].classes[1] >= 0;
       json["second"].push_back(has ? Json(from.likely[size_t(entry.sample)].classes[1]) : Json(nullptr));
     }
+    if (!slices_.empty())
+      json["slices"].push_back(entry.split == 0 && entry.sample < int64_t(slices_.size())
+                                   ? Json(slices_[size_t(entry.sample)])
+                                   : Json::array());
     if (!checkup_.clusters.empty()) {
-      const int64_t cluster = entry.split == 0 && entry.sample < int64_t(checkup_.clusters.size()) ? checkup_.clusters[size_t(entry.sample)] : -1;
+      const int64_t cluster = entry.split == 0 && entry.sample < int64_t(checkup_.clusters.size())
+                                  ? checkup_.clusters[size_t(entry.sample)]
+                                  : -1;
       json["cluster"].push_back(cluster >= 0 ? Json(cluster) : Json(nullptr));
     }
   }
@@ -180,16 +194,18 @@ void InputTable::add_neighbours(Json& json) const {
   std::vector<int64_t> queries;  // rows
   for (int64_t row : order_) {
     const Entry& entry = entries_[size_t(row)];
-    if (entry.split == 0 && context.test.rows[size_t(entry.sample)].right == SampleRow::kWrong && entry.sample < traces.count() &&
-        int64_t(queries.size()) < kNeighboursOf)
+    if (entry.split == 0 && context.test.rows[size_t(entry.sample)].right == SampleRow::kWrong &&
+        entry.sample < traces.count() && int64_t(queries.size()) < kNeighboursOf)
       queries.push_back(row);
   }
   if (queries.empty()) return;
-  at::Tensor all = at::from_blob(const_cast<float*>(traces.values.data()), {traces.count(), traces.units}).nan_to_num(0, 0, 0);
+  at::Tensor all =
+      at::from_blob(const_cast<float*>(traces.values.data()), {traces.count(), traces.units}).nan_to_num(0, 0, 0);
   all = (all - all.mean(0)) / all.std(0).clamp_min(1e-6);
   std::vector<int64_t> samples;
   for (int64_t row : queries) samples.push_back(entries_[size_t(row)].sample);
-  at::Tensor distance = all.square().sum(1).unsqueeze(0) - 2 * all.index_select(0, at::tensor(samples, at::kLong)).matmul(all.t());
+  at::Tensor distance =
+      all.square().sum(1).unsqueeze(0) - 2 * all.index_select(0, at::tensor(samples, at::kLong)).matmul(all.t());
   at::Tensor order = std::get<1>(distance.topk(std::min<int64_t>(64, traces.count()), 1, false, true)).contiguous();
   for (size_t q = 0; q < queries.size(); ++q) {
     Json right = Json::array(), wrong = Json::array();

@@ -24,6 +24,9 @@ class InputTable {
   /// Wants to be seen; the first come first.
   void show(int64_t row);
 
+  /// Tests that belong to a slice, by its number in the report.
+  void add_slice(size_t slice, const std::vector<size_t>& tests);
+
   nlohmann::ordered_json to_json() const;
   int64_t shown() const { return int64_t(order_.size()); }
 
@@ -44,6 +47,7 @@ class InputTable {
   std::map<std::pair<int, int64_t>, int64_t> rows_;
   std::vector<int64_t> order_;  ///< rows that are shown
   std::map<int64_t, bool> wanted_;
+  std::vector<std::vector<size_t>> slices_;  ///< by test
 };
 
 }  // namespace netmend::checkup

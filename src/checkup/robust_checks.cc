@@ -30,15 +30,14 @@ constexpr Mild kMild[] = {
     {"token-swap", "exchanging one pair of neighbouring words in twenty", 0.05, int(Kind::kTokens)},
 };
 constexpr int64_t kInputs = 400;
-constexpr double kMany = 0.1;       ///< of right answers: worth a word
+constexpr double kMany = 0.1;        ///< of right answers: worth a word
 constexpr double kFarTooMany = 0.4;  ///< serious
 
 }  // namespace
 
 void check_robustness(const Context& context, double seconds, Found& found) {
   const auto& settings = context.settings;
-  if (!settings.by_class())
-    return found.skipped.push_back({"small changes of inputs", "answers that are classes"});
+  if (!settings.by_class()) return found.skipped.push_back({"small changes of inputs", "answers that are classes"});
   if (context.subject.batching.kind != executor::Batching::kAny)
     return found.skipped.push_back({"small changes of inputs", "a model that takes any number of inputs at once"});
   inputs::Chosen chosen;
@@ -76,8 +75,8 @@ void check_robustness(const Context& context, double seconds, Found& found) {
         found.skipped.push_back({std::string("robustness to ") + mild.words, "a larger --budget"});
         continue;
       }
-      inputs::CampaignResult result = inputs::run_campaign(network, context.subject, chosen, method, how,
-                                                           {context.jobs, true, false, 1, left});
+      inputs::CampaignResult result =
+          inputs::run_campaign(network, context.subject, chosen, method, how, {context.jobs, true, false, 1, left});
       ++tried;
       int64_t flipped = 0, made = 0;
       findings::Finding finding;
@@ -94,16 +93,17 @@ void check_robustness(const Context& context, double seconds, Found& found) {
       if (share.low < kMany) continue;
       // Networks that never saw such inputs change some answers; only far too many are a fault of their own.
       const findings::Effect effect{0, share.value >= kFarTooMany ? share.value : std::min(share.value, 0.049)};
-      finding = findings::make("fragile", mild.method, words_of(context, {{"change", mild.words}, {"method", mild.method}}),
-                               effect, Sureness::kSure,
-                               fmt::format("{:.0f} % of {} right answers change", 100 * share.value, made),
-                               fmt::format("Of {} right answers {} ({:.0f} %, {:.0f}–{:.0f}) change under {}.", made, flipped,
-                                           100 * share.value, 100 * share.low, 100 * share.high, mild.words));
+      finding = findings::make(
+          "fragile", mild.method, words_of(context, {{"change", mild.words}, {"method", mild.method}}), effect,
+          Sureness::kSure, fmt::format("{:.0f} % of {} right answers change", 100 * share.value, made),
+          fmt::format("Of {} right answers {} ({:.0f} %, {:.0f}–{:.0f}) change under {}.", made, flipped,
+                      100 * share.value, 100 * share.low, 100 * share.high, mild.words));
       finding.inputs = std::move(shown);
       found.add(std::move(finding));
     }
     if (tried > 0 && worst < kMany)
-      found.passed.push_back({"small changes of inputs", fmt::format("at most {:.1f} % of answers change ({} kinds)", 100 * worst, tried)});
+      found.passed.push_back({"small changes of inputs",
+                              fmt::format("at most {:.1f} % of answers change ({} kinds)", 100 * worst, tried)});
     if (tried == 0) found.skipped.push_back({"small changes of inputs", "images, a table or tokens"});
   } catch (const InputError& error) {
     found.skipped.push_back({"small changes of inputs", error.what()});

@@ -10,6 +10,7 @@ namespace netmend::findings {
 
 std::span<const Kind> model_kinds();
 std::span<const Kind> answer_kinds();
+std::span<const Kind> data_kinds();
 std::span<const Kind> test_kinds();
 
 }  // namespace netmend::findings

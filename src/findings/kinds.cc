@@ -12,7 +12,7 @@ namespace netmend::findings {
 std::span<const Kind> kinds() {
   static const std::vector<Kind> all = [] {
     std::vector<Kind> rows;
-    for (std::span<const Kind> part : {model_kinds(), answer_kinds(), test_kinds()})
+    for (std::span<const Kind> part : {model_kinds(), answer_kinds(), data_kinds(), test_kinds()})
       rows.insert(rows.end(), part.begin(), part.end());
     return rows;
   }();

@@ -149,7 +149,7 @@ constexpr Kind kRows[] = {
      "Training that collapsed to the mean, inputs that do not arrive.", "The spread of answers beside that of labels.",
      "Check shapes at the loss, the learning rate, the scale of inputs.", "eval {case}\ninfo {model}",
      "netmend lab new lenet5 -o fresh.onnx\nnetmend check fresh.onnx --data glyphs:test"},
-    {"mislabelled", "{n} {split} labels look wrong.", Rule::kMinor, kData | kLabels | kClasses, "data-wrong-labels",
+    {"mislabelled", "{n} {split} labels look wrong.", Rule::kEffect, kData | kLabels | kClasses, "data-wrong-labels",
      "The network is surely and consistently of another opinion, on inputs that it did not learn from.",
      "Labelling mistakes, classes that were mixed up, files that were moved.",
      "Look at them: the most convincing are shown first. Some will be hard inputs with right labels.",

@@ -61,7 +61,9 @@ std::vector<Finding> merge_related(std::vector<Finding> found) {
     for (Finding& cause : found) {
       if (cause.kind != relation.cause) continue;
       for (Finding& effect : found) {
-        if (effect.kind != relation.effect || effect.kind.empty() || &effect == &cause || !relation.holds(cause, effect)) continue;
+        if (effect.kind != relation.effect || effect.kind.empty() || &effect == &cause ||
+            !relation.holds(cause, effect))
+          continue;
         cause.related.push_back(effect.id());
         cause.related.insert(cause.related.end(), effect.related.begin(), effect.related.end());
         cause.evidence += " " + effect.title + " " + effect.evidence;

@@ -63,7 +63,8 @@ void require_report(const Json& json, const std::string& name) {
   is("skipped", &Json::is_array);
 }
 
-/// In JSON a `<` can only stand inside a string, where `\u003c` means the same: so no `</script>` and no `<!--` is left.
+/// In JSON a `<` can only stand inside a string, where `\u003c` means the same: so no `</script>` and no `<!--` is
+/// left.
 std::string without_markup(std::string_view document) {
   std::string out;
   out.reserve(document.size() + document.size() / 64);

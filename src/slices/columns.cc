@@ -99,6 +99,7 @@ std::vector<Column> columns_of(const dataset::Dataset& data, const census::Censu
   for (size_t p = 0; p < form.properties.size(); ++p) {
     Column column;
     column.name = form.properties[p];
+    column.property = true;
     for (int64_t input : inputs)
       column.numbers.push_back(census.properties[size_t(input) * form.properties.size() + p]);
     if (!known(column.name)) columns.push_back(std::move(column));

@@ -16,6 +16,7 @@ struct Column {
   std::vector<int32_t> codes;      ///< of `words`; -1 where missing; empty for numbers
   std::vector<std::string> words;  ///< sorted
   bool aside = false;              ///< a group that the data keeps aside
+  bool property = false;           ///< of the input as such, such as brightness: nobody wrote it down
   bool is_words() const { return !codes.empty() || numbers.empty(); }
 };
 

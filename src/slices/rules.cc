@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "base/random.h"
 #include "base/text.h"
@@ -23,7 +25,9 @@ float rounded(float value) {
   return float(std::round(double(value) / unit) * unit);
 }
 
-std::string number_text(float value) { return fmt::format("{:.3g}", value); }
+std::string number_text(float value) {
+  return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
 
 stats::Estimate estimate(const Sums& sums) {
   stats::Estimate out = stats::mean(sums.sum, sums.squares, int64_t(sums.count));
@@ -43,6 +47,7 @@ class Pairs {
       float* line = holds_.data_ptr<float>() + t * rows.size();
       for (size_t r = 0; r < rows.size(); ++r) line[r] = terms_[t].holds(columns[terms_[t].column], rows[r]);
     }
+    whole_ = at::mm(holds_, holds_.t());
     failing_ = at::empty({int64_t(rows.size())}, at::kFloat);
     for (size_t r = 0; r < rows.size(); ++r) failing_.data_ptr<float>()[r] = float(failing[rows[r]]);
   }
@@ -53,17 +58,17 @@ class Pairs {
   };
 
   /// The rule whose rows among the remaining ones fail most clearly more often than the other remaining ones.
-  Best best(const at::Tensor& left, double least, double apart) const {
+  Best best(const at::Tensor& left, double least, double most, double apart) const {
     at::Tensor weighted = holds_ * left;
     at::Tensor counts = at::mm(weighted, holds_.t()), sums = at::mm(weighted * failing_, holds_.t());
     const double all = left.sum().item<double>(), fail = (left * failing_).sum().item<double>(),
                  squares = (left * failing_ * failing_).sum().item<double>();
     const double variance = all > 0 ? std::max(1e-12, squares / all - fail * fail / all / all) : 1;
-    const float *count = counts.data_ptr<float>(), *sum = sums.data_ptr<float>();
+    const float *count = counts.data_ptr<float>(), *sum = sums.data_ptr<float>(), *whole = whole_.data_ptr<float>();
     const size_t wide = terms_.size();
     auto z_of = [&](size_t i, size_t j) {
       const double in = count[i * wide + j], out = all - in;
-      if (in < least || out < least) return 0.0;
+      if (in < least || out < least || whole[i * wide + j] > most) return 0.0;
       const double gap = sum[i * wide + j] / in - (fail - sum[i * wide + j]) / out;
       return gap < apart ? 0.0 : gap / std::sqrt(variance * (1 / in + 1 / out));
     };
@@ -94,7 +99,7 @@ class Pairs {
   }
 
   std::vector<Term> terms_;
-  at::Tensor holds_, failing_;
+  at::Tensor holds_, whole_, failing_;
 };
 
 std::vector<size_t> thinned(const std::vector<size_t>& rows, double most) {
@@ -259,8 +264,9 @@ Weakness find_weak(const std::vector<Column>& columns, std::span<const double> f
   std::vector<uint8_t> covered(failing.size(), 0);
   std::vector<double> p;
   std::vector<Slice> tried;
-  while (tried.size() < how.most) {
-    Pairs::Best best = pairs.best(left, double(least), how.apart);
+  std::set<std::string> names;
+  for (size_t round = 0; round < 2 * how.most && tried.size() < how.most; ++round) {
+    Pairs::Best best = pairs.best(left, double(least), how.widest * rows, how.apart);
     if (best.z < kSearchDeviations) break;
     Rule rule{{pairs.term(best.first)}};
     if (best.second != best.first) rule.terms.push_back(pairs.term(best.second));
@@ -268,9 +274,10 @@ Weakness find_weak(const std::vector<Column>& columns, std::span<const double> f
     Sums here, rest;
     for (size_t row : to_judge)
       if (!covered[row]) (rule.holds(columns, row) ? here : rest).add(failing[row]);
-    p.push_back(larger_by_chance(here, rest));
-    tried.push_back(judge(columns, rule, failing, half, expected));
-    for (size_t row : tried.back().rows) covered[row] = 1;
+    Slice slice = judge(columns, rule, failing, half, expected);
+    for (size_t row : slice.rows) covered[row] = 1;
+    // The same columns in the same direction with another threshold: said already.
+    if (names.insert(slice.name).second) p.push_back(larger_by_chance(here, rest)), tried.push_back(std::move(slice));
     for (size_t r = 0; r < to_find.size(); ++r)
       if (covered[to_find[r]]) left.data_ptr<float>()[r] = 0;
   }
@@ -287,27 +294,56 @@ Weakness find_weak(const std::vector<Column>& columns, std::span<const double> f
   return found;
 }
 
-std::vector<double> foresee(std::span<const float> sureness, std::span<const double> failing,
-                            std::span<const uint8_t> half) {
-  constexpr size_t bins = 15;
-  std::vector<float> known;
-  for (size_t i = 0; i < sureness.size(); ++i)
-    if (half[i] == 0 && !std::isnan(failing[i]) && std::isfinite(sureness[i])) known.push_back(sureness[i]);
-  std::sort(known.begin(), known.end());
-  std::vector<float> edges;
-  for (size_t b = 1; b < bins && !known.empty(); ++b) edges.push_back(known[known.size() * b / bins]);
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  auto bin = [&](float value) {
-    return size_t(std::isfinite(value) ? std::upper_bound(edges.begin(), edges.end(), value) - edges.begin() : 0);
-  };
-  std::vector<Sums> sums(edges.size() + 1);
-  Sums all;
-  for (size_t i = 0; i < sureness.size(); ++i)
-    if (half[i] == 0 && !std::isnan(failing[i])) sums[bin(sureness[i])].add(failing[i]), all.add(failing[i]);
+namespace {
+
+/// Mean failing by bins of sureness, of which each has enough rows.
+class SurenessTable {
+ public:
+  void learn(float sureness, double failing) { seen_.emplace_back(sureness, failing); }
+  size_t size() const { return seen_.size(); }
+  void finish() {
+    std::sort(seen_.begin(), seen_.end());
+    const size_t bins = std::clamp<size_t>(seen_.size() / 50, 1, 15);
+    for (size_t b = 1; b < bins; ++b) edges_.push_back(seen_[seen_.size() * b / bins].first);
+    edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
+    sums_.resize(edges_.size() + 1);
+    for (const auto& [sureness, failing] : seen_) sums_[bin(sureness)].add(failing), all_.add(failing);
+  }
+  double expected(float sureness) const {
+    const Sums& here = sums_[bin(sureness)];
+    return here.count > 0 ? here.mean() : all_.mean();
+  }
+
+ private:
+  size_t bin(float sureness) const {
+    return size_t(std::upper_bound(edges_.begin(), edges_.end(), sureness) - edges_.begin());
+  }
+  std::vector<std::pair<float, double>> seen_;
+  std::vector<float> edges_;
+  std::vector<Sums> sums_;
+  Sums all_;
+};
+
+}  // namespace
+
+std::vector<double> foresee(std::span<const float> sureness, std::span<const double> classes,
+                            std::span<const double> failing, std::span<const uint8_t> half) {
+  constexpr size_t enough = 100;
+  auto sure = [&](size_t i) { return std::isfinite(sureness[i]) ? sureness[i] : 0.f; };
+  SurenessTable whole;
+  std::map<double, SurenessTable> by_class;
+  for (size_t i = 0; i < sureness.size(); ++i) {
+    if (half[i] != 0 || std::isnan(failing[i])) continue;
+    whole.learn(sure(i), failing[i]);
+    if (!classes.empty()) by_class[classes[i]].learn(sure(i), failing[i]);
+  }
+  whole.finish();
+  std::erase_if(by_class, [](const auto& entry) { return entry.second.size() < enough; });
+  for (auto& [label, table] : by_class) table.finish();
   std::vector<double> expected(sureness.size());
   for (size_t i = 0; i < sureness.size(); ++i) {
-    const Sums& here = sums[bin(sureness[i])];
-    expected[i] = here.count > 0 ? here.mean() : all.mean();
+    auto table = classes.empty() ? by_class.end() : by_class.find(classes[i]);
+    expected[i] = (table == by_class.end() ? whole : table->second).expected(sure(i));
   }
   return expected;
 }

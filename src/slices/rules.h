@@ -41,14 +41,15 @@ struct Slice {
   stats::Estimate behind;               ///< their difference
   double p = 1;                         ///< of so large a difference by chance, one side, corrected (Holm)
   double gain = 0;                      ///< failing that would vanish at the rest's rate, as a part of all inputs
-  double foreseen = 0;                  ///< part of the difference that the network's own sureness tells
+  double foreseen = 0;                  ///< part of the difference that sureness and classes tell
   std::vector<size_t> rows;             ///< that the rule holds for
 };
 
 struct Search {
   int64_t least = 50;   ///< inputs of a slice
+  double widest = 0.6;  ///< part of the inputs that still is a slice
   double apart = 0.02;  ///< smallest difference worth naming
-  double level = 0.05;  ///< of the corrected test
+  double level = 0.01;  ///< of the corrected test
   size_t most = 8;      ///< rules that are looked for
   double work = 2e9;    ///< terms² × rows of the search; more terms or rows are thinned
 };
@@ -61,14 +62,15 @@ struct Weakness {
 };
 
 /// `failing`: how wrong each row is, 0 … 1 for classes; NaN where it was not judged. `half`: 0 to find on, 1 to judge
-/// on. `expected`: failing that the network's sureness foresees, see foresee(); may be empty.
+/// on. `expected`: what sureness and classes foresee, see foresee(); may be empty.
 Weakness find_weak(const std::vector<Column>& columns, std::span<const double> failing, std::span<const uint8_t> half,
                    std::span<const double> expected, const Search& how = {});
 
-/// Mean failing at each row's sureness, learned on half 0 in fifteen bins: what a network that knows its limits
-/// expects.
-std::vector<double> foresee(std::span<const float> sureness, std::span<const double> failing,
-                            std::span<const uint8_t> half);
+/// Mean failing at each row's sureness and class, learned on half 0 in bins of at least fifty: what is expected of a
+/// network that knows its limits, and of classes that are hard wherever they occur. `classes`: one a row, or empty;
+/// classes with few inputs share one table.
+std::vector<double> foresee(std::span<const float> sureness, std::span<const double> classes,
+                            std::span<const double> failing, std::span<const uint8_t> half);
 
 /// Halves by content, so that order and copies change nothing.
 std::vector<uint8_t> halves(std::span<const uint64_t> marks, uint64_t seed);

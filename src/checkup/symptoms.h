@@ -1,0 +1,12 @@
+// Symptoms that a repair on unseen inputs makes go away belong to what was repaired.
+#pragma once
+
+#include "checkup/checkup.h"
+
+namespace netmend::checkup {
+
+/// Confusions, weak classes and slices, and bunches of failures of which the confirmed repair of one unit or layer removes
+/// most are noted there and taken out.
+void explain_symptoms(Checkup& checkup);
+
+}  // namespace netmend::checkup

@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "findings/finding.h"
+#include "findings/kinds.h"
+#include "findings/merge.h"
+
+namespace netmend::findings {
+namespace {
+
+Finding found(const std::string& kind, const std::string& where, Effect effect = {}) {
+  return make(kind, where, {{"case", "m.onnx --data d"}}, effect, Sureness::kSure, "brief", "Evidence.");
+}
+
+TEST(Kinds, AreManyAndComplete) {
+  std::set<std::string_view> names;
+  for (const Kind& kind : kinds()) {
+    EXPECT_TRUE(names.insert(kind.name).second) << kind.name << " stands there twice";
+    for (std::string_view text : {kind.title, kind.fault, kind.meaning, kind.cause, kind.confirm, kind.repair, kind.next, kind.example})
+      EXPECT_FALSE(text.empty()) << kind.name;
+    EXPECT_EQ(kind.title.back(), '.') << kind.name;
+    EXPECT_EQ(kind.meaning.back(), '.') << kind.name;
+    for (const std::string& line : split(kind.example, '\n')) EXPECT_TRUE(line.starts_with("netmend ")) << kind.name;
+  }
+  EXPECT_GE(names.size(), 30u);
+}
+
+TEST(Kinds, AreFoundByNameAndById) {
+  EXPECT_EQ(find_kind("confused-classes").name, "confused-classes");
+  EXPECT_EQ(find_kind("confused-classes:cat-dog").name, "confused-classes");
+  EXPECT_THROW(find_kind("confused-clases"), InputError);
+}
+
+TEST(Levels, FollowFromTheEffect) {
+  EXPECT_EQ(level_of(Rule::kEffect, {0.011, 0}), Level::kSerious);
+  EXPECT_EQ(level_of(Rule::kEffect, {0, 0.06}), Level::kSerious);
+  EXPECT_EQ(level_of(Rule::kEffect, {0.003, 0}), Level::kMinor);
+  EXPECT_EQ(level_of(Rule::kEffect, {0.001, 0.01}), Level::kNote);
+  EXPECT_EQ(level_of(Rule::kMinor, {0.5, 0.5}), Level::kMinor);
+  EXPECT_EQ(level_of(Rule::kBlocker, {}), Level::kBlocker);
+  EXPECT_THROW(parse_level("grave"), InputError);
+}
+
+TEST(Words, FillTitlesAndQuoteCommands) {
+  Finding one = make("confused-classes", "a-b", {{"case", "m.onnx --data d"}, {"a", "T-shirt; rm -rf"}, {"b", "Ätsch"}}, {}, Sureness::kSure, "", "");
+  EXPECT_EQ(one.title, "T-shirt; rm -rf and Ätsch are taken for each other.");
+  EXPECT_EQ(one.next[0], "netmend failures m.onnx --data d --on confusion='T-shirt; rm -rf':'Ätsch'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("mnist:test,scale=1/255"), "mnist:test,scale=1/255");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+TEST(Words, LeaveNothingWhereTheConfigurationNamesAll) {
+  Finding one = make("over-confident", "", {{"case", ""}}, {}, Sureness::kSure, "", "");
+  EXPECT_EQ(one.next[1], "netmend eval");
+}
+
+TEST(Ranking, PutsLevelBeforeGainAndGainBeforeNames) {
+  std::vector<Finding> ranked = rank({found("over-confident", ""), found("weak-class", "x", {0.02, 0}), found("non-finite-weights", "l"), found("weak-class", "y", {0.03, 0})});
+  std::vector<std::string> ids;
+  for (const Finding& one : ranked) ids.push_back(one.id());
+  EXPECT_EQ(ids, (std::vector<std::string>{"non-finite-weights:l", "weak-class:y", "weak-class:x", "over-confident"}));
+}
+
+TEST(Merging, TakesEffectsIntoTheirCause) {
+  std::vector<Finding> merged = merge_related({found("weak-class", "cat", {0.004, 0}), found("confused-classes", "cat-dog", {0.002, 0}),
+                                               found("failure-cluster", "dog-called-cat"), found("weak-class", "ship", {0.004, 0}),
+                                               found("suspicious-unit", "conv1/7", {0.05, 0}), found("extreme-weights", "conv1"), found("extreme-weights", "conv2")});
+  std::vector<std::string> ids;
+  for (const Finding& one : merged) ids.push_back(one.id());
+  EXPECT_EQ(ids, (std::vector<std::string>{"confused-classes:cat-dog", "weak-class:ship", "suspicious-unit:conv1/7", "extreme-weights:conv2"}));
+  EXPECT_EQ(merged[0].related, (std::vector<std::string>{"failure-cluster:dog-called-cat", "weak-class:cat"}));
+  EXPECT_EQ(merged[0].effect.gain, 0.004);
+}
+
+TEST(Findings, SurviveJson) {
+  Finding one = found("weak-class", "cat", {0.02, 0.1});
+  one.inputs = {{"test", 7}}, one.related = {"over-confident"}, one.numbers = {{"recall", 0.5}};
+  Finding back = finding_from_json(to_json(one));
+  EXPECT_EQ(to_json(back), to_json(one));
+  Json broken = to_json(one);
+  broken.erase("level");
+  EXPECT_THROW(finding_from_json(broken), InputError);
+}
+
+}  // namespace
+}  // namespace netmend::findings

@@ -1,0 +1,276 @@
+// The faults that the check-up is judged by: one row a kind.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "edits/edit.h"
+#include "executor/layers.h"
+#include "faults/plant.h"
+#include "observers/predictions.h"
+#include "stream/pass.h"
+#include "studies/altered.h"
+#include "studies/check_quality.h"
+
+namespace netmend::studies {
+namespace {
+
+using dataset::Batch;
+using model::ValueId;
+
+bool is_image(const Patient& patient) {
+  return !patient.test->info().features.empty() && patient.test->info().features[0].image;
+}
+int64_t classes(const Patient& patient) { return int64_t(patient.test->info().classes.size()); }
+
+/// Accuracy of a graph on some inputs, to see what a fault costs.
+double accuracy(const Patient& patient, const model::Graph& graph) {
+  executor::Head head = executor::find_head(graph, graph.outputs[0]);
+  stream::Subject subject(patient.file, graph, patient.test, {head.output, head.logits});
+  Batch batch = patient.test->read(stream::spread(patient.test->size(), 1500));
+  at::Tensor answers = observers::as_columns(stream::run_few(subject, {head.output}, batch)[0]);
+  at::Tensor said = answers.size(1) == 1
+                        ? (answers.select(1, 0) > (head.gives == executor::Gives::kLogits ? 0 : 0.5)).to(at::kLong)
+                        : answers.argmax(1);
+  return (said == batch.labels.to(at::kLong)).to(at::kDouble).mean().item<double>();
+}
+
+/// A fault of `lab plant` that costs at least three points; drawn again until one does.
+bool damage(Patient& patient, const char* kind, uint64_t seed) {
+  const double before = accuracy(patient, patient.graph);
+  auto layers = executor::find_layers(patient.graph);
+  if (layers.size() < 2) return false;
+  for (uint64_t draw = 0; draw < 60; ++draw) {
+    model::Graph graph = patient.graph;
+    try {
+      edits::apply(
+          graph,
+          faults::plant(graph, layers, faults::find_kind(kind), {.seed = Random::hash(seed * 131 + draw)}).edits);
+    } catch (const InputError&) {
+      continue;
+    }
+    const double lost = before - accuracy(patient, graph);
+    if (lost < 0.03) continue;
+    patient.graph = std::move(graph);
+    return true;
+  }
+  return false;
+}
+
+/// Replaces a constant by what `make` makes of it.
+template <typename Make>
+void rewrite(Patient& patient, ValueId id, const Make& make) {
+  patient.graph.replace(id, make(patient.graph.constant(id).clone()));
+}
+
+bool scaled_output(Patient& patient, double factor) {
+  auto layers = executor::find_layers(patient.graph);
+  const model::Layer& last = layers.back();
+  if (patient.graph.constant(last.weight).scalar_type() != at::kFloat) return false;
+  rewrite(patient, last.weight, [&](at::Tensor w) { return w * factor; });
+  if (last.bias != model::kAbsent) rewrite(patient, last.bias, [&](at::Tensor b) { return b * factor; });
+  return true;
+}
+
+/// Rows of a share of the data, by lot.
+std::set<int64_t> some_rows(int64_t size, double share, uint64_t seed) {
+  std::set<int64_t> rows;
+  for (int64_t i = 0; i < size; ++i)
+    if (Random(seed, uint64_t(i)).uniform() < share) rows.insert(i);
+  return rows;
+}
+
+bool relabel(Patient& patient, double share, uint64_t seed, int64_t only) {
+  if (classes(patient) < 3) return false;
+  auto rows = some_rows(patient.test->size(), share, seed);
+  const int64_t count = classes(patient), to = (only + 3) % count;
+  patient.test = altered(
+      patient.test, {.change = [=](Batch& batch, std::span<const int64_t> own) {
+        auto* labels = batch.labels.data_ptr<int64_t>();
+        for (size_t i = 0; i < own.size(); ++i) {
+          if (!rows.count(own[i])) continue;
+          if (only < 0)
+            labels[i] =
+                (labels[i] + 1 + int64_t(Random(seed + 1, uint64_t(own[i])).below(uint64_t(count - 1)))) % count;
+          else if (labels[i] == only)
+            labels[i] = to;
+        }
+      }});
+  return true;
+}
+
+bool change_tests(Patient& patient, std::function<void(Batch&, std::span<const int64_t>)> change) {
+  patient.test = altered(patient.test, {.change = std::move(change)});
+  return true;
+}
+
+bool thin_class(std::shared_ptr<const dataset::Dataset>& data, int64_t which, double keep, uint64_t seed) {
+  std::vector<int64_t> samples;
+  for (int64_t first = 0; first < data->size(); first += 1024) {
+    std::vector<int64_t> rows;
+    for (int64_t i = first; i < std::min(data->size(), first + 1024); ++i) rows.push_back(i);
+    at::Tensor labels = data->read(rows).labels.to(at::kLong);
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (labels.data_ptr<int64_t>()[i] != which || Random(seed, uint64_t(rows[i])).uniform() < keep)
+        samples.push_back(rows[i]);
+  }
+  data = altered(data, {.samples = std::move(samples)});
+  return true;
+}
+
+constexpr PlantedKind kKinds[] = {
+    {"random-weights", "units", "suspicious-unit",
+     [](Patient& p, uint64_t s) { return damage(p, "random-weights", s); }},
+    {"sign-flipped", "units", "suspicious-unit", [](Patient& p, uint64_t s) { return damage(p, "sign-flipped", s); }},
+    {"saturated", "units", "suspicious-unit", [](Patient& p, uint64_t s) { return damage(p, "saturated", s); }},
+    {"scaled", "units", "suspicious-unit", [](Patient& p, uint64_t s) { return damage(p, "scaled", s); }},
+    {"layer-noise", "layers", "damaged-layer,suspicious-unit",
+     [](Patient& p, uint64_t s) { return damage(p, "layer-noise", s); }},
+    {"swapped-classes", "layers", "confused-classes,class-order",
+     [](Patient& p, uint64_t s) { return classes(p) > 2 && damage(p, "swapped-classes", s); }},
+    {"not-a-number", "layers", "non-finite-weights",
+     [](Patient& p, uint64_t) {
+       auto layers = executor::find_layers(p.graph);
+       rewrite(p, layers[0].weight, [](at::Tensor w) { return w.view(-1)[0].fill_(NAN), w; });
+       return true;
+     }},
+    {"silent-class", "layers", "never-answered,shifted-answers,weak-class",
+     [](Patient& p, uint64_t s) {
+       auto layers = executor::find_layers(p.graph);
+       if (layers.back().bias == model::kAbsent || classes(p) < 3) return false;
+       rewrite(p, layers.back().bias,
+               [&](at::Tensor b) { return b.view(-1)[int64_t(s % uint64_t(b.numel()))].sub_(1000), b; });
+       return true;
+     }},
+    {"dead-layer", "layers", "dead-units,blind-layer",
+     [](Patient& p, uint64_t) {
+       auto layers = executor::find_layers(p.graph);
+       const model::Layer& layer = layers[layers.size() - 2];
+       if (layer.bias == model::kAbsent || layer.activation != "Relu") return false;
+       rewrite(p, layer.bias, [](at::Tensor b) { return b.view(-1).narrow(0, 0, b.numel() * 2 / 3).fill_(-1e4), b; });
+       return true;
+     }},
+    {"copied-units", "layers", "duplicate-units",
+     [](Patient& p, uint64_t) {
+       for (const model::Layer& layer : executor::find_layers(p.graph)) {
+         at::Tensor w = p.graph.constant(layer.weight);
+         if (layer.op != "Conv" || layer.weight != layer.weight_input || w.size(0) < 6 || w[0].numel() < 8) continue;
+         rewrite(p, layer.weight, [](at::Tensor all) {
+           return all.narrow(0, 0, all.size(0) / 2).copy_(all[0].expand_as(all.narrow(0, 0, all.size(0) / 2))), all;
+         });
+         return true;
+       }
+       return false;
+     }},
+    {"too-sure", "layers", "over-confident", [](Patient& p, uint64_t) { return scaled_output(p, 20); }},
+    {"too-unsure", "layers", "under-confident", [](Patient& p, uint64_t) { return scaled_output(p, 0.05); }},
+    {"wrong-labels", "labels", "mislabelled", [](Patient& p, uint64_t s) { return relabel(p, 0.08, s, -1); }},
+    {"wrong-labels-in-a-class", "labels", "mislabelled,confused-classes",
+     [](Patient& p, uint64_t s) { return relabel(p, 0.4, s, int64_t(s) % std::max<int64_t>(1, classes(p))); }},
+    {"unscaled", "preprocessing", "preprocessing,drift,range-shift",
+     [](Patient& p, uint64_t) {
+       return is_image(p) && change_tests(p, [](Batch& b, auto) { b.inputs[0].mul_(255); });
+     }},
+    {"inverted", "preprocessing", "preprocessing",
+     [](Patient& p, uint64_t) {
+       return is_image(p) && change_tests(p, [](Batch& b, auto) {
+                b.inputs[0] = b.inputs[0].max() - b.inputs[0] + b.inputs[0].min();
+              });
+     }},
+    {"transposed", "preprocessing", "preprocessing",
+     [](Patient& p, uint64_t) {
+       return is_image(p) && p.test->info().features[0].shape[1] == p.test->info().features[0].shape[2] &&
+              change_tests(p, [](Batch& b, auto) { b.inputs[0] = b.inputs[0].transpose(-1, -2).contiguous(); });
+     }},
+    {"reordered-classes", "preprocessing", "class-order",
+     [](Patient& p, uint64_t) {
+       const int64_t count = classes(p);
+       return count > 2 && change_tests(p, [=](Batch& b, auto) { b.labels = (b.labels * 3 + 1).remainder(count); });
+     }},
+    {"leak", "splits", "split-leak",
+     [](Patient& p, uint64_t s) {
+       if (!p.train) return false;
+       std::vector<int64_t> samples;
+       for (int64_t i = 0; i < p.test->size(); ++i) {
+         Random random(s, uint64_t(i));
+         samples.push_back(random.uniform() < 0.3 ? p.test->size() + int64_t(random.below(uint64_t(p.train->size())))
+                                                  : i);
+       }
+       p.test = altered(p.test, {.samples = std::move(samples), .other = p.train});
+       return true;
+     }},
+    {"repeated-tests", "splits", "duplicates",
+     [](Patient& p, uint64_t s) {
+       std::vector<int64_t> samples;
+       for (int64_t i = 0; i < p.test->size(); ++i) {
+         Random random(s, uint64_t(i));
+         samples.push_back(random.uniform() < 0.4 ? int64_t(random.below(uint64_t(p.test->size() / 10))) : i);
+       }
+       p.test = altered(p.test, {.samples = std::move(samples)});
+       return true;
+     }},
+    {"absent-class", "splits", "absent-class",
+     [](Patient& p, uint64_t s) {
+       return p.train && classes(p) > 2 && thin_class(p.test, int64_t(s) % classes(p), 0, s);
+     }},
+    {"rare-class", "splits", "imbalance,class-shift",
+     [](Patient& p, uint64_t s) {
+       return p.train && classes(p) > 2 && thin_class(p.test, int64_t(s) % classes(p), 0.04, s);
+     }},
+    {"weak-group", "groups", "weak-slice,group-gap",
+     [](Patient& p, uint64_t s) {
+       if (!is_image(p)) return false;
+       auto rows = some_rows(p.test->size(), 0.2, s);
+       p.test = altered(
+           p.test, {.change =
+                        [=](Batch& batch, std::span<const int64_t> own) {
+                          for (size_t i = 0; i < own.size(); ++i)
+                            if (rows.count(own[i]))
+                              batch.inputs[0][int64_t(i)].mul_(0.3).add_(0.35 * batch.inputs[0].max().item<double>());
+                        },
+                    .column = "camera",
+                    .value = [=](int64_t row) { return std::string(rows.count(row) ? "B" : "A"); }});
+       return true;
+     }},
+    {"noisy-tests", "data", "drift,range-shift,weak-slice",
+     [](Patient& p, uint64_t s) {
+       return is_image(p) && p.train && change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
+                for (size_t i = 0; i < own.size(); ++i) {
+                  at::Tensor one = b.inputs[0][int64_t(i)];
+                  Random random(s, uint64_t(own[i]));
+                  float* values = one.data_ptr<float>();
+                  const auto most = float(b.inputs[0].max().item<double>());
+                  for (int64_t v = 0; v < one.numel(); ++v) values[v] += most * 0.35f * float(random.normal());
+                }
+              });
+     }},
+    {"broken-values", "data", "missing-values,non-finite-answers",
+     [](Patient& p, uint64_t s) {
+       auto rows = some_rows(p.test->size(), 0.02, s);
+       return change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
+         for (size_t i = 0; i < own.size(); ++i)
+           if (rows.count(own[i]) && b.inputs[0].is_floating_point()) b.inputs[0][int64_t(i)].view(-1)[0].fill_(NAN);
+       });
+     }},
+    {"untrained", "training", "no-better-than-guessing",
+     [](Patient& p, uint64_t s) {
+       for (ValueId id : executor::find_parameters(p.graph)) {
+         at::Tensor old = p.graph.constant(id);
+         if (!old.is_floating_point() || old.dim() < 2) continue;
+         at::Tensor fresh = at::empty_like(old);
+         Random random(s, uint64_t(id));
+         for (int64_t i = 0; i < fresh.numel(); ++i)
+           fresh.data_ptr<float>()[i] = float(random.normal()) * std::sqrt(2.0f / float(old.numel() / old.size(0)));
+         p.graph.replace(id, fresh);
+       }
+       return true;
+     }},
+};
+
+}  // namespace
+
+std::span<const PlantedKind> planted_kinds() { return kKinds; }
+
+}  // namespace netmend::studies

@@ -1,0 +1,238 @@
+#include "studies/check_quality.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "checkup/checkup.h"
+#include "checkup/preflight.h"
+#include "studies/altered.h"
+
+namespace netmend::studies {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using findings::Finding;
+using Heard = std::function<void(const std::string&)>;
+
+constexpr size_t kTop = 3;
+
+/// A check-up as the command does it: the preflight, and behind it everything else.
+struct Checked {
+  std::vector<Finding> findings;
+  double accuracy = 0, seconds = 0;
+};
+
+observers::PredictionSettings settle(const stream::Subject& subject, const executor::Head& head) {
+  dataset::Batch batch = subject.data->read(stream::spread(subject.data->size(), 64));
+  at::Tensor answers = stream::run_few(subject, {head.output}, batch)[0];
+  return observers::settle_task(subject.graph, head, subject.data->info(), batch, answers);
+}
+
+Checked check(const Patient& patient, const QualityOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  executor::Head head = executor::find_head(patient.graph, patient.graph.outputs[0]);
+  stream::Subject test(patient.file, patient.graph, patient.test, {head.output, head.logits});
+  observers::PredictionSettings settings = settle(test, head);
+  Checked out;
+  checkup::PreflightOptions first;
+  first.jobs = options.jobs;
+  checkup::Preflight preflight = checkup::preflight(test, settings, {}, first);
+  if (preflight.blocker) {
+    Finding blocker;
+    const size_t colon = preflight.blocker->id.find(':');
+    blocker.kind = preflight.blocker->id.substr(0, colon), blocker.where = preflight.blocker->id.substr(colon + 1);
+    blocker.level = findings::Level::kBlocker;
+    out.findings.push_back(blocker);
+  } else {
+    std::optional<stream::Subject> train;
+    if (patient.train)
+      train.emplace(patient.file, patient.graph, patient.train, std::vector<model::ValueId>{head.output, head.logits});
+    checkup::CheckupOptions how;
+    how.seconds = options.seconds, how.seed = options.seed, how.words = patient.file;
+    how.pass.jobs = options.jobs, how.pass.quiet = true;
+    checkup::Checkup found =
+        checkup::check_up({&test, patient.test->size()},
+                          {train ? &*train : nullptr, patient.train ? patient.train->size() : 0}, settings, how);
+    if (found.interrupted) throw Interrupted{};
+    out.findings = found.found.findings;
+    out.accuracy = found.context->test.result.accuracy;
+  }
+  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return out;
+}
+
+std::vector<std::string> top_of(const Checked& checked, size_t count) {
+  std::vector<std::string> top;
+  for (const Finding& finding : checked.findings)
+    if (top.size() < count) top.push_back(level_name(finding.level) + " " + finding.id());
+  return top;
+}
+
+/// Findings of some weight, for comparing two check-ups: notes are no findings that anybody ranks.
+std::vector<std::string> ids_of(const Checked& checked) {
+  std::vector<std::string> ids;
+  for (const Finding& finding : checked.findings)
+    if (ids.size() < kTop && finding.level > findings::Level::kNote) ids.push_back(finding.id());
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+void keep(Store& store, const std::string& key, const QualityRow& row) {
+  store.put(key, Json{{"part", row.part},
+                      {"patient", row.patient},
+                      {"fault", row.fault},
+                      {"expected", row.expected},
+                      {"top", row.top},
+                      {"good", row.good},
+                      {"accuracy", row.accuracy},
+                      {"seconds", row.seconds}}
+                     .dump());
+}
+
+std::string key_of(const char* part, const Patient& patient, const std::string& what, const QualityOptions& options) {
+  return fmt::format("{}|{}|{}|seed {}|{:g} s", part, patient.name, what, options.seed, options.seconds);
+}
+
+std::shared_ptr<const dataset::Dataset> shuffled(const std::shared_ptr<const dataset::Dataset>& data, uint64_t seed) {
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < data->size(); ++i) order.push_back(i);
+  Random(seed, 77).shuffle(order);
+  return altered(data, {.samples = std::move(order)});
+}
+
+}  // namespace
+
+void run_quiet(Store& store, const Patient& patient, const QualityOptions& options, const Heard& heard) {
+  const std::string key = key_of("quiet", patient, "", options);
+  if (store.find(key)) return;
+  heard(fmt::format("{} as it is", patient.name));
+  Checked checked = check(patient, options);
+  const bool good = std::none_of(checked.findings.begin(), checked.findings.end(),
+                                 [](const Finding& one) { return one.level >= findings::Level::kSerious; });
+  keep(store, key,
+       {"quiet", patient.name, "", "nothing above minor", top_of(checked, 4), good, checked.accuracy, checked.seconds});
+}
+
+void run_stable(Store& store, const Patient& patient, const QualityOptions& options, const Heard& heard) {
+  // Nine tenths are the data; the rest comes on top.
+  const int64_t part = patient.test->size() * 10 / 11;
+  Patient base = patient;
+  std::vector<int64_t> first;
+  for (int64_t i = 0; i < part; ++i) first.push_back(i);
+  base.test = altered(shuffled(patient.test, options.seed), {.samples = first});
+  std::optional<std::vector<std::string>> before;
+  auto look = [&](const char* what, const Patient& changed, const QualityOptions& how) {
+    const std::string key = key_of("stable", patient, what, options);
+    if (store.find(key)) return;
+    if (!before)
+      heard(fmt::format("{}: nine tenths of its tests", patient.name)), before = ids_of(check(base, options));
+    heard(fmt::format("{}: {}", patient.name, what));
+    Checked checked = check(changed, how);
+    keep(store, key,
+         {"stable", patient.name, what, join(*before, ", "), top_of(checked, kTop), ids_of(checked) == *before,
+          checked.accuracy, checked.seconds});
+  };
+  Patient changed = base;
+  changed.test = shuffled(base.test, options.seed + 1);
+  look("another order", changed, options);
+  QualityOptions other = options;
+  other.seed = options.seed + 1;
+  look("another seed", base, other);
+  changed.test = shuffled(patient.test, options.seed);
+  look("a tenth more data", changed, options);
+}
+
+void run_loud(Store& store, const Patient& patient, const QualityOptions& options, const Heard& heard) {
+  for (const PlantedKind& kind : planted_kinds()) {
+    if (!options.kinds.empty() &&
+        std::find(options.kinds.begin(), options.kinds.end(), kind.name) == options.kinds.end())
+      continue;
+    const std::string key = key_of("loud", patient, std::string(kind.name), options);
+    if (store.find(key)) continue;
+    Patient faulty = patient;
+    if (!kind.plant(faulty, Random::hash(options.seed + std::hash<std::string_view>{}(kind.name)) % 1000)) {
+      keep(store, key, {"none", patient.name, std::string(kind.name), "", {}, false, 0, 0});
+      continue;
+    }
+    heard(fmt::format("{} with {}", patient.name, kind.name));
+    QualityRow row{"loud", patient.name, std::string(kind.name), std::string(kind.expected), {}, false, 0, 0};
+    try {
+      Checked checked = check(faulty, options);
+      row.top = top_of(checked, kTop), row.accuracy = checked.accuracy, row.seconds = checked.seconds;
+      const std::vector<std::string> wanted = split(kind.expected, ',');
+      for (size_t i = 0; i < std::min(kTop, checked.findings.size()); ++i) {
+        const Finding& one = checked.findings[i];
+        auto names = [&](const std::string& id) {
+          return std::find(wanted.begin(), wanted.end(), id.substr(0, id.find(':'))) != wanted.end();
+        };
+        row.good |= names(one.kind) || std::any_of(one.related.begin(), one.related.end(), names);
+      }
+    } catch (const InputError& error) {
+      row.top = {std::string("error ") + error.what()};
+    }
+    keep(store, key, row);
+  }
+}
+
+std::vector<QualityRow> read_quality(const Store& store) {
+  std::vector<QualityRow> rows;
+  for (const auto& [key, text] : store.all()) {
+    Json json = Json::parse(text);
+    rows.push_back({json["part"], json["patient"], json["fault"], json["expected"],
+                    json["top"].get<std::vector<std::string>>(), json["good"], json["accuracy"], json["seconds"]});
+  }
+  return rows;
+}
+
+namespace {
+
+std::string table(const std::vector<QualityRow>& rows, const std::string& part, const char* head) {
+  std::string text = fmt::format("| {} | findings, the first ones | |\n|---|---|---|\n", head);
+  int64_t good = 0, all = 0;
+  for (const QualityRow& row : rows) {
+    if (row.part != part) continue;
+    ++all, good += row.good;
+    const std::string what = row.fault.empty() ? row.patient : row.patient + ", " + row.fault;
+    text += fmt::format("| {} | {} | {} |\n", what, row.top.empty() ? "nothing" : join(row.top, "; "),
+                        row.good ? "✓" : "✗");
+  }
+  return all == 0 ? ""
+                  : text + fmt::format("\n{} of {} ({:.0f} %).\n\n", good, all, 100.0 * double(good) / double(all));
+}
+
+}  // namespace
+
+std::string quality_text(const std::vector<QualityRow>& rows) {
+  std::string text = "### Quiet: sound models with sound data, nothing above minor\n\n" + table(rows, "quiet", "model");
+  text += "### Stable: the same findings for another order, another seed, a tenth more data\n\n" +
+          table(rows, "stable", "model and change");
+  text += "### Loud: planted faults, the right kind among the first three\n\n";
+  std::map<std::string, std::pair<int64_t, int64_t>> by_fault;
+  int64_t good = 0, all = 0;
+  for (const QualityRow& row : rows)
+    if (row.part == "loud")
+      by_fault[row.fault].first += row.good, ++by_fault[row.fault].second, good += row.good, ++all;
+  text += "| fault | named by | found |\n|---|---|---|\n";
+  for (const PlantedKind& kind : planted_kinds())
+    if (auto hit = by_fault.find(std::string(kind.name)); hit != by_fault.end())
+      text += fmt::format("| {} ({}) | {} | {} of {} |\n", kind.name, kind.group, kind.expected, hit->second.first,
+                          hit->second.second);
+  if (all > 0)
+    text += fmt::format("\n{} of {} faults of {} kinds ({:.0f} %).\n\nNot found:\n\n", good, all, by_fault.size(),
+                        100.0 * double(good) / double(all));
+  for (const QualityRow& row : rows)
+    if (row.part == "loud" && !row.good)
+      text += fmt::format("- {}, {}: {}\n", row.patient, row.fault, row.top.empty() ? "nothing" : join(row.top, "; "));
+  return text;
+}
+
+}  // namespace netmend::studies

@@ -1,0 +1,61 @@
+// How good is the check-up? Quiet on sound models, the same for another order or seed or some more data, loud on faults
+// that were planted on purpose.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataset/dataset.h"
+#include "model/graph.h"
+#include "studies/store.h"
+
+namespace netmend::studies {
+
+/// A sound network with its data.
+struct Patient {
+  std::string name;  ///< `lenet5@mnist`
+  std::string file;  ///< for messages
+  model::Graph graph;
+  std::shared_ptr<const dataset::Dataset> test, train;  ///< train may be null
+};
+
+/// A fault that can be planted, and what a check-up should then say.
+struct PlantedKind {
+  std::string_view name, group;                    ///< `wrong-labels`, `labels`
+  std::string_view expected;                       ///< kinds of findings that name it, with commas between
+  bool (*plant)(Patient& patient, uint64_t seed);  ///< false where it does not apply to the patient
+};
+std::span<const PlantedKind> planted_kinds();
+
+struct QualityOptions {
+  double seconds = 10;  ///< for each check-up
+  uint64_t seed = 42;
+  int jobs = 0;
+  std::vector<std::string> kinds;  ///< of faults; empty for all
+};
+
+/// Runs what the store does not hold yet. Throws Interrupted on Ctrl-C.
+void run_quiet(Store& store, const Patient& patient, const QualityOptions& options,
+               const std::function<void(const std::string&)>& heard);
+void run_stable(Store& store, const Patient& patient, const QualityOptions& options,
+                const std::function<void(const std::string&)>& heard);
+void run_loud(Store& store, const Patient& patient, const QualityOptions& options,
+              const std::function<void(const std::string&)>& heard);
+
+struct QualityRow {
+  std::string part, patient, fault, expected;  ///< part: quiet, stable, loud; fault: what was changed
+  std::vector<std::string> top;                ///< findings, the first ones, with their level
+  bool good = false;
+  double accuracy = 0, seconds = 0;
+};
+std::vector<QualityRow> read_quality(const Store& store);
+/// The three tables as markdown.
+std::string quality_text(const std::vector<QualityRow>& rows);
+
+constexpr int kQualityVersion = 1;
+
+}  // namespace netmend::studies
