@@ -42,9 +42,11 @@ Fact entry(const Acceptance& one, bool finding) {
 /// Replaces what stands there under the same key; the result must read as it was meant before it is written.
 void store(const std::string& path, const Fact& fact) {
   std::string text = read_if_there(path);
-  if (!text.empty()) parse_config(text, path);
-  text = trimmed_toml(text, {fact.key}, path);
-  text = updated_toml(text, {fact}, path);
+  if (!text.empty()) {
+    parse_config(text, path);
+    text = trimmed_toml(text, {fact.key}, path);
+  }
+  text = text.empty() ? fresh_toml({fact}, "") : updated_toml(text, {fact}, path);
   parse_config(text, path);
   write_file(path, text);
 }

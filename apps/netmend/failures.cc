@@ -103,6 +103,16 @@ Found find_failures(const Common& common, const Case& about, const NamedTarget& 
   return found;
 }
 
+/// Failures that netmend.toml calls known: counted apart, never hidden.
+int64_t count_accepted(const Config& config, const std::vector<Failure>& failures, const dataset::Dataset& data) {
+  std::unordered_set<std::string> known;
+  for (const AcceptedInputs& accepted : config.accepted_inputs)
+    if (accepted.until.empty() || accepted.until >= findings::today()) known.merge(read_names(accepted.file));
+  if (known.empty()) return 0;
+  return std::count_if(failures.begin(), failures.end(),
+                       [&](const Failure& f) { return known.count(data.id(f.row.sample)) > 0; });
+}
+
 /// The worst first: no number at all, then the largest.
 void sort_failures(std::vector<Failure>& failures, const std::string& by) {
   auto key = [&](const Failure& f) {
@@ -332,6 +342,7 @@ int failures(const Common& common, const FailuresOptions& options) {
     labels ? write_relabel(path, issues, judged.settings, data)
            : write_failures(path, found.failures, judged.settings, data);
   }
+  const int64_t accepted = count_accepted(about.config, found.failures, data);
   Json json = {{"inputs", found.inputs}, {"of", plan.whole}, {"wrong", found.wrong}, {"on", options.on}};
   if (labels) {
     json["issues"] = issues.size();
@@ -345,6 +356,7 @@ int failures(const Common& common, const FailuresOptions& options) {
                               {"margin", issues[i].margin}});
   } else {
     json["failures"] = found.failures.size();
+    json["accepted"] = accepted;
     json["sort"] = options.sort;
     json["rows"] = Json::array();
     for (size_t i = 0; i < std::min(found.failures.size(), size_t(options.top)); ++i)
@@ -388,6 +400,7 @@ int failures(const Common& common, const FailuresOptions& options) {
   } else if (found.failures.empty()) {
     fmt::print("  none{} is wrong\n", target.text.empty() ? "" : " of " + target.text);
   } else {
+    if (accepted > 0) fmt::print("  {} of them are accepted as known (netmend accept --list)\n", with_commas(accepted));
     if (!target.text.empty())
       fmt::print("  {}: {} failures\n", target.words, with_commas(int64_t(found.failures.size())));
     fmt::print("\n");

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "base/run_folder.h"
 #include "base/text.h"
 #include "findings/finding.h"
@@ -307,7 +308,7 @@ int gate(const Common& common, const GateOptions& options) {
   if (!reference) about.judged.subject.data = plan_pass(common, options, about).data;
   RunFolder folder(common.out, "gate", common.arguments);
   Seen seen = look(common, about, criteria, reference ? &*reference : nullptr, options.common_only);
-  if (seen.interrupted) throw InputError("stopped before all inputs were judged: the gate says nothing");
+  if (seen.interrupted) throw Interrupted();  // half a gate says nothing
   std::vector<Ruling> rulings =
       judge_all(common, options, about, criteria, metric, reference ? &*reference : nullptr, seen);
   auto failed = std::count_if(rulings.begin(), rulings.end(), [](const Ruling& ruling) { return !ruling.pass; });

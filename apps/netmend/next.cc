@@ -10,6 +10,7 @@
 #include "adequacy/learn.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "base/run_folder.h"
 #include "base/text.h"
 #include "executor/runtime.h"
@@ -47,7 +48,7 @@ struct Seen {
   double seconds = 0;
 };
 
-/// `layer` may be empty. Every n-th input's values are kept.
+/// `space` may be empty: then no values are kept; else those of every n-th input.
 Seen look(const Common& common, const Judged& judged, const observers::SpacePtr& space, int64_t stride, bool classes) {
   observers::Predictions watch(judged.settings, true);
   observers::LikelyAnswers likely(judged.settings);
@@ -61,7 +62,7 @@ Seen look(const Common& common, const Judged& judged, const observers::SpacePtr&
   }
   if (classes) all.push_back(&likely);
   stream::PassResult pass = stream::run_pass(judged.subject, all, pass_options(common));
-  if (pass.interrupted) throw InputError("stopped before all inputs were seen: nothing was chosen");
+  if (pass.interrupted) throw Interrupted();
   Seen seen;
   auto state = pass.collected[0].fold(watch);
   seen.rows = std::move(dynamic_cast<observers::PredictionState&>(*state).rows);
@@ -310,6 +311,9 @@ int next(const Common& common, const NextOptions& asked) {
     return 1;
   }
   Judged& judged = about.judged;
+  // Data without labels has no names for classes; netmend.toml may.
+  if (judged.settings.task == observers::Task::kNone && about.config.classes.size() == judged.settings.classes.size())
+    judged.settings.classes = about.config.classes;
   judged.subject.data = plan_pass(common, pool, about).data;
   Seen seen;
   if (!unit && !values) seen = look(common, judged, nullptr, 1, true);
