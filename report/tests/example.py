@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-TEMPERATURE = 0.11  # the network as it is would be sure of everything
+TEMPERATURE = 0.11  # sharper than the network is, so that the section on confidence has something to show
 
 
 def idx(path):

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "census/comparison.h"
 #include "checkup/data_look.h"
+#include "dataset/preprocess.h"
 #include "slices/rules.h"
 
 namespace netmend::checkup {
@@ -218,6 +219,12 @@ void look_for_leak(DataLook& look) {
 void check_drift(DataLook& look) {
   look_for_leak(look);
   if (!look.train || look.train->census->form().content != look.test.census->form().content) return;
+  // Splits that are prepared differently are stored differently: their raw values say nothing about drift.
+  if (dataset::options_of(look.test.part->data->info().preprocess) !=
+      dataset::options_of(look.train->part->data->info().preprocess)) {
+    look.found.skipped.push_back({"drift and ranges, train to test", "the same preprocessing for both"});
+    return;
+  }
   look_for_drift(look, look_at_range(look));
 }
 

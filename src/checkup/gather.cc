@@ -1,6 +1,7 @@
 #include "checkup/gather.h"
 
 #include "adequacy/learn.h"
+#include "base/error.h"
 #include "executor/runtime.h"
 #include "localise/candidates.h"
 
@@ -8,9 +9,12 @@ namespace netmend::checkup {
 
 observers::SpacePtr hidden_space(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                  const std::vector<model::Layer>& layers) {
-  std::vector<model::Layer> hidden = localise::candidates(layers, subject.graph, settings.head, settings.outputs);
-  if (hidden.empty()) return nullptr;
-  return observers::make_unit_space(subject, std::move(hidden), {});
+  try {
+    std::vector<model::Layer> hidden = localise::candidates(layers, subject.graph, settings.head, settings.outputs);
+    return hidden.empty() ? nullptr : observers::make_unit_space(subject, std::move(hidden), {});
+  } catch (const InputError&) {  // weights that are no numbers pass nothing on; the checks of weights name them
+    return nullptr;
+  }
 }
 
 Gathered gather(const std::string& name, const stream::Subject& subject, const observers::PredictionSettings& settings,

@@ -9,6 +9,7 @@
 namespace netmend::checkup {
 namespace {
 
+using findings::Json;
 using findings::Sureness;
 
 constexpr double kFew = 0.0015;      ///< of the labels: so many are in doubt in sound data too
@@ -49,6 +50,14 @@ std::vector<selection::LabelIssue> check_labels(const Context& context, Found& f
                   100 * std::min(1.0, accuracy + share), 100 * accuracy));
   for (size_t i = 0; i < std::min<size_t>(12, issues.size()); ++i) finding.inputs.push_back({"test", issues[i].sample});
   finding.value = share;
+  for (const auto& [pair, count] : pairs) {
+    const std::string &a = context.settings.classes[size_t(pair.first)],
+                      &b = context.settings.classes[size_t(pair.second)];
+    Json& sum = finding.numbers["pairs"][a < b ? a + "-" + b : b + "-" + a];
+    sum = (sum.is_null() ? 0 : sum.get<int64_t>()) + count;
+    Json& given = finding.numbers["given"][a];
+    given = (given.is_null() ? 0 : given.get<int64_t>()) + count;
+  }
   found.add(std::move(finding));
   return issues;
 }

@@ -17,21 +17,21 @@ using inputs::Kind;
 struct Mild {
   const char* method;
   const char* words;
-  double eps;  ///< of the range, of tokens, of a column's deviation; the method's own where below 0
+  double eps;   ///< of the range, of tokens, of a column's deviation; the method's own where below 0
+  double many;  ///< of right answers that change: worth a word
   int kinds;
 };
 constexpr Mild kMild[] = {
-    {"white-noise", "a little noise", 0.03, int(Kind::kImage) | int(Kind::kNumbers)},
-    {"brightness", "another brightness", -1, int(Kind::kImage)},
-    {"contrast", "another contrast", -1, int(Kind::kImage)},
-    {"translate", "a shift by up to three pixels", -1, int(Kind::kImage)},
-    {"column-noise", "a little noise on the numbers", 0.05, int(Kind::kTable)},
-    {"token-drop", "leaving out one word in twenty", 0.05, int(Kind::kTokens)},
-    {"token-swap", "exchanging one pair of neighbouring words in twenty", 0.05, int(Kind::kTokens)},
+    {"white-noise", "a little noise", 0.03, 0.1, int(Kind::kImage) | int(Kind::kNumbers)},
+    {"brightness", "another brightness", -1, 0.1, int(Kind::kImage)},
+    {"contrast", "another contrast", -1, 0.1, int(Kind::kImage)},
+    {"translate", "a shift by up to three pixels", -1, 0.3, int(Kind::kImage)},
+    {"column-noise", "a little noise on the numbers", 0.05, 0.1, int(Kind::kTable)},
+    {"token-drop", "leaving out one word in twenty", 0.05, 0.15, int(Kind::kTokens)},
+    {"token-swap", "exchanging one pair of neighbouring words in twenty", 0.05, 0.15, int(Kind::kTokens)},
 };
-constexpr int64_t kInputs = 400;
-constexpr double kMany = 0.1;        ///< of right answers: worth a word
-constexpr double kFarTooMany = 0.4;  ///< serious
+constexpr int64_t kInputs = 600;
+constexpr double kFarTooMany = 0.6;  ///< serious
 
 }  // namespace
 
@@ -58,7 +58,7 @@ void check_robustness(const Context& context, double seconds, Found& found) {
     at::Tensor pool = context.test.data->read(stream::spread(context.test.data->size(), 512)).inputs[changed.feature];
     if (range) pool = range->units(pool);
     pool = pool.contiguous();
-    int64_t tried = 0;
+    int64_t tried = 0, told = 0;
     double worst = 0;
     const auto start = std::chrono::steady_clock::now();
     for (const Mild& mild : kMild) {
@@ -90,7 +90,8 @@ void check_robustness(const Context& context, double seconds, Found& found) {
       if (made < 20) continue;
       const stats::Estimate share = stats::rate(flipped, made);
       worst = std::max(worst, share.value);
-      if (share.low < kMany) continue;
+      if (share.value < mild.many) continue;
+      ++told;
       // Networks that never saw such inputs change some answers; only far too many are a fault of their own.
       const findings::Effect effect{0, share.value >= kFarTooMany ? share.value : std::min(share.value, 0.049)};
       finding = findings::make(
@@ -101,7 +102,7 @@ void check_robustness(const Context& context, double seconds, Found& found) {
       finding.inputs = std::move(shown);
       found.add(std::move(finding));
     }
-    if (tried > 0 && worst < kMany)
+    if (tried > 0 && told == 0)
       found.passed.push_back({"small changes of inputs",
                               fmt::format("at most {:.1f} % of answers change ({} kinds)", 100 * worst, tried)});
     if (tried == 0) found.skipped.push_back({"small changes of inputs", "images, a table or tokens"});

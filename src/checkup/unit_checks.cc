@@ -88,11 +88,17 @@ class UnitChecks {
     if (double(count) <= kDeadShare * double(of) || count < 2) return 0;
     std::vector<std::string> names;
     for (size_t i = 0; i < std::min<size_t>(dead.size(), 6); ++i) names.push_back(context_.space->name(dead[i]));
-    auto finding = findings::make("dead-units", context_.space->layers()[l].name, words(l, count), {}, Sureness::kSure,
-                                  fmt::format("{} of {} units, on {} inputs", count, of, with_commas(inputs())),
-                                  fmt::format("{} of {} units of {} have one value on all {} inputs: {}{}.", count, of,
-                                              context_.space->layers()[l].name, with_commas(inputs()),
-                                              join(names, ", "), dead.size() > names.size() ? " …" : ""));
+    // More than half of a layer is an alarm: what is left may not do, and half of the failures may be put down to it.
+    const double share = double(count) / double(of), failing = 1 - context_.test.result.accuracy;
+    const bool judged = context_.settings.by_class() && context_.test.result.samples > 0;
+    const findings::Effect effect =
+        share > 0.5 ? findings::Effect{judged ? 0.5 * failing : 0, share} : findings::Effect{0, 0.03};
+    auto finding =
+        findings::make("dead-units", context_.space->layers()[l].name, words(l, count), effect, Sureness::kSure,
+                       fmt::format("{} of {} units, on {} inputs", count, of, with_commas(inputs())),
+                       fmt::format("{} of {} units of {} have one value on all {} inputs: {}{}.", count, of,
+                                   context_.space->layers()[l].name, with_commas(inputs()), join(names, ", "),
+                                   dead.size() > names.size() ? " …" : ""));
     finding.value = double(count) / double(of);
     found_.add(std::move(finding));
     return count;

@@ -86,7 +86,7 @@ constexpr Kind kRows[] = {
      "Compare with a fresh model or an earlier checkpoint: netmend diff shows what did not move.",
      "Train the layer; check that its parameters are in the optimiser.", "info {model}",
      "netmend lab new lenet5 -o fresh.onnx\nnetmend check fresh.onnx"},
-    {"dead-units", "{n} of {of} units of {layer} never react.", Rule::kMinor, kData,
+    {"dead-units", "{n} of {of} units of {layer} never react.", Rule::kEffect, kData,
      "hp-learning-rate, layer-neuron-count",
      "They give the same value, mostly 0, for every input that was tried: the layer is narrower than it looks. Up to a "
      "sixth "

@@ -33,18 +33,36 @@ bool class_of_pair(const Finding& cause, const Finding& effect) { return names(c
 bool pair_of_cluster(const Finding& cause, const Finding& effect) { return same_pair(cause.where, effect.where); }
 bool gains_more(const Finding& cause, const Finding& effect) { return cause.effect.gain >= effect.effect.gain; }
 bool same_where(const Finding& cause, const Finding& effect) { return cause.where == effect.where; }
+/// Most of a pair's confusions are inputs whose labels look wrong.
+bool labels_of_pair(const Finding& cause, const Finding& effect) {
+  if (!cause.numbers.contains("pairs") || !cause.numbers["pairs"].contains(effect.where)) return false;
+  const auto doubted = cause.numbers["pairs"][effect.where].get<int64_t>();
+  return 2 * doubted >= effect.numbers.value("a_called_b", int64_t{0}) + effect.numbers.value("b_called_a", int64_t{0});
+}
+/// Most of what a class misses are inputs that only carry its label.
+bool labels_of_class(const Finding& cause, const Finding& effect) {
+  if (!cause.numbers.contains("given") || !cause.numbers["given"].contains(effect.where)) return false;
+  const double missed = effect.numbers.value("samples", 0.0) * (1 - effect.numbers.value("recall", 1.0));
+  return 2 * cause.numbers["given"][effect.where].get<double>() >= missed;
+}
 bool serious(const Finding& cause, const Finding&) { return cause.level >= Level::kSerious; }
 
 /// What explains what. A cause takes its effects in, in this order.
 constexpr Relation kRelations[] = {
     {"suspicious-unit", "extreme-weights", same_layer},
     {"suspicious-unit", "zero-units", same_layer},
+    {"suspicious-unit", "duplicate-units", same_layer},
+    {"suspicious-unit", "dead-units", same_layer},
     {"suspicious-unit", "exploding-values", always},
     {"suspicious-unit", "shifted-answers", gains_more},
     {"damaged-layer", "extreme-weights", same_where},
+    {"damaged-layer", "duplicate-units", same_where},
+    {"damaged-layer", "dead-units", same_where},
     {"damaged-layer", "shifted-answers", gains_more},
     {"suspicious-unit", "over-confident", serious},
     {"damaged-layer", "over-confident", serious},
+    {"mislabelled", "confused-classes", labels_of_pair},
+    {"mislabelled", "weak-class", labels_of_class},
     {"confused-classes", "failure-cluster", pair_of_cluster},
     {"confused-classes", "weak-class", class_of_pair},
     {"never-answered", "weak-class", same_where},

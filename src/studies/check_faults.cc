@@ -106,6 +106,15 @@ bool change_tests(Patient& patient, std::function<void(Batch&, std::span<const i
   return true;
 }
 
+/// Much noise on one picture, the same whenever it is read.
+void add_noise(Batch& batch, int64_t row, int64_t sample, uint64_t seed) {
+  at::Tensor one = batch.inputs[0][row];
+  Random random(seed, uint64_t(sample));
+  const auto most = 0.35f * float(one.max().item<double>());
+  float* values = one.data_ptr<float>();
+  for (int64_t v = 0; v < one.numel(); ++v) values[v] += most * float(random.normal());
+}
+
 bool thin_class(std::shared_ptr<const dataset::Dataset>& data, int64_t which, double keep, uint64_t seed) {
   std::vector<int64_t> samples;
   for (int64_t first = 0; first < data->size(); first += 1024) {
@@ -223,27 +232,19 @@ constexpr PlantedKind kKinds[] = {
      [](Patient& p, uint64_t s) {
        if (!is_image(p)) return false;
        auto rows = some_rows(p.test->size(), 0.2, s);
-       p.test = altered(
-           p.test, {.change =
-                        [=](Batch& batch, std::span<const int64_t> own) {
-                          for (size_t i = 0; i < own.size(); ++i)
-                            if (rows.count(own[i]))
-                              batch.inputs[0][int64_t(i)].mul_(0.3).add_(0.35 * batch.inputs[0].max().item<double>());
-                        },
-                    .column = "camera",
-                    .value = [=](int64_t row) { return std::string(rows.count(row) ? "B" : "A"); }});
+       p.test = altered(p.test, {.change =
+                                     [=](Batch& batch, std::span<const int64_t> own) {
+                                       for (size_t i = 0; i < own.size(); ++i)
+                                         if (rows.count(own[i])) add_noise(batch, int64_t(i), own[i], s);
+                                     },
+                                 .column = "camera",
+                                 .value = [=](int64_t row) { return std::string(rows.count(row) ? "B" : "A"); }});
        return true;
      }},
     {"noisy-tests", "data", "drift,range-shift,weak-slice",
      [](Patient& p, uint64_t s) {
        return is_image(p) && p.train && change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
-                for (size_t i = 0; i < own.size(); ++i) {
-                  at::Tensor one = b.inputs[0][int64_t(i)];
-                  Random random(s, uint64_t(own[i]));
-                  float* values = one.data_ptr<float>();
-                  const auto most = float(b.inputs[0].max().item<double>());
-                  for (int64_t v = 0; v < one.numel(); ++v) values[v] += most * 0.35f * float(random.normal());
-                }
+                for (size_t i = 0; i < own.size(); ++i) add_noise(b, int64_t(i), own[i], s);
               });
      }},
     {"broken-values", "data", "missing-values,non-finite-answers",
