@@ -69,7 +69,8 @@ constexpr Relation kRelations[] = {
     {"never-answered", "misleading-metric", always},
     {"split-leak", "duplicates", [](const Finding&, const Finding& effect) { return effect.where == "test"; }},
     {"group-gap", "weak-slice", same_where},
-    {"drift", "range-shift", always},
+    {"range-shift", "drift", always},
+    {"drift", "drift", always},
 };
 
 }  // namespace
