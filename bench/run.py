@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ratios of netmend to plain PyTorch on this machine, both on all its cores, interleaved in one run.
 
-usage: run.py BUILD [forward|train|workers|memory|locate|whatif|relevance|attacks|coverage]…     (default: all)
+usage: run.py BUILD [forward|train|workers|memory|locate|whatif|relevance|attacks|coverage|check]…     (default: all)
 
 Every figure is the median of ROUNDS rounds; within a round one side runs right after the other, so that whatever else the
 machine does hits both. A gate is 85 % of the figure we promise. Exit 1 when a gate is missed.
@@ -24,6 +24,7 @@ WHATIF = {("lenet5", 0): 40, ("cifar-convnet", 0): 6, ("cifar-convnet", 4): 40} 
 PATCHES = 50
 RELEVANCE = {"layers": 4.0, "inputs": 6.0}  # at most, of a forward pass: down to the first layer, down to the pixels
 CRITERIA, SURPRISE = 1.5, 6.0  # at most: of two plain passes; seconds on two cores
+CHECK = {"lenet5": 15, "resnet20": 90}  # at most, seconds on two cores: quick, with all training data
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -347,6 +348,29 @@ def bench_whatif(engine, models):
     return ok
 
 
+def bench_check(engine, models):
+    """The whole command as a user starts it, on a network that was trained a little, and where its time goes."""
+    print("check --budget quick          seconds")
+    folder, ok = tempfile.mkdtemp(), True
+    if not os.environ.get("NETMEND_DATA"):
+        return print("  SKIPPED, needs MNIST and CIFAR-10 in NETMEND_DATA") or True
+    for name, goal in CHECK.items():
+        data, inputs = ("mnist", 20000) if name == "lenet5" else ("cifar10", 2000)
+        trained = os.path.join(folder, name + ".onnx")
+        engine.run("train", models[name], "--train", data + ":train", "--limit", inputs, "--epochs", 1, "-o", trained, "--out", os.path.join(folder, "train"))
+        took, parts = [], []
+        for _ in range(3 if name == "lenet5" else 1):
+            begin = time.time()
+            found = engine.run("check", trained, "--data", data, "--budget", "quick", "--fail-on", "never", "--out", os.path.join(folder, "run"))
+            took.append(time.time() - begin)
+            parts.append(found["times"])
+        held = statistics.median(took) <= goal / SLACK
+        where = ", ".join(f"{part['what']} {part['seconds']:.1f}" for part in parts[took.index(statistics.median_low(took))] if part["seconds"] >= 0.1)
+        print(f"  {name + ', ' + data:<28} {statistics.median(took):5.1f}  ({min(took):.1f}–{max(took):.1f})  promised {goal}  {'ok' if held else 'MISSED'}   {where}", flush=True)
+        ok &= held
+    return ok
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -356,7 +380,7 @@ def main():
         models[name] = os.path.join(folder, name + ".onnx")
         engine.run("lab", "new", name, "-o", models[name])
     parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate, "whatif": bench_whatif,
-             "relevance": bench_relevance, "coverage": bench_coverage, "attacks": bench_attacks}
+             "relevance": bench_relevance, "coverage": bench_coverage, "attacks": bench_attacks, "check": bench_check}
     wanted = sys.argv[2:] or list(parts)
     results = [parts[part](engine, models) for part in wanted]
     sys.exit(0 if all(results) else 1)

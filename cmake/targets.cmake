@@ -36,6 +36,7 @@ function(netmend_folder name)
 
   if(tests)
     add_executable(${name}_test ${tests})
+    netmend_compile_lightly(${name}_test)
     target_link_libraries(${name}_test PRIVATE netmend_${name} ${F_TEST_LIBS} GTest::gtest GTest::gtest_main)
     if(F_TENSORS)
       netmend_use_pch(${name}_test)

@@ -5,6 +5,7 @@
 #include "findings/kinds.h"
 #include "netmend/check_compare.h"
 #include "netmend/check_report.h"
+#include "netmend/searched.h"
 #include "netmend/show.h"
 #include "onnx/reader.h"
 
@@ -69,6 +70,9 @@ class Check {
     RunFolder folder(common_.out, "check", common_.arguments);
     Json json;
     if (preflight.blocker) view_.findings.push_back(blocker_finding(*preflight.blocker, words(about)));
+    if (std::string seen = searched_warning(about.judged.subject.graph, *about.data); !seen.empty())
+      view_.findings.push_back(findings::make("seen-in-search", "", words(about), {}, findings::Sureness::kSure,
+                                              "the figure flatters", seen));
     const bool blocked = preflight.blocker && !options_.anyway;
     std::string numbers, tests;
     json["metric"] = nullptr;

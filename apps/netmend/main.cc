@@ -745,6 +745,19 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   quality->callback([&] { action = [&] { return study_quality(common, o.quality); }; });
 }
 
+/// Numbers must be numbers: `nan` and `inf` would pass every comparison the wrong way.
+void require_finite(CLI::App& app) {
+  const CLI::Validator finite(
+      [](std::string& text) -> std::string {
+        double number = 0;
+        return parse_double(text, number) && !std::isfinite(number) ? "is not a finite number" : "";
+      },
+      "");
+  for (CLI::Option* option : app.get_options())
+    if (option->get_type_name().rfind("FLOAT", 0) == 0) option->check(finite);
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) require_finite(*sub);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("netmend", "netmend");
   app.set_version_flag("--version", std::string("netmend ") + kVersion);
@@ -760,6 +773,7 @@ int run(int argc, char** argv) {
   add_mend(app, options, action);
   add_train(app, options, action);
   add_lab(app, options, action);
+  require_finite(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {

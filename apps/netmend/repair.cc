@@ -342,6 +342,7 @@ int repair_model(const Common& common, const RepairOptions& options) {
   json["next"] = Json::array();
   if (written)
     json["next"].push_back(next_command("compare", judged.subject.model_name + " " + options.product, options));
+  json["interrupted"] = outcome.interrupted;
   json["run"] = folder.path();
   write_file(folder.file("repair.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   folder.finish(common.seed, json["seconds"], 0);

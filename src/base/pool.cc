@@ -120,6 +120,8 @@ void in_order(int64_t count, int workers, const std::function<void(int)>& enter,
 
 bool interrupted() { return stop_asked.load(std::memory_order_relaxed); }
 
+void forget_interrupt() { stop_asked.store(false, std::memory_order_relaxed); }
+
 void stop_on_interrupt() {
   struct sigaction action {};
   action.sa_handler = on_signal;

@@ -24,5 +24,7 @@ bool interrupted();
 struct Interrupted {};
 /// Makes the first Ctrl-C set the flag and the second one end the process.
 void stop_on_interrupt();
+/// Takes the flag back, so that what was found so far can be judged; the next Ctrl-C counts as the first.
+void forget_interrupt();
 
 }  // namespace netmend

@@ -256,6 +256,15 @@ class Evidence {
           tests["growth"].push_back({{"inputs", i + 1}, {"share", double(so_far) / double(std::max<int64_t>(1, all))}});
       }
     }
+    if (found.core) {
+      tests["useful_rows"] = Json::array();
+      for (size_t i = 0; i < std::min<size_t>(200, found.core->kept.size()); ++i) {
+        const int64_t input = found.core->kept[i].input;
+        if (input < int64_t(found.rows.size()))
+          if (int64_t row = inputs_.find("test", found.rows[size_t(input)].sample); row >= 0)
+            tests["useful_rows"].push_back(row);
+      }
+    }
     tests["needed"] = needed, tests["redundant"] = found.inputs - needed;
     for (size_t i = 0; i < std::min<size_t>(50, found.low_units.size()); ++i) {
       const observers::LowUnit& unit = found.low_units[i];

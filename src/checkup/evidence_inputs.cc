@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "dataset/image_file.h"
+#include "observers/input_relevance.h"
 
 namespace netmend::checkup {
 namespace {
@@ -17,6 +19,7 @@ constexpr int64_t kLargest = 96;        ///< side of a thumbnail
 constexpr size_t kLongest = 600;        ///< bytes of a text
 constexpr int64_t kNeighboursOf = 200;  ///< failures whose nearest inputs are looked up
 constexpr int64_t kNearest = 3;
+constexpr int64_t kExplained = 48;  ///< failures with a map of relevance
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 /// Enough digits for a page, few enough for its size.
@@ -109,7 +112,9 @@ nlohmann::ordered_json InputTable::to_json() const {
   add_columns(json);
   add_groups(json);
   add_neighbours(json);
+  add_answers(json);
   add_displays(json);
+  if (options_.pictures) add_heat(json);
   return json;
 }
 
@@ -183,6 +188,57 @@ void InputTable::add_displays(Json& json) const {
     bytes += int64_t(picture.size());
     if (bytes > options_.most_bytes) break;
     json["pictures"][std::to_string(row)] = "data:image/png;base64," + picture;
+  }
+}
+
+/// The likeliest classes of what is shown.
+void InputTable::add_answers(Json& json) const {
+  for (int64_t row : order_) {
+    const Entry& entry = entries_[size_t(row)];
+    const auto& likely = part(entry.split).likely;
+    if (entry.sample >= int64_t(likely.size())) continue;
+    Json list = Json::array();
+    for (int64_t k = 0; k < observers::LikelyRow::kKept; ++k)
+      if (likely[size_t(entry.sample)].classes[size_t(k)] >= 0)
+        list.push_back({likely[size_t(entry.sample)].classes[size_t(k)],
+                        rounded(likely[size_t(entry.sample)].chances[size_t(k)])});
+    json["answers"][std::to_string(row)] = std::move(list);
+  }
+}
+
+/// Which pixels spoke for the wrong answer, of the worst failures: red for it, blue against it.
+void InputTable::add_heat(Json& json) const {
+  const Context& context = *checkup_.context;
+  const dataset::Info& info = context.test.data->info();
+  if (info.features.empty() || !info.features[0].image || !context.settings.by_class()) return;
+  std::vector<int64_t> rows, samples;
+  for (int64_t row : order_) {
+    const Entry& entry = entries_[size_t(row)];
+    if (entry.split == 0 && context.test.rows[size_t(entry.sample)].right == SampleRow::kWrong &&
+        int64_t(rows.size()) < kExplained)
+      rows.push_back(row), samples.push_back(entry.sample);
+  }
+  if (rows.empty()) return;
+  try {
+    observers::InputExplainer explainer(context.subject, context.settings);
+    const at::Tensor relevance = explainer.run(context.test.data->read(samples)).features[0];
+    if (!relevance.defined()) return;
+    const at::Tensor planes = relevance.sum(info.features[0].channels_last ? 3 : 1);  // inputs × rows × columns
+    for (size_t i = 0; i < rows.size(); ++i) {
+      at::Tensor plane = planes[int64_t(i)];
+      plane = (plane / plane.abs().max().clamp_min(1e-12)).to(at::kDouble).contiguous();
+      const int64_t height = plane.size(0), width = plane.size(1);
+      if (height > 4 * kLargest || width > 4 * kLargest) return;
+      std::vector<uint8_t> pixels;
+      for (int64_t p = 0; p < plane.numel(); ++p) {
+        const double value = plane.data_ptr<double>()[p], pale = 255 * (1 - std::abs(value));
+        const auto strong = uint8_t(255 - 55 * std::abs(value)), weak = uint8_t(pale);
+        pixels.insert(pixels.end(), {value >= 0 ? strong : weak, weak, value < 0 ? strong : weak});
+      }
+      json["heat"][std::to_string(rows[i])] =
+          "data:image/png;base64," + base64(dataset::encode_png(height, width, 3, pixels));
+    }
+  } catch (const InputError&) {  // some operators have no rule for relevance: the page then shows none
   }
 }
 

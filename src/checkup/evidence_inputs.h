@@ -40,6 +40,8 @@ class InputTable {
   void add_groups(nlohmann::ordered_json& json) const;
   void add_displays(nlohmann::ordered_json& json) const;
   void add_neighbours(nlohmann::ordered_json& json) const;
+  void add_answers(nlohmann::ordered_json& json) const;
+  void add_heat(nlohmann::ordered_json& json) const;
 
   const Checkup& checkup_;
   const EvidenceOptions& options_;

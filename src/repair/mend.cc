@@ -48,7 +48,17 @@ class Mending {
     for (const Method* method : list) {
       const double seconds = std::max(0.5, problem_.seconds_left() * share(*method) / std::max(whole, 1e-9));
       whole -= share(*method);
-      try_one(*method, seconds);
+      try {
+        try_one(*method, seconds);
+      } catch (const Interrupted&) {
+        const bool any =
+            std::any_of(out_.tried.begin(), out_.tried.end(), [](const Tried& one) { return one.best.has_value(); });
+        if (!any) throw;
+        forget_interrupt();
+        if (heard_) heard_("stopped: what was found so far is judged");
+        out_.interrupted = true;
+        break;
+      }
     }
     choose(name);
     confirm();

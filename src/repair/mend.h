@@ -38,6 +38,7 @@ struct Flipped {
 struct Outcome {
   std::vector<Tried> tried;         ///< cheap alternatives among them
   int chosen = -1;                  ///< in `tried`
+  bool interrupted = false;         ///< by Ctrl-C: methods behind the last one were not tried
   bool cheap_does_as_well = false;  ///< and the one chosen is another
   std::string cheap;                ///< which
   Verdict verdict = Verdict::kNoRealChange;
@@ -50,7 +51,8 @@ struct Outcome {
   stats::Estimate change;  ///< of the share that is right (or of the error), after − before
 };
 
-/// `method` is a name of methods() or `auto`. `heard` is told what is being done. Throws Interrupted on Ctrl-C.
+/// `method` is a name of methods() or `auto`. `heard` is told what is being done. After Ctrl-C nothing more is searched
+/// for, and what was found is judged; throws Interrupted when there is nothing.
 Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& heard);
 /// The same with edits that were found elsewhere.
 Outcome judge_edits(const Problem& problem, const Candidate& candidate);
