@@ -13,8 +13,8 @@ if(NOT EXISTS ${CMAKE_BINARY_DIR}/netmend_pch.cc)  # rewriting it would rebuild 
   file(WRITE ${CMAKE_BINARY_DIR}/netmend_pch.cc "")
 endif()
 add_library(netmend_pch STATIC ${CMAKE_BINARY_DIR}/netmend_pch.cc)
-target_link_libraries(netmend_pch PUBLIC netmend_torch)
-target_precompile_headers(netmend_pch PRIVATE <ATen/ATen.h> <fmt/format.h> <functional> <map> <memory> <optional> <span>
+target_link_libraries(netmend_pch PUBLIC netmend_torch nlohmann_json::nlohmann_json)
+target_precompile_headers(netmend_pch PRIVATE <ATen/ATen.h> <nlohmann/json.hpp> <fmt/format.h> <algorithm> <functional> <map> <memory> <optional> <span>
                           <string> <string_view> <unordered_map> <variant> <vector>)
 
 # Programs share the header too: it is ignored unless code is made position independent in the same way.

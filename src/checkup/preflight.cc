@@ -11,7 +11,10 @@
 #include "checkup/memory.h"
 #include "checkup/search.h"
 #include "checkup/setups.h"
+#include "localise/candidates.h"
+#include "localise/counterfactual.h"
 #include "observers/metrics.h"
+#include "stream/layers.h"
 
 namespace netmend::checkup {
 namespace {
@@ -217,8 +220,38 @@ class Examination {
     Searched searched = search_setups(trial_);
     result_.tried.insert(result_.tried.end(), searched.tried.begin(), searched.tried.end());
     if (!searched.blocker || result_.blocker) return;
+    const double wrong = mean_error(settings_, trial_.asis);
+    const bool scale = searched.blocker->id == "preprocessing:scale" && settings_.by_class() && !searched.tried.empty();
+    if (scale &&
+        one_unit_does_away_with(0.8 * (searched.tried[0].accuracy.value - (1 - wrong)) / std::max(wrong, 1e-9))) {
+      result_.lines.push_back({"one unit explains its mistakes as well as another preparation of the inputs would"});
+      return;
+    }
     result_.blocker = std::move(searched.blocker);
     result_.lines.push_back({result_.blocker->title, false});
+  }
+
+  /// A damaged unit makes a network do better with odd inputs too. Where silencing, holding or refitting one unit does
+  /// away with as large a share of the mistakes, the inputs are not to blame.
+  bool one_unit_does_away_with(double share) const {
+    if (subject_.batching.kind != executor::Batching::kAny) return false;
+    std::vector<int64_t> failing, passing;
+    for (const observers::SampleRow& row : trial_.asis)
+      (row.right == observers::SampleRow::kRight ? passing : failing).push_back(row.sample);
+    if (failing.empty() || passing.empty()) return false;
+    try {
+      std::vector<model::Layer> layers =
+          localise::candidates(stream::find_layers(subject_), subject_.graph, settings_.head, settings_.outputs);
+      std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
+      if (layers.empty()) return false;
+      localise::SuppositionOptions how;
+      how.inputs = Trial::kInputs, how.jobs = options_.jobs;
+      const localise::Supposition found = localise::suppose(subject_, settings_, layers, failing, passing, how);
+      const double most = found.right.empty() ? 0 : *std::max_element(found.right.begin(), found.right.end());
+      return most >= share * (1 - found.accuracy);
+    } catch (const InputError&) {
+      return false;
+    }
   }
 
   /// Only what was expected can tell one split from another.
