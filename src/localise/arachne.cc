@@ -48,7 +48,38 @@ struct Target {
   const model::Node* node;
   ValueId input, output;
   edits::Seen weight;
+  bool recurrent = false;
 };
+
+bool is_recurrent(const model::Node& node) { return node.op == "LSTM" || node.op == "GRU" || node.op == "RNN"; }
+
+/// Of a recurrent operator the output that something reads: all steps, else the last one.
+ValueId read_output(const model::Graph& graph, const model::Node& node) {
+  const auto readers = model::consumers(graph);
+  for (ValueId id : node.outputs)
+    if (id != model::kAbsent &&
+        (!readers[size_t(id)].empty() || std::count(graph.outputs.begin(), graph.outputs.end(), id)))
+      return id;
+  return node.outputs[0];
+}
+
+/// Front × behind of the weights that a recurrent layer reads its inputs with, directions × gates·units × inputs. What
+/// lies behind a unit counts for each of its gates; steps are added up. `x`: steps × inputs × width, `slope` of all
+/// steps (steps × directions × inputs × units) or of the last one.
+at::Tensor recurrent_impact(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& slope) {
+  const int64_t directions = weight.size(0), rows = weight.size(1), steps = x.size(0);
+  at::Tensor each =
+      slope.dim() == 4 ? slope.abs() : slope.abs().unsqueeze(0).expand({steps, -1, -1, -1}) / double(steps);
+  at::Tensor whole = each.sum({0, 1, 3}, true).clamp_min(1e-30);
+  each = (each / whole).repeat({1, 1, 1, rows / each.size(3)});  // steps × directions × inputs × gates·units
+  Tensors found;
+  for (int64_t d = 0; d < directions; ++d) {
+    at::Tensor w = weight[d].abs(), sums = at::matmul(x.abs(), w.t());
+    at::Tensor share = at::where(sums > 0, each.select(1, d) / sums.clamp_min(1e-30), at::zeros_like(sums));
+    found.push_back(at::matmul(share.flatten(0, 1).t(), x.abs().flatten(0, 1)) * w);
+  }
+  return at::stack(found);
+}
 
 class Impact {
  public:
@@ -68,7 +99,7 @@ class Impact {
     for (const Target& target : targets_) {
       model::Node bare = *target.node;
       bare.inputs.resize(2);
-      alone_.push_back(ops::prepare(graph_, bare));
+      alone_.push_back(target.recurrent ? ops::Kernel() : ops::prepare(graph_, bare));
     }
   }
 
@@ -85,6 +116,13 @@ class Impact {
     Tensors slopes = torch::autograd::grad({answers}, outputs, {}, false, false, true);
     for (size_t t = 0; t < targets_.size(); ++t) {
       const at::Tensor& output = outputs[t];
+      if (targets_[t].recurrent) {
+        at::Tensor slope = slopes[t].defined() ? slopes[t] : at::zeros_like(output);
+        at::Tensor found =
+            recurrent_impact(values[2 * t].detach(), targets_[t].weight.view.detach(), slope.detach()).to(at::kDouble);
+        sums[t] = sums[t].defined() ? sums[t] + found : found;
+        continue;
+      }
       at::Tensor behind = slopes[t].defined() ? slopes[t].abs() : at::zeros_like(output);
       at::Tensor whole = behind.flatten(1).sum(1);
       std::vector<int64_t> shape(size_t(behind.dim()), 1);
@@ -138,12 +176,15 @@ std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observer
     const int number = made_by[size_t(subject.graph.nodes[size_t(layers[l].node)].outputs[0])];
     const model::Node& node = graph.nodes[size_t(number)];
     edits::Seen weight = edits::see(graph, layers[l].weight_input);
-    const bool fits = (node.op == "Conv" || node.op == "Gemm" || node.op == "MatMul") &&
-                      node.inputs[1] == layers[l].weight_input && weight.view.defined() && weight.refusal.empty() &&
-                      weight.view.scalar_type() == at::kFloat && layers[l].batch_axis == 0 &&
+    const bool recurrent =
+        is_recurrent(node) && weight.view.defined() && weight.view.dim() == 3 && !node.attributes.count("layout");
+    const bool plain = (node.op == "Conv" || node.op == "Gemm" || node.op == "MatMul") && layers[l].batch_axis == 0;
+    const bool fits = (plain || recurrent) && node.inputs[1] == layers[l].weight_input && weight.view.defined() &&
+                      weight.refusal.empty() && weight.view.scalar_type() == at::kFloat &&
                       subject.batching.kind == executor::Batching::kAny;
     if (fits)
-      targets.push_back({l, &node, node.inputs[0], node.outputs[0], weight});
+      targets.push_back(
+          {l, &node, node.inputs[0], recurrent ? read_output(graph, node) : node.outputs[0], weight, recurrent});
     else if (passed_over)
       passed_over->push_back(layers[l].name);
   }
