@@ -300,6 +300,8 @@ class Why(Case):
         told = self.json("why", kinds[0]["kind"])
         for key in ("meaning", "cause", "confirm", "repair", "next", "example"):
             self.assertTrue(told[key], key)
+        for line in told["next"] + told["example"]:
+            self.assertRegex(line, "^netmend (?!netmend)")
         said = self.ok("why", kinds[0]["kind"]).stdout
         for part in ("what it means", "what usually causes it", "how to make sure", "how to repair it"):
             self.assertIn(part, said)

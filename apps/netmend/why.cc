@@ -62,7 +62,7 @@ std::string needs_words(unsigned needs) {
 std::vector<std::string> commands(std::string_view lines) {
   std::vector<std::string> all;
   for (const std::string& line : split(lines, '\n'))
-    if (!trim(line).empty()) all.push_back("netmend " + std::string(trim(line)));
+    if (!trim(line).empty()) all.emplace_back(trim(line));
   return all;
 }
 
@@ -71,7 +71,7 @@ std::vector<std::string> open_commands(std::string_view lines) {
   std::vector<std::string> all = commands(lines);
   for (std::string& line : all) {
     if (size_t at = line.find(" {case}"); at != std::string::npos) line.erase(at, 7);
-    line = open_title(line);
+    line = "netmend " + open_title(line);
   }
   return all;
 }
