@@ -69,7 +69,12 @@ class Check {
     if (!common_.json) print_preflight(preflight, about.judged.settings.metric);
     RunFolder folder(common_.out, "check", common_.arguments);
     Json json;
-    if (preflight.blocker) view_.findings.push_back(blocker_finding(*preflight.blocker, words(about)));
+    if (preflight.blocker) {
+      view_.findings.push_back(blocker_finding(*preflight.blocker, words(about)));
+      if (std::string data = mended_spec(preflight.blocker->line); !data.empty())
+        view_.findings.back().next[0] =
+            fmt::format("netmend check {} --data {}", findings::shell_word(options_.model), findings::shell_word(data));
+    }
     if (std::string seen = searched_warning(about.judged.subject.graph, *about.data); !seen.empty())
       view_.findings.push_back(findings::make("seen-in-search", "", words(about), {}, findings::Sureness::kSure,
                                               "the figure flatters", seen));
@@ -162,6 +167,17 @@ class Check {
     view_.findings = view_.known.open;
   }
 
+  /// What was typed wins over netmend.toml: then the line that would mend it goes into what was typed. "" where nothing
+  /// was typed, or the line is about something else.
+  std::string mended_spec(const std::string& line) const {
+    if (options_.data.empty() || options_.model.empty() || !line.starts_with("input.") ||
+        line.find('\n') != std::string::npos)
+      return "";
+    dataset::Spec spec = dataset::parse_spec(options_.data);
+    for (const auto& [key, value] : parse_config(line, "netmend.toml").input) spec.options[key] = value;
+    return dataset::spec_text(spec);
+  }
+
   void open_training(const Case& about) {
     auto spec = train_spec(options_, options_.train, about.config);
     if (!spec) return;
@@ -232,7 +248,7 @@ class Check {
     if (!checkup.tests) return "";
     std::vector<std::string> parts;
     const auto& tests = *checkup.tests;
-    if (tests.highs_judged)
+    if (tests.highs_judged && !tests.low_units.empty())
       parts.push_back(fmt::format("{} of {} units are never driven as high as in training", tests.low_units.size(),
                                   with_commas(checkup.context->space->units())));
     if (tests.core)

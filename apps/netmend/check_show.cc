@@ -105,7 +105,7 @@ std::string numbers_line(const observers::PredictionSettings& settings, const ob
   for (const observers::ClassResult& about : result.per_class)
     if (about.samples > 0 && (!worst || about.recall < worst->recall)) worst = &about;
   if (worst && result.per_class.size() > 1)
-    text += fmt::format("   worst class {} {:.1f} %", printable(worst->name), 100 * worst->recall);
+    text += fmt::format("   worst class {}: {:.1f} %", printable(worst->name), 100 * worst->recall);
   if (settings.task != observers::Task::kNumber || settings.tolerance >= 0)
     text += "   " + counted(result.samples - result.correct, "failure");
   return text;

@@ -133,6 +133,16 @@ std::string class_at(const PredictionSettings& settings, int32_t c) { return c <
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+/// What a person reads of an input: its sentence or row; "" for pictures.
+std::string text_of(const dataset::Dataset& data, int64_t sample) {
+  const dataset::Display shown = data.display(sample);
+  return shown.kind == dataset::Display::kText ? shown.text : "";
+}
+/// Whether there is anything to read.
+bool has_texts(const std::vector<Failure>& failures, const dataset::Dataset& data) {
+  return !failures.empty() && !text_of(data, failures[0].row.sample).empty();
+}
+
 Json failure_json(const Failure& f, const PredictionSettings& settings, const dataset::Dataset& data) {
   Json json = {{"sample", f.row.sample},
                {"id", data.id(f.row.sample)},
@@ -145,6 +155,7 @@ Json failure_json(const Failure& f, const PredictionSettings& settings, const da
     json["second_confidence"] = number(f.likely.chances[1]);
     json["margin"] = number(f.likely.margin());
   }
+  if (std::string text = text_of(data, f.row.sample); !text.empty()) json["text"] = text;
   const auto& columns = data.info().groups;
   if (columns.empty()) return json;
   json["groups"] = Json::object();
@@ -157,10 +168,11 @@ void write_failures(const std::string& path, const std::vector<Failure>& failure
                     const dataset::Dataset& data) {
   using observers::csv_field;
   auto text = [](double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : std::string(); };
+  const bool texts = has_texts(failures, data);
   write_file(path, [&](std::ostream& out) {
     out << "sample,id,label,answer,confidence,loss" << (settings.by_class() ? ",second,second_confidence,margin" : "");
     for (const std::string& column : data.info().groups) out << "," << csv_field(column);
-    out << "\n";
+    out << (texts ? ",text\n" : "\n");
     for (const Failure& f : failures) {
       out << f.row.sample << "," << csv_field(data.id(f.row.sample)) << "," << csv_field(name_of(settings, f.row.label))
           << "," << csv_field(name_of(settings, f.row.predicted)) << "," << text(f.row.confidence) << ","
@@ -169,9 +181,19 @@ void write_failures(const std::string& path, const std::vector<Failure>& failure
         out << "," << csv_field(class_at(settings, f.likely.classes[1])) << "," << text(f.likely.chances[1]) << ","
             << text(f.likely.margin());
       for (const std::string& value : data.groups(f.row.sample)) out << "," << csv_field(value);
+      if (texts) out << "," << csv_field(text_of(data, f.row.sample));
       out << "\n";
     }
   });
+}
+
+/// The beginning of a text, as far as a line has room.
+std::string beginning(const std::string& whole, size_t width) {
+  std::string text = printable(whole);
+  if (text.size() <= width) return text;
+  size_t end = width;
+  while (end > 0 && (uint8_t(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "…";
 }
 
 /// Cut to a width that a line has room for.
@@ -210,6 +232,8 @@ void print_failures(const std::vector<Failure>& failures, int64_t top, const Pre
   if (settings.by_class()) table[0].push_back("second");
   table[0].push_back("loss");
   for (const std::string& column : data.info().groups) table[0].push_back(short_name(column, 16));
+  const bool texts = has_texts(failures, data);
+  if (texts) table[0].push_back("text");
   for (size_t i = 0; i < std::min(failures.size(), size_t(top)); ++i) {
     const Failure& f = failures[i];
     std::string answer =
@@ -222,6 +246,7 @@ void print_failures(const std::vector<Failure>& failures, int64_t top, const Pre
                                                            percent(f.likely.chances[1]));
     table.back().push_back(std::isfinite(f.row.loss) ? fmt::format("{:.3g}", f.row.loss) : "–");
     for (const std::string& value : data.groups(f.row.sample)) table.back().push_back(short_name(value, 16));
+    if (texts) table.back().push_back(beginning(text_of(data, f.row.sample), 60));
   }
   print_table(table);
   if (failures.size() > size_t(top)) fmt::print("  … and {} more\n", with_commas(int64_t(failures.size()) - top));

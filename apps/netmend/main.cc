@@ -782,10 +782,12 @@ int run(int argc, char** argv) {
     std::vector<std::string> names;
     for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(sub->get_name());
-    std::string tip =
-        argc > 1 && std::find(names.begin(), names.end(), argv[1]) == names.end() ? did_you_mean(argv[1], names) : "";
-    fmt::print(stderr, "error: {}{}\n  netmend {} --help shows what there is.\n", error.what(), tip,
-               app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name());
+    if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end())
+      fmt::print(stderr, "error: there is no command {}{}\n  netmend --help shows what there is.\n", printable(argv[1]),
+                 did_you_mean(argv[1], names));
+    else
+      fmt::print(stderr, "error: {}\n  netmend {}--help shows what there is.\n", error.what(),
+                 app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ");
     return 2;
   }
   common.arguments.assign(argv, argv + argc);

@@ -12,8 +12,9 @@ namespace {
 using findings::Json;
 using findings::Sureness;
 
-constexpr double kFew = 0.0015;      ///< of the labels: so many are in doubt in sound data too
-constexpr double kTrulyWrong = 0.8;  ///< of those in doubt, by what planted ones show
+constexpr double kFew = 0.0015;       ///< of the labels: so many are in doubt in sound data too
+constexpr double kGoodEnough = 0.75;  ///< accuracy of a network whose doubts count
+constexpr double kTrulyWrong = 0.8;   ///< of those in doubt, by what planted ones show
 
 }  // namespace
 
@@ -50,6 +51,10 @@ std::vector<selection::LabelIssue> check_labels(const Context& context, Found& f
                   100 * std::min(1.0, accuracy + share), 100 * accuracy));
   for (size_t i = 0; i < std::min<size_t>(12, issues.size()); ++i) finding.inputs.push_back({"test", issues[i].sample});
   finding.value = share;
+  if (accuracy < kGoodEnough) {  // who is often wrong is a poor judge of others
+    finding.sureness = Sureness::kHint;
+    finding.level = findings::Level::kNote;
+  }
   for (const auto& [pair, count] : pairs) {
     const std::string &a = context.settings.classes[size_t(pair.first)],
                       &b = context.settings.classes[size_t(pair.second)];

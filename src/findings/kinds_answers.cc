@@ -130,7 +130,7 @@ constexpr Kind kRows[] = {
      "What it learned holds for the inputs it saw more than for others.",
      "Too little data for so large a network, too many epochs, nothing that restrains it; or tests unlike training.",
      "Drift between the splits would explain it too: netmend check says whether inputs differ.",
-     "More data, augmentation, early stopping, weight decay.", "eval {case}\nstress {case} --method rotate",
+     "More data, augmentation, early stopping, weight decay.", "eval {case}\ncoverage {case}",
      "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx\nnetmend "
      "check "
      "sound.onnx --data glyphs"},

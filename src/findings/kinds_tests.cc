@@ -32,10 +32,10 @@ constexpr Kind kRows[] = {
      "proc-missing-augmentation, x-adversarial",
      "A change that no person would mind turns right answers into wrong ones.", "Training never showed such inputs.",
      "Look at pairs of inputs before and after.", "Train with such changes (augmentation).",
-     "stress {case} --method {method}",
+     "stress {case} --method {method} -o changed.npz",
      "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx\nnetmend "
      "stress "
-     "sound.onnx --data glyphs:test --method translate"},
+     "sound.onnx --data glyphs:test --method translate -o changed.npz"},
     {"suspicious-unit", "One unit explains many failures, and refitting it helps.", Rule::kEffect, kData | kLabels,
      "weights-trained",
      "Changing the weights of this unit alone makes the network better on inputs that were not used to find the "

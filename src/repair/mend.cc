@@ -108,6 +108,7 @@ class Mending {
       if ((name == "auto" || one.method == name) && allowed && score > best) best = score, out_.chosen = int(i);
       if (cheap(one) && problem_.units.empty() && score > best_cheap) best_cheap = score, cheapest = int(i);
     }
+    if (name == "auto" && out_.chosen >= 0) prefer_few_units(best);
     if (out_.chosen < 0 || cheapest < 0 || cheap(out_.tried[size_t(out_.chosen)])) return;
     const double accuracy = out_.tried[size_t(out_.chosen)].best->selection.accuracy;
     const double error = std::sqrt(std::max(accuracy * (1 - accuracy), 0.0) /
@@ -116,6 +117,21 @@ class Mending {
     out_.cheap = out_.tried[size_t(cheapest)].method;
     if (name == "auto") out_.chosen = cheapest;
     out_.cheap_does_as_well = out_.chosen != cheapest;
+  }
+
+  /// Changing a few units is preferred to changing everything where chance could make the difference.
+  void prefer_few_units(double best) {
+    const Candidate& now = *out_.tried[size_t(out_.chosen)].best;
+    if (!now.units.empty() || cheap(out_.tried[size_t(out_.chosen)])) return;
+    const double enough = best - score_error(problem_, now.selection);
+    int small = -1;
+    for (size_t i = 0; i < out_.tried.size(); ++i) {
+      const Tried& one = out_.tried[i];
+      if (one.best && !one.best->units.empty() && one.best->selection.score >= enough &&
+          (small < 0 || one.best->selection.score > out_.tried[size_t(small)].best->selection.score))
+        small = int(i);
+    }
+    if (small >= 0) out_.chosen = small;
   }
 
   void confirm() {
@@ -231,7 +247,16 @@ class Mending {
     return classes > 0 ? sum / classes : 0;
   }
 
+  /// One number that divides the logits changes no answer: what it is for is the loss.
+  bool only_calibrates() const { return out_.tried[size_t(out_.chosen)].method == "temperature"; }
+
   void judge() {
+    if (only_calibrates() && loss_change().high < 0 && out_.flips.fixed + out_.flips.broken == 0) {
+      out_.verdict = Verdict::kRepaired;
+      out_.reason = fmt::format("no answer changes, and the loss on unseen data falls from {:.4g} to {:.4g}",
+                                out_.before.figure.loss, out_.after.figure.loss);
+      return;
+    }
     const stats::Estimate better = gain();
     const bool test = problem_.settings.metric == "accuracy";  // counted: the exact test decides
     const bool up = test ? out_.p < kLevel && out_.flips.net() > 0 : better.low > 0;
