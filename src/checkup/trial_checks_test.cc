@@ -50,10 +50,12 @@ std::vector<Finding> check(const model::Graph& graph, Data test, Data train = nu
   std::optional<stream::Subject> other;
   if (train) other.emplace("m.onnx", graph, train, std::vector<model::ValueId>{head.output, head.logits});
   dataset::Batch batch = test->read(stream::spread(test->size(), 64));
-  auto settings = observers::settle_task(subject.graph, head, test->info(), batch, stream::run_few(subject, {head.output}, batch)[0]);
+  auto settings = observers::settle_task(subject.graph, head, test->info(), batch,
+                                         stream::run_few(subject, {head.output}, batch)[0]);
   CheckupOptions how;
   how.seconds = 10, how.pass.quiet = true, how.words = "m.onnx";
-  return check_up({&subject, test->size()}, {other ? &*other : nullptr, train ? train->size() : 0}, settings, how).found.findings;
+  return check_up({&subject, test->size()}, {other ? &*other : nullptr, train ? train->size() : 0}, settings, how)
+      .found.findings;
 }
 
 const Finding* find(const std::vector<Finding>& found, const std::string& kind) {
@@ -74,14 +76,16 @@ std::string ids(const std::vector<Finding>& found) {
 TEST(SlowTrialChecks, SayNothingSeriousAboutASoundNetwork) {
   const auto found = check(sound(), tests(), training());
   for (const Finding& one : found) EXPECT_LT(one.level, Level::kSerious) << ids(found);
-  for (const char* kind : {"suspicious-unit", "damaged-layer", "under-trained", "shifted-answers", "mislabelled", "failure-cluster", "untested-units", "untested-region"})
+  for (const char* kind : {"suspicious-unit", "damaged-layer", "under-trained", "shifted-answers", "mislabelled",
+                           "failure-cluster", "untested-units", "untested-region"})
     EXPECT_EQ(find(found, kind), nullptr) << ids(found);
 }
 
 TEST(SlowTrialChecks, NameADamagedUnit) {
   model::Graph graph = sound();
   auto layers = executor::find_layers(graph);
-  faults::Fault fault = faults::plant(graph, layers, faults::find_kind("random-weights"), {.layer = layers[1].name, .seed = 5});
+  faults::Fault fault =
+      faults::plant(graph, layers, faults::find_kind("random-weights"), {.layer = layers[1].name, .seed = 5});
   edits::apply(graph, fault.edits);
   const auto found = check(graph, tests());
   const Finding* one = find(found, "suspicious-unit");
@@ -93,9 +97,12 @@ TEST(SlowTrialChecks, NameADamagedUnit) {
 TEST(SlowTrialChecks, NameADamagedLayer) {
   model::Graph graph = sound();
   auto layers = executor::find_layers(graph);
-  edits::apply(graph, faults::plant(graph, layers, faults::find_kind("layer-noise"), {.layer = layers[0].name, .seed = 3}).edits);
+  edits::apply(
+      graph,
+      faults::plant(graph, layers, faults::find_kind("layer-noise"), {.layer = layers[0].name, .seed = 3}).edits);
   const auto found = check(graph, tests());
-  EXPECT_TRUE(find(found, "damaged-layer") || find(found, "suspicious-unit") || find(found, "under-trained")) << ids(found);
+  EXPECT_TRUE(find(found, "damaged-layer") || find(found, "suspicious-unit") || find(found, "under-trained"))
+      << ids(found);
 }
 
 TEST(SlowTrialChecks, NameTrainingThatStoppedEarly) {

@@ -1,0 +1,67 @@
+// The command line: which flags there are and what they fill, a file for each group of commands. Only these files know
+// the command-line library.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "netmend/commands.h"
+#include "netmend/lab_study.h"
+
+namespace netmend::app {
+
+struct Options {
+  InfoOptions info;
+  DataOptions data;
+  EvalOptions eval;
+  CheckOptions check;
+  CompareOptions compare;
+  InitOptions init;
+  MatchOptions match;
+  ApplyOptions apply;
+  DiffOptions diff;
+  WeightsOptions weights;
+  OpenOptions open;
+  LocateOptions locate;
+  SlicesOptions slices;
+  StressOptions stress;
+  CoverageOptions coverage;
+  ExplainOptions explain;
+  TrainOptions train;
+  DemoOptions demo;
+  NewOptions fresh;
+  RunOptions run;
+  ConformanceOptions conformance;
+  MergeOptions merge;
+  PlantOptions plant;
+  RepairOptions repair;
+  StudyOptions planted, deepimportance;
+  SbflStudyOptions sbfl;
+  QualityStudyOptions quality;
+  WhatIfOptions whatif;
+  GateOptions gate;
+  FailuresOptions failures;
+  NextOptions next;
+  WhyOptions why;
+  AcceptOptions accept;
+};
+
+/// What the flags of the command that was typed ask for.
+using Action = std::function<int()>;
+
+/// Filled by every command.
+extern Common common;
+
+CLI::App* command(CLI::App& parent, const std::string& name, const std::string& about, const std::string& examples);
+void with_config(CLI::App* app);
+void with_run_folder(CLI::App* app);
+void with_case(CLI::App* app, CaseOptions& o);
+
+void add_everyday(CLI::App& app, Options& o, Action& action);  ///< init check compare gate why accept
+void add_look(CLI::App& app, Options& o, Action& action);      ///< info data eval failures slices …
+void add_mend(CLI::App& app, Options& o, Action& action);      ///< repair apply whatif diff weights
+void add_train(CLI::App& app, Options& o, Action& action);     ///< train demo open
+void add_lab(CLI::App& app, Options& o, Action& action);
+
+}  // namespace netmend::app

@@ -1,0 +1,106 @@
+// Flags of init, check, compare, gate, why, accept.
+#include "netmend/flags.h"
+
+namespace netmend::app {
+namespace {
+
+void add_gate(CLI::App& app, Options& o, Action& action) {
+  CLI::App* gate =
+      command(app, "gate", "Pass or fail against the limits in netmend.toml; for pipelines",
+              "  netmend gate\n"
+              "  netmend gate new.onnx --against prod.onnx --strict\n"
+              "  netmend gate new.onnx --against baseline.json --out gate && cat gate/gate.md\n"
+              "Limits stand in netmend.toml:\n"
+              "  gate = { accuracy = \">= 0.90\", \"recall[truck]\" = \">= 0.94\", overall_drop = \"<= 0.5\",\n"
+              "           \"accuracy[hour=night]\" = \">= 0.85\", class_drop = \"<= 2\", must_pass = \"golden.csv\" }");
+  gate->add_option("model", o.gate.model, "ONNX file (default: the one that netmend.toml names)");
+  gate->add_option("--against", o.gate.against, "An earlier model, a run folder of eval, or a baseline.json");
+  gate->add_flag("--strict", o.gate.strict, "The worse end of each interval decides, not the value");
+  gate->add_flag("--common", o.gate.common_only, "Other data than the reference's: only inputs that both name");
+  with_case(gate, o.gate);
+  gate->callback([&] { action = [&] { return app::gate(common, o.gate); }; });
+}
+
+void add_why(CLI::App& app, Options& o, Action& action) {
+  CLI::App* why = command(app, "why", "The story of a finding: cause, how to confirm, how to repair",
+                          "  netmend why confused-classes:cat-dog\n"
+                          "  netmend why dead-units\n"
+                          "  netmend why --list");
+  why->add_option("finding", o.why.about, "Its id, or its kind (default: lists those of the latest run)");
+  why->add_flag("--list", o.why.list, "All kinds of findings");
+  why->add_option("--run", o.why.run, "Run folder of a check (default: the latest with findings)");
+  why->callback([&] { action = [&] { return app::why(common, o.why); }; });
+
+  CLI::App* accept =
+      command(app, "accept", "Mark a finding or inputs as known, with a reason and an end date",
+              "  netmend accept confused-classes:cat-dog --reason 'labels are ambiguous' --until 2027-06-30\n"
+              "  netmend accept inputs --file ambiguous.csv --reason 'nobody can tell'\n"
+              "  netmend accept --prune");
+  accept->add_option("finding", o.accept.what, "Its id, KIND:WHERE; or `inputs` with --file");
+  accept->add_option("--reason", o.accept.reason, "Why; whoever reads it next year should understand");
+  accept->add_option("--until", o.accept.until, "The last day it holds, such as 2027-06-30 (default: no end)");
+  accept->add_option("--level", o.accept.level,
+                     "The finding returns when it is so many times as bad as today (default: 1.5x)");
+  accept->add_option("--file", o.accept.file, "Names of inputs, in a column id or one a line");
+  accept->add_flag("--list", o.accept.list, "What is accepted");
+  accept->add_flag("--prune", o.accept.prune, "Take out what no longer occurs or has ended");
+  accept->add_option("--run", o.accept.run, "Run folder of a check (default: the latest with findings)");
+  with_config(accept);
+  accept->callback([&] { action = [&] { return app::accept(common, o.accept); }; });
+}
+
+}  // namespace
+
+void add_everyday(CLI::App& app, Options& o, Action& action) {
+  CLI::App* init = command(app, "init", "Write netmend.toml from what the model and the data tell",
+                           "  netmend init resnet20.onnx --data images:cifar\n"
+                           "  netmend init risk.onnx --data csv:adult.csv,label=income\n"
+                           "  netmend init model.onnx --data saved:test.data --update");
+  init->add_option("model", o.init.model, "ONNX file")->required();
+  init->add_option("--data", o.init.data, "Data spec; a name or folder with both splits gives train and test");
+  init->add_option("--train", o.init.train, "Data spec of the training inputs");
+  init->add_option("--test", o.init.test, "Data spec of the test inputs");
+  init->add_option("--output", o.init.output, "The output that is judged");
+  init->add_flag("--update", o.init.update,
+                 "Add what is missing to a netmend.toml that is there; nothing of it changes");
+  init->add_flag("--force", o.init.force, "Replace a netmend.toml that is there");
+  init->add_flag("--print", o.init.print, "Only print it");
+  init->callback([&] { action = [&] { return app::init(common, o.init); }; });
+
+  CLI::App* check =
+      command(app, "check", "Everything that fits model and data: what is wrong, where, how sure, what next",
+              "  netmend check\n  netmend check resnet20.onnx --data images:cifar --budget quick\n"
+              "  netmend check new.onnx --data mnist --against prod.onnx --fail-on serious");
+  check->add_option("model", o.check.model, "ONNX file (default: the one that netmend.toml names)");
+  check->add_option("--train", o.check.train, "Data spec of the training inputs");
+  check->add_option("--against", o.check.reference, "The older model, a run folder of eval, or a baseline.json");
+  check
+      ->add_option("--fail-on", o.check.fail_on,
+                   "Exit with 1 from this level on: blocker, serious, minor, note or never")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"blocker", "serious", "minor", "note", "never"}));
+  check->add_flag("--no-images", o.check.no_images, "No inputs in the report, only their names");
+  with_case(check, o.check);
+  check->callback([&] { action = [&] { return app::check(common, o.check); }; });
+
+  CLI::App* compare =
+      command(app, "compare", "Two models on the same data: what got fixed, what got broken",
+              "  netmend compare prod.onnx new.onnx --data mnist:test\n"
+              "  netmend compare netmend-runs/latest new.onnx\n"
+              "  netmend compare prod.onnx prod.onnx -o baseline.json && netmend compare baseline.json new.onnx");
+  compare->add_option("reference", o.compare.reference, "The older model, a run folder of eval, or a baseline.json")
+      ->required();
+  compare->add_option("model", o.compare.model, "The newer model (default: the one that netmend.toml names)");
+  compare
+      ->add_option("--margin", o.compare.margin,
+                   "Points that the newer one may be worse (default: gate.overall_drop, else 0.5)")
+      ->check(CLI::Range(0.0, 100.0));
+  compare->add_flag("--common", o.compare.common_only, "Other data than the reference's: only inputs that both name");
+  compare->add_option("-o", o.compare.product, "Keep the newer model's answers as a baseline.json, to be committed");
+  with_case(compare, o.compare);
+  compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });
+  add_gate(app, o, action);
+  add_why(app, o, action);
+}
+
+}  // namespace netmend::app

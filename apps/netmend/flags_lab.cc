@@ -1,0 +1,153 @@
+// Flags of netmend lab.
+#include "netmend/flags.h"
+
+namespace netmend::app {
+namespace {
+
+void add_plant(CLI::App& lab, Options& o, Action& action) {
+  CLI::App* plant =
+      command(lab, "plant", "A known fault in a sound model, and the truth about it",
+              "  netmend lab plant model.onnx --kind random-weights -o faulty.onnx --truth truth.json\n"
+              "  netmend lab plant model.onnx --kind zeroed --count 3 --layer conv2 -o faulty.onnx\n"
+              "  netmend lab plant model.onnx --kind scaled --data mnist:test --at-least 2 -o faulty.onnx");
+  plant->add_option("model", o.plant.model, "ONNX file")->required();
+  plant
+      ->add_option("--kind", o.plant.kind,
+                   "random-weights, zeroed, sign-flipped, saturated, scaled, layer-noise, swapped-classes, "
+                   "poisoned-labels")
+      ->required();
+  plant->add_option("--count", o.plant.count, "Units to damage")->capture_default_str()->check(CLI::Range(1, 1000000));
+  plant->add_option("--layer", o.plant.layer, "Only there (default: any but the output layer)");
+  plant->add_option("--strength", o.plant.strength, "1 is a fault of the usual size")->capture_default_str();
+  plant->add_option("--at-least", o.plant.at_least, "Draw again until it costs so many points of accuracy on --data")
+      ->check(CLI::PositiveNumber);
+  plant->add_option("-o", o.plant.product, "The faulty model")->required();
+  plant->add_option("--truth", o.plant.truth, "What was planted, as JSON");
+  with_case(plant, o.plant);
+  plant->callback([&] { action = [&] { return lab_plant(common, o.plant); }; });
+}
+
+void add_study(CLI::App& lab, Options& o, Action& action) {
+  CLI::App* study =
+      lab.add_subcommand("study", "Questions that take many trials; stop at any moment, run again to go on");
+  study->require_subcommand(1);
+  CLI::App* planted =
+      command(*study, "planted-faults", "Which measure finds, and which repair mends, a fault that was planted",
+              "  netmend lab study planted-faults --models lenet5@glyphs --runs 2\n"
+              "  netmend lab study planted-faults --models lenet4@mnist,lenet5@fashion-mnist --runs 10 --out study");
+  o.planted.models = {"lenet5@glyphs"};
+  planted
+      ->add_option("--models", o.planted.models,
+                   "Networks with data: NAME@DATA is trained first, FILE.onnx@DATA is taken as it is")
+      ->delimiter(',')
+      ->capture_default_str();
+  planted->add_option("--kinds", o.planted.kinds, "Kinds of faults (default: all that damage one unit)")
+      ->delimiter(',');
+  planted->add_option("--repairs", o.planted.repairs, "Repair methods to judge, or none")
+      ->delimiter(',')
+      ->capture_default_str();
+  planted->add_option("--runs", o.planted.runs, "Faults of each kind and network")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  planted->add_option("--seconds", o.planted.seconds, "For each repair")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  planted->add_option("--out", common.out, "Folder of the study (default: netmend-study-planted-faults)");
+  planted->callback([&] { action = [&] { return study_planted(common, o.planted); }; });
+  CLI::App* paper = command(*study, "deepimportance",
+                            "Does what was published on importance-driven coverage hold here? Tables 2 to 5",
+                            "  netmend lab study deepimportance --quick\n"
+                            "  netmend lab study deepimportance --models lenet1,lenet5 --runs 3 --out study");
+  paper
+      ->add_option("--models", o.deepimportance.models,
+                   "lenet1, lenet4, lenet5, cifar (default: all; with --quick lenet1); trained first")
+      ->delimiter(',');
+  o.deepimportance.runs = 0;
+  paper
+      ->add_option("--runs", o.deepimportance.runs,
+                   "Networks of each kind, each from another seed (default: 5; with --quick 1)")
+      ->check(CLI::Range(1, 1000));
+  paper->add_flag("--quick", o.deepimportance.quick,
+                  "20,000 training inputs, 2,000 tests: a minute or two, to see how it works");
+  paper->add_option("--out", common.out, "Folder of the study (default: netmend-study-deepimportance)");
+  paper->callback([&] { action = [&] { return study_deepimportance(common, o.deepimportance); }; });
+
+  CLI::App* sbfl =
+      command(*study, "sbfl-repair",
+              "The grid of the thesis on spectrum-based repair: its nine questions, its answers beside ours",
+              "  netmend lab study sbfl-repair --sample 0.02\n"
+              "  netmend lab study sbfl-repair --as-published --out published\n"
+              "  netmend lab study sbfl-repair --trained --sample 0.01");
+  sbfl->add_option("--networks", o.sbfl.networks, "Some of dnn1, dnn2, cnn1, cnn2")->delimiter(',');
+  sbfl->add_option("--sample", o.sbfl.sample, "Share of the trajectories to run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  sbfl->add_option("--limit", o.sbfl.limit, "Only so many training inputs")->check(CLI::PositiveNumber);
+  sbfl->add_flag("--as-published", o.sbfl.as_published, "As the thesis's listing does it, mistakes included");
+  sbfl->add_flag("--trained", o.sbfl.trained, "The half with training between rounds");
+  sbfl->add_flag("--both", o.sbfl.both, "With --trained: the untrained half too");
+  sbfl->add_option("--out", common.out, "Folder of the study (default: netmend-study-sbfl-repair)");
+  sbfl->callback([&] { action = [&] { return study_sbfl(common, o.sbfl); }; });
+  CLI::App* quality =
+      command(*study, "check-quality", "Is the check-up quiet on sound models, stable, and loud on planted faults?",
+              "  netmend lab study check-quality\n"
+              "  netmend lab study check-quality --models lenet5@glyphs --faulty lenet5@glyphs --out study");
+  o.quality.models = {"lenet1@mnist",       "lenet4@mnist",         "lenet5@mnist",         "mlp:784-128-64-10@mnist",
+                      "lenet5@glyphs",      "lenet1@glyphs",        "lenet4@fashion-mnist", "lenet5@fashion-mnist",
+                      "dnn1@fashion-mnist", "cifar-convnet@cifar10"};
+  quality->add_option("--models", o.quality.models, "Sound networks with data: NAME@DATA is trained first")
+      ->delimiter(',')
+      ->capture_default_str();
+  quality->add_option("--faulty", o.quality.faulty, "Those that get faults (default: lenet4@mnist and lenet1@glyphs)")
+      ->delimiter(',');
+  quality->add_option("--kinds", o.quality.kinds, "Kinds of faults (default: all)")->delimiter(',');
+  quality->add_option("--seconds", o.quality.seconds, "For each check-up")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  quality->add_option("--out", common.out, "Folder of the study (default: netmend-study-check-quality)");
+  quality->callback([&] { action = [&] { return study_quality(common, o.quality); }; });
+}
+
+}  // namespace
+
+void add_lab(CLI::App& app, Options& o, Action& action) {
+  CLI::App* lab = app.add_subcommand("lab", "Tools for researchers");
+  lab->require_subcommand(1);
+  CLI::App* fresh =
+      command(*lab, "new", "A named architecture as an ONNX file with fresh weights",
+              "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
+  fresh
+      ->add_option("name", o.fresh.name,
+                   "lenet1 lenet4 lenet5 dnn1 dnn2 cnn1 cnn2 cifar-convnet resnet20 dave2 textcnn mlp:784-64-10")
+      ->required();
+  fresh->add_option("-o", o.fresh.product, "The model")->required();
+  fresh->add_option("--init", o.fresh.init, "glorot, he, uniform, normal")->capture_default_str();
+  fresh->callback([&] { action = [&] { return lab_new(common, o.fresh); }; });
+
+  CLI::App* run = command(*lab, "run", "Run a model on tensors from NPY files",
+                          "  netmend lab run model.onnx --input x=x.npy --out results\n"
+                          "  netmend lab run model.onnx --input x=x.npy --output /features --out results");
+  run->add_option("model", o.run.model, "ONNX file")->required();
+  run->add_option("--input", o.run.inputs, "NAME=FILE.npy, one for each input");
+  run->add_option("--output", o.run.outputs, "Values to write (default: the model's outputs)");
+  run->add_flag("--float64", o.run.float64, "Compute in float64");
+  run->add_option("--out", o.run.folder, "Folder for the outputs")->required();
+  run->callback([&] { action = [&] { return lab_run(common, o.run); }; });
+
+  CLI::App* conformance = command(*lab, "conformance", "Run ONNX backend test folders (model.onnx, test_data_set_*/)",
+                                  "  netmend lab conformance /usr/share/libonnx-testdata/data/node\n"
+                                  "  netmend lab conformance tests/node --filter conv --each");
+  conformance->add_option("folder", o.conformance.folder, "Folder of test folders, or one of them")->required();
+  conformance->add_option("--filter", o.conformance.filter, "Only folders whose name contains this");
+  conformance->add_flag("--each", o.conformance.each, "A line for every case, not only those that do not pass");
+  conformance->callback([&] { action = [&] { return lab_conformance(common, o.conformance); }; });
+
+  CLI::App* merge =
+      command(*lab, "merge", "Put the shards of a pass together", "  netmend lab merge part1.state part2.state");
+  merge->add_option("states", o.merge.states, "State files")->required();
+  merge->callback([&] { action = [&] { return lab_merge(common, o.merge); }; });
+  add_plant(*lab, o, action);
+  add_study(*lab, o, action);
+}
+
+}  // namespace netmend::app

@@ -1,0 +1,292 @@
+// Flags of the commands that look at models and data.
+#include "netmend/flags.h"
+
+namespace netmend::app {
+namespace {
+
+void add_failures(CLI::App& app, Options& o, Action& action) {
+  CLI::App* failures = command(app, "failures", "The table of wrong inputs: filter, sort, group, export",
+                               "  netmend failures model.onnx --data mnist:test --on confusion=4:9\n"
+                               "  netmend failures --group pair --sort confidence\n"
+                               "  netmend failures --on labels --export relabel.csv");
+  failures->add_option("model", o.failures.model, "ONNX file (default: the one that netmend.toml names)");
+  failures->add_option("--on", o.failures.on,
+                       "Only these: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE; or `labels`: labels "
+                       "that look wrong");
+  failures->add_option("--sort", o.failures.sort, "loss, confidence or margin; the largest first")
+      ->capture_default_str();
+  failures->add_option("--group", o.failures.group,
+                       "Count by pair, by class, or by a column that the data keeps aside");
+  failures->add_option("--top", o.failures.top, "Rows to show")->capture_default_str()->check(CLI::Range(1, 1000000));
+  failures->add_option("--export,-o", o.failures.product, "All of them as a CSV file");
+  with_case(failures, o.failures);
+  failures->callback([&] { action = [&] { return app::failures(common, o.failures); }; });
+}
+
+void add_next(CLI::App& app, Options& o, Action& action) {
+  CLI::App* next =
+      command(app, "next", "Which unlabelled inputs to label first",
+              "  netmend next model.onnx --pool images:unlabelled -o chosen.csv\n"
+              "  netmend next model.onnx --pool mnist:train --limit 5000 --method coreset --data mnist:test\n"
+              "  netmend next --pool mnist:train --on unit=conv1/3 --count 50");
+  next->add_option("model", o.next.model, "ONNX file (default: the one that netmend.toml names)");
+  next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of pictures")
+      ->required();
+  next->add_option("--method", o.next.method,
+                   "gini, margin, entropy, max-p (unsure answers), mcp (unsure, spread over pairs of classes), coreset "
+                   "(far from what is known), surprise (unlike training data)")
+      ->capture_default_str();
+  next->add_option("--count", o.next.count, "Inputs to choose")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000000));
+  next->add_option("--on", o.next.on, "unit=LAYER/NUMBER: inputs that drive this unit above what tests reach");
+  next->add_option("--train", o.next.train, "Data spec of the training inputs, for surprise and coreset");
+  next->add_option("--layer", o.next.layers, "For coreset and surprise (default: the last one before the answers)");
+  next->add_option("-o", o.next.product, "The chosen inputs as a CSV file");
+  with_case(next, o.next);
+  next->callback([&] { action = [&] { return app::next(common, o.next); }; });
+}
+
+void add_locate(CLI::App& app, Options& o, Action& action) {
+  CLI::App* locate = command(app, "locate", "Which units and layers are to blame when the model is wrong",
+                             "  netmend locate model.onnx --data mnist:test\n"
+                             "  netmend locate model.onnx --data mnist:test --on confusion=4:9 --measure dstar2\n"
+                             "  netmend locate model.onnx --data mnist:test --layer conv2 --measure all --top 20");
+  locate->add_option("model", o.locate.model, "ONNX file (default: the one that netmend.toml names)");
+  locate
+      ->add_option("--measure", o.locate.measure,
+                   "ochiai, tarantula, dstar (dstarN for another exponent), jaccard, barinel, op2, zoltar, wong2, "
+                   "gradient, counterfactual, auto, random, arachne (single weights), or all")
+      ->capture_default_str();
+  locate->add_option("--on", o.locate.on,
+                     "Only these failures: class=cat, confusion=cat:dog (cats called dog), slice=COLUMN=VALUE, or "
+                     "inputs=FILE with their names");
+  locate->add_option("--layer", o.locate.layers,
+                     "Only this layer; may be repeated (default: all but the output layer)");
+  locate->add_option("--top", o.locate.top, "Units to show")->capture_default_str()->check(CLI::Range(1, 1000000));
+  locate->add_option("--threshold", o.locate.threshold, "A unit is active when its mean value is above this")
+      ->capture_default_str();
+  locate->add_option("--tap", o.locate.tap, "Take a unit's value after (post) or before (pre) its activation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pre", "post"}));
+  locate->add_option("--resamples", o.locate.resamples, "Draws that show how far the ranking can be trusted")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 10000));
+  with_case(locate, o.locate);
+  locate->callback([&] { action = [&] { return app::locate(common, o.locate); }; });
+}
+
+void add_stress(CLI::App& app, Options& o, Action& action) {
+  CLI::App* stress = command(
+      app, "stress", "New inputs from old ones: noise, transformations, attacks; how often does the answer change?",
+      "  netmend stress model.onnx --data mnist:test --limit 500 --method fgsm,pgd --eps 0.1 -o adv.npz\n"
+      "  netmend stress resnet20.onnx --data images:cifar/test --method pgd --eps 8/255 --round -o adv.npz\n"
+      "  netmend stress model.onnx --data mnist:test --limit 500 --method all -o changed.npz");
+  stress->add_option("model", o.stress.model, "ONNX file (default: the one that netmend.toml names)");
+  stress
+      ->add_option("--method", o.stress.method,
+                   "One or several, with commas, or all that suit the data: white-noise, relevant-noise, random-noise; "
+                   "fgsm, bim, pgd, jsma, cw; deepfault (with --unit); translate, rotate, scale, shear, contrast, "
+                   "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
+                   "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria, by itself)")
+      ->required();
+  stress->add_option("-o", o.stress.product, "The changed inputs, an NPZ file that opens as data")->required();
+  stress->add_option("--eps", o.stress.eps,
+                     "Size of the change as a part of the valid range of raw values, before mean and std: 0.1, 8/255 "
+                     "(for bytes 8 levels). Deviation of noises, share of tokens, part of a column's deviation "
+                     "(default: 0.1, noises 0.3, attacks on "
+                     "colour images 8/255)");
+  stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000), rounds of fuzz (20)")
+      ->check(CLI::Range(1, 1000000));
+  stress->add_option("--step-size", o.stress.step_size, "Of bim (eps/5), pgd (eps/30), cw (0.01) and deepfault (1)");
+  stress->add_option("--confidence", o.stress.confidence, "cw: by how much another class must win")
+      ->check(CLI::Range(0.0, 1e6));
+  stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
+  stress->add_option("--on", o.stress.on,
+                     "Only these inputs: class=cat, slice=COLUMN=VALUE, or inputs=FILE with their names");
+  stress->add_option("--from", o.stress.from, "Inputs to begin with: those that are answered right, or all")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"right", "all"}));
+  stress
+      ->add_option("--tries", o.stress.tries,
+                   "Draws of a random method for each input; the first that changes the answer counts")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  stress->add_option(
+      "--criteria", o.stress.criteria,
+      "Also say how much more of these is covered, and guide fuzz by them: NC, TKNC, TKNP, MCDC, NLC; with "
+      "--profile also KMNC, NBC, SNAC, IDC (fuzz: NC,TKNC, or KMNC,NBC with --profile)");
+  stress->add_option("--profile", o.stress.profile, "What netmend coverage --profile FILE learned from training data");
+  stress->add_option("--layer", o.stress.layers,
+                     "Criteria look at this layer; may be repeated (default: all but the output layer)");
+  stress->add_option("--queue", o.stress.queue,
+                     "fuzz: where its queue is kept; running again goes on from it (default: beside the product)");
+  stress->add_option("--range", o.stress.range, "LOW:HIGH, the valid raw values (default: found in the data)");
+  stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
+  stress
+      ->add_option("--as-published", o.stress.as_published,
+                   "deepfault, deephunter or art: as the original's code does it")
+      ->check(CLI::IsMember({"deepfault", "deephunter", "art"}));
+  with_case(stress, o.stress);
+  stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
+}
+
+void add_coverage(CLI::App& app, Options& o, Action& action) {
+  CLI::App* coverage =
+      command(app, "coverage", "What the tests never try, and which tests add nothing",
+              "  netmend coverage model.onnx --data mnist\n"
+              "  netmend coverage model.onnx --train images:train --test images:test --profile model.profile\n"
+              "  netmend coverage model.onnx --data mnist --criteria IDC,KMNC:100,DSC --layer fc2 --m 8");
+  coverage->add_option("model", o.coverage.model, "ONNX file (default: the one that netmend.toml names)");
+  coverage->add_option("--train", o.coverage.train, "Data spec of the training inputs, which tests are held against");
+  coverage
+      ->add_option("--criteria", o.coverage.criteria,
+                   "all, or some of IDC, NC, KMNC, NBC, SNAC, TKNC, TKNP, MCDC, NLC, LSC, DSC, MDSC; a parameter may "
+                   "follow: NC:0.5, KMNC:100")
+      ->capture_default_str();
+  coverage->add_option("--layer", o.coverage.layers,
+                       "Only this layer; may be repeated (default: all but the output layer). Surprise and important "
+                       "units are of the last one");
+  coverage->add_option("--m", o.coverage.important, "How many important units IDC combines; several with commas")
+      ->capture_default_str();
+  coverage->add_option("--tap", o.coverage.tap, "Take a unit's value after (post) or before (pre) its activation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pre", "post"}));
+  coverage
+      ->add_option("--unit", o.coverage.unit,
+                   "A unit is a feature map's mean (channel, the default) or each of its positions (element)")
+      ->check(CLI::IsMember({"channel", "element"}));
+  coverage->add_option("--profile", o.coverage.profile,
+                       "What was learned from training data: read where the file exists, else written");
+  coverage->add_option("--as-published", o.coverage.published,
+                       "Do as this program does: deepimportance, sadl, nlc, dnn-tip, deepgini");
+  coverage->add_flag("--zero-cluster", o.coverage.zero_cluster, "IDC: 0 is a cluster of its own");
+  coverage->add_option("--on", o.coverage.on,
+                       "Only these tests: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE");
+  coverage->add_option("-o", o.coverage.product, "The tests worth keeping, as a list of their numbers");
+  with_case(coverage, o.coverage);
+  coverage->callback([&] { action = [&] { return app::coverage(common, o.coverage); }; });
+}
+
+void add_explain(CLI::App& app, Options& o, Action& action) {
+  CLI::App* explain =
+      command(app, "explain", "Which units the answers come from, and which parts of single inputs",
+              "  netmend explain model.onnx --data mnist:test\n"
+              "  netmend explain model.onnx --data mnist:test --layer conv2 --rule composite --input 7\n"
+              "  netmend explain model.onnx --data mnist:test --on confusion=4:9 --method integrated");
+  explain->add_option("model", o.explain.model, "ONNX file (default: the one that netmend.toml names)");
+  explain->add_option("--method", o.explain.method, "lrp (layer-wise relevance propagation), gradient or integrated")
+      ->capture_default_str();
+  explain
+      ->add_option("--rule", o.explain.rule,
+                   "Of lrp: z, epsilon[:0.01], gamma[:0.25], alpha-beta[:3], flat, w2, composite, or by kind of layer: "
+                   "dense=epsilon,conv=gamma:0.1,first=flat")
+      ->capture_default_str();
+  explain->add_option("--on", o.explain.on,
+                      "Only these failures: class=cat, confusion=cat:dog (cats called dog), slice=COLUMN=VALUE, or "
+                      "inputs=FILE with their names");
+  explain->add_option("--answers", o.explain.answers, "Explain right, wrong or all answers")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"right", "wrong", "all"}));
+  explain->add_option("--layer", o.explain.layers,
+                      "Only this layer; may be repeated (default: all but the output layer)");
+  explain->add_option("--top", o.explain.top, "Units to show of each layer")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  explain->add_option("--tap", o.explain.tap, "Relevance after (post) or before (pre) the layer's activation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pre", "post"}));
+  explain->add_option("--input", o.explain.inputs,
+                      "Draw the map of this input, by name or number; may be repeated (default: four of them)");
+  explain->add_option("--steps", o.explain.steps, "Of integrated gradients")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  explain->add_flag("--float64", o.explain.float64, "Compute relevance in float64");
+  with_case(explain, o.explain);
+  explain->callback([&] { action = [&] { return app::explain(common, o.explain); }; });
+}
+
+}  // namespace
+
+void add_look(CLI::App& app, Options& o, Action& action) {
+  CLI::App* info = command(app, "info", "Layers, shapes, units, operators of a model",
+                           "  netmend info resnet20.onnx\n  netmend info bert.onnx --shape input_ids=1x128 --nodes\n"
+                           "  netmend info detector.onnx --output /head/scores\n  netmend info model.onnx --json");
+  info->add_option("model", o.info.model, "ONNX file")->required();
+  info->add_option("--output", o.info.output, "Only the part up to this value");
+  info->add_option("--shape", o.info.shapes, "NAME=1x3x224x224 for an input whose sizes the file leaves open");
+  info->add_flag("--nodes", o.info.nodes, "Every node, not only the stages");
+  info->callback([&] { action = [&] { return app::info(common, o.info); }; });
+
+  CLI::App* data = command(app, "data", "What a data set holds: counts, shape, range, classes, contact sheet",
+                           "  netmend data glyphs\n  netmend data mnist:test --sheet digits.png\n"
+                           "  netmend data csv:adult.csv,label=income\n"
+                           "  netmend data mnist:test --duplicates --against mnist:train --export drop.csv");
+  data->add_option("spec", o.data.spec, "NAME[:split][,key=value…] or KIND:PATH[,key=value…]")->required();
+  data->add_option("--sheet,-o", o.data.sheet, "Where the contact sheet goes (PNG; default: in the run folder)");
+  data->add_option("--limit", o.data.limit, "Look at the first N inputs")->check(CLI::PositiveNumber);
+  data->add_option("--count", o.data.count, "Inputs on the sheet")->capture_default_str()->check(CLI::Range(1, 2000));
+  data->add_flag("--duplicates", o.data.duplicates, "Inputs that occur more than once, exactly or nearly");
+  data->add_option("--against", o.data.against, "With --duplicates: which inputs also occur in this data?");
+  data->add_option("--export", o.data.product, "With --duplicates: a CSV file of the inputs that could be dropped");
+  with_run_folder(data);
+  data->callback([&] {
+    action = [&] { return o.data.duplicates ? app::data_duplicates(common, o.data) : app::data(common, o.data); };
+  });
+
+  CLI::App* slices = command(app, "slices", "Where the model is weak: groups, and rules over columns and properties",
+                             "  netmend slices model.onnx --data mnist:test\n"
+                             "  netmend slices risk.onnx --data adult:test --groups sex,race\n"
+                             "  netmend slices risk.onnx --data adult:test --groups sex --threshold sweep");
+  slices->add_option("model", o.slices.model, "ONNX file (default: the one that netmend.toml names)");
+  slices->add_option("--groups", o.slices.groups,
+                     "Columns whose values are compared, with commas (default: all kept aside)");
+  slices->add_option("--top", o.slices.top, "Rules to look for")->capture_default_str()->check(CLI::Range(1, 100));
+  slices->add_option("--least", o.slices.least, "Inputs that a group or slice must have")
+      ->capture_default_str()
+      ->check(CLI::Range(10, 1000000));
+  slices
+      ->add_option("--threshold", o.slices.threshold,
+                   "`sweep`: metric and rates of groups at other thresholds, of two classes")
+      ->check(CLI::IsMember({"sweep"}));
+  with_case(slices, o.slices);
+  slices->callback([&] { action = [&] { return app::slices(common, o.slices); }; });
+
+  CLI::App* eval = command(app, "eval", "The metric, loss, per class and confusions of a model on data",
+                           "  netmend eval model.onnx --data mnist:test\n"
+                           "  netmend eval model.onnx --data npz:test.npz,x=images,y=labels,scale=1/255\n"
+                           "  netmend eval model.onnx --data mnist:test --shard 1/2 -o part1.state");
+  eval->add_option("model", o.eval.model, "ONNX file (default: the one that netmend.toml names)");
+  with_case(eval, o.eval);
+  eval->add_flag("--units", o.eval.units, "Also profile every unit (units.csv in the run folder)");
+  eval->add_flag("--float64", o.eval.float64, "Compute in float64");
+  eval->add_option("--shard", o.eval.shard, "Only part i/n; needs -o, and lab merge puts the parts together");
+  eval->add_option("-o", o.eval.product, "With --shard: the state file");
+  eval->callback([&] { action = [&] { return app::eval(common, o.eval); }; });
+
+  CLI::App* match =
+      command(app, "match", "Does the model answer as the framework did that trained it, and if not, why?",
+              "  netmend match model.onnx --reference ref.npz\n"
+              "  netmend match model.onnx --reference ref.npz --data images:test --layers\n"
+              "  netmend match model.onnx --reference ref.npz --tolerance 1e-5 --json");
+  match->add_option("model", o.match.model, "ONNX file")->required();
+  match->add_option("--reference", o.match.reference, "NPZ file that save_data.reference wrote")->required();
+  match->add_option(
+      "--data", o.match.data,
+      "The data that the reference was made of: are inputs prepared the same way? (default: the test data "
+      "of netmend.toml)");
+  match->add_option("--tolerance", o.match.tolerance, "Largest difference; relative where outputs are beyond 1")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  match->add_flag("--layers", o.match.layers, "Compare layers also when the outputs agree");
+  with_config(match);
+  match->callback([&] { action = [&] { return app::match(common, o.match); }; });
+  add_locate(app, o, action);
+  add_stress(app, o, action);
+  add_coverage(app, o, action);
+  add_explain(app, o, action);
+  add_failures(app, o, action);
+  add_next(app, o, action);
+}
+
+}  // namespace netmend::app
