@@ -133,7 +133,10 @@ void print_view(const CheckView& view, const std::string& numbers, const std::st
 
 Json findings_json(const std::vector<Finding>& found) {
   Json list = Json::array();
-  for (const Finding& finding : found) list.push_back(findings::to_json(finding));
+  for (const Finding& finding : found) {
+    list.push_back(findings::to_json(finding));
+    if (finding.numbers.contains("toml")) list.back()["toml"] = finding.numbers["toml"];  // what to write down
+  }
   return list;
 }
 

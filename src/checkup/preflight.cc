@@ -221,9 +221,10 @@ class Examination {
     result_.tried.insert(result_.tried.end(), searched.tried.begin(), searched.tried.end());
     if (!searched.blocker || result_.blocker) return;
     const double wrong = mean_error(settings_, trial_.asis);
-    const bool scale = searched.blocker->id == "preprocessing:scale" && settings_.by_class() && !searched.tried.empty();
-    if (scale &&
-        one_unit_does_away_with(0.8 * (searched.tried[0].accuracy.value - (1 - wrong)) / std::max(wrong, 1e-9))) {
+    const double gain = searched.tried.empty() ? 0 : searched.tried[0].accuracy.value - (1 - wrong);
+    // Where the loss convinced and not the mistakes, a unit has nothing to explain.
+    const bool by_mistakes = searched.blocker->id == "preprocessing:scale" && settings_.by_class() && gain >= 0.05;
+    if (by_mistakes && one_unit_does_away_with(0.8 * gain / wrong)) {
       result_.lines.push_back({"one unit explains its mistakes as well as another preparation of the inputs would"});
       return;
     }
