@@ -19,7 +19,7 @@ constexpr int64_t kFewest = 20;        ///< failures, and right answers
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
 constexpr double kLeastSeconds =
     8;  ///< whatever the budget: a search that is cut short finds nothing, and nothing is no answer
-constexpr double kControl = 0.5;  ///< of the gain: what fitting any other unit gives too is no fault of this one
+constexpr double kControl = 0.7;  ///< of the gain: what fitting any other unit gives too is no fault of this one
 
 std::string points(const stats::Estimate& change) {
   return fmt::format("{:+.1f} points ({:+.1f} to {:+.1f})", 100 * change.value, 100 * change.low, 100 * change.high);

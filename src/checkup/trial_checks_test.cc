@@ -32,7 +32,7 @@ Data training() {
 }
 
 model::Graph learn(int64_t epochs) {
-  training::Task task{"sound", zoo::make("mlp:784-48-24-10", {.seed = 2}), {}, training(), nullptr, {}};
+  training::Task task{"sound", zoo::make("lenet5", {.seed = 2}), {}, training(), nullptr, {}};
   task.output = task.graph.outputs[0];
   task.options.epochs = epochs, task.options.rate = 0.003, task.options.batch = 32;
   training::Trainer trainer(std::move(task));
@@ -40,7 +40,7 @@ model::Graph learn(int64_t epochs) {
   return trainer.result();
 }
 const model::Graph& sound() {
-  static const model::Graph graph = learn(8);
+  static const model::Graph graph = learn(4);
   return graph;
 }
 
@@ -81,12 +81,25 @@ TEST(SlowTrialChecks, SayNothingSeriousAboutASoundNetwork) {
     EXPECT_EQ(find(found, kind), nullptr) << ids(found);
 }
 
+double accuracy(const model::Graph& graph) {
+  stream::Subject subject("m.onnx", graph, tests(), {graph.outputs[0]});
+  dataset::Batch batch = tests()->read(stream::spread(tests()->size(), 512));
+  return (stream::run_few(subject, {graph.outputs[0]}, batch)[0].argmax(1) == batch.labels)
+      .to(at::kDouble)
+      .mean()
+      .item<double>();
+}
+
 TEST(SlowTrialChecks, NameADamagedUnit) {
-  model::Graph graph = sound();
-  auto layers = executor::find_layers(graph);
-  faults::Fault fault =
-      faults::plant(graph, layers, faults::find_kind("random-weights"), {.layer = layers[1].name, .seed = 5});
-  edits::apply(graph, fault.edits);
+  model::Graph graph;
+  faults::Fault fault;
+  for (uint64_t seed = 1; seed < 100; ++seed) {  // many damaged units cost nothing, and then there is nothing to find
+    graph = sound();
+    auto layers = executor::find_layers(graph);
+    fault = faults::plant(graph, layers, faults::find_kind("random-weights"), {.seed = seed});
+    edits::apply(graph, fault.edits);
+    if (accuracy(sound()) - accuracy(graph) > 0.06) break;
+  }
   const auto found = check(graph, tests());
   const Finding* one = find(found, "suspicious-unit");
   ASSERT_NE(one, nullptr) << ids(found);
@@ -114,7 +127,10 @@ TEST(SlowTrialChecks, NameBiasesThatAreOff) {
   model::Graph graph = sound();
   auto layers = executor::find_layers(graph);
   at::Tensor bias = graph.constant(layers.back().bias).clone();
-  bias[3] += 6;
+  bias[3] += float(4 * stream::run_few(stream::Subject("m.onnx", graph, tests(), {graph.outputs[0]}),
+                                       {graph.outputs[0]}, tests()->read(stream::spread(tests()->size(), 64)))[0]
+                           .std()
+                           .item<double>());
   graph.replace(layers.back().bias, bias);
   const auto found = check(graph, tests());
   ASSERT_NE(find(found, "shifted-answers"), nullptr) << ids(found);
@@ -137,16 +153,22 @@ TEST(SlowTrialChecks, NameWhatTestsNeverShow) {
   const std::vector<int64_t> labels = dataset::read_labels(*tests());
   std::vector<int64_t> few;
   for (size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] < 3) few.push_back(int64_t(i));
+    if (labels[i] < 5) few.push_back(int64_t(i));
   const auto found = check(sound(), dataset::subset(tests(), few), training());
-  EXPECT_NE(find(found, "untested-units"), nullptr) << ids(found);
+  EXPECT_TRUE(find(found, "untested-units") || find(found, "untested-region")) << ids(found);
   EXPECT_NE(find(check(sound(), tests(), training()), "redundant-tests"), nullptr);
 }
 
 TEST(SlowTrialChecks, NameChangesThatNobodyWouldMind) {
   const auto found = check(sound(), tests());
-  ASSERT_NE(find(found, "fragile"), nullptr) << ids(found);  // a dense network knows nothing of neighbours
-  EXPECT_EQ(find(found, "fragile")->where, "translate");
+  EXPECT_EQ(find(found, "fragile"), nullptr) << ids(found);
+  model::Graph graph = sound();
+  auto layers = executor::find_layers(graph);
+  edits::apply(graph, faults::plant(graph, layers, faults::find_kind("layer-noise"),
+                                    {.strength = 2, .layer = layers[0].name, .seed = 3})
+                          .edits);
+  const auto shaken = check(graph, tests());
+  EXPECT_NE(find(shaken, "fragile"), nullptr) << ids(shaken);
 }
 
 }  // namespace
