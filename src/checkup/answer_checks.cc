@@ -164,7 +164,7 @@ class AnswerChecks {
       tell(pair, share);
       if (pair.one_sided) blamed_.push_back(pair.a);
     }
-    if (told == 0 && !pairs.empty())
+    if (told == 0 && !pairs.empty() && confusion.size() > 2)
       found_.passed.push_back({"confusions are spread", fmt::format("the most frequent pair is {} of {} failures",
                                                                     pairs[0].sum(), with_commas(failures))});
   }

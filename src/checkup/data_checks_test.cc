@@ -359,7 +359,7 @@ TEST(DataChecks, WithoutTrainingDataAndAnswersItSaysWhatIsMissing) {
   sound.train = false;
   Found found = sound.check();
   ASSERT_FALSE(found.skipped.empty());
-  EXPECT_EQ(found.skipped.back().enable, "give --train");
+  EXPECT_EQ(found.skipped.back().enable, "training data: --train SPEC");
   Context context{any_subject(), sound.settings, sound.part(0), sound.part(1)};
   context.test.rows.clear(), context.train->rows.clear();
   Found unrun;

@@ -90,7 +90,7 @@ void check_data(const Context& context, const census::CensusState& test, const c
   check_drift(look);
   if (look.train) return;
   std::string what = "leaks, drift and class shares between training and test data";
-  found.skipped.push_back({std::move(what), "give --train"});
+  found.skipped.push_back({std::move(what), "training data: --train SPEC"});
 }
 
 void check_data(const Context& context, Found& found) {

@@ -162,8 +162,8 @@ void look_at_groups(const Context& context, const std::vector<slices::Column>& c
   }
   if (gaps.empty()) found.passed.push_back({"gaps between groups", fmt::format("none of {} groups", groups.size())});
   if (small > 0)
-    found.skipped.push_back(
-        {fmt::format("{} groups too small to judge", with_commas(small)), "at least 50 inputs of each"});
+    found.skipped.push_back({fmt::format("{} group{} too small to judge", with_commas(small), small == 1 ? "" : "s"),
+                             "at least 50 inputs of each"});
 }
 
 }  // namespace

