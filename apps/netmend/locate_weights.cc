@@ -102,7 +102,7 @@ int locate_weights(const Common& common, const LocateOptions& options) {
                printable(list[i]["parameter"].get<std::string>()), list[i]["index"].get<std::string>(),
                list[i]["value"].get<double>(), list[i]["impact"].get<double>(), list[i]["slope"].get<double>());
   if (!passed_over.empty())
-    fmt::print("  passed over (neither dense nor convolutional): {}\n", join(passed_over, ", "));
+    fmt::print("  passed over (weights that cannot be blamed one by one): {}\n", join(passed_over, ", "));
   fmt::print("  next      {} --method arachne -o fixed.onnx\n",
              next_command("repair", judged.subject.model_name, options));
   return 0;

@@ -22,8 +22,9 @@ struct BlamedWeight {
   double impact = 0, slope = 0;  ///< failing against passing inputs
 };
 
-/// The front, largest slope first. Layers that are neither dense nor convolutional, whose weights are shared, quantised
-/// or computed, are passed over; `passed_over` names them. Inputs beyond a few hundred a side are sampled evenly.
+/// The front, largest slope first. Of recurrent layers the weights that read their inputs are looked at. Layers that
+/// are neither dense, convolutional nor recurrent, whose weights are shared, quantised or computed, are passed over;
+/// `passed_over` names them. Inputs beyond a few hundred a side are sampled evenly.
 std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                   const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
                                   const std::vector<int64_t>& passing, int jobs,
