@@ -5,13 +5,11 @@ usage: after_check_test.py NETMEND
 import csv, datetime, gzip, json, os, shutil, subprocess, sys, tempfile, unittest
 import xml.etree.ElementTree as xml
 
-NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from shell import Case, run
+
 MODEL = OTHER = None
 DATA = ("--data", "glyphs:test", "--limit", 2000)
-
-
-def run(*arguments, timeout=600):
-    return subprocess.run([NETMEND, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
 
 
 def make_models(folder):
@@ -33,31 +31,6 @@ def read(path):
 def write(path, text, mode="w"):
     with open(path, mode) as file:
         file.write(text)
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.home = os.getcwd()
-        self.folder = tempfile.mkdtemp(prefix="netmend-")
-        os.chdir(self.folder)
-
-    def tearDown(self):
-        os.chdir(self.home)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def ok(self, *arguments, code=0):
-        done = run(*arguments)
-        self.assertEqual(done.returncode, code, (arguments, done.stdout[-800:], done.stderr[-800:]))
-        return done
-
-    def json(self, *arguments, code=0):
-        return json.loads(self.ok(*arguments, "--json", code=code).stdout)
-
-    def refused(self, *arguments, words=()):
-        said = self.ok(*arguments, code=2).stderr
-        self.assertEqual(sum(line.startswith("error: ") for line in said.splitlines()), 1, said)
-        for word in words:
-            self.assertIn(word, said)
 
 
 class Gate(Case):
