@@ -170,7 +170,7 @@ nlohmann::json pass(const std::string& path, const std::string& spec, int jobs, 
   stream::Subject subject(path, std::move(graph), data, {head.output, head.logits});
   dataset::Batch few = data->read(stream::spread(data->size(), 64));
   auto settings =
-      observers::settle_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
+      observers::infer_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
   observers::Predictions predictions(settings, false);
   observers::Spectrum spectrum(
       settings, localise::candidates(stream::find_layers(subject), subject.graph, head, settings.outputs));
@@ -209,7 +209,7 @@ struct Adequacy {
     tests.emplace(path, graph, std::shared_ptr<const dataset::Dataset>(dataset::open(test)), wanted);
     dataset::Batch few = tests->data->read(stream::spread(tests->data->size(), 64));
     settings =
-        observers::settle_task(graph, head, tests->data->info(), few, stream::run_few(*tests, {head.output}, few)[0]);
+        observers::infer_task(graph, head, tests->data->info(), few, stream::run_few(*tests, {head.output}, few)[0]);
     space = std::make_shared<observers::UnitSpace>(
         localise::candidates(stream::find_layers(*tests), graph, head, settings.outputs));
     options.jobs = jobs;

@@ -33,7 +33,7 @@ Bench open(const std::string& path, const std::string& spec, int64_t limit) {
   stream::Subject subject(path, std::move(graph), data, {head.output, head.logits});
   dataset::Batch few = data->read(stream::spread(data->size(), 64));
   auto settings =
-      observers::settle_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
+      observers::infer_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
   Bench out{std::move(subject), std::move(settings), {}};
   out.layers = stream::find_layers(out.subject);
   return out;

@@ -255,7 +255,7 @@ class Next(Case):
 
 
 def finding(kind, where, level="serious", value=0.02, related=()):
-    return {"id": f"{kind}:{where}" if where else kind, "kind": kind, "where": where, "level": level, "sureness": "likely", "title": "Something is wrong.",
+    return {"id": f"{kind}:{where}" if where else kind, "kind": kind, "where": where, "level": level, "certainty": "likely", "title": "Something is wrong.",
             "brief": "much", "evidence": "12 of 30 fail.", "gain": value, "local": 0, "value": value, "next": ["netmend failures --on class=3"],
             "inputs": [], "numbers": {}, "related": list(related)}
 

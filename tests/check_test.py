@@ -48,7 +48,7 @@ class Findings(Case):
         found = self.json("check", digits(), "--data", "glyphs", "--limit", 1500, "--budget", "quick", "--out", "run")
         self.assertGreater(found["metric"]["value"], 0.8)
         for one in found["findings"]:
-            for key in ("id", "kind", "level", "sureness", "title", "brief", "evidence", "meaning", "fault", "next", "inputs", "gain"):
+            for key in ("id", "kind", "level", "certainty", "title", "brief", "evidence", "meaning", "fault", "next", "inputs", "gain"):
                 self.assertIn(key, one)
             self.assertTrue(one["next"], one["id"])
             self.assertRegex(one["title"], r"^[^a-z].*\.$")

@@ -37,7 +37,7 @@ int data(const Common& common, const DataOptions& options);
 
 /// What every command that judges a model on data takes.
 struct CaseOptions {
-  std::string model, data, test, output, metric, budget;
+  std::string model, data, test, train, output, metric, budget;
   int64_t limit = 0;
   bool all = false, anyway = false;
 };
@@ -49,8 +49,9 @@ struct EvalOptions : CaseOptions {
 int eval(const Common& common, const EvalOptions& options);
 
 struct CheckOptions : CaseOptions {
-  std::string train, reference, fail_on = "blocker";
-  bool no_images = false;
+  std::string reference, fail_on = "blocker";
+  std::vector<std::string> only, skip, programs;
+  bool no_images = false, list = false, latency = false;
 };
 int check(const Common& common, const CheckOptions& options);
 
@@ -75,7 +76,7 @@ struct FailuresOptions : CaseOptions {
 int failures(const Common& common, const FailuresOptions& options);
 
 struct NextOptions : CaseOptions {
-  std::string pool, train, method = "gini", on, product;
+  std::string pool, method = "gini", on, product;
   std::vector<std::string> layers;
   int64_t count = 20;
 };
@@ -121,7 +122,7 @@ struct StressOptions : CaseOptions {
 int stress(const Common& common, const StressOptions& options);
 
 struct CoverageOptions : CaseOptions {
-  std::string train, criteria = "all", important = "6,8,10,12", on, tap = "post", unit, profile, published, product;
+  std::string criteria = "all", important = "6,8,10,12", on, tap = "post", unit, profile, published, product;
   std::vector<std::string> layers;  ///< empty: all but the output layer
   bool zero_cluster = false;
 };

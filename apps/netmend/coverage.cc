@@ -59,9 +59,9 @@ std::string next_step(const CoverageOptions& options, const std::string& model, 
 }
 
 /// Learns from training data, or reads what was learned before.
-class Teacher {
+class ProfileSource {
  public:
-  Teacher(const Common& common, const CoverageOptions& options, const Case& about, observers::SpacePtr space)
+  ProfileSource(const Common& common, const CoverageOptions& options, const Case& about, observers::SpacePtr space)
       : common_(common),
         options_(options),
         about_(about),
@@ -107,9 +107,9 @@ class Teacher {
     train = open_data(common_, spec, about_.judged.subject.graph, about_.config);
     Common silent = common_;
     silent.quiet = true;  // what the model is fed with was told already
-    observers::Wishes wishes = about_.config.wishes;
+    observers::TaskOverrides overrides = about_.config.overrides;
     Judged judged = make_judged(silent, about_.judged.subject.model_name, about_.judged.subject.graph, train,
-                                options_.output.empty() ? about_.config.output : options_.output, wishes);
+                                options_.output.empty() ? about_.config.output : options_.output, overrides);
     CaseOptions all = options_;
     all.limit = 0;  // --limit is about tests
     Case training{about_.config, spec, train, std::move(judged)};
@@ -126,11 +126,11 @@ class Teacher {
     tell_memory(
         common_, "what is learned from training data",
         observers::Profile(training.judged.settings, space_, layer_, train->size(), how.stride).bytes(train->size()));
-    adequacy::Lesson lesson = adequacy::learn(training.judged.subject, training.judged.settings, space_, layer_, how);
-    no_importance = lesson.no_importance;
-    seconds = lesson.seconds;
+    adequacy::LearnedProfile learned = adequacy::learn(training.judged.subject, training.judged.settings, space_, layer_, how);
+    no_importance = learned.no_importance;
+    seconds = learned.seconds;
     learned = true;
-    profile_ = std::move(lesson.profile);
+    profile_ = std::move(learned.profile);
     profile_->facts.model = model_;
   }
 
@@ -170,8 +170,8 @@ int coverage(const Common& common, const CoverageOptions& asked) {
   findings.space =
       observers::make_unit_space(judged.subject, std::move(layers), {options.tap == "pre", unit == "element"});
   findings.layer = findings.space->layers().back().name;
-  Teacher teacher(common, options, about, findings.space);
-  observers::Profile* profile = teacher.run(how.criteria);
+  ProfileSource source(common, options, about, findings.space);
+  observers::Profile* profile = source.run(how.criteria);
   Plan plan = plan_pass(common, options, about);
   judged.subject.data = plan.data;
   if (plan.data != about.data) target = parse_target(options.on, judged.settings, *plan.data);
@@ -179,21 +179,21 @@ int coverage(const Common& common, const CoverageOptions& asked) {
   how.pass = pass_options(common);
   how.most_bytes = double(executor::memory_budget()) / 2;
   how.no_training = "give --train to add";
-  how.no_importance = teacher.no_importance;
+  how.no_importance = source.no_importance;
   how.before_pass = [&](double bytes) { tell_memory(common, "what is kept of the tests", bytes); };
   findings.found = adequacy::assess(judged.subject, judged.settings, findings.space, profile, how);
-  teacher.keep();
+  source.keep();
   if (findings.found.inputs == 0)
     throw InputError(fmt::format("--on {}: no test is of that kind", options.on), "netmend eval shows what there is.");
   findings.profile = profile;
   findings.tests = plan.data;
-  findings.train = teacher.train;
-  findings.learned = teacher.learned;
+  findings.train = source.train;
+  findings.learned = source.learned;
   if (profile && !options.on.empty())
     findings.found.notes.push_back("tests of one kind are held against all of the training data");
   if (profile && profile->facts.data == plan.data->info().spec)
     findings.found.notes.push_back("tests and training are the same data: of course tests show what training shows");
-  findings.learning_seconds = teacher.seconds;
+  findings.learning_seconds = source.seconds;
 
   RunFolder folder(common.out, "coverage", common.arguments);
   findings.run = folder.path();

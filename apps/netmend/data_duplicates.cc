@@ -14,7 +14,7 @@
 namespace netmend::app {
 namespace {
 
-using census::Twin;
+using census::DuplicatePair;
 
 struct Counted {
   std::shared_ptr<const dataset::Dataset> data;
@@ -32,28 +32,28 @@ Counted count(const std::string& spec, int64_t limit, int jobs) {
 
 /// What could go: every input but the first of its kind, or every input that the other data has too.
 struct Repeats {
-  std::vector<Twin> exact, near;
+  std::vector<DuplicatePair> exact, near;
   census::NearSearch search;
   std::vector<census::Conflict> conflicts;
 };
 
 Repeats within(const Counted& set, int jobs) {
   Repeats found;
-  for (const std::vector<int64_t>& group : census::equal_groups(set.state->marks))
+  for (const std::vector<int64_t>& group : census::equal_groups(set.state->hashes))
     for (size_t i = 1; i < group.size(); ++i) found.exact.push_back({group[i], group[0], 1});
-  std::sort(found.exact.begin(), found.exact.end(), [](const Twin& a, const Twin& b) { return a.sample < b.sample; });
-  found.search = census::near_copies_within(*set.state, *set.data, jobs);
-  found.near = found.search.twins;
+  std::sort(found.exact.begin(), found.exact.end(), [](const DuplicatePair& a, const DuplicatePair& b) { return a.sample < b.sample; });
+  found.search = census::near_duplicates_within(*set.state, *set.data, jobs);
+  found.near = found.search.pairs;
   if (set.data->info().labels == dataset::LabelKind::kClass)
-    found.conflicts = census::conflicts(set.state->marks, set.state->labels);
+    found.conflicts = census::conflicts(set.state->hashes, set.state->labels);
   return found;
 }
 
 Repeats between(const Counted& set, const Counted& other, int jobs) {
   Repeats found;
-  found.exact = census::copies(set.state->marks, other.state->marks);
-  found.search = census::near_copies(*set.state, *set.data, *other.state, *other.data, jobs);
-  found.near = found.search.twins;
+  found.exact = census::exact_duplicates(set.state->hashes, other.state->hashes);
+  found.search = census::near_duplicates(*set.state, *set.data, *other.state, *other.data, jobs);
+  found.near = found.search.pairs;
   return found;
 }
 
@@ -64,9 +64,9 @@ std::string label_text(const Counted& set, int64_t sample) {
   return label >= 0 && size_t(label) < names.size() ? names[size_t(label)] : fmt::format("{:.6g}", label);
 }
 
-Json twins_json(const Counted& set, const Counted& other, const std::vector<Twin>& twins) {
+Json twins_json(const Counted& set, const Counted& other, const std::vector<DuplicatePair>& twins) {
   Json list = Json::array();
-  for (const Twin& twin : twins) {
+  for (const DuplicatePair& twin : twins) {
     if (list.size() >= 100) break;
     list.push_back({{"id", set.data->id(twin.sample)},
                     {"sample", twin.sample},
@@ -81,7 +81,7 @@ void write_drop(const std::string& path, const Counted& set, const Counted& othe
   write_file(path, [&](std::ostream& out) {
     out << "sample,id,label,how,other_sample,other_id,other_label,alike\n";
     for (const auto* twins : {&found.exact, &found.near})
-      for (const Twin& twin : *twins)
+      for (const DuplicatePair& twin : *twins)
         out << fmt::format("{},{},{},{},{},{},{},{:.6g}\n", twin.sample,
                            observers::csv_field(set.data->id(twin.sample)),
                            observers::csv_field(label_text(set, twin.sample)), twins == &found.exact ? "same" : "near",
@@ -101,9 +101,9 @@ std::string how_near(const census::Form& form) {
   }
 }
 
-void print_some(const Counted& set, const Counted& other, const std::vector<Twin>& twins, const char* what) {
+void print_some(const Counted& set, const Counted& other, const std::vector<DuplicatePair>& twins, const char* what) {
   for (size_t i = 0; i < std::min<size_t>(twins.size(), 5); ++i) {
-    const Twin& twin = twins[i];
+    const DuplicatePair& twin = twins[i];
     std::string labels;
     if (std::string a = label_text(set, twin.sample), b = label_text(other, twin.other); !a.empty() && !b.empty())
       labels = a == b ? fmt::format("  both {}", a) : fmt::format("  {} and {}", a, b);

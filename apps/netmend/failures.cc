@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/shell.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/run_folder.h"
@@ -14,16 +15,16 @@
 #include "findings/finding.h"
 #include "netmend/show.h"
 #include "netmend/target.h"
-#include "observers/likely_answers.h"
+#include "observers/top_predictions.h"
 #include "observers/sample_table.h"
 #include "selection/label_issues.h"
 
 namespace netmend::app {
 namespace {
 
-using observers::LikelyAnswers;
-using observers::LikelyRow;
-using observers::LikelyState;
+using observers::TopPredictions;
+using observers::TopRow;
+using observers::TopState;
 using observers::PredictionSettings;
 using observers::PredictionState;
 using observers::SampleRow;
@@ -31,12 +32,12 @@ using selection::LabelIssue;
 
 struct Failure {
   SampleRow row;
-  LikelyRow likely;  ///< where answers are classes
+  TopRow likely;  ///< where answers are classes
 };
 
 struct Found {
   std::vector<Failure> failures;  ///< of the target
-  std::vector<LikelyRow> rows;    ///< of all inputs, for labels
+  std::vector<TopRow> rows;    ///< of all inputs, for labels
   int64_t inputs = 0, wrong = 0;
   double seconds = 0;
   bool interrupted = false;
@@ -79,18 +80,18 @@ void require_failures(const FailuresOptions& options, const Case& about) {
 Found find_failures(const Common& common, const Case& about, const NamedTarget& target, bool labels) {
   const PredictionSettings& settings = about.judged.settings;
   observers::Predictions watch(settings, true);
-  LikelyAnswers likely(settings);
+  TopPredictions likely(settings);
   std::vector<const stream::Observer*> observers{&watch};
   if (settings.by_class()) observers.push_back(&likely);
   Found found;
   stream::PassOptions how = pass_options(common);
   how.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
     auto& rows = dynamic_cast<PredictionState&>(*chunk[0]).rows;
-    auto* answers = settings.by_class() ? &dynamic_cast<LikelyState&>(*chunk[1]).rows : nullptr;
+    auto* answers = settings.by_class() ? &dynamic_cast<TopState&>(*chunk[1]).rows : nullptr;
     for (size_t i = 0; i < rows.size(); ++i) {
       found.wrong += rows[i].right == SampleRow::kWrong;
       if (!labels && target.target.side(rows[i]) == observers::Side::kFailing)
-        found.failures.push_back({rows[i], answers ? (*answers)[i] : LikelyRow{}});
+        found.failures.push_back({rows[i], answers ? (*answers)[i] : TopRow{}});
     }
     if (labels) found.rows.insert(found.rows.end(), answers->begin(), answers->end());
     rows.clear();
@@ -116,7 +117,7 @@ int64_t count_accepted(const Config& config, const std::vector<Failure>& failure
 /// The worst first: no number at all, then the largest.
 void sort_failures(std::vector<Failure>& failures, const std::string& by) {
   auto key = [&](const Failure& f) {
-    double value = by == "loss" ? f.row.loss : by == "confidence" ? f.row.confidence : double(f.likely.margin());
+    double value = by == "loss" ? f.row.loss : by == "confidence" ? f.row.confidence : double(f.top.margin());
     return std::isnan(f.row.predicted) || std::isnan(value) ? INFINITY : value;
   };
   std::stable_sort(failures.begin(), failures.end(),
@@ -151,9 +152,9 @@ Json failure_json(const Failure& f, const PredictionSettings& settings, const da
                {"confidence", number(f.row.confidence)},
                {"loss", number(f.row.loss)}};
   if (settings.by_class()) {
-    json["second"] = class_at(settings, f.likely.classes[1]);
-    json["second_confidence"] = number(f.likely.chances[1]);
-    json["margin"] = number(f.likely.margin());
+    json["second"] = class_at(settings, f.top.classes[1]);
+    json["second_confidence"] = number(f.top.probabilities[1]);
+    json["margin"] = number(f.top.margin());
   }
   if (std::string text = text_of(data, f.row.sample); !text.empty()) json["text"] = text;
   const auto& columns = data.info().groups;
@@ -178,8 +179,8 @@ void write_failures(const std::string& path, const std::vector<Failure>& failure
           << "," << csv_field(name_of(settings, f.row.predicted)) << "," << text(f.row.confidence) << ","
           << text(f.row.loss);
       if (settings.by_class())
-        out << "," << csv_field(class_at(settings, f.likely.classes[1])) << "," << text(f.likely.chances[1]) << ","
-            << text(f.likely.margin());
+        out << "," << csv_field(class_at(settings, f.top.classes[1])) << "," << text(f.top.probabilities[1]) << ","
+            << text(f.top.margin());
       for (const std::string& value : data.groups(f.row.sample)) out << "," << csv_field(value);
       if (texts) out << "," << csv_field(text_of(data, f.row.sample));
       out << "\n";
@@ -241,9 +242,9 @@ void print_failures(const std::vector<Failure>& failures, int64_t top, const Pre
     table.push_back({short_name(data.id(f.row.sample), 36), short_name(name_of(settings, f.row.label), 20), answer,
                      percent(f.row.confidence)});
     if (settings.by_class())
-      table.back().push_back(f.likely.classes[1] < 0 ? ""
-                                                     : short_name(class_at(settings, f.likely.classes[1]), 20) + " " +
-                                                           percent(f.likely.chances[1]));
+      table.back().push_back(f.top.classes[1] < 0 ? ""
+                                                     : short_name(class_at(settings, f.top.classes[1]), 20) + " " +
+                                                           percent(f.top.probabilities[1]));
     table.back().push_back(std::isfinite(f.row.loss) ? fmt::format("{:.3g}", f.row.loss) : "–");
     for (const std::string& value : data.groups(f.row.sample)) table.back().push_back(short_name(value, 16));
     if (texts) table.back().push_back(beginning(text_of(data, f.row.sample), 60));
@@ -306,7 +307,7 @@ void write_relabel(const std::string& path, const std::vector<LabelIssue>& issue
     out << "\n";
     for (const LabelIssue& issue : issues) {
       out << fmt::format("{},{},{},{},{:.6g},{:.6g}", issue.sample, csv_field(data.id(issue.sample)),
-                         csv_field(class_at(settings, issue.given)), csv_field(class_at(settings, issue.likely)),
+                         csv_field(class_at(settings, issue.given)), csv_field(class_at(settings, issue.top)),
                          issue.confidence, issue.margin);
       for (const std::string& value : data.groups(issue.sample)) out << "," << csv_field(value);
       out << "\n";
@@ -319,7 +320,7 @@ void print_issues(const std::vector<LabelIssue>& issues, int64_t top, const Pred
   std::vector<std::vector<std::string>> table{{"id", "label", "looks like", "sure", "label's share"}};
   for (size_t i = 0; i < std::min(issues.size(), size_t(top)); ++i)
     table.push_back({short_name(data.id(issues[i].sample), 36), short_name(class_at(settings, issues[i].given), 20),
-                     short_name(class_at(settings, issues[i].likely), 20), percent(issues[i].confidence),
+                     short_name(class_at(settings, issues[i].top), 20), percent(issues[i].confidence),
                      fmt::format("{:.2g}", std::max(0.0, issues[i].margin + issues[i].confidence))});
   print_table(table);
   if (issues.size() > size_t(top)) fmt::print("  … and {} more\n", with_commas(int64_t(issues.size()) - top));
@@ -376,7 +377,7 @@ int failures(const Common& common, const FailuresOptions& options) {
       json["rows"].push_back({{"sample", issues[i].sample},
                               {"id", data.id(issues[i].sample)},
                               {"label", class_at(judged.settings, issues[i].given)},
-                              {"suggested", class_at(judged.settings, issues[i].likely)},
+                              {"suggested", class_at(judged.settings, issues[i].top)},
                               {"confidence", issues[i].confidence},
                               {"margin", issues[i].margin}});
   } else {
@@ -434,7 +435,7 @@ int failures(const Common& common, const FailuresOptions& options) {
     else {
       print_groups_of(groups, found.failures.size(), options.top, data);
       fmt::print("\n  next      {} --on {}\n", next_command("failures", judged.subject.model_name, options),
-                 findings::shell_word(groups[0].aim));
+                 shell_word(groups[0].aim));
     }
   }
   fmt::print("\n  all of them: {}/{}{}\n", folder.path(), table,

@@ -72,13 +72,18 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
               "  netmend check\n  netmend check resnet20.onnx --data images:cifar --budget quick\n"
               "  netmend check new.onnx --data mnist --against prod.onnx --fail-on serious");
   check->add_option("model", o.check.model, "ONNX file (default: the one that netmend.toml names)");
-  check->add_option("--train", o.check.train, "Data spec of the training inputs");
   check->add_option("--against", o.check.reference, "The older model, a run folder of eval, or a baseline.json");
   check
       ->add_option("--fail-on", o.check.fail_on,
                    "Exit with 1 from this level on: blocker, serious, minor, note or never")
       ->capture_default_str()
       ->check(CLI::IsMember({"blocker", "serious", "minor", "note", "never"}));
+  check->add_flag("--list", o.check.list, "All checks: what they look at and what they need");
+  check->add_option("--only", o.check.only, "Only these checks, with commas (see --list)")->delimiter(',');
+  check->add_option("--skip", o.check.skip, "Not these checks, with commas")->delimiter(',');
+  check->add_option("--program", o.check.programs,
+                    "A check of your own: runs as PROGRAM RUN_FOLDER and prints findings as JSON; may be repeated");
+  check->add_flag("--latency", o.check.latency, "Also measure how long predictions take (box plots in the report)");
   check->add_flag("--no-images", o.check.no_images, "No inputs in the report, only their names");
   with_case(check, o.check);
   check->callback([&] { action = [&] { return app::check(common, o.check); }; });

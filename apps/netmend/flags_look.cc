@@ -40,7 +40,6 @@ void add_next(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000000));
   next->add_option("--on", o.next.on, "unit=LAYER/NUMBER: inputs that drive this unit above what tests reach");
-  next->add_option("--train", o.next.train, "Data spec of the training inputs, for surprise and coreset");
   next->add_option("--layer", o.next.layers, "For coreset and surprise (default: the last one before the answers)");
   next->add_option("-o", o.next.product, "The chosen inputs as a CSV file");
   with_case(next, o.next);
@@ -138,7 +137,6 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
               "  netmend coverage model.onnx --train images:train --test images:test --profile model.profile\n"
               "  netmend coverage model.onnx --data mnist --criteria IDC,KMNC:100,DSC --layer fc2 --m 8");
   coverage->add_option("model", o.coverage.model, "ONNX file (default: the one that netmend.toml names)");
-  coverage->add_option("--train", o.coverage.train, "Data spec of the training inputs, which tests are held against");
   coverage
       ->add_option("--criteria", o.coverage.criteria,
                    "all, or some of IDC, NC, KMNC, NBC, SNAC, TKNC, TKNP, MCDC, NLC, LSC, DSC, MDSC; a parameter may "

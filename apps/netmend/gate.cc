@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/shell.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/pool.h"
@@ -263,9 +264,9 @@ std::string next_of(const std::vector<Ruling>& rulings, const Case& about, const
     if (ruling.pass) continue;
     const Criterion& criterion = ruling.criterion;
     std::string command = next_command("failures", about.judged.subject.model_name, options);
-    if (criterion.kind == Criterion::kRecall) command += " --on " + findings::shell_word("class=" + criterion.of);
-    if (is_about_group(criterion)) command += " --on " + findings::shell_word("slice=" + criterion.of);
-    if (criterion.kind == Criterion::kMustPass) command += " --on " + findings::shell_word("inputs=" + criterion.limit);
+    if (criterion.kind == Criterion::kRecall) command += " --on " + shell_word("class=" + criterion.of);
+    if (is_about_group(criterion)) command += " --on " + shell_word("slice=" + criterion.of);
+    if (criterion.kind == Criterion::kMustPass) command += " --on " + shell_word("inputs=" + criterion.limit);
     if (criterion.kind == Criterion::kOverallDrop || criterion.kind == Criterion::kClassDrop)
       command = next_command("compare " + options.against, about.judged.subject.model_name, options);
     return command;

@@ -247,7 +247,7 @@ void print_info(const Graph& graph, const InfoOptions& options, const std::vecto
     const char* gives[] = {"logits or scores", "probabilities", "log probabilities", "probabilities, each by itself"};
     fmt::print("  output  {}  {} {}  gives {}\n", graph.values[size_t(id)].name,
                model::element_name(graph.values[size_t(id)].type), declared_text(graph.values[size_t(id)]),
-               gives[int(executor::find_head(graph, id).gives)]);
+               gives[int(executor::find_head(graph, id).output_kind)]);
   }
   if (trial.free)
     fmt::print("  sizes that the file leaves open are shown for {} (--shape NAME=… sets them)\n", trial.free);

@@ -165,11 +165,11 @@ class Init {
         throw InputError(fmt::format("{} names {} classes, {} has {}", facts_of("classes"), classes_.size(),
                                      data->info().spec, data->info().classes.size()),
                          "One of them belongs to another model.");
-      Judged judged = make_judged(quiet, options_.model, graph_, data, output_, config.wishes);
+      Judged judged = make_judged(quiet, options_.model, graph_, data, output_, config.overrides);
       if (round == 0) about_answers(judged);
       checkup::PreflightOptions how;
       how.jobs = common_.jobs;
-      preflight_ = checkup::preflight(judged.subject, judged.settings, {config.expect, config.wishes.gives}, how);
+      preflight_ = checkup::preflight(judged.subject, judged.settings, {config.expect, config.overrides.output_kind}, how);
       metric_ = judged.settings.metric;
       blocked_ = preflight_->blocker.has_value();
       if (!blocked_ || preflight_->blocker->line.empty() || round == 2) return;
@@ -215,7 +215,7 @@ class Init {
     add("model.kind", toml_string(observers::task_name(settings.task)),
         fmt::format("{} output column{}, labels of the data", settings.outputs, settings.outputs == 1 ? "" : "s"));
     if (settings.task != observers::Task::kNumber)
-      add("model.gives", settings.head.gives == executor::Gives::kLogits ? "\"logits\"" : "\"probabilities\"",
+      add("model.output_kind", settings.head.output_kind == executor::OutputKind::kLogits ? "\"logits\"" : "\"probabilities\"",
           "looked at on 64 inputs");
     if (!settings.metric.empty()) add("goal.metric", toml_string(settings.metric), "the usual one for this kind");
   }

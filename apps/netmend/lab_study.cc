@@ -21,16 +21,16 @@
 namespace netmend::app {
 
 void train_named(const Common& common, const std::string& network, const std::string& data, const std::string& file,
-                 const Schooling& schooling) {
+                 const TrainingPlan& plan) {
   dataset::Splits splits = dataset::parse_splits(data);
-  model::Graph graph = zoo::make(network, {.seed = schooling.seed});
+  model::Graph graph = zoo::make(network, {.seed = plan.seed});
   if (!splits.train)
     throw InputError(fmt::format("{} has no training part", data), "Name a built-in data set, for example mnist.");
-  auto train = first_inputs(open_data(common, *splits.train, graph, {}), schooling.limit);
+  auto train = first_inputs(open_data(common, *splits.train, graph, {}), plan.limit);
   training::Task task{network, graph, graph.outputs[0], train, nullptr, {}};
-  task.options.rate = 0.002, task.options.batch = 64, task.options.epochs = schooling.epochs;
+  task.options.rate = 0.002, task.options.batch = 64, task.options.epochs = plan.epochs;
   task.options.schedule = training::parse_schedule("linear");
-  task.options.seed = schooling.seed, task.options.jobs = common.jobs;
+  task.options.seed = plan.seed, task.options.jobs = common.jobs;
   training::Trainer trainer(std::move(task));
   while (!trainer.done()) trainer.run_epoch();
   onnx::write_model(trainer.result(), file);

@@ -28,13 +28,13 @@ int study_sbfl(const Common& common, const SbflStudyOptions& options);
 int study_planted(const Common& common, const StudyOptions& options);
 int study_deepimportance(const Common& common, const StudyOptions& options);
 
-struct Schooling {
+struct TrainingPlan {
   uint64_t seed = 42;
   int64_t epochs = 5, limit = 0;  ///< `limit`: only the first inputs; 0 for all
 };
 /// Trains a named architecture on a built-in data set and writes it to a file. Throws InputError, Interrupted.
 void train_named(const Common& common, const std::string& network, const std::string& data, const std::string& file,
-                 const Schooling& schooling);
+                 const TrainingPlan& plan);
 
 /// `lenet5@fashion-mnist` or `model.onnx@DATA`: the file, trained first where it is a name, and the data.
 std::pair<std::string, std::string> trained_file(const Common& common, const std::string& text,

@@ -82,14 +82,14 @@ Json ranking_json(const Blame& found, const Located& located) {
                     {"in_top", share(unit.in_top)},
                     {"rank_low", unit.rank_low},
                     {"rank_high", unit.rank_high}});
-    if (!found.supposed || located.choice.measure->of != localise::Measure::kTried) continue;
+    if (!found.ablated || located.choice.measure->of != localise::Measure::kAblation) continue;
     // What would be: loss saved an input with the unit silent, held at its mean, negated, refitted; null where not
     // tried.
-    const std::vector<double>& by = found.supposed->by[unit.place];
+    const std::vector<double>& by = found.ablated->by[unit.place];
     list.back()["saved"] = {
         {"silent", share(by[0])}, {"held", share(by[1])}, {"negated", share(by[2])}, {"refitted", share(by[3])}};
-    list.back()["helps_most"] = localise::supposed_name(found.supposed->best[unit.place]);
-    list.back()["right_in_addition"] = found.supposed->right[unit.place];
+    list.back()["helps_most"] = localise::ablation_name(found.ablated->best[unit.place]);
+    list.back()["right_in_addition"] = found.ablated->right[unit.place];
   }
   return list;
 }
@@ -134,8 +134,8 @@ Json locate_json(const LocateOptions& options, const Blame& found) {
     if (all) row["ranking"] = ranking_json(found, other), row["layers"] = layers_json(found, other.ranking);
     json["measures"].push_back(std::move(row));
   }
-  if (found.slopes_failing > 0)
-    json["gradient_inputs"] = {{"failing", found.slopes_failing}, {"passing", found.slopes_passing}};
+  if (found.gradients_failing > 0)
+    json["gradient_inputs"] = {{"failing", found.gradients_failing}, {"passing", found.gradients_passing}};
   json["seconds"] = found.seconds;
   json["scoring_seconds"] = found.scoring;
   return json;
@@ -247,9 +247,9 @@ void print_located(const LocateOptions& options, const Judged& judged, const Nam
              found.seconds + found.scoring);
   fmt::print("  by {}: {}; {} resamples\n", found.located[0].choice.name(), found.located[0].choice.measure->formula,
              ranking.resamples);
-  if (found.slopes_failing > 0)
-    fmt::print("  gradients of {} failing and {} right inputs\n", with_commas(found.slopes_failing),
-               with_commas(found.slopes_passing));
+  if (found.gradients_failing > 0)
+    fmt::print("  gradients of {} failing and {} right inputs\n", with_commas(found.gradients_failing),
+               with_commas(found.gradients_passing));
   if (found.failing < 10)
     fmt::print("  only {} failing input{}: take this as a hint\n", found.failing, found.failing == 1 ? "" : "s");
   if (int64_t always = found.always_active(); 4 * always > int64_t(found.places.size()) &&
@@ -297,7 +297,7 @@ int locate(const Common& common, const LocateOptions& options) {
                            judged.settings.outputs, options.layers);
   // Gradients are taken where each input has an axis of its own.
   if ((localise::uses(choices_of(options.measure), localise::Measure::kGradient) ||
-       localise::uses(choices_of(options.measure), localise::Measure::kTried)) &&
+       localise::uses(choices_of(options.measure), localise::Measure::kAblation)) &&
       std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; }) > 0)
     say(common, "layers whose values mix inputs and positions on one axis are left out of the gradient measure");
   NamedTarget target = parse_target(options.on, judged.settings, *about.data);

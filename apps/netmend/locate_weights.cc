@@ -78,7 +78,7 @@ int locate_weights(const Common& common, const LocateOptions& options) {
                     {"index", index_text(weight.sizes(), one.position)},
                     {"value", weight.contiguous().view(-1)[one.position].item<double>()},
                     {"impact", one.impact},
-                    {"slope", one.slope}});
+                    {"gradient", one.gradient}});
   }
   RunFolder folder(common.out, "locate", common.arguments);
   Json json = {{"measure", "arachne"},
@@ -93,14 +93,14 @@ int locate_weights(const Common& common, const LocateOptions& options) {
   folder.finish(common.seed, done.seconds, 0);
   if (common.json) return print_json(json), 0;
   fmt::print(
-      "{}  on {}\n  {} weights that no other beats both in forward impact and in slope of the loss, failing against "
+      "{}  on {}\n  {} weights that no other beats both in forward impact and in gradient of the loss, failing against "
       "passing inputs\n\n",
       judged.subject.model_name, about.data->info().spec, front.size());
-  fmt::print("  {:<20} {:<24} {:<14} {:>10} {:>11} {:>11}\n", "unit", "parameter", "index", "value", "impact", "slope");
+  fmt::print("  {:<20} {:<24} {:<14} {:>10} {:>11} {:>11}\n", "unit", "parameter", "index", "value", "impact", "gradient");
   for (size_t i = 0; i < list.size() && int64_t(i) < std::max<int64_t>(options.top, 20); ++i)
     fmt::print("  {:<20} {:<24} {:<14} {:>10.4g} {:>11.4g} {:>11.4g}\n", printable(list[i]["unit"].get<std::string>()),
                printable(list[i]["parameter"].get<std::string>()), list[i]["index"].get<std::string>(),
-               list[i]["value"].get<double>(), list[i]["impact"].get<double>(), list[i]["slope"].get<double>());
+               list[i]["value"].get<double>(), list[i]["impact"].get<double>(), list[i]["gradient"].get<double>());
   if (!passed_over.empty())
     fmt::print("  passed over (weights that cannot be blamed one by one): {}\n", join(passed_over, ", "));
   fmt::print("  next      {} --method arachne -o fixed.onnx\n",

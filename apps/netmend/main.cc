@@ -18,8 +18,8 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   app->footer("Examples:\n" + examples);
   app->add_flag("--json", common.json, "Print one JSON document on stdout");
   app->add_flag("--quiet", common.quiet, "No progress, no notes");
-  app->add_option("--seed", common.seed, "Of everything random")->capture_default_str();
-  app->add_option("--jobs", common.jobs, "Worker threads (default: one a core); never changes a result")
+  app->add_option("--seed", common.seed, "Random seed")->capture_default_str();
+  app->add_option("--jobs", common.jobs, "Worker threads (default: one per core); never changes a result")
       ->check(CLI::Range(0, 1024));
   app->add_option("--device", common.device, "cpu, cuda or cuda:N")->capture_default_str();
   app->add_option("--memory", common.memory, "Most memory for tensors, for example 8G (default: most of what is free)");
@@ -37,10 +37,11 @@ void with_run_folder(CLI::App* app) {
 void with_case(CLI::App* app, CaseOptions& o) {
   app->add_option("--data", o.data, "Data spec; a built-in name alone means its test split");
   app->add_option("--test", o.test, "Data spec of the test inputs");
+  app->add_option("--train", o.train, "Data spec of the training inputs");
   app->add_option("--output", o.output, "The output, or any value, that is judged");
   app->add_option("--metric", o.metric, "accuracy, balanced_accuracy, f1, auc, log_loss, mae or rmse");
   app->add_option("--limit", o.limit, "Only the first N inputs")->check(CLI::PositiveNumber);
-  app->add_option("--budget", o.budget, "quick, normal, deep, or a time such as 90s, 30m: more data is sampled");
+  app->add_option("--budget", o.budget, "quick, normal (default) or deep, counted in work; or a time such as 90s, 30m, and then results may differ");
   app->add_flag("--all", o.all, "All inputs, however long it takes");
   app->add_flag("--anyway", o.anyway, "Go on although model and data do not seem to belong together");
   with_config(app);

@@ -18,7 +18,7 @@
 #include "netmend/show.h"
 #include "observers/coverage/criteria.h"
 #include "observers/coverage/traces.h"
-#include "observers/likely_answers.h"
+#include "observers/top_predictions.h"
 #include "observers/sample_table.h"
 #include "observers/surprise/distance.h"
 #include "selection/core_set.h"
@@ -28,7 +28,7 @@
 namespace netmend::app {
 namespace {
 
-using observers::LikelyRow;
+using observers::TopRow;
 using observers::SampleRow;
 
 const std::vector<std::string> kMethods = {"gini", "margin", "entropy", "max-p", "mcp", "coreset", "surprise"};
@@ -42,7 +42,7 @@ std::string pool_spec(const std::string& pool) {
 
 /// What a pass over some data shows.
 struct Seen {
-  std::vector<LikelyRow> likely;  ///< where answers are classes
+  std::vector<TopRow> likely;  ///< where answers are classes
   std::vector<SampleRow> rows;
   observers::UnitBatch values;  ///< of the layer that is looked at, where one is
   double seconds = 0;
@@ -51,7 +51,7 @@ struct Seen {
 /// `space` may be empty: then no values are kept; else those of every n-th input.
 Seen look(const Common& common, const Judged& judged, const observers::SpacePtr& space, int64_t stride, bool classes) {
   observers::Predictions watch(judged.settings, true);
-  observers::LikelyAnswers likely(judged.settings);
+  observers::TopPredictions likely(judged.settings);
   std::vector<const stream::Observer*> all{&watch};
   std::optional<observers::Criteria> criteria;
   if (space) {
@@ -73,7 +73,7 @@ Seen look(const Common& common, const Judged& judged, const observers::SpacePtr&
   }
   if (classes) {
     auto rows = pass.collected.back().fold(likely);
-    seen.likely = std::move(dynamic_cast<observers::LikelyState&>(*rows).rows);
+    seen.top = std::move(dynamic_cast<observers::TopState&>(*rows).rows);
   }
   seen.seconds = pass.seconds;
   return seen;
@@ -89,7 +89,7 @@ Judged open_other(const Common& common, const NextOptions& options, const Case& 
   silent.quiet = true;  // what the model is fed with was told already
   auto data = open_data(silent, spec, about.judged.subject.graph, about.config);
   Judged judged = make_judged(silent, about.judged.subject.model_name, about.judged.subject.graph, data,
-                              options.output.empty() ? about.config.output : options.output, about.config.wishes);
+                              options.output.empty() ? about.config.output : options.output, about.config.overrides);
   CaseOptions all = options;
   all.limit = 0;  // --limit is about the pool
   Case other{about.config, spec, data, std::move(judged)};
@@ -123,8 +123,8 @@ bool has_classes(const Case& about) {
   const auto& settings = about.judged.settings;
   if (settings.by_class()) return true;
   if (settings.task != observers::Task::kNone) return false;
-  return settings.outputs > 1 || about.config.wishes.kind == "binary" ||
-         settings.head.gives != executor::Gives::kLogits;
+  return settings.outputs > 1 || about.config.overrides.kind == "binary" ||
+         settings.head.output_kind != executor::OutputKind::kLogits;
 }
 
 std::vector<model::Layer> hidden_layers(const NextOptions& options, const Judged& judged) {
@@ -232,13 +232,13 @@ Choice by_unit(const Common& common, const NextOptions& options, const Case& abo
 
 Choice by_answers(const NextOptions& options, const Seen& seen) {
   Choice choice;
-  choice.order = selection::prioritise(seen.likely, options.method, options.count);
+  choice.order = selection::prioritise(seen.top, options.method, options.count);
   choice.score_name = options.method == "mcp" ? "ratio" : options.method;
   choice.words = "least sure, spread over the borders between classes";
   for (const selection::Score& score : selection::scores())
     if (score.name == options.method) choice.words = "least sure first: " + std::string(score.words);
-  for (const LikelyRow& row : seen.likely) {
-    double value = row.chances[0] > 0 ? row.chances[1] / row.chances[0] : 0;
+  for (const TopRow& row : seen.top) {
+    double value = row.probabilities[0] > 0 ? row.probabilities[1] / row.probabilities[0] : 0;
     for (const selection::Score& score : selection::scores())
       if (score.name == options.method) value = score.of(row);
     choice.scores.push_back(options.method == "margin" ? -value : value);
@@ -247,8 +247,8 @@ Choice by_answers(const NextOptions& options, const Seen& seen) {
 }
 
 std::string answer_of(const Judged& judged, const Seen& seen, size_t i) {
-  if (!seen.likely.empty()) {
-    int32_t c = seen.likely[i].classes[0];
+  if (!seen.top.empty()) {
+    int32_t c = seen.top[i].classes[0];
     return c < 0                                        ? ""
            : judged.settings.classes.size() > size_t(c) ? judged.settings.classes[size_t(c)]
                                                         : std::to_string(c);
@@ -262,19 +262,19 @@ void write_chosen(const std::string& path, const Judged& judged, const Seen& see
   using observers::csv_field;
   const dataset::Dataset& data = *judged.subject.data;
   write_file(path, [&](std::ostream& out) {
-    out << "rank,sample,id,answer" << (seen.likely.empty() ? "" : ",confidence,second,second_confidence")
+    out << "rank,sample,id,answer" << (seen.top.empty() ? "" : ",confidence,second,second_confidence")
         << (choice.scores.empty() ? "" : "," + choice.score_name) << "\n";
     for (size_t rank = 0; rank < count; ++rank) {
       size_t i = choice.order[rank];
       out << rank + 1 << "," << seen.rows[i].sample << "," << csv_field(data.id(seen.rows[i].sample)) << ","
           << csv_field(answer_of(judged, seen, i));
-      if (!seen.likely.empty()) {
-        const LikelyRow& row = seen.likely[i];
+      if (!seen.top.empty()) {
+        const TopRow& row = seen.top[i];
         const auto& names = judged.settings.classes;
         std::string second = row.classes[1] < 0                      ? ""
                              : size_t(row.classes[1]) < names.size() ? names[size_t(row.classes[1])]
                                                                      : std::to_string(row.classes[1]);
-        out << fmt::format(",{:.6g},{},{:.6g}", row.chances[0], csv_field(second), row.chances[1]);
+        out << fmt::format(",{:.6g},{},{:.6g}", row.probabilities[0], csv_field(second), row.probabilities[1]);
       }
       if (!choice.scores.empty())
         out << "," << (std::isfinite(choice.scores[i]) ? fmt::format("{:.6g}", choice.scores[i]) : "");
@@ -346,7 +346,7 @@ int next(const Common& common, const NextOptions& asked) {
     size_t i = choice.order[rank];
     Json row = {
         {"sample", seen.rows[i].sample}, {"id", data.id(seen.rows[i].sample)}, {"answer", answer_of(judged, seen, i)}};
-    if (!seen.likely.empty()) row["confidence"] = number(seen.likely[i].chances[0]);
+    if (!seen.top.empty()) row["confidence"] = number(seen.top[i].probabilities[0]);
     if (!choice.scores.empty()) row["score"] = number(choice.scores[i]);
     json["chosen"].push_back(row);
   }
@@ -385,7 +385,7 @@ int next(const Common& common, const NextOptions& asked) {
     size_t i = choice.order[rank];
     fmt::print("  {:>4}  {:<{}}  {}", rank + 1, printable(data.id(seen.rows[i].sample)), width,
                printable(answer_of(judged, seen, i)));
-    if (!seen.likely.empty()) fmt::print(" {:.1f} %", 100 * seen.likely[i].chances[0]);
+    if (!seen.top.empty()) fmt::print(" {:.1f} %", 100 * seen.top[i].probabilities[0]);
     if (!choice.scores.empty() && std::isfinite(choice.scores[i]))
       fmt::print("  {} {:.4g}", choice.score_name, choice.scores[i]);
     fmt::print("\n");

@@ -221,7 +221,7 @@ bool write_products(const Common& common, const RepairOptions& options, const Ca
   searched.edits = int64_t(best.edits.size()), searched.units = best.units;
   searched.seed = problem.seed;
   for (const auto* part : {&problem.parts.search, &problem.parts.selection})
-    for (int64_t sample : *part) searched.inputs.push_back(input_mark(*problem.subject.data, sample));
+    for (int64_t sample : *part) searched.inputs.push_back(content_hash(*problem.subject.data, sample));
   searched.write_to(fixed);
   onnx::write_model(fixed, options.product);
   return true;
@@ -290,9 +290,9 @@ int repair_model(const Common& common, const RepairOptions& options) {
                   options.loss_offset, options.accuracy_offset, !options.keep_offsets, options.train_between,
                   options.refresh,     options.as_published,    options.at_a_time};
   if (std::isfinite(options.value)) problem.sbfl.value = options.value;
-  std::vector<uint64_t> marks;
-  for (int64_t i = 0; i < about.data->size(); ++i) marks.push_back(input_mark(*about.data, i));
-  problem.parts = repair::split(strata_of(judged.settings, problem.rows), {}, common.seed, marks);
+  std::vector<uint64_t> hashes;
+  for (int64_t i = 0; i < about.data->size(); ++i) hashes.push_back(content_hash(*about.data, i));
+  problem.parts = repair::split(strata_of(judged.settings, problem.rows), {}, common.seed, hashes);
   const bool rights = judged.settings.task != Task::kNumber || judged.settings.tolerance >= 0;
   if (rights) {
     std::vector<int64_t> all(problem.rows.size());

@@ -1,14 +1,21 @@
 #include "netmend/show.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "base/text.h"
+#include "observers/figures.h"
 
 namespace netmend::app {
 namespace {
 
 using observers::ClassResult;
+using observers::estimate_json;
+using observers::figure_text;
 using observers::PredictionResult;
 using observers::PredictionSettings;
 using observers::Task;
@@ -21,7 +28,7 @@ void print_classes(const PredictionResult& result) {
   if (cut) std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->recall < b->recall; });
   size_t width = 5;
   for (size_t i = 0; i < std::min(order.size(), most); ++i) width = std::max(width, order[i]->name.size());
-  fmt::print("\n  {:<{}}  inputs   right    recall            precision\n", cut ? "worst" : "class", width);
+  fmt::print("\n  {:<{}}  inputs  correct  recall            precision\n", cut ? "worst" : "class", width);
   for (size_t i = 0; i < std::min(order.size(), most); ++i)
     fmt::print(
         "  {:<{}}  {:>6}  {:>6}   {:>6.2f} % {:<12} {:>6.2f} %\n", order[i]->name, width, order[i]->samples,
@@ -43,25 +50,13 @@ void print_confusions(const PredictionSettings& settings, const PredictionResult
         pairs.push_back({result.confusion[label][predicted], label, predicted});
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.count > b.count; });
   if (pairs.empty()) return;
-  fmt::print("\n  most confused\n");
+  fmt::print("\n  most confused pairs\n");
   for (size_t i = 0; i < std::min<size_t>(pairs.size(), 5); ++i)
-    fmt::print("  {:>6}  {} called {}\n", pairs[i].count, settings.classes[pairs[i].label],
+    fmt::print("  {:>6}  {} predicted as {}\n", pairs[i].count, settings.classes[pairs[i].label],
                settings.classes[pairs[i].predicted]);
 }
 
 }  // namespace
-
-std::string figure_text(const std::string& metric, const stats::Estimate& e) {
-  if (std::isnan(e.value)) return "–";
-  if (metric == "auc" || observers::is_error(metric))
-    return fmt::format("{:.4g} ({:.4g}–{:.4g})", e.value, e.low, e.high);
-  return fmt::format("{:.2f} % ({:.1f}–{:.1f})", 100 * e.value, 100 * e.low, 100 * e.high);
-}
-
-Json estimate_json(const stats::Estimate& e) {
-  auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
-  return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
-}
 
 void print_result(const PredictionSettings& settings, const PredictionResult& result, double seconds) {
   std::string speed =
@@ -74,14 +69,14 @@ void print_result(const PredictionSettings& settings, const PredictionResult& re
   else
     fmt::print("  {} inputs   {} {}{}{}\n", with_commas(result.samples), result.metrics[0].name,
                figure_text(result.metrics[0].name, result.metrics[0].estimate),
-               result.metrics[0].name == "accuracy" ? fmt::format("   {} right", with_commas(result.correct)) : "",
+               result.metrics[0].name == "accuracy" ? fmt::format("   {} correct", with_commas(result.correct)) : "",
                speed);
   std::vector<std::string> others;
   for (size_t i = 1; i < result.metrics.size(); ++i)
     others.push_back(result.metrics[i].name + " " + figure_text(result.metrics[i].name, result.metrics[i].estimate));
   if (!others.empty()) fmt::print("  {}\n", join(others, "   "));
   if (result.not_finite > 0)
-    fmt::print("  {} answers are NaN or infinite: counted as wrong, left out of the loss\n",
+    fmt::print("  {} predictions are NaN or Inf: counted as wrong, left out of the loss\n",
                with_commas(result.not_finite));
   if (!result.per_class.empty()) print_classes(result), print_confusions(settings, result);
 }
@@ -93,7 +88,7 @@ void print_groups(const PredictionSettings& settings, const std::vector<observer
   for (const auto& group : groups) width = std::max(width, group.column.size() + group.value.size() + 1);
   width = std::min<size_t>(width, 40);
   fmt::print("\n  {:<{}}  inputs   {}{}\n", "group", width, number ? "error" : "right",
-             two ? fmt::format("                 called {0}   of them with {0} found",
+             two ? fmt::format("                 predicted {0}   recall of {0}",
                                settings.classes[size_t(settings.positive)])
                  : "");
   for (const auto& group : groups) {
@@ -128,41 +123,13 @@ Json groups_json(const PredictionSettings& settings, const std::vector<observers
   return list;
 }
 
-Json result_json(const PredictionSettings& settings, const PredictionResult& result, double seconds) {
-  Json json;
-  bool judged = settings.task != Task::kNone, rated = judged && settings.task != Task::kNumber;
-  json["samples"] = result.samples;
-  json["task"] = task_name(settings.task);
-  json["metric"] = settings.metric.empty() ? Json(nullptr) : Json(settings.metric);
-  json["metrics"] = Json::object();
-  for (const observers::Metric& metric : result.metrics) json["metrics"][metric.name] = estimate_json(metric.estimate);
-  json["accuracy"] = rated ? Json(result.accuracy) : Json(nullptr);
-  json["loss"] = judged && std::isfinite(result.loss) ? Json(result.loss) : Json(nullptr);
-  if (settings.task == Task::kNumber) json["mae"] = result.mae, json["rmse"] = result.rmse;
-  json["not_finite"] = result.not_finite;
-  json["classes"] = settings.classes;
-  json["per_class"] = Json::array();
-  for (const ClassResult& about : result.per_class)
-    json["per_class"].push_back({{"class", about.name},
-                                 {"samples", about.samples},
-                                 {"correct", about.correct},
-                                 {"recall", about.recall},
-                                 {"low", about.samples ? Json(about.range.low) : Json(nullptr)},
-                                 {"high", about.samples ? Json(about.range.high) : Json(nullptr)},
-                                 {"precision", about.precision}});
-  json["confusion"] = result.confusion;
-  json["seconds"] = seconds;
-  json["samples_per_second"] = seconds > 0 ? double(result.samples) / seconds : 0.0;
-  return json;
-}
-
 namespace {
 
-void print_tried(const checkup::Preflight& preflight, const std::string& metric) {
+void print_tried(const preflight::Preflight& preflight, const std::string& metric) {
   constexpr size_t most = 8;
   fmt::print("\n  set-ups tried on {} inputs\n", preflight.inputs);
   size_t shown = 0;
-  for (const checkup::Tried& tried : preflight.tried) {
+  for (const preflight::Tried& tried : preflight.tried) {
     if (!tried.runs || ++shown > most) continue;
     std::string figure = metric == "mae" || metric == "rmse" ? fmt::format("{:>8.4g}", tried.accuracy.value)
                                                              : fmt::format("{:>6.1f} %", 100 * tried.accuracy.value);
@@ -173,17 +140,13 @@ void print_tried(const checkup::Preflight& preflight, const std::string& metric)
 
 }  // namespace
 
-std::string counted(int64_t count, const std::string& what) {
-  return fmt::format("{} {}{}", with_commas(count), what, count == 1 ? "" : "s");
-}
-
-void print_preflight(const checkup::Preflight& preflight, const std::string& metric) {
+void print_preflight(const preflight::Preflight& preflight, const std::string& metric) {
   std::string text;
-  for (const checkup::Line& line : preflight.lines) text += fmt::format("   {} {}", line.text, line.holds ? "✓" : "✗");
+  for (const preflight::Line& line : preflight.lines) text += fmt::format("   {} {}", line.text, line.holds ? "✓" : "✗");
   fmt::print("preflight{}\n", text);
   if (!preflight.blocker) return;
-  const checkup::Blocker& blocker = *preflight.blocker;
-  fmt::print("\n  blocker  {}\n           {} {}.\n", blocker.id, blocker.title, blocker.evidence);
+  const preflight::Blocker& blocker = *preflight.blocker;
+  fmt::print("\n  blocker  {}\n           {} {}.\n", blocker.id(), blocker.title, blocker.evidence);
   if (preflight.tried.size() > 1) print_tried(preflight, metric);
   if (!blocker.line.empty())
     fmt::print("\n  Put this into netmend.toml, then try again:\n\n    {}\n",
@@ -191,26 +154,39 @@ void print_preflight(const checkup::Preflight& preflight, const std::string& met
   fmt::print("\n  Nothing is said about the model before this is settled; --anyway overrules.\n");
 }
 
-Json preflight_json(const checkup::Preflight& preflight) {
-  Json json = {
-      {"passed", !preflight.blocker}, {"inputs", preflight.inputs}, {"lines", Json::array()}, {"tried", Json::array()}};
-  for (const checkup::Line& line : preflight.lines)
-    json["lines"].push_back({{"text", line.text}, {"holds", line.holds}});
-  for (const checkup::Tried& tried : preflight.tried)
-    json["tried"].push_back({{"about", tried.about},
-                             {"setup", tried.words},
-                             {"line", tried.line},
-                             {"runs", tried.runs},
-                             {"figure", estimate_json(tried.accuracy)}});
-  return json;
+size_t terminal_width() {
+  if (const char* set = std::getenv("COLUMNS"))
+    if (int64_t columns = 0; parse_int(set, columns) && columns >= 20 && columns <= 1000) return size_t(columns);
+  winsize size{};
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+  return 100;
 }
 
-Json blocker_json(const checkup::Blocker& blocker, const std::string& command) {
-  std::string next = blocker.line.empty() ? command + " --anyway" : command;
-  Json json = {{"id", blocker.id},       {"level", "blocker"},           {"sureness", "sure"},
-               {"title", blocker.title}, {"evidence", blocker.evidence}, {"next", Json::array({next})}};
-  if (!blocker.line.empty()) json["toml"] = blocker.line;
-  return json;
+bool use_colours() { return isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR"); }
+
+size_t text_columns(const std::string& text) {
+  size_t count = 0;
+  for (char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+void print_wrapped(const std::string& text, size_t margin, size_t first) {
+  const size_t width = std::max<size_t>(terminal_width(), margin + 20);
+  const std::string indent(margin, ' ');
+  std::string line = first > 0 ? "" : indent;
+  size_t used = first > 0 ? first : margin;
+  bool empty = true;
+  for (const std::string& word : split(printable(text), ' ')) {
+    const size_t own = text_columns(word);
+    if (!empty && used + 1 + own > width) {
+      fmt::print("{}\n", line);
+      line = indent, used = margin, empty = true;
+    }
+    line += (empty ? "" : " ") + word;
+    used += own + (empty ? 0 : 1);
+    empty = false;
+  }
+  fmt::print("{}\n", line);
 }
 
 }  // namespace netmend::app

@@ -1,9 +1,9 @@
-// Results for people and for programs.
+// Results as people read them on a terminal.
 #pragma once
 
-#include "checkup/preflight.h"
 #include "netmend/shared.h"
 #include "observers/groups.h"
+#include "observers/result.h"
 
 namespace netmend::app {
 
@@ -11,21 +11,17 @@ namespace netmend::app {
 void print_result(const observers::PredictionSettings& settings, const observers::PredictionResult& result,
                   double seconds);
 void print_groups(const observers::PredictionSettings& settings, const std::vector<observers::GroupResult>& groups);
-Json result_json(const observers::PredictionSettings& settings, const observers::PredictionResult& result,
-                 double seconds);
 Json groups_json(const observers::PredictionSettings& settings, const std::vector<observers::GroupResult>& groups);
 
-/// `91.3 % (90.7–91.8)`, `0.42 (0.40–0.44)`
-std::string figure_text(const std::string& metric, const stats::Estimate& estimate);
-Json estimate_json(const stats::Estimate& estimate);
-
-/// `1 unit`, `1,204 units`
-std::string counted(int64_t count, const std::string& what);
-
 /// What the preflight looked at, in a line; the blocker with the set-ups that were tried, when there is one.
-void print_preflight(const checkup::Preflight& preflight, const std::string& metric);
-Json preflight_json(const checkup::Preflight& preflight);
-/// The blocker as a finding: id, level, sureness, title, evidence, next.
-Json blocker_json(const checkup::Blocker& blocker, const std::string& command);
+void print_preflight(const preflight::Preflight& preflight, const std::string& metric);
+
+/// Columns of the terminal: COLUMNS, else its width, else 100.
+size_t terminal_width();
+bool use_colours();
+/// Columns that a text takes; our own words hold only characters of one column.
+size_t text_columns(const std::string& text);
+/// Lines of at most the terminal's width behind a margin; the first line continues at `first` columns.
+void print_wrapped(const std::string& text, size_t margin, size_t first = 0);
 
 }  // namespace netmend::app

@@ -75,12 +75,12 @@ Seen look(const Common& common, const SlicesOptions& options, Judged& judged) {
   choose_groups(options.groups, seen.columns);
   seen.failing = netmend::slices::failing_of(judged.settings, seen.rows);
   seen.unit = netmend::slices::error_unit(judged.settings, seen.rows);
-  std::vector<uint8_t> half = netmend::slices::halves(taken.marks, common.seed);
+  std::vector<uint8_t> half = netmend::slices::halves(taken.hashes, common.seed);
   std::vector<float> sureness;
   std::vector<double> classes;
   for (const SampleRow& row : seen.rows) sureness.push_back(row.confidence), classes.push_back(row.label);
   std::vector<double> expected;
-  if (judged.settings.by_class()) expected = netmend::slices::foresee(sureness, classes, seen.failing, half);
+  if (judged.settings.by_class()) expected = netmend::slices::expected_errors(sureness, classes, seen.failing, half);
   netmend::slices::Search how;
   how.most = size_t(options.top), how.least = options.least;
   seen.weak = netmend::slices::find_weak(seen.columns, seen.failing, half, expected, how);
@@ -136,7 +136,7 @@ Json slices_json(const Seen& seen, const observers::PredictionSettings& settings
                     {"rest", estimate_json(shown(slice.rest, seen.unit, number))},
                     {"behind", estimate_json(slice.behind)},
                     {"gain", slice.gain},
-                    {"foreseen", slice.foreseen},
+                    {"explained_by_confidence", slice.explained_by_confidence},
                     {"p", slice.p}});
   return list;
 }
@@ -197,7 +197,7 @@ void print_slices(const Seen& seen, const observers::PredictionSettings& setting
       fmt::print("  {:<{}}  {:>7}   {}   {:>7.1f} %   {:>6.1f} ({:>4.1f}–{:>5.1f})   {:.2f} points{}\n",
                  printable(slice.words), width, with_commas(slice.inputs), rate_text(here), 100 * rest.value,
                  100 * slice.behind.value, 100 * slice.behind.low, 100 * slice.behind.high, 100 * slice.gain,
-                 slice.foreseen > 0.7 ? "   (foreseen: less sure there, or hard classes)" : "");
+                 slice.explained_by_confidence > 0.7 ? "   (explained_by_confidence: less sure there, or hard classes)" : "");
   }
   fmt::print("  found on one half of the inputs, figures are of the other half\n");
 }
@@ -266,13 +266,13 @@ Json sweep(const Seen& seen, const observers::PredictionSettings& settings, bool
 void write_tables(const RunFolder& folder, const Seen& seen, const observers::PredictionSettings& settings) {
   const bool number = metric_name(settings) == "mae";
   write_file(folder.file("slices.csv"), [&](std::ostream& out) {
-    out << "slice,rule,inputs,judged_on,here,rest,behind,behind_low,behind_high,gain,foreseen,p\n";
+    out << "slice,rule,inputs,judged_on,here,rest,behind,behind_low,behind_high,gain,explained_by_confidence,p\n";
     for (const Slice& slice : seen.weak.slices)
       out << fmt::format("{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g}\n",
                          observers::csv_field(slice.name), observers::csv_field(slice.words), slice.inputs,
                          slice.judged_on, shown(slice.here, seen.unit, number).value,
                          shown(slice.rest, seen.unit, number).value, slice.behind.value, slice.behind.low,
-                         slice.behind.high, slice.gain, slice.foreseen, slice.p);
+                         slice.behind.high, slice.gain, slice.explained_by_confidence, slice.p);
   });
   write_file(folder.file("groups.csv"), [&](std::ostream& out) {
     out << "group,inputs,too_small,figure,low,high,selected,true_positive_rate,false_positive_rate\n";

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/shell.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/pool.h"
@@ -287,7 +288,7 @@ class Stressing {
         if (method->make == inputs::relevant_noise) explain();
         one.settings = inputs::settle(*method, changed_, asked_);
         one.skipped = inputs::unsuited(*method, *network_, one.settings);
-        if (one.skipped.empty() && method->gradients) one.skipped = slopes_missing();
+        if (one.skipped.empty() && method->gradients) one.skipped = gradients_missing();
         if (!one.skipped.empty() && method->make == inputs::relevant_noise && !unexplained_.empty())
           one.skipped = unexplained_;
       } else if (changed_.kind != inputs::Kind::kImage) {
@@ -343,17 +344,17 @@ class Stressing {
   }
 
   /// Why attacks would have nothing to follow, "" when they have; a few inputs tell.
-  const std::string& slopes_missing() {
-    if (slopes_looked_at_) return no_slopes_;
-    slopes_looked_at_ = true;
+  const std::string& gradients_missing() {
+    if (gradients_looked_at_) return no_gradients_;
+    gradients_looked_at_ = true;
     try {
-      if (!network_->has_slopes(
+      if (!network_->has_gradients(
               inputs::read_originals(*network_, judged_.subject, chosen_, 0, std::min<int64_t>(8, chosen_.count()))))
-        no_slopes_ = "no slope arrives at the inputs: something in the model rounds or looks up";
+        no_gradients_ = "no gradient arrives at the inputs: something in the model rounds or looks up";
     } catch (const InputError& error) {
-      no_slopes_ = error.what();
+      no_gradients_ = error.what();
     }
-    return no_slopes_;
+    return no_gradients_;
   }
 
   void run_fuzz(MethodReport& one, const inputs::CampaignOptions& how) {
@@ -430,8 +431,8 @@ class Stressing {
   observers::SpacePtr space_;
   std::optional<observers::Profile> profile_;
   observers::Criteria::List criteria_;
-  std::string criteria_words_, unexplained_, no_slopes_;
-  bool slopes_looked_at_ = false;
+  std::string criteria_words_, unexplained_, no_gradients_;
+  bool gradients_looked_at_ = false;
   std::optional<observers::InputExplainer> explainer_;
   at::Tensor pool_;
   inputs::Settings asked_;
@@ -441,9 +442,9 @@ class Stressing {
 
 std::string next_step(const StressReport& report, const StressOptions& options, const Judged& judged) {
   if (report.spec.empty()) return "";
-  std::string text = fmt::format("netmend eval {} --data {} --anyway", inputs::shell_word(judged.subject.model_name),
-                                 inputs::shell_word(report.spec));
-  if (!options.output.empty()) text += " --output " + inputs::shell_word(options.output);
+  std::string text = fmt::format("netmend eval {} --data {} --anyway", shell_word(judged.subject.model_name),
+                                 shell_word(report.spec));
+  if (!options.output.empty()) text += " --output " + shell_word(options.output);
   return text;
 }
 

@@ -40,7 +40,7 @@ struct Sizes {
   int64_t training = 0, tests = 0;  ///< 0 for all
 };
 
-studies::Schooled open_network(const Common& common, const Architecture& about, const std::string& file, uint64_t seed,
+studies::TrainedNetwork open_network(const Common& common, const Architecture& about, const std::string& file, uint64_t seed,
                                const Sizes& sizes) {
   Common silent = common;
   silent.quiet = true;
@@ -88,7 +88,7 @@ int study_deepimportance(const Common& common, const StudyOptions& options) {
       if (done_already(store, key)) continue;
       how.seed = common.seed + uint64_t(run - 1) * 7919;
       const std::string file = fmt::format("{}/{}-{}-seed{}.onnx", folder, model, kind, how.seed);
-      studies::Schooled network = open_network(common, find_architecture(model), file, how.seed, sizes);
+      studies::TrainedNetwork network = open_network(common, find_architecture(model), file, how.seed, sizes);
       studies::run_deepimportance(store, key, network, how, [&](const std::string& line) { say(common, line); });
     }
   Json json = studies::report_deepimportance(store, prefix, models, runs);

@@ -38,16 +38,16 @@ int study_quality(const Common& common, const QualityStudyOptions& options) {
   std::filesystem::create_directories(folder);
   studies::Store store(folder + "/trials.db", "check-quality", studies::kQualityVersion);
   studies::QualityOptions how{options.seconds, common.seed, common.jobs, options.kinds};
-  auto heard = [&](const std::string& what) { say(common, what); };
+  auto progress = [&](const std::string& what) { say(common, what); };
   std::vector<std::string> models = options.models;
   for (const std::string& name : faulty)
     if (std::find(models.begin(), models.end(), name) == models.end()) models.push_back(name);
   for (const std::string& name : models) {
     studies::Patient patient = open_patient(common, name, folder);
-    studies::run_quiet(store, patient, how, heard);
+    studies::run_quiet(store, patient, how, progress);
     if (std::find(faulty.begin(), faulty.end(), name) == faulty.end()) continue;
-    studies::run_stable(store, patient, how, heard);
-    studies::run_loud(store, patient, how, heard);
+    studies::run_stable(store, patient, how, progress);
+    studies::run_loud(store, patient, how, progress);
   }
   const std::vector<studies::QualityRow> rows = studies::read_quality(store);
   const std::string text = studies::quality_text(rows);

@@ -1,6 +1,7 @@
 // netmend why: the story of a finding: what it means, what causes it, how to confirm, how to repair.
 #include <fmt/format.h>
 
+#include "base/shell.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "findings/kinds.h"
@@ -104,7 +105,7 @@ void list_findings(const Common& common, const RunFindings& run) {
   for (const Finding& finding : run.findings)
     fmt::print("  {:<8} {:<{}}  {}\n", findings::level_name(finding.level), printable(finding.id()), width,
                printable(finding.title));
-  fmt::print("\n  netmend why {}\n", findings::shell_word(run.findings[0].id()));
+  fmt::print("\n  netmend why {}\n", shell_word(run.findings[0].id()));
 }
 
 Json story_json(const Kind& kind, const Finding* finding, const std::string& folder) {
@@ -132,7 +133,7 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
   fmt::print("{}\n  {}\n", finding ? printable(finding->id()) : std::string(kind.name),
              finding ? printable(finding->title) : open_title(kind.title));
   if (finding) {
-    fmt::print("  {}, {}   in {}\n", findings::level_name(finding->level), findings::sureness_name(finding->sureness),
+    fmt::print("  {}, {}   in {}\n", findings::level_name(finding->level), findings::certainty_name(finding->sureness),
                folder);
     part("what was seen", finding->evidence);
   }

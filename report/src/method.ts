@@ -23,7 +23,7 @@ export function method(store: Store): Section {
   const { report } = store;
   const all = facts(report);
   return section(store, "method", "Method", "versions, seeds, checksums, settings, definitions", (body) => {
-    const text = () => [report.verdict, "", ...all.map(([name, value]) => `${name}: ${value}`), "", ...report.findings.map((f) => `${f.level} ${f.id} (${f.sureness}): ${f.title} ${f.evidence}`)].join("\n") + "\n";
+    const text = () => [report.verdict, "", ...all.map(([name, value]) => `${name}: ${value}`), "", ...report.findings.map((f) => `${f.level} ${f.id} (${f.certainty}): ${f.title} ${f.evidence}`)].join("\n") + "\n";
     replace(body, h("div", { class: "tools" }, copyButton(text, "copy as text")), h("div", { class: "panel" }, h("dl", {}, all.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))));
   });
 }

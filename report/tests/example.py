@@ -304,7 +304,7 @@ def main(netmend, data, out, hostile, healthy):
         return shown(rows[np.argsort(-loss[rows])][:count])
 
     def finding(kind, where, level, sureness, title, brief, evidence, meaning, fault, gain, value, following, inputs, numbers):
-        return {"id": f"{kind}:{where}" if where else kind, "kind": kind, "where": where, "level": level, "sureness": sureness, "title": title, "brief": brief,
+        return {"id": f"{kind}:{where}" if where else kind, "kind": kind, "where": where, "level": level, "certainty": sureness, "title": title, "brief": brief,
                 "evidence": evidence, "meaning": meaning, "fault": fault, "gain": gain, "value": value, "next": following, "inputs": inputs, "numbers": numbers, "related": []}
 
     confusion_rows = ((labels == a) & (predicted == b)) | ((labels == b) & (predicted == a))

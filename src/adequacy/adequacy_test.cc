@@ -104,7 +104,7 @@ struct Fixture {
         tests(subject(std::make_shared<Clouds>(test, 2, 0.5))) {
     executor::Head head = executor::find_head(tests.graph, tests.graph.outputs[0]);
     dataset::Batch batch = tests.data->read(std::vector<int64_t>{0});
-    settings = observers::settle_task(tests.graph, head, tests.data->info(), batch,
+    settings = observers::infer_task(tests.graph, head, tests.data->info(), batch,
                                       stream::run_few(tests, {head.output}, batch)[0]);
     std::vector<model::Layer> layers = executor::find_layers(tests.graph);
     layers.pop_back();
@@ -115,7 +115,7 @@ struct Fixture {
     std::vector<model::ValueId> outputs = graph.outputs;
     return {"m", std::move(graph), data, outputs};
   }
-  Lesson learn(int64_t stride = 1, int jobs = 2) const {
+  LearnedProfile learn(int64_t stride = 1, int jobs = 2) const {
     LearnOptions options;
     options.pass.quiet = true;
     options.pass.jobs = jobs;
@@ -142,9 +142,9 @@ double value_of(const Assessment& found, const std::string& name) {
 
 TEST(Assess, GivesAFigureForEveryCriterion) {
   Fixture fixture;
-  Lesson lesson = fixture.learn();
-  EXPECT_EQ(lesson.no_importance, "");
-  Assessment found = fixture.assess(&lesson.profile, fixture.options());
+  LearnedProfile learned = fixture.learn();
+  EXPECT_EQ(learned.no_importance, "");
+  Assessment found = fixture.assess(&learned.profile, fixture.options());
   EXPECT_EQ(found.inputs, 300);
   for (const CriterionRow& row : criteria()) EXPECT_GE(value_of(found, std::string(row.name)), 0) << row.name;
   EXPECT_EQ(found.figures.size(), criteria().size() + 1);  // IDC for two m
@@ -164,15 +164,15 @@ TEST(Assess, GivesAFigureForEveryCriterion) {
 
 TEST(Assess, TheSubsetReachesAsMuch) {
   Fixture fixture;
-  Lesson lesson = fixture.learn();
+  LearnedProfile learned = fixture.learn();
   AssessOptions how = fixture.options("IDC,NC,KMNC:20,NBC,SNAC,TKNC,LSC:50,DSC:50,MDSC:50");
-  Assessment all = fixture.assess(&lesson.profile, how);
+  Assessment all = fixture.assess(&learned.profile, how);
   ASSERT_TRUE(all.subset);
   EXPECT_LT(all.subset->kept.size(), 300u);
   std::set<int64_t> kept;
   for (const Kept& one : all.subset->kept) kept.insert(all.rows[size_t(one.input)].sample);
   how.counts = [&](const observers::SampleRow& row) { return kept.count(row.sample) > 0; };
-  Assessment some = fixture.assess(&lesson.profile, how);
+  Assessment some = fixture.assess(&learned.profile, how);
   EXPECT_EQ(some.inputs, int64_t(kept.size()));
   ASSERT_EQ(some.figures.size(), all.figures.size());
   for (size_t i = 0; i < all.figures.size(); ++i)
@@ -197,10 +197,10 @@ TEST(Assess, WithoutTrainingDataSaysWhatIsMissing) {
 TEST(Assess, WorkersChangeNothing) {
   Fixture fixture(2100, 1100);
   auto run = [&](int jobs) {
-    Lesson lesson = fixture.learn(1, jobs);
+    LearnedProfile learned = fixture.learn(1, jobs);
     AssessOptions how = fixture.options();
     how.pass.jobs = jobs;
-    return fixture.assess(&lesson.profile, how);
+    return fixture.assess(&learned.profile, how);
   };
   Assessment one = run(1), many = run(5);
   for (size_t i = 0; i < one.figures.size(); ++i) EXPECT_EQ(one.figures[i].value, many.figures[i].value);
@@ -211,39 +211,39 @@ TEST(Assess, WorkersChangeNothing) {
 
 TEST(Assess, MoreImportantUnitsThanThereAre) {
   Fixture fixture;
-  Lesson lesson = fixture.learn();
+  LearnedProfile learned = fixture.learn();
   AssessOptions how = fixture.options("IDC");
   how.important = {3, 9, 50, 90};
-  Assessment found = fixture.assess(&lesson.profile, how);
+  Assessment found = fixture.assess(&learned.profile, how);
   EXPECT_EQ(found.figures.size(), 2u);
   EXPECT_EQ(found.notes.size(), 2u);
 }
 
 TEST(Assess, FewInputsAreNoTrouble) {
   Fixture fixture(1, 1);
-  Lesson lesson = fixture.learn();
-  Assessment found = fixture.assess(&lesson.profile, fixture.options());
+  LearnedProfile learned = fixture.learn();
+  Assessment found = fixture.assess(&learned.profile, fixture.options());
   for (const observers::Figure& figure : found.figures) EXPECT_TRUE(std::isfinite(figure.value)) << figure.name;
   EXPECT_FALSE(found.highs_judged);
 }
 
 TEST(Assess, NothingThatCountsIsZeroEverywhere) {
   Fixture fixture;
-  Lesson lesson = fixture.learn();
+  LearnedProfile learned = fixture.learn();
   AssessOptions how = fixture.options();
   how.counts = [](const observers::SampleRow&) { return false; };
-  Assessment found = fixture.assess(&lesson.profile, how);
+  Assessment found = fixture.assess(&learned.profile, how);
   EXPECT_EQ(found.inputs, 0);
   for (const observers::Figure& figure : found.figures) EXPECT_EQ(figure.value, 0) << figure.name;
 }
 
 TEST(Assess, PublishedWaysRun) {
   Fixture fixture;
-  Lesson lesson = fixture.learn();
+  LearnedProfile learned = fixture.learn();
   for (const char* name : {"deepimportance", "sadl", "nlc", "dnn-tip", "deepgini"}) {
     AssessOptions how = fixture.options();
     how.published = observers::parse_published(name);
-    Assessment found = fixture.assess(&lesson.profile, how);
+    Assessment found = fixture.assess(&learned.profile, how);
     for (const observers::Figure& figure : found.figures)
       EXPECT_TRUE(std::isfinite(figure.value)) << figure.name << name;
   }
@@ -253,13 +253,13 @@ TEST(Assess, TracesMayBeThinnedOut) {
   Fixture fixture;
   EXPECT_EQ(stride_for(*fixture.space, 1, 1000, 1e9), 1);
   EXPECT_GT(stride_for(*fixture.space, 1, 1000, 1e4), 5);
-  Lesson lesson = fixture.learn(4);
-  EXPECT_EQ(lesson.profile.traces().count(), 375);
-  Assessment found = fixture.assess(&lesson.profile, fixture.options());
+  LearnedProfile learned = fixture.learn(4);
+  EXPECT_EQ(learned.profile.traces().count(), 375);
+  Assessment found = fixture.assess(&learned.profile, fixture.options());
   EXPECT_GE(value_of(found, "DSC"), 0);
   AssessOptions tight = fixture.options();
   tight.most_bytes = 40e3;
-  found = fixture.assess(&lesson.profile, tight);
+  found = fixture.assess(&learned.profile, tight);
   EXPECT_FALSE(found.subset);
   EXPECT_FALSE(found.skipped.empty());
 }

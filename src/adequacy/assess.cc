@@ -59,15 +59,26 @@ int64_t answer_classes(const observers::PredictionSettings& settings) {
   return settings.task == observers::Task::kNone ? std::max<int64_t>(1, settings.outputs) : 1;
 }
 
-class Assessing {
- public:
-  Assessing(const stream::Subject& tests, const observers::PredictionSettings& settings, SpacePtr space,
-            Profile* profile, const AssessOptions& options)
-      : tests_(tests), settings_(settings), space_(std::move(space)), profile_(profile), options_(options) {}
+}  // namespace
 
-  Assessment run() {
+class Assessor::Impl {
+ public:
+  Impl(const stream::Subject& tests, const observers::PredictionSettings& settings, SpacePtr space, Profile* profile,
+       const AssessOptions& options)
+      : tests_(tests), settings_(settings), space_(std::move(space)), profile_(profile), options_(options) {
     choose();
-    pass();
+    if (options_.before_pass) options_.before_pass(found_.bytes);
+    observer_ = std::make_unique<Criteria>(settings_, space_, list_, options_.counts);
+  }
+
+  const Criteria& observer() const { return *observer_; }
+
+  Assessment finish(CriteriaState& state, double seconds, bool interrupted) {
+    state_ = &state;
+    found_.seconds = seconds;
+    found_.interrupted = interrupted;
+    found_.inputs = state.samples;
+    found_.rows = traces().rows;
     auto start = std::chrono::steady_clock::now();
     finish();
     found_.scoring_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -180,19 +191,7 @@ class Assessing {
           "IDC is measured at its own layer: the one before has too few units for the published way");
   }
 
-  void pass() {
-    if (options_.before_pass) options_.before_pass(found_.bytes);
-    observer_ = std::make_unique<Criteria>(settings_, space_, list_, options_.counts);
-    stream::PassResult done = stream::run_pass(tests_, {observer_.get()}, options_.pass);
-    found_.seconds = done.seconds;
-    found_.interrupted = done.interrupted;
-    if (done.collected[0].pieces.empty()) throw Interrupted{};
-    state_ = std::move(done.collected[0].pieces[0].state);
-    found_.inputs = state().samples;
-    found_.rows = traces().rows;
-  }
-
-  CriteriaState& state() const { return dynamic_cast<CriteriaState&>(*state_); }
+  CriteriaState& state() const { return *state_; }
   const UnitBatch& traces() const { return dynamic_cast<const TraceTally&>(*state().tallies[1]).kept; }
 
   void finish() {
@@ -397,17 +396,29 @@ class Assessing {
   std::map<std::string, int64_t> buckets_;  ///< of the surprise criteria asked for
   std::vector<std::shared_ptr<ImportanceCoverage>> important_;
   std::unique_ptr<const Criteria> observer_;
-  std::unique_ptr<stream::State> state_;
+  CriteriaState* state_ = nullptr;  ///< while finishing
   UnitBatch tests_layer_;                               ///< values of the traced layer
   std::map<std::string, std::vector<int64_t>> places_;  ///< buckets of the tests
   Assessment found_;
 };
 
-}  // namespace
+Assessor::Assessor(const stream::Subject& tests, const observers::PredictionSettings& settings, SpacePtr space,
+                   Profile* profile, const AssessOptions& options)
+    : impl_(std::make_unique<Impl>(tests, settings, std::move(space), profile, options)) {}
+Assessor::~Assessor() = default;
+const Criteria& Assessor::observer() const { return impl_->observer(); }
+Assessment Assessor::finish(CriteriaState& state, double seconds, bool interrupted) {
+  return impl_->finish(state, seconds, interrupted);
+}
 
 Assessment assess(const stream::Subject& tests, const observers::PredictionSettings& settings, SpacePtr space,
                   Profile* profile, const AssessOptions& options) {
-  return Assessing(tests, settings, std::move(space), profile, options).run();
+  Assessor assessor(tests, settings, std::move(space), profile, options);
+  stream::Pass pass(tests);
+  auto watched = pass.watch(assessor.observer());
+  pass.run(options.pass);
+  if (pass.samples() == 0) throw Interrupted{};
+  return assessor.finish(pass.state(watched), pass.seconds(), pass.interrupted());
 }
 
 }  // namespace netmend::adequacy

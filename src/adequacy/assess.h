@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,8 +70,24 @@ struct Assessment {
   bool interrupted = false;
 };
 
-/// `profile` may be absent: criteria that need it are skipped. What is learned about it on the way (extremes of
-/// surprise) is noted in its facts.
+/// Criteria that ride on a pass over the tests: watch observer() in it, then finish() with the state it left.
+class Assessor {
+ public:
+  /// `profile` may be absent: criteria that need it are skipped. What is learned about it on the way (extremes of
+  /// surprise) is noted in its facts. All arguments outlive the assessor.
+  Assessor(const stream::Subject& tests, const observers::PredictionSettings& settings, observers::SpacePtr space,
+           observers::Profile* profile, const AssessOptions& options);
+  ~Assessor();
+  const observers::Criteria& observer() const;
+  /// Takes the state over. `seconds` and `interrupted` are those of the pass.
+  Assessment finish(observers::CriteriaState& state, double seconds, bool interrupted);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The same with a pass of its own.
 Assessment assess(const stream::Subject& tests, const observers::PredictionSettings& settings,
                   observers::SpacePtr space, observers::Profile* profile, const AssessOptions& options);
 

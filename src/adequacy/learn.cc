@@ -13,33 +13,35 @@ namespace netmend::adequacy {
 using observers::Importance;
 using observers::ImportanceState;
 
-Lesson learn(const stream::Subject& training, const observers::PredictionSettings& settings, observers::SpacePtr space,
+LearnedProfile learn(const stream::Subject& training, const observers::PredictionSettings& settings, observers::SpacePtr space,
              size_t layer, const LearnOptions& options) {
-  Lesson lesson{observers::Profile(settings, space, layer, training.data->size(), options.stride)};
-  std::vector<const stream::Observer*> observers{&lesson.profile.observer()};
+  LearnedProfile learned{observers::Profile(settings, space, layer, training.data->size(), options.stride)};
+  stream::Pass pass(training);
+  auto profile = pass.watch(learned.profile.observer());
+  std::optional<stream::Watched<Importance>> relevance;
   std::optional<Importance> importance;
   if (options.importance) try {
       observers::ImportanceSettings how;
       how.before_activation = space->choice().before_activation;
       importance.emplace(training, settings, std::vector<model::Layer>{space->layers()[layer]}, how);
-      observers.push_back(&*importance);
+      relevance = pass.watch(*importance);
     } catch (const InputError& error) {
-      lesson.no_importance = error.what();
+      learned.no_importance = error.what();
     }
-  stream::PassResult done = stream::run_pass(training, observers, options.pass);
-  if (done.interrupted) throw Interrupted{};
-  lesson.profile.learned(std::move(done.collected[0].pieces.at(0).state));
-  lesson.profile.facts.data = training.data->info().spec;
-  lesson.seconds = done.seconds;
-  if (importance) {
-    auto& state = dynamic_cast<ImportanceState&>(*done.collected[1].pieces.at(0).state);
+  pass.run(options.pass);
+  if (pass.interrupted()) throw Interrupted{};
+  learned.profile.learned(pass.release(profile));
+  learned.profile.facts.data = training.data->info().spec;
+  learned.seconds = pass.seconds();
+  if (relevance) {
+    ImportanceState& state = pass.state(*relevance);
     at::Tensor scores = observers::importance_of(state, 0).contiguous();
     if (state.inputs.sum().item<int64_t>() == 0)
-      lesson.no_importance = "no training input is answered right, so that nothing tells which units are important";
+      learned.no_importance = "no training input is answered right, so that nothing tells which units are important";
     else
-      lesson.profile.facts.importance.assign(scores.data_ptr<double>(), scores.data_ptr<double>() + scores.numel());
+      learned.profile.facts.importance.assign(scores.data_ptr<double>(), scores.data_ptr<double>() + scores.numel());
   }
-  return lesson;
+  return learned;
 }
 
 int64_t stride_for(const observers::UnitSpace& space, size_t layer, int64_t inputs, double bytes) {

@@ -13,13 +13,13 @@ struct LearnOptions {
 };
 
 /// Why importance is not there, when it is not; "" when it is or was not asked for.
-struct Lesson {
+struct LearnedProfile {
   observers::Profile profile;
   std::string no_importance;
   double seconds = 0;
 };
 /// `layer` of the space is the one that is traced. Throws Interrupted.
-Lesson learn(const stream::Subject& training, const observers::PredictionSettings& settings, observers::SpacePtr space,
+LearnedProfile learn(const stream::Subject& training, const observers::PredictionSettings& settings, observers::SpacePtr space,
              size_t layer, const LearnOptions& options);
 
 /// The smallest stride with which traces of so many inputs take at most `bytes`.

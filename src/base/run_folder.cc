@@ -50,10 +50,16 @@ void RunFolder::note_file(const std::string& file) {
   if (fs::is_regular_file(file, error)) files_[file] = file_checksum(file);
 }
 
+void RunFolder::add(const std::string& key, nlohmann::ordered_json value) {
+  if (!more_) more_ = std::make_shared<nlohmann::ordered_json>(nlohmann::ordered_json::object());
+  (*more_)[key] = std::move(value);
+}
+
 void RunFolder::finish(uint64_t seed, double seconds, int exit_status) {
   nlohmann::ordered_json run = {{"command", command_}, {"arguments", arguments_}, {"version", kVersion},
                                 {"started", started_}, {"seconds", seconds},      {"seed", seed},
                                 {"exit", exit_status}, {"inputs", files_},        {"facts", facts_}};
+  if (more_) run.update(*more_);
   write_file(file("run.json"), run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,8 @@ class RunFolder {
   /// An input file by its checksum, or any other fact worth keeping.
   void note_file(const std::string& file);
   void note(const std::string& key, const std::string& value) { facts_[key] = value; }
+  /// Anything else that belongs into run.json.
+  void add(const std::string& key, nlohmann::ordered_json value);
   /// Writes run.json. Call once, at the end.
   void finish(uint64_t seed, double seconds, int exit_status);
 
@@ -26,6 +30,7 @@ class RunFolder {
   std::string path_, command_, started_;
   std::vector<std::string> arguments_;
   std::map<std::string, std::string> files_, facts_;
+  std::shared_ptr<nlohmann::ordered_json> more_;
 };
 
 }  // namespace netmend

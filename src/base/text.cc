@@ -103,10 +103,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
-double parse_budget(std::string_view text) {
-  if (text == "quick") return 30;
-  if (text == "normal" || text.empty()) return 600;
-  if (text == "deep") return INFINITY;
+double parse_seconds(std::string_view text) {
   std::string_view number = text;
   double unit = 1, value = 0;
   if (!number.empty() && (number.back() == 's' || number.back() == 'm' || number.back() == 'h')) {

@@ -32,8 +32,8 @@ bool parse_double(std::string_view text, double& out);
 /// 512M, 16G, 1.5k …, in bytes. Throws InputError.
 int64_t parse_bytes(std::string_view text);
 
-/// 90, 30s, 10m, 2h …, in seconds; quick, normal and deep too (half a minute, ten minutes, no end). Throws InputError.
-double parse_budget(std::string_view text);
+/// 90, 30s, 10m, 2h …, in seconds. Throws InputError.
+double parse_seconds(std::string_view text);
 
 /// The candidate nearest to `name` by edit distance when near enough to be a slip of the finger, else "".
 std::string nearest(std::string_view name, std::span<const std::string> candidates);

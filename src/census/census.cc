@@ -17,16 +17,16 @@ namespace {
 
 constexpr int64_t kMostColumns = 2048;  ///< of a table whose values are kept
 
-uint64_t mix(uint64_t mark, const void* bytes, size_t size) {
+uint64_t mix(uint64_t hash, const void* bytes, size_t size) {
   const char* at = static_cast<const char*>(bytes);
   for (; size >= 8; at += 8, size -= 8) {
     uint64_t word;
     std::memcpy(&word, at, 8);
-    mark = Random::hash(mark ^ word);
+    hash = Random::hash(hash ^ word);
   }
   uint64_t rest = size;
   std::memcpy(&rest, at, size);
-  return Random::hash(mark ^ rest ^ (uint64_t(size) << 56));
+  return Random::hash(hash ^ rest ^ (uint64_t(size) << 56));
 }
 
 Content content_of(const dataset::Feature& feature) {
@@ -44,22 +44,22 @@ size_t choose_feature(const std::vector<dataset::Feature>& features) {
 }
 
 /// Marks of each row; padding does not count, since its length depends on the batch.
-void mark_rows(const at::Tensor& values, const at::Tensor& mask, std::vector<uint64_t>& marks) {
+void mark_rows(const at::Tensor& values, const at::Tensor& mask, std::vector<uint64_t>& hashes) {
   at::Tensor rows = values.to(at::kCPU).contiguous();
   const int64_t count = rows.size(0);
   const auto bytes = size_t(count ? rows.numel() / count * int64_t(rows.element_size()) : 0);
   at::Tensor used = mask.defined() ? mask.to(at::kCPU).contiguous() : at::Tensor();
   for (int64_t i = 0; i < count; ++i) {
     const char* row = static_cast<const char*>(rows.data_ptr()) + size_t(i) * bytes;
-    uint64_t& mark = marks[size_t(i)];
+    uint64_t& hash = hashes[size_t(i)];
     if (!used.defined()) {
-      mark = mix(mark, row, bytes);
+      hash = mix(hash, row, bytes);
       continue;
     }
     const int64_t length = used.size(1);
     const size_t step = length ? bytes / size_t(length) : 0;
     for (int64_t t = 0; t < length; ++t)
-      if (used.data_ptr<bool>()[i * length + t]) mark = mix(mark, row + size_t(t) * step, step);
+      if (used.data_ptr<bool>()[i * length + t]) hash = mix(hash, row + size_t(t) * step, step);
   }
 }
 
@@ -125,7 +125,7 @@ Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()
       form_.width = feature.shape[feature.channels_last ? 1 : 2];
       form_.properties = picture_properties(form_.channels);
       form_.range = raw_range(data, form_.feature);
-      form_.likenesses = true;
+      form_.descriptors = true;
       for (int64_t c = 0; c < form_.channels; ++c) form_.columns.push_back(fmt::format("channel {}", c));
       break;
     case Content::kTable:
@@ -136,7 +136,7 @@ Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()
       }
       break;
     case Content::kSeries:
-      form_.likenesses = fixed;
+      form_.descriptors = fixed;
       break;
     case Content::kIds:
       form_.properties = {"length"};
@@ -145,7 +145,7 @@ Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()
   }
   if (form_.columns.empty()) form_.columns = {"all values"};
   const int64_t always = 8 + 8 + 4 + 4 + 1 + 4 * int64_t(form_.properties.size());
-  const int64_t kept = 8 + 4 * form_.values + (form_.likenesses ? kLikeness : 0),
+  const int64_t kept = 8 + 4 * form_.values + (form_.descriptors ? kDescriptor : 0),
                 size = std::max<int64_t>(1, data.size());
   const int64_t left = std::max<int64_t>(budget - always * size, kept);
   form_.keep_each = std::max<int64_t>(1, (kept * size + left - 1) / left);
@@ -158,7 +158,7 @@ CensusState::CensusState(const Census& observer)
     : sums(observer.form().columns.size()), info_(observer.info()), form_(observer.form()) {}
 
 std::vector<float> CensusState::property(size_t which) const {
-  std::vector<float> out(marks.size());
+  std::vector<float> out(hashes.size());
   for (size_t i = 0; i < out.size(); ++i) out[i] = properties[i * form_.properties.size() + which];
   return out;
 }
@@ -176,7 +176,7 @@ void CensusState::observe(const stream::View& view) {
     at::Tensor bad = at::isfinite(values).logical_not().reshape({count, -1}).sum(1).to(at::kInt);
     for (int64_t i = 0; i < count; ++i) odd[size_t(i)] += bad.data_ptr<int32_t>()[i];
   }
-  append(marks, here);
+  append(hashes, here);
   append(not_finite, odd);
   label_rows(batch, info_.labels, labels);
   for (int64_t i = 0; i < count; ++i)
@@ -226,8 +226,8 @@ void CensusState::observe_pictures(const at::Tensor& fed) {
     properties.resize(properties.size() + width);
     describe_picture(picture, properties.data() + properties.size() - width);
     if (!kept.empty() && std::binary_search(kept.begin(), kept.end(), inputs() - count + i)) {
-      likenesses.resize(likenesses.size() + size_t(kLikeness));
-      likeness(picture, likenesses.data() + likenesses.size() - kLikeness);
+      descriptors.resize(descriptors.size() + size_t(kDescriptor));
+      descriptor(picture, descriptors.data() + descriptors.size() - kDescriptor);
     }
   }
 }
@@ -263,9 +263,9 @@ void CensusState::observe_rows(const at::Tensor& fed, const dataset::Batch& batc
     for (int64_t v = 0; v < width; ++v)
       if (!used.defined() || used.data_ptr<bool>()[i * length + v / std::max<int64_t>(step, 1)])
         sums[0].add(form_.undo[0].raw(row[v]));
-    if (keep && form_.likenesses) {
-      likenesses.resize(likenesses.size() + size_t(kLikeness));
-      likeness_of_row({row, size_t(width)}, likenesses.data() + likenesses.size() - kLikeness);
+    if (keep && form_.descriptors) {
+      descriptors.resize(descriptors.size() + size_t(kDescriptor));
+      descriptor_of_row({row, size_t(width)}, descriptors.data() + descriptors.size() - kDescriptor);
     }
   }
 }
@@ -286,7 +286,7 @@ void CensusState::observe_ids(const at::Tensor& ids, const at::Tensor& mask) {
     std::sort(words.begin(), words.end());
     // Texts of a few words are alike by chance; they count as alike only when they are the same.
     loose.push_back(words.size() >= 4 ? mix(1, words.data(), words.size() * 8)
-                                      : marks[marks.size() - size_t(count - i)]);
+                                      : hashes[hashes.size() - size_t(count - i)]);
     properties.push_back(float(used));
     if (form_.properties.size() > 1) properties.push_back(used ? float(unknown) / float(used) : 0.f);
     const bool free = !feature.shape.empty() && feature.shape[0] < 0;
@@ -297,7 +297,7 @@ void CensusState::observe_ids(const at::Tensor& ids, const at::Tensor& mask) {
 void CensusState::merge(const stream::State& later) {
   const auto& other = dynamic_cast<const CensusState&>(later);
   const int64_t before = inputs();
-  append(marks, other.marks);
+  append(hashes, other.hashes);
   append(loose, other.loose);
   append(labels, other.labels);
   append(properties, other.properties);
@@ -305,24 +305,24 @@ void CensusState::merge(const stream::State& later) {
   append(full_length, other.full_length);
   for (int64_t sample : other.kept) kept.push_back(before + sample);
   append(values, other.values);
-  append(likenesses, other.likenesses);
+  append(descriptors, other.descriptors);
   for (size_t c = 0; c < sums.size(); ++c) sums[c].merge(other.sums[c]);
 }
 
 void CensusState::save(std::ostream& out) const {
-  put_all(out, marks), put_all(out, loose), put_all(out, labels), put_all(out, properties), put_all(out, not_finite);
-  put_all(out, full_length), put_all(out, kept), put_all(out, values), put_all(out, likenesses), put_all(out, sums);
+  put_all(out, hashes), put_all(out, loose), put_all(out, labels), put_all(out, properties), put_all(out, not_finite);
+  put_all(out, full_length), put_all(out, kept), put_all(out, values), put_all(out, descriptors), put_all(out, sums);
 }
 
 void CensusState::load(std::istream& in) {
-  get_all(in, marks), get_all(in, loose), get_all(in, labels), get_all(in, properties), get_all(in, not_finite);
-  get_all(in, full_length), get_all(in, kept), get_all(in, values), get_all(in, likenesses), get_all(in, sums);
-  const size_t count = marks.size();
+  get_all(in, hashes), get_all(in, loose), get_all(in, labels), get_all(in, properties), get_all(in, not_finite);
+  get_all(in, full_length), get_all(in, kept), get_all(in, values), get_all(in, descriptors), get_all(in, sums);
+  const size_t count = hashes.size();
   const bool fits = labels.size() == count && not_finite.size() == count && sums.size() == form_.columns.size() &&
                     properties.size() == count * form_.properties.size() && (loose.empty() || loose.size() == count) &&
                     (full_length.empty() || full_length.size() == count) &&
                     values.size() == kept.size() * size_t(form_.values) &&
-                    likenesses.size() == (form_.likenesses ? kept.size() * size_t(kLikeness) : 0) &&
+                    descriptors.size() == (form_.descriptors ? kept.size() * size_t(kDescriptor) : 0) &&
                     std::all_of(kept.begin(), kept.end(), [&](int64_t k) { return k >= 0 && k < int64_t(count); });
   if (!fits) fail("a saved census is of other data than {}", info_.spec);
 }

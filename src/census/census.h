@@ -28,20 +28,23 @@ enum class Content { kPictures, kTable, kSeries, kIds };
 /// What is kept of a data set, decided before anything is taken.
 struct Form {
   Content content = Content::kSeries;
-  size_t feature = 0;                   ///< the one that properties, likenesses and columns are of
+  size_t feature = 0;                   ///< the one that properties, descriptors and columns are of
   std::vector<std::string> properties;  ///< names, one number an input each
   std::vector<std::string> columns;     ///< of the sums: channels, columns, or one for all values
   std::vector<SourceColumn> source;     ///< of a table
   std::vector<Line> undo;
   RawRange range;
   int64_t channels = 1, height = 0, width = 0, values = 0;  ///< values: kept of each input, of a table
-  bool likenesses = false;
-  int64_t keep_each = 1;  ///< values and likenesses are kept of every n-th input: more would not fit the budget
+  bool descriptors = false;
+  int64_t keep_each = 1;  ///< values and descriptors are kept of every n-th input: more would not fit the budget
   int64_t bytes = 0;      ///< that the census of the whole takes
 };
 
+struct CensusState;
+
 class Census : public stream::Observer {
  public:
+  using State = CensusState;
   /// Looks at a few inputs to see what they are. `budget` in bytes. The data must outlive it.
   explicit Census(const dataset::Dataset& data, int64_t budget = int64_t(512) << 20);
   std::string name() const override { return "census"; }
@@ -62,19 +65,19 @@ struct CensusState : stream::State {
   void save(std::ostream& out) const override;
   void load(std::istream& in) override;
 
-  int64_t inputs() const { return int64_t(marks.size()); }
+  int64_t inputs() const { return int64_t(hashes.size()); }
   /// A property of all inputs, in order.
   std::vector<float> property(size_t which) const;
 
-  std::vector<uint64_t> marks;       ///< of the exact content, one an input
+  std::vector<uint64_t> hashes;       ///< of the exact content, one an input
   std::vector<uint64_t> loose;       ///< of texts: words in any order; of tables: values to three digits; else empty
   std::vector<float> labels;         ///< class, or number; NaN without; of several labels: none
   std::vector<float> properties;     ///< inputs × properties
   std::vector<int32_t> not_finite;   ///< values of each input that are no numbers
   std::vector<uint8_t> full_length;  ///< of padded texts: 1 where nothing is padded
-  std::vector<int64_t> kept;         ///< inputs whose values and likenesses are here
+  std::vector<int64_t> kept;         ///< inputs whose values and descriptors are here
   std::vector<float> values;         ///< kept × values, as fed; of tables
-  std::vector<int8_t> likenesses;    ///< kept × kLikeness
+  std::vector<int8_t> descriptors;    ///< kept × kDescriptor
   std::vector<ColumnSums> sums;
   const Form& form() const { return form_; }
 

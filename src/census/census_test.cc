@@ -60,7 +60,7 @@ TEST(Census, NeitherWorkersNorThePassNorTheFileChangeABit) {
   again.load(in);
   EXPECT_EQ(bytes_of(again), bytes_of(*one));
   EXPECT_EQ(one->inputs(), 2500);
-  EXPECT_LE(int64_t(one->marks.size() * 8 + one->likenesses.size() + one->properties.size() * 4), census.form().bytes);
+  EXPECT_LE(int64_t(one->hashes.size() * 8 + one->descriptors.size() + one->properties.size() * 4), census.form().bytes);
 }
 
 TEST(Census, PropertiesAreWhatTheySay) {
@@ -139,20 +139,20 @@ TEST(Duplicates, AgreeWithComparingAllPairs) {
     for (const auto& group : equal_groups(a)) counted += int64_t(group.size()) - 1;
     for (const Conflict& conflict : conflicts(a, labels)) counted_conflicts += int64_t(conflict.samples.size());
     EXPECT_EQ(counted, repeated);
-    EXPECT_EQ(int64_t(copies(a, b).size()), copied);
+    EXPECT_EQ(int64_t(exact_duplicates(a, b).size()), copied);
     EXPECT_EQ(counted_conflicts, conflicting);
-    for (const Twin& twin : copies(a, b)) EXPECT_EQ(a[size_t(twin.sample)], b[size_t(twin.other)]);
+    for (const DuplicatePair& twin : exact_duplicates(a, b)) EXPECT_EQ(a[size_t(twin.sample)], b[size_t(twin.other)]);
   }
 }
 
 TEST(NearDuplicates, AlikeAgreesWithEachPair) {
   Random random(9);
   std::vector<int8_t> a, b;
-  for (int i = 0; i < 300 * kLikeness; ++i) a.push_back(int8_t(int(random.below(255)) - 127));
-  for (int i = 0; i < 90 * kLikeness; ++i) b.push_back(int8_t(int(random.below(255)) - 127));
-  for (int i = 0; i < kLikeness; ++i) a[size_t(271 * kLikeness + i)] = b[size_t(5 * kLikeness + i)];
+  for (int i = 0; i < 300 * kDescriptor; ++i) a.push_back(int8_t(int(random.below(255)) - 127));
+  for (int i = 0; i < 90 * kDescriptor; ++i) b.push_back(int8_t(int(random.below(255)) - 127));
+  for (int i = 0; i < kDescriptor; ++i) a[size_t(271 * kDescriptor + i)] = b[size_t(5 * kDescriptor + i)];
   auto row = [](const std::vector<int8_t>& of, int64_t i) {
-    return std::vector<float>(of.begin() + i * kLikeness, of.begin() + (i + 1) * kLikeness);
+    return std::vector<float>(of.begin() + i * kDescriptor, of.begin() + (i + 1) * kDescriptor);
   };
   for (bool below : {false, true})
     for (double least : {0.2, 0.9}) {
@@ -176,13 +176,13 @@ TEST(NearDuplicates, ReExposedAndNoisyCopiesAreFoundAndOthersAreNot) {
   HeldData a(picture_feature(16), test, {}), b(picture_feature(16), train, {});
   Census of_a(a), of_b(b);
   auto tests = take(a, of_a, 1), trains = take(b, of_b, 1);
-  EXPECT_EQ(copies(tests->marks, trains->marks).size(), 1u);
-  NearSearch found = near_copies(*tests, a, *trains, b, 2);
-  ASSERT_EQ(found.twins.size(), 2u);
-  EXPECT_EQ(found.twins[0].sample, 20);
-  EXPECT_EQ(found.twins[0].other, 30);
-  EXPECT_EQ(found.twins[1].other, 31);
-  NearSearch thinned = near_copies(*tests, a, *trains, b, 2, 20 * 400);
+  EXPECT_EQ(exact_duplicates(tests->hashes, trains->hashes).size(), 1u);
+  NearSearch found = near_duplicates(*tests, a, *trains, b, 2);
+  ASSERT_EQ(found.pairs.size(), 2u);
+  EXPECT_EQ(found.pairs[0].sample, 20);
+  EXPECT_EQ(found.pairs[0].other, 30);
+  EXPECT_EQ(found.pairs[1].other, 31);
+  NearSearch thinned = near_duplicates(*tests, a, *trains, b, 2, 20 * 400);
   EXPECT_EQ(thinned.looked_at, 20);
   EXPECT_EQ(thinned.of, 100);
 }
@@ -237,8 +237,8 @@ TEST(Comparison, OneColumnThatTellsTheLabelIsSeen) {
     telling_column.push_back(labels.back() * 10 + float(random.normal()));
     chance.push_back(float(random.normal()));
   }
-  EXPECT_GT(telling(telling_column, labels, 3, false).right, 0.97);
-  EXPECT_LT(telling(chance, labels, 3, false).right, 0.42);
+  EXPECT_GT(leakage_score(telling_column, labels, 3, false).right, 0.97);
+  EXPECT_LT(leakage_score(chance, labels, 3, false).right, 0.42);
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ Runs runs_test(std::span<const float> labels) {
   return found;
 }
 
-Telling telling(std::span<const float> values, std::span<const float> labels, int64_t classes, bool category) {
+LeakageScore leakage_score(std::span<const float> values, std::span<const float> labels, int64_t classes, bool category) {
   std::vector<float> even;
   for (size_t i = 0; i < values.size(); i += 2) even.push_back(values[i]);
   std::vector<float> edges;

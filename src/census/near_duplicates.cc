@@ -16,20 +16,20 @@ namespace {
 
 constexpr int64_t kRows = 256, kColumns = 2048;  ///< of a block: its products stay in the second-level cache
 constexpr size_t kCandidates = 4;
-constexpr double kLikenessLeast = 0.99;  ///< shrinking averages noise away: real twins are more alike when small
+constexpr double kDescriptorLeast = 0.99;  ///< shrinking averages noise away: real twins are more alike when small
 
 /// Rows of length 1, so that a product is a correlation; flat ones are 0 and like nothing.
-at::Tensor unit_rows(std::span<const int8_t> likenesses) {
-  const auto count = int64_t(likenesses.size()) / kLikeness;
-  at::Tensor rows = at::empty({count, kLikeness}, at::kFloat);
-  std::copy(likenesses.begin(), likenesses.end(), rows.data_ptr<float>());
+at::Tensor unit_rows(std::span<const int8_t> descriptors) {
+  const auto count = int64_t(descriptors.size()) / kDescriptor;
+  at::Tensor rows = at::empty({count, kDescriptor}, at::kFloat);
+  std::copy(descriptors.begin(), descriptors.end(), rows.data_ptr<float>());
   rows.sub_(rows.mean(1, true));
   at::Tensor length = rows.norm(2, 1, true);
   return rows.div_(length.clamp_min(1e-6)).mul_(length.gt(0).to(at::kFloat));
 }
 
-void keep_best(std::vector<Twin>& best, Twin twin) {
-  auto at = std::find_if(best.begin(), best.end(), [&](const Twin& known) { return known.alike < twin.alike; });
+void keep_best(std::vector<DuplicatePair>& best, DuplicatePair twin) {
+  auto at = std::find_if(best.begin(), best.end(), [&](const DuplicatePair& known) { return known.alike < twin.alike; });
   best.insert(at, twin);
   if (best.size() > kCandidates) best.pop_back();
 }
@@ -77,46 +77,46 @@ std::vector<size_t> thinned(size_t count, double most) {
 
 std::vector<int8_t> chosen_rows(const CensusState& part, const std::vector<size_t>& chosen) {
   std::vector<int8_t> rows;
-  rows.reserve(chosen.size() * kLikeness);
+  rows.reserve(chosen.size() * kDescriptor);
   for (size_t i : chosen) {
-    const int8_t* row = part.likenesses.data() + i * kLikeness;
-    rows.insert(rows.end(), row, row + kLikeness);
+    const int8_t* row = part.descriptors.data() + i * kDescriptor;
+    rows.insert(rows.end(), row, row + kDescriptor);
   }
   return rows;
 }
 
-NearSearch by_loose_marks(const CensusState& part, const CensusState& other, bool within) {
+NearSearch by_loose_hashes(const CensusState& part, const CensusState& other, bool within) {
   NearSearch found{{}, part.inputs(), part.inputs(), other.inputs()};
-  if (part.loose.size() != part.marks.size() || other.loose.size() != other.marks.size()) return found;
+  if (part.loose.size() != part.hashes.size() || other.loose.size() != other.hashes.size()) return found;
   std::unordered_map<uint64_t, int64_t> exact, first;
-  for (size_t i = 0; i < other.marks.size() && !within; ++i) exact.emplace(other.marks[i], int64_t(i));
+  for (size_t i = 0; i < other.hashes.size() && !within; ++i) exact.emplace(other.hashes[i], int64_t(i));
   for (size_t i = 0; i < other.loose.size() && !within; ++i) first.emplace(other.loose[i], int64_t(i));
   for (size_t i = 0; i < part.loose.size(); ++i) {
     auto hit = first.find(part.loose[i]);
-    if (hit != first.end() && !exact.count(part.marks[i])) found.twins.push_back({int64_t(i), hit->second, 1});
-    if (within) exact.emplace(part.marks[i], int64_t(i)), first.emplace(part.loose[i], int64_t(i));
+    if (hit != first.end() && !exact.count(part.hashes[i])) found.pairs.push_back({int64_t(i), hit->second, 1});
+    if (within) exact.emplace(part.hashes[i], int64_t(i)), first.emplace(part.loose[i], int64_t(i));
   }
   return found;
 }
 
 NearSearch search(const CensusState& part, const dataset::Dataset& data, const CensusState& other,
                   const dataset::Dataset& other_data, bool within, int jobs, double most) {
-  if (!part.form().likenesses || !other.form().likenesses) return by_loose_marks(part, other, within);
+  if (!part.form().descriptors || !other.form().descriptors) return by_loose_hashes(part, other, within);
   const double pairs = double(part.kept.size()) * double(other.kept.size());
   const double thin = pairs > most ? most / pairs : 1;
   std::vector<size_t> rows = thinned(part.kept.size(), double(part.kept.size()) * (within ? std::sqrt(thin) : thin));
   std::vector<size_t> columns = within ? rows : thinned(other.kept.size(), double(other.kept.size()));
   NearSearch found{{}, int64_t(rows.size()), part.inputs(), int64_t(columns.size())};
-  auto candidates = alike(chosen_rows(part, rows), chosen_rows(other, columns), kLikenessLeast, within, jobs);
+  auto candidates = alike(chosen_rows(part, rows), chosen_rows(other, columns), kDescriptorLeast, within, jobs);
   Inputs ours(data, part.form().feature), theirs(other_data, other.form().feature);
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t sample = part.kept[rows[i]];
-    for (const Twin& candidate : candidates[i]) {
-      const int64_t twin = other.kept[columns[size_t(candidate.other)]];
-      if (part.marks[size_t(sample)] == other.marks[size_t(twin)]) break;  // an exact copy is counted elsewhere
-      const double alike = correlation(ours.of(sample), theirs.of(twin));
+    for (const DuplicatePair& candidate : candidates[i]) {
+      const int64_t near = other.kept[columns[size_t(candidate.other)]];
+      if (part.hashes[size_t(sample)] == other.hashes[size_t(near)]) break;  // an exact duplicate is counted elsewhere
+      const double alike = correlation(ours.of(sample), theirs.of(near));
       if (alike < kNearlySame) continue;
-      found.twins.push_back({sample, twin, alike});
+      found.pairs.push_back({sample, near, alike});
       break;
     }
   }
@@ -125,11 +125,11 @@ NearSearch search(const CensusState& part, const dataset::Dataset& data, const C
 
 }  // namespace
 
-std::vector<std::vector<Twin>> alike(std::span<const int8_t> a, std::span<const int8_t> b, double least, bool below,
+std::vector<std::vector<DuplicatePair>> alike(std::span<const int8_t> a, std::span<const int8_t> b, double least, bool below,
                                      int jobs) {
   at::Tensor rows = unit_rows(a), columns = unit_rows(b);
   const int64_t count = rows.size(0), blocks = (count + kRows - 1) / kRows;
-  std::vector<std::vector<Twin>> found(static_cast<size_t>(count));
+  std::vector<std::vector<DuplicatePair>> found(static_cast<size_t>(count));
   const int workers = int(std::min<int64_t>(jobs > 0 ? jobs : cores(), std::max<int64_t>(blocks, 1)));
   in_order(
       blocks, workers, [](int) { executor::enter_worker(); },
@@ -155,12 +155,12 @@ std::vector<std::vector<Twin>> alike(std::span<const int8_t> a, std::span<const 
   return found;
 }
 
-NearSearch near_copies(const CensusState& part, const dataset::Dataset& data, const CensusState& other,
+NearSearch near_duplicates(const CensusState& part, const dataset::Dataset& data, const CensusState& other,
                        const dataset::Dataset& other_data, int jobs, double most) {
   return search(part, data, other, other_data, false, jobs, most);
 }
 
-NearSearch near_copies_within(const CensusState& part, const dataset::Dataset& data, int jobs, double most) {
+NearSearch near_duplicates_within(const CensusState& part, const dataset::Dataset& data, int jobs, double most) {
   return search(part, data, part, data, true, jobs, most);
 }
 

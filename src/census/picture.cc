@@ -81,14 +81,14 @@ void describe_picture(const Picture& picture, float* out) {
   if (picture.channels == 3) out[4] = float(plane.empty() ? 0 : colourfulness(picture));
 }
 
-void likeness(const Picture& picture, int8_t* out) {
+void descriptor(const Picture& picture, int8_t* out) {
   std::vector<float> plane = grey(picture);
-  std::vector<double> cells(size_t(kLikeness), 0), counts(size_t(kLikeness), 0);
-  // Each pixel counts for the cell that its middle lies in; pictures smaller than the likeness leave cells out evenly.
+  std::vector<double> cells(size_t(kDescriptor), 0), counts(size_t(kDescriptor), 0);
+  // Each pixel counts for the cell that its middle lies in; pictures smaller than the descriptor leave cells out evenly.
   for (int64_t y = 0; y < picture.height; ++y)
     for (int64_t x = 0; x < picture.width; ++x) {
-      const size_t cell = size_t((2 * y + 1) * kLikenessSide / (2 * picture.height) * kLikenessSide +
-                                 (2 * x + 1) * kLikenessSide / (2 * picture.width));
+      const size_t cell = size_t((2 * y + 1) * kDescriptorSide / (2 * picture.height) * kDescriptorSide +
+                                 (2 * x + 1) * kDescriptorSide / (2 * picture.width));
       cells[cell] += plane[size_t(y * picture.width + x)], counts[cell] += 1;
     }
   double sum = 0, used = 0;
@@ -99,11 +99,11 @@ void likeness(const Picture& picture, int8_t* out) {
   normalise(cells, out);
 }
 
-void likeness_of_row(std::span<const float> values, int8_t* out) {
-  std::vector<double> cells(size_t(kLikeness), 0), counts(size_t(kLikeness), 0);
+void descriptor_of_row(std::span<const float> values, int8_t* out) {
+  std::vector<double> cells(size_t(kDescriptor), 0), counts(size_t(kDescriptor), 0);
   const auto size = int64_t(values.size());
   for (int64_t i = 0; i < size; ++i) {
-    const size_t cell = size_t((2 * i + 1) * kLikeness / (2 * size));
+    const size_t cell = size_t((2 * i + 1) * kDescriptor / (2 * size));
     cells[cell] += values[size_t(i)], counts[cell] += 1;
   }
   double sum = 0, used = 0;

@@ -1,4 +1,4 @@
-// What a person would say about a picture at a glance, in numbers; and a small likeness of it to find others like it.
+// What a person would say about a picture at a glance, in numbers; and a small descriptor of it to find others like it.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace netmend::census {
 
-constexpr int64_t kLikenessSide = 12;
-constexpr int64_t kLikeness = kLikenessSide * kLikenessSide;
+constexpr int64_t kDescriptorSide = 12;
+constexpr int64_t kDescriptor = kDescriptorSide * kDescriptorSide;
 
 /// Grey or colour as parts of the valid range, 0 … 1, rows first, one plane a channel.
 struct Picture {
@@ -25,9 +25,9 @@ std::vector<std::string> picture_properties(int64_t channels);
 void describe_picture(const Picture& picture, float* out);
 
 /// Grey, shrunk to at most 12 × 12 by averages, brightness and contrast taken out, as whole numbers: −127 … 127.
-void likeness(const Picture& picture, int8_t* out);
-/// The same for values in a row: averages of `kLikeness` equal parts.
-void likeness_of_row(std::span<const float> values, int8_t* out);
+void descriptor(const Picture& picture, int8_t* out);
+/// The same for values in a row: averages of `kDescriptor` equal parts.
+void descriptor_of_row(std::span<const float> values, int8_t* out);
 
 /// How alike two inputs are whatever their brightness and contrast: the correlation of their values. 0 where one of
 /// them is flat.

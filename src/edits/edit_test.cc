@@ -81,7 +81,7 @@ Graph two_by_three(Element stored = Element::kFloat) {
   GraphForTest g;
   ValueId x = g.input("x", {1, 2});
   ValueId w = g.constant("weight", at::tensor({1, 2, 3, 4, 5, 6}, at::kFloat).reshape({2, 3}), stored);
-  ValueId s = g.constant("slope", at::scalar_tensor(0.5f));
+  ValueId s = g.constant("gradient", at::scalar_tensor(0.5f));
   return g.finish(g.node("PRelu", {g.node("MatMul", {x, w}), s}));
 }
 
@@ -104,7 +104,7 @@ TEST(Edits, WrongPlacesAreRefused) {
   expect_words(said({"weight", "", -1, 0, {1}, {1}}), "no such slice");
   expect_words(said({"weight", "", 0, 0, {1, 2}, {1, 2}}), "2 values before and 2 after, the slice has 3");
   expect_words(said({"weight", "", 0, 0, {1, 2, 3}, {1, 2, 1e39}}), "too large for float32");
-  expect_words(said({"slope", "", 0, 1, {0.5}, {1}}), "no such slice");
+  expect_words(said({"gradient", "", 0, 1, {0.5}, {1}}), "no such slice");
 }
 
 TEST(Edits, AreRoundedToTheStoredType) {
@@ -120,9 +120,9 @@ TEST(Edits, AreRoundedToTheStoredType) {
 
 TEST(Edits, ScalarsAndIntegers) {
   Graph graph = two_by_three();
-  Edit edit{"slope", "", 0, 0, {0.5}, {0.25}};
+  Edit edit{"gradient", "", 0, 0, {0.5}, {0.25}};
   edits::apply(graph, std::span(&edit, 1));
-  EXPECT_EQ(graph.constant(find_parameter(graph, "slope")).item<float>(), 0.25f);
+  EXPECT_EQ(graph.constant(find_parameter(graph, "gradient")).item<float>(), 0.25f);
 
   GraphForTest g;
   ValueId x = g.input("x", {1, 2});

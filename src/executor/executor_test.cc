@@ -222,7 +222,7 @@ TEST(Layers, AreFoundInManySpellings) {
   EXPECT_EQ(layers[1].activation, "Gelu");
   EXPECT_EQ(layers[1].post, gelu);
   EXPECT_EQ(find_head(graph, graph.outputs[0]).logits, gelu);
-  EXPECT_EQ(find_head(graph, graph.outputs[0]).gives, Gives::kProbabilities);
+  EXPECT_EQ(find_head(graph, graph.outputs[0]).output_kind, OutputKind::kProbabilities);
   EXPECT_EQ(find_parameters(graph).size(), 4u);
 
   Request request;

@@ -343,7 +343,7 @@ std::vector<ValueId> find_starts(const Graph& graph) {
 
 Head find_head(const Graph& graph, ValueId output) {
   std::vector<int> made_by = model::producers(graph);
-  Head head{output, output, Gives::kLogits};
+  Head head{output, output, OutputKind::kLogits};
   ValueId at = output;
   while (made_by[size_t(at)] >= 0) {
     const Node& node = graph.nodes[size_t(made_by[size_t(at)])];
@@ -353,9 +353,9 @@ Head find_head(const Graph& graph, ValueId output) {
     }
     if (node.op != "Softmax" && node.op != "LogSoftmax" && node.op != "Sigmoid") break;
     head.logits = node.inputs[0];
-    head.gives = node.op == "Softmax"   ? Gives::kProbabilities
-                 : node.op == "Sigmoid" ? Gives::kSigmoid
-                                        : Gives::kLogProbabilities;
+    head.output_kind = node.op == "Softmax"   ? OutputKind::kProbabilities
+                 : node.op == "Sigmoid" ? OutputKind::kSigmoid
+                                        : OutputKind::kLogProbabilities;
     break;
   }
   return head;

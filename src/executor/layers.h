@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/head.h"
 #include "model/layer.h"
 
 namespace netmend::executor {
@@ -25,13 +26,6 @@ std::vector<model::ValueId> find_starts(const model::Graph& graph);
 /// DequantizeLinear alone; kAbsent when it is something else.
 model::ValueId root_constant(const model::Graph& graph, std::span<const int> producers, model::ValueId id);
 
-/// What the output is: the value of the logits (before a final softmax or sigmoid) and what the model gives.
-enum class Gives { kLogits, kProbabilities, kLogProbabilities, kSigmoid };
-struct Head {
-  model::ValueId output = model::kAbsent;  ///< as in the file
-  model::ValueId logits = model::kAbsent;  ///< what the loss is taken from
-  Gives gives = Gives::kLogits;
-};
 /// `output` is one of the graph's outputs, or any value that a user named. Softmax over another axis than the last one
 /// of two does not count as a head.
 Head find_head(const model::Graph& graph, model::ValueId output);

@@ -41,9 +41,9 @@ at::Tensor Message::relevance(const at::Tensor& x) const {
 }
 
 std::vector<at::Tensor> pulled_back(const ops::Kernel& kernel, std::span<const at::Tensor> inputs,
-                                    const std::vector<bool>& open, const std::vector<at::Tensor>& slopes) {
+                                    const std::vector<bool>& open, const std::vector<at::Tensor>& gradients) {
   at::AutoGradMode grad(true);
-  std::vector<at::Tensor> given(inputs.begin(), inputs.end()), outputs(slopes.size()), result(inputs.size());
+  std::vector<at::Tensor> given(inputs.begin(), inputs.end()), outputs(gradients.size()), result(inputs.size());
   at::ScalarType real = at::kFloat;
   for (size_t i = 0; i < given.size(); ++i) {
     if (!open[i] || !given[i].defined() || !given[i].is_floating_point()) continue;
@@ -54,8 +54,8 @@ std::vector<at::Tensor> pulled_back(const ops::Kernel& kernel, std::span<const a
   kernel(call);
   std::vector<at::Tensor> ends, weights, leaves;
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (slopes[i].defined() && outputs[i].defined() && outputs[i].requires_grad())
-      ends.push_back(outputs[i]), weights.push_back(slopes[i]);
+    if (gradients[i].defined() && outputs[i].defined() && outputs[i].requires_grad())
+      ends.push_back(outputs[i]), weights.push_back(gradients[i]);
   for (const at::Tensor& input : given)
     if (input.defined() && input.requires_grad()) leaves.push_back(input);
   if (ends.empty() || leaves.empty()) return result;
@@ -69,9 +69,9 @@ std::vector<at::Tensor> pulled_back(const ops::Kernel& kernel, std::span<const a
 namespace {
 
 std::vector<at::Tensor> per_unit_of(const Flow& flow) {
-  std::vector<at::Tensor> slopes;
-  for (size_t i = 0; i < flow.from.size(); ++i) slopes.push_back(flow.from[i].per_unit(flow.outputs[i]));
-  return slopes;
+  std::vector<at::Tensor> gradients;
+  for (size_t i = 0; i < flow.from.size(); ++i) gradients.push_back(flow.from[i].per_unit(flow.outputs[i]));
+  return gradients;
 }
 
 void hand_on(const Flow& flow, const std::vector<at::Tensor>& scaled) {
@@ -88,9 +88,9 @@ at::Tensor applied(const ops::Kernel& kernel, std::span<const at::Tensor> inputs
   return outputs[0];
 }
 
-/// The slope of the line from (0, f(0)) to (x, f(x)). Near 0, where it is a quotient of small differences, it is taken
+/// The gradient of the line from (0, f(0)) to (x, f(x)). Near 0, where it is a quotient of small differences, it is taken
 /// a little further out.
-at::Tensor slope_from_zero(const ops::Kernel& kernel, std::span<const at::Tensor> inputs, const at::Tensor& x,
+at::Tensor gradient_from_zero(const ops::Kernel& kernel, std::span<const at::Tensor> inputs, const at::Tensor& x,
                            const at::Tensor& y) {
   at::Tensor zero = applied(kernel, inputs, at::zeros_like(x));
   if (at::all(zero == 0).item<bool>()) {
@@ -119,9 +119,9 @@ Step share(const Site& site) { return derivative(site); }
 /// The derivative without running the sum again.
 Step sum(const Site& site) {
   return [open = site.open, minus = site.node.op == "Sub"](const Flow& flow) {
-    at::Tensor slope = flow.from[0].per_unit(flow.outputs[0]);
+    at::Tensor gradient = flow.from[0].per_unit(flow.outputs[0]);
     for (size_t i = 0; i < open.size(); ++i)
-      if (open[i]) flow.to[i].scaled = at::sum_to(minus && i == 1 ? -slope : slope, flow.inputs[i].sizes());
+      if (open[i]) flow.to[i].scaled = at::sum_to(minus && i == 1 ? -gradient : gradient, flow.inputs[i].sizes());
   };
 }
 
@@ -131,11 +131,11 @@ Step route(const Site& site) {
   ops::Kernel kernel = ops::prepare(site.graph, site.node);
   return [kernel, open = site.open](const Flow& flow) {
     for (auto part : {&Message::scaled, &Message::loose}) {
-      std::vector<at::Tensor> slopes;
+      std::vector<at::Tensor> gradients;
       bool any = false;
-      for (const Message& message : flow.from) slopes.push_back(message.*part), any = any || (message.*part).defined();
+      for (const Message& message : flow.from) gradients.push_back(message.*part), any = any || (message.*part).defined();
       if (!any) continue;
-      std::vector<at::Tensor> moved = pulled_back(kernel, flow.inputs, open, slopes);
+      std::vector<at::Tensor> moved = pulled_back(kernel, flow.inputs, open, gradients);
       for (size_t i = 0; i < moved.size(); ++i)
         if (moved[i].defined()) flow.to[i].*part = moved[i];
     }
@@ -154,7 +154,7 @@ Step activation(const Site& site) {
   return [kernel](const Flow& flow) {
     const at::Tensor &x = flow.inputs[0], &y = flow.outputs[0];
     const Message& from = flow.from[0];
-    if (from.scaled.defined()) flow.to[0].scaled = from.scaled * slope_from_zero(kernel, flow.inputs, x, y);
+    if (from.scaled.defined()) flow.to[0].scaled = from.scaled * gradient_from_zero(kernel, flow.inputs, x, y);
     flow.to[0].loose = from.loose;
   };
 }
@@ -169,7 +169,7 @@ Step biased_activation(const Site& site) {
   return [kernel, open = site.open](const Flow& flow) {
     at::Tensor sum = flow.inputs[0] + flow.inputs[1];
     at::Tensor scaled =
-        flow.from[0].per_unit(flow.outputs[0]) * slope_from_zero(kernel, std::span(&sum, 1), sum, flow.outputs[0]);
+        flow.from[0].per_unit(flow.outputs[0]) * gradient_from_zero(kernel, std::span(&sum, 1), sum, flow.outputs[0]);
     if (open[0]) flow.to[0].scaled = at::sum_to(scaled, flow.inputs[0].sizes());
     if (open[1]) flow.to[1].scaled = at::sum_to(scaled, flow.inputs[1].sizes());
   };
@@ -196,11 +196,11 @@ Step product(const Site& site) {
   }
   ops::Kernel kernel = ops::prepare(site.graph, site.node);
   return [kernel, open, sharers](const Flow& flow) {
-    std::vector<at::Tensor> slopes = per_unit_of(flow);
+    std::vector<at::Tensor> gradients = per_unit_of(flow);
     if (sharers > 1)
-      for (at::Tensor& slope : slopes)
-        if (slope.defined()) slope = slope / sharers;
-    hand_on(flow, pulled_back(kernel, flow.inputs, open, slopes));
+      for (at::Tensor& gradient : gradients)
+        if (gradient.defined()) gradient = gradient / sharers;
+    hand_on(flow, pulled_back(kernel, flow.inputs, open, gradients));
   };
 }
 

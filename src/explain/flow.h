@@ -66,7 +66,7 @@ namespace flows {
 Step linear(const Site& site);      ///< weights by the site's rule; two activations as a product
 Step product(const Site& site);     ///< gates are constants; equals share evenly
 Step quotient(const Site& site);    ///< the divisor is a constant
-Step activation(const Site& site);  ///< element by element: the slope of the line from 0
+Step activation(const Site& site);  ///< element by element: the gradient of the line from 0
 Step biased_activation(const Site& site);
 Step power(const Site& site);       ///< passes on what it gets
 Step route(const Site& site);       ///< elements move, the winner takes all
@@ -85,9 +85,9 @@ Step square_sum(const Site& site);
 /// How much a value looks like a gate, for every value: 2 behind a sigmoid or softmax, 1 behind what is bounded.
 std::vector<int> find_gates(const model::Graph& graph);
 
-/// Derivative of a kernel's outputs at `inputs`, multiplied by `slopes` (one an output, undefined for none), for the
+/// Derivative of a kernel's outputs at `inputs`, multiplied by `gradients` (one an output, undefined for none), for the
 /// inputs that are open; undefined for the others and where nothing depends.
 std::vector<at::Tensor> pulled_back(const ops::Kernel& kernel, std::span<const at::Tensor> inputs,
-                                    const std::vector<bool>& open, const std::vector<at::Tensor>& slopes);
+                                    const std::vector<bool>& open, const std::vector<at::Tensor>& gradients);
 
 }  // namespace netmend::explain

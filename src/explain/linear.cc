@@ -16,7 +16,7 @@ struct Linear {
   size_t quantity = 0, weight_slot = 1;
   size_t inputs = 2;    ///< without the bias
   Tensor weight, bias;  ///< bias: as it is added to the output; undefined for none
-  std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& slope)> fast_transposed;
+  std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& gradient)> fast_transposed;
 
   Tensor run(const Tensor& x, const Tensor& w) const {
     std::vector<Tensor> given(inputs), outputs(1);
@@ -25,18 +25,18 @@ struct Linear {
     kernel(call);
     return outputs[0];
   }
-  Tensor transposed(const Tensor& x, const Tensor& w, const Tensor& slope) const {
-    if (fast_transposed) return fast_transposed(x, w, slope);
+  Tensor transposed(const Tensor& x, const Tensor& w, const Tensor& gradient) const {
+    if (fast_transposed) return fast_transposed(x, w, gradient);
     std::vector<Tensor> given(inputs);
     std::vector<bool> open(inputs);
     given[quantity] = x, given[weight_slot] = w, open[quantity] = true;
-    return pulled_back(kernel, given, open, {slope})[quantity];
+    return pulled_back(kernel, given, open, {gradient})[quantity];
   }
 };
 
 /// Input gradient of a convolution without running it again; oneDNN is ten times slower for few channels.
 Tensor convolution_transposed(const ops::WindowAttributes& form, int64_t groups, const Tensor& x, const Tensor& w,
-                              const Tensor& slope) {
+                              const Tensor& gradient) {
   at::IntArrayRef sizes = x.sizes().slice(2), kernel = w.sizes().slice(2);
   ops::Window window = ops::window_over(form, kernel, sizes);
   const bool even = window.symmetric();
@@ -46,9 +46,9 @@ Tensor convolution_transposed(const ops::WindowAttributes& form, int64_t groups,
   const bool plain = groups == 1 && x.dim() == 4 && window.dilation == std::vector<int64_t>{1, 1};
   Tensor found =
       plain && x.size(1) <= 3 && x.is_cpu()
-          ? std::get<0>(at::_slow_conv2d_backward(slope.contiguous(), padded.contiguous(), w.contiguous(), kernel,
+          ? std::get<0>(at::_slow_conv2d_backward(gradient.contiguous(), padded.contiguous(), w.contiguous(), kernel,
                                                   window.stride, padding, {true, false, false}))
-          : std::get<0>(at::convolution_backward(slope, padded, w, c10::nullopt, window.stride, padding,
+          : std::get<0>(at::convolution_backward(gradient, padded, w, c10::nullopt, window.stride, padding,
                                                  window.dilation, false, none, groups, {true, false, false}));
   if (even) return found;
   for (size_t i = 0; i < window.rank(); ++i) found = found.narrow(int64_t(i) + 2, window.begin[i], sizes[i]);
@@ -60,17 +60,17 @@ std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)> fast_transpos
   const std::string& op = site.node.op;
   if (op == "Conv" && quantity == 0)
     return [form = ops::WindowAttributes(view), groups = view.integer("group", 1)](const Tensor& x, const Tensor& w,
-                                                                                   const Tensor& slope) {
-      return convolution_transposed(form, groups, x, w, slope);
+                                                                                   const Tensor& gradient) {
+      return convolution_transposed(form, groups, x, w, gradient);
     };
   if (op == "Gemm" && quantity == 0 && view.integer("transA", 0) == 0)
     return [turned = view.integer("transB", 0) != 0, alpha = view.real("alpha", 1)](const Tensor&, const Tensor& w,
-                                                                                    const Tensor& slope) {
-      Tensor back = at::mm(slope, turned ? w : w.t());
+                                                                                    const Tensor& gradient) {
+      Tensor back = at::mm(gradient, turned ? w : w.t());
       return alpha == 1 ? back : back * alpha;
     };
   if (op == "MatMul" && quantity == 0 && view.constant(1).defined() && view.constant(1).dim() == 2)
-    return [](const Tensor&, const Tensor& w, const Tensor& slope) { return at::matmul(slope, w.t()); };
+    return [](const Tensor&, const Tensor& w, const Tensor& gradient) { return at::matmul(gradient, w.t()); };
   return {};
 }
 

@@ -11,8 +11,8 @@ namespace {
 using at::Tensor;
 
 /// Of y = (x − mean)/σ · scale with σ held: the mean is taken over `axes`.
-Tensor centred_back(const Tensor& x, const Tensor& slope, at::IntArrayRef axes, double epsilon) {
-  Tensor part = slope * at::rsqrt(at::var(x, axes, false, true) + epsilon);
+Tensor centred_back(const Tensor& x, const Tensor& gradient, at::IntArrayRef axes, double epsilon) {
+  Tensor part = gradient * at::rsqrt(at::var(x, axes, false, true) + epsilon);
   return part - at::mean(part, axes, true);
 }
 
@@ -37,10 +37,10 @@ Step layer_norm(const Site& site) {
   ops::NodeView view(site.graph, site.node);
   return [axis = view.integer("axis", -1), epsilon = view.real("epsilon", 1e-5)](const Flow& flow) {
     const Tensor& x = flow.inputs[0];
-    Tensor slope = flow.from[0].per_unit(flow.outputs[0]);
-    if (!slope.defined()) return;
+    Tensor gradient = flow.from[0].per_unit(flow.outputs[0]);
+    if (!gradient.defined()) return;
     flow.to[0].scaled =
-        centred_back(x, slope * flow.inputs[1], axes_from(ops::axis_in(axis, x.dim()), x.dim()), epsilon);
+        centred_back(x, gradient * flow.inputs[1], axes_from(ops::axis_in(axis, x.dim()), x.dim()), epsilon);
   };
 }
 
@@ -49,8 +49,8 @@ Step skip_layer_norm(const Site& site) {
   return [open = site.open, epsilon = view.real("epsilon", 1e-12)](const Flow& flow) {
     Tensor sum = flow.inputs[0] + flow.inputs[1], scaled;
     if (flow.inputs.size() > 4 && flow.inputs[4].defined()) sum = sum + flow.inputs[4];
-    if (Tensor slope = flow.from[0].per_unit(flow.outputs[0]); slope.defined())
-      scaled = centred_back(sum, slope * flow.inputs[2], {-1}, epsilon);
+    if (Tensor gradient = flow.from[0].per_unit(flow.outputs[0]); gradient.defined())
+      scaled = centred_back(sum, gradient * flow.inputs[2], {-1}, epsilon);
     if (flow.from.size() > 3)  // the sum itself may be used too
       if (Tensor direct = flow.from[3].per_unit(sum); direct.defined())
         scaled = scaled.defined() ? scaled + direct : direct;
@@ -65,10 +65,10 @@ Step channel_norm(const Site& site) {
   ops::NodeView view(site.graph, site.node);
   return [groups = view.integer("num_groups", 0), epsilon = view.real("epsilon", 1e-5)](const Flow& flow) {
     const Tensor& x = flow.inputs[0];
-    Tensor slope = flow.from[0].per_unit(flow.outputs[0]);
-    if (!slope.defined()) return;
+    Tensor gradient = flow.from[0].per_unit(flow.outputs[0]);
+    if (!gradient.defined()) return;
     std::vector<int64_t> grouped{x.size(0), groups > 0 ? groups : x.size(1), -1};
-    Tensor part = (slope * per_channel(flow.inputs[1].reshape({-1}), x)).reshape(grouped);
+    Tensor part = (gradient * per_channel(flow.inputs[1].reshape({-1}), x)).reshape(grouped);
     flow.to[0].scaled = centred_back(x.reshape(grouped), part, {2}, epsilon).reshape(x.sizes());
   };
 }
@@ -77,8 +77,8 @@ Step mean_variance_norm(const Site& site) {
   ops::NodeView view(site.graph, site.node);
   return [axes = view.integers("axes", {0, 2, 3})](const Flow& flow) {
     const Tensor& x = flow.inputs[0];
-    Tensor slope = flow.from[0].per_unit(flow.outputs[0]);
-    if (slope.defined()) flow.to[0].scaled = centred_back(x, slope, ops::axes_in(axes, x.dim()), 1e-18);
+    Tensor gradient = flow.from[0].per_unit(flow.outputs[0]);
+    if (gradient.defined()) flow.to[0].scaled = centred_back(x, gradient, ops::axes_in(axes, x.dim()), 1e-18);
   };
 }
 

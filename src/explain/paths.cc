@@ -166,7 +166,7 @@ std::vector<ValueId> Paths::frontier() const {
   return values;
 }
 
-void Paths::refuse(bool slopes) const {
+void Paths::refuse(bool gradients) const {
   std::set<std::string> reasons;
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (!followed_[n]) continue;
@@ -175,14 +175,14 @@ void Paths::refuse(bool slopes) const {
     const ops::Op* op = ops::find(node.domain, node.op);
     if (!row)
       reasons.insert(fmt::format("{} ({}): no rule says how relevance passes it", node.op, printable(node.name)));
-    else if (slopes && (!op || !op->differentiable))
+    else if (gradients && (!op || !op->differentiable))
       reasons.insert(fmt::format("{} ({}): it has no derivative", node.op, printable(node.name)));
-    else if (!slopes && row->refused)
+    else if (!gradients && row->refused)
       reasons.insert(fmt::format("{} ({}): {}", node.op, printable(node.name), row->refused));
   }
   if (reasons.empty()) return;
   throw Unsupported("relevance cannot pass " + join(std::vector<std::string>(reasons.begin(), reasons.end()), "; "),
-                    slopes ? "Try --method lrp, or only layers above it: --layer NAME."
+                    gradients ? "Try --method lrp, or only layers above it: --layer NAME."
                            : "Try --method gradient, or only layers above it: --layer NAME.");
 }
 

@@ -31,7 +31,7 @@ struct Paths {
   void find_active();
   void find_followed(const std::vector<model::ValueId>& wanted, model::ValueId logits);
   void join_biases(const std::vector<model::ValueId>& wanted);
-  void refuse(bool slopes) const;
+  void refuse(bool gradients) const;
 
   const model::Graph& graph_;
   std::vector<bool> active_;    ///< by value: depends on the starts

@@ -99,16 +99,16 @@ int Explainer::Plan::place(ValueId id) {
 Stage Explainer::Plan::stage(const Paths& paths, size_t n) {
   const Node& node = graph.nodes[n];
   const Row* row = find_row(node.op);
-  const bool slopes = options.method != Method::kRelevance;
+  const bool gradients = options.method != Method::kRelevance;
   Site site{
-      graph, node, paths.open_inputs(n), {}, paths.bias_after(n), paths.rule(n, slopes ? Rules() : options.rules)};
+      graph, node, paths.open_inputs(n), {}, paths.bias_after(n), paths.rule(n, gradients ? Rules() : options.rules)};
   for (ValueId id : node.inputs) site.gate.push_back(id == kAbsent ? 0 : paths.gates[size_t(id)]);
   Stage stage;
   stage.where = fmt::format("relevance through node {} ({})", node.name, node.op);
   // These are their own derivatives and quicker.
   const bool same = node.op == "Relu" || row->prepare == flows::sum ||
                     (row->prepare == flows::linear && site.open[0] != site.open[1]);
-  stage.step = slopes && !same ? derivative(site) : row->prepare(site);
+  stage.step = gradients && !same ? derivative(site) : row->prepare(site);
   for (ValueId id : node.inputs) {
     bool computed = id != kAbsent && !graph.is_constant(id);
     stage.inputs.push_back(computed ? place(id) : -1);
@@ -159,7 +159,7 @@ void Explainer::Plan::build() {
 Explainer::Explainer(const Graph& graph, const executor::Head& head, std::vector<ValueId> wanted, Options options) {
   auto plan = std::make_unique<Plan>();
   plan->options = options;
-  plan->options.yes_or_no = options.yes_or_no || head.gives == executor::Gives::kSigmoid;
+  plan->options.yes_or_no = options.yes_or_no || head.output_kind == executor::OutputKind::kSigmoid;
   plan->head = head;
   plan->wanted = std::move(wanted);
   plan->inputs = graph.inputs;
@@ -252,7 +252,7 @@ double Explainer::Plan::arrived(const Tensors& values, const std::vector<Message
   return sum;
 }
 
-/// Values and slopes along the way: what a value changes in a part of it, times the slope in its middle.
+/// Values and gradients along the way: what a value changes in a part of it, times the gradient in its middle.
 void Explainer::Plan::integrate(const Tensors& ends, const Tensors& values, Explained& result) const {
   auto at_share = [&](double share) {
     Tensors there = ends;
@@ -266,16 +266,16 @@ void Explainer::Plan::integrate(const Tensors& ends, const Tensors& values, Expl
   for (int step = 0; step < options.steps; ++step) {
     Tensors middle = at_share((step + 0.5) / options.steps);
     Tensors after = step + 1 == options.steps ? values : at_share((step + 1.0) / options.steps);
-    std::vector<Message> slopes = pull(middle, start);
+    std::vector<Message> gradients = pull(middle, start);
     for (size_t i = 0; i < wanted_places.size(); ++i) {
       size_t at = size_t(wanted_places[i]);
-      if (slopes[at].scaled.defined())
-        result.relevance[i] = result.relevance[i] + (after[at] - before[at]) * slopes[at].scaled;
+      if (gradients[at].scaled.defined())
+        result.relevance[i] = result.relevance[i] + (after[at] - before[at]) * gradients[at].scaled;
     }
     for (int place : frontier) {
       size_t at = size_t(place);
-      if (slopes[at].scaled.defined())
-        result.absorbed -= ((after[at] - before[at]) * slopes[at].scaled).sum(at::kDouble).item<double>();
+      if (gradients[at].scaled.defined())
+        result.absorbed -= ((after[at] - before[at]) * gradients[at].scaled).sum(at::kDouble).item<double>();
     }
     before = std::move(after);
   }

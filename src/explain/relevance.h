@@ -23,8 +23,8 @@ namespace netmend::explain {
 
 enum class Method {
   kRelevance,   ///< layer-wise relevance propagation by Options::rules
-  kGradient,    ///< value × slope of the logit
-  kIntegrated,  ///< slopes added up on the straight way from zeros to the input
+  kGradient,    ///< value × gradient of the logit
+  kIntegrated,  ///< gradients added up on the straight way from zeros to the input
 };
 /// `lrp`, `gradient` or `integrated`. Throws InputError with the nearest name.
 Method parse_method(const std::string& text);

@@ -23,7 +23,7 @@ constexpr std::array<Named, 6> kRules = {{{"z", Rule::kZ, 0, false},
                                           {"alpha-beta", Rule::kAlphaBeta, 3, true},
                                           {"flat", Rule::kFlat, 0, false},
                                           {"w2", Rule::kW2, 0, false}}};
-constexpr const char* kHint =
+constexpr const char* kPossible =
     "Rules are z, epsilon:0.01, gamma:0.25, alpha-beta:3, flat, w2 and composite; dense=…, conv=… and first=… choose "
     "one for a kind of layer.";
 
@@ -40,15 +40,15 @@ Rule parse_rule(const std::string& text) {
     if (parts[0] != row.name) continue;
     Rule rule{row.kind, row.parameter};
     if (parts.size() == 1) return rule;
-    if (!row.takes) throw InputError(fmt::format("--rule {}: {} takes no number", printable(text), row.name), kHint);
+    if (!row.takes) throw InputError(fmt::format("--rule {}: {} takes no number", printable(text), row.name), kPossible);
     const double least = row.kind == Rule::kAlphaBeta ? 1 : 0;
     if (parts.size() > 2 || !parse_double(parts[1], rule.parameter) || !std::isfinite(rule.parameter) ||
         rule.parameter < least)
-      throw InputError(fmt::format("--rule {}: expected a number of at least {}", printable(text), least), kHint);
+      throw InputError(fmt::format("--rule {}: expected a number of at least {}", printable(text), least), kPossible);
     return rule;
   }
   throw InputError(fmt::format("--rule {}: there is no such rule{}", printable(text), did_you_mean(parts[0], names)),
-                   kHint);
+                   kPossible);
 }
 
 std::string text_of(const Rule& rule) {
@@ -70,7 +70,7 @@ Rules parse_rules(const std::string& text) {
   for (const std::string& part : split(text, ',')) {
     size_t equals = part.find('=');
     if (equals == std::string::npos)
-      throw InputError(fmt::format("--rule {}: `{}` names no kind of layer", printable(text), printable(part)), kHint);
+      throw InputError(fmt::format("--rule {}: `{}` names no kind of layer", printable(text), printable(part)), kPossible);
     std::string kind = part.substr(0, equals);
     Rule rule = parse_rule(part.substr(equals + 1));
     const std::vector<std::string> kinds{"dense", "conv", "first"};
@@ -83,7 +83,7 @@ Rules parse_rules(const std::string& text) {
     else
       throw InputError(fmt::format("--rule {}: there is no kind of layer `{}`{}", printable(text), printable(kind),
                                    did_you_mean(kind, kinds)),
-                       kHint);
+                       kPossible);
   }
   if (!first) rules.first = rules.conv == rules.dense ? rules.dense : Rule{};
   return rules;

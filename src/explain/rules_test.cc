@@ -296,8 +296,8 @@ TEST(Recurrent, ConservesWithoutBiasesAndHoldsItsGates) {
     at::Tensor kept = e.relevance[0].flatten(1).sum(1);
     EXPECT_LT((kept - e.start).abs().max().item<double>(), 1e-9) << c.op;
     // Unlike the derivative, which the gates are part of.
-    Explained slopes = s.run(sum, at, "z", Method::kGradient);
-    EXPECT_GT((slopes.relevance[0].flatten(1).sum(1) - slopes.start).abs().max().item<double>(), 1e-3) << c.op;
+    Explained gradients = s.run(sum, at, "z", Method::kGradient);
+    EXPECT_GT((gradients.relevance[0].flatten(1).sum(1) - gradients.start).abs().max().item<double>(), 1e-3) << c.op;
   }
 }
 

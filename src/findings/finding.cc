@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/shell.h"
 #include "base/text.h"
 #include "findings/kinds.h"
 
@@ -12,8 +13,8 @@ namespace netmend::findings {
 namespace {
 
 const std::vector<std::string> kLevels{"note", "minor", "serious", "blocker"};
-constexpr const char* kSureness[] = {"hint", "likely", "sure"};
-constexpr double kWeight[] = {0.3, 0.7, 1.0};  ///< of a hint, of what is likely, of what is sure
+constexpr const char* kCertainty[] = {"possible", "likely", "confirmed"};
+constexpr double kWeight[] = {0.3, 0.7, 1.0};  ///< of possible, likely and confirmed
 
 /// Fills `{name}` from `words`; what has no word stays empty. In a command words are quoted where they must be.
 std::string fill(std::string_view pattern, const Words& words, bool command) {
@@ -37,12 +38,18 @@ std::string without_double_spaces(std::string text) {
   return text;
 }
 
-double worth(const Finding& finding) { return finding.effect.gain * kWeight[int(finding.sureness)]; }
+double worth(const Finding& finding) { return finding.effect.gain * kWeight[int(finding.certainty)]; }
 
 }  // namespace
 
 std::string level_name(Level level) { return kLevels[size_t(level)]; }
-std::string sureness_name(Sureness sureness) { return kSureness[int(sureness)]; }
+std::string certainty_name(Certainty certainty) { return kCertainty[int(certainty)]; }
+
+Certainty parse_certainty(const std::string& name) {
+  const auto hit = std::find(std::begin(kCertainty), std::end(kCertainty), name);
+  if (hit == std::end(kCertainty)) fail("there is no certainty `{}`: there are confirmed, likely and possible", name);
+  return Certainty(hit - std::begin(kCertainty));
+}
 
 Level parse_level(const std::string& name) {
   for (int i = 0; i < 4; ++i)
@@ -51,25 +58,14 @@ Level parse_level(const std::string& name) {
                    "levels: blocker, serious, minor, note");
 }
 
-std::string shell_word(const std::string& word) {
-  auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) ||
-           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string quoted = "'";
-  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 Finding make(const std::string& kind, const std::string& where, const Words& words, const Effect& effect,
-             Sureness sureness, std::string brief, std::string evidence) {
+             Certainty certainty, std::string brief, std::string evidence) {
   const Kind& row = find_kind(kind);
   Finding finding;
   finding.kind = kind;
   finding.where = where;
   finding.effect = effect;
-  finding.sureness = sureness;
+  finding.certainty = certainty;
   finding.level = level_of(row.rule, effect);
   finding.value = std::max(effect.gain, effect.local);
   finding.title = fill(row.title, words, false);
@@ -85,7 +81,7 @@ std::vector<Finding> rank(std::vector<Finding> found) {
   std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {
     if (a.level != b.level) return a.level > b.level;
     if (worth(a) != worth(b)) return worth(a) > worth(b);
-    if (a.sureness != b.sureness) return a.sureness > b.sureness;
+    if (a.certainty != b.certainty) return a.certainty > b.certainty;
     return a.id() < b.id();
   });
   return found;
@@ -99,7 +95,7 @@ Json to_json(const Finding& finding) {
           {"kind", finding.kind},
           {"where", finding.where},
           {"level", level_name(finding.level)},
-          {"sureness", sureness_name(finding.sureness)},
+          {"certainty", certainty_name(finding.certainty)},
           {"title", finding.title},
           {"brief", finding.brief},
           {"evidence", finding.evidence},
@@ -120,8 +116,7 @@ Finding finding_from_json(const Json& json) {
     finding.kind = json.at("kind");
     finding.where = json.at("where");
     finding.level = parse_level(json.at("level"));
-    std::string sureness = json.at("sureness");
-    finding.sureness = Sureness(std::find(kSureness, kSureness + 2, sureness) - kSureness);
+    finding.certainty = parse_certainty(json.at("certainty"));
     finding.title = json.at("title");
     finding.brief = json.at("brief");
     finding.evidence = json.at("evidence");

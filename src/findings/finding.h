@@ -13,15 +13,17 @@ namespace netmend::findings {
 using Json = nlohmann::ordered_json;
 
 enum class Level { kNote, kMinor, kSerious, kBlocker };
-enum class Sureness {
-  kHint,
+enum class Certainty {
+  kPossible,
   kLikely,  ///< tested on unseen data, or stable over resamples
-  kSure,    ///< counted
+  kConfirmed,    ///< counted
 };
 std::string level_name(Level level);
-std::string sureness_name(Sureness sureness);
+std::string certainty_name(Certainty certainty);
 /// Throws InputError for anything else than blocker, serious, minor, note.
 Level parse_level(const std::string& name);
+/// Throws InputError for anything else than confirmed, likely, possible.
+Certainty parse_certainty(const std::string& name);
 
 /// An input that is shown as evidence.
 struct Shown {
@@ -39,7 +41,7 @@ struct Finding {
   std::string kind;   ///< a row of kinds()
   std::string where;  ///< made of names: `cat-dog`, `conv1/7`; may be empty
   Level level = Level::kNote;
-  Sureness sureness = Sureness::kHint;
+  Certainty certainty = Certainty::kPossible;
   std::string title;     ///< one sentence
   std::string brief;     ///< the evidence in a few words, for one line
   std::string evidence;  ///< sentences with counts and intervals
@@ -61,16 +63,13 @@ using Words = std::map<std::string, std::string>;
 /// rule. `words` needs `case`: the model and the data as the user would type them after a command, empty where
 /// netmend.toml names them.
 Finding make(const std::string& kind, const std::string& where, const Words& words, const Effect& effect,
-             Sureness sureness, std::string brief, std::string evidence);
+             Certainty certainty, std::string brief, std::string evidence);
 
 /// Related ones are merged (the two directions of a confusion; a slice that is a class), then the most gain first:
-/// level, then expected gain × sureness.
+/// level, then expected gain × certainty.
 std::vector<Finding> rank(std::vector<Finding> found);
 
 Json to_json(const Finding& finding);
 Finding finding_from_json(const Json& json);
-
-/// A word as one argument of a shell: quoted where it must be.
-std::string shell_word(const std::string& word);
 
 }  // namespace netmend::findings

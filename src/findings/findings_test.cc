@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/shell.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "findings/finding.h"
@@ -12,7 +13,7 @@ namespace netmend::findings {
 namespace {
 
 Finding found(const std::string& kind, const std::string& where, Effect effect = {}) {
-  return make(kind, where, {{"case", "m.onnx --data d"}}, effect, Sureness::kSure, "brief", "Evidence.");
+  return make(kind, where, {{"case", "m.onnx --data d"}}, effect, Certainty::kConfirmed, "brief", "Evidence.");
 }
 
 TEST(Kinds, AreManyAndComplete) {
@@ -47,7 +48,7 @@ TEST(Levels, FollowFromTheEffect) {
 
 TEST(Words, FillTitlesAndQuoteCommands) {
   Finding one = make("confused-classes", "a-b", {{"case", "m.onnx --data d"}, {"a", "T-shirt; rm -rf"}, {"b", "Ätsch"}},
-                     {}, Sureness::kSure, "", "");
+                     {}, Certainty::kConfirmed, "", "");
   EXPECT_EQ(one.title, "T-shirt; rm -rf and Ätsch are taken for each other.");
   EXPECT_EQ(one.next[0], "netmend failures m.onnx --data d --on confusion='T-shirt; rm -rf':'Ätsch'");
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
@@ -56,7 +57,7 @@ TEST(Words, FillTitlesAndQuoteCommands) {
 }
 
 TEST(Words, LeaveNothingWhereTheConfigurationNamesAll) {
-  Finding one = make("over-confident", "", {{"case", ""}}, {}, Sureness::kSure, "", "");
+  Finding one = make("over-confident", "", {{"case", ""}}, {}, Certainty::kConfirmed, "", "");
   EXPECT_EQ(one.next[1], "netmend eval");
 }
 

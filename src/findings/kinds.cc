@@ -46,4 +46,30 @@ Level level_of(Rule rule, const Effect& effect) {
   return Level::kNote;
 }
 
+namespace {
+
+constexpr Need kNeeds[] = {
+    {kData, "data", "data: --data SPEC, or data.test in netmend.toml"},
+    {kLabels, "labels", "data with labels"},
+    {kTrain, "training data", "training data: --train SPEC"},
+    {kGroups, "groups", "groups= in the data spec, or data.groups in netmend.toml"},
+    {kReference, "a reference", ""},
+    {kClasses, "predictions that are classes", ""},
+    {kNumbers, "predictions that are numbers", ""},
+    {kHidden, "a hidden layer", ""},
+    {kAnyBatch, "any batch size", "a model that takes any number of inputs at once"},
+    {kPredictions, "predictions", "the blocker settled, or --anyway"},
+};
+
+}  // namespace
+
+std::span<const Need> need_table() { return kNeeds; }
+
+std::string needs_words(unsigned needs) {
+  std::vector<std::string> words;
+  for (const Need& need : kNeeds)
+    if ((needs & need.bit) && need.bit != kPredictions) words.emplace_back(need.name);
+  return words.empty() ? "the model alone" : join(words, ", ");
+}
+
 }  // namespace netmend::findings

@@ -26,8 +26,21 @@ enum Needs : unsigned {
   kTrain = 4,
   kGroups = 8,
   kReference = 16,
-  kClasses = 32,  ///< answers are classes
+  kClasses = 32,       ///< predictions are classes
+  kNumbers = 64,       ///< predictions are numbers
+  kHidden = 128,       ///< a hidden layer
+  kAnyBatch = 256,     ///< the model takes any number of inputs at once
+  kPredictions = 512,  ///< the network is run: model and data belong together
 };
+
+struct Need {
+  unsigned bit;
+  std::string_view name;    ///< `training data`
+  std::string_view enable;  ///< how a user provides it; empty: nobody can, the check does not apply
+};
+std::span<const Need> need_table();
+/// `data, labels, training data`; `the model alone` for none.
+std::string needs_words(unsigned needs);
 
 struct Kind {
   std::string_view name;

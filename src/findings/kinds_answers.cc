@@ -35,11 +35,11 @@ constexpr Kind kRows[] = {
      "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx\nnetmend "
      "check "
      "sound.onnx --data glyphs:test"},
-    {"wrong-gives", "The output is not what model.gives says.", Rule::kBlocker, kData,
+    {"output-kind", "The output is not what model.output_kind says.", Rule::kBlocker, kData,
      "layer-missing-softmax, act-missing-softmax",
      "Logits taken for probabilities, or the reverse: confidence, loss and thresholds would all be wrong.",
      "The export kept or dropped the last softmax or sigmoid.", "The range of outputs on 64 inputs.",
-     "Correct model.gives in netmend.toml.", "info {model}\ncheck {case} --anyway",
+     "Correct model.output_kind in netmend.toml.", "info {model}\ncheck {case} --anyway",
      "netmend lab new lenet5 -o fresh.onnx\nnetmend info fresh.onnx"},
     {"expectation", "The metric is not what training reported.", Rule::kBlocker, kData | kLabels,
      "x-export-skew, val-wrong-split",

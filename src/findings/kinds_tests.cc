@@ -28,7 +28,7 @@ constexpr Kind kRows[] = {
      "netmend coverage writes the list of those that are needed.",
      "Spend labels on other inputs; keep these for the interval.", "coverage {case}",
      "netmend lab new lenet5 -o fresh.onnx\nnetmend coverage fresh.onnx --data glyphs"},
-    {"fragile", "{change} changes many answers.", Rule::kEffect, kData | kClasses,
+    {"not-robust", "{change} changes many answers.", Rule::kEffect, kData | kClasses,
      "proc-missing-augmentation, x-adversarial",
      "A change that no person would mind turns right answers into wrong ones.", "Training never showed such inputs.",
      "Look at pairs of inputs before and after.", "Train with such changes (augmentation).",

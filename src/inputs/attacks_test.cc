@@ -32,7 +32,7 @@ at::Tensor twin_gradient(const TestCase& test, const at::Tensor& units, const at
   return torch::autograd::grad({loss}, {leaf})[0];
 }
 
-/// Signs of slopes that are nearly 0 may differ by rounding: such values do not count.
+/// Signs of gradients that are nearly 0 may differ by rounding: such values do not count.
 double share_equal(const at::Tensor& a, const at::Tensor& b) {
   return ((a - b).abs() < 1e-5).to(at::kDouble).mean().item<double>();
 }
@@ -127,11 +127,11 @@ TEST(Network, AnswersAsPredictionsDo) {
 
 TEST(Network, SaysWhereNoSlopeArrives) {
   auto test = random_case(3, 1);
-  EXPECT_TRUE(test->network->has_slopes(test->originals()));
+  EXPECT_TRUE(test->network->has_gradients(test->originals()));
   zoo::Builder b("rounding", zoo::Scheme::kHe, 5);
   model::ValueId x = b.plain("Round", {b.flatten(b.input("x", {1, 8, 8}))});
   TestCase rounding(b.finish(b.dense("fc", x, 64, 4), "y", 4), test->data);
-  EXPECT_FALSE(rounding.network->has_slopes(rounding.originals()));
+  EXPECT_FALSE(rounding.network->has_gradients(rounding.originals()));
 }
 
 /// All pairs, one by one.
@@ -265,14 +265,14 @@ TEST(CarliniWagner, FindsTheNearestPointOfALinearNetwork) {
   how.quiet = true;
   CampaignResult found = run_campaign(*test.network, test.subject, test.chosen, find_method("cw"), settings, how);
   Originals all = test.originals();
-  auto slope = test.network->slope(all, all.units, [](const at::Tensor& scores, const at::Tensor&) {
+  auto gradient = test.network->gradient(all, all.units, [](const at::Tensor& scores, const at::Tensor&) {
     at::Tensor w = at::zeros_like(scores);
     w.select(1, 0).fill_(1), w.select(1, 1).fill_(-1);
     return std::vector<at::Tensor>{w};
   });
   for (int64_t i = 0; i < 16; ++i) {
-    const double margin = std::abs((slope.scores[i][0] - slope.scores[i][1]).item<double>());
-    const double shortest = margin / slope.gradients[0][i].norm().item<double>();
+    const double margin = std::abs((gradient.scores[i][0] - gradient.scores[i][1]).item<double>());
+    const double shortest = margin / gradient.gradients[0][i].norm().item<double>();
     ASSERT_TRUE(found.attempts[size_t(i)].success()) << i;
     EXPECT_GE(found.attempts[size_t(i)].distance.l2, shortest * 0.999);
     EXPECT_LE(found.attempts[size_t(i)].distance.l2, shortest * 1.1 + 0.01) << i;

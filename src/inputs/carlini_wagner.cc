@@ -49,7 +49,7 @@ struct Margin {
   at::Tensor fooled(double confidence) const { return confidence > 0 ? lead <= -confidence : lead < 0; }
 };
 
-/// The slope of c · max(z_y − z_rival + κ, 0) by the scores.
+/// The gradient of c · max(z_y − z_rival + κ, 0) by the scores.
 at::Tensor hinge_weights(const at::Tensor& scores, const at::Tensor& answers, const at::Tensor& c, double confidence) {
   Margin margin(scores, answers);
   at::Tensor active = at::where(margin.hinge(confidence) > 0, c, at::zeros_like(c)).unsqueeze(1);
@@ -83,12 +83,12 @@ void walk_down(const Network& network, const Originals& originals, const Setting
   for (int64_t step = 1; step <= settings.steps && walk.rows.numel() > 0; ++step) {
     at::Tensor t = at::tanh(walk.w), units = t * 0.5 + 0.5, offset = units - walk.from;
     at::Tensor distance = offset.flatten(1).square().sum(1);
-    auto slope = network.slope(walk.inputs, units, [&](const at::Tensor& scores, const at::Tensor& rows) {
+    auto gradient = network.gradient(walk.inputs, units, [&](const at::Tensor& scores, const at::Tensor& rows) {
       return std::vector<at::Tensor>{hinge_weights(scores, walk.inputs.answers.index_select(0, rows),
                                                    walk.c.index_select(0, rows), settings.confidence)};
     });
-    Margin margin(slope.scores, walk.inputs.answers);
-    at::Tensor pull = slope.gradients[0], fooled = margin.fooled(settings.confidence);
+    Margin margin(gradient.scores, walk.inputs.answers);
+    at::Tensor pull = gradient.gradients[0], fooled = margin.fooled(settings.confidence);
     note_best(search, walk, units, distance, fooled);
     if (step % look == 0) {
       at::Tensor loss = distance + walk.c * margin.hinge(settings.confidence);

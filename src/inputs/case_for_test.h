@@ -76,7 +76,7 @@ struct TestCase {
         changed(find_subject(source->info())) {
     dataset::Batch few = data->read(stream::spread(data->size(), 64));
     settings =
-        observers::settle_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
+        observers::infer_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
     if (changed.kind != Kind::kTokens) range.emplace(*data, changed.feature);
     network = std::make_unique<Network>(subject, settings, changed, range ? &*range : nullptr, units);
     Originals all = originals();

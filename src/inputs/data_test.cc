@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/shell.h"
 #include "base/error.h"
 #include "inputs/case_for_test.h"
 #include "inputs/product.h"

@@ -11,7 +11,7 @@ namespace netmend::inputs {
 
 Changed deepfault(const Network& network, const Originals& originals, const Settings& settings) {
   const double step = settings.step_size > 0 ? settings.step_size : 1;
-  at::Tensor move = (step * network.unit_slope(originals, originals.units)).clamp(-settings.eps, settings.eps);
+  at::Tensor move = (step * network.unit_gradient(originals, originals.units)).clamp(-settings.eps, settings.eps);
   const Subject& changed = network.changed();
   if (settings.as_published == "deepfault" && changed.kind == Kind::kImage && !changed.about.channels_last)
     move.narrow(1, 1, move.size(1) - 1).zero_();

@@ -5,10 +5,10 @@
 namespace netmend::inputs {
 
 at::Tensor loss_sign(const Network& network, const Originals& originals, const at::Tensor& units) {
-  auto slope = network.slope(originals, units, [&](const at::Tensor& scores, const at::Tensor& rows) {
+  auto gradient = network.gradient(originals, units, [&](const at::Tensor& scores, const at::Tensor& rows) {
     return std::vector<at::Tensor>{away_from(scores, originals.answers.index_select(0, rows))};
   });
-  return slope.gradients[0].sign_();
+  return gradient.gradients[0].sign_();
 }
 
 at::Tensor within(const at::Tensor& units, const at::Tensor& originals, double eps) {

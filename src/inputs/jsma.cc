@@ -2,7 +2,7 @@
 // learning in adversarial settings (EuroS&P 2016, arXiv:1511.07528). Towards the second most likely class: the pair of
 // features with the best saliency is raised by theta = 1, until the class is reached, 14.5 % of the features are
 // changed or no pair helps. Published code differs: the Adversarial Robustness Toolbox takes the two features of
-// largest target slope; --as-published art does so too.
+// largest target gradient; --as-published art does so too.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kTheta = 1, kGamma = 0.145;
 
-/// Largest target slope of the features that may still change.
+/// Largest target gradient of the features that may still change.
 std::pair<int64_t, int64_t> largest_pair(std::span<const float> alpha, std::span<const uint8_t> free) {
   int64_t first = -1, second = -1;
   for (size_t i = 0; i < alpha.size(); ++i) {
@@ -44,13 +44,13 @@ Changed jsma(const Network& network, const Originals& originals, const Settings&
   for (int64_t round = 0; round < rounds && open.numel() > 0; ++round) {
     Originals some = originals.rows(open);
     at::Tensor target = targets.index_select(0, open).unsqueeze(1);
-    auto slope =
-        network.slope(some, units.index_select(0, open), [&](const at::Tensor& scores, const at::Tensor& rows) {
+    auto gradient =
+        network.gradient(some, units.index_select(0, open), [&](const at::Tensor& scores, const at::Tensor& rows) {
           at::Tensor towards = at::zeros_like(scores).scatter(1, target.index_select(0, rows), 1.0);
           return std::vector<at::Tensor>{towards, 1 - towards};
         });
-    at::Tensor alpha = slope.gradients[0].contiguous(), beta = slope.gradients[1].contiguous();
-    at::Tensor reached = slope.scores.argmax(1) == target.squeeze(1);
+    at::Tensor alpha = gradient.gradients[0].contiguous(), beta = gradient.gradients[1].contiguous();
+    at::Tensor reached = gradient.scores.argmax(1) == target.squeeze(1);
     std::vector<int64_t> still;
     for (int64_t i = 0; i < open.numel(); ++i) {
       if (reached[i].item<bool>()) continue;

@@ -19,7 +19,7 @@ constexpr Method kMethods[] = {
      kQuantities, true, true, 0.3, 0.3, 0, relevant_noise},
     {"random-noise", "the same on as many values drawn by lot", "DeepImportance, arXiv:2002.03433", kQuantities, false,
      true, 0.3, 0.3, 0, random_noise},
-    {"fgsm", "one step along the sign of the loss's slope", "Goodfellow et al., arXiv:1412.6572", kQuantities, true,
+    {"fgsm", "one step along the sign of the loss's gradient", "Goodfellow et al., arXiv:1412.6572", kQuantities, true,
      false, 0.1, kEight, 0, fgsm},
     {"bim", "many small steps of the same", "Kurakin et al., arXiv:1607.02533", kQuantities, true, false, 0.1, kEight,
      10, bim},

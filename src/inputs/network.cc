@@ -81,7 +81,7 @@ int64_t Network::classes() const { return settings_.task == Task::kBinary ? 2 : 
 at::Tensor Network::class_scores(const at::Tensor& value) const {
   at::Tensor columns = observers::as_columns(value);
   const bool probabilities =
-      settings_.head.logits == settings_.head.output && settings_.head.gives != executor::Gives::kLogits;
+      settings_.head.logits == settings_.head.output && settings_.head.output_kind != executor::OutputKind::kLogits;
   if (settings_.task == Task::kBinary) {
     const double limit = settings_.positive == 1 ? settings_.threshold : 1 - settings_.threshold;
     at::Tensor yes = (probabilities ? log_odds(columns) : columns) - std::log(limit / (1 - limit));
@@ -142,8 +142,8 @@ at::Tensor Network::answers(const Originals& inputs, const at::Tensor& units, co
   return scores(inputs, units, mask).argmax(1);
 }
 
-Network::Slope Network::slope(const Originals& inputs, const at::Tensor& units, const Weigh& weigh) const {
-  check(plain_ != nullptr, "slopes by ids");
+Network::Gradient Network::gradient(const Originals& inputs, const at::Tensor& units, const Weigh& weigh) const {
+  check(plain_ != nullptr, "gradients by ids");
   at::AutoGradMode grad(true);
   Tensors scores;
   std::vector<Tensors> gradients;
@@ -157,30 +157,30 @@ Network::Slope Network::slope(const Originals& inputs, const at::Tensor& units, 
           Tensors weights = weigh(found.detach(), part.rows);
           gradients.resize(weights.size());
           for (size_t i = 0; i < weights.size(); ++i) {
-            at::Tensor slope;
+            at::Tensor gradient;
             if (found.requires_grad())
-              slope = torch::autograd::grad({found}, {leaf}, {weights[i]}, i + 1 < weights.size(), false, true)[0];
-            if (!slope.defined()) slope = at::zeros_like(leaf);
-            gradients[i].push_back(slope.detach().narrow(0, 0, part.count));
+              gradient = torch::autograd::grad({found}, {leaf}, {weights[i]}, i + 1 < weights.size(), false, true)[0];
+            if (!gradient.defined()) gradient = at::zeros_like(leaf);
+            gradients[i].push_back(gradient.detach().narrow(0, 0, part.count));
           }
         });
       });
-  Slope slope{scores.size() == 1 ? scores[0] : at::cat(scores, 0), {}};
-  for (const Tensors& parts : gradients) slope.gradients.push_back(parts.size() == 1 ? parts[0] : at::cat(parts, 0));
-  return slope;
+  Gradient gradient{scores.size() == 1 ? scores[0] : at::cat(scores, 0), {}};
+  for (const Tensors& parts : gradients) gradient.gradients.push_back(parts.size() == 1 ? parts[0] : at::cat(parts, 0));
+  return gradient;
 }
 
-bool Network::has_slopes(const Originals& inputs) const {
-  Slope found = slope(inputs, inputs.units, [&](const at::Tensor& scores, const at::Tensor& rows) {
+bool Network::has_gradients(const Originals& inputs) const {
+  Gradient found = gradient(inputs, inputs.units, [&](const at::Tensor& scores, const at::Tensor& rows) {
     return std::vector<at::Tensor>{away_from(scores, inputs.answers.index_select(0, rows))};
   });
   return found.gradients[0].isfinite().logical_and(found.gradients[0] != 0).any().item<bool>();
 }
 
-at::Tensor Network::unit_slope(const Originals& inputs, const at::Tensor& units) const {
+at::Tensor Network::unit_gradient(const Originals& inputs, const at::Tensor& units) const {
   check(to_units_ != nullptr, "no units were named");
   at::AutoGradMode grad(true);
-  Tensors slopes;
+  Tensors gradients;
   model::guarded([&] { return subject_.model_name; },
                  [&] {
                    each_part(inputs, units.detach(), [&](const Part& part) {
@@ -192,13 +192,13 @@ at::Tensor Network::unit_slope(const Originals& inputs, const at::Tensor& units)
                            model::unit_values(units_[i].layer, values[i]).select(1, units_[i].unit).sum();
                        sum = sum.defined() ? sum + value : value;
                      }
-                     at::Tensor slope;
-                     if (sum.requires_grad()) slope = torch::autograd::grad({sum}, {leaf}, {}, false, false, true)[0];
-                     if (!slope.defined()) slope = at::zeros_like(leaf);
-                     slopes.push_back(slope.detach().narrow(0, 0, part.count) / double(units_.size()));
+                     at::Tensor gradient;
+                     if (sum.requires_grad()) gradient = torch::autograd::grad({sum}, {leaf}, {}, false, false, true)[0];
+                     if (!gradient.defined()) gradient = at::zeros_like(leaf);
+                     gradients.push_back(gradient.detach().narrow(0, 0, part.count) / double(units_.size()));
                    });
                  });
-  return slopes.size() == 1 ? slopes[0] : at::cat(slopes, 0);
+  return gradients.size() == 1 ? gradients[0] : at::cat(gradients, 0);
 }
 
 }  // namespace netmend::inputs

@@ -1,4 +1,4 @@
-// A network as attacks see it: scores of classes as a function of the feature that is changed, and their slopes. It
+// A network as attacks see it: scores of classes as a function of the feature that is changed, and their gradients. It
 // takes quantities as parts of their valid range, so that scale, mean, std and the layout of axes are on the path of
 // the gradient.
 #pragma once
@@ -41,18 +41,18 @@ class Network {
   at::Tensor scores(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
   at::Tensor answers(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
 
-  struct Slope {
+  struct Gradient {
     at::Tensor scores;
     std::vector<at::Tensor> gradients;  ///< one for each weighting, like units
   };
-  /// Slopes of weighted sums of scores: `weigh` is given the scores of some rows of the batch and returns weights like
+  /// Gradients of weighted sums of scores: `weigh` is given the scores of some rows of the batch and returns weights like
   /// them, one tensor for each gradient that is wanted.
   using Weigh = std::function<std::vector<at::Tensor>(const at::Tensor& scores, const at::Tensor& rows)>;
-  Slope slope(const Originals& inputs, const at::Tensor& units, const Weigh& weigh) const;
-  /// Whether any score depends on these inputs by a slope that is a number and not 0.
-  bool has_slopes(const Originals& inputs) const;
-  /// Slope of the mean of units().
-  at::Tensor unit_slope(const Originals& inputs, const at::Tensor& units) const;
+  Gradient gradient(const Originals& inputs, const at::Tensor& units, const Weigh& weigh) const;
+  /// Whether any score depends on these inputs by a gradient that is a number and not 0.
+  bool has_gradients(const Originals& inputs) const;
+  /// Gradient of the mean of units().
+  at::Tensor unit_gradient(const Originals& inputs, const at::Tensor& units) const;
 
   /// The batch with the feature changed, as the network is fed.
   dataset::Batch changed_batch(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;

@@ -87,15 +87,6 @@ std::string classes_text(const Info& info) {
 
 }  // namespace
 
-std::string shell_word(const std::string& text) {
-  const bool plain = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,=+-") ==
-                     std::string::npos;
-  if (plain && !text.empty()) return text;
-  std::string quoted = "'";
-  for (char letter : text) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return quoted + "'";
-}
-
 int64_t product_bytes(const dataset::Dataset& data, const Network& network, int64_t inputs, bool whole) {
   int64_t row = 64;
   for (size_t f = 0; f < data.info().features.size(); ++f) {

@@ -23,7 +23,5 @@ std::string write_product(const std::string& path, const dataset::Dataset& data,
 /// The file's size, to be held against the 4 GB that an archive may have before any work is done.
 int64_t product_bytes(const dataset::Dataset& data, const Network& network, int64_t inputs, bool whole);
 
-/// A word as a shell takes it.
-std::string shell_word(const std::string& text);
 
 }  // namespace netmend::inputs

@@ -64,12 +64,12 @@ ValueId read_output(const model::Graph& graph, const model::Node& node) {
 }
 
 /// Front × behind of the weights that a recurrent layer reads its inputs with, directions × gates·units × inputs. What
-/// lies behind a unit counts for each of its gates; steps are added up. `x`: steps × inputs × width, `slope` of all
+/// lies behind a unit counts for each of its gates; steps are added up. `x`: steps × inputs × width, `gradient` of all
 /// steps (steps × directions × inputs × units) or of the last one.
-at::Tensor recurrent_impact(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& slope) {
+at::Tensor recurrent_impact(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& gradient) {
   const int64_t directions = weight.size(0), rows = weight.size(1), steps = x.size(0);
   at::Tensor each =
-      slope.dim() == 4 ? slope.abs() : slope.abs().unsqueeze(0).expand({steps, -1, -1, -1}) / double(steps);
+      gradient.dim() == 4 ? gradient.abs() : gradient.abs().unsqueeze(0).expand({steps, -1, -1, -1}) / double(steps);
   at::Tensor whole = each.sum({0, 1, 3}, true).clamp_min(1e-30);
   each = (each / whole).repeat({1, 1, 1, rows / each.size(3)});  // steps × directions × inputs × gates·units
   Tensors found;
@@ -94,7 +94,7 @@ class Impact {
     for (const Target& target : targets_) request.given.push_back(target.weight.root);
     for (const Target& target : targets_)
       request.wanted.push_back(target.input), request.wanted.push_back(target.output);
-    request.wanted.push_back(settings.head.logits);  // probabilities always add up to 1: their sum has no slope
+    request.wanted.push_back(settings.head.logits);  // probabilities always add up to 1: their sum has no gradient
     run_.emplace(graph_, request);
     for (const Target& target : targets_) {
       model::Node bare = *target.node;
@@ -113,22 +113,22 @@ class Impact {
     at::Tensor answers = values.back().sum();
     Tensors outputs;
     for (size_t t = 0; t < targets_.size(); ++t) outputs.push_back(values[2 * t + 1]);
-    Tensors slopes = torch::autograd::grad({answers}, outputs, {}, false, false, true);
+    Tensors gradients = torch::autograd::grad({answers}, outputs, {}, false, false, true);
     for (size_t t = 0; t < targets_.size(); ++t) {
       const at::Tensor& output = outputs[t];
       if (targets_[t].recurrent) {
-        at::Tensor slope = slopes[t].defined() ? slopes[t] : at::zeros_like(output);
+        at::Tensor gradient = gradients[t].defined() ? gradients[t] : at::zeros_like(output);
         at::Tensor found =
-            recurrent_impact(values[2 * t].detach(), targets_[t].weight.view.detach(), slope.detach()).to(at::kDouble);
+            recurrent_impact(values[2 * t].detach(), targets_[t].weight.view.detach(), gradient.detach()).to(at::kDouble);
         sums[t] = sums[t].defined() ? sums[t] + found : found;
         continue;
       }
-      at::Tensor behind = slopes[t].defined() ? slopes[t].abs() : at::zeros_like(output);
+      at::Tensor behind = gradients[t].defined() ? gradients[t].abs() : at::zeros_like(output);
       at::Tensor whole = behind.flatten(1).sum(1);
       std::vector<int64_t> shape(size_t(behind.dim()), 1);
       shape[0] = -1;
       behind = behind / whole.clamp_min(1e-30).reshape(shape);
-      // front × behind summed over positions is |w| times the slope of Σ behind/D · D at |w|, where D = |x|·|w|.
+      // front × behind summed over positions is |w| times the gradient of Σ behind/D · D at |w|, where D = |x|·|w|.
       at::Tensor x = values[2 * t].detach().abs(),
                  w = targets_[t].weight.view.detach().abs().contiguous().requires_grad_(), d;
       const at::Tensor inputs[] = {x, w};
@@ -191,16 +191,16 @@ std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observer
   if (targets.empty()) return {};
   std::vector<ValueId> constants;
   for (const Target& target : targets) constants.push_back(target.weight.root);
-  // As many passing inputs as failing ones: slopes are sums.
+  // As many passing inputs as failing ones: gradients are sums.
   std::vector<int64_t> bad = some_of(failing), good;
   for (int64_t i : stream::spread(int64_t(passing.size()), int64_t(bad.size()), 0.5))
     good.push_back(passing[size_t(i)]);
   const std::vector<int64_t> sides[] = {std::move(bad), std::move(good)};
   Tensors impact[2];
-  std::map<ValueId, at::Tensor> slope[2];
+  std::map<ValueId, at::Tensor> gradient[2];
   for (int side : {0, 1}) {
     impact[side] = impacts(subject, settings, targets, sides[side]);
-    slope[side] = weight_gradients(subject, settings, constants, sides[side], jobs);
+    gradient[side] = weight_gradients(subject, settings, constants, sides[side], jobs);
   }
   std::vector<BlamedWeight> all;
   std::vector<double> a, b;
@@ -211,13 +211,13 @@ std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observer
                             .as_strided(view.sizes(), view.strides())
                             .contiguous()
                             .view(-1);
-    at::Tensor gl = slope[0].at(targets[t].weight.root).abs() / (1 + slope[1].at(targets[t].weight.root).abs());
+    at::Tensor gl = gradient[0].at(targets[t].weight.root).abs() / (1 + gradient[1].at(targets[t].weight.root).abs());
     at::Tensor fi = (impact[0][t] / (1 + impact[1][t])).nan_to_num(0, 0, 0).contiguous().view(-1);
     gl = gl.nan_to_num(0, 0, 0).contiguous().view(-1).index_select(0, places);
     for (int64_t i = 0; i < fi.numel(); ++i) {
       all.push_back(
           {targets[t].layer, places.data_ptr<int64_t>()[i], fi.data_ptr<double>()[i], gl.data_ptr<double>()[i]});
-      a.push_back(all.back().slope), b.push_back(all.back().impact);
+      a.push_back(all.back().gradient), b.push_back(all.back().impact);
     }
   }
   std::vector<BlamedWeight> front;

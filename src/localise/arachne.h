@@ -1,6 +1,6 @@
 // Which single weights are to blame: J. Sohn, S. Kang, S. Yoo, "Arachne: Search-Based Repair of Deep Neural Networks"
 // (TOSEM 2023). A weight matters by its forward impact (its share in what its unit gets, times what the answers make of
-// the unit) and by the slope of the loss at it. Both are taken on failing inputs and held against passing ones; the
+// the unit) and by the gradient of the loss at it. Both are taken on failing inputs and held against passing ones; the
 // weights that no other beats in both are blamed.
 //
 // What differs from the published code: shares are absolute and of one input each, also in convolutions; where nothing
@@ -19,10 +19,10 @@ namespace netmend::localise {
 struct BlamedWeight {
   size_t layer = 0;              ///< in the list of layers
   int64_t position = 0;          ///< flat, in the layer's `weight` constant
-  double impact = 0, slope = 0;  ///< failing against passing inputs
+  double impact = 0, gradient = 0;  ///< failing against passing inputs
 };
 
-/// The front, largest slope first. Of recurrent layers the weights that read their inputs are looked at. Layers that
+/// The front, largest gradient first. Of recurrent layers the weights that read their inputs are looked at. Layers that
 /// are neither dense, convolutional nor recurrent, whose weights are shared, quantised or computed, are passed over;
 /// `passed_over` names them. Inputs beyond a few hundred a side are sampled evenly.
 std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observers::PredictionSettings& settings,

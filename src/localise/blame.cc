@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
+#include "base/error.h"
 #include "edits/places.h"
 #include "localise/gradient.h"
 #include "observers/spectrum.h"
@@ -42,42 +44,56 @@ class Blaming {
   Blame run(std::vector<model::Layer> layers) {
     found_.layers = std::move(layers);
     found_.places = unit_places(found_.layers);
-    Evidence spectra = pass();
+    std::optional<Evidence> spectra;
+    options_.rows ? take_rows(*options_.rows) : void(spectra = pass());
     auto start = std::chrono::steady_clock::now();
-    if (found_.failing > 0 && found_.passing > 0) score(draw(spectra, options_.resamples, options_.seed));
+    if (found_.failing > 0 && found_.passing > 0) {
+      std::optional<Draws> draws;
+      if (spectra) draws = draw(*spectra, options_.resamples, options_.seed);
+      score(draws ? &*draws : nullptr);
+    }
     found_.scoring = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(found_);
   }
 
  private:
   Evidence pass() {
-    const bool rows = uses(options_.choices, Measure::kGradient) || uses(options_.choices, Measure::kTried);
+    const bool rows = uses(options_.choices, Measure::kGradient) || uses(options_.choices, Measure::kAblation);
     observers::Predictions predictions(settings_, rows);
     observers::Spectrum spectrum(settings_, found_.layers,
                                  {options_.threshold, options_.target, options_.before_activation});
-    stream::PassOptions how = options_.pass;
-    how.on_chunk = [&](std::vector<std::unique_ptr<stream::State>>& chunk) {
-      auto& list = dynamic_cast<PredictionState&>(*chunk[0]).rows;
-      for (const observers::SampleRow& row : list)
+    stream::Pass pass(subject_);
+    auto predicted = pass.watch(predictions);
+    auto counted = pass.watch(spectrum);
+    pass.each_chunk(predicted, [&](PredictionState& state) {
+      for (const observers::SampleRow& row : state.rows)
         if (Side side = options_.target.side(row); side != Side::kNeither) sides_[size_t(side)].push_back(row.sample);
-      list.clear();
-    };
-    stream::PassResult done = stream::run_pass(subject_, {&predictions, &spectrum}, how);
-    auto answers = done.collected[0].fold(predictions), folded = done.collected[1].fold(spectrum);
-    const auto& state = dynamic_cast<const observers::SpectrumState&>(*folded);
-    found_.result = observers::finish(predictions, dynamic_cast<const PredictionState&>(*answers));
+      state.rows.clear();
+    });
+    pass.run(options_.pass);
+    const observers::SpectrumState& state = pass.state(counted);
+    found_.result = observers::finish(predictions, pass.state(predicted));
     at::Tensor sides = state.inputs.sum(1);
     found_.failing = sides[0].item<int64_t>(), found_.passing = sides[1].item<int64_t>();
-    found_.seconds = done.seconds;
-    found_.interrupted = done.interrupted;
+    found_.seconds = pass.seconds();
+    found_.interrupted = pass.interrupted();
     return evidence_of(state);
   }
 
-  void score(const Draws& draws) {
-    for (size_t u = 0; u < found_.places.size(); ++u) found_.counts.push_back(draws.counts(0, int64_t(u)));
+  void take_rows(const std::vector<observers::SampleRow>& rows) {
+    check(!uses(options_.choices, Measure::kCounts), "measures of counts need a pass");
+    for (const observers::SampleRow& row : rows)
+      if (Side side = options_.target.side(row); side != Side::kNeither) sides_[size_t(side)].push_back(row.sample);
+    found_.failing = int64_t(sides_[0].size()), found_.passing = int64_t(sides_[1].size());
+  }
+
+  /// `draws` is null without a pass.
+  void score(const Draws* draws) {
+    for (size_t u = 0; draws && u < found_.places.size(); ++u)
+      found_.counts.push_back(draws->counts(0, int64_t(u)));
     for (const Choice& choice : options_.choices) {
-      at::Tensor scores = choice.measure->of == Measure::kCounts     ? spectrum_scores(draws, choice, options_.seed)
-                          : choice.measure->of == Measure::kGradient ? slopes()
+      at::Tensor scores = choice.measure->of == Measure::kCounts     ? spectrum_scores(*draws, choice, options_.seed)
+                          : choice.measure->of == Measure::kGradient ? gradients()
                           : choice.measure->name == "auto"           ? combined()
                                                                      : tried();
       if (!options_.resample_all && !found_.located.empty()) scores = scores.narrow(0, 0, 1);
@@ -86,13 +102,13 @@ class Blaming {
   }
 
   /// Taken once, also where several measures ask for them.
-  const at::Tensor& slopes() {
-    if (slopes_.defined()) return slopes_;
+  const at::Tensor& gradients() {
+    if (gradients_.defined()) return gradients_;
     std::vector<int64_t> failing = some_of(sides_[0]), passing = some_of(sides_[1]);
-    found_.slopes_failing = int64_t(failing.size()), found_.slopes_passing = int64_t(passing.size());
+    found_.gradients_failing = int64_t(failing.size()), found_.gradients_passing = int64_t(passing.size());
     Evidence evidence = gradient_evidence(subject_, settings_, found_.layers, failing, passing, options_.pass.jobs);
-    slopes_ = difference_scores(draw(evidence, options_.resamples, options_.seed));
-    return slopes_;
+    gradients_ = difference_scores(draw(evidence, options_.resamples, options_.seed));
+    return gradients_;
   }
 
   /// Units that are broken whatever the data says: no weight at all, or one that is no number. Where a tenth of a layer
@@ -117,23 +133,23 @@ class Blaming {
     return broken;
   }
 
-  const Supposition& supposed() {
-    if (!found_.supposed) {
-      SuppositionOptions how = options_.supposing;
+  const Ablation& ablated() {
+    if (!found_.ablated) {
+      AblationOptions how = options_.ablation;
       how.seed = options_.seed, how.jobs = options_.pass.jobs;
-      found_.supposed = suppose(subject_, settings_, found_.layers, sides_[0], sides_[1], how);
+      found_.ablated = ablate(subject_, settings_, found_.layers, sides_[0], sides_[1], how);
     }
-    return *found_.supposed;
+    return *found_.ablated;
   }
 
-  at::Tensor tried() { return total_scores(draw(supposed().evidence, options_.resamples, options_.seed)); }
+  at::Tensor tried() { return total_scores(draw(ablated().evidence, options_.resamples, options_.seed)); }
 
-  /// What trying saves and what the slopes say, each as a share of the highest; units that are plainly broken first.
-  /// Trying finds what slopes do not see (negated and empty units); slopes find units whose fault others make up for
+  /// What trying saves and what the gradients say, each as a share of the highest; units that are plainly broken first.
+  /// Trying finds what gradients do not see (negated and empty units); gradients find units whose fault others make up for
   /// when they are tried.
   at::Tensor combined() {
-    at::Tensor saved = total_scores(draw(supposed().weighed, options_.resamples, options_.seed)).clamp_min(0),
-               steep = slopes().clamp_min(0);
+    at::Tensor saved = total_scores(draw(ablated().weighed, options_.resamples, options_.seed)).clamp_min(0),
+               steep = gradients().clamp_min(0);
     auto share = [](const at::Tensor& scores) { return scores / scores.amax(1, true).clamp_min(1e-30); };
     const int64_t rows = std::min(saved.size(0), steep.size(0));
     at::Tensor scores = share(saved.narrow(0, 0, rows)) + share(steep.narrow(0, 0, rows));
@@ -145,7 +161,7 @@ class Blaming {
   const observers::PredictionSettings& settings_;
   const BlameOptions& options_;
   std::vector<int64_t> sides_[2];  ///< samples, when more than counts is wanted
-  at::Tensor slopes_;
+  at::Tensor gradients_;
   Blame found_;
 };
 

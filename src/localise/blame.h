@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "localise/counterfactual.h"
+#include "localise/ablation.h"
 #include "localise/measures.h"
 #include "localise/ranking.h"
 #include "observers/predictions.h"
@@ -22,8 +22,11 @@ struct BlameOptions {
   bool before_activation = false;  ///< and its value is taken there
   observers::Target target;
   uint64_t seed = 42;
-  SuppositionOptions supposing;
+  AblationOptions ablation;
   stream::PassOptions pass;
+  /// Predictions that are known already: then there is no pass, and measures that need counts of activations cannot be
+  /// asked for.
+  const std::vector<observers::SampleRow>* rows = nullptr;
 };
 
 struct Located {
@@ -38,8 +41,8 @@ struct Blame {
   std::vector<Located> located;  ///< as the choices
   observers::PredictionResult result;
   int64_t failing = 0, passing = 0;
-  int64_t slopes_failing = 0, slopes_passing = 0;  ///< inputs that the gradient measure used
-  std::optional<Supposition> supposed;
+  int64_t gradients_failing = 0, gradients_passing = 0;  ///< inputs that the gradient measure used
+  std::optional<Ablation> ablated;
   double seconds = 0;  ///< of the pass
   double scoring = 0;  ///< of all that came after it
   bool interrupted = false;

@@ -20,7 +20,7 @@ using Tensors = std::vector<at::Tensor>;
 
 at::Tensor losses(const PredictionSettings& settings, const at::Tensor& columns, const at::Tensor& labels) {
   const bool probabilities =
-      settings.head.logits == settings.head.output && settings.head.gives != executor::Gives::kLogits;
+      settings.head.logits == settings.head.output && settings.head.output_kind != executor::OutputKind::kLogits;
   auto surprise = [](const at::Tensor& p) { return -p.clamp_min(1e-12).log(); };
   if (settings.task == Task::kClasses) {
     at::Tensor label = labels.to(at::kLong).unsqueeze(1);
@@ -36,10 +36,10 @@ at::Tensor losses(const PredictionSettings& settings, const at::Tensor& columns,
 
 namespace {
 
-/// Runs a network so that the slope of the loss at every layer is known.
-class Slopes {
+/// Runs a network so that the gradient of the loss at every layer is known.
+class Gradients {
  public:
-  Slopes(const stream::Subject& subject, const PredictionSettings& settings, const std::vector<model::Layer>& layers)
+  Gradients(const stream::Subject& subject, const PredictionSettings& settings, const std::vector<model::Layer>& layers)
       : subject_(subject), settings_(settings), layers_(layers), graph_(subject.batching.graph) {
     starts_ = executor::find_starts(graph_);
     for (ValueId id : starts_)
@@ -54,7 +54,7 @@ class Slopes {
     run_.emplace(graph_, request);
   }
 
-  /// Activation × slope, inputs × units of all layers, of the first `count` inputs of a batch.
+  /// Activation × gradient, inputs × units of all layers, of the first `count` inputs of a batch.
   at::Tensor parts(const dataset::Batch& batch, int64_t count) const {
     Tensors inputs = subject_.feed.inputs(batch);
     if (subject_.batching.kind != executor::Batching::kOne) return together(inputs, batch.labels, count);
@@ -74,16 +74,16 @@ class Slopes {
     at::Tensor columns = observers::as_columns(values.back());
     values.pop_back();
     at::Tensor loss = losses(settings_, columns.narrow(0, 0, count), labels.narrow(0, 0, count)).sum();
-    Tensors reached, slopes(values.size());
+    Tensors reached, gradients(values.size());
     for (const at::Tensor& value : values)
       if (value.requires_grad()) reached.push_back(value);
     if (loss.requires_grad() && !reached.empty()) {
       Tensors found = torch::autograd::grad({loss}, reached, {}, false, false, true);
       size_t next = 0;
       for (size_t i = 0; i < values.size(); ++i)
-        if (values[i].requires_grad()) slopes[i] = found[next++];
+        if (values[i].requires_grad()) gradients[i] = found[next++];
     }
-    return join(values, slopes, count);
+    return join(values, gradients, count);
   }
 
   /// The given tensors: what quantities begin with is made to carry gradients.
@@ -101,12 +101,12 @@ class Slopes {
     return given;
   }
 
-  at::Tensor join(const Tensors& values, const Tensors& slopes, int64_t count) const {
+  at::Tensor join(const Tensors& values, const Tensors& gradients, int64_t count) const {
     at::NoGradGuard no_grad;
     Tensors parts;
     for (size_t i = 0; i < values.size(); ++i) {
-      at::Tensor part = slopes[i].defined()
-                            ? model::unit_maps(layers_[i], (values[i] * slopes[i]).to(at::kDouble)).sum(2)
+      at::Tensor part = gradients[i].defined()
+                            ? model::unit_maps(layers_[i], (values[i] * gradients[i]).to(at::kDouble)).sum(2)
                             : at::zeros({count, layers_[i].units}, at::kDouble);
       parts.push_back(part.narrow(0, 0, count));
     }
@@ -143,14 +143,14 @@ Evidence gradient_evidence(const stream::Subject& subject, const PredictionSetti
   const int64_t size = subject.batch_size(), count = int64_t(chosen.size()), batches = (count + size - 1) / size;
   Evidence evidence{at::zeros({2, observers::kSampleGroups, observers::count_units(layers)}, at::kDouble),
                     at::zeros({2, observers::kSampleGroups}, at::kDouble)};
-  Slopes slopes(subject, settings, layers);
+  Gradients gradients(subject, settings, layers);
   Tensors found(static_cast<size_t>(batches));
   auto work = [&](int64_t item, int) {
     int64_t first = item * size, own = std::min(size, count - first);
     std::vector<int64_t> samples;
     for (int64_t i = 0; i < size; ++i) samples.push_back(chosen[size_t(first + std::min(i, own - 1))].sample);
     found[size_t(item)] = model::guarded([&] { return subject.model_name; },
-                                         [&] { return slopes.parts(subject.data->read(samples), own); });
+                                         [&] { return gradients.parts(subject.data->read(samples), own); });
   };
   auto hand_over = [&](int64_t item) {
     at::Tensor parts = std::move(found[size_t(item)]);

@@ -244,7 +244,7 @@ struct Fixture {
     executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
     dataset::Batch batch = data->read(std::vector<int64_t>{0, 1, 2, 3});
     at::Tensor output = stream::run_few(subject, {head.output}, batch)[0];
-    settings = observers::settle_task(subject.graph, head, data->info(), batch, output);
+    settings = observers::infer_task(subject.graph, head, data->info(), batch, output);
     layers = executor::find_layers(subject.graph);
   }
   static stream::Subject make(const std::string& network, std::shared_ptr<RandomData> data) {
@@ -254,8 +254,8 @@ struct Fixture {
   }
 };
 
-/// The slope of the losses' sum when a unit's activations grow in proportion, by two runs from the layer on.
-double slope_by_differences(const Fixture& fixture, const model::Layer& layer, int64_t unit,
+/// The gradient of the losses' sum when a unit's activations grow in proportion, by two runs from the layer on.
+double gradient_by_differences(const Fixture& fixture, const model::Layer& layer, int64_t unit,
                             const std::vector<int64_t>& samples) {
   at::NoGradGuard no_grad;
   dataset::Batch batch = fixture.data->read(samples);
@@ -277,7 +277,7 @@ double slope_by_differences(const Fixture& fixture, const model::Layer& layer, i
   return (loss(1 + 1e-4) - loss(1 - 1e-4)) / 2e-4;
 }
 
-void expect_slopes(const Fixture& fixture, const std::vector<model::Layer>& layers) {
+void expect_gradients(const Fixture& fixture, const std::vector<model::Layer>& layers) {
   std::vector<int64_t> failing{1, 4, 5, 9, 70, 71}, passing{0, 2, 3, 80};
   Evidence evidence = gradient_evidence(fixture.subject, fixture.settings, layers, failing, passing, 2);
   EXPECT_EQ(evidence.inputs.sum().item<double>(), 10);
@@ -287,10 +287,10 @@ void expect_slopes(const Fixture& fixture, const std::vector<model::Layer>& laye
   int64_t first = 0;
   for (const model::Layer& layer : layers) {
     for (int64_t unit = 0; unit < std::min<int64_t>(layer.units, 6); ++unit) {
-      EXPECT_NEAR(sums[0][first + unit].item<double>(), slope_by_differences(fixture, layer, unit, failing),
+      EXPECT_NEAR(sums[0][first + unit].item<double>(), gradient_by_differences(fixture, layer, unit, failing),
                   1e-3 * largest)
           << layer.name << "/" << unit;
-      EXPECT_NEAR(sums[1][first + unit].item<double>(), slope_by_differences(fixture, layer, unit, passing),
+      EXPECT_NEAR(sums[1][first + unit].item<double>(), gradient_by_differences(fixture, layer, unit, passing),
                   1e-3 * largest);
     }
     first += layer.units;
@@ -299,9 +299,9 @@ void expect_slopes(const Fixture& fixture, const std::vector<model::Layer>& laye
 
 TEST(Gradient, EqualsFiniteDifferences) {
   Fixture dense("mlp:12-9-7-4", 100, {12});
-  expect_slopes(dense, dense.layers);
+  expect_gradients(dense, dense.layers);
   Fixture conv("lenet1", 100, {1, 28, 28});
-  expect_slopes(conv, conv.layers);
+  expect_gradients(conv, conv.layers);
 }
 
 TEST(Gradient, WorkersChangeNoBitAndInputsRunAloneToo) {
@@ -319,7 +319,7 @@ TEST(Gradient, WorkersChangeNoBitAndInputsRunAloneToo) {
 
 TEST(Gradient, LossesAreThoseOfEveryTask) {
   observers::PredictionSettings settings;
-  settings.head = {1, 0, executor::Gives::kSigmoid};
+  settings.head = {1, 0, executor::OutputKind::kSigmoid};
   settings.task = observers::Task::kBinary;
   at::Tensor logits = at::tensor({0.3, -1.2, 2.0}, at::kDouble).unsqueeze(1), yes = at::tensor({1, 0, 0}, at::kLong);
   at::Tensor p = logits.sigmoid();

@@ -30,13 +30,13 @@ constexpr Measure kMeasures[] = {
     {"zoltar", [](C c, X) { return c.af / (c.af + c.nf + c.as + 10000 * c.nf * c.as / c.af); },
      "af / (af + nf + as + 10000 nf as / af)", "Janssen et al. 2009"},
     {"wong2", [](C c, X) { return c.af - c.as; }, "af − as", "Wong et al. 2007"},
-    {"gradient", nullptr, "mean of activation × slope of the loss, failing − passing inputs",
+    {"gradient", nullptr, "mean of activation × gradient of the loss, failing − passing inputs",
      "first-order effect of the unit on the loss", Measure::kGradient},
     {"counterfactual", nullptr,
      "loss saved with the unit silent, at its mean, negated or refitted, whichever saves most", "by trying each",
-     Measure::kTried},
+     Measure::kAblation},
     {"auto", nullptr, "share of the best counterfactual + share of the best gradient; units without weights first",
-     "what planted faults teach", Measure::kTried},
+     "what planted faults teach", Measure::kAblation},
     {"random", [](C, X x) { return x.lot; }, "a number drawn by lot", "the baseline"},
 };
 

@@ -26,8 +26,8 @@ struct Measure {
   double (*score)(const Counts& counts, const Context& context);
   std::string_view formula;
   std::string_view source;
-  /// What it is made of: counts of active units, slopes of the loss, or trials of what would be.
-  enum Of { kCounts, kGradient, kTried } of = kCounts;
+  /// What it is made of: counts of active units, gradients of the loss, or trials of what would be.
+  enum Of { kCounts, kGradient, kAblation } of = kCounts;
 };
 
 std::span<const Measure> measures();

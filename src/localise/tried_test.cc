@@ -1,4 +1,4 @@
-// Measures that look at weights: slopes of the loss, what would be, and Arachne's front.
+// Measures that look at weights: gradients of the loss, what would be, and Arachne's front.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ Fixture make(model::Graph graph, int64_t inputs) {
   stream::Subject subject("network", graph, data, {head.output, head.logits});
   dataset::Batch few = data->read(stream::spread(data->size(), 8));
   auto settings =
-      observers::settle_task(graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
+      observers::infer_task(graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);
   Fixture out{std::move(subject), std::move(settings), {}, {}, {}};
   out.layers = stream::find_layers(out.subject);
   observers::Predictions predictions(out.settings, true);
@@ -91,8 +91,8 @@ TEST(WeightGradient, IsTheSlopeOfTheLoss) {
           double moved = value + (side ? step : -step);
           sides[side] = loss_sum(at, edits::cut(at.subject.graph, id, {&position, 1}, {&moved, 1}, ""));
         }
-        double slope = one[id].contiguous().view(-1)[position].item<double>();
-        EXPECT_NEAR(slope, (sides[1] - sides[0]) / (2 * step), 0.02 * std::abs(slope) + 0.1) << network;
+        double gradient = one[id].contiguous().view(-1)[position].item<double>();
+        EXPECT_NEAR(gradient, (sides[1] - sides[0]) / (2 * step), 0.02 * std::abs(gradient) + 0.1) << network;
       }
     }
   }
@@ -103,7 +103,7 @@ Blame blame_by(const Fixture& at, const char* measure, int64_t tried = 64) {
   how.choices = {find_measure(measure)};
   how.resamples = 20;
   how.pass.quiet = true;
-  how.supposing.tried = tried;
+  how.ablation.tried = tried;
   return blame(at.subject, at.settings, candidates(at.layers, at.subject.graph, at.settings.head, at.settings.outputs),
                how);
 }
@@ -131,7 +131,7 @@ TEST(Counterfactual, FindsAPlantedUnit) {
 TEST(Counterfactual, SavesWhatItSays) {
   Fixture at = make(trained(), 400);
   std::vector<model::Layer> layers = candidates(at.layers, at.subject.graph, at.settings.head, at.settings.outputs);
-  Supposition found = suppose(at.subject, at.settings, layers, at.failing, at.passing, {.inputs = 400, .tried = 0});
+  Ablation found = ablate(at.subject, at.settings, layers, at.failing, at.passing, {.inputs = 400, .tried = 0});
   ASSERT_EQ(found.saved.size(), 40u);
   const double base = loss_sum(at, {}) / 400;
   EXPECT_NEAR(found.loss, base, 1e-5);
@@ -148,7 +148,7 @@ TEST(Counterfactual, SavesWhatItSays) {
   Draws draws = draw(found.evidence, 0, 1);
   at::Tensor scores = total_scores(draws);
   for (size_t p = 0; p < 40; ++p) EXPECT_NEAR(scores[0][int64_t(p)].item<double>(), found.saved[p], 1e-9);
-  Supposition few = suppose(at.subject, at.settings, layers, at.failing, at.passing, {.inputs = 400, .tried = 5});
+  Ablation few = ablate(at.subject, at.settings, layers, at.failing, at.passing, {.inputs = 400, .tried = 5});
   EXPECT_EQ(std::count(few.tried.begin(), few.tried.end(), true), 5);
 }
 
@@ -189,7 +189,7 @@ TEST(Arachne, EqualsItsFormulasOnADenseNetwork) {
   int checked = 0;
   for (const BlamedWeight& one : front) {
     EXPECT_GE(one.impact, 0);
-    EXPECT_GE(one.slope, 0);
+    EXPECT_GE(one.gradient, 0);
     if (one.layer != 1 || checked++ > 3) continue;
     int64_t out = one.position / 6, in = one.position % 6;
     EXPECT_NEAR(one.impact, impact(at.failing, out, in) / (1 + impact(at.passing, out, in)), 1e-5);

@@ -1,4 +1,4 @@
-// The slope of the loss at every weight, added up over inputs.
+// The gradient of the loss at every weight, added up over inputs.
 #pragma once
 
 #include <map>

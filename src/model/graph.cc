@@ -87,4 +87,14 @@ void sort_nodes(Graph& graph) {
   graph.nodes = std::move(sorted);
 }
 
+std::string image_layout(const Value& input) {
+  if (!input.shape || input.shape->size() != 4) return "";
+  auto channels = [&](size_t axis) {
+    const int64_t size = (*input.shape)[axis].size;
+    return size == 1 || size == 3 || size == 4;
+  };
+  if (channels(1)) return "NCHW";
+  return channels(3) ? "NHWC" : "";
+}
+
 }  // namespace netmend::model

@@ -14,11 +14,9 @@
 #include <vector>
 
 #include "model/element.h"
+#include "model/ids.h"
 
 namespace netmend::model {
-
-using ValueId = int32_t;
-constexpr ValueId kAbsent = -1;  ///< an optional input or output that a node leaves out
 
 /// Known size, or -1 with the symbol the file gives it (possibly "").
 struct Dim {
@@ -77,7 +75,7 @@ struct Graph {
   bool is_constant(ValueId id) const { return id != kAbsent && constants.count(id) > 0; }
   /// The constant's tensor, or an undefined one.
   at::Tensor constant(ValueId id) const;
-  /// Gives a constant a new value of the same shape, rounded to the type it is stored in, and marks it as changed.
+  /// OutputKind a constant a new value of the same shape, rounded to the type it is stored in, and marks it as changed.
   void replace(ValueId id, const at::Tensor& value);
 };
 
@@ -87,5 +85,8 @@ std::vector<int> producers(const Graph& graph);
 std::vector<std::vector<int>> consumers(const Graph& graph);
 /// Sorts nodes so that each stands after its inputs. Throws InputError on a cycle or a value that nothing makes.
 void sort_nodes(Graph& graph);
+
+/// The axes of an image input by its declared shape, NCHW or NHWC; "" when it is none.
+std::string image_layout(const Value& input);
 
 }  // namespace netmend::model

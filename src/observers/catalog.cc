@@ -10,7 +10,7 @@
 #include "observers/coverage/top_units.h"
 #include "observers/coverage/traces.h"
 #include "observers/importance.h"
-#include "observers/likely_answers.h"
+#include "observers/top_predictions.h"
 #include "observers/part_predictions.h"
 #include "observers/spectrum.h"
 #include "observers/unit_profile.h"
@@ -40,9 +40,9 @@ constexpr CatalogRow kRows[] = {
      [](const Materials& m) -> std::unique_ptr<stream::Observer> {
        return std::make_unique<Predictions>(m.predictions, true);
      }},
-    {"likely-answers", "the likeliest classes of each input and how spread the answer is", "per input",
+    {"top-predictions", "the likeliest classes of each input and how spread the answer is", "per input",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> {
-       return std::make_unique<LikelyAnswers>(m.predictions);
+       return std::make_unique<TopPredictions>(m.predictions);
      }},
     {"part-predictions", "the metrics of a part of the inputs", "constant",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> {

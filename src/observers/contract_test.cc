@@ -63,7 +63,7 @@ struct Fixture {
     dataset::Batch batch = data->read(first);
     at::NoGradGuard no_grad;
     at::Tensor output = executor::Executor(subject.graph).run(batch.inputs)[0];
-    materials.predictions = settle_task(subject.graph, head, data->info(), batch, output);
+    materials.predictions = infer_task(subject.graph, head, data->info(), batch, output);
     materials.layers = executor::find_layers(subject.graph);
     materials.subject = &subject;
   }

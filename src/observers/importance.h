@@ -23,9 +23,12 @@ struct ImportanceSettings {
   bool before_activation = false;  ///< relevance of the layers' values before their activations
 };
 
+struct ImportanceState;
+
 /// A unit's relevance for an input is the sum over positions.
 class Importance : public stream::Observer {
  public:
+  using State = ImportanceState;
   /// `subject` must outlive it, and be the one that the pass goes over. Throws InputError, see explain::Explainer.
   Importance(const stream::Subject& subject, PredictionSettings predictions, std::vector<model::Layer> layers,
              ImportanceSettings settings = {});

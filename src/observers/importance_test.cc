@@ -47,7 +47,7 @@ struct Setting {
     std::vector<int64_t> first{0, 1, 2, 3};
     dataset::Batch batch = data->read(first);
     executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
-    settings = settle_task(subject.graph, head, data->info(), batch, stream::run_few(subject, {head.output}, batch)[0]);
+    settings = infer_task(subject.graph, head, data->info(), batch, stream::run_few(subject, {head.output}, batch)[0]);
   }
 };
 
@@ -179,7 +179,7 @@ TEST(InputRelevance, FindsTokens) {
   std::vector<int64_t> samples{0, 1, 2};
   dataset::Batch batch = data->read(samples);
   auto settings =
-      settle_task(subject.graph, head, data->info(), batch, stream::run_few(subject, {head.output}, batch)[0]);
+      infer_task(subject.graph, head, data->info(), batch, stream::run_few(subject, {head.output}, batch)[0]);
   InputRelevance found = InputExplainer(subject, settings).run(batch);
   ASSERT_TRUE(found.features[0].defined());
   EXPECT_EQ(found.features[0].sizes(), batch.inputs[0].sizes());

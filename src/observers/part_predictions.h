@@ -7,8 +7,11 @@
 
 namespace netmend::observers {
 
+struct PartState;
+
 class PartPredictions : public stream::Observer {
  public:
+  using State = PartState;
   /// Any thread may call `member`.
   PartPredictions(PredictionSettings settings, std::function<bool(int64_t sample)> member)
       : whole_(std::move(settings), false), member_(std::move(member)) {}

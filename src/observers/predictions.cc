@@ -15,13 +15,13 @@ namespace netmend::observers {
 namespace {
 
 using dataset::LabelKind;
-using executor::Gives;
+using executor::OutputKind;
 
 double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double surprise(double probability) { return -std::log(std::max(probability, 1e-12)); }
 
-bool is_probability(const executor::Head& head) { return head.logits == head.output && head.gives != Gives::kLogits; }
+bool is_probability(const executor::Head& head) { return head.logits == head.output && head.output_kind != OutputKind::kLogits; }
 
 }  // namespace
 
@@ -106,8 +106,8 @@ void name_classes(PredictionSettings& settings, const dataset::Info& data, const
 
 std::string task_name(Task task) { return kTaskNames[size_t(task)]; }
 
-PredictionSettings settle_task(const model::Graph& graph, const executor::Head& head, const dataset::Info& data,
-                               const dataset::Batch& batch, const at::Tensor& output, const Wishes& wishes) {
+PredictionSettings infer_task(const model::Graph& graph, const executor::Head& head, const dataset::Info& data,
+                               const dataset::Batch& batch, const at::Tensor& output, const TaskOverrides& overrides) {
   at::Tensor columns = as_columns(output);
   const std::string& name = graph.values[size_t(head.output)].name;
   if (columns.dim() != 2 || columns.size(0) != batch.count())
@@ -118,18 +118,18 @@ PredictionSettings settle_task(const model::Graph& graph, const executor::Head& 
   settings.head = head;
   settings.outputs = columns.size(1);
   settings.data = data.spec;
-  settings.tolerance = wishes.tolerance;
-  settings.threshold = wishes.threshold;
-  settings.task = choose_task(wishes.kind, data.labels, settings.outputs);
+  settings.tolerance = overrides.tolerance;
+  settings.threshold = overrides.threshold;
+  settings.task = choose_task(overrides.kind, data.labels, settings.outputs);
   if ((settings.task == Task::kLabels || settings.task == Task::kNumber) && data.label_width != settings.outputs)
     fail("{} has {} {} an input, output `{}` has {} columns", data.spec, data.label_width,
          settings.task == Task::kNumber ? "numbers" : "labels", name, settings.outputs);
   name_classes(settings, data, name);
-  if (settings.by_class() && settings.classes.size() == 2) settings.positive = find_positive(settings, wishes.positive);
-  choose_metric(settings, wishes.metric);
-  if (settings.task != Task::kNumber && head.gives == Gives::kLogits && wishes.gives != "logits" &&
-      (wishes.gives == "probabilities" || (settings.task != Task::kLabels && look_like_probabilities(columns))))
-    settings.head.gives = Gives::kProbabilities;
+  if (settings.by_class() && settings.classes.size() == 2) settings.positive = find_positive(settings, overrides.positive);
+  choose_metric(settings, overrides.metric);
+  if (settings.task != Task::kNumber && head.output_kind == OutputKind::kLogits && overrides.output_kind != "logits" &&
+      (overrides.output_kind == "probabilities" || (settings.task != Task::kLabels && look_like_probabilities(columns))))
+    settings.head.output_kind = OutputKind::kProbabilities;
   return settings;
 }
 
@@ -376,7 +376,7 @@ PredictionResult finish(const Predictions& observer, const PredictionState& stat
 
 nlohmann::json to_json(const PredictionSettings& settings) {
   return {{"task", int(settings.task)},      {"outputs", settings.outputs},       {"classes", settings.classes},
-          {"data", settings.data},           {"gives", int(settings.head.gives)}, {"output", settings.head.output},
+          {"data", settings.data},           {"gives", int(settings.head.output_kind)}, {"output", settings.head.output},
           {"logits", settings.head.logits},  {"metric", settings.metric},         {"positive", settings.positive},
           {"threshold", settings.threshold}, {"tolerance", settings.tolerance}};
 }
@@ -387,7 +387,7 @@ PredictionSettings settings_from_json(const nlohmann::json& json) {
   settings.outputs = json.at("outputs");
   settings.classes = json.at("classes").get<std::vector<std::string>>();
   settings.data = json.at("data");
-  settings.head = {json.at("output"), json.at("logits"), Gives(json.at("gives").get<int>())};
+  settings.head = {json.at("output"), json.at("logits"), OutputKind(json.at("gives").get<int>())};
   settings.metric = json.at("metric");
   settings.positive = json.at("positive");
   settings.threshold = json.at("threshold");

@@ -4,69 +4,24 @@
 #include <array>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/layers.h"
-#include "stats/intervals.h"
+#include "observers/result.h"
+#include "observers/task.h"
 #include "stream/observer.h"
 
 namespace netmend::observers {
 
-/// How answers are judged.
-enum class Task {
-  kClasses,  ///< the largest of several outputs
-  kBinary,   ///< one output: class 1 above the threshold
-  kLabels,   ///< one yes or no an output
-  kNumber,   ///< the output itself
-  kNone,     ///< no labels
-};
-std::string task_name(Task task);
-
-/// What the user says about the answers; what is left open is found out.
-struct Wishes {
-  std::string kind;        ///< classes, binary, labels, number, none, or ""
-  std::string gives;       ///< logits, probabilities, or ""
-  std::string metric;      ///< one of metric_names(), or ""
-  std::string positive;    ///< name or number of the class that f1 and the threshold are about
-  double threshold = 0.5;  ///< of the positive class, and of each label
-  double tolerance = -1;   ///< a number this near to the truth is right; below 0: numbers are never right or wrong
-};
-/// accuracy, balanced_accuracy, f1, auc, log_loss, mae, rmse
-const std::vector<std::string>& metric_names();
-/// Smaller is better.
-bool is_error(const std::string& metric);
-
-struct PredictionSettings {
-  Task task = Task::kClasses;
-  executor::Head head;
-  int64_t outputs = 0;               ///< width of the output
-  std::vector<std::string> classes;  ///< names of its columns
-  std::string data;                  ///< spec, for messages
-  std::string metric;                ///< the one that counts; "" without labels
-  int64_t positive = 1;              ///< class that f1 and the threshold are about, where there are two
-  double threshold = 0.5, tolerance = -1;
-  bool by_class() const { return task == Task::kClasses || task == Task::kBinary; }
-};
-
 /// Chooses the task from labels and output, and checks one batch of real outputs: their shape, whether they are
 /// probabilities although no softmax says so, and that labels are in range. Throws InputError.
-PredictionSettings settle_task(const model::Graph& graph, const executor::Head& head, const dataset::Info& data,
-                               const dataset::Batch& batch, const at::Tensor& output, const Wishes& wishes = {});
+PredictionSettings infer_task(const model::Graph& graph, const executor::Head& head, const dataset::Info& data,
+                               const dataset::Batch& batch, const at::Tensor& output, const TaskOverrides& overrides = {});
 /// Outputs as inputs × columns: axes of size 1 behind the columns are dropped.
 at::Tensor as_columns(const at::Tensor& output);
 /// Every row is a distribution: nothing negative, sums of 1; of one column: all in 0 … 1.
 bool look_like_probabilities(const at::Tensor& columns);
-
-/// One input's row; its form on disk too.
-struct SampleRow {
-  int64_t sample = 0;
-  double label = -1, predicted = -1;  ///< class numbers, numbers, or how many labels are set
-  float confidence = 0, loss = 0;
-  enum Right : int64_t { kWrong, kRight, kNotJudged };
-  int64_t right = kNotJudged;
-};
 
 /// How scores of inputs with and without a label are spread, in bins that are narrow relative to the score: enough for
 /// the area under the curve to four digits, in bounded memory.
@@ -83,8 +38,11 @@ class ScoreCounts {
   std::map<int32_t, std::array<int64_t, 2>> counts_;  ///< by bin: without, with the label
 };
 
+struct PredictionState;
+
 class Predictions : public stream::Observer {
  public:
+  using State = PredictionState;
   /// With `rows`, states carry a row an input.
   Predictions(PredictionSettings settings, bool rows);
   std::string name() const override { return "predictions"; }
@@ -125,25 +83,6 @@ struct PredictionState : stream::State {
   bool keep_rows_;
 };
 
-struct ClassResult {
-  std::string name;
-  int64_t samples = 0, correct = 0, predicted = 0;
-  double recall = 0, precision = 0;
-  stats::Estimate range;  ///< of the recall
-};
-
-struct Metric {
-  std::string name;
-  stats::Estimate estimate;
-};
-
-struct PredictionResult {
-  int64_t samples = 0, correct = 0, not_finite = 0;
-  double accuracy = 0, loss = 0, mae = 0, rmse = 0;
-  std::vector<Metric> metrics;  ///< all that fit the task, the one that counts first
-  std::vector<ClassResult> per_class;
-  std::vector<std::vector<int64_t>> confusion;
-};
 PredictionResult finish(const Predictions& observer, const PredictionState& state);
 
 /// Settings as JSON and back, for state files.

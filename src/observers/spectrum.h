@@ -29,8 +29,11 @@ struct SpectrumSettings {
 /// Units of all layers stand side by side, in the order of the layers.
 int64_t count_units(const std::vector<model::Layer>& layers);
 
+struct SpectrumState;
+
 class Spectrum : public stream::Observer {
  public:
+  using State = SpectrumState;
   Spectrum(PredictionSettings predictions, std::vector<model::Layer> layers, SpectrumSettings settings = {});
   std::string name() const override { return "spectrum"; }
   std::vector<stream::Tap> taps() const override;

@@ -21,8 +21,11 @@ struct UnitStats {
   void merge(const UnitStats& later);
 };
 
+struct UnitProfileState;
+
 class UnitProfile : public stream::Observer {
  public:
+  using State = UnitProfileState;
   explicit UnitProfile(std::vector<model::Layer> layers) : layers_(std::move(layers)) {}
   std::string name() const override { return "unit-profile"; }
   std::vector<stream::Tap> taps() const override;

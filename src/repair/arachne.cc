@@ -19,6 +19,8 @@
 namespace netmend::repair {
 namespace {
 
+constexpr double kTailShare = 0.1;  ///< of a forward pass: what-if runs the last layers alone
+
 constexpr double kFailing = 10;  ///< how much more a failing input counts (alpha)
 constexpr int64_t kMostFailing = 1000, kMostPassing = 2000;
 constexpr size_t kMostWeights = 40;
@@ -47,9 +49,7 @@ std::vector<edits::Edit> edits_of(const Problem& problem, const std::vector<loca
 
 }  // namespace
 
-Found arachne(const Problem& problem, double seconds) {
-  const auto start = Clock::now();
-  auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+Found arachne(const Problem& problem, Budget& budget) {
   if (!problem.settings.by_class()) return {{}, "it needs answers that are right or wrong"};
   const std::vector<int64_t> failing =
                                  sample(problem.on(observers::Side::kFailing, problem.parts.search), kMostFailing),
@@ -85,6 +85,7 @@ Found arachne(const Problem& problem, double seconds) {
     std::vector<whatif::Question> questions;
     for (const search::Point& point : points) questions.push_back({edits_of(problem, weights, point)});
     std::vector<double> scores(points.size());
+    budget.spend(kTailShare * double(points.size()) * problem.work(samples.size()));
     whatif.ask(questions, [&](size_t q, int64_t first, std::span<const whatif::Judgement> rows) {
       for (size_t i = 0; i < rows.size(); ++i)
         scores[q] += (fails.count(samples[size_t(first) + i]) ? kFailing : 1) *
@@ -94,18 +95,16 @@ Found arachne(const Problem& problem, double seconds) {
   };
   search::EvolutionOptions how;
   how.seed = problem.seed;
-  how.out_of_time = [&] { return spent() > seconds; };
+  how.stop = [&] { return budget.left() <= 0; };
   search::Evolved found = search::evolve(
       bounds, origin, [&](size_t i, double normal) { return spread[i].first + spread[i].second * normal; }, judge, how);
   Candidate out{"arachne",
                 fmt::format("{} weights, {} generations", weights.size(), found.generations),
                 edits_of(problem, weights, found.best),
                 {},
-                0,
                 {}};
   if (out.edits.empty()) return {{}, "no change of the blamed weights was better than none"};
   out.selection = answer(problem, out.edits, problem.parts.selection).figure;
-  out.seconds = spent();
   return {{std::move(out)}, ""};
 }
 

@@ -19,8 +19,8 @@ at::Tensor descend(at::Tensor start, double rate, int steps, const Loss& loss) {
   at::Tensor x = start.detach().clone(), m = at::zeros_like(x), v = at::zeros_like(x);
   for (int step = 1; step <= steps; ++step) {
     at::Tensor leaf = x.detach().requires_grad_();
-    at::Tensor slope = torch::autograd::grad({loss(leaf)}, {leaf})[0].nan_to_num(0, 0, 0);
-    m = 0.9 * m + 0.1 * slope, v = 0.999 * v + 0.001 * slope * slope;
+    at::Tensor gradient = torch::autograd::grad({loss(leaf)}, {leaf})[0].nan_to_num(0, 0, 0);
+    m = 0.9 * m + 0.1 * gradient, v = 0.999 * v + 0.001 * gradient * gradient;
     const double decay = 1 - double(step - 1) / steps;
     at::NoGradGuard no_grad;
     x = x - rate * decay * (m / (1 - std::pow(0.9, step))) / ((v / (1 - std::pow(0.999, step))).sqrt() + 1e-12);
@@ -29,18 +29,18 @@ at::Tensor descend(at::Tensor start, double rate, int steps, const Loss& loss) {
 }
 
 Candidate candidate(const Problem& problem, const char* method, std::string words, std::vector<edits::Edit> edits) {
-  Candidate out{method, std::move(words), std::move(edits), {}, 0, {}};
+  Candidate out{method, std::move(words), std::move(edits), {}, {}};
   out.selection = answer(problem, out.edits, problem.parts.selection).figure;
   return out;
 }
 
 bool is_probability(const observers::PredictionSettings& settings) {
-  return settings.head.logits == settings.head.output && settings.head.gives != executor::Gives::kLogits;
+  return settings.head.logits == settings.head.output && settings.head.output_kind != executor::OutputKind::kLogits;
 }
 
 }  // namespace
 
-Found shift_biases(const Problem& problem, double) {
+Found shift_biases(const Problem& problem, Budget& budget) {
   if (is_probability(problem.settings)) return {{}, "the model gives probabilities, not logits"};
   Logits logits = logits_of(problem, problem.parts.search);
   const int64_t width = logits.values.size(1);
@@ -67,7 +67,7 @@ Found shift_biases(const Problem& problem, double) {
   return found;
 }
 
-Found set_temperature(const Problem& problem, double) {
+Found set_temperature(const Problem& problem, Budget& budget) {
   if (problem.settings.task == observers::Task::kNumber)
     return {{}, "the model gives numbers, which have no temperature"};
   if (is_probability(problem.settings)) return {{}, "the model gives probabilities, not logits"};

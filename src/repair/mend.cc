@@ -34,8 +34,8 @@ constexpr double kClassPrice = 0.05;
 
 class Mending {
  public:
-  Mending(const Problem& problem, const std::function<void(const std::string&)>& heard)
-      : problem_(problem), heard_(heard) {}
+  Mending(const Problem& problem, const std::function<void(const std::string&)>& progress)
+      : problem_(problem), budget_(problem.budget), progress_(progress) {}
 
   Outcome run(const std::string& name) {
     std::vector<const Method*> list;
@@ -46,20 +46,22 @@ class Mending {
     double whole = 0;
     for (const Method* method : list) whole += share(*method);
     for (const Method* method : list) {
-      const double seconds = std::max(0.5, problem_.seconds_left() * share(*method) / std::max(whole, 1e-9));
+      Budget part = budget_.part(share(*method) / std::max(whole, 1e-9));
       whole -= share(*method);
       try {
-        try_one(*method, seconds);
+        try_one(*method, part);
+        budget_.spend(part);
       } catch (const Interrupted&) {
         const bool any =
             std::any_of(out_.tried.begin(), out_.tried.end(), [](const Tried& one) { return one.best.has_value(); });
         if (!any) throw;
         forget_interrupt();
-        if (heard_) heard_("stopped: what was found so far is judged");
+        if (progress_) progress_("stopped: what was found so far is judged");
         out_.interrupted = true;
         break;
       }
     }
+    out_.work = budget_.spent();
     choose(name);
     confirm();
     return std::move(out_);
@@ -73,13 +75,13 @@ class Mending {
   }
 
  private:
-  void try_one(const Method& method, double seconds) {
-    if (heard_) heard_(fmt::format("{}: {}", method.name, method.story));
+  void try_one(const Method& method, Budget& budget) {
+    if (progress_) progress_(fmt::format("{}: {}", method.name, method.story));
     const auto start = Clock::now();
     Tried one;
     one.method = method.name;
     try {
-      Found found = method.search(problem_, seconds);
+      Found found = method.search(problem_, budget);
       one.why_not = found.why_not;
       // Methods put their own choice first; selection decides between the rest only when that is clearly better.
       if (!found.candidates.empty()) one.best = std::move(found.candidates.front());
@@ -135,8 +137,8 @@ class Mending {
   }
 
   void confirm() {
-    if (heard_)
-      heard_(fmt::format("confirming on {} inputs that no search saw",
+    if (progress_)
+      progress_(fmt::format("confirming on {} inputs that no search saw",
                          with_commas(int64_t(problem_.parts.holdout.size()))));
     out_.before = answer(problem_, {}, problem_.parts.holdout);
     for (Tried& one : out_.tried) {
@@ -296,15 +298,16 @@ class Mending {
   }
 
   const Problem& problem_;
-  const std::function<void(const std::string&)>& heard_;
+  Budget budget_;
+  const std::function<void(const std::string&)>& progress_;
   Outcome out_;
 };
 
 }  // namespace
 
-Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& heard) {
+Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& progress) {
   if (method != "auto") find_method(method);
-  return Mending(problem, heard).run(method);
+  return Mending(problem, progress).run(method);
 }
 
 Outcome judge_edits(const Problem& problem, const Candidate& candidate) {

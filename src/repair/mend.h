@@ -38,6 +38,7 @@ struct Flipped {
 struct Outcome {
   std::vector<Tried> tried;         ///< cheap alternatives among them
   int chosen = -1;                  ///< in `tried`
+  double work = 0;                  ///< multiply-adds that all searches spent
   bool interrupted = false;         ///< by Ctrl-C: methods behind the last one were not tried
   bool cheap_does_as_well = false;  ///< and the one chosen is another
   std::string cheap;                ///< which
@@ -51,9 +52,9 @@ struct Outcome {
   stats::Estimate change;  ///< of the share that is right (or of the error), after − before
 };
 
-/// `method` is a name of methods() or `auto`. `heard` is told what is being done. After Ctrl-C nothing more is searched
+/// `method` is a name of methods() or `auto`. `progress` is told what is being done. After Ctrl-C nothing more is searched
 /// for, and what was found is judged; throws Interrupted when there is nothing.
-Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& heard);
+Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& progress);
 /// The same with edits that were found elsewhere.
 Outcome judge_edits(const Problem& problem, const Candidate& candidate);
 

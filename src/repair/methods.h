@@ -19,23 +19,23 @@ struct Found {
 };
 
 /// Final biases (or the threshold, where there is one output): what shifting the answers alone can do.
-Found shift_biases(const Problem& problem, double seconds);
+Found shift_biases(const Problem& problem, Budget& budget);
 /// One number that divides the logits: calibrates, changes no answer.
-Found set_temperature(const Problem& problem, double seconds);
+Found set_temperature(const Problem& problem, Budget& budget);
 /// All weights, fine-tuned on failing inputs mixed with passing ones: what everybody would try first.
-Found retrain(const Problem& problem, double seconds);
+Found retrain(const Problem& problem, Budget& budget);
 /// Gradient descent on the weights of the located units alone, with a price on the way from where they were.
-Found surgical(const Problem& problem, double seconds);
+Found surgical(const Problem& problem, Budget& budget);
 
 /// Differential evolution on single weights that Arachne's localisation blames.
-Found arachne(const Problem& problem, double seconds);
+Found arachne(const Problem& problem, Budget& budget);
 /// The thesis's algorithm: suspicious units mutated until it stops helping (sbfl_mutation.h).
-Found sbfl_mutation(const Problem& problem, double seconds);
+Found sbfl_mutation(const Problem& problem, Budget& budget);
 
 struct Method {
   std::string_view name;
   std::string_view story;
-  Found (*search)(const Problem& problem, double seconds);
+  Found (*search)(const Problem& problem, Budget& budget);
   bool cheap = false;  ///< shown beside every other repair
   double share = 1;    ///< of the budget, in `auto`; 0: not part of it
 };

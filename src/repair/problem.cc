@@ -17,22 +17,22 @@ using observers::Side;
 namespace {
 
 /// Copies follow the first of them.
-void gather_copies(Parts& parts, const std::vector<uint64_t>& marks) {
+void gather_copies(Parts& parts, const std::vector<uint64_t>& hashes) {
   std::map<uint64_t, int> home;
   std::vector<int64_t>* all[] = {&parts.holdout, &parts.search, &parts.selection};
   for (int part = 0; part < 3; ++part)
-    for (int64_t sample : *all[part]) home.try_emplace(marks[size_t(sample)], part);
+    for (int64_t sample : *all[part]) home.try_emplace(hashes[size_t(sample)], part);
   Parts moved;
   std::vector<int64_t>* into[] = {&moved.holdout, &moved.search, &moved.selection};
   for (int part = 0; part < 3; ++part)
-    for (int64_t sample : *all[part]) into[home.at(marks[size_t(sample)])]->push_back(sample);
+    for (int64_t sample : *all[part]) into[home.at(hashes[size_t(sample)])]->push_back(sample);
   parts = std::move(moved);
 }
 
 }  // namespace
 
 Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed,
-            const std::vector<uint64_t>& marks) {
+            const std::vector<uint64_t>& hashes) {
   std::map<int64_t, std::vector<int64_t>> by_stratum;
   for (size_t i = 0; i < strata.size(); ++i) by_stratum[strata[i]].push_back(int64_t(i));
   const auto all = double(strata.size());
@@ -55,7 +55,7 @@ Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t s
       next += take;
     }
   }
-  if (!marks.empty()) gather_copies(parts, marks);
+  if (!hashes.empty()) gather_copies(parts, hashes);
   for (auto* part : {&parts.search, &parts.selection, &parts.holdout}) std::sort(part->begin(), part->end());
   return parts;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "edits/edit.h"
 #include "localise/ranking.h"
 #include "observers/predictions.h"
@@ -24,10 +25,10 @@ struct Shares {
   double search = 0.5, selection = 0.2;  ///< of the data; the rest is held out
   int64_t most_search = 12000, most_selection = 6000, most_holdout = 20000;
 };
-/// Every stratum (a number a sample) is shared out alike. Samples with equal marks are copies and stay together, so
-/// that what is held out was not seen under another number; empty for no marks. The same seed gives the same parts.
+/// Every stratum (a number per sample) is shared out alike. Samples with equal hashes are duplicates and stay together, so
+/// that what is held out was not seen under another number; empty for no hashes. The same seed gives the same parts.
 Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed,
-            const std::vector<uint64_t>& marks = {});
+            const std::vector<uint64_t>& hashes = {});
 
 /// How `sbfl-mutation` goes about it; names as users type them.
 struct SbflChoice {
@@ -50,10 +51,11 @@ struct Problem {
   uint64_t seed = 42;
   int jobs = 0;
   bool quiet = false;
-  Clock::time_point deadline = Clock::time_point::max();
+  Budget budget = Budget::unlimited();  ///< for all searches together
   SbflChoice sbfl = {};
 
-  double seconds_left() const { return std::chrono::duration<double>(deadline - Clock::now()).count(); }
+  /// Multiply-adds of a forward pass over so many inputs.
+  double work(size_t inputs) const { return double(inputs) * subject.cost; }
   /// Of `samples` those on one side of the target, by the answers of the network as it is.
   std::vector<int64_t> on(observers::Side side, const std::vector<int64_t>& samples) const;
 };
@@ -87,7 +89,6 @@ struct Candidate {
   std::string words;  ///< what was done, for people
   std::vector<edits::Edit> edits;
   std::vector<std::string> units;  ///< whose weights changed; empty when that is no way to put it
-  double seconds = 0;
   Figure selection;
 };
 

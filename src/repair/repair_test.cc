@@ -45,13 +45,13 @@ struct Fixture {
   observers::PredictionSettings settings;
   std::vector<model::Layer> layers;
 
-  explicit Fixture(model::Graph graph, observers::Wishes wishes = {})
+  explicit Fixture(model::Graph graph, observers::TaskOverrides overrides = {})
       : subject("faulty", graph, sound().data,
                 {graph.outputs[0], executor::find_head(graph, graph.outputs[0]).logits}) {
     executor::Head head = executor::find_head(graph, graph.outputs[0]);
     dataset::Batch few = subject.data->read(stream::spread(subject.data->size(), 8));
-    settings = observers::settle_task(graph, head, subject.data->info(), few,
-                                      stream::run_few(subject, {head.output}, few)[0], wishes);
+    settings = observers::infer_task(graph, head, subject.data->info(), few,
+                                      stream::run_few(subject, {head.output}, few)[0], overrides);
     layers = stream::find_layers(subject);
   }
 

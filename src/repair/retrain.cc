@@ -8,9 +8,7 @@
 
 namespace netmend::repair {
 
-Found retrain(const Problem& problem, double seconds) {
-  const auto start = Clock::now();
-  auto left = [&] { return seconds - std::chrono::duration<double>(Clock::now() - start).count(); };
+Found retrain(const Problem& problem, Budget& budget) {
   std::vector<int64_t> failing = problem.on(observers::Side::kFailing, problem.parts.search),
                        passing = problem.on(observers::Side::kPassing, problem.parts.search);
   if (failing.empty() && problem.settings.task == observers::Task::kNumber && problem.settings.tolerance < 0)
@@ -42,15 +40,15 @@ Found retrain(const Problem& problem, double seconds) {
                     fmt::format("all weights, {} epoch{}", epoch.number, epoch.number == 1 ? "" : "s"),
                     edits::edits_between(problem.subject.graph, trainer.result(), problem.layers),
                     {},
-                    0,
                     {}};
       one.selection = answer(problem, one.edits, problem.parts.selection).figure;
-      one.seconds = seconds - left();
       if (one.selection.score > best)
         best = one.selection.score, worse = 0, found.candidates.assign(1, std::move(one));
       else if (++worse == 3)
         break;
-      if (left() < epoch.seconds) break;
+      const double work = problem.work(3 * mixed.size() + problem.parts.selection.size());
+      budget.spend(work);
+      if (!budget.allows(work)) break;
     }
   } catch (const InputError& error) {
     if (found.candidates.empty()) found.why_not = error.what();

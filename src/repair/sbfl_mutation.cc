@@ -201,9 +201,7 @@ double Trajectory::accuracy() const { return impl_->accuracy; }
 const Round* Trajectory::next() { return impl_->next(); }
 const std::vector<Round>& Trajectory::rounds() const { return impl_->rounds; }
 
-Found sbfl_mutation(const Problem& problem, double seconds) {
-  const auto start = Clock::now();
-  auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+Found sbfl_mutation(const Problem& problem, Budget& budget) {
   if (!problem.settings.by_class()) return {{}, "it needs answers that are right or wrong"};
   const SbflChoice& choice = problem.sbfl;
   SbflOptions options;
@@ -216,11 +214,13 @@ Found sbfl_mutation(const Problem& problem, double seconds) {
   StopRule rule{parse_when(choice.stop), choice.loss_offset, choice.accuracy_offset, choice.halve, choice.as_published};
   Trajectory trajectory(problem, options, problem.parts.search);
   Follower follower(rule, trajectory.loss(), trajectory.accuracy());
-  while (const Round* round = trajectory.next())
-    if (!follower.goes_on(*round) || spent() > seconds) break;
+  while (const Round* round = trajectory.next()) {
+    budget.spend(problem.work(problem.parts.search.size()));
+    if (!follower.goes_on(*round) || budget.left() <= 0) break;
+  }
   if (follower.kept() == 0) return {{}, "the first mutation already made it worse"};
   const Round& last = trajectory.rounds()[size_t(follower.kept()) - 1];
-  Candidate out{"sbfl-mutation", "", edits::compact(last.edits), {}, spent(), {}};
+  Candidate out{"sbfl-mutation", "", edits::compact(last.edits), {}, {}};
   for (int64_t i = 0; i < follower.kept(); ++i)
     for (const std::string& unit : trajectory.rounds()[size_t(i)].units) out.units.push_back(unit);
   out.words = fmt::format("{} on {} unit{} in {} round{}", named.name, out.units.size(),

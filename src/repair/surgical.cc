@@ -15,7 +15,7 @@ namespace {
 using localise::UnitPlace;
 
 /// The most suspicious units, by what trying each would save on the search part.
-std::vector<UnitPlace> suspects(const Problem& problem, int64_t count) {
+std::vector<UnitPlace> suspects(const Problem& problem, int64_t count, Budget& budget) {
   std::vector<model::Layer> layers =
       localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
   std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
@@ -25,6 +25,8 @@ std::vector<UnitPlace> suspects(const Problem& problem, int64_t count) {
   how.top = count, how.resamples = 0, how.seed = problem.seed;
   how.pass.jobs = problem.jobs, how.pass.quiet = true;
   how.target = problem.target;
+  Budget share = budget.part(0.5);
+  how.ablation.budget = &share;
   // Lists of inputs speak of the whole data.
   auto renumber = [&](const std::function<bool(int64_t)>& may) -> std::function<bool(int64_t)> {
     if (!may) return {};
@@ -32,6 +34,7 @@ std::vector<UnitPlace> suspects(const Problem& problem, int64_t count) {
   };
   how.target.may_fail = renumber(problem.target.may_fail), how.target.may_pass = renumber(problem.target.may_pass);
   localise::Blame blame = localise::blame(part, problem.settings, layers, how);
+  budget.spend(share);
   if (blame.interrupted) throw Interrupted{};
   std::vector<UnitPlace> found;
   if (blame.located.empty()) return found;
@@ -51,46 +54,42 @@ std::vector<std::string> names_of(const Problem& problem, const std::vector<Unit
 }
 
 /// Fits from where the units stand and from nothing, an epoch each, and goes on with the better start.
-Candidate fit(const Problem& problem, const std::vector<UnitPlace>& units, double seconds) {
-  const auto start = Clock::now();
-  auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+Candidate fit(const Problem& problem, const std::vector<UnitPlace>& units, Budget& budget) {
   UnitFit fitting(problem, units);
   double loss[2];
   for (int anew : {0, 1}) {
-    fitting.run({.seconds = seconds, .most_epochs = 1, .anew = anew == 1});
+    fitting.run({.budget = &budget, .most_epochs = 1, .anew = anew == 1});
     loss[anew] = fitting.loss();
   }
   const bool anew = std::isfinite(loss[1]) && loss[1] < loss[0];
   Candidate out{"surgical",
                 "",
-                fitting.run({.seconds = std::max(0.1, seconds - spent()), .anew = anew}),
+                fitting.run({.budget = &budget, .anew = anew}),
                 names_of(problem, units),
-                0,
                 {}};
   out.words = fmt::format("{} weights of {} unit{} {}", fitting.weights(), units.size(), units.size() == 1 ? "" : "s",
                           anew ? "learned anew" : "fitted");
   out.selection = answer(problem, out.edits, problem.parts.selection).figure;
-  out.seconds = spent();
+  budget.spend(problem.work(problem.parts.selection.size()));
   return out;
 }
 
 }  // namespace
 
-Found surgical(const Problem& problem, double seconds) {
-  const auto start = Clock::now();
-  auto left = [&] { return seconds - std::chrono::duration<double>(Clock::now() - start).count(); };
-  std::vector<UnitPlace> units = problem.units.empty() ? suspects(problem, 8) : problem.units;
+Found surgical(const Problem& problem, Budget& budget) {
+  std::vector<UnitPlace> units = problem.units.empty() ? suspects(problem, 8, budget) : problem.units;
   if (units.empty()) return {{}, "no unit could be blamed"};
   Found found;
   std::vector<size_t> sizes = {units.size()};
   if (problem.units.empty()) sizes = {1, 2, 4, 8};
-  // The first suspect is often the right one: it gets most of the time.
-  for (size_t i = 0; i < sizes.size() && (found.candidates.empty() || left() > 0); ++i) {
+  // The first suspect is often the right one: it gets most of the budget.
+  for (size_t i = 0; i < sizes.size() && (found.candidates.empty() || budget.left() > 0); ++i) {
     const size_t count = std::min(sizes[i], units.size());
     if (i > 0 && count == std::min(sizes[i - 1], units.size())) break;
     const double share = i + 1 == sizes.size() ? 1 : 0.5;
-    found.candidates.push_back(
-        fit(problem, {units.begin(), units.begin() + int64_t(count)}, std::max(0.2, left() * share)));
+    Budget part = budget.part(share);
+    found.candidates.push_back(fit(problem, {units.begin(), units.begin() + int64_t(count)}, part));
+    budget.spend(part);
   }
   // The fewest units whose score is within one standard error of the best.
   const Candidate& best =

@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "edits/places.h"
+#include "executor/cost.h"
 #include "executor/layers.h"
 #include "executor/runtime.h"
 #include "localise/gradient.h"
@@ -49,7 +50,7 @@ struct UnitFit::Impl {
   Tensors cache;  ///< of the search part, as `beside`
   at::Tensor labels, weights;
   std::optional<executor::Executor> run;
-  double last_loss = 0, per_epoch = 0;
+  double last_loss = 0, epoch_work = 0;
 
   Impl(const Problem& p, const std::vector<localise::UnitPlace>& units) : problem(p), graph(p.subject.batching.graph) {
     if (problem.subject.batching.kind != executor::Batching::kAny)
@@ -65,6 +66,12 @@ struct UnitFit::Impl {
     request.given.insert(request.given.end(), constants.begin(), constants.end());
     request.wanted = {whatif::answers_of(problem.settings)};
     run.emplace(graph, request);
+    // Forward and twice as much backward, through what depends on the units.
+    begin(false);
+    Tensors one = rows(at::zeros({1}, at::kLong));
+    for (const at::Tensor& constant : this->constants()) one.push_back(constant);
+    epoch_work = 3 * double(problem.parts.search.size()) *
+                 executor::multiply_adds(graph, one, request.wanted, request.given);
   }
 
   void gather(const std::vector<localise::UnitPlace>& units) {
@@ -164,16 +171,16 @@ struct UnitFit::Impl {
     return now;
   }
 
-  struct Slopes {
+  struct Gradients {
     Tensors by_piece;
     double loss = 0, weight = 0;
   };
 
   /// Gradients of a batch, its parts on all workers, added in order.
-  Slopes slopes(const std::vector<int64_t>& batch) const {
+  Gradients gradients(const std::vector<int64_t>& batch) const {
     const Tensors now = constants();
     const auto parts = (int64_t(batch.size()) + kRowsAPart - 1) / kRowsAPart;
-    std::vector<Slopes> found(static_cast<size_t>(parts));
+    std::vector<Gradients> found(static_cast<size_t>(parts));
     auto work = [&](int64_t part, int) {
       const int64_t first = part * kRowsAPart, count = std::min(kRowsAPart, int64_t(batch.size()) - first);
       at::Tensor which =
@@ -186,7 +193,7 @@ struct UnitFit::Impl {
           localise::losses(problem.settings, observers::as_columns(run->run(given)[0]), labels.index_select(0, which));
       at::Tensor each = weights.index_select(0, which);
       loss = (at::where(at::isfinite(loss), loss, at::full_like(loss, 100)) * each).sum();
-      Slopes& own = found[size_t(part)];
+      Gradients& own = found[size_t(part)];
       Tensors gradients = torch::autograd::grad({loss}, leaves, {}, false, false, true);
       at::NoGradGuard no_grad;
       for (size_t i = 0; i < gradients.size(); ++i)
@@ -196,9 +203,9 @@ struct UnitFit::Impl {
                 : at::zeros_like(pieces[i].value));
       own.loss = loss.item<double>(), own.weight = each.sum().item<double>();
     };
-    Slopes sum;
+    Gradients sum;
     auto add = [&](int64_t part) {
-      Slopes& own = found[size_t(part)];
+      Gradients& own = found[size_t(part)];
       sum.loss += own.loss, sum.weight += own.weight;
       if (sum.by_piece.empty())
         sum.by_piece = std::move(own.by_piece);
@@ -211,13 +218,13 @@ struct UnitFit::Impl {
   }
 
   /// Adam, in units of the layer's usual weights.
-  void step(const Slopes& found, int64_t number, double rate, double price) {
+  void step(const Gradients& found, int64_t number, double rate, double price) {
     for (size_t i = 0; i < pieces.size(); ++i) {
       Piece& piece = pieces[i];
-      at::Tensor slope =
+      at::Tensor gradient =
           found.by_piece[i] / found.weight * piece.scale + 2 * price * (piece.value - piece.start) / piece.scale;
-      piece.first.mul_(0.9).add_(0.1 * slope);
-      piece.second.mul_(0.999).add_(0.001 * slope * slope);
+      piece.first.mul_(0.9).add_(0.1 * gradient);
+      piece.second.mul_(0.999).add_(0.001 * gradient * gradient);
       at::Tensor move =
           (piece.first / (1 - std::pow(0.9, number))) / ((piece.second / (1 - std::pow(0.999, number))).sqrt() + 1e-12);
       piece.value = piece.value - rate * move * piece.scale;
@@ -238,8 +245,9 @@ struct UnitFit::Impl {
     const auto count = int64_t(problem.parts.search.size());
     const int64_t batches = (count + options.batch - 1) / options.batch;
     int64_t steps = 0;
-    int epochs = options.most_epochs;
-    auto start = Clock::now();
+    const int epochs =
+        options.budget ? int(std::max<int64_t>(1, options.budget->times(epoch_work, options.most_epochs)))
+                       : options.most_epochs;
     for (int epoch = 0; epoch < epochs; ++epoch) {
       std::vector<int64_t> order(static_cast<size_t>(count));
       std::iota(order.begin(), order.end(), 0);
@@ -248,16 +256,13 @@ struct UnitFit::Impl {
       for (int64_t b = 0; b < batches; ++b) {
         std::vector<int64_t> batch(order.begin() + b * options.batch,
                                    order.begin() + std::min(count, (b + 1) * options.batch));
-        Slopes found = slopes(batch);
+        Gradients found = gradients(batch);
         loss += found.loss, weight += found.weight;
         const double done = double(steps) / double(batches * epochs);
         step(found, ++steps, 0.03 * (1 - 0.95 * done), options.price);
       }
       last_loss = weight > 0 ? loss / weight : 0;
-      per_epoch = std::chrono::duration<double>(Clock::now() - start).count() / (epoch + 1);
-      if (epoch == 0)
-        epochs =
-            int(std::clamp<double>(std::floor(options.seconds / std::max(per_epoch, 1e-6)), 1, options.most_epochs));
+      if (options.budget) options.budget->spend(epoch_work);
     }
     std::vector<edits::Edit> all;
     for (const Piece& piece : pieces) {
@@ -280,7 +285,7 @@ UnitFit::UnitFit(const Problem& problem, const std::vector<localise::UnitPlace>&
 UnitFit::~UnitFit() = default;
 std::vector<edits::Edit> UnitFit::run(const FitOptions& options) { return impl_->fit(options); }
 double UnitFit::loss() const { return impl_->last_loss; }
-double UnitFit::epoch_seconds() const { return impl_->per_epoch; }
+double UnitFit::epoch_work() const { return impl_->epoch_work; }
 int64_t UnitFit::weights() const {
   int64_t count = 0;
   for (const Piece& piece : impl_->pieces) count += piece.positions.numel();

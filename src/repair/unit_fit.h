@@ -10,7 +10,7 @@
 namespace netmend::repair {
 
 struct FitOptions {
-  double seconds = 10;
+  Budget* budget = nullptr;  ///< what an epoch costs is spent here; null: no limit
   int most_epochs = 16;
   int64_t batch = 128;
   double price = 1e-4;  ///< on the squared distance from where the weights were, in their layer's usual size
@@ -24,12 +24,12 @@ class UnitFit {
   UnitFit(const Problem& problem, const std::vector<localise::UnitPlace>& units);
   ~UnitFit();
 
-  /// Starts from the network as it is (or anew). Depends on the problem's seed and on how many epochs fit the time.
+  /// Starts from the network as it is (or anew); one epoch at least, then as many as the budget allows.
   std::vector<edits::Edit> run(const FitOptions& options);
   /// The mean loss on the search part over the last epoch of run().
   double loss() const;
-  /// Seconds that an epoch takes, once one has run.
-  double epoch_seconds() const;
+  /// Multiply-adds of an epoch.
+  double epoch_work() const;
   int64_t weights() const;
 
  private:

@@ -23,7 +23,7 @@ struct EvolutionOptions {
   double crossover = 0.7;                    ///< CR; one coordinate always crosses
   int patience = 10;  ///< generations without a better best, or a tenth of all where that is more
   uint64_t seed = 42;
-  std::function<bool()> out_of_time;  ///< asked after each generation
+  std::function<bool()> stop;  ///< asked after each generation
 };
 
 struct Evolved {

@@ -68,7 +68,7 @@ TEST(Evolution, StopsWhenNothingGetsBetterOrTimeIsUp) {
   EXPECT_EQ(asked, 10 * (1 + 11));
   asked = 0;
   evolve({{0, 1}}, {}, [](size_t, double n) { return n; }, by(flat, &asked),
-         {.population = 10, .out_of_time = [] { return true; }});
+         {.population = 10, .stop = [] { return true; }});
   EXPECT_EQ(asked, 20);
 }
 

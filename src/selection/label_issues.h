@@ -16,14 +16,14 @@
 #include <span>
 #include <vector>
 
-#include "observers/likely_answers.h"
+#include "observers/top_predictions.h"
 
 namespace netmend::selection {
 
 struct LabelIssue {
   int64_t sample = 0;
-  int32_t given = 0, likely = 0;
-  double confidence = 0;  ///< probability of `likely`
+  int32_t given = 0, suggested = 0;
+  double confidence = 0;  ///< probability of `suggested`
   double margin = 0;      ///< probability of `given` less the largest of any other: near -1 is most convincing
 };
 
@@ -31,13 +31,13 @@ struct LabelIssue {
 /// where the network is right.
 constexpr double kClearest = 0.3;
 /// That share; below 0 when the network is never right.
-double ruled_out_share(std::span<const observers::LikelyRow> rows);
+double ruled_out_share(std::span<const observers::TopRow> rows);
 
 /// Mean probability of each class over inputs with that label; 2, which nothing reaches, for classes without inputs.
-std::vector<double> class_thresholds(std::span<const observers::LikelyRow> rows, int64_t classes);
+std::vector<double> class_thresholds(std::span<const observers::TopRow> rows, int64_t classes);
 
 /// The most convincing first, of equal ones the earlier input. Rows without a label or without a finite answer are
 /// passed over.
-std::vector<LabelIssue> label_issues(std::span<const observers::LikelyRow> rows, int64_t classes);
+std::vector<LabelIssue> label_issues(std::span<const observers::TopRow> rows, int64_t classes);
 
 }  // namespace netmend::selection

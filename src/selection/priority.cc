@@ -10,25 +10,25 @@
 namespace netmend::selection {
 namespace {
 
-using observers::LikelyRow;
+using observers::TopRow;
 
 constexpr Score kScores[] = {
-    {"gini", "how mixed the answer is", [](const LikelyRow& row) -> double { return row.gini; }},
+    {"gini", "how mixed the answer is", [](const TopRow& row) -> double { return row.gini; }},
     {"margin", "how little the first answer leads the second",
-     [](const LikelyRow& row) -> double { return -row.margin(); }},
-    {"entropy", "how spread the answer is", [](const LikelyRow& row) -> double { return row.entropy; }},
-    {"max-p", "how unsure the first answer is", [](const LikelyRow& row) -> double { return 1 - row.chances[0]; }},
+     [](const TopRow& row) -> double { return -row.margin(); }},
+    {"entropy", "how spread the answer is", [](const TopRow& row) -> double { return row.entropy; }},
+    {"max-p", "how unsure the first answer is", [](const TopRow& row) -> double { return 1 - row.probabilities[0]; }},
 };
 
-bool answered(const LikelyRow& row) { return row.classes[0] >= 0; }
+bool answered(const TopRow& row) { return row.classes[0] >= 0; }
 
-double ratio(const LikelyRow& row) { return row.chances[0] > 0 ? double(row.chances[1]) / row.chances[0] : 0; }
+double ratio(const TopRow& row) { return row.probabilities[0] > 0 ? double(row.probabilities[1]) / row.probabilities[0] : 0; }
 
 }  // namespace
 
 std::span<const Score> scores() { return kScores; }
 
-std::vector<size_t> spread_over_borders(std::span<const LikelyRow> rows, int64_t budget) {
+std::vector<size_t> spread_over_borders(std::span<const TopRow> rows, int64_t budget) {
   std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> sorted;
   std::vector<size_t> order;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -67,7 +67,7 @@ std::vector<size_t> spread_over_borders(std::span<const LikelyRow> rows, int64_t
   return order;
 }
 
-std::vector<size_t> prioritise(std::span<const LikelyRow> rows, const std::string& method, int64_t budget) {
+std::vector<size_t> prioritise(std::span<const TopRow> rows, const std::string& method, int64_t budget) {
   if (method == "mcp") return spread_over_borders(rows, budget);
   std::vector<std::string> names{"mcp"};
   for (const Score& score : kScores) {

@@ -13,24 +13,24 @@
 #include <string_view>
 #include <vector>
 
-#include "observers/likely_answers.h"
+#include "observers/top_predictions.h"
 
 namespace netmend::selection {
 
 /// A method that gives each input a score, the largest first.
 struct Score {
   std::string_view name, words;
-  double (*of)(const observers::LikelyRow&);
+  double (*of)(const observers::TopRow&);
 };
 std::span<const Score> scores();
 
 /// All rows, most useful first, as positions in `rows`; of equal scores the earlier input first. Rows whose answers are
 /// not numbers come first: something is wrong with them. `budget` matters for mcp alone, which spreads so many over the
 /// borders between classes. Throws InputError for a method that is not in the table.
-std::vector<size_t> prioritise(std::span<const observers::LikelyRow> rows, const std::string& method, int64_t budget);
+std::vector<size_t> prioritise(std::span<const observers::TopRow> rows, const std::string& method, int64_t budget);
 
 /// MCP alone: rows sorted into cells by their two likeliest classes; the best of every cell in turn.
-std::vector<size_t> spread_over_borders(std::span<const observers::LikelyRow> rows, int64_t budget);
+std::vector<size_t> spread_over_borders(std::span<const observers::TopRow> rows, int64_t budget);
 
 /// How early an order brings the inputs that fail: 1 − Σ positions / (failing × all) + 1 / (2 × all); empty when none
 /// fails or there is nothing.

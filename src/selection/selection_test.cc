@@ -16,11 +16,11 @@
 namespace netmend::selection {
 namespace {
 
-using observers::LikelyRow;
+using observers::TopRow;
 
 struct Drawn {
-  std::vector<std::vector<double>> chances;
-  std::vector<LikelyRow> rows;
+  std::vector<std::vector<double>> probabilities;
+  std::vector<TopRow> rows;
 };
 
 /// Random answers: mostly sure ones, some not, labels mostly as answered.
@@ -39,18 +39,18 @@ Drawn draw(int64_t inputs, int64_t classes, uint32_t seed) {
     std::vector<int32_t> order(p.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return p[size_t(a)] > p[size_t(b)]; });
-    LikelyRow row;
+    TopRow row;
     row.sample = 10 + i;
     row.label = random() % 5 ? order[0] : int32_t(random() % size_t(classes));
     row.given = float(p[size_t(row.label)]);
     row.classes.fill(-1);
     for (size_t k = 0; k < std::min<size_t>(5, p.size()); ++k)
-      row.classes[k] = order[k], row.chances[k] = float(p[size_t(order[k])]);
+      row.classes[k] = order[k], row.probabilities[k] = float(p[size_t(order[k])]);
     double squares = 0;
     for (double x : p) squares += x * x, row.entropy -= float(x * std::log(x));
     row.gini = float(1 - squares);
     drawn.rows.push_back(row);
-    drawn.chances.push_back(p);
+    drawn.probabilities.push_back(p);
   }
   return drawn;
 }
@@ -63,21 +63,21 @@ TEST(LabelIssues, EqualASlowTwin) {
     for (int64_t c = 0; c < classes; ++c) {
       double sum = 0, count = 0;
       for (size_t i = 0; i < drawn.rows.size(); ++i)
-        if (drawn.rows[i].label == c) sum += float(drawn.chances[i][size_t(c)]), ++count;
+        if (drawn.rows[i].label == c) sum += float(drawn.probabilities[i][size_t(c)]), ++count;
       mean[size_t(c)] = sum / count;
     }
     std::vector<double> shares;
     for (size_t i = 0; i < drawn.rows.size(); ++i) {
-      auto sorted = drawn.chances[i];
+      auto sorted = drawn.probabilities[i];
       std::sort(sorted.rbegin(), sorted.rend());
-      if (drawn.chances[i][size_t(drawn.rows[i].label)] == sorted[0])
+      if (drawn.probabilities[i][size_t(drawn.rows[i].label)] == sorted[0])
         shares.push_back(double(float(sorted[1])) / float(sorted[0]));
     }
     std::sort(shares.begin(), shares.end());
     const double ruled_out = shares[size_t(kClearest * double(shares.size() - 1))];
     std::map<int64_t, LabelIssue> expected;
     for (size_t i = 0; i < drawn.rows.size(); ++i) {
-      const auto& p = drawn.chances[i];
+      const auto& p = drawn.probabilities[i];
       int32_t label = drawn.rows[i].label, likely = -1;
       double other = 0;
       for (int32_t c = 0; c < classes; ++c) {
@@ -94,7 +94,7 @@ TEST(LabelIssues, EqualASlowTwin) {
     for (const LabelIssue& issue : found) {
       const LabelIssue& twin = expected.at(issue.sample);
       EXPECT_EQ(issue.given, twin.given);
-      EXPECT_EQ(issue.likely, twin.likely);
+      EXPECT_EQ(issue.suggested, twin.top);
       EXPECT_NEAR(issue.confidence, twin.confidence, 1e-6);
       EXPECT_NEAR(issue.margin, twin.margin, 1e-6);
       EXPECT_GE(issue.margin, before);
@@ -109,12 +109,12 @@ TEST(LabelIssues, HowSureANetworkIsDoesNotMatterMuch) {
   for (double factor : {0.3, 1.0, 3.0}) {
     Drawn drawn = draw(2000, 5, 77);
     for (size_t i = 0; i < drawn.rows.size(); ++i) {
-      LikelyRow& row = drawn.rows[i];
+      TopRow& row = drawn.rows[i];
       double sum = 0;
-      for (double p : drawn.chances[i]) sum += std::pow(p, factor);
+      for (double p : drawn.probabilities[i]) sum += std::pow(p, factor);
       auto turn = [&](float p) { return float(std::pow(double(p), factor) / sum); };
       row.given = turn(row.given);
-      for (float& p : row.chances) p = turn(p);
+      for (float& p : row.probabilities) p = turn(p);
     }
     counts.push_back(label_issues(drawn.rows, 5).size());
   }
@@ -124,10 +124,10 @@ TEST(LabelIssues, HowSureANetworkIsDoesNotMatterMuch) {
 
 TEST(LabelIssues, NothingToJudgeIsNoIssue) {
   EXPECT_TRUE(label_issues({}, 3).empty());
-  LikelyRow without, broken;
-  without.classes[0] = 1, without.chances[0] = 1;
+  TopRow without, broken;
+  without.classes[0] = 1, without.probabilities[0] = 1;
   broken.label = 0, broken.classes.fill(-1);
-  std::vector<LikelyRow> rows{without, broken};
+  std::vector<TopRow> rows{without, broken};
   EXPECT_TRUE(label_issues(rows, 3).empty());
   EXPECT_LT(ruled_out_share(rows), 0);
   EXPECT_EQ(class_thresholds(rows, 3), (std::vector<double>{2, 2, 2}));
@@ -137,7 +137,7 @@ TEST(Priority, OrdersByScoreAndIsAPermutation) {
   Drawn drawn = draw(200, 6, 5);
   drawn.rows[40].classes.fill(-1);
   auto key = [&](const std::string& method, size_t i) -> double {
-    const auto& p = drawn.chances[i];
+    const auto& p = drawn.probabilities[i];
     auto sorted = p;
     std::sort(sorted.rbegin(), sorted.rend());
     double squares = 0, entropy = 0;
@@ -161,24 +161,24 @@ TEST(Priority, OrdersByScoreAndIsAPermutation) {
 TEST(Priority, BordersBetweenClassesAreServedInTurn) {
   Drawn drawn = draw(400, 4, 9);
   std::set<std::pair<int32_t, int32_t>> cells;
-  for (const LikelyRow& row : drawn.rows) cells.insert({row.classes[0], row.classes[1]});
+  for (const TopRow& row : drawn.rows) cells.insert({row.classes[0], row.classes[1]});
   const int64_t budget = int64_t(cells.size()) * 2 + 3;
   std::vector<size_t> order = spread_over_borders(drawn.rows, budget);
   std::map<std::pair<int32_t, int32_t>, int> taken;
-  auto ratio = [&](size_t i) { return drawn.rows[i].chances[1] / drawn.rows[i].chances[0]; };
+  auto ratio = [&](size_t i) { return drawn.rows[i].probabilities[1] / drawn.rows[i].probabilities[0]; };
   for (int64_t i = 0; i < budget; ++i) {
-    const LikelyRow& row = drawn.rows[order[size_t(i)]];
+    const TopRow& row = drawn.rows[order[size_t(i)]];
     ++taken[{row.classes[0], row.classes[1]}];
   }
   for (const auto& cell : cells) {
     int64_t members = 0;
-    for (const LikelyRow& row : drawn.rows) members += std::pair(row.classes[0], row.classes[1]) == cell;
+    for (const TopRow& row : drawn.rows) members += std::pair(row.classes[0], row.classes[1]) == cell;
     EXPECT_GE(taken[cell], std::min<int64_t>(2, members));
     EXPECT_LE(taken[cell], 3);
     // Nothing of a cell is left behind that is nearer to its border than what was taken.
     double least = 2, best_left = 0;
     for (int64_t i = 0; i < int64_t(order.size()); ++i) {
-      const LikelyRow& row = drawn.rows[order[size_t(i)]];
+      const TopRow& row = drawn.rows[order[size_t(i)]];
       if (std::pair(row.classes[0], row.classes[1]) != cell) continue;
       (i < budget ? least : best_left) = i < budget ? std::min<double>(least, ratio(order[size_t(i)]))
                                                     : std::max<double>(best_left, ratio(order[size_t(i)]));

@@ -157,7 +157,7 @@ Slice judge(const std::vector<Column>& columns, const Rule& rule, std::span<cons
   const double all = here.count + rest.count;
   slice.gain = all > 0 ? std::max(0.0, gap) * here.count / all : 0;
   if (!expected.empty() && gap > 0)
-    slice.foreseen = std::clamp((expected_here.mean() - expected_rest.mean()) / gap, 0.0, 1.0);
+    slice.explained_by_confidence = std::clamp((expected_here.mean() - expected_rest.mean()) / gap, 0.0, 1.0);
   return slice;
 }
 
@@ -326,7 +326,7 @@ class SurenessTable {
 
 }  // namespace
 
-std::vector<double> foresee(std::span<const float> sureness, std::span<const double> classes,
+std::vector<double> expected_errors(std::span<const float> sureness, std::span<const double> classes,
                             std::span<const double> failing, std::span<const uint8_t> half) {
   constexpr size_t enough = 100;
   auto sure = [&](size_t i) { return std::isfinite(sureness[i]) ? sureness[i] : 0.f; };
@@ -348,9 +348,9 @@ std::vector<double> foresee(std::span<const float> sureness, std::span<const dou
   return expected;
 }
 
-std::vector<uint8_t> halves(std::span<const uint64_t> marks, uint64_t seed) {
+std::vector<uint8_t> halves(std::span<const uint64_t> hashes, uint64_t seed) {
   std::vector<uint8_t> out;
-  for (uint64_t mark : marks) out.push_back(uint8_t(Random::hash(mark ^ Random::hash(seed)) >> 63));
+  for (uint64_t hash : hashes) out.push_back(uint8_t(Random::hash(hash ^ Random::hash(seed)) >> 63));
   return out;
 }
 

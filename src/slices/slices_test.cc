@@ -160,12 +160,12 @@ TEST(Rules, WhatTheNetworkKnowsIsForeseen) {
     std::vector<float> sureness;
     for (size_t i = 0; i < data.failing.size(); ++i)
       sureness.push_back(float((knows && data.columns[3].codes[i] == 0 ? 0.6 : 0.9) + 0.01 * random.normal()));
-    Weakness found = find_weak(data.columns, data.failing, data.half, foresee(sureness, {}, data.failing, data.half));
+    Weakness found = find_weak(data.columns, data.failing, data.half, expected_errors(sureness, {}, data.failing, data.half));
     ASSERT_EQ(found.slices.size(), 1u);
     if (knows)
-      EXPECT_GT(found.slices[0].foreseen, 0.85);
+      EXPECT_GT(found.slices[0].explained_by_confidence, 0.85);
     else
-      EXPECT_LT(found.slices[0].foreseen, 0.2);
+      EXPECT_LT(found.slices[0].explained_by_confidence, 0.2);
   }
 }
 
@@ -179,13 +179,13 @@ TEST(Rules, AHardClassIsForeseenWhereverItOccurs) {
         double(random.uniform() < (data.columns[3].codes[i] == 0 ? 0.8 : 0.2)));  // sex goes with the class
     data.failing[i] = random.uniform() < (classes[i] == 1 ? 0.4 : 0.05);
   }
-  auto foreseen = [&](std::span<const double> by) {
-    return find_weak(data.columns, data.failing, data.half, foresee(sureness, by, data.failing, data.half))
+  auto explained_by_confidence = [&](std::span<const double> by) {
+    return find_weak(data.columns, data.failing, data.half, expected_errors(sureness, by, data.failing, data.half))
         .slices.at(0)
-        .foreseen;
+        .explained_by_confidence;
   };
-  EXPECT_GT(foreseen(classes), 0.85);
-  EXPECT_LT(foreseen({}), 0.1);
+  EXPECT_GT(explained_by_confidence(classes), 0.85);
+  EXPECT_LT(explained_by_confidence({}), 0.1);
 }
 
 TEST(Holm, IsTheTextbooks) {

@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <numeric>
+#include <optional>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "executor/cost.h"
 #include "executor/runtime.h"
 #include "model/guard.h"
 
@@ -36,7 +38,7 @@ std::vector<Tap> all_taps(const std::vector<const Observer*>& observers) {
 class Runner {
  public:
   Runner(const Subject& subject, std::vector<Tap> taps, const PassOptions& options)
-      : subject_(subject), taps_(std::move(taps)), executor_(make_executor(options)) {}
+      : subject_(subject), taps_(std::move(taps)), executor_(taps_.empty() ? std::nullopt : std::optional(make_executor(options))) {}
 
   /// Shows the batch's values, without what fills it up beyond `count`, to the states of this lane.
   void show(const dataset::Batch& batch, int64_t count, std::span<const std::unique_ptr<State>> states) const {
@@ -56,6 +58,7 @@ class Runner {
 
   /// The wanted values of the first `count` inputs.
   Tensors run(const dataset::Batch& batch, int64_t count) const {
+    if (taps_.empty()) return {};  // observers that look at the data alone
     return model::guarded([&] { return subject_.model_name; },
                           [&] { return forward(subject_.feed.inputs(batch), count); });
   }
@@ -72,7 +75,7 @@ class Runner {
   Tensors forward(const Tensors& inputs, int64_t count) const {
     Tensors values;
     if (subject_.batching.kind != executor::Batching::kOne) {
-      values = executor_.run(inputs);
+      values = executor_->run(inputs);
       for (size_t i = 0; i < values.size(); ++i)
         values[i] = apart(taps_[i], values[i], inputs[0].size(0)).narrow(axis_of(taps_[i]), 0, count);
       return values;
@@ -81,7 +84,7 @@ class Runner {
     for (int64_t row = 0; row < count; ++row) {
       Tensors one;
       for (const at::Tensor& input : inputs) one.push_back(input.narrow(0, row, 1));
-      Tensors out = executor_.run(one);
+      Tensors out = executor_->run(one);
       for (size_t i = 0; i < out.size(); ++i) rows[i].push_back(apart(taps_[i], out[i], 1));
     }
     for (size_t i = 0; i < taps_.size(); ++i) {
@@ -113,7 +116,7 @@ class Runner {
 
   const Subject& subject_;
   std::vector<Tap> taps_;
-  executor::Executor executor_;
+  std::optional<executor::Executor> executor_;
 };
 
 /// The batch that suits all: the file's own where a network is fixed to one.
@@ -129,9 +132,9 @@ int64_t common_batch(const std::vector<Lane>& lanes) {
   return fixed ? fixed->batch_size() : kBatch;
 }
 
-class Pass {
+class PassRun {
  public:
-  Pass(const std::vector<Lane>& lanes, const PassOptions& options)
+  PassRun(const std::vector<Lane>& lanes, const PassOptions& options)
       : lanes_(lanes), options_(options), data_(*lanes.at(0).subject->data), batch_(common_batch(lanes)) {
     for (const Lane& lane : lanes) {
       runners_.emplace_back(*lane.subject, all_taps(lane.observers), options);
@@ -240,6 +243,13 @@ Subject::Subject(std::string name, model::Graph network, std::shared_ptr<const d
   dataset::Batch few = data->read(spread(data->size(), 8));
   batching = model::guarded([&] { return model_name; },
                             [&] { return executor::find_batching(graph, feed.inputs(few), wanted); });
+  cost = model::guarded([&] { return model_name; }, [&] {
+    // One input is enough for shapes, unless the file fixes how many there are.
+    dataset::Batch some = data->read(spread(data->size(), 1));
+    if (batching.kind == executor::Batching::kFixed)
+      some = data->read(std::vector<int64_t>(size_t(batching.size), int64_t(0)));
+    return executor::multiply_adds(batching.graph, feed.inputs(some), wanted) / double(some.count());
+  });
 }
 
 int64_t Subject::batch_size() const { return batching.kind == executor::Batching::kFixed ? batching.size : kBatch; }
@@ -291,7 +301,39 @@ PassResult run_pass(const Subject& subject, const std::vector<const Observer*>& 
   return run_pass({{&subject, observers}}, options);
 }
 
-PassResult run_pass(const std::vector<Lane>& lanes, const PassOptions& options) { return Pass(lanes, options).run(); }
+PassResult run_pass(const std::vector<Lane>& lanes, const PassOptions& options) { return PassRun(lanes, options).run(); }
+
+Pass::Pass(const Subject& subject) : Pass(std::vector<const Subject*>{&subject}) {}
+
+Pass::Pass(const std::vector<const Subject*>& subjects) {
+  for (const Subject* subject : subjects) lanes_.push_back({subject, {}});
+}
+
+size_t Pass::add(const Observer& observer, size_t lane) {
+  lanes_.at(lane).observers.push_back(&observer);
+  return lanes_[lane].observers.size() - 1;
+}
+
+size_t Pass::position(size_t lane, size_t place) const {
+  for (size_t before = 0; before < lane; ++before) place += lanes_[before].observers.size();
+  return place;
+}
+
+void Pass::run(const PassOptions& options) {
+  PassOptions how = options;
+  how.on_chunk = [&](std::vector<std::unique_ptr<State>>& chunk) {
+    if (options.on_chunk) options.on_chunk(chunk);
+    for (const Taker& taker : takers_) taker.take(*chunk[position(taker.lane, taker.place)]);
+  };
+  result_ = run_pass(lanes_, how);
+}
+
+State& Pass::folded(const Observer& observer, size_t lane, size_t place) {
+  // Outside a shard all chunks are merged into one piece; there is none when Ctrl-C came before the first.
+  auto& pieces = result_.collected.at(position(lane, place)).pieces;
+  if (pieces.empty()) pieces.push_back({0, 0, observer.fresh()});
+  return *pieces.front().state;
+}
 
 std::unique_ptr<State> Collected::fold(const Observer& observer) const {
   std::unique_ptr<State> whole = observer.fresh();

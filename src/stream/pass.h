@@ -61,6 +61,7 @@ struct Subject {
   std::shared_ptr<const dataset::Dataset> data;
   Feed feed;
   executor::Batching batching;
+  double cost = 0;  ///< multiply-adds per input
 
   Subject(std::string model_name, model::Graph graph, std::shared_ptr<const dataset::Dataset> data,
           const std::vector<model::ValueId>& wanted);
@@ -75,13 +76,79 @@ std::vector<at::Tensor> run_few(const Subject& subject, const std::vector<model:
 /// others than before.
 std::vector<int64_t> spread(int64_t size, int64_t count, double offset = 0);
 
-PassResult run_pass(const Subject& subject, const std::vector<const Observer*>& observers, const PassOptions& options);
-
 /// One of several networks that go over the same data in one pass, and those that watch it.
 struct Lane {
   const Subject* subject = nullptr;
   std::vector<const Observer*> observers;
 };
+
+/// An observer that takes part in a pass. Its state comes back with its own type: an observer names it `State`.
+template <typename T>
+class Watched {
+  friend class Pass;
+  size_t lane = 0, place = 0;
+  const T* observer = nullptr;
+};
+
+/// A pass over one split, put together and then run: each observer that is added rides along, and the handle that it
+/// gets gives its state back. With several subjects they go over the same data together, each input read once.
+class Pass {
+ public:
+  explicit Pass(const Subject& subject);
+  /// The subjects' data must be the same. Throws InputError when the networks are fixed to different batch sizes.
+  explicit Pass(const std::vector<const Subject*>& subjects);
+
+  /// The observer must outlive the pass.
+  template <typename T>
+  Watched<T> watch(const T& observer, size_t lane = 0) {
+    Watched<T> handle;
+    handle.lane = lane, handle.place = add(observer, lane), handle.observer = &observer;
+    return handle;
+  }
+  /// Called with the state of each chunk, in order, before it is merged; may take out of it what would grow.
+  template <typename T>
+  void each_chunk(const Watched<T>& handle, std::function<void(typename T::State&)> take) {
+    takers_.push_back({handle.lane, handle.place, [take = std::move(take)](State& state) {
+                         take(static_cast<typename T::State&>(state));
+                       }});
+  }
+
+  /// Once.
+  void run(const PassOptions& options);
+
+  /// After run(): what the observer saw. Lives as long as the pass.
+  template <typename T>
+  typename T::State& state(const Watched<T>& handle) {
+    return static_cast<typename T::State&>(folded(*handle.observer, handle.lane, handle.place));
+  }
+  /// The same, to keep.
+  template <typename T>
+  std::unique_ptr<typename T::State> release(const Watched<T>& handle) {
+    state(handle);
+    auto& piece = result_.collected[position(handle.lane, handle.place)].pieces.front();
+    return std::unique_ptr<typename T::State>(static_cast<typename T::State*>(piece.state.release()));
+  }
+  int64_t samples() const { return result_.samples; }
+  double seconds() const { return result_.seconds; }
+  /// Ctrl-C: states cover only the first samples().
+  bool interrupted() const { return result_.interrupted; }
+
+ private:
+  struct Taker {
+    size_t lane, place;
+    std::function<void(State&)> take;
+  };
+  size_t add(const Observer& observer, size_t lane);
+  size_t position(size_t lane, size_t place) const;
+  State& folded(const Observer& observer, size_t lane, size_t place);
+
+  std::vector<Lane> lanes_;
+  std::vector<Taker> takers_;
+  PassResult result_;
+};
+
+PassResult run_pass(const Subject& subject, const std::vector<const Observer*>& observers, const PassOptions& options);
+
 /// The lanes' data must be the same; each input is read once. States and results are those of the lanes' observers, one
 /// lane after the other. Throws InputError when the networks are fixed to different batch sizes.
 PassResult run_pass(const std::vector<Lane>& lanes, const PassOptions& options);

@@ -32,7 +32,7 @@ double accuracy(const Patient& patient, const model::Graph& graph) {
   Batch batch = patient.test->read(stream::spread(patient.test->size(), 1500));
   at::Tensor answers = observers::as_columns(stream::run_few(subject, {head.output}, batch)[0]);
   at::Tensor said = answers.size(1) == 1
-                        ? (answers.select(1, 0) > (head.gives == executor::Gives::kLogits ? 0 : 0.5)).to(at::kLong)
+                        ? (answers.select(1, 0) > (head.output_kind == executor::OutputKind::kLogits ? 0 : 0.5)).to(at::kLong)
                         : answers.argmax(1);
   return (said == batch.labels.to(at::kLong)).to(at::kDouble).mean().item<double>();
 }

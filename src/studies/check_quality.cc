@@ -34,7 +34,7 @@ struct Checked {
 observers::PredictionSettings settle(const stream::Subject& subject, const executor::Head& head) {
   dataset::Batch batch = subject.data->read(stream::spread(subject.data->size(), 64));
   at::Tensor answers = stream::run_few(subject, {head.output}, batch)[0];
-  return observers::settle_task(subject.graph, head, subject.data->info(), batch, answers);
+  return observers::infer_task(subject.graph, head, subject.data->info(), batch, answers);
 }
 
 Checked check(const Patient& patient, const QualityOptions& options) {
@@ -111,10 +111,10 @@ std::shared_ptr<const dataset::Dataset> shuffled(const std::shared_ptr<const dat
 
 }  // namespace
 
-void run_quiet(Store& store, const Patient& patient, const QualityOptions& options, const Heard& heard) {
+void run_quiet(Store& store, const Patient& patient, const QualityOptions& options, const Heard& progress) {
   const std::string key = key_of("quiet", patient, "", options);
   if (store.find(key)) return;
-  heard(fmt::format("{} as it is", patient.name));
+  progress(fmt::format("{} as it is", patient.name));
   Checked checked = check(patient, options);
   const bool good = std::none_of(checked.findings.begin(), checked.findings.end(),
                                  [](const Finding& one) { return one.level >= findings::Level::kSerious; });
@@ -122,7 +122,7 @@ void run_quiet(Store& store, const Patient& patient, const QualityOptions& optio
        {"quiet", patient.name, "", "nothing above minor", top_of(checked, 4), good, checked.accuracy, checked.seconds});
 }
 
-void run_stable(Store& store, const Patient& patient, const QualityOptions& options, const Heard& heard) {
+void run_stable(Store& store, const Patient& patient, const QualityOptions& options, const Heard& progress) {
   // Nine tenths are the data; the rest comes on top.
   const int64_t part = patient.test->size() * 10 / 11;
   Patient base = patient;
@@ -134,8 +134,8 @@ void run_stable(Store& store, const Patient& patient, const QualityOptions& opti
     const std::string key = key_of("stable", patient, what, options);
     if (store.find(key)) return;
     if (!before)
-      heard(fmt::format("{}: nine tenths of its tests", patient.name)), before = ids_of(check(base, options));
-    heard(fmt::format("{}: {}", patient.name, what));
+      progress(fmt::format("{}: nine tenths of its tests", patient.name)), before = ids_of(check(base, options));
+    progress(fmt::format("{}: {}", patient.name, what));
     Checked checked = check(changed, how);
     keep(store, key,
          {"stable", patient.name, what, join(*before, ", "), top_of(checked, kTop), ids_of(checked) == *before,
@@ -151,7 +151,7 @@ void run_stable(Store& store, const Patient& patient, const QualityOptions& opti
   look("a tenth more data", changed, options);
 }
 
-void run_loud(Store& store, const Patient& patient, const QualityOptions& options, const Heard& heard) {
+void run_loud(Store& store, const Patient& patient, const QualityOptions& options, const Heard& progress) {
   for (const PlantedKind& kind : planted_kinds()) {
     if (!options.kinds.empty() &&
         std::find(options.kinds.begin(), options.kinds.end(), kind.name) == options.kinds.end())
@@ -163,7 +163,7 @@ void run_loud(Store& store, const Patient& patient, const QualityOptions& option
       keep(store, key, {"none", patient.name, std::string(kind.name), "", {}, false, 0, 0});
       continue;
     }
-    heard(fmt::format("{} with {}", patient.name, kind.name));
+    progress(fmt::format("{} with {}", patient.name, kind.name));
     QualityRow row{"loud", patient.name, std::string(kind.name), std::string(kind.expected), {}, false, 0, 0};
     try {
       Checked checked = check(faulty, options);

@@ -40,11 +40,11 @@ struct QualityOptions {
 
 /// Runs what the store does not hold yet. Throws Interrupted on Ctrl-C.
 void run_quiet(Store& store, const Patient& patient, const QualityOptions& options,
-               const std::function<void(const std::string&)>& heard);
+               const std::function<void(const std::string&)>& progress);
 void run_stable(Store& store, const Patient& patient, const QualityOptions& options,
-                const std::function<void(const std::string&)>& heard);
+                const std::function<void(const std::string&)>& progress);
 void run_loud(Store& store, const Patient& patient, const QualityOptions& options,
-              const std::function<void(const std::string&)>& heard);
+              const std::function<void(const std::string&)>& progress);
 
 struct QualityRow {
   std::string part, patient, fault, expected;  ///< part: quiet, stable, loud; fault: what was changed

@@ -73,7 +73,7 @@ struct Moments {
 /// One network, and what its trials share.
 class Studied {
  public:
-  Studied(const Schooled& network, const DeepImportanceOptions& options)
+  Studied(const TrainedNetwork& network, const DeepImportanceOptions& options)
       : network_(network), options_(options), changed_(inputs::find_subject(network.test.data->info())) {
     if (network.test.data->info().features.size() != 1 || changed_.kind != inputs::Kind::kImage)
       fail("{} gives no images", network.test.data->info().spec);
@@ -98,8 +98,8 @@ class Studied {
                                        network_.test_settings.head, network_.test_settings.outputs);
     space_ = observers::make_unit_space(network_.test, std::move(layers), {});
     layer_ = space_->layers().size() - 1;
-    lesson_.emplace(lesson(layer_));
-    observers::Profile& profile = lesson_->profile;
+    learned_.emplace(learned(layer_));
+    observers::Profile& profile = learned_->profile;
     Criteria::List list{std::make_shared<observers::Traces>(space_, layer_, layer_ + 1)};
     auto add = [&](const std::string& names, int64_t m) {
       for (auto& one : inputs::make_criteria(adequacy::parse_criteria(names), space_, &profile, m)) {
@@ -122,12 +122,12 @@ class Studied {
     explainer_.emplace(network_.test, network_.test_settings);
   }
 
-  adequacy::Lesson lesson(size_t layer) const {
+  adequacy::LearnedProfile learned(size_t layer) const {
     adequacy::LearnOptions how;
     how.pass = pass_;
-    adequacy::Lesson lesson = adequacy::learn(network_.train, network_.train_settings, space_, layer, how);
-    if (!lesson.no_importance.empty()) fail("{}: {}", network_.model, lesson.no_importance);
-    return lesson;
+    adequacy::LearnedProfile learned = adequacy::learn(network_.train, network_.train_settings, space_, layer, how);
+    if (!learned.no_importance.empty()) fail("{}: {}", network_.model, learned.no_importance);
+    return learned;
   }
 
   int64_t classes() const { return int64_t(network_.test_settings.classes.size()); }
@@ -232,7 +232,7 @@ class Studied {
   }
 
   std::vector<int64_t> by_importance() const {
-    const std::vector<double>& importance = lesson_->profile.facts.importance;
+    const std::vector<double>& importance = learned_->profile.facts.importance;
     std::vector<int64_t> order(importance.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
@@ -284,9 +284,9 @@ class Studied {
     Criteria::List list;
     Json json = {{"m", m}, {"layers", Json::array()}};
     for (size_t layer = 0; layer <= layer_; ++layer) {
-      std::optional<adequacy::Lesson> own;
-      if (layer < layer_) own.emplace(lesson(layer));
-      const observers::Profile& profile = (own ? *own : *lesson_).profile;
+      std::optional<adequacy::LearnedProfile> own;
+      if (layer < layer_) own.emplace(learned(layer));
+      const observers::Profile& profile = (own ? *own : *learned_).profile;
       list.push_back(inputs::make_criteria({{"IDC"}}, space_, &profile, m)[0]);
     }
     Criteria criteria(network_.test_settings, space_, list);
@@ -306,13 +306,13 @@ class Studied {
     return json;
   }
 
-  const Schooled& network_;
+  const TrainedNetwork& network_;
   const DeepImportanceOptions& options_;
   inputs::Subject changed_;
   stream::PassOptions pass_;
   observers::SpacePtr space_;
   size_t layer_ = 0;
-  std::optional<adequacy::Lesson> lesson_;
+  std::optional<adequacy::LearnedProfile> learned_;
   std::vector<std::string> names_;  ///< of the criteria behind the first, which keeps traces
   std::optional<Criteria> criteria_;
   std::optional<stream::Collected> originals_;
@@ -339,8 +339,8 @@ const std::vector<std::string>& deepimportance_trials() {
   return all;
 }
 
-void run_deepimportance(Store& store, const std::string& prefix, const Schooled& network,
-                        const DeepImportanceOptions& options, const std::function<void(const std::string&)>& heard) {
+void run_deepimportance(Store& store, const std::string& prefix, const TrainedNetwork& network,
+                        const DeepImportanceOptions& options, const std::function<void(const std::string&)>& progress) {
   Studied studied(network, options);
   for (const std::string& trial : deepimportance_trials()) {
     const std::string key = prefix + "|" + trial;
@@ -351,7 +351,7 @@ void run_deepimportance(Store& store, const std::string& prefix, const Schooled&
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     result["seconds"] = seconds;
     store.put(key, result.dump());
-    if (heard) heard(fmt::format("{} in {:.1f} s", key, seconds));
+    if (progress) progress(fmt::format("{} in {:.1f} s", key, seconds));
   }
 }
 

@@ -21,7 +21,7 @@
 namespace netmend::studies {
 
 /// A trained network with what it has learned from and what it is tested with.
-struct Schooled {
+struct TrainedNetwork {
   std::string model;  ///< lenet1, lenet4, lenet5, cifar
   stream::Subject train, test;
   observers::PredictionSettings train_settings, test_settings;
@@ -37,9 +37,9 @@ struct DeepImportanceOptions {
 /// What is done with each network, one row of the store each.
 const std::vector<std::string>& deepimportance_trials();
 
-/// Does what the store does not hold yet, under keys `PREFIX|trial`. `heard` is told what is done. Throws Interrupted.
-void run_deepimportance(Store& store, const std::string& prefix, const Schooled& network,
-                        const DeepImportanceOptions& options, const std::function<void(const std::string&)>& heard);
+/// Does what the store does not hold yet, under keys `PREFIX|trial`. `progress` is told what is done. Throws Interrupted.
+void run_deepimportance(Store& store, const std::string& prefix, const TrainedNetwork& network,
+                        const DeepImportanceOptions& options, const std::function<void(const std::string&)>& progress);
 
 /// Tables 2 … 5 with the paper's figures beside ours, and whether its conclusions hold. `prefix`: of keys
 /// `PREFIX|model|run|trial`.

@@ -137,7 +137,7 @@ TEST(DeepImportance, GoesOnAndAgreesWithCoverage) {
   std::string path = testing::TempDir() + "small.db";
   for (const char* end : {"", ".lock", "-wal", "-shm"}) std::filesystem::remove(path + end);
   inputs::TestCase train = made_up_case(300, 1), test = made_up_case(70, 2);
-  Schooled network{"lenet5", train.subject, test.subject, train.settings, test.settings};
+  TrainedNetwork network{"lenet5", train.subject, test.subject, train.settings, test.settings};
   DeepImportanceOptions options;
   options.attacked = 10, options.carlini_steps = 5, options.jobs = 1;
   auto strip = [](const std::optional<std::string>& text) {
@@ -145,16 +145,16 @@ TEST(DeepImportance, GoesOnAndAgreesWithCoverage) {
     json.erase("seconds");
     return json;
   };
-  std::vector<std::string> heard;
-  auto hear = [&](const std::string& line) { heard.push_back(line); };
+  std::vector<std::string> progress;
+  auto hear = [&](const std::string& line) { progress.push_back(line); };
   Store store(path, "deepimportance", kDeepImportanceVersion);
   store.put("a|layers", "{}");  // what is there is not done again
   run_deepimportance(store, "a", network, options, hear);
-  EXPECT_EQ(heard.size(), deepimportance_trials().size() - 1);
+  EXPECT_EQ(progress.size(), deepimportance_trials().size() - 1);
   EXPECT_EQ(store.find("a|layers"), "{}");
-  heard.clear();
+  progress.clear();
   run_deepimportance(store, "a", network, options, hear);
-  EXPECT_TRUE(heard.empty());
+  EXPECT_TRUE(progress.empty());
   options.jobs = 3;  // a trial depends on its key, not on workers
   run_deepimportance(store, "b", network, options, hear);
   for (const std::string& trial : deepimportance_trials())
@@ -170,11 +170,11 @@ TEST(DeepImportance, GoesOnAndAgreesWithCoverage) {
   const size_t layer = space->layers().size() - 1;
   adequacy::LearnOptions how;
   how.pass.quiet = true;
-  adequacy::Lesson lesson = adequacy::learn(train.subject, train.settings, space, layer, how);
+  adequacy::LearnedProfile learned = adequacy::learn(train.subject, train.settings, space, layer, how);
   adequacy::AssessOptions all;
   all.criteria = adequacy::parse_criteria("IDC,NC,KMNC,NBC,SNAC,TKNC,NLC,LSC,DSC");
   all.pass.quiet = true;
-  adequacy::Assessment found = adequacy::assess(test.subject, test.settings, space, &lesson.profile, all);
+  adequacy::Assessment found = adequacy::assess(test.subject, test.settings, space, &learned.profile, all);
   Json figures = strip(store.find("a|U_O"))["figures"];
   std::vector<std::string> names = {"IDC6", "IDC8", "IDC10", "IDC12"};
   size_t compared = 0, important = 0;

@@ -128,7 +128,7 @@ Json run_trial(const Sound& sound, const faults::Kind& kind, int64_t number, con
 }  // namespace
 
 void run_planted(Store& store, const Sound& sound, const PlantedOptions& options,
-                 const std::function<void(const std::string&)>& heard) {
+                 const std::function<void(const std::string&)>& progress) {
   for (const std::string& name : options.kinds) {
     const faults::Kind& kind = faults::find_kind(name);
     if (kind.of != faults::Kind::kUnit) fail("{} is no fault of a unit", name);
@@ -141,8 +141,8 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
       if (interrupted()) throw Interrupted{};
       Json result = run_trial(sound, kind, number, options);
       store.put(key, result.dump());
-      if (heard && result.contains("unit"))
-        heard(fmt::format("{}: {} lost {:.1f} points; auto ranks it {}", key, result["unit"].get<std::string>(),
+      if (progress && result.contains("unit"))
+        progress(fmt::format("{}: {} lost {:.1f} points; auto ranks it {}", key, result["unit"].get<std::string>(),
                           100 * (result["sound"].get<double>() - result["faulty"].get<double>()),
                           result["ranks"].value("auto", 0)));
     }

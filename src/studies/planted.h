@@ -29,9 +29,9 @@ struct PlantedOptions {
   int jobs = 0;
 };
 
-/// Runs what the store does not hold yet. `heard` is told what is done. Throws Interrupted on Ctrl-C.
+/// Runs what the store does not hold yet. `progress` is told what is done. Throws Interrupted on Ctrl-C.
 void run_planted(Store& store, const Sound& sound, const PlantedOptions& options,
-                 const std::function<void(const std::string&)>& heard);
+                 const std::function<void(const std::string&)>& progress);
 
 /// One planted fault and what became of it.
 struct PlantedTrial {

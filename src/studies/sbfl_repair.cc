@@ -148,8 +148,8 @@ struct Base {
 
 class Grid {
  public:
-  Grid(Store& store, const GridOptions& options, const std::function<void(const std::string&)>& heard)
-      : store_(store), options_(options), heard_(heard) {
+  Grid(Store& store, const GridOptions& options, const std::function<void(const std::string&)>& progress)
+      : store_(store), options_(options), heard_(progress) {
     test_ = std::make_shared<Kept>(*dataset::open(options.data + ":test"));
     DataPtr train = dataset::open(options.data + ":train");
     if (options.limit > 0) train = dataset::subset(train, stream::spread(train->size(), options.limit));
@@ -210,7 +210,7 @@ class Grid {
     stream::Subject subject(file, graph, test_, {head.output, head.logits});
     dataset::Batch few = test_->read(stream::spread(test_->size(), 64));
     auto settings =
-        observers::settle_task(graph, head, test_->info(), few, stream::run_few(subject, {head.output}, few)[0]);
+        observers::infer_task(graph, head, test_->info(), few, stream::run_few(subject, {head.output}, few)[0]);
     Base base{std::move(subject), std::move(settings), {}, train};
     base.layers = stream::find_layers(base.subject);
     if (options_.trained) benchmark(key, base);
@@ -396,8 +396,8 @@ GridSize grid_size(const Store& store, const GridOptions& options) {
   return size;
 }
 
-void run_grid(Store& store, const GridOptions& options, const std::function<void(const std::string&)>& heard) {
-  Grid(store, options, heard).run();
+void run_grid(Store& store, const GridOptions& options, const std::function<void(const std::string&)>& progress) {
+  Grid(store, options, progress).run();
 }
 
 std::vector<Answer> answer_questions(const Store& store, bool published) {

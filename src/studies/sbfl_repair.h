@@ -32,8 +32,8 @@ struct GridSize {
 };
 GridSize grid_size(const Store& store, const GridOptions& options);
 
-/// Runs what the store lacks. `heard` is told of progress. Throws Interrupted on Ctrl-C.
-void run_grid(Store& store, const GridOptions& options, const std::function<void(const std::string&)>& heard);
+/// Runs what the store lacks. `progress` is told of progress. Throws Interrupted on Ctrl-C.
+void run_grid(Store& store, const GridOptions& options, const std::function<void(const std::string&)>& progress);
 
 /// One question of the thesis, its answer there and here.
 struct Answer {

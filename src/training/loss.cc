@@ -77,7 +77,7 @@ double one_by_one(const LossForm& form, const float* x, const at::Tensor& labels
 
 }  // namespace
 
-LossForm settle_loss(std::optional<LossKind> asked, const dataset::Info& data, int64_t width) {
+LossForm infer_loss(std::optional<LossKind> asked, const dataset::Info& data, int64_t width) {
   LossForm form{LossKind::kCrossEntropy, data.labels, width};
   if (data.labels == LabelKind::kNone)
     throw InputError(fmt::format("{} has no labels to learn from", data.spec), "Give a source with labels to --train.");

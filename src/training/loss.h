@@ -18,7 +18,7 @@ struct LossForm {
 
 /// What fits the labels: cross-entropy for classes, binary for one output or many yes-or-no labels, squares for
 /// numbers. Throws InputError when labels and answers do not go together.
-LossForm settle_loss(std::optional<LossKind> asked, const dataset::Info& data, int64_t width);
+LossForm infer_loss(std::optional<LossKind> asked, const dataset::Info& data, int64_t width);
 
 struct LossSum {
   double loss = 0;      ///< sum over inputs

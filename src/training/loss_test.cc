@@ -56,13 +56,13 @@ TEST(Losses, RefuseWhatDoesNotFit) {
   EXPECT_THROW(loss_of({LossKind::kCrossEntropy, LabelKind::kClass, 3}, x, worse, 1), InputError);
   dataset::Info info;
   info.labels = LabelKind::kClass, info.classes = {"a", "b", "c"};
-  EXPECT_THROW(settle_loss({}, info, 2), InputError);
-  EXPECT_EQ(settle_loss({}, info, 3).kind, LossKind::kCrossEntropy);
+  EXPECT_THROW(infer_loss({}, info, 2), InputError);
+  EXPECT_EQ(infer_loss({}, info, 3).kind, LossKind::kCrossEntropy);
   info.labels = LabelKind::kNone;
-  EXPECT_THROW(settle_loss({}, info, 3), InputError);
+  EXPECT_THROW(infer_loss({}, info, 3), InputError);
   info.labels = LabelKind::kNumber, info.label_width = 1, info.classes.clear();
-  EXPECT_EQ(settle_loss({}, info, 1).kind, LossKind::kMse);
-  EXPECT_THROW(settle_loss(LossKind::kCrossEntropy, info, 1), InputError);
+  EXPECT_EQ(infer_loss({}, info, 1).kind, LossKind::kMse);
+  EXPECT_THROW(infer_loss(LossKind::kCrossEntropy, info, 1), InputError);
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ NETMEND_VECTOR_CLONES void rmsprop(float* __restrict p, const float* __restrict 
                                    int64_t count, float rate, float decay) {
   const float keep = float(kSquareDecay), take = float(1 - kSquareDecay);
   for (int64_t i = 0; i < count; ++i) {
-    float slope = g[i] + decay * p[i];
-    square[i] = keep * square[i] + take * slope * slope;
-    p[i] -= rate * slope / (__builtin_sqrtf(square[i]) + kSmall);
+    float gradient = g[i] + decay * p[i];
+    square[i] = keep * square[i] + take * gradient * gradient;
+    p[i] -= rate * gradient / (__builtin_sqrtf(square[i]) + kSmall);
   }
 }
 
@@ -41,9 +41,9 @@ NETMEND_VECTOR_CLONES void adam(float* __restrict p, const float* __restrict g, 
   const float b1 = float(kFirstDecay), b2 = float(kSecondDecay), a1 = float(1 - kFirstDecay),
               a2 = float(1 - kSecondDecay);
   for (int64_t i = 0; i < count; ++i) {
-    float slope = g[i] + decay * p[i];
-    mean[i] = b1 * mean[i] + a1 * slope;
-    square[i] = b2 * square[i] + a2 * slope * slope;
+    float gradient = g[i] + decay * p[i];
+    mean[i] = b1 * mean[i] + a1 * gradient;
+    square[i] = b2 * square[i] + a2 * gradient * gradient;
     p[i] -= rate * mean[i] / (__builtin_sqrtf(square[i]) * scale + kSmall);
   }
 }

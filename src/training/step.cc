@@ -12,8 +12,8 @@
 #include "executor/executor.h"
 #include "model/guard.h"
 #include "ops/vector_clones.h"
-#include "training/crew.h"
-#include "training/meeting.h"
+#include "training/thread_pool.h"
+#include "training/all_reduce.h"
 #include "training/optimiser.h"
 
 namespace netmend::training {
@@ -82,7 +82,7 @@ struct Stepper::Impl {
         executor(graph, training_request(graph, wanted, all)),
         segments(cut(all.slots(), all.count())),
         norms(has_batch_norm(graph)),
-        crew(crew_size(norms, how, about)) {
+        pool(pool_size(norms, how, about)) {
     gradient = at::zeros({all.count()}, at::kFloat);
     if (state_count(how.method) > 0) state.first = at::zeros_like(gradient);
     if (state_count(how.method) > 1) state.second = at::zeros_like(gradient);
@@ -90,7 +90,7 @@ struct Stepper::Impl {
 
   static int jobs(const Options& how) { return how.jobs > 0 ? how.jobs : cores(); }
   /// Parts that meet for the statistics of batch norm must all be under way at once.
-  static int crew_size(bool norms, const Options& how, const Work& about) {
+  static int pool_size(bool norms, const Options& how, const Work& about) {
     int parts = parts_of(how.batch + 1, about);
     return norms ? std::max(parts, jobs(how)) : std::min(std::max(parts, 2), jobs(how));
   }
@@ -118,8 +118,8 @@ struct Stepper::Impl {
     LossSum sum = loss_of(loss, answers, rows.labels, total);
     part.result = {sum.loss, sum.right};
     if (!answers.requires_grad()) fail("no gradient reaches the weights from the output that is trained");
-    at::Tensor slope = sum.gradient.to(answers.scalar_type()).view(answers.sizes());
-    part.gradients = torch::autograd::grad({answers}, part.leaves, {slope}, false, false, true);
+    at::Tensor gradient = sum.gradient.to(answers.scalar_type()).view(answers.sizes());
+    part.gradients = torch::autograd::grad({answers}, part.leaves, {gradient}, false, false, true);
     for (at::Tensor& g : part.gradients)
       if (g.defined()) g = g.contiguous();
   }
@@ -127,7 +127,7 @@ struct Stepper::Impl {
   void run_parts(const Samples& data, std::span<const int64_t> samples, int count) {
     part(size_t(count) - 1);
     const int64_t total = int64_t(samples.size());
-    Meeting meeting(count, jobs(options));
+    AllReduce all_reduce(count, jobs(options));
     auto body = [&](int number) {
       int64_t from = total * number / count, to = total * (number + 1) / count;
       uint64_t seed = Random::hash(options.seed ^ Random::hash(uint64_t(state.steps) * 64 + uint64_t(number)));
@@ -139,11 +139,11 @@ struct Stepper::Impl {
                        });
       };
       if (norms)
-        meeting.attend(number, compute);
+        all_reduce.attend(number, compute);
       else
         compute();
     };
-    crew.run(count, body);
+    pool.run(count, body);
   }
 
   void update_segment(const Segment& segment, const StepForm& form, int count) {
@@ -175,7 +175,7 @@ struct Stepper::Impl {
     if (parameters.count() < kAloneBelow)
       for (size_t i = 0; i < segments.size(); ++i) body(int(i));
     else
-      crew.run(int(segments.size()), body);
+      pool.run(int(segments.size()), body);
     StepResult sum;
     for (int number = 0; number < count; ++number) {
       sum.loss += parts[size_t(number)].result.loss;
@@ -192,7 +192,7 @@ struct Stepper::Impl {
   executor::Executor executor;
   std::vector<Segment> segments;
   bool norms;
-  Crew crew;
+  ThreadPool pool;
   std::vector<Part> parts;
   at::Tensor gradient;
   OptimiserState state;

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "stream/feed.h"
-#include "training/crew.h"
+#include "training/thread_pool.h"
 #include "training/data_for_test.h"
 #include "zoo/builder.h"
 #include "zoo/zoo.h"
@@ -30,7 +30,7 @@ Stepped step_once(const model::Graph& graph, const std::shared_ptr<TensorData>& 
   Parameters parameters(graph, graph.outputs[0]);
   stream::Feed feed(graph, "model", data->info());
   Samples samples(data, feed, 1, int64_t(1) << 30);
-  LossForm loss = settle_loss({}, data->info(), (*graph.values[size_t(graph.outputs[0])].shape)[1].size);
+  LossForm loss = infer_loss({}, data->info(), (*graph.values[size_t(graph.outputs[0])].shape)[1].size);
   options.batch = data->size();
   Stepper stepper(graph, graph.outputs[0], parameters, loss, options, work);
   std::vector<int64_t> all(size_t(data->size()));
@@ -167,15 +167,15 @@ TEST(Prepare, PoolingBeforeReluChangesNothing) {
   EXPECT_TRUE(one.gradient.equal(two.gradient));
 }
 
-TEST(Crew, RunsEveryTaskOnceAndThrowsTheFirstError) {
-  Crew crew(4);
+TEST(ThreadPool, RunsEveryTaskOnceAndThrowsTheFirstError) {
+  ThreadPool pool(4);
   for (int round = 0; round < 2000; ++round) {
     std::atomic<int> sum{0};
-    crew.run(round % 9, [&](int task) { sum += task + 1; });
+    pool.run(round % 9, [&](int task) { sum += task + 1; });
     ASSERT_EQ(sum, (round % 9) * (round % 9 + 1) / 2);
   }
   try {
-    crew.run(8, [](int task) {
+    pool.run(8, [](int task) {
       if (task >= 3) fail("{}", task);
     });
     FAIL();

@@ -83,7 +83,7 @@ struct Trainer::Impl {
     std::iota(first.begin(), first.end(), 0);
     std::vector<at::Tensor> inputs = feed.inputs(task.train->read(first));
     graph = any_batch(task, head, inputs);
-    loss = settle_loss(task.options.loss, task.train->info(), width_of(graph, head, inputs));
+    loss = infer_loss(task.options.loss, task.train->info(), width_of(graph, head, inputs));
     wanted = loss.kind == LossKind::kMse ? head.output : head.logits;
     parameters = std::make_unique<Parameters>(graph, wanted);
     mark = fingerprint(task, loss, *parameters);
@@ -93,7 +93,7 @@ struct Trainer::Impl {
     int jobs = task.options.jobs > 0 ? task.options.jobs : cores();
     train = std::make_unique<Samples>(task.train, std::move(feed), jobs, samples_limit());
     if (task.validation) {
-      settle_loss(loss.kind, task.validation->info(), loss.width);
+      infer_loss(loss.kind, task.validation->info(), loss.width);
       stream::Feed other(task.graph, task.model_name, task.validation->info());
       validation = std::make_unique<Samples>(task.validation, std::move(other), jobs, samples_limit());
     }

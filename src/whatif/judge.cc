@@ -52,7 +52,7 @@ Form form_of(const PredictionSettings& settings) {
   const bool turned = settings.by_class() && settings.positive == 0;
   Form form{settings.task,
             settings.outputs,
-            settings.head.logits == settings.head.output && settings.head.gives != executor::Gives::kLogits,
+            settings.head.logits == settings.head.output && settings.head.output_kind != executor::OutputKind::kLogits,
             turned ? 1 - settings.threshold : settings.threshold,
             settings.tolerance,
             true};

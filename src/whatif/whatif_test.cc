@@ -27,7 +27,7 @@ Fixture make(model::Graph graph, const std::string& data, int64_t inputs) {
   stream::Subject subject("network", graph, source, {head.output, head.logits});
   dataset::Batch few = source->read(stream::spread(source->size(), 8));
   at::Tensor output = stream::run_few(subject, {head.output}, few)[0];
-  auto settings = observers::settle_task(graph, head, source->info(), few, output);
+  auto settings = observers::infer_task(graph, head, source->info(), few, output);
   Fixture out{std::move(subject), std::move(settings), {}};
   out.layers = stream::find_layers(out.subject);
   return out;

@@ -9,8 +9,11 @@
 
 namespace netmend::observers {
 
+struct CriteriaState;
+
 class Criteria : public stream::Observer {
  public:
+  using State = CriteriaState;
   using List = std::vector<std::shared_ptr<const Criterion>>;
   using Filter = std::function<bool(const SampleRow&)>;
   /// `counts` says which inputs are shown to the criteria; empty for all. Any thread may call.

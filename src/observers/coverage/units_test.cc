@@ -52,7 +52,7 @@ struct Fixture {
       : data(std::make_shared<WavyData>(count, std::move(shape))), subject(make(network, data)) {
     executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
     dataset::Batch batch = data->read(std::vector<int64_t>{0, 1, 2});
-    settings = settle_task(subject.graph, head, data->info(), batch, stream::run_few(subject, {head.output}, batch)[0]);
+    settings = infer_task(subject.graph, head, data->info(), batch, stream::run_few(subject, {head.output}, batch)[0]);
     layers = executor::find_layers(subject.graph);
   }
   static stream::Subject make(const std::string& network, std::shared_ptr<WavyData> data) {

@@ -1,0 +1,374 @@
+#include "checks/observed.h"
+#include "checks/results.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.h"
+#include "census/held_data.h"
+#include "checks/observed.h"
+#include "checks/results.h"
+#include "findings/kind_parts.h"
+#include "slices/failing.h"
+#include "zoo/zoo.h"
+
+namespace netmend::checks {
+namespace {
+
+using census::HeldData;
+using findings::Finding;
+using findings::Level;
+using observers::SampleRow;
+
+/// No check of data or slices runs the network; one is there because a seen names it.
+const stream::Subject& any_subject() {
+  static const stream::Subject subject = [] {
+    std::shared_ptr<const dataset::Dataset> whole = dataset::open("glyphs:test");
+    model::Graph graph = zoo::make("mlp:784-4-10", {.seed = 1});
+    return stream::Subject("model.onnx", graph, dataset::subset(whole, {0, 1, 2, 3}), {graph.outputs[0]});
+  }();
+  return subject;
+}
+
+/// Data and answers that are sound until a test changes something.
+struct Sound {
+  dataset::Feature feature = census::picture_feature(8);
+  std::vector<std::string> classes{"cat", "dog", "owl"};
+  at::Tensor x[2], y[2], mask[2];  // test, train
+  std::vector<std::string> group_names;
+  std::vector<std::vector<std::string>> groups;  // of tests
+  std::vector<int64_t> wrong;                    // tests
+  std::vector<float> sureness;                   // of tests; empty for 0.9
+  bool train = true, run_train = true;
+  observers::PredictionSettings settings;
+
+  explicit Sound(int64_t tests = 900, int64_t trains = 1500, uint64_t seed = 1) {
+    settings.task = observers::Task::kClasses, settings.classes = classes, settings.metric = "accuracy";
+    settings.outputs = 3;
+    Random random(seed);
+    for (int part : {0, 1}) {
+      const int64_t count = part ? trains : tests;
+      x[part] = at::empty({count, 1, 8, 8}, at::kFloat), y[part] = at::empty({count}, at::kLong);
+      for (int64_t i = 0; i < count * 64; ++i) x[part].data_ptr<float>()[i] = float(random.uniform());
+      for (int64_t i = 0; i < count; ++i) y[part].data_ptr<int64_t>()[i] = int64_t(random.below(3));
+    }
+    for (int64_t i = 0; i < tests; ++i)
+      if (random.uniform() < 0.05) wrong.push_back(i);
+  }
+
+  static Sound table(uint64_t seed = 2) {
+    Sound sound(900, 1500, seed);
+    sound.feature = census::table_feature({"age", "hours", "sex=F", "sex=M"});
+    Random random(seed + 50);
+    for (int part : {0, 1}) {
+      sound.x[part] = at::zeros({sound.y[part].size(0), 4}, at::kFloat);
+      for (int64_t i = 0; i < sound.x[part].size(0); ++i) {
+        float* row = sound.x[part].data_ptr<float>() + i * 4;
+        row[0] = float(random.normal()), row[1] = float(random.normal()), row[2 + random.below(2)] = 1;
+      }
+    }
+    return sound;
+  }
+
+  static Sound text(uint64_t seed = 3) {
+    Sound sound(900, 1500, seed);
+    sound.feature = census::text_feature(12);
+    Random random(seed + 90);
+    for (int part : {0, 1}) {
+      const int64_t count = sound.y[part].size(0);
+      sound.x[part] = at::zeros({count, 12}, at::kLong), sound.mask[part] = at::zeros({count, 12}, at::kBool);
+      for (int64_t i = 0; i < count; ++i) {
+        const auto length = int64_t(4 + random.below(8));  // never the whole length
+        for (int64_t t = 0; t < length; ++t) {
+          sound.x[part].data_ptr<int64_t>()[i * 12 + t] = int64_t(2 + random.below(500));
+          sound.mask[part].data_ptr<bool>()[i * 12 + t] = true;
+        }
+      }
+    }
+    return sound;
+  }
+
+  ObservedSplit part(int which) const {
+    ObservedSplit out;
+    out.name = which ? "train" : "test";
+    auto data = std::make_shared<HeldData>(feature, x[which], y[which], classes, which ? "held:train" : "held:test");
+    if (mask[which].defined()) data->set_mask(mask[which]);
+    if (which == 0 && !groups.empty()) data->set_groups(group_names, groups);
+    out.whole = data->size();
+    if (which == 0 || run_train)
+      for (int64_t i = 0; i < data->size(); ++i) {
+        const auto label = y[which].data_ptr<int64_t>()[i];
+        const bool fails = which == 0 && std::find(wrong.begin(), wrong.end(), i) != wrong.end();
+        const auto answer = fails ? (label + 1) % int64_t(classes.size()) : label;
+        out.rows.push_back({i, double(label), double(answer),
+                            which == 0 && !sureness.empty() ? sureness[size_t(i)] : 0.9f, fails ? 2.f : 0.1f,
+                            fails ? SampleRow::kWrong : SampleRow::kRight});
+      }
+    out.data = std::move(data);
+    if (!out.rows.empty()) out.result.metrics = {slices::metric_of(settings, out.rows)};
+    return out;
+  }
+
+  Results check(bool slices_too = false) const {
+    Observed seen{any_subject(), settings, part(0), {}};
+    seen.words = "model.onnx --data held";
+    if (train) seen.train = part(1);
+    Results found;
+    check_data(seen, found);
+    if (slices_too) check_slices(seen, found);
+    return found;
+  }
+};
+
+const Finding* find(const Results& found, const std::string& id) {
+  for (const Finding& finding : found.findings)
+    if (finding.id() == id) return &finding;
+  return nullptr;
+}
+std::string said(const Results& found) {
+  std::string all;
+  for (const Finding& finding : found.findings)
+    all += findings::level_name(finding.level) + " " + finding.id() + " " + finding.brief + "\n";
+  return all;
+}
+
+/// It is there, told in full, and its commands are filled.
+Finding raised(const Results& found, const std::string& id, Level least = Level::kNote) {
+  const Finding* finding = find(found, id);
+  EXPECT_TRUE(finding) << id << " is not among\n" << said(found);
+  if (!finding) return {};
+  EXPECT_GE(int(finding->level), int(least)) << said(found);
+  EXPECT_FALSE(finding->brief.empty() || finding->evidence.empty() || finding->title.empty());
+  for (const std::string& command : finding->next) {
+    EXPECT_EQ(command.find('{'), std::string::npos) << command;
+    EXPECT_EQ(command.rfind("netmend ", 0), 0u);
+  }
+  EXPECT_TRUE(std::isfinite(finding->value) && std::isfinite(finding->effect.gain) &&
+              std::isfinite(finding->effect.local));
+  return *finding;
+}
+
+/// Everything sound is quiet; so each kind has a case in which it must not be raised.
+TEST(DataChecks, SoundDataIsQuiet) {
+  for (uint64_t seed : {1, 2, 3, 4}) {
+    for (const Sound& sound : {Sound(900, 1500, seed), Sound::table(seed), Sound::text(seed)}) {
+      Results found = sound.check(true);
+      EXPECT_TRUE(found.findings.empty()) << said(found);
+      EXPECT_GE(found.passed.size(), 8u);
+    }
+  }
+}
+
+TEST(DataChecks, EveryKindIsTold) {
+  for (const findings::Kind& kind : findings::data_kinds())
+    for (std::string_view text :
+         {kind.title, kind.fault, kind.meaning, kind.cause, kind.confirm, kind.repair, kind.next, kind.example})
+      EXPECT_FALSE(text.empty()) << kind.name;
+}
+
+TEST(DataChecks, RareClasses) {
+  Sound sound;
+  for (int part : {0, 1})
+    for (int64_t i = 0; i < sound.y[part].size(0); ++i) sound.y[part][i] = i % 30 == 0 ? 2 : i % 2;
+  raised(sound.check(), "imbalance:train");
+  for (int64_t i = 0; i < 900; i += 30) sound.wrong.push_back(i);  // and they are answered badly
+  raised(sound.check(), "imbalance:train", Level::kSerious);
+  sound.train = false;
+  raised(sound.check(), "imbalance:test");
+}
+
+TEST(DataChecks, ClassesThatAreNotThere) {
+  Sound sound;
+  for (int64_t i = 0; i < sound.y[1].size(0); ++i) sound.y[1][i] = i % 2;
+  sound.wrong.clear();
+  for (int64_t i = 0; i < 900; ++i)
+    if (sound.y[0][i].item<int64_t>() == 2) sound.wrong.push_back(i);
+  raised(sound.check(), "absent-class:owl", Level::kSerious);
+  Sound untested;
+  for (int64_t i = 0; i < untested.y[0].size(0); ++i) untested.y[0][i] = i % 2;
+  EXPECT_EQ(raised(untested.check(), "absent-class:owl").level, Level::kNote);
+}
+
+TEST(DataChecks, OtherSharesOfClasses) {
+  Sound sound;
+  Random random(3);
+  for (int64_t i = 0; i < sound.y[0].size(0); ++i) sound.y[0][i] = random.uniform() < 0.6 ? 0 : random.below(2) ? 1 : 2;
+  raised(sound.check(), "class-shift:train-test");
+}
+
+TEST(DataChecks, CopiesWithin) {
+  Sound sound;
+  sound.wrong.clear();
+  for (int64_t i = 0; i < 60; ++i)
+    sound.x[0][800 + i] = sound.x[0][5], sound.y[0][800 + i] = sound.y[0][5], sound.wrong.push_back(800 + i);
+  const Finding& finding = raised(sound.check(), "duplicates:test", Level::kSerious);
+  EXPECT_EQ(finding.numbers["same"], 60);
+  EXPECT_NEAR(finding.effect.gain, 60.0 / 900, 1e-9);
+  for (int64_t i = 0; i < 200; ++i) sound.x[1][i] = sound.x[1][300];
+  raised(sound.check(), "duplicates:train");
+}
+
+TEST(DataChecks, EqualInputsWithOtherLabels) {
+  Sound sound;
+  for (int64_t i = 0; i < 40; ++i) {
+    sound.x[0][2 * i] = sound.x[0][2 * i + 1];
+    sound.y[0][2 * i] = 0, sound.y[0][2 * i + 1] = 1;
+  }
+  const Finding& finding = raised(sound.check(), "conflicting-labels:test", Level::kSerious);
+  EXPECT_EQ(finding.numbers["wrong_at_best"], 40);
+}
+
+TEST(DataChecks, TestsThatAreInTraining) {
+  Sound sound;
+  sound.wrong.clear();
+  for (int64_t i = 0; i < 300; ++i) sound.x[0][i] = sound.x[1][i], sound.y[0][i] = sound.y[1][i];  // known by heart
+  for (int64_t i = 0; i < 20; ++i) sound.x[0][300 + i] = sound.x[1][700 + i] * 0.7 + 0.1;          // other exposure
+  for (int64_t i = 400; i < 460; ++i) sound.wrong.push_back(i);
+  const Finding& finding = raised(sound.check(), "split-leak:train-test", Level::kSerious);
+  EXPECT_EQ(finding.numbers["same"], 300);
+  EXPECT_EQ(finding.numbers["near"], 20);
+  EXPECT_NEAR(finding.effect.gain, 60.0 / 580 - 60.0 / 900, 1e-9);
+  EXPECT_NE(finding.evidence.find("accuracy 93.33 % with them, accuracy 89.66 % without"), std::string::npos)
+      << finding.evidence;
+}
+
+TEST(DataChecks, ColumnsThatNeverChange) {
+  Sound sound = Sound::table();
+  sound.x[1].select(1, 1).fill_(0.5);
+  raised(sound.check(), "constant-features:train", Level::kMinor);
+  EXPECT_FALSE(find(sound.check(), "constant-features:test"));
+  sound.x[0].select(1, 1).fill_(0.5);
+  EXPECT_EQ(raised(sound.check(), "constant-features:test").level, Level::kNote);
+}
+
+TEST(DataChecks, ValuesThatAreNoNumbers) {
+  Sound sound;
+  sound.wrong.clear();
+  for (int64_t i = 0; i < 30; ++i) sound.x[0][i][0][2][2] = NAN, sound.wrong.push_back(i);
+  raised(sound.check(), "missing-values:test", Level::kSerious);
+  Sound train = Sound::table();
+  train.x[1][7][0] = INFINITY;
+  raised(train.check(), "missing-values:train");
+}
+
+TEST(DataChecks, ValuesOfAnotherScale) {
+  Sound sound;
+  sound.x[0].mul_(255);
+  for (int64_t i = 0; i < 400; ++i) sound.wrong.push_back(i);
+  Results found = sound.check();
+  raised(found, "range-shift:train-test", Level::kSerious);
+  for (const Finding& finding : found.findings) EXPECT_NE(finding.kind, "drift") << "the same thing in other words";
+}
+
+TEST(DataChecks, PropertiesAndColumnsThatDrift) {
+  Sound sound;
+  sound.x[0].mul_(0.7);
+  EXPECT_TRUE(find(sound.check(), "drift:brightness")) << said(sound.check());
+  Sound table = Sound::table();
+  table.x[0].select(1, 0).add_(0.6);
+  const Finding& finding = raised(table.check(), "drift:age (as fed)");
+  EXPECT_GT(finding.value, 0.2);
+  EXPECT_FALSE(find(table.check(), "drift:hours (as fed)"));
+  Sound words = Sound::table();
+  for (int64_t i = 0; i < 900; ++i) words.x[0][i][2] = i % 10 != 0, words.x[0][i][3] = i % 10 == 0;
+  raised(words.check(), "drift:sex");
+}
+
+TEST(DataChecks, SortedTrainingData) {
+  Sound sound;
+  for (int64_t i = 0; i < 1500; ++i) sound.y[1][i] = i / 500;
+  EXPECT_EQ(raised(sound.check(), "sorted-data:train").level, Level::kNote);
+}
+
+TEST(DataChecks, AColumnThatTellsTheLabel) {
+  Sound sound = Sound::table();
+  for (int part : {0, 1})
+    for (int64_t i = 0; i < sound.y[part].size(0); ++i)
+      sound.x[part][i][1] = sound.y[part][i].item<float>() + 0.05 * sound.x[part][i][1].item<float>();
+  raised(sound.check(), "label-leak:hours (as fed)", Level::kMinor);
+}
+
+TEST(DataChecks, FewTests) {
+  Sound sound(120, 1500);
+  raised(sound.check(), "few-tests");
+}
+
+TEST(DataChecks, WordsThatNobodyKnows) {
+  Sound sound = Sound::text();
+  Random random(4);
+  for (int64_t i = 0; i < 900 * 12; ++i)
+    if (sound.mask[0].data_ptr<bool>()[i] && random.uniform() < 0.2) sound.x[0].data_ptr<int64_t>()[i] = 1;
+  raised(sound.check(), "unknown-tokens:test", Level::kMinor);
+}
+
+TEST(DataChecks, TextsThatAreCut) {
+  Sound sound = Sound::text();
+  for (int64_t i = 0; i < 200; ++i)
+    sound.mask[0][i].fill_(true), sound.x[0][i] = at::arange(2 + i, 14 + i), sound.wrong.push_back(i);
+  raised(sound.check(), "truncated-text:test", Level::kSerious);
+}
+
+TEST(DataChecks, InputsUnlikeAllOthers) {
+  Sound sound;
+  for (int64_t i = 0; i < 20; ++i) sound.x[0][i].fill_(0.01 * double(i)), sound.wrong.push_back(i);
+  const Finding& finding = raised(sound.check(), "outlier-inputs:test", Level::kSerious);
+  EXPECT_NE(finding.brief.find("20 blank"), std::string::npos) << finding.brief;
+  Sound table = Sound::table();
+  table.x[0][3][0] = 1000;
+  raised(table.check(), "outlier-inputs:test");
+}
+
+TEST(SliceChecks, AWeakSliceIsNamedAndWhatItKnowsIsLess) {
+  Sound sound = Sound::table();
+  sound.wrong.clear();
+  Random random(1);
+  for (int64_t i = 0; i < 900; ++i)
+    if (sound.x[0][i][2].item<float>() > 0.5f ? random.uniform() < 0.3 : random.uniform() < 0.03)
+      sound.wrong.push_back(i);
+  const Finding& finding = raised(sound.check(true), "weak-slice:sex=F", Level::kSerious);
+  EXPECT_FALSE(finding.inputs.empty());
+  for (int64_t i = 0; i < 900; ++i) sound.certainty.push_back(sound.x[0][i][2].item<float>() > 0.5f ? 0.6f : 0.95f);
+  EXPECT_LE(int(raised(sound.check(true), "weak-slice:sex=F").level), int(Level::kMinor));
+}
+
+TEST(SliceChecks, GapsBetweenGroups) {
+  for (bool gap : {true, false}) {
+    Sound sound(2400, 1500);
+    sound.classes = {"no", "yes"}, sound.settings.classes = sound.classes, sound.settings.outputs = 2;
+    Random random(8);
+    for (int part : {0, 1})
+      for (int64_t i = 0; i < sound.y[part].size(0); ++i) sound.y[part][i] = int64_t(random.below(2));
+    sound.wrong.clear();
+    sound.group_names = {"sex"};
+    for (int64_t i = 0; i < 2400; ++i) {
+      sound.groups.push_back({random.below(2) ? "F" : "M"});
+      const bool missed = gap && sound.groups.back()[0] == "F" && sound.y[0][i].item<int64_t>() == 1;
+      if (random.uniform() < (missed ? 0.25 : 0.08)) sound.wrong.push_back(i);
+    }
+    Results found = sound.check(true);
+    if (gap) {
+      const Finding& finding = raised(found, "group-gap:sex=F", Level::kSerious);
+      EXPECT_EQ(finding.next[0], "netmend slices model.onnx --data held --groups sex --threshold sweep");
+    } else {
+      EXPECT_FALSE(find(found, "group-gap:sex=F") || find(found, "group-gap:sex=M")) << said(found);
+    }
+  }
+}
+
+TEST(DataChecks, WithoutTrainingDataAndAnswersItSaysWhatIsMissing) {
+  Sound sound;
+  sound.train = false;
+  Results found = sound.check();
+  ASSERT_FALSE(found.skipped.empty());
+  EXPECT_EQ(found.skipped.back().enable, "training data: --train SPEC");
+  Observed seen{any_subject(), sound.settings, sound.part(0), sound.part(1)};
+  seen.test->rows.clear(), seen.train->rows.clear();
+  Results unrun;
+  check_data(seen, unrun);
+  check_slices(seen, unrun);
+  EXPECT_TRUE(unrun.findings.empty()) << said(unrun);
+}
+
+}  // namespace
+}  // namespace netmend::checks

@@ -1,0 +1,236 @@
+// How test data differs from training data, column by column and property by property; and columns that give the label
+// away.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/text.h"
+#include "census/comparison.h"
+#include "checks/data_look.h"
+#include "checks/rows.h"
+#include "dataset/preprocess.h"
+#include "slices/rules.h"
+
+namespace netmend::checks {
+namespace {
+
+using findings::Certainty;
+using slices::Column;
+
+constexpr double kDrift = 0.1;  ///< distance of distributions beyond what chance gives
+constexpr double kApart = 0.3;  ///< from here on the parts hardly overlap, and the gap to training is put down to it
+constexpr double kMoved = 1, kScaled = 2;  ///< mean by so many deviations; deviation by this factor
+constexpr size_t kMostDrifts = 5;
+
+std::vector<Column> columns_of(const Side& side) {
+  std::vector<int64_t> inputs(size_t(side.inputs()));
+  std::iota(inputs.begin(), inputs.end(), 0);
+  return slices::columns_of(*side.part->data, *side.census, inputs);
+}
+
+std::vector<int64_t> word_counts(const Column& column, const std::vector<std::string>& words) {
+  std::vector<int64_t> counts(words.size(), 0);
+  for (int32_t code : column.codes) {
+    if (code < 0) continue;
+    auto at = std::find(words.begin(), words.end(), column.words[size_t(code)]);
+    if (at != words.end()) ++counts[size_t(at - words.begin())];
+  }
+  return counts;
+}
+
+/// In which of a few bins of the training data each input lies.
+struct Bins {
+  std::vector<float> edges;
+  std::vector<std::string> words;
+  explicit Bins(const Column& train) {
+    if (train.is_words()) {
+      words = train.words;
+      return;
+    }
+    for (int k = 1; k < 10; ++k) edges.push_back(float(census::quantile(train.numbers, k / 10.0)));
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  }
+  size_t count() const { return words.empty() ? edges.size() + 1 : words.size() + 1; }
+  size_t of(const Column& column, size_t row) const {
+    if (words.empty()) return size_t(std::upper_bound(edges.begin(), edges.end(), column.numbers[row]) - edges.begin());
+    if (column.codes[row] < 0) return words.size();
+    return size_t(std::find(words.begin(), words.end(), column.words[size_t(column.codes[row])]) - words.begin());
+  }
+};
+
+/// By how much fewer answers would be wrong if test inputs were spread over the bins as training inputs are; 0 where
+/// the tests do not say.
+double gain_if_spread_alike(const Side& test, const Column& here, const Column& there) {
+  if (test.failing.empty()) return 0;
+  Bins bins(there);
+  std::vector<slices::Sums> failing(bins.count());
+  std::vector<double> share(bins.count(), 0);
+  for (size_t i = 0; i < test.failing.size(); ++i)
+    if (!std::isnan(test.failing[i])) failing[bins.of(here, i)].add(test.failing[i]);
+  const size_t rows = there.is_words() ? there.codes.size() : there.numbers.size();
+  for (size_t i = 0; i < rows; ++i) share[bins.of(there, i)] += 1.0 / double(rows);
+  double weighted = 0, known = 0, now = test.mean_failing(), variance = 0;
+  for (size_t b = 0; b < share.size(); ++b) {
+    if (failing[b].count < 20) continue;
+    weighted += share[b] * failing[b].mean(), known += share[b];
+    variance += share[b] * share[b] * failing[b].variance() / failing[b].count;
+  }
+  if (known < 0.8) return 0;
+  const double gain = now - weighted / known;
+  return gain > 2 * std::sqrt(variance) ? gain : 0;
+}
+
+/// What of the gap between the parts may be put down to a difference that leaves little overlap.
+double gap_to_training(const DataLook& look) {
+  const double gap = look.test.mean_failing() - look.train->mean_failing();
+  return std::isfinite(gap) ? std::max(0.0, gap) : 0;
+}
+
+/// Values of all inputs together have moved or were scaled: what a forgotten step of preprocessing looks like.
+bool look_at_range(DataLook& look) {
+  const auto &tests = look.test.census->sums, &trains = look.train->census->sums;
+  const census::Form& form = look.test.census->form();
+  if (tests.size() != trains.size() || form.content == census::Content::kIds) return false;
+  size_t shifted = 0, numbers = 0, worst = 0;
+  double most = 0;
+  for (size_t c = 0; c < tests.size(); ++c) {
+    if (form.content == census::Content::kTable && !form.source.empty() && form.source[c].is_category()) continue;
+    const double before = trains[c].deviation(), after = tests[c].deviation();
+    if (trains[c].count < 100 || tests[c].count < 100 || before <= 0) continue;
+    ++numbers;
+    const double moved = std::abs(tests[c].mean - trains[c].mean) / before;
+    const double scaled = after > 0 ? std::max(after / before, before / after) : INFINITY;
+    if (moved <= kMoved && scaled <= kScaled) continue;
+    ++shifted;
+    if (const double size = std::min(1e6, std::max(moved / kMoved, scaled / kScaled)); size > most)
+      most = size, worst = c;
+  }
+  if (shifted == 0 || 2 * shifted < numbers) {
+    look.pass("ranges, training against tests", "alike");
+    return false;
+  }
+  const auto &here = tests[worst], &there = trains[worst];
+  std::string brief = fmt::format("{}: test {:.3g} ± {:.3g}, training {:.3g} ± {:.3g}", form.columns[worst], here.mean,
+                                  here.deviation(), there.mean, there.deviation());
+  const double gap = gap_to_training(look);
+  auto finding = findings::make(
+      "range-shift", "train-test", look.words(look.test), {gap, 0}, Certainty::kLikely, brief,
+      fmt::format("{} (raw values, mean ± standard deviation); {:.4g} to {:.4g} against {:.4g} to {:.4g}. {} of {} features are "
+                  "like that. The error rate on tests is higher by {}.",
+                  brief, here.low, here.high, there.low, there.high, shifted, numbers, points_text(gap)));
+  finding.level = std::max(finding.level, findings::Level::kMinor);
+  finding.value = most;
+  look.found.add(std::move(finding));
+  return true;
+}
+
+struct Drift {
+  std::string name, brief;
+  double distance = 0, gain = 0;
+};
+
+/// The distance of two columns beyond what chance gives at these sizes.
+std::optional<Drift> drift_of(const DataLook& look, const Column& here, const Column& there) {
+  if (here.is_words() != there.is_words()) return {};
+  const double n = double(here.is_words() ? here.codes.size() : here.numbers.size()),
+               m = double(there.is_words() ? there.codes.size() : there.numbers.size());
+  if (n < 50 || m < 50) return {};
+  Drift drift{here.name, "", 0, 0};
+  const double chance = 1.63 * std::sqrt((n + m) / (n * m));
+  if (here.is_words()) {
+    std::vector<std::string> words = there.words;
+    for (const std::string& word : here.words)
+      if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+    std::vector<int64_t> tests = word_counts(here, words), trains = word_counts(there, words);
+    drift.distance = census::shares_distance(tests, trains);
+    if (drift.distance < kDrift + chance || census::shares_p(tests, trains) > 0.001) return {};
+    drift.brief = fmt::format("total variation distance {:.0f} points", 100 * drift.distance);
+  } else {
+    drift.distance = census::ks_distance(here.numbers, there.numbers);
+    if (drift.distance < kDrift + chance) return {};
+    drift.brief = fmt::format("KS distance {:.2f}, median {:.3g}, training {:.3g}", drift.distance,
+                              census::quantile(here.numbers, 0.5), census::quantile(there.numbers, 0.5));
+  }
+  drift.gain = gain_if_spread_alike(look.test, here, there);
+  if (drift.distance >= kApart) drift.gain = std::max(drift.gain, gap_to_training(look));
+  return drift;
+}
+
+void look_for_drift(DataLook& look, bool range_shifted) {
+  std::vector<Column> tests = columns_of(look.test), trains = columns_of(*look.train);
+  std::vector<Drift> found;
+  int64_t compared = 0;
+  double nearest = 0;
+  for (const Column& here : tests) {
+    if (here.name == "unknown") continue;  // the vocabulary is made from training data: unknown-tokens looks at it
+    auto there = std::find_if(trains.begin(), trains.end(), [&](const Column& c) { return c.name == here.name; });
+    if (there == trains.end()) continue;
+    ++compared;
+    if (auto drift = drift_of(look, here, *there))
+      found.push_back(std::move(*drift));
+    else if (!here.is_words() && !there->is_words())
+      nearest = std::max(nearest, census::ks_distance(here.numbers, there->numbers));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Drift& a, const Drift& b) {
+    return a.gain != b.gain ? a.gain > b.gain : a.distance > b.distance;
+  });
+  if (found.empty() && compared > 0)
+    return look.pass("drift, training against tests", fmt::format("largest distance {:.2f} of {} columns", nearest, compared));
+  if (range_shifted) {  // the same thing in other words
+    for (const Drift& drift : found) look.found.findings.back().related.push_back("drift:" + drift.name);
+    return;
+  }
+  for (size_t i = 0; i < std::min(found.size(), kMostDrifts); ++i) {
+    const Drift& drift = found[i];
+    findings::Words words = look.words(look.test);
+    words["name"] = drift.name;
+    auto finding = findings::make(
+        "drift", drift.name, words, {drift.gain, 0}, Certainty::kLikely, drift.brief,
+        fmt::format("{} (0 is none, 1 is no overlap). It may cost {}.", drift.brief, points_text(drift.gain)));
+    finding.value = drift.distance;
+    look.found.add(std::move(finding));
+  }
+}
+
+void look_for_leak(DataLook& look) {
+  const Side& side = look.train ? *look.train : look.test;
+  const auto classes = int64_t(look.classes.size());
+  if (classes < 2 || classes > 100 || side.inputs() < 200) return;
+  double best = 0;
+  for (const Column& column : columns_of(side)) {
+    std::vector<float> values = column.numbers;
+    if (column.is_words()) values.assign(column.codes.begin(), column.codes.end());
+    census::LeakageScore told = census::leakage_score(values, side.census->labels, classes, column.is_words());
+    best = std::max(best, told.right);
+    if (told.right < 0.95 || 1 - told.right > 0.1 * (1 - told.common)) continue;
+    findings::Words words = look.words(side);
+    words["name"] = column.name;
+    std::string brief =
+        fmt::format("right for {:.1f} %, the majority class for {:.1f} %", 100 * told.right, 100 * told.common);
+    auto finding = findings::make("label-leak", column.name, words, {}, Certainty::kLikely, brief,
+                                  fmt::format("A predictor from {} alone, fitted on every other {} input, is {} of the rest.",
+                                              column.name, side.part->name, brief));
+    finding.value = told.right;
+    look.found.add(std::move(finding));
+  }
+  look.pass("what the most leakage_score column has right", fmt::format("{:.1f} %", 100 * best));
+}
+
+}  // namespace
+
+void check_label_leak(Observed& seen, Results& out) {
+  DataLook look(seen, out);
+  look_for_leak(look);
+}
+
+void check_drift(Observed& seen, Results& out) {
+  DataLook look(seen, out);
+  if (look.train->census->form().content != look.test.census->form().content) return;
+  // Splits that are prepared differently are stored differently: their raw values say nothing about drift.
+  if (dataset::options_of(look.test.part->data->info().preprocess) !=
+      dataset::options_of(look.train->part->data->info().preprocess))
+    return out.skip("drift and ranges, training against tests", "the same preprocessing for both");
+  look_for_drift(look, look_at_range(look));
+}
+
+}  // namespace netmend::checks

@@ -1,0 +1,161 @@
+// Inputs that occur more than once: within a split, with other labels, in both splits.
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "census/near_duplicates.h"
+#include "checks/data_look.h"
+#include "checks/rows.h"
+#include "slices/failing.h"
+#include "slices/rules.h"
+
+namespace netmend::checks {
+namespace {
+
+using findings::Certainty;
+
+constexpr double kWorthNaming = 0.005;  ///< share of repeated inputs
+constexpr double kFewDifferent = 0.05;  ///< a table with more duplicates than this has few columns, and duplicates are natural
+
+std::string figure_text(const observers::Metric& metric) {
+  if (!std::isfinite(metric.estimate.value)) return "unknown";
+  return observers::is_error(metric.name) ? fmt::format("{} {:.4g}", metric.name, metric.estimate.value)
+                                          : fmt::format("{} {:.2f} %", metric.name, 100 * metric.estimate.value);
+}
+
+/// Mean failing without these inputs, and with them.
+double without(const Side& side, const std::vector<uint8_t>& left_out) {
+  slices::Sums sums;
+  for (size_t i = 0; i < side.failing.size(); ++i)
+    if (!left_out[i] && !std::isnan(side.failing[i])) sums.add(side.failing[i]);
+  return sums.count > 0 ? sums.mean() : NAN;
+}
+
+/// The metric with and without some inputs, in words.
+std::string both_figures(const DataLook& look, const Side& side, const std::vector<uint8_t>& left_out) {
+  if (side.failing.empty()) return "the network was not run on it";
+  const auto& settings = look.seen.settings;
+  return fmt::format("{} with them, {} without", figure_text(slices::metric_of(settings, side.part->rows)),
+                     figure_text(slices::metric_of(settings, side.part->rows, [&](size_t i) { return !left_out[i]; })));
+}
+
+bool natural(const Side& side, int64_t copies) {
+  return side.census->form().content == census::Content::kTable &&
+         double(copies) > kFewDifferent * double(std::max<int64_t>(1, side.inputs()));
+}
+
+void look_within(DataLook& look, const Side& side) {
+  std::vector<uint8_t> repeats(size_t(side.inputs()), 0);
+  std::vector<int64_t> exact, near;
+  for (const std::vector<int64_t>& group : census::equal_groups(side.census->hashes))
+    for (size_t i = 1; i < group.size(); ++i) exact.push_back(group[i]), repeats[size_t(group[i])] = 1;
+  if (&side == &look.test)
+    for (const census::DuplicatePair& twin : census::near_duplicates_within(*side.census, *side.part->data, look.seen.jobs()).pairs)
+      if (!repeats[size_t(twin.sample)]) near.push_back(twin.sample), repeats[size_t(twin.sample)] = 1;
+  const auto count = int64_t(exact.size() + near.size());
+  if (count < 3 || double(count) < kWorthNaming * double(side.inputs()))
+    return look.pass(fmt::format("duplicates in {}", side.part->name), look.share_text(side, count));
+  const double change = side.failing.empty() ? 0 : without(side, repeats) - side.mean_failing();
+  const bool small = natural(side, int64_t(exact.size()));
+  std::string brief = look.share_text(side, count);
+  auto finding = findings::make(
+      "duplicates", side.part->name, look.words(side), {std::isfinite(change) && !small ? std::abs(change) : 0, 0},
+      Certainty::kConfirmed, brief,
+      fmt::format("{} repeat another: {} exact duplicates, {} near-duplicates; {}.{}", brief, with_commas(int64_t(exact.size())),
+                  with_commas(int64_t(near.size())), both_figures(look, side, repeats),
+                  small ? " In a table with so few different rows that is natural." : ""));
+  finding.value = double(count) / double(side.inputs());
+  // So many duplicates make the tests smaller than they look, and every interval too narrow.
+  if (!small && side.part->name == "test" && finding.value >= 0.2)
+    finding.level = std::max(finding.level, findings::Level::kSerious);
+  else if (!small && finding.value >= 0.05)
+    finding.level = std::max(finding.level, findings::Level::kMinor);
+  std::vector<int64_t> all = exact;
+  all.insert(all.end(), near.begin(), near.end());
+  finding.inputs = some(side, all);
+  finding.numbers = {{"same", exact.size()}, {"near", near.size()}};
+  look.found.add(std::move(finding));
+}
+
+void look_for_conflicts(DataLook& look, const Side& side) {
+  if (look.classes.empty()) return;
+  int64_t inputs = 0, wrong = 0, copies = 0;
+  std::vector<int64_t> samples;
+  for (const census::Conflict& conflict : census::conflicts(side.census->hashes, side.census->labels)) {
+    inputs += int64_t(conflict.samples.size()), wrong += conflict.wrong_at_best;
+    samples.insert(samples.end(), conflict.samples.begin(), conflict.samples.end());
+  }
+  for (const std::vector<int64_t>& group : census::equal_groups(side.census->hashes))
+    copies += int64_t(group.size()) - 1;
+  if (inputs == 0) return look.pass(fmt::format("equal inputs with different labels in {}", side.part->name), "none");
+  const bool small = natural(side, copies);
+  std::string brief = look.share_text(side, inputs);
+  auto finding = findings::make(
+      "conflicting-labels", side.part->name, look.words(side),
+      {small ? 0 : double(wrong) / double(std::max<int64_t>(1, side.inputs())), 0}, Certainty::kConfirmed, brief,
+      fmt::format(
+          "{} share their content with an input of another label; predictions for at least {} of them must be wrong.{}", brief,
+          with_commas(wrong),
+          small ? " In a table with so few different rows that is natural: what tells them apart is not in it." : ""));
+  finding.value = double(wrong) / double(std::max<int64_t>(1, side.inputs()));
+  finding.inputs = some(side, samples);
+  finding.numbers = {{"inputs", inputs}, {"wrong_at_best", wrong}};
+  look.found.add(std::move(finding));
+}
+
+void look_between(DataLook& look) {
+  const Side &test = look.test, &train = *look.train;
+  std::vector<uint8_t> twins(size_t(test.inputs()), 0);
+  std::vector<int64_t> samples;
+  auto take = [&](const std::vector<census::DuplicatePair>& found) {
+    int64_t count = 0;
+    for (const census::DuplicatePair& twin : found)
+      if (!twins[size_t(twin.sample)]) twins[size_t(twin.sample)] = 1, samples.push_back(twin.sample), ++count;
+    return count;
+  };
+  const int64_t same = take(census::exact_duplicates(test.census->hashes, train.census->hashes));
+  census::NearSearch search =
+      census::near_duplicates(*test.census, *test.part->data, *train.census, *train.part->data, look.seen.jobs());
+  const int64_t near = take(search.pairs), count = same + near;
+  std::string looked =
+      search.looked_at < search.of
+          ? fmt::format(" Near-duplicates were searched for among {} tests, evenly spread.", with_commas(search.looked_at))
+          : "";
+  if (count == 0) return look.pass("tests that are in training data", "none");
+  const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, twins) - now;
+  const bool small = natural(test, same);
+  std::string brief =
+      fmt::format("{} tests: {} exact, {} near-duplicates", with_commas(count), with_commas(same), with_commas(near));
+  // Only what flatters counts: without the duplicates more predictions would be wrong.
+  auto finding = findings::make(
+      "split-leak", "train-test", look.words(test), {std::isfinite(apart) && !small ? std::max(0.0, apart) : 0, 0},
+      Certainty::kConfirmed, brief,
+      fmt::format("{} are also in training data: {} exact duplicates, {} near-duplicates; {}.{}{}", look.share_text(test, count),
+                  with_commas(same), with_commas(near), both_figures(look, test, twins), looked,
+                  small ? " In a table with so few different rows that is natural." : ""));
+  finding.value = double(count) / double(std::max<int64_t>(1, test.inputs()));
+  finding.inputs = some(test, samples);
+  finding.numbers = {{"same", same}, {"near", near}, {"looked_at", search.looked_at}};
+  // A test set of which a good part was seen in training judges nothing, whatever the two figures are.
+  if (finding.value >= 0.1 && !small) finding.level = std::max(finding.level, findings::Level::kMinor);
+  look.found.add(std::move(finding));
+}
+
+}  // namespace
+
+void check_duplicates(Observed& seen, Results& out) {
+  DataLook look(seen, out);
+  for (const Side* side : look.sides()) look_within(look, *side);
+}
+
+void check_conflicting_labels(Observed& seen, Results& out) {
+  DataLook look(seen, out);
+  for (const Side* side : look.sides()) look_for_conflicts(look, *side);
+}
+
+void check_split_leak(Observed& seen, Results& out) {
+  DataLook look(seen, out);
+  if (look.train->census->form().content == look.test.census->form().content) look_between(look);
+}
+
+}  // namespace netmend::checks

@@ -1,0 +1,82 @@
+#include "checks/data_look.h"
+
+#include <cmath>
+
+#include "base/text.h"
+#include "slices/failing.h"
+#include "slices/rules.h"
+
+namespace netmend::checks {
+namespace {
+
+Side side_of(const Observed& seen, const ObservedSplit& part, const census::CensusState& census) {
+  Side side{&part, &census, {}};
+  if (int64_t(part.rows.size()) == census.inputs() && seen.settings.task != observers::Task::kNone)
+    side.failing = slices::failing_of(seen.settings, part.rows);
+  return side;
+}
+
+}  // namespace
+
+double Side::mean_failing() const {
+  slices::Sums sums;
+  for (double value : failing)
+    if (!std::isnan(value)) sums.add(value);
+  return sums.count > 0 ? sums.mean() : NAN;
+}
+
+std::vector<int64_t> Side::class_counts(size_t classes) const {
+  std::vector<int64_t> counts(classes, 0);
+  for (float label : census->labels)
+    if (label >= 0 && label < float(classes)) ++counts[size_t(label)];
+  return counts;
+}
+
+DataLook::DataLook(const Observed& about, Results& into)
+    : seen(about), found(into), test(side_of(about, *about.test, *about.test->census)) {
+  if (about.train && about.train->census) train = side_of(about, *about.train, *about.train->census);
+  if (about.test->data->info().labels == dataset::LabelKind::kClass) classes = about.test->data->info().classes;
+}
+
+std::vector<const Side*> DataLook::sides() const {
+  std::vector<const Side*> all{&test};
+  if (train) all.push_back(&*train);
+  return all;
+}
+
+findings::Words DataLook::words(const Side& side) const {
+  findings::Words words = seen.words({{"split", side.part->name}});
+  auto typed = [&](const char* name, const Side& of) { return words[name].empty() ? of.spec() : words[name]; };
+  words["test"] = typed("data", test);
+  words["train"] = train ? typed("train", *train) : "";
+  words["spec"] = &side == &test ? words["test"] : words["train"];
+  return words;
+}
+
+findings::Effect DataLook::cost(const Side& side, const std::function<bool(size_t)>& among) const {
+  slices::Sums here, rest;
+  for (size_t i = 0; i < side.failing.size(); ++i)
+    if (!std::isnan(side.failing[i])) (among(i) ? here : rest).add(side.failing[i]);
+  if (here.count < 1 || rest.count < 1 || here.mean() <= rest.mean()) return {};
+  const double p = slices::larger_by_chance(here, rest);
+  if (p > 0.01) return {};
+  const double gap = here.mean() - rest.mean();
+  return {gap * here.count / (here.count + rest.count), here.count >= 50 ? gap : 0};
+}
+
+std::string DataLook::share_text(const Side& side, int64_t count) const {
+  return fmt::format("{} of {} {} inputs ({:.2g} %)", with_commas(count), with_commas(side.inputs()), side.part->name,
+                     side.inputs() ? 100.0 * double(count) / double(side.inputs()) : 0.0);
+}
+
+std::vector<findings::Shown> some(const Side& side, const std::vector<int64_t>& inputs, size_t most) {
+  std::vector<findings::Shown> shown;
+  for (size_t i = 0; i < std::min(most, inputs.size()); ++i) shown.push_back({side.part->name, inputs[i]});
+  return shown;
+}
+
+std::string points_text(double share) {
+  return share < 0.0005 ? "nothing that could be measured" : fmt::format("{:.1f} points", 100 * share);
+}
+
+}  // namespace netmend::checks

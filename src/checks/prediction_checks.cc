@@ -1,0 +1,398 @@
+// What predictions show: classes, confusions, confidence, numbers, over-fitting.
+#include "checks/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+#include "checks/observed.h"
+#include "checks/results.h"
+#include "checks/rows.h"
+#include "observers/figures.h"
+#include "stats/moments.h"
+
+namespace netmend::checks {
+
+namespace {
+
+using findings::Effect;
+using findings::Certainty;
+using observers::ClassResult;
+using observers::SampleRow;
+using observers::Task;
+
+/// Of what a pair of classes costs, how much may be gained: classes that look alike cannot be told apart by anybody,
+/// one-sided confusions have a cause that can be removed.
+constexpr double kHopeful = 0.7, kDoubtful = 0.1;
+/// A part of a class that is called another one, several times as often as the reverse: labels or damage, not descriptor.
+constexpr double kOneSided = 0.2, kTimes = 5;
+/// Below serious, whatever the difference: a hard class is no fault.
+constexpr double kNotSerious = 0.049, kNotSeriousGain = 0.0099;
+
+using observers::percent_text;
+
+class PredictionChecks {
+ public:
+  PredictionChecks(const Observed& seen, Results& found)
+      : seen_(seen), test_(*seen.test), settings_(seen.settings), found_(found) {}
+
+  findings::Words words(findings::Words more = {}) const { return seen_.words(std::move(more)); }
+  /// Some rows for which a thing holds, those of the largest loss first.
+  template <typename Holds>
+  std::vector<findings::Shown> show(const Holds& holds, size_t count = 12) const {
+    std::vector<const SampleRow*> list;
+    for (const SampleRow& row : test_.rows)
+      if (holds(row)) list.push_back(&row);
+    std::stable_sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return a->loss > b->loss; });
+    std::vector<findings::Shown> shown;
+    for (size_t i = 0; i < std::min(count, list.size()); ++i) shown.push_back({"test", list[i]->sample});
+    return shown;
+  }
+
+  void not_finite() {
+    const int64_t broken = test_.result.not_finite;
+    if (broken == 0) return found_.pass("predictions are finite", "no NaN or Inf");
+    auto finding = findings::make(
+        "non-finite-answers", "", words({{"n", with_commas(broken)}}),
+        {double(broken) / double(std::max<int64_t>(1, test_.result.samples)), 0}, Certainty::kConfirmed,
+        fmt::format("{} of {} inputs", with_commas(broken), with_commas(test_.result.samples)),
+        fmt::format("{} of {} predictions are NaN or Inf.", with_commas(broken), with_commas(test_.result.samples)));
+    finding.inputs =
+        show([](const SampleRow& row) { return !std::isfinite(row.confidence) || !std::isfinite(row.loss); });
+    found_.add(std::move(finding));
+  }
+
+  bool two_classes() const {
+    const auto& per_class = test_.result.per_class;
+    return std::count_if(per_class.begin(), per_class.end(), [](const ClassResult& c) { return c.samples > 0; }) >= 2;
+  }
+
+  void majority_baseline() {
+    if (!two_classes()) return found_.skip("classes and confusions", "inputs of at least two classes");
+    const auto& per_class = test_.result.per_class;
+    const auto common = std::max_element(per_class.begin(), per_class.end(),
+                                         [](const auto& a, const auto& b) { return a.samples < b.samples; });
+    const double chance = double(common->samples) / double(std::max<int64_t>(1, test_.result.samples));
+    const stats::Estimate accuracy = stats::rate(test_.result.correct, test_.result.samples);
+    // Where one class is nearly everything, a useful network may be no more often right: its balance tells.
+    double balanced = 0, some = 0;
+    for (const ClassResult& one : per_class)
+      if (one.samples > 0) balanced += one.recall, ++some;
+    balanced /= std::max(some, 1.0);
+    const double level = 1 / std::max(some, 1.0);
+    if (accuracy.low > chance + 0.02 || balanced > level + 0.1 || test_.result.samples < 30) {
+      found_.passed.push_back(
+          {"better than the majority class",
+           fmt::format("accuracy {}, majority class {}", percent_text(accuracy.value), percent_text(chance))});
+      return;
+    }
+    found_.add(findings::make("no-better-than-guessing", "", words({{"common", common->name}}), {1 - chance, 0},
+                              Certainty::kConfirmed,
+                              fmt::format("accuracy {}, majority class {}", percent_text(accuracy.value), percent_text(chance)),
+                              fmt::format("Accuracy {} ({}–{}) on {} inputs; always predicting {} would reach {}.",
+                                          percent_text(accuracy.value), percent_text(accuracy.low), percent_text(accuracy.high),
+                                          with_commas(test_.result.samples), common->name, percent_text(chance))));
+  }
+
+  struct Pair {
+    size_t a = 0, b = 0;     ///< a is called b more often than the reverse
+    int64_t ab = 0, ba = 0;  ///< counts
+    bool one_sided = false;
+    int64_t sum() const { return ab + ba; }
+  };
+
+  void confusions() {
+    if (!two_classes()) return;
+    const auto& confusion = test_.result.confusion;
+    const auto& per_class = test_.result.per_class;
+    const int64_t failures = test_.result.samples - test_.result.correct;
+    std::vector<Pair> pairs;
+    for (size_t i = 0; i < confusion.size(); ++i)
+      for (size_t j = i + 1; j < confusion.size(); ++j) {
+        Pair pair{i, j, confusion[i][j], confusion[j][i], false};
+        if (pair.ab < pair.ba) std::swap(pair.a, pair.b), std::swap(pair.ab, pair.ba);
+        if (pair.sum() == 0) continue;
+        const double there = double(pair.ab) / double(std::max<int64_t>(1, per_class[pair.a].samples)),
+                     back = double(pair.ba) / double(std::max<int64_t>(1, per_class[pair.b].samples));
+        // Both ways nearly always: swapped. One way often: poisoned.
+        pair.one_sided =
+            confusion.size() > 2 && pair.ab >= 10 && there >= kOneSided && (there >= kTimes * back || back > 0.5);
+        pairs.push_back(pair);
+      }
+    std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& x, const Pair& y) { return x.sum() > y.sum(); });
+    int told = 0;
+    for (const Pair& pair : pairs) {
+      const double share = double(pair.sum()) / double(std::max<int64_t>(1, failures));
+      const bool many = pair.sum() >= 10 && share >= std::max(0.08, 2.5 / double(pairs.size())) && confusion.size() > 2;
+      if ((!many && !pair.one_sided) || told >= 5) continue;
+      ++told;
+      tell(pair, share);
+    }
+    if (told == 0 && !pairs.empty() && confusion.size() > 2)
+      found_.passed.push_back({"confusions are spread", fmt::format("the most frequent pair is {} of {} failures",
+                                                                    pairs[0].sum(), with_commas(failures))});
+  }
+
+  void tell(const Pair& pair, double share) {
+    const std::string &a = settings_.classes[pair.a], &b = settings_.classes[pair.b];
+    const double worth = double(pair.sum()) / double(test_.result.samples);
+    Effect effect{worth * (pair.one_sided ? kHopeful : kDoubtful), 0};
+    if (!pair.one_sided) effect.gain = std::min(effect.gain, kNotSeriousGain);
+    const int64_t of = test_.result.per_class[pair.a].samples;
+    if (pair.one_sided) effect.local = double(pair.ab) / double(std::max<int64_t>(1, of));
+    const std::string where = a < b ? a + "-" + b : b + "-" + a;
+    auto finding = findings::make(
+        "confused-classes", where, words({{"a", a}, {"b", b}}), effect, Certainty::kConfirmed,
+        fmt::format("{} of {} failures; worth up to {:.1f} points", pair.sum(),
+                    with_commas(test_.result.samples - test_.result.correct), 100 * worth),
+        fmt::format("{} of class {} predicted as {}, {} of class {} predicted as {}: {:.0f} % of all failures. {}", with_commas(pair.ab), a, b,
+                    with_commas(pair.ba), b, a, 100 * share,
+                    pair.one_sided
+                        ? "So one-sided a confusion (or so complete an exchange) has a cause: wrong labels in training "
+                          "data, or damage to the last layers."
+                        : "It goes both ways, as with classes that look alike."));
+    finding.numbers = {
+        {"a", a}, {"b", b}, {"a_as_b", pair.ab}, {"b_as_a", pair.ba}, {"one_sided", pair.one_sided}};
+    finding.inputs = show([&](const SampleRow& row) {
+      return (row.label == double(pair.a) && row.predicted == double(pair.b)) ||
+             (row.label == double(pair.b) && row.predicted == double(pair.a));
+    });
+    found_.add(std::move(finding));
+  }
+
+  void weak_classes() {
+    if (!two_classes()) return;
+    const auto& per_class = test_.result.per_class;
+    std::vector<double> recalls;
+    for (const ClassResult& one : per_class)
+      if (one.samples >= 10) recalls.push_back(one.recall);
+    if (recalls.size() < 3) return;  // of two classes one is always the weaker; groups and thresholds tell more
+    std::nth_element(recalls.begin(), recalls.begin() + int64_t(recalls.size() / 2), recalls.end());
+    const double usual = recalls[recalls.size() / 2];
+    int told = 0;
+    std::vector<size_t> order(per_class.size());
+    for (size_t c = 0; c < order.size(); ++c) order[c] = c;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t x, size_t y) { return per_class[x].recall < per_class[y].recall; });
+    for (size_t c : order) {
+      const ClassResult& one = per_class[c];
+      if (one.samples < 10 || told >= 3) continue;
+      if (one.predicted == 0) {
+        ++told;
+        add_class("never-answered", c, usual, 1);
+        continue;
+      }
+      const double behind = usual - one.recall;
+      if (behind < 0.05 || one.range.high > usual - 0.02) break;
+      // Far from the others and not explained by one look-alike: something is wrong with this class.
+      const bool broken = one.recall < 0.5 * usual;
+      ++told;
+      add_class("weak-class", c, usual, broken ? kHopeful : kDoubtful);
+    }
+    if (told == 0) {
+      const ClassResult& worst = per_class[order[0]];
+      found_.passed.push_back(
+          {"recall by class", fmt::format("lowest: {} {}", worst.name, percent_text(worst.recall))});
+    }
+  }
+
+  void add_class(const char* kind, size_t c, double usual, double hope) {
+    const ClassResult& one = test_.result.per_class[c];
+    const double behind = usual - one.recall;
+    Effect effect{hope * behind * double(one.samples) / double(test_.result.samples), behind};
+    if (hope < kHopeful)
+      effect.local = std::min(effect.local, kNotSerious), effect.gain = std::min(effect.gain, kNotSeriousGain);
+    auto finding = findings::make(
+        kind, one.name, words({{"class", one.name}}), effect, Certainty::kConfirmed,
+        fmt::format("recall {} on {} inputs, median class {}", percent_text(one.recall), with_commas(one.samples),
+                    percent_text(usual)),
+        fmt::format("Recall {} ({}–{}) on {} inputs of class {}; the median over classes is {}. {}",
+                    percent_text(one.recall), percent_text(one.range.low), percent_text(one.range.high), with_commas(one.samples),
+                    one.name, percent_text(usual), taken_for(c)));
+    finding.numbers = {{"recall", one.recall}, {"samples", one.samples}, {"median", usual}};
+    finding.inputs =
+        show([&](const SampleRow& row) { return row.label == double(c) && row.right == SampleRow::kWrong; });
+    found_.add(std::move(finding));
+  }
+
+  std::string taken_for(size_t c) const {
+    const auto& row = test_.result.confusion[c];
+    std::vector<std::pair<int64_t, size_t>> others;
+    for (size_t j = 0; j < row.size(); ++j)
+      if (j != c && row[j] > 0) others.push_back({-row[j], j});
+    std::sort(others.begin(), others.end());
+    std::vector<std::string> names;
+    for (size_t i = 0; i < std::min<size_t>(3, others.size()); ++i)
+      names.push_back(fmt::format("{} ({})", settings_.classes[others[i].second], -others[i].first));
+    return names.empty() ? "" : "Most often predicted as " + join(names, ", ") + ".";
+  }
+
+  void misleading() {
+    if (settings_.metric != "accuracy" || !two_classes()) return;
+    const auto& per_class = test_.result.per_class;
+    double balanced = 0, some = 0;
+    int64_t least = INT64_MAX, most = 0;
+    for (const ClassResult& one : per_class)
+      if (one.samples > 0)
+        balanced += one.recall, ++some, least = std::min(least, one.samples), most = std::max(most, one.samples);
+    balanced /= std::max(some, 1.0);
+    const double gap = test_.result.accuracy - balanced;
+    if (gap < 0.1)
+      return found_.passed.push_back(
+          {"accuracy speaks for all classes", fmt::format("{:.1f} points above balanced accuracy", 100 * gap)});
+    // Two uneven classes and a cautious network are common; far more than that hides something.
+    const Effect effect{0, gap >= 0.25 ? gap : std::min(gap, kNotSerious)};
+    found_.add(findings::make(
+        "misleading-metric", "accuracy", words(), effect, Certainty::kConfirmed,
+        fmt::format("accuracy {}, balanced accuracy {}", percent_text(test_.result.accuracy), percent_text(balanced)),
+        fmt::format("Accuracy is {}, balanced accuracy (the mean recall over classes) {}: the largest class has {} inputs, the "
+                    "smallest {}.",
+                    percent_text(test_.result.accuracy), percent_text(balanced), with_commas(most), with_commas(least))));
+  }
+
+  void confidence() {
+    if (!two_classes()) return;
+    const Calibration all = calibration(test_.rows);
+    if (all.count < 200)
+      return found_.skipped.push_back({"confidence against accuracy", "at least 200 labelled inputs"});
+    const stats::Estimate accuracy = stats::rate(int64_t(std::llround(all.accuracy * double(all.count))), all.count);
+    const double gap = all.confidence - all.accuracy;
+    // A network that is nearly always right can be off by little only: then what counts is how much of that little.
+    const bool sure_of_mistakes = gap > 0.7 * (1 - all.accuracy) && (1 - all.accuracy) * double(all.count) >= 20;
+    const bool over = (gap > 0.03 || sure_of_mistakes) && all.confidence > accuracy.high,
+               under = gap < -0.05 && all.confidence < accuracy.low;
+    if (!over && !under)
+      return found_.passed.push_back(
+          {"confidence matches accuracy", fmt::format("mean confidence {}, accuracy {}, ECE {:.3f}",
+                                                      percent_text(all.confidence), percent_text(all.accuracy), all.ece)});
+    int64_t sure = 0, wrong = 0;
+    for (const SampleRow& row : test_.rows)
+      if (row.confidence > 0.99f && row.right != SampleRow::kNotJudged) ++sure, wrong += row.right == SampleRow::kWrong;
+    auto finding = findings::make(
+        over ? "over-confident" : "under-confident", "", words(), {}, Certainty::kConfirmed,
+        fmt::format("mean confidence {}, accuracy {}, ECE {:.3f}", percent_text(all.confidence),
+                    percent_text(all.accuracy), all.ece),
+        fmt::format("Mean confidence {}, accuracy {} ({}–{}); expected calibration error (ECE) {:.3f}. Of {} predictions "
+                    "with a confidence above 99 %, {} are wrong. One number, the temperature, corrects the mean "
+                    "confidence and changes no prediction.",
+                    percent_text(all.confidence), percent_text(all.accuracy), percent_text(accuracy.low), percent_text(accuracy.high),
+                    all.ece, with_commas(sure), sure ? percent_text(double(wrong) / double(sure)) : "none"));
+    finding.value = std::abs(gap);
+    finding.inputs =
+        over ? show([](const SampleRow& row) { return row.right == SampleRow::kWrong && row.confidence > 0.9f; })
+             : show([](const SampleRow& row) { return row.right == SampleRow::kRight && row.confidence < 0.5f; });
+    found_.add(std::move(finding));
+  }
+
+  /// Labels, predictions and errors of inputs where all are finite.
+  struct Numbers {
+    stats::Moments labels, predictions, errors;
+    std::map<double, int64_t> often;
+  };
+  Numbers numbers() const {
+    Numbers all;
+    for (const SampleRow& row : test_.rows) {
+      if (!std::isfinite(row.predicted) || !std::isfinite(row.label)) continue;
+      all.labels.add(row.label), all.predictions.add(row.predicted), all.errors.add(row.predicted - row.label);
+      if (all.often.size() < 10000 || all.often.count(row.predicted)) ++all.often[row.predicted];
+    }
+    return all;
+  }
+  static bool enough(const Numbers& all) { return all.labels.count() >= 30 && all.labels.deviation() > 0; }
+
+  void bias() {
+    const Numbers all = numbers();
+    if (!enough(all)) return found_.skip("bias of predicted numbers", "at least 30 inputs with different labels");
+    const stats::Estimate bias = all.errors.mean_estimate();
+    const double size = std::abs(bias.value) / all.labels.deviation();
+    if (size <= 0.1 || bias.low * bias.high <= 0)
+      return found_.pass("predicted numbers are unbiased", fmt::format("mean error {:.3g}", bias.value));
+    auto finding = findings::make(
+        "biased-numbers", "", words({{"direction", bias.value > 0 ? "too high" : "too low"}}), {}, Certainty::kConfirmed,
+        fmt::format("by {:.3g} on average", std::abs(bias.value)),
+        fmt::format("The mean error is {:.3g} ({:.3g} to {:.3g}), {:.0f} % of the standard deviation of the labels.",
+                    bias.value, bias.low, bias.high, 100 * size));
+    finding.value = size;
+    found_.add(std::move(finding));
+  }
+
+  void clipping() {
+    Numbers all = numbers();
+    if (!enough(all)) return;
+    for (double limit : {all.predictions.low(), all.predictions.high()}) {
+      const int64_t there = all.often.count(limit) ? all.often[limit] : 0, count = all.predictions.count();
+      const bool upper = limit == all.predictions.high();
+      int64_t beyond = 0;
+      for (const SampleRow& row : test_.rows) beyond += upper ? row.label > limit : row.label < limit;
+      if (there * 50 < count || beyond * 50 < count) continue;
+      found_.add(findings::make(
+          "clipped-numbers", upper ? "above" : "below", words({{"limit", fmt::format("{:.4g}", limit)}}), {0.02, 0},
+          Certainty::kConfirmed,
+          fmt::format("{} predictions at {:.4g}, {} labels beyond", with_commas(there), limit, with_commas(beyond)),
+          fmt::format("{} of {} predictions are exactly {:.4g}, and {} labels lie beyond it.", with_commas(there),
+                      with_commas(count), limit, with_commas(beyond))));
+    }
+  }
+
+  void constant_predictions() {
+    stats::Moments predictions, labels;
+    for (const SampleRow& row : test_.rows) {
+      if (!std::isfinite(row.predicted)) continue;
+      predictions.add(row.predicted);
+      if (settings_.task == Task::kNumber && std::isfinite(row.label)) labels.add(row.label);
+    }
+    if (predictions.count() < 30) return found_.skip("predictions that never change", "at least 30 inputs");
+    const bool numbers = labels.count() >= 30 && labels.deviation() > 0;
+    // A class that is always predicted is compared with the majority class; numbers and unjudged outputs are not.
+    if (settings_.by_class() || (numbers ? predictions.deviation() >= 0.02 * labels.deviation()
+                                         : predictions.high() > predictions.low()))
+      return;
+    found_.add(findings::make(
+        "constant-answers", "", words(), {0.1, 0}, Certainty::kConfirmed,
+        fmt::format("all near {:.4g}", predictions.mean()),
+        numbers ? fmt::format("Predictions have a standard deviation of {:.3g}, labels of {:.3g}.",
+                              predictions.deviation(), labels.deviation())
+                : fmt::format("All {} predictions are {:.4g}.", with_commas(predictions.count()), predictions.mean())));
+  }
+
+  void over_fit() {
+    if (settings_.task == Task::kNumber) return;
+    const auto& train = seen_.train->result;
+    if (train.samples == 0 || test_.result.samples == 0) return;
+    const double gap = train.accuracy - test_.result.accuracy;
+    if (gap < (train.accuracy > 0.9 ? 0.07 : 0.1))
+      return found_.passed.push_back(
+          {"accuracy on training data and tests",
+           fmt::format("{} and {}", percent_text(train.accuracy), percent_text(test_.result.accuracy))});
+    // A few points are the usual price of fitting; what is beyond ten may be had.
+    found_.add(findings::make(
+        "over-fit", "", words(), {0.3 * std::max(0.0, gap - 0.1), 0}, Certainty::kConfirmed,
+        fmt::format("{} on training data, {} on tests", percent_text(train.accuracy), percent_text(test_.result.accuracy)),
+        fmt::format("Accuracy {} on {} training inputs, {} on {} tests: {:.1f} points apart.",
+                    percent_text(train.accuracy), with_commas(train.samples), percent_text(test_.result.accuracy),
+                    with_commas(test_.result.samples), 100 * gap)));
+  }
+
+  const Observed& seen_;
+  const ObservedSplit& test_;
+  const observers::PredictionSettings& settings_;
+  Results& found_;
+};
+
+}  // namespace
+
+void check_finite_predictions(Observed& seen, Results& out) { PredictionChecks(seen, out).not_finite(); }
+void check_constant_predictions(Observed& seen, Results& out) { PredictionChecks(seen, out).constant_predictions(); }
+void check_majority_baseline(Observed& seen, Results& out) { PredictionChecks(seen, out).majority_baseline(); }
+void check_confusions(Observed& seen, Results& out) { PredictionChecks(seen, out).confusions(); }
+void check_classes(Observed& seen, Results& out) { PredictionChecks(seen, out).weak_classes(); }
+void check_metric(Observed& seen, Results& out) { PredictionChecks(seen, out).misleading(); }
+void check_calibration(Observed& seen, Results& out) { PredictionChecks(seen, out).confidence(); }
+void check_bias(Observed& seen, Results& out) { PredictionChecks(seen, out).bias(); }
+void check_clipping(Observed& seen, Results& out) { PredictionChecks(seen, out).clipping(); }
+void check_overfitting(Observed& seen, Results& out) { PredictionChecks(seen, out).over_fit(); }
+
+}  // namespace netmend::checks

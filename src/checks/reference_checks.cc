@@ -1,0 +1,101 @@
+// What got worse than in a reference: another model, an earlier run, or a baseline.
+#include <cmath>
+
+#include "base/text.h"
+#include "checks/observed.h"
+#include "checks/results.h"
+#include "checks/rows.h"
+#include "compare/paired.h"
+#include "observers/figures.h"
+
+namespace netmend::checks {
+namespace {
+
+using findings::Certainty;
+using observers::FlipCount;
+using observers::points_text;
+using Json = nlohmann::ordered_json;
+
+std::vector<findings::Shown> regressions(const compare::Comparison& compared, double label) {
+  std::vector<findings::Shown> shown;
+  for (const compare::Flip& flip : compared.list)
+    if (flip.change == observers::Change::kBroken && (label < 0 || flip.label == label) && shown.size() < 12)
+      shown.push_back({"test", flip.sample});
+  return shown;
+}
+
+Json row_of(const std::string& name, const FlipCount& count) {
+  return {{"name", name},
+          {"fixed", count.fixed},
+          {"broken", count.broken},
+          {"change", observers::estimate_json(count.change())}};
+}
+
+Json comparison_json(const Observed& seen, const std::string& reference, const compare::Comparison& compared) {
+  const FlipCount& whole = compared.flips.whole();
+  const auto& per_class = compared.flips.per_class();
+  const auto& classes = seen.settings.classes;
+  Json json = {{"reference", reference},
+               {"fixed", whole.fixed},
+               {"broken", whole.broken},
+               {"change", observers::estimate_json(whole.change())},
+               {"verdict", verdict_words(observers::judge_change(whole.change(), 0.005))},
+               {"per_class", Json::array()},
+               {"groups", Json::array()},
+               {"flips", Json::array()}};
+  for (size_t c = 0; c < per_class.size() && c < classes.size(); ++c)
+    if (per_class[c].samples > 0) json["per_class"].push_back(row_of(classes[c], per_class[c]));
+  for (const auto& group : compared.flips.groups())
+    json["groups"].push_back(row_of(group.column + "=" + group.value, group.count));
+  for (const compare::Flip& flip : compared.list)
+    json["flips"].push_back({{"sample", flip.sample},
+                             {"fixed", flip.change == observers::Change::kFixed},
+                             {"confidence_before", observers::number_json(flip.confidence_before)}});
+  return json;
+}
+
+}  // namespace
+
+void check_reference(Observed& seen, Results& out) {
+  const compare::Comparison& compared = *seen.comparison;
+  const FlipCount& whole = compared.flips.whole();
+  const stats::Estimate change = whole.change();
+  const std::string& path = seen.reference->name;
+  const findings::Words words = seen.words({{"reference", path}});
+  if (change.high < 0) {
+    auto finding = findings::make("regressed", "", words, {-change.value, 0}, Certainty::kConfirmed,
+                                  fmt::format("{} regressions, {} fixes", whole.broken, whole.fixed),
+                                  fmt::format("Against {}: {} regressions and {} fixes on {} inputs, {}.", path,
+                                              whole.broken, whole.fixed, with_commas(whole.samples), points_text(change)));
+    finding.inputs = regressions(compared, -1);
+    out.add(std::move(finding));
+  } else {
+    out.pass("no worse than " + path,
+             fmt::format("{} regressions, {} fixes, {}", whole.broken, whole.fixed, points_text(change)));
+  }
+  const auto& per_class = compared.flips.per_class();
+  const auto& classes = seen.settings.classes;
+  for (size_t c = 0; c < per_class.size() && c < classes.size(); ++c) {
+    const FlipCount& count = per_class[c];
+    const stats::Estimate own = count.samples > 0 ? count.change() : stats::Estimate{};
+    // Of many classes some lose by chance.
+    const double chance = stats::sign_test(count.fixed, count.broken) * double(per_class.size());
+    if (count.samples == 0 || own.high >= 0 || chance > 0.05 || -own.value < 0.01) continue;
+    findings::Words more = words;
+    more["class"] = classes[c];
+    auto finding =
+        findings::make("regressed-class", classes[c], more,
+                       {-own.value * double(count.samples) / double(std::max<int64_t>(1, whole.samples)), -own.value},
+                       Certainty::kConfirmed, fmt::format("{} regressions, {} fixes", count.broken, count.fixed),
+                       fmt::format("Recall {:.1f} → {:.1f} % on {} inputs, {}: {} regressions, {} fixes. Overall {}.",
+                                   100.0 * double(count.right_before) / double(count.samples),
+                                   100.0 * double(count.right_after) / double(count.samples),
+                                   with_commas(count.samples), points_text(own), count.broken, count.fixed,
+                                   points_text(change)));
+    finding.inputs = regressions(compared, double(c));
+    out.add(std::move(finding));
+  }
+  out.comparison = comparison_json(seen, path, compared);
+}
+
+}  // namespace netmend::checks

@@ -1,0 +1,71 @@
+#include "checks/symptoms.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace netmend::checks {
+namespace {
+
+using findings::Finding;
+using observers::SampleRow;
+
+constexpr double kMost = 0.6;   ///< of a symptom's failures
+constexpr int64_t kFewest = 5;  ///< failures on the hold-out part, to say anything
+
+/// Which answers a symptom is about; nothing for findings that are no symptoms.
+std::function<bool(const SampleRow&)> failures_of(const Observed& seen, const Results& results, const Finding& finding) {
+  const auto& classes = seen.settings.classes;
+  auto number = [&](const std::string& name) {
+    return double(std::find(classes.begin(), classes.end(), name) - classes.begin());
+  };
+  if (finding.kind == "confused-classes") {
+    const double a = number(finding.numbers.at("a")), b = number(finding.numbers.at("b"));
+    return [a, b](const SampleRow& row) {
+      return (row.label == a && row.predicted == b) || (row.label == b && row.predicted == a);
+    };
+  }
+  if (finding.kind == "weak-class" || finding.kind == "never-answered") {
+    const double c = number(finding.where);
+    return [c](const SampleRow& row) { return row.label == c && row.right == SampleRow::kWrong; };
+  }
+  if (finding.kind == "failure-cluster") {
+    const size_t at = finding.where.find("-as-");
+    const double a = number(finding.where.substr(0, at)), b = number(finding.where.substr(at + 4));
+    return [a, b](const SampleRow& row) { return row.label == a && row.predicted == b; };
+  }
+  if (finding.kind == "weak-slice")
+    for (const slices::Slice& slice : results.slices)
+      if (slice.name == finding.where) {
+        std::set<int64_t> samples;
+        for (size_t row : slice.rows) samples.insert(seen.test->rows[row].sample);
+        return
+            [samples](const SampleRow& row) { return row.right == SampleRow::kWrong && samples.count(row.sample) > 0; };
+      }
+  return {};
+}
+
+}  // namespace
+
+void explain_symptoms(const Observed& seen, Results& results) {
+  auto& found = results.findings;
+  auto cause = std::find_if(found.begin(), found.end(), [](const Finding& one) {
+    return one.kind == "suspicious-unit" || one.kind == "damaged-layer";
+  });
+  if (cause == found.end() || !results.repair.repair) return;
+  const repair::Outcome& outcome = *results.repair.repair;
+  std::vector<std::string> gone;
+  for (Finding& symptom : found) {
+    auto is = failures_of(seen, results, symptom);
+    if (!is) continue;
+    const auto before = std::count_if(outcome.before.rows.begin(), outcome.before.rows.end(), is),
+               after = std::count_if(outcome.after.rows.begin(), outcome.after.rows.end(), is);
+    if (before < kFewest || double(after) > (1 - kMost) * double(before)) continue;
+    gone.push_back(symptom.id());
+    symptom.kind.clear();
+  }
+  cause->related.insert(cause->related.end(), gone.begin(), gone.end());
+  std::erase_if(found, [](const Finding& one) { return one.kind.empty(); });
+}
+
+}  // namespace netmend::checks

@@ -1,0 +1,175 @@
+// Kinds of findings that need a network that has learned something: each is raised where its cause was planted, and not
+// on the sound one.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "checks/checkup.h"
+#include "dataset/relabelled.h"
+#include "edits/edit.h"
+#include "faults/plant.h"
+#include "training/trainer.h"
+#include "zoo/zoo.h"
+
+namespace netmend::checks {
+namespace {
+
+using Data = std::shared_ptr<const dataset::Dataset>;
+using findings::Finding;
+using findings::Level;
+
+Data some(const std::string& spec, int64_t count) {
+  Data whole = dataset::open(spec);
+  return dataset::subset(whole, stream::spread(whole->size(), count));
+}
+Data tests() {
+  static const Data data = some("glyphs:test", 1500);
+  return data;
+}
+Data training() {
+  static const Data data = some("glyphs:train", 6000);
+  return data;
+}
+
+model::Graph learn(int64_t epochs) {
+  training::Task task{"sound", zoo::make("lenet5", {.seed = 2}), {}, training(), nullptr, {}};
+  task.output = task.graph.outputs[0];
+  task.options.epochs = epochs, task.options.rate = 0.003, task.options.batch = 32;
+  training::Trainer trainer(std::move(task));
+  while (!trainer.done()) trainer.run_epoch();
+  return trainer.result();
+}
+const model::Graph& sound() {
+  static const model::Graph graph = learn(4);
+  return graph;
+}
+
+std::vector<Finding> check(const model::Graph& graph, Data test, Data train = nullptr) {
+  executor::Head head = executor::find_head(graph, graph.outputs[0]);
+  stream::Subject subject("m.onnx", graph, test, {head.output, head.logits});
+  std::optional<stream::Subject> other;
+  if (train) other.emplace("m.onnx", graph, train, std::vector<model::ValueId>{head.output, head.logits});
+  dataset::Batch batch = test->read(stream::spread(test->size(), 64));
+  auto settings = observers::infer_task(subject.graph, head, test->info(), batch,
+                                         stream::run_few(subject, {head.output}, batch)[0]);
+  CheckupOptions how;
+  how.seconds = 10, how.pass.quiet = true, how.words = "m.onnx";
+  return check_up({&subject, test->size()}, {other ? &*other : nullptr, train ? train->size() : 0}, settings, how)
+      .found.findings;
+}
+
+const Finding* find(const std::vector<Finding>& found, const std::string& kind) {
+  for (const Finding& one : found) {
+    if (one.kind == kind) return &one;
+    for (const std::string& id : one.related)
+      if (id.substr(0, id.find(':')) == kind) return &one;
+  }
+  return nullptr;
+}
+
+std::string ids(const std::vector<Finding>& found) {
+  std::string text;
+  for (const Finding& one : found) text += level_name(one.level) + " " + one.id() + "; ";
+  return text;
+}
+
+TEST(SlowTrialChecks, SayNothingSeriousAboutASoundNetwork) {
+  const auto found = check(sound(), tests(), training());
+  for (const Finding& one : found) EXPECT_LT(one.level, Level::kSerious) << ids(found);
+  for (const char* kind : {"suspicious-unit", "damaged-layer", "under-trained", "shifted-answers", "mislabelled",
+                           "failure-cluster", "untested-units", "untested-region"})
+    EXPECT_EQ(find(found, kind), nullptr) << ids(found);
+}
+
+double accuracy(const model::Graph& graph) {
+  stream::Subject subject("m.onnx", graph, tests(), {graph.outputs[0]});
+  dataset::Batch batch = tests()->read(stream::spread(tests()->size(), 512));
+  return (stream::run_few(subject, {graph.outputs[0]}, batch)[0].argmax(1) == batch.labels)
+      .to(at::kDouble)
+      .mean()
+      .item<double>();
+}
+
+TEST(SlowTrialChecks, NameADamagedUnit) {
+  model::Graph graph;
+  faults::Fault fault;
+  for (uint64_t seed = 1; seed < 100; ++seed) {  // many damaged units cost nothing, and then there is nothing to find
+    graph = sound();
+    auto layers = executor::find_layers(graph);
+    fault = faults::plant(graph, layers, faults::find_kind("random-weights"), {.seed = seed});
+    edits::apply(graph, fault.edits);
+    if (accuracy(sound()) - accuracy(graph) > 0.06) break;
+  }
+  const auto found = check(graph, tests());
+  const Finding* one = find(found, "suspicious-unit");
+  ASSERT_NE(one, nullptr) << ids(found);
+  EXPECT_EQ(one->where, fault.units[0]);
+  EXPECT_EQ(one->next[0], "netmend repair m.onnx --unit " + fault.units[0] + " -o fixed.onnx");
+}
+
+TEST(SlowTrialChecks, NameADamagedLayer) {
+  model::Graph graph = sound();
+  auto layers = executor::find_layers(graph);
+  edits::apply(
+      graph,
+      faults::plant(graph, layers, faults::find_kind("layer-noise"), {.layer = layers[0].name, .seed = 3}).edits);
+  const auto found = check(graph, tests());
+  EXPECT_TRUE(find(found, "damaged-layer") || find(found, "suspicious-unit") || find(found, "under-trained"))
+      << ids(found);
+}
+
+TEST(SlowTrialChecks, NameTrainingThatStoppedEarly) {
+  const auto found = check(learn(1), tests());
+  EXPECT_EQ(find(found, "suspicious-unit"), nullptr) << ids(found);
+}
+
+TEST(SlowTrialChecks, NameBiasesThatAreOff) {
+  model::Graph graph = sound();
+  auto layers = executor::find_layers(graph);
+  at::Tensor bias = graph.constant(layers.back().bias).clone();
+  bias[3] += float(4 * stream::run_few(stream::Subject("m.onnx", graph, tests(), {graph.outputs[0]}),
+                                       {graph.outputs[0]}, tests()->read(stream::spread(tests()->size(), 64)))[0]
+                           .std()
+                           .item<double>());
+  graph.replace(layers.back().bias, bias);
+  const auto found = check(graph, tests());
+  ASSERT_NE(find(found, "shifted-answers"), nullptr) << ids(found);
+}
+
+TEST(SlowTrialChecks, NameWrongLabelsAndBunchesOfFailures) {
+  std::vector<int64_t> labels = dataset::read_labels(*tests());
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] == 4 && Random(8, i).uniform() < 0.5) labels[i] = 9;
+  Data wrong = dataset::relabelled(tests(), labels);
+  const auto found = check(sound(), wrong);
+  EXPECT_NE(find(found, "mislabelled"), nullptr) << ids(found);
+  for (int64_t& label : labels)
+    if (label == 4) label = 9;
+  Data all = dataset::relabelled(tests(), labels);
+  EXPECT_NE(find(check(sound(), all), "failure-cluster"), nullptr);
+}
+
+TEST(SlowTrialChecks, NameWhatTestsNeverShow) {
+  const std::vector<int64_t> labels = dataset::read_labels(*tests());
+  std::vector<int64_t> few;
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] < 5) few.push_back(int64_t(i));
+  const auto found = check(sound(), dataset::subset(tests(), few), training());
+  EXPECT_TRUE(find(found, "untested-units") || find(found, "untested-region")) << ids(found);
+  EXPECT_NE(find(check(sound(), tests(), training()), "redundant-tests"), nullptr);
+}
+
+TEST(SlowTrialChecks, NameChangesThatNobodyWouldMind) {
+  const auto found = check(sound(), tests());
+  EXPECT_EQ(find(found, "fragile"), nullptr) << ids(found);
+  model::Graph graph = sound();
+  auto layers = executor::find_layers(graph);
+  edits::apply(graph, faults::plant(graph, layers, faults::find_kind("layer-noise"),
+                                    {.strength = 2, .layer = layers[0].name, .seed = 3})
+                          .edits);
+  const auto shaken = check(graph, tests());
+  EXPECT_NE(find(shaken, "fragile"), nullptr) << ids(shaken);
+}
+
+}  // namespace
+}  // namespace netmend::checks

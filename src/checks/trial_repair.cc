@@ -1,0 +1,266 @@
+// Is one unit, or one layer, to blame for many failures? Suspects are ranked by ablation and gradient, the first is
+// refitted, and the gain counts only on held-out inputs, beside what refitting another unit gains.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checks/observed.h"
+#include "checks/results.h"
+#include "checks/rows.h"
+#include "localise/candidates.h"
+#include "observers/figures.h"
+
+namespace netmend::checks {
+namespace {
+
+using findings::Effect;
+using findings::Certainty;
+using observers::SampleRow;
+
+constexpr int64_t kFewest = 20;        ///< failures, and right answers
+constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
+/// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
+constexpr double kLeastWork = 4e10;
+constexpr double kControl = 0.7;  ///< of the gain: what fitting any other unit gives too is no fault of this one
+
+using observers::points_text;
+
+class TrialRepairs {
+ public:
+  TrialRepairs(Observed& seen, Results& found) : seen_(seen), found_(found), budget_(seen.session.budget()) {
+    if (!budget_.timed() && budget_.left() < kLeastWork) budget_ = Budget::of_work(kLeastWork);
+  }
+
+  void run() {
+    if (!possible()) return;
+    find_suspects();
+    if (tried_.blame && !tried_.blame->located.empty()) {
+      make_problem();
+      single_unit() || whole_layer();
+    }
+    found_.repair = std::move(tried_);
+  }
+
+ private:
+  bool possible() {
+    int64_t wrong = 0, right = 0;
+    for (const SampleRow& row : seen_.test->rows) {
+      wrong += row.right == SampleRow::kWrong;
+      right += row.right == SampleRow::kRight;
+    }
+    if (wrong < kFewest || right < kFewest) {
+      found_.skipped.push_back(
+          {"units to blame", fmt::format("at least {} failures and {} correct predictions (there are {} and {})", kFewest,
+                                         kFewest, with_commas(wrong), with_commas(right))});
+      return false;
+    }
+    return true;
+  }
+
+  void find_suspects() {
+    localise::BlameOptions how;
+    how.choices = {localise::find_measure("auto")};
+    how.top = 10, how.resamples = 100, how.seed = seen_.seed();
+    how.pass.jobs = seen_.jobs(), how.pass.quiet = true;
+    Budget part = budget_.part(0.4);
+    how.ablation.budget = &part;
+    how.rows = &seen_.test->rows;
+    std::vector<model::Layer> layers = seen_.space->layers();
+    std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
+    if (layers.empty()) return;
+    try {
+      tried_.blame = localise::blame(seen_.subject(), seen_.settings, layers, how);
+      budget_.spend(part);
+      seen_.session.record(seen_.session.test(), "ablation of suspicious units",
+                           tried_.blame->ablated ? tried_.blame->ablated->inputs : 0);
+    } catch (const InputError& error) {
+      found_.skipped.push_back({"units to blame", error.what()});
+    }
+  }
+
+  void make_problem() {
+    std::vector<int64_t> strata;
+    for (const SampleRow& row : seen_.test->rows)
+      strata.push_back((seen_.settings.by_class() ? int64_t(row.label) : 0) * 3 + row.right);
+    // Duplicates of an input stay on its side of the split.
+    const std::vector<uint64_t> hashes = seen_.test->census ? seen_.test->census->hashes : std::vector<uint64_t>{};
+    repair::Shares shares;
+    // A few epochs over the search part must fit into what is left.
+    const double cost = seen_.subject().cost;
+    shares.most_search = std::clamp<int64_t>(budget_.times(60 * cost, shares.most_search), 1500, shares.most_search);
+    shares.most_selection = std::min(shares.most_selection, shares.most_search / 2);
+    shares.most_holdout = std::min(shares.most_holdout, 4 * shares.most_search);
+    repair::Problem problem{seen_.subject(),
+                            seen_.settings,
+                            seen_.layers,
+                            seen_.test->rows,
+                            repair::split(strata, shares, seen_.seed(), hashes),
+                            observers::Target{}};
+    problem_.emplace(std::move(problem));
+    problem_->seed = seen_.seed(), problem_->jobs = seen_.jobs(), problem_->quiet = true;
+    tried_.holdout = int64_t(problem_->parts.holdout.size());
+    seen_.session.record(seen_.session.test(), "trial repairs: search, selection and hold-out splits",
+                         int64_t(problem_->parts.search.size() + problem_->parts.selection.size()) + tried_.holdout);
+  }
+
+  /// The units fitted alone, judged on the hold-out split.
+  repair::Outcome fit(const std::vector<localise::UnitPlace>& units, double share) {
+    problem_->units = units;
+    problem_->budget = budget_.part(share);
+    repair::Outcome outcome = repair::mend(*problem_, "surgical", {});
+    budget_.spend(outcome.work);
+    return outcome;
+  }
+
+  /// Where a unit of the blamed layers stands among all layers.
+  std::optional<localise::UnitPlace> place_of(size_t place) const {
+    const localise::UnitPlace& at = tried_.blame->places[place];
+    for (size_t l = 0; l < seen_.layers.size(); ++l)
+      if (seen_.layers[l].node == tried_.blame->layers[at.layer].node) return localise::UnitPlace{l, at.unit};
+    return {};
+  }
+
+  static double gain_of(const repair::Outcome& outcome) {
+    return outcome.verdict == repair::Verdict::kRepaired ? outcome.flips.change().value : 0;
+  }
+
+  bool single_unit() {
+    const localise::Ranking& ranking = tried_.blame->located[0].ranking;
+    const localise::RankedUnit& first = ranking.units[0];
+    auto place = place_of(first.place);
+    if (!place) return false;
+    repair::Outcome outcome = fit({*place}, 0.4);
+    shifted(outcome);
+    const double gain = gain_of(outcome);
+    const std::string unit = tried_.blame->unit(first.place);
+    keep(std::move(outcome), unit);
+    if (gain < kWorthwhile) {
+      found_.passed.push_back(
+          {"refitting the most suspicious unit", fmt::format("{}: {}", unit, points_text(tried_.repair->flips.change()))});
+      return false;
+    }
+    // Would any other unit have done? Then training stopped early, and this unit is no worse than others.
+    double control = 0;
+    const size_t other = ranking.units[ranking.units.size() / 2].place;
+    if (auto control_place = place_of(other); control_place && ranking.units.size() > 2)
+      control = gain_of(fit({*control_place}, 0.4));
+    const auto& flips = tried_.repair->flips;
+    const std::string evidence = fmt::format(
+        "First of {} units in {:.0f} of 100 resamples (random baseline: rank {:.0f}). Refitting it fixes {} and breaks {} "
+        "of {} held-out inputs, {}, p = {:.1g}. Refitting {}, from the middle of the ranking: {:+.1f} points.{}",
+        ranking.units.size(), 100 * first_share(first), ranking.random_rank(), flips.fixed, flips.broken,
+        with_commas(tried_.holdout), points_text(flips.change()), tried_.repair->p, tried_.blame->unit(other), 100 * control,
+        cheap_words());
+    const std::string brief = fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken);
+    if (control > kControl * gain) {
+      under_trained(gain, control, tried_.blame->unit(other));
+      return true;
+    }
+    auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0},
+                                  Certainty::kLikely, brief, evidence);
+    finding.numbers = {{"fixed", flips.fixed},
+                       {"broken", flips.broken},
+                       {"p", tried_.repair->p},
+                       {"random_rank", ranking.random_rank()}};
+    show_flips(finding);
+    found_.add(std::move(finding));
+    return true;
+  }
+
+  static double first_share(const localise::RankedUnit& unit) { return std::isfinite(unit.in_top) ? unit.in_top : 1; }
+
+  void under_trained(double gain, double control, const std::string& other) {
+    found_.add(findings::make(
+        "under-trained", "", seen_.words({}), {std::min(gain, 0.0099), 0}, Certainty::kLikely,
+        fmt::format("refitting any unit gains: {:+.1f}, {:+.1f} points", 100 * gain, 100 * control),
+        fmt::format("Refitting one unit gains {:.1f} points on held-out inputs, and refitting {}, which is not suspicious, "
+                    "gains {:.1f}: more training would help everywhere.",
+                    100 * gain, other, 100 * control)));
+  }
+
+  std::string cheap_words() const {
+    std::string words;
+    for (const repair::Tried& one : tried_.repair->tried)
+      if (one.method == "bias" && one.best)
+        words = fmt::format(" Shifting the final biases alone: {} fixed, {} broken.", one.fixed, one.broken);
+    return words;
+  }
+
+  /// What biases alone gain, when they gain much.
+  void shifted(const repair::Outcome& outcome) {
+    for (const repair::Tried& one : outcome.tried) {
+      if (one.method != "bias" || !one.best || !seen_.settings.by_class()) continue;
+      const stats::Estimate change = stats::net_change(one.fixed, one.broken, tried_.holdout);
+      if (change.low <= 0 || change.value < kWorthwhile)
+        return found_.passed.push_back({"final biases are where they should be", points_text(change)});
+      found_.add(findings::make(
+          "shifted-answers", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
+          fmt::format("biases alone: {} fixed, {} broken on held-out inputs", one.fixed, one.broken),
+          fmt::format("With the final biases shifted ({}), {} of {} held-out inputs are fixed and {} broken: {}.",
+                      one.best->words, one.fixed, with_commas(tried_.holdout), one.broken, points_text(change))));
+    }
+  }
+
+  /// No single unit: is a layer as a whole to blame? Held against the layer that is blamed least.
+  bool whole_layer() {
+    const auto& ranked = tried_.blame->located[0].ranking.layers;
+    if (ranked.size() < 2 || budget_.left() <= 0) return false;
+    double best = 0, least = 1;
+    std::optional<repair::Outcome> outcome;
+    std::string name;
+    const size_t looked = std::min<size_t>(ranked.size(), 3);
+    for (size_t i = 0; i < looked && budget_.left() > 0; ++i) {
+      const model::Layer& layer = tried_.blame->layers[ranked[i].layer];
+      std::vector<localise::UnitPlace> units;
+      for (size_t l = 0; l < seen_.layers.size(); ++l)
+        if (seen_.layers[l].node == layer.node)
+          for (int64_t u = 0; u < layer.units; ++u) units.push_back({l, u});
+      repair::Outcome one = fit(units, 1 / double(looked - i));
+      const double gain = gain_of(one);
+      least = std::min(least, gain);
+      if (gain > best) best = gain, outcome = std::move(one), name = layer.name;
+    }
+    if (!outcome || best < 0.03) return false;
+    if (least > kControl * best) {
+      under_trained(best, least, "another layer");
+      return true;
+    }
+    keep(std::move(*outcome), name);
+    const auto& flips = tried_.repair->flips;
+    auto finding = findings::make(
+        "damaged-layer", name, seen_.words({{"layer", name}}), {best, 0}, Certainty::kLikely,
+        fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken),
+        fmt::format("No single unit is to blame. Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, p = {:.1g}. "
+                    "Refitting another layer: {:+.1f} points.{}",
+                    name, flips.fixed, with_commas(tried_.holdout), flips.broken, points_text(flips.change()),
+                    tried_.repair->p, 100 * least, cheap_words()));
+    show_flips(finding);
+    found_.add(std::move(finding));
+    return true;
+  }
+
+  void show_flips(findings::Finding& finding) const {
+    for (const repair::Flipped& flip : tried_.repair->list)
+      if (flip.fixed && finding.inputs.size() < 8) finding.inputs.push_back({"test", flip.sample});
+  }
+
+  void keep(repair::Outcome outcome, const std::string& what) {
+    tried_.repair = std::move(outcome);
+    tried_.repaired = what;
+  }
+
+  Observed& seen_;
+  Results& found_;
+  Budget budget_;
+  TrialRepair tried_;
+  std::optional<repair::Problem> problem_;
+};
+
+}  // namespace
+
+void check_trial_repair(Observed& seen, Results& out) { TrialRepairs(seen, out).run(); }
+
+}  // namespace netmend::checks

@@ -1,0 +1,177 @@
+// What activations show on real inputs: units that never react, stay at a limit, or grow without bound.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "checks/observed.h"
+#include "checks/results.h"
+#include "checks/rows.h"
+
+namespace netmend::checks {
+namespace {
+
+using findings::Certainty;
+using observers::UnitRange;
+
+constexpr double kDeadShare = 1.0 / 6;  ///< of a layer: up to that is usual for small rectifier networks
+constexpr double kStuckShare = 0.3;
+constexpr double kHuge = 1e4;  ///< half precision ends at 65,504
+
+/// Where a saturating function ends.
+bool limits(const std::string& activation, double& low, double& high) {
+  if (activation == "Sigmoid" || activation == "HardSigmoid") return low = 0, high = 1, true;
+  if (activation == "Tanh" || activation == "Softsign") return low = -1, high = 1, true;
+  return false;
+}
+
+class UnitChecks {
+ public:
+  UnitChecks(const Observed& seen, Results& found)
+      : seen_(seen), found_(found), ranges_(*seen.test->units->ranges()) {
+    if (seen.train && seen.train->units) more_ = seen.train->units->ranges().get();
+  }
+
+  /// Of layers whose activations never change the first is named; what lies behind only passes it on.
+  size_t layers() const {
+    for (size_t l = 0; l < seen_.space->layers().size(); ++l)
+      if (constant(l)) return l;
+    return seen_.space->layers().size();
+  }
+
+  void constant_layers() {
+    const size_t l = layers();
+    if (l == seen_.space->layers().size()) return found_.pass("layers whose activations never change", "none");
+    found_.add(findings::make(
+        "blind-layer", seen_.space->layers()[l].name, words(l, 0), {0.2, 0}, Certainty::kConfirmed,
+        fmt::format("all {} units, {} inputs", seen_.space->units(l), with_commas(inputs())),
+        fmt::format("All {} units of {} have one value for all of {} inputs; it is the first such layer.",
+                    seen_.space->units(l), seen_.space->layers()[l].name, with_commas(inputs()))));
+  }
+
+  void dead_units() {
+    int64_t dead = 0, units = 0;
+    for (size_t l = 0; l < layers(); ++l) units += seen_.space->units(l), dead += look_dead(l);
+    if (dead == 0)
+      found_.pass("dead units",
+                  fmt::format("{} of {}, nowhere more than a sixth of a layer", silent_, with_commas(units)));
+  }
+
+  void saturated_units() {
+    for (size_t l = 0; l < layers(); ++l) stuck(l);
+  }
+
+  void activation_range() {
+    double most = 0;
+    for (size_t l = 0; l < layers(); ++l) most = std::max(most, huge(l));
+    if (most <= kHuge) found_.pass("range of activations", fmt::format("largest {:.3g}", most));
+  }
+
+ private:
+  /// Over tests and, where it was run, training data.
+  UnitRange range(int64_t unit) const {
+    UnitRange all = ranges_[size_t(unit)];
+    if (more_ && (*more_)[size_t(unit)].seen > 0) {
+      const UnitRange& other = (*more_)[size_t(unit)];
+      if (all.seen == 0) return other;
+      all.low = std::min(all.low, other.low), all.high = std::max(all.high, other.high), all.seen += other.seen;
+    }
+    return all;
+  }
+  int64_t inputs() const { return seen_.test->data->size() + (more_ ? seen_.train->data->size() : 0); }
+  findings::Words words(size_t l, int64_t count) const {
+    return seen_.words({{"layer", seen_.space->layers()[l].name},
+                               {"n", with_commas(count)},
+                               {"of", with_commas(seen_.space->units(l))}});
+  }
+
+  bool constant(size_t l) const {
+    if (inputs() < 16) return false;
+    for (int64_t u = seen_.space->first(l); u < seen_.space->first(l + 1); ++u) {
+      const UnitRange all = range(u);
+      if (!all.constant() && all.high - all.low > 1e-7 * std::max(std::abs(all.high), std::abs(all.low))) return false;
+    }
+    return true;
+  }
+
+  int64_t look_dead(size_t l) {
+    std::vector<int64_t> dead;
+    for (int64_t u = seen_.space->first(l); u < seen_.space->first(l + 1); ++u)
+      if (range(u).constant()) dead.push_back(u);
+    silent_ += int64_t(dead.size());
+    const auto count = int64_t(dead.size()), of = seen_.space->units(l);
+    if (double(count) <= kDeadShare * double(of) || count < 2) return 0;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < std::min<size_t>(dead.size(), 6); ++i) names.push_back(seen_.space->name(dead[i]));
+    // More than half of a layer is an alarm: what is left may not do, and half of the failures may be put down to it.
+    const double share = double(count) / double(of), failing = 1 - seen_.test->result.accuracy;
+    const bool judged = seen_.settings.by_class() && seen_.test->result.samples > 0;
+    const findings::Effect effect =
+        share > 0.5 ? findings::Effect{judged ? 0.5 * failing : 0, share} : findings::Effect{0, 0.03};
+    auto finding =
+        findings::make("dead-units", seen_.space->layers()[l].name, words(l, count), effect, Certainty::kConfirmed,
+                       fmt::format("{} of {} units, on {} inputs", count, of, with_commas(inputs())),
+                       fmt::format("{} of {} units of {} have one value on all {} inputs: {}{}.", count, of,
+                                   seen_.space->layers()[l].name, with_commas(inputs()), join(names, ", "),
+                                   dead.size() > names.size() ? " …" : ""));
+    finding.value = double(count) / double(of);
+    found_.add(std::move(finding));
+    return count;
+  }
+
+  void stuck(size_t l) {
+    double low = 0, high = 0;
+    if (!limits(seen_.space->layers()[l].activation, low, high)) return;
+    int64_t count = 0;
+    const double near = 0.01 * (high - low);
+    for (int64_t u = seen_.space->first(l); u < seen_.space->first(l + 1); ++u) {
+      const UnitRange all = range(u);
+      count += all.seen > 0 && (all.low > high - near || all.high < low + near);
+    }
+    if (double(count) <= kStuckShare * double(seen_.space->units(l)) || count < 2) return;
+    found_.add(findings::make("saturated-units", seen_.space->layers()[l].name, words(l, count), {}, Certainty::kConfirmed,
+                              fmt::format("{} of {} units", count, seen_.space->units(l)),
+                              fmt::format("{} of {} units of {} ({}) stay within 1 % of a limit on all {} inputs.",
+                                          count, seen_.space->units(l), seen_.space->layers()[l].name,
+                                          seen_.space->layers()[l].activation, with_commas(inputs()))));
+  }
+
+  double huge(size_t l) {
+    double most = 0;
+    int64_t worst = -1;
+    for (int64_t u = seen_.space->first(l); u < seen_.space->first(l + 1); ++u) {
+      const UnitRange all = range(u);
+      const double size = std::max(std::abs(all.low), std::abs(all.high));
+      if (all.seen > 0 && size > most) most = size, worst = u;
+    }
+    if (most <= kHuge || worst < 0 || told_huge_) return most;
+    told_huge_ = true;  // layers behind follow from the first
+    auto finding =
+        findings::make("exploding-values", seen_.space->layers()[l].name, words(l, 0), {}, Certainty::kConfirmed,
+                       fmt::format("up to {:.3g} in {}", most, seen_.space->name(worst)),
+                       fmt::format("{} reaches {:.3g} (the mean over positions; single values are larger still). "
+                                   "The inputs with its highest activations are shown.",
+                                   seen_.space->name(worst), most));
+    const auto& peaks = seen_.test->units->peaks();
+    for (int64_t n = 0; n < std::min<int64_t>(4, peaks.kept(worst)); ++n)
+      finding.inputs.push_back({"test", peaks.sample(worst, n)});
+    found_.add(std::move(finding));
+    return most;
+  }
+
+  const Observed& seen_;
+  Results& found_;
+  const std::vector<UnitRange>& ranges_;
+  const std::vector<UnitRange>* more_ = nullptr;
+  int64_t silent_ = 0;
+  bool told_huge_ = false;
+};
+
+}  // namespace
+
+void check_constant_layers(Observed& seen, Results& out) { UnitChecks(seen, out).constant_layers(); }
+void check_dead_units(Observed& seen, Results& out) { UnitChecks(seen, out).dead_units(); }
+void check_saturated_units(Observed& seen, Results& out) { UnitChecks(seen, out).saturated_units(); }
+void check_activation_range(Observed& seen, Results& out) { UnitChecks(seen, out).activation_range(); }
+
+}  // namespace netmend::checks

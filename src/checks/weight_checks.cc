@@ -1,0 +1,203 @@
+// What weights alone show: NaN or Inf, duplicates, units without weights, outliers, layers that never changed.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+#include "executor/layers.h"
+#include "checks/observed.h"
+#include "checks/results.h"
+#include "checks/rows.h"
+
+namespace netmend::checks {
+namespace {
+
+using findings::Certainty;
+
+constexpr double kOutlier = 10;          ///< times the 99.9 % of the layer
+constexpr double kAlike = 0.999;         ///< cosine of duplicates
+constexpr int64_t kFewest = 256;         ///< weights of a layer, for its quantiles to mean anything
+constexpr int64_t kMostCompared = 4096;  ///< units of a layer, for all pairs
+
+/// Units × everything else, in double; undefined for weights that are no such thing (quantised, recurrent).
+at::Tensor unit_rows(const model::Graph& graph, const model::Layer& layer) {
+  at::Tensor weight = graph.constant(layer.weight);
+  if (!weight.defined() || !weight.is_floating_point() || layer.units <= 0) return {};
+  if (layer.op == "LSTM" || layer.op == "GRU" || layer.op == "RNN") return {};
+  // `weight_axis` counts on what the operator reads; a transposed constant has its units on another axis.
+  for (int64_t axis = 0; axis < weight.dim(); ++axis) {
+    const bool same = layer.weight == layer.weight_input ? axis == (layer.weight_axis + weight.dim()) % weight.dim()
+                                                         : weight.size(axis) == layer.units;
+    if (same && weight.size(axis) == layer.units) return weight.transpose(0, axis).flatten(1).to(at::kDouble);
+  }
+  return {};
+}
+
+class WeightChecks {
+ public:
+  WeightChecks(const Observed& seen, Results& found)
+      : graph_(seen.session.graph()), words_(seen.words()), found_(found), layers_(executor::find_layers(graph_)) {
+    const executor::Head& head = seen.settings.head;
+    for (const model::Layer& layer : layers_)
+      last_ = layer.post == head.logits || layer.pre == head.logits ? &layer : last_;
+  }
+
+  void finite() {
+    if (layers_.empty()) return found_.skip("weights", "a layer with weights");
+    bool all = true;
+    for (const model::Layer& layer : layers_) {
+      int64_t broken = 0, count = 0;
+      for (model::ValueId id : {layer.weight, layer.bias}) {
+        at::Tensor value = graph_.constant(id);
+        if (!value.defined() || !value.is_floating_point()) continue;
+        broken += value.numel() - at::isfinite(value).count_nonzero().item<int64_t>();
+        count += value.numel();
+      }
+      if (broken == 0) continue;
+      all = false;
+      found_.add(findings::make("non-finite-weights", layer.name, with({{"layer", layer.name}}), {0.1, 0},
+                                Certainty::kConfirmed,
+                                fmt::format("{} of {} weights", with_commas(broken), with_commas(count)),
+                                fmt::format("{} of the {} weights of {} are NaN or Inf.", with_commas(broken),
+                                            with_commas(count), layer.name)));
+    }
+    if (all) found_.pass("weights are finite", "no NaN or Inf");
+  }
+
+  void copies() {
+    std::map<std::pair<int64_t, double>, const model::Layer*> seen;
+    for (const model::Layer& layer : layers_) {
+      at::Tensor weight = graph_.constant(layer.weight);
+      if (!weight.defined() || !weight.is_floating_point() || weight.numel() < 64) continue;
+      auto [hit, fresh] = seen.try_emplace({weight.numel(), weight.to(at::kDouble).sum().item<double>()}, &layer);
+      if (fresh || hit->second->weight == layer.weight) continue;
+      at::Tensor other = graph_.constant(hit->second->weight);
+      if (other.sizes() != weight.sizes() || !at::equal(other, weight)) continue;
+      found_.add(findings::make("duplicate-weights", hit->second->name + "-" + layer.name,
+                                with({{"a", hit->second->name}, {"b", layer.name}}), {}, Certainty::kConfirmed,
+                                fmt::format("{} equal numbers", with_commas(weight.numel())),
+                                fmt::format("All {} weights of {} equal those of {}, and the file stores them twice.",
+                                            with_commas(weight.numel()), layer.name, hit->second->name)));
+    }
+  }
+
+  void outliers() {
+    int64_t told = 0;
+    for (const model::Layer& layer : layers_) {
+      at::Tensor rows = unit_rows(graph_, layer);
+      if (!rows.defined() || rows.numel() < kFewest) continue;
+      at::Tensor sizes = std::get<0>(rows.abs().flatten().sort());
+      const int64_t n = sizes.numel();
+      const double usual = sizes[std::min(n - 1, int64_t(0.999 * double(n)))].item<double>();
+      const double most = sizes[n - 1].item<double>(), middle = sizes[n / 2].item<double>();
+      // A unit in a thousand may hold the 99.9 %; then the median tells.
+      const double bar = std::max(kOutlier * std::min(usual, 20 * middle), 1e-6);
+      const int64_t far = (rows.abs() > bar).count_nonzero().item<int64_t>();
+      if (most <= bar || far > n / 50) continue;
+      ++told;
+      const int64_t unit = rows.abs().argmax().item<int64_t>() / rows.size(1);
+      found_.add(findings::make(
+          "extreme-weights", layer.name, with({{"layer", layer.name}}), {}, Certainty::kConfirmed,
+          fmt::format("up to {:.3g}, 99.9 % below {:.3g}", most, usual),
+          fmt::format("{} weight{} of {} above {:.3g}, the largest {:.3g} in {}; the median is {:.3g}.", far,
+                      far == 1 ? "" : "s", layer.name, bar, most, model::unit_name(layer, unit), middle)));
+    }
+    if (told == 0) found_.pass("weights without outliers", fmt::format("{} layers", layers_.size()));
+  }
+
+  void zero_units() {
+    int64_t told = 0;
+    for (const model::Layer& layer : layers_) {
+      at::Tensor rows = unit_rows(graph_, layer);
+      if (!rows.defined()) continue;
+      at::Tensor empty = rows.norm(2, 1) == 0;
+      const int64_t count = empty.count_nonzero().item<int64_t>();
+      if (count == 0) continue;
+      ++told;
+      found_.add(findings::make(
+          "zero-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count)}}), {},
+          Certainty::kConfirmed, fmt::format("{} of {} units", count, layer.units),
+          fmt::format("{} of the {} units of {} have no weight that is not 0{}.", count, layer.units, layer.name,
+                      count == 1 ? fmt::format(" ({})", model::unit_name(layer, empty.nonzero()[0][0].item<int64_t>()))
+                                 : "")));
+    }
+    if (told == 0) found_.pass("units without weights", "none");
+  }
+
+  void duplicate_units() {
+    int64_t told = 0;
+    for (const model::Layer& layer : layers_) {
+      at::Tensor rows = unit_rows(graph_, layer);
+      // In few dimensions many units point the same way by chance, and two classes are each other's opposite.
+      if (!rows.defined() || rows.size(0) < 4 || rows.size(0) > kMostCompared || rows.size(1) < 8 || &layer == last_)
+        continue;
+      at::Tensor norms = rows.norm(2, 1), unit = rows / norms.clamp_min(1e-12).unsqueeze(1);
+      at::Tensor alike = at::triu(unit.matmul(unit.t()), 1).gt(kAlike).any(0);
+      const int64_t count = (alike & (norms > 0)).count_nonzero().item<int64_t>();
+      if (count * 10 < layer.units || count < 2) continue;  // a pair or two in a wide layer is nothing
+      ++told;
+      found_.add(findings::make(
+          "duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}), {},
+          Certainty::kConfirmed, fmt::format("{} of {} units repeat another", count, layer.units),
+          fmt::format("{} of the {} units of {} point the same way as an earlier one (cosine above {}).", count,
+                      layer.units, layer.name, kAlike)));
+    }
+    if (told == 0) found_.pass("duplicate units", "none");
+  }
+
+  /// Biases of trained layers scatter; a layer whose biases are one number while those of others are not never changed.
+  void untrained() {
+    std::vector<const model::Layer*> still;
+    int64_t moved = 0;
+    for (const model::Layer& layer : layers_) {
+      at::Tensor bias = graph_.constant(layer.bias);
+      if (!bias.defined() || !bias.is_floating_point() || bias.numel() < 4) continue;
+      if (bias.max().item<double>() == bias.min().item<double>())
+        still.push_back(&layer);
+      else
+        ++moved;
+    }
+    if (still.empty() || moved == 0) return;
+    for (const model::Layer* layer : still) {
+      at::Tensor rows = unit_rows(graph_, *layer);
+      if (!rows.defined() || rows.numel() < kFewest) continue;
+      const double spread = rows.std().item<double>(), fan_in = double(rows.size(1)), fan_out = double(rows.size(0));
+      const double he = std::sqrt(2 / fan_in), glorot = std::sqrt(2 / (fan_in + fan_out)),
+                   plain = std::sqrt(1 / (3 * fan_in));
+      auto near = [&](double law) { return spread > 0.93 * law && spread < 1.07 * law; };
+      if (!near(he) && !near(glorot) && !near(plain)) continue;
+      found_.add(findings::make(
+          "untrained-layer", layer->name, with({{"layer", layer->name}}), {}, Certainty::kLikely,
+          fmt::format("{} equal biases, standard deviation {:.3g}", graph_.constant(layer->bias).numel(), spread),
+          fmt::format("All biases of {} are {:.3g}, its weights have the standard deviation {:.3g} of a fresh initialisation, "
+                      "and {} other layers have changed.",
+                      layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread, moved)));
+    }
+  }
+
+ private:
+  findings::Words with(findings::Words more) const {
+    for (const auto& [key, value] : words_) more.try_emplace(key, value);
+    return more;
+  }
+
+  const model::Graph& graph_;
+  const findings::Words words_;
+  Results& found_;
+  std::vector<model::Layer> layers_;
+  const model::Layer* last_ = nullptr;
+};
+
+}  // namespace
+
+void check_finite_weights(Observed& seen, Results& out) { WeightChecks(seen, out).finite(); }
+void check_duplicate_weights(Observed& seen, Results& out) { WeightChecks(seen, out).copies(); }
+void check_weight_outliers(Observed& seen, Results& out) { WeightChecks(seen, out).outliers(); }
+void check_zero_units(Observed& seen, Results& out) { WeightChecks(seen, out).zero_units(); }
+void check_duplicate_units(Observed& seen, Results& out) { WeightChecks(seen, out).duplicate_units(); }
+void check_untrained_layers(Observed& seen, Results& out) { WeightChecks(seen, out).untrained(); }
+
+}  // namespace netmend::checks

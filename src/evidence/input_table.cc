@@ -1,0 +1,278 @@
+#include "evidence/input_table.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "dataset/image_file.h"
+#include "observers/input_relevance.h"
+
+namespace netmend::evidence {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using observers::SampleRow;
+
+constexpr int64_t kLargest = 96;        ///< side of a thumbnail
+constexpr size_t kLongest = 600;        ///< bytes of a text
+constexpr int64_t kNeighboursOf = 200;  ///< failures whose nearest inputs are looked up
+constexpr int64_t kNearest = 3;
+constexpr int64_t kExplained = 48;  ///< failures with a map of relevance
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+/// Enough digits for a page, few enough for its size.
+double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+
+std::string base64(const std::string& bytes) {
+  static constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t word = 0;
+    for (size_t j = 0; j < 3; ++j) word = word << 8 | (i + j < bytes.size() ? uint8_t(bytes[i + j]) : 0);
+    for (size_t j = 0; j < 4; ++j) out += i + j <= bytes.size() ? kLetters[word >> (18 - 6 * j) & 63] : '=';
+  }
+  return out;
+}
+
+/// Shrunk to a thumbnail by means over blocks.
+std::string thumbnail(const dataset::Display& display) {
+  const int64_t block = (std::max(display.height, display.width) + kLargest - 1) / kLargest;
+  if (block <= 1) return dataset::encode_png(display.height, display.width, display.channels, display.pixels);
+  const int64_t height = display.height / block, width = display.width / block;
+  if (height == 0 || width == 0) return "";
+  std::vector<uint8_t> small(size_t(height * width * display.channels));
+  for (int64_t y = 0; y < height; ++y)
+    for (int64_t x = 0; x < width; ++x)
+      for (int64_t c = 0; c < display.channels; ++c) {
+        int64_t sum = 0;
+        for (int64_t dy = 0; dy < block; ++dy)
+          for (int64_t dx = 0; dx < block; ++dx)
+            sum += display.pixels[size_t(((y * block + dy) * display.width + x * block + dx) * display.channels + c)];
+        small[size_t((y * width + x) * display.channels + c)] = uint8_t(sum / (block * block));
+      }
+  return dataset::encode_png(height, width, display.channels, small);
+}
+
+/// Cut at a whole character.
+std::string shortened(std::string text) {
+  if (text.size() <= kLongest) return text;
+  size_t end = kLongest;
+  while (end > 0 && (uint8_t(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + " …";
+}
+
+}  // namespace
+
+int64_t InputTable::find(const std::string& split, int64_t sample) const {
+  auto hit = rows_.find({split == "train", sample});
+  return hit == rows_.end() ? -1 : hit->second;
+}
+
+int64_t InputTable::row(const std::string& split, int64_t sample) {
+  const int side = split == "train";
+  if (side == 1 && !checkup_.seen->train) return -1;
+  if (sample < 0 || sample >= part(side).data->size()) return -1;
+  auto [hit, fresh] = rows_.try_emplace({side, sample}, int64_t(entries_.size()));
+  if (fresh) entries_.push_back({side, sample});
+  return hit->second;
+}
+
+void InputTable::show(int64_t row) {
+  if (row < 0 || int64_t(order_.size()) >= options_.most_pictures || !wanted_.try_emplace(row, true).second) return;
+  order_.push_back(row);
+}
+
+void InputTable::add_slice(size_t slice, const std::vector<size_t>& tests) {
+  slices_.resize(checkup_.seen->test->rows.size());
+  for (size_t test : tests) slices_[test].push_back(slice);
+}
+
+void InputTable::add_tests() {
+  const auto& rows = checkup_.seen->test->rows;
+  std::vector<const SampleRow*> failing;
+  for (const SampleRow& one : rows)
+    if (one.right == SampleRow::kWrong) failing.push_back(&one);
+  std::stable_sort(failing.begin(), failing.end(), [](const auto* a, const auto* b) { return a->loss > b->loss; });
+  for (const SampleRow* one : failing)
+    if (int64_t(entries_.size()) < options_.most_inputs) show(row("test", one->sample));
+  const int64_t room = options_.most_inputs - int64_t(entries_.size());
+  if (room > 0)
+    for (int64_t i : stream::spread(int64_t(rows.size()), room)) row("test", rows[size_t(i)].sample);
+}
+
+nlohmann::ordered_json InputTable::to_json() const {
+  Json json;
+  const checks::Observed& seen = *checkup_.seen;
+  int64_t tests = 0;
+  for (const Entry& entry : entries_) tests += entry.split == 0;
+  json["left_out"] = std::max<int64_t>(0, seen.test->data->size() - tests);
+  add_columns(json);
+  add_groups(json);
+  add_neighbours(json);
+  add_answers(json);
+  add_displays(json);
+  if (options_.pictures) add_heat(json);
+  return json;
+}
+
+void InputTable::add_columns(Json& json) const {
+  const bool classes = checkup_.seen->settings.by_class();
+  const bool judged = checkup_.seen->settings.task != observers::Task::kNone;
+  for (const char* name : {"split", "sample", "id", "label", "predicted", "confidence", "loss", "right"})
+    json[name] = Json::array();
+  if (classes) json["second"] = Json::array();
+  if (!slices_.empty()) json["slices"] = Json::array();
+  if (!checkup_.results.clusters.empty()) json["cluster"] = Json::array();
+  for (const Entry& entry : entries_) {
+    const checks::ObservedSplit& from = part(entry.split);
+    json["split"].push_back(entry.split);
+    json["sample"].push_back(entry.sample);
+    json["id"].push_back(from.data->id(entry.sample));
+    const bool known = entry.sample < int64_t(from.rows.size());
+    const SampleRow row = known ? from.rows[size_t(entry.sample)] : SampleRow{};
+    auto value = [&](double x, bool there) {
+      return known && there ? number(classes ? x : rounded(x)) : Json(nullptr);
+    };
+    json["label"].push_back(value(row.label, judged && (!classes || row.label >= 0)));
+    json["predicted"].push_back(value(row.predicted, !classes || row.predicted >= 0));
+    json["confidence"].push_back(known ? number(rounded(row.confidence)) : Json(nullptr));
+    json["loss"].push_back(known && judged ? number(rounded(row.loss)) : Json(nullptr));
+    json["right"].push_back(known && row.right != SampleRow::kNotJudged ? Json(row.right) : Json(nullptr));
+    if (classes) {
+      const bool has = entry.sample < int64_t(from.top.size()) && from.top[size_t(entry.sample)].classes[1] >= 0;
+      json["second"].push_back(has ? Json(from.top[size_t(entry.sample)].classes[1]) : Json(nullptr));
+    }
+    if (!slices_.empty())
+      json["slices"].push_back(entry.split == 0 && entry.sample < int64_t(slices_.size())
+                                   ? Json(slices_[size_t(entry.sample)])
+                                   : Json::array());
+    if (!checkup_.results.clusters.empty()) {
+      const int64_t cluster = entry.split == 0 && entry.sample < int64_t(checkup_.results.clusters.size())
+                                  ? checkup_.results.clusters[size_t(entry.sample)]
+                                  : -1;
+      json["cluster"].push_back(cluster >= 0 ? Json(cluster) : Json(nullptr));
+    }
+  }
+}
+
+void InputTable::add_groups(Json& json) const {
+  json["groups"] = Json::object();
+  const auto& names = checkup_.seen->test->data->info().groups;
+  for (size_t g = 0; g < names.size(); ++g) {
+    std::map<std::string, int64_t> numbers;
+    Json values = Json::array(), of = Json::array();
+    for (const Entry& entry : entries_) {
+      const auto own = part(entry.split).data->groups(entry.sample);
+      auto [hit, fresh] = numbers.try_emplace(g < own.size() ? own[g] : "", int64_t(numbers.size()));
+      if (fresh) values.push_back(hit->first);
+      of.push_back(hit->second);
+    }
+    json["groups"][names[g]] = {{"values", values}, {"of", of}};
+  }
+}
+
+void InputTable::add_displays(Json& json) const {
+  json["pictures"] = Json::object();
+  json["texts"] = Json::object();
+  if (!options_.pictures) return;
+  int64_t bytes = 0;
+  for (int64_t row : order_) {
+    const Entry& entry = entries_[size_t(row)];
+    const dataset::Display display = part(entry.split).data->display(entry.sample);
+    if (display.kind == dataset::Display::kText) json["texts"][std::to_string(row)] = shortened(display.text);
+    if (display.kind != dataset::Display::kImage) continue;
+    std::string picture = base64(thumbnail(display));
+    bytes += int64_t(picture.size());
+    if (bytes > options_.most_bytes) break;
+    json["pictures"][std::to_string(row)] = "data:image/png;base64," + picture;
+  }
+}
+
+/// The likeliest classes of what is shown.
+void InputTable::add_answers(Json& json) const {
+  for (int64_t row : order_) {
+    const Entry& entry = entries_[size_t(row)];
+    const auto& likely = part(entry.split).top;
+    if (entry.sample >= int64_t(likely.size())) continue;
+    Json list = Json::array();
+    for (int64_t k = 0; k < observers::TopRow::kKept; ++k)
+      if (likely[size_t(entry.sample)].classes[size_t(k)] >= 0)
+        list.push_back({likely[size_t(entry.sample)].classes[size_t(k)],
+                        rounded(likely[size_t(entry.sample)].probabilities[size_t(k)])});
+    json["answers"][std::to_string(row)] = std::move(list);
+  }
+}
+
+/// Which pixels spoke for the wrong answer, of the worst failures: red for it, blue against it.
+void InputTable::add_heat(Json& json) const {
+  const checks::Observed& seen = *checkup_.seen;
+  const dataset::Info& info = seen.test->data->info();
+  if (info.features.empty() || !info.features[0].image || !seen.settings.by_class()) return;
+  std::vector<int64_t> rows, samples;
+  for (int64_t row : order_) {
+    const Entry& entry = entries_[size_t(row)];
+    if (entry.split == 0 && seen.test->rows[size_t(entry.sample)].right == SampleRow::kWrong &&
+        int64_t(rows.size()) < kExplained)
+      rows.push_back(row), samples.push_back(entry.sample);
+  }
+  if (rows.empty()) return;
+  try {
+    observers::InputExplainer explainer(seen.subject(), seen.settings);
+    const at::Tensor relevance = explainer.run(seen.test->data->read(samples)).features[0];
+    if (!relevance.defined()) return;
+    const at::Tensor planes = relevance.sum(info.features[0].channels_last ? 3 : 1);  // inputs × rows × columns
+    for (size_t i = 0; i < rows.size(); ++i) {
+      at::Tensor plane = planes[int64_t(i)];
+      plane = (plane / plane.abs().max().clamp_min(1e-12)).to(at::kDouble).contiguous();
+      const int64_t height = plane.size(0), width = plane.size(1);
+      if (height > 4 * kLargest || width > 4 * kLargest) return;
+      std::vector<uint8_t> pixels;
+      for (int64_t p = 0; p < plane.numel(); ++p) {
+        const double value = plane.data_ptr<double>()[p], pale = 255 * (1 - std::abs(value));
+        const auto strong = uint8_t(255 - 55 * std::abs(value)), weak = uint8_t(pale);
+        pixels.insert(pixels.end(), {value >= 0 ? strong : weak, weak, value < 0 ? strong : weak});
+      }
+      json["heat"][std::to_string(rows[i])] =
+          "data:image/png;base64," + base64(dataset::encode_png(height, width, 3, pixels));
+    }
+  } catch (const InputError&) {  // some operators have no rule for relevance: the page then shows none
+  }
+}
+
+void InputTable::add_neighbours(Json& json) const {
+  const checks::Observed& seen = *checkup_.seen;
+  if (!seen.test->units || seen.test->units->facts.stride > 1) return;
+  const observers::UnitBatch& traces = seen.test->units->traces();
+  if (traces.count() < 8 || traces.count() > 40000) return;
+  std::vector<int64_t> queries;  // rows
+  for (int64_t row : order_) {
+    const Entry& entry = entries_[size_t(row)];
+    if (entry.split == 0 && seen.test->rows[size_t(entry.sample)].right == SampleRow::kWrong &&
+        entry.sample < traces.count() && int64_t(queries.size()) < kNeighboursOf)
+      queries.push_back(row);
+  }
+  if (queries.empty()) return;
+  at::Tensor all =
+      at::from_blob(const_cast<float*>(traces.values.data()), {traces.count(), traces.units}).nan_to_num(0, 0, 0);
+  all = (all - all.mean(0)) / all.std(0).clamp_min(1e-6);
+  std::vector<int64_t> samples;
+  for (int64_t row : queries) samples.push_back(entries_[size_t(row)].sample);
+  at::Tensor distance =
+      all.square().sum(1).unsqueeze(0) - 2 * all.index_select(0, at::tensor(samples, at::kLong)).matmul(all.t());
+  at::Tensor order = std::get<1>(distance.topk(std::min<int64_t>(64, traces.count()), 1, false, true)).contiguous();
+  for (size_t q = 0; q < queries.size(); ++q) {
+    Json right = Json::array(), wrong = Json::array();
+    for (int64_t n = 0; n < order.size(1); ++n) {
+      const int64_t sample = order.data_ptr<int64_t>()[int64_t(q) * order.size(1) + n], row = find("test", sample);
+      if (sample == samples[q] || row < 0) continue;
+      Json& side = seen.test->rows[size_t(sample)].right == SampleRow::kRight ? right : wrong;
+      if (int64_t(side.size()) < kNearest) side.push_back(row);
+    }
+    json["near"][std::to_string(queries[q])] = {{"right", right}, {"wrong", wrong}};
+  }
+}
+
+}  // namespace netmend::evidence

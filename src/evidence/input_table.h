@@ -1,0 +1,55 @@
+// The report's table of inputs: which are in it, and what is shown of them.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evidence/evidence.h"
+
+namespace netmend::evidence {
+
+class InputTable {
+ public:
+  InputTable(const checks::Checkup& checkup, const EvidenceOptions& options) : checkup_(checkup), options_(options) {}
+
+  /// The row of an input; makes one where there is none yet.
+  int64_t row(const std::string& split, int64_t sample);
+  /// The row, or -1.
+  int64_t find(const std::string& split, int64_t sample) const;
+  /// Failures first, then what fits.
+  void add_tests();
+  /// Wants to be seen; the first come first.
+  void show(int64_t row);
+
+  /// Tests that belong to a slice, by its number in the report.
+  void add_slice(size_t slice, const std::vector<size_t>& tests);
+
+  nlohmann::ordered_json to_json() const;
+  int64_t shown() const { return int64_t(order_.size()); }
+
+ private:
+  struct Entry {
+    int split;
+    int64_t sample;
+  };
+  const checks::ObservedSplit& part(int split) const { return split == 0 ? *checkup_.seen->test : *checkup_.seen->train; }
+  void add_columns(nlohmann::ordered_json& json) const;
+  void add_groups(nlohmann::ordered_json& json) const;
+  void add_displays(nlohmann::ordered_json& json) const;
+  void add_neighbours(nlohmann::ordered_json& json) const;
+  void add_answers(nlohmann::ordered_json& json) const;
+  void add_heat(nlohmann::ordered_json& json) const;
+
+  const checks::Checkup& checkup_;
+  const EvidenceOptions& options_;
+  std::vector<Entry> entries_;
+  std::map<std::pair<int, int64_t>, int64_t> rows_;
+  std::vector<int64_t> order_;  ///< rows that are shown
+  std::map<int64_t, bool> wanted_;
+  std::vector<std::vector<size_t>> slices_;  ///< by test
+};
+
+}  // namespace netmend::evidence

@@ -1,0 +1,15 @@
+// How long a prediction takes, one input at a time: measured only when it is asked for, kept apart from what is the
+// same on every machine.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "session/session.h"
+
+namespace netmend::evidence {
+
+/// {"unit", "batch", "repeats", "device", "all": {min, q1, median, q3, max, count}, "groups": [{name, …}]}: over a few
+/// hundred tests, one at a time on one thread, each the median of several runs; by class where there are classes.
+nlohmann::ordered_json measure_latency(session::Session& session);
+
+}  // namespace netmend::evidence

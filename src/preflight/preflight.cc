@@ -1,0 +1,394 @@
+#include "preflight/examination.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/shell.h"
+#include "base/text.h"
+#include "executor/layers.h"
+#include "preflight/running_statistics.h"
+#include "preflight/setup_search.h"
+#include "preflight/setups.h"
+#include "localise/candidates.h"
+#include "localise/ablation.h"
+#include "observers/metrics.h"
+#include "session/session.h"
+#include "session/split.h"
+#include "stream/layers.h"
+#include "stream/match.h"
+
+namespace netmend::preflight {
+namespace {
+
+using dataset::Batch;
+using observers::PredictionSettings;
+using observers::SampleRow;
+using observers::Task;
+
+constexpr double kLittleWork = 5e10;  ///< multiply-adds: about two seconds on two cores
+constexpr double kMostWork = 4e11;    ///< that trying set-ups may take when nothing is suspicious
+
+class Examination {
+ public:
+  Examination(const stream::Subject& subject, const PredictionSettings& settings, const Expected& expected,
+              const PreflightOptions& options)
+      : trial_(subject, settings, options.jobs),
+        subject_(subject),
+        settings_(settings),
+        expected_(expected),
+        options_(options) {}
+
+  Preflight run() {
+    std::vector<at::Tensor> values = trial_.answers(trial_.first, {settings_.head.output, trial_.wanted()});
+    result_.inputs = trial_.first.count();
+    result_.lines.push_back({batching_text()});
+    look_at_outputs(values[0], values[1]);
+    if (result_.blocker) return result_;
+    look_at_running_statistics();
+    if (settings_.task == Task::kNone) return without_labels();
+    trial_.asis = judge(settings_, values[1], trial_.first);
+    result_.tried.push_back({"", "as it is", "", figure(settings_, trial_.asis)});
+    if (as_expected()) return result_;
+    if (!expected_met_ || suspicious() || worth_a_look()) try_setups();
+    if (!result_.blocker) conclude();
+    return result_;
+  }
+
+ private:
+  std::string batching_text() const {
+    using executor::Batching;
+    const Batching& batching = subject_.batching;
+    return batching.kind == Batching::kAny     ? "batch size: any"
+           : batching.kind == Batching::kFixed ? fmt::format("batch size: {}", batching.size)
+                                               : "batch size: one input at a time";
+  }
+
+  // ---- what the outputs are ----
+
+  void look_at_outputs(const at::Tensor& output, const at::Tensor& logits) {
+    at::Tensor columns = observers::as_columns(output.to(at::kDouble)),
+               inside = observers::as_columns(logits.to(at::kDouble));
+    if (!columns.isfinite().all().item<bool>()) {
+      int64_t broken = (~columns.isfinite().all(1)).sum().item<int64_t>();
+      result_.lines.push_back({fmt::format("{} of {} answers are NaN or infinite", broken, columns.size(0)), false});
+      return;
+    }
+    using executor::OutputKind;
+    const bool several = settings_.task == Task::kClasses || (settings_.task == Task::kNone && settings_.outputs > 1);
+    const bool distribution = observers::look_like_probabilities(columns);
+    if (several && settings_.head.output_kind == OutputKind::kProbabilities && settings_.head.logits != settings_.head.output &&
+        observers::look_like_probabilities(inside))
+      return softmax_twice();
+    const bool says_logits = expected_.output_kind == "logits", says_probabilities = expected_.output_kind == "probabilities";
+    if (several && says_logits && distribution)
+      return block(
+          "output-kind", trial_.value_name(settings_.head.output), "The outputs are probabilities, not logits.",
+          fmt::format("model.output_kind says logits, but on {} inputs no output is negative and each row sums to 1; "
+                      "taking a softmax of them once more would flatten every confidence",
+                      columns.size(0)),
+          "model = { output_kind = \"probabilities\" }");
+    if (settings_.task == Task::kBinary && says_logits && settings_.head.output_kind != OutputKind::kLogits)
+      return block("output-kind", trial_.value_name(settings_.head.output),
+                   "The output is a probability, not a logit.",
+                   fmt::format("model.output_kind says logits, but on {} inputs it goes from {:.3g} to {:.3g}",
+                               columns.size(0), columns.min().item<double>(), columns.max().item<double>()),
+                   "model = { output_kind = \"probabilities\" }");
+    const bool in_range = columns.min().item<double>() >= 0 && columns.max().item<double>() <= 1;
+    if (says_probabilities && (several ? !distribution : !in_range) && settings_.task != Task::kNumber)
+      return block("output-kind", trial_.value_name(settings_.head.output), "The outputs are not probabilities.",
+                   fmt::format("model.output_kind says probabilities, but outputs go from {:.3g} to {:.3g}",
+                               columns.min().item<double>(), columns.max().item<double>()),
+                   "model = { output_kind = \"logits\" }");
+    if (settings_.task != Task::kNumber)
+      result_.lines.push_back(
+          {settings_.head.output_kind == OutputKind::kLogits ? "outputs: logits" : "outputs: probabilities"});
+  }
+
+  void softmax_twice() {
+    std::string before;
+    std::vector<int> made_by = model::producers(subject_.graph);
+    model::ValueId at = settings_.head.output;
+    int softmaxes = 0;
+    while (made_by[size_t(at)] >= 0 && before.empty()) {
+      const model::Node& node = subject_.graph.nodes[size_t(made_by[size_t(at)])];
+      if (node.op == "Softmax" && ++softmaxes == 2) break;
+      if (node.op != "Softmax" && node.op != "Identity" && node.op != "Cast") break;
+      at = node.inputs[0];
+      if (softmaxes == 1 && node.op == "Softmax") before = trial_.value_name(at);
+    }
+    block(
+        "double-softmax", trial_.value_name(settings_.head.output), "A softmax is taken twice.",
+        fmt::format("What goes into the last softmax of `{}` already is a distribution over the classes, so no "
+                    "confidence can exceed {:.0f} %",
+                    trial_.value_name(settings_.head.output),
+                    100 * std::exp(1.0) / (std::exp(1.0) + double(settings_.outputs) - 1)),
+        before.empty() ? "" : fmt::format("model = {{ output = \"{}\", output_kind = \"probabilities\" }}", before));
+  }
+
+  // ---- what the first normalisation remembers ----
+
+  void look_at_running_statistics() {
+    statistics_ = find_running_statistics(subject_.graph, settings_.head.output);
+    if (!statistics_) return;
+    distance_ = distance(trial_.first);
+    statistics_match_ = distance_ < 1;
+    result_.lines.push_back({statistics_match_
+                                 ? "inputs match the running statistics of the first batch normalisation"
+                                 : fmt::format("inputs do not match the running statistics of the first batch normalisation: "
+                                               "{:.1f} standard deviations off",
+                                               distance_),
+                             statistics_match_});
+  }
+
+  double distance(const Batch& batch) const {
+    return statistics_distance(*statistics_, trial_.answers(batch, {statistics_->input})[0]);
+  }
+
+  Preflight without_labels() {
+    result_.lines.push_back({"no labels: predictions cannot be judged"});
+    if (statistics_match_) return result_;
+    const std::string input = trial_.input_name();
+    for (const Setup& setup : scalings(subject_.data->info(), trial_.first)) {
+      Batch changed = trial_.first;
+      setup.apply(changed);
+      double now = distance(changed);
+      if (now < 0.25 && now < 0.2 * distance_)
+        block("preprocessing", setup.about, "The inputs are probably not prepared as in training.",
+              fmt::format("The running statistics of the first batch normalisation are {:.1f} standard deviations off; {}: {:.2f}",
+                          distance_, setup.words, now),
+              input_line(input, setup.options));
+      if (result_.blocker) return result_;
+    }
+    return result_;
+  }
+
+  // ---- accuracy ----
+
+  /// The user's metric on as many inputs as a little work allows; on all of them for most networks.
+  stats::Estimate metric_on(const dataset::Dataset& data, int64_t& count) const {
+    count = std::min(data.size(), std::max<int64_t>(2 * Trial::kInputs, int64_t(kLittleWork / subject_.cost)));
+    std::vector<int64_t> samples = stream::spread(data.size(), count, 0.5);
+    observers::Predictions observer(settings_, false);
+    observers::PredictionState state(observer.settings(), false);
+    for (int64_t first = 0; first < count; first += Trial::kInputs) {
+      Batch batch =
+          data.read(std::span(samples).subspan(size_t(first), size_t(std::min(Trial::kInputs, count - first))));
+      at::Tensor values = trial_.answers(batch, {trial_.wanted()})[0];
+      state.observe({batch, [&](model::ValueId) -> const at::Tensor& { return values; }});
+    }
+    return observers::measure(observer.settings(), state).at(0).estimate;
+  }
+
+  /// Twice the interval, since with many models to check 95 % would cry wolf too often; none of it where all of the
+  /// data was looked at. Half a point for what rounds differently.
+  bool meets(const stats::Estimate& now, int64_t count, int64_t size) const {
+    double unseen = 2 * std::sqrt(1 - double(count) / double(size));
+    double slack = observers::is_error(settings_.metric) ? 0.02 * now.value : 0.005;
+    return expected_.metric >= now.value - unseen * (now.value - now.low) - slack &&
+           expected_.metric <= now.value + unseen * (now.high - now.value) + slack;
+  }
+
+  std::string metric_text(double value) const {
+    bool plain = settings_.metric == "auc" || observers::is_error(settings_.metric);
+    return plain ? fmt::format("{} {:.4g}", settings_.metric, value)
+                 : fmt::format("{} {:.1f} %", settings_.metric, 100 * value);
+  }
+
+  bool as_expected() {
+    if (expected_.metric < 0) return false;
+    int64_t count = 0;
+    stats::Estimate now = metric_on(*subject_.data, count);
+    expected_met_ = meets(now, count, subject_.data->size());
+    found_instead_ =
+        fmt::format("Expected {}, found {} on {} inputs", metric_text(expected_.metric), metric_text(now.value), count);
+    if (expected_met_) result_.lines.push_back({fmt::format("{} as expected", metric_text(now.value))});
+    return expected_met_;
+  }
+
+  bool suspicious() const { return trial_.near_chance() || !statistics_match_; }
+
+  /// Fewer mistakes than a set-up must explain leave nothing to look for; slow networks only when something is odd.
+  bool worth_a_look() {
+    const bool sure_and_wrong = settings_.by_class() && mean_loss(trial_.asis) > uniform_loss(settings_);
+    if (settings_.task != Task::kNumber && mean_error(settings_, trial_.asis) < 0.03 && !sure_and_wrong) return false;
+    if (30 * double(Trial::kFirstLook) * subject_.cost <= kMostWork) return true;
+    result_.lines.push_back({"other set-ups were not tried (this model is slow): expect in netmend.toml makes sure"});
+    return false;
+  }
+
+  void try_setups() {
+    if (!expected_met_ && expected_.metric >= 0) try_other_data();
+    Searched searched = search_setups(trial_);
+    result_.tried.insert(result_.tried.end(), searched.tried.begin(), searched.tried.end());
+    if (!searched.blocker || result_.blocker) return;
+    const double wrong = mean_error(settings_, trial_.asis);
+    const double gain = searched.tried.empty() ? 0 : searched.tried[0].accuracy.value - (1 - wrong);
+    // Where the loss convinced and not the mistakes, a unit has nothing to explain.
+    const bool by_mistakes = searched.blocker->id() == "preprocessing:scale" && settings_.by_class() && gain >= 0.05;
+    if (by_mistakes && one_unit_does_away_with(0.8 * gain / wrong)) {
+      result_.lines.push_back({"one unit improves_accuracy its mistakes as well as another preparation of the inputs would"});
+      return;
+    }
+    result_.blocker = std::move(searched.blocker);
+    result_.lines.push_back({result_.blocker->title, false});
+  }
+
+  /// A damaged unit makes a network do better with odd inputs too. Where silencing, holding or refitting one unit does
+  /// away with as large a share of the mistakes, the inputs are not to blame.
+  bool one_unit_does_away_with(double share) const {
+    if (subject_.batching.kind != executor::Batching::kAny) return false;
+    std::vector<int64_t> failing, passing;
+    for (const observers::SampleRow& row : trial_.asis)
+      (row.right == observers::SampleRow::kRight ? passing : failing).push_back(row.sample);
+    if (failing.empty() || passing.empty()) return false;
+    try {
+      std::vector<model::Layer> layers =
+          localise::candidates(stream::find_layers(subject_), subject_.graph, settings_.head, settings_.outputs);
+      std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
+      if (layers.empty()) return false;
+      localise::AblationOptions how;
+      how.inputs = Trial::kInputs, how.jobs = options_.jobs;
+      const localise::Ablation found = localise::ablate(subject_, settings_, layers, failing, passing, how);
+      const double most = found.right.empty() ? 0 : *std::max_element(found.right.begin(), found.right.end());
+      return most >= share * (1 - found.accuracy);
+    } catch (const InputError&) {
+      return false;
+    }
+  }
+
+  /// Only what was expected can tell one split from another.
+  void try_other_data() {
+    for (const OtherData& other : options_.others) {
+      std::shared_ptr<const dataset::Dataset> data = other.open();
+      int64_t count = 0;
+      stats::Estimate now = metric_on(*data, count);
+      std::string about = settings_.metric == "accuracy" ? "" : fmt::format(" ({})", settings_.metric);
+      result_.tried.push_back({"data", other.words + about, other.line, now});
+      if (!meets(now, count, data->size()) || result_.blocker) continue;
+      block("wrong-split", "test", "The expected figure probably belongs to other data.",
+            fmt::format("{}; on {} {}", found_instead_, other.words, metric_text(now.value)), other.line);
+    }
+  }
+
+  void conclude() {
+    stats::Estimate now = result_.tried[0].accuracy;
+    if (!expected_met_ && expected_.metric >= 0)
+      return block("expectation", settings_.metric, "The model does not do what was expected of it.",
+                   found_instead_ + "; no common set-up improves_accuracy it", "");
+    if (trial_.near_chance())
+      result_.lines.push_back(
+          {fmt::format("accuracy {} is what guessing gives ({:.1f} %); no common set-up improves_accuracy it",
+                       figure_text(settings_, now), 100 * trial_.chance()),
+           false});
+    else
+      result_.lines.push_back({settings_.by_class() ? fmt::format("accuracy {} (majority class: {:.0f} %)",
+                                                                  figure_text(settings_, now), 100 * trial_.chance())
+                                                    : figure_text(settings_, now)});
+  }
+
+  void block(std::string kind, std::string where, std::string title, std::string evidence, std::string line) {
+    result_.blocker = Blocker{std::move(kind), std::move(where), std::move(title), std::move(evidence), std::move(line), ""};
+    result_.lines.push_back({result_.blocker->title, false});
+  }
+
+  Trial trial_;
+  const stream::Subject& subject_;
+  const PredictionSettings& settings_;
+  const Expected& expected_;
+  const PreflightOptions& options_;
+  std::optional<RunningStatistics> statistics_;
+  double distance_ = 0;
+  bool statistics_match_ = true, expected_met_ = true;
+  std::string found_instead_;  ///< of what was expected
+  Preflight result_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& blocker_kinds() {
+  static const std::vector<std::string> kinds = {"preprocessing", "class-order",    "wrong-output", "wrong-split",
+                                                 "output-kind",   "double-softmax", "expectation",  "reference"};
+  return kinds;
+}
+
+Preflight examine(const stream::Subject& subject, const PredictionSettings& settings, const Expected& expected,
+                  const PreflightOptions& options) {
+  return Examination(subject, settings, expected, options).run();
+}
+
+namespace {
+
+/// The splits that someone may have taken for each other.
+std::vector<OtherData> other_splits(session::Session& session) {
+  std::vector<OtherData> others;
+  const dataset::Spec& own = session.test().spec;
+  auto add = [&](const dataset::Spec& spec) {
+    std::string text = dataset::spec_text(spec);
+    if (text == dataset::spec_text(own)) return;
+    others.push_back({fmt::format("data = {{ test = \"{}\" }}", text), text, [&session, spec] {
+                        return session::open_data(spec, session.graph(), session.config());
+                      }});
+  };
+  if (own.head.empty()) return others;  // data in memory
+  if (own.is_name())
+    for (const char* split : {"train", "test"}) {
+      dataset::Spec spec = own;
+      spec.rest = split;
+      if (!(own.rest.empty() && spec.rest == "test")) add(spec);
+    }
+  else
+    for (const std::string& text : {session.config().train, session.config().test})
+      if (!text.empty()) add(dataset::parse_spec(text));
+  return others;
+}
+
+/// Does the file predict as the framework did that trained it?
+void look_at_reference(const session::Session& session, Preflight& preflight) {
+  const std::string& path = session.config().reference;
+  stream::Match match = stream::compare_with_reference(session.graph(), stream::read_reference(path), {});
+  double most = 0;
+  for (const stream::OutputMatch& output : match.outputs) most = std::max(most, output.difference.max);
+  preflight.lines.push_back({fmt::format("outputs {} {} (largest difference {:.2g} on {} inputs)",
+                                         match.matches ? "match" : "do not match", path, most, match.inputs),
+                             match.matches});
+  if (!match.matches && !preflight.blocker)
+    preflight.blocker = Blocker{"reference", "outputs", "The model does not predict as the framework that trained it did.",
+                                fmt::format("{}; netmend match {} --reference {} shows where it departs", match.reason,
+                                            shell_word(session.model_name()), shell_word(path)),
+                                "", ""};
+}
+
+}  // namespace
+
+Preflight examine(session::Session& session) {
+  const session::Config& config = session.config();
+  PreflightOptions how;
+  how.jobs = session.request().jobs;
+  how.others = other_splits(session);
+  Expected expected{config.expect, config.overrides.output_kind};
+  // What was expected holds for the metric and the data of netmend.toml, not for others.
+  const bool other_data = !config.test.empty() && dataset::spec_text(dataset::parse_spec(config.test)) !=
+                                                      dataset::spec_text(session.test().spec);
+  if (!session.request().metric.empty() || !session.request().output.empty() || other_data) expected.metric = -1;
+  Preflight result = examine(session.test().subject, session.task(), expected, how);
+  session.record(session.test(), "preflight", result.inputs);
+  if (!config.reference.empty()) look_at_reference(session, result);
+  return result;
+}
+
+findings::Finding finding_of(const Blocker& blocker, const session::Session& session, const std::string& verb) {
+  findings::Words words = {{"case", session.words()}, {"model", session.model_name()}, {"data", session.request().data}};
+  findings::Finding finding = findings::make(blocker.kind, blocker.where, words, {0.5, 0},
+                                             findings::Certainty::kConfirmed, blocker.brief, blocker.evidence);
+  finding.level = findings::Level::kBlocker;
+  finding.title = blocker.title;
+  if (finding.brief.empty()) finding.brief = finding.evidence;
+  if (!blocker.line.empty()) finding.numbers["toml"] = blocker.line;
+  finding.next = {blocker.line.empty() ? session.command(verb, {"--anyway"}) : session.command(verb)};
+  return finding;
+}
+
+}  // namespace netmend::preflight

@@ -1,0 +1,66 @@
+#include "session/repair_record.h"
+
+#include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "stream/pass.h"
+
+namespace netmend::session {
+namespace {
+
+constexpr int64_t kMostMarks = 2000;  ///< in a model's metadata: 16 kB
+constexpr int64_t kLookedAt = 512;    ///< inputs of other data that are held against them
+
+}  // namespace
+
+uint32_t content_hash(const dataset::Dataset& data, int64_t sample) {
+  dataset::Display shown = data.display(sample);
+  std::string bytes = shown.text;
+  bytes.append(reinterpret_cast<const char*>(shown.pixels.data()), shown.pixels.size());
+  if (bytes.empty())
+    for (const at::Tensor& input : data.read({&sample, 1}).inputs) {
+      at::Tensor plain = input.contiguous();
+      bytes.append(static_cast<const char*>(plain.data_ptr()), plain.nbytes());
+    }
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (unsigned char c : bytes) hash = (hash ^ c) * 0x100000001b3u;
+  return uint32_t(hash ^ (hash >> 32));
+}
+
+void RepairRecord::write_to(model::Graph& graph) const {
+  nlohmann::ordered_json json = {{"parent", parent}, {"method", method}, {"data", data},           {"units", units},
+                                 {"edits", edits},   {"seed", seed},     {"inputs", inputs.size()}};
+  std::string hashes;
+  for (int64_t i : stream::spread(int64_t(inputs.size()), kMostMarks))
+    hashes += fmt::format("{:08x}", inputs[size_t(i)]);
+  json["hashes"] = hashes;
+  graph.metadata["netmend.repair"] = json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::string seen_in_search(const model::Graph& graph, const dataset::Dataset& data) {
+  auto hit = graph.metadata.find("netmend.repair");
+  if (hit == graph.metadata.end()) return "";
+  const auto json = nlohmann::json::parse(hit->second, nullptr, false);
+  if (!json.is_object() || !json.contains("hashes") || !json["hashes"].is_string() || !json.contains("inputs") ||
+      !json["inputs"].is_number_unsigned())
+    return "the model's netmend.repair metadata cannot be read: whether this data was searched is not known";
+  const std::string text = json["hashes"];
+  std::set<uint32_t> hashes;
+  for (size_t i = 0; i + 8 <= text.size(); i += 8)
+    hashes.insert(uint32_t(std::strtoul(text.substr(i, 8).c_str(), nullptr, 16)));
+  const std::vector<int64_t> some = stream::spread(data.size(), kLookedAt);
+  int64_t seen = 0;
+  for (int64_t sample : some) seen += hashes.count(content_hash(data, sample)) > 0;
+  if (seen == 0 || hashes.empty() || some.empty()) return "";
+  const double kept = double(hashes.size()) / std::max(1.0, json["inputs"].get<double>());
+  const double about = std::min(double(data.size()), double(seen) / double(some.size()) / kept * double(data.size()));
+  return fmt::format("{} was repaired by a search that saw about {} of these {} inputs: its figures here flatter it",
+                     "the model", with_commas(int64_t(about)), with_commas(data.size()));
+}
+
+}  // namespace netmend::session

@@ -1,0 +1,226 @@
+#include "session/toml_edit.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace netmend::session {
+namespace {
+
+std::string fact_line(const Fact& fact, const std::string& key, size_t width) {
+  std::string line = fmt::format("{} = {}", key, fact.value);
+  if (fact.source.empty()) return line;
+  return fmt::format("{:<{}}  # {}", line, width, fact.source);
+}
+
+/// `a."b.c".d` → a, b.c, d
+std::vector<std::string> key_parts(const std::string& key) {
+  std::vector<std::string> parts(1);
+  bool quoted = false;
+  for (size_t i = 0; i < key.size(); ++i) {
+    if (quoted && key[i] == '\\' && i + 1 < key.size())
+      parts.back() += key[++i];
+    else if (key[i] == '"')
+      quoted = !quoted;
+    else if (key[i] == '.' && !quoted)
+      parts.emplace_back();
+    else
+      parts.back() += key[i];
+  }
+  return parts;
+}
+
+/// Byte position of a character position in a line.
+size_t byte_of(const std::string& line, size_t column) {
+  size_t at = 0;
+  for (size_t seen = 1; seen < column && at < line.size(); ++seen) {
+    ++at;
+    while (at < line.size() && (uint8_t(line[at]) & 0xC0) == 0x80) ++at;
+  }
+  return at;
+}
+
+class Updater {
+ public:
+  Updater(const std::string& text, const std::string& path) : lines_(split(text, '\n')), path_(path) {
+    if (!lines_.empty() && lines_.back().empty()) lines_.pop_back();
+    parse(text);
+  }
+
+  void add(const Fact& fact) {
+    std::vector<std::string> parts = key_parts(fact.key);
+    const toml::table* at = &file_;
+    size_t depth = 0;
+    while (depth + 1 < parts.size()) {
+      const toml::node* next = at->get(parts[depth]);
+      if (!next) break;
+      if (!next->is_table()) return;  // written as something else: the reader will say so
+      at = next->as_table();
+      ++depth;
+      if (at->is_inline() || is_headed(*at)) break;
+    }
+    const toml::node* there = &file_;
+    for (const std::string& part : parts) there = there && there->is_table() ? there->as_table()->get(part) : nullptr;
+    if (there) return;
+    std::vector<std::string> rest;
+    bool inside = depth > 0 && (at->is_inline() || is_headed(*at));
+    for (size_t i = inside ? depth : 0; i < parts.size(); ++i) rest.push_back(toml_key(parts[i]));
+    if (inside && at->is_inline())
+      insert_inline(*at, fact, join(rest, "."));
+    else if (inside)
+      insert_below(size_t(at->source().begin.line), fact_line(fact, join(rest, "."), 0));
+    else
+      insert_top(fact_line(fact, join(rest, "."), 0));
+    parse(text());
+  }
+
+  void remove(const std::string& key) {
+    std::vector<std::string> parts = key_parts(key);
+    const toml::node* node = &file_;
+    const toml::table* inside = nullptr;
+    for (const std::string& part : parts) {
+      inside = node->as_table();
+      node = inside ? inside->get(part) : nullptr;
+      if (!node) return;
+    }
+    auto where = node->source();
+    const bool headed = node->is_table() && !node->as_table()->is_inline();
+    if (headed || inside->is_inline() || where.end.line < where.begin.line || where.begin.line < 1)
+      throw InputError(fmt::format("{}, line {}: {} cannot be taken out by itself, it shares its table with others",
+                                   path_, where.begin.line, key),
+                       "Take it out by hand.");
+    lines_.erase(lines_.begin() + std::ptrdiff_t(where.begin.line) - 1,
+                 lines_.begin() + std::ptrdiff_t(where.end.line));
+    parse(text());
+  }
+
+  std::string text() const { return join(lines_, "\n") + "\n"; }
+
+ private:
+  void parse(const std::string& text) {
+    try {
+      file_ = toml::parse(text, path_);
+    } catch (const toml::parse_error& error) {
+      fail("{}, line {}: {}", path_, error.source().begin.line, std::string(error.description()));
+    }
+  }
+
+  /// Written as [name].
+  bool is_headed(const toml::table& table) const {
+    size_t line = size_t(table.source().begin.line);
+    return line >= 1 && line <= lines_.size() && trim(lines_[line - 1]).starts_with("[");
+  }
+
+  void insert_inline(const toml::table& table, const Fact& fact, const std::string& key) {
+    // The comment would end the table's line early: it goes on a line of its own above.
+    auto end = table.source().end;
+    std::string& line = lines_.at(size_t(end.line) - 1);
+    size_t brace = line.rfind('}', byte_of(line, size_t(end.column)));
+    check(brace != std::string::npos, "an inline table ends in a brace");
+    size_t last = line.find_last_not_of(" \t", brace - 1);
+    bool empty = last != std::string::npos && line[last] == '{';
+    line.replace(last + 1, brace - last - 1, fmt::format("{}{} = {} ", empty ? " " : ", ", key, fact.value));
+    if (!fact.source.empty())
+      lines_.insert(lines_.begin() + std::ptrdiff_t(table.source().begin.line) - 1,
+                    fmt::format("# {} = {}: {}", key, fact.value, fact.source));
+  }
+
+  /// Behind the last value of the table whose header stands on `line`.
+  void insert_below(size_t line, const std::string& text) {
+    size_t at = line, last = line;
+    for (; at < lines_.size() && !trim(lines_[at]).starts_with("["); ++at)
+      if (!trim(lines_[at]).empty() && !trim(lines_[at]).starts_with("#")) last = at + 1;
+    lines_.insert(lines_.begin() + std::ptrdiff_t(last), text);
+  }
+
+  /// Behind the last value that belongs to no header.
+  void insert_top(const std::string& text) {
+    size_t first = 0;
+    while (first < lines_.size() && !opens_table(first)) ++first;
+    size_t at = first;
+    while (at > 0 && first < lines_.size() && (trim(lines_[at - 1]).empty() || trim(lines_[at - 1]).starts_with("#")))
+      --at;
+    lines_.insert(lines_.begin() + std::ptrdiff_t(at), text);
+  }
+
+  /// A header, not a line of a list.
+  bool opens_table(size_t line) const {
+    for (const auto& [key, node] : file_)
+      if (const toml::table* table = node.as_table();
+          table && !table->is_inline() && size_t(table->source().begin.line) == line + 1 && is_headed(*table))
+        return true;
+    return trim(lines_[line]).starts_with("[") && headed_somewhere(file_, line + 1);
+  }
+
+  static bool headed_somewhere(const toml::table& table, size_t line) {
+    for (const auto& [key, node] : table) {
+      if (const toml::table* inner = node.as_table())
+        if (size_t(inner->source().begin.line) == line || headed_somewhere(*inner, line)) return true;
+      if (const toml::array* list = node.as_array(); list && list->is_array_of_tables())
+        for (const toml::node& item : *list)
+          if (size_t(item.source().begin.line) == line) return true;
+    }
+    return false;
+  }
+
+  std::vector<std::string> lines_;
+  std::string path_;
+  toml::table file_;
+};
+
+}  // namespace
+
+std::string toml_string(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      out += std::string("\\") + c;
+    else if (uint8_t(c) < 0x20 || c == 0x7f)
+      out += fmt::format("\\u{:04x}", uint8_t(c));
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+std::string toml_key(const std::string& word) {
+  bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  return plain ? word : toml_string(word);
+}
+
+std::string fresh_toml(const std::vector<Fact>& facts, const std::string& heading) {
+  std::string text = heading;
+  size_t width = 0;
+  for (const Fact& fact : facts) {
+    size_t length = fact.key.size() + 3 + fact.value.size();
+    if (length <= 48) width = std::max(width, length);
+  }
+  std::string group;
+  for (const Fact& fact : facts) {
+    std::string first = key_parts(fact.key)[0];
+    if (!group.empty() && first != group) text += "\n";
+    group = first;
+    text += fact_line(fact, fact.key, width) + "\n";
+  }
+  return text;
+}
+
+std::string updated_toml(const std::string& text, const std::vector<Fact>& facts, const std::string& path) {
+  Updater updater(text, path);
+  for (const Fact& fact : facts) updater.add(fact);
+  return updater.text();
+}
+
+std::string trimmed_toml(const std::string& text, const std::vector<std::string>& keys, const std::string& path) {
+  Updater updater(text, path);
+  for (const std::string& key : keys) updater.remove(key);
+  return updater.text();
+}
+
+}  // namespace netmend::session
