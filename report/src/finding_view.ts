@@ -6,7 +6,7 @@ import type { Finding } from "./schema";
 import type { Store } from "./store";
 import type { Detail } from "./detail";
 
-const surenessWords = { sure: "counted", likely: "holds on unseen data or over resamples", hint: "a hint: look before you act" };
+const certaintyWords = { confirmed: "counted", likely: "holds on unseen data or over resamples", possible: "a hint: look before you act" };
 
 export class FindingDialog {
   private readonly dialog = h("dialog", { class: "detail", "aria-label": "A finding" });
@@ -30,7 +30,7 @@ export class FindingDialog {
         button("show only these everywhere", () => { this.dialog.close(); store.set({ finding: finding.id }, true); document.getElementById("failures")?.scrollIntoView(); }, { class: "small" })) : null,
       finding.next.length ? h("div", {}, h("h4", {}, "Next"), finding.next.map(command)) : null,
       h("h4", {}, "More"),
-      h("dl", {}, h("dt", {}, "how sure"), h("dd", {}, `${finding.certainty}: ${surenessWords[finding.certainty] ?? ""}`),
+      h("dl", {}, h("dt", {}, "how sure"), h("dd", {}, `${finding.certainty}: ${certaintyWords[finding.certainty] ?? ""}`),
         finding.fault ? [h("dt", {}, "fault"), h("dd", {}, finding.fault)] : null,
         finding.related.length ? [h("dt", {}, "with it"), h("dd", {}, finding.related.join(", "))] : null,
         numbers.map(([name, value]) => [h("dt", {}, name), h("dd", {}, typeof value === "number" ? number(value) : String(value))]),
@@ -52,6 +52,6 @@ export function card(store: Store, finding: Finding, dialog: FindingDialog, deta
       h("h3", {}, h("span", { class: `level ${finding.level}` }, finding.level), button(finding.title, () => dialog.open(finding), { class: "link", title: `${finding.id}: all about it` })),
       h("p", { class: "evidence" }, finding.brief || finding.evidence)),
     h("div", { class: "four" }, rows.slice(0, 4).map((row) => thumb(store, row, (r) => detail.open(r, rows), false))),
-    h("div", { class: "does" }, h("span", { class: `sureness ${finding.certainty}`, title: surenessWords[finding.certainty] }, finding.certainty),
+    h("div", { class: "does" }, h("span", { class: `certainty ${finding.certainty}`, title: certaintyWords[finding.certainty] }, finding.certainty),
       finding.next.length ? copyButton(finding.next[0], "copy next") : null));
 }

@@ -17,7 +17,7 @@ function finding(value: unknown): value is Finding {
   fill(value, ["next", "inputs", "related"], ["numbers"]);
   for (const key of ["kind", "where", "title", "brief", "evidence", "meaning", "fault"]) if (typeof value[key] !== "string") value[key] = "";
   if (!["blocker", "serious", "minor", "note"].includes(String(value.level))) value.level = "note";
-  if (!["sure", "likely", "hint"].includes(String(value.certainty))) value.certainty = "hint";
+  if (!["confirmed", "likely", "possible"].includes(String(value.certainty))) value.certainty = "possible";
   value.title ||= value.id;
   return true;
 }

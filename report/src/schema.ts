@@ -68,7 +68,7 @@ export interface Finding {
   kind: string;
   where: string;
   level: "blocker" | "serious" | "minor" | "note";
-  sureness: "sure" | "likely" | "hint";
+  certainty: "confirmed" | "likely" | "possible";
   title: string;
   brief: string;
   evidence: string;

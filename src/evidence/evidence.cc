@@ -368,9 +368,10 @@ class Evidence {
             {"ranges", Json::array()},
             {"duplicates", Json::array()},
             {"suspected", Json::array()}};
-    for (size_t part = 0; part < checkup_.counted.size(); ++part) {
-      const census::CensusState& seen = checkup_.census(part);
-      const checks::ObservedSplit& of = part == 0 ? seen_.test : *seen_.train;
+    for (const checks::ObservedSplit* split : {&*seen_.test, seen_.train ? &*seen_.train : nullptr}) {
+      if (!split || !split->census) continue;
+      const checks::ObservedSplit& of = *split;
+      const census::CensusState& seen = *of.census;
       std::vector<int64_t> classes(seen_.settings.by_class() ? seen_.settings.classes.size() : 0);
       for (float label : seen.labels)
         if (label >= 0 && size_t(label) < classes.size()) ++classes[size_t(label)];
