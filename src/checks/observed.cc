@@ -100,9 +100,9 @@ const stream::Subject& Observed::subject() const { return session.test().subject
 findings::Words Observed::words(findings::Words more) const {
   more["case"] = session.words();
   more["model"] = session.model_name();
-  if (session.has_data()) more["data"] = dataset::spec_text(session.test().spec);
+  if (session.has_data()) more["data"] = session.test().typed();
   if (session::Split* other = session.has_data() ? session.train() : nullptr)
-    more["train"] = dataset::spec_text(other->spec);
+    more["train"] = other->typed();
   return more;
 }
 

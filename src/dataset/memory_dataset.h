@@ -1,22 +1,22 @@
-// Data that a test holds in its hands: tensors, labels and groups as they are given.
+// Data in memory: tensors, labels and groups as they are given. For tests and for programs that have their data already.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include "dataset/dataset.h"
 
-namespace netmend::census {
+namespace netmend::dataset {
 
-class HeldData : public dataset::Dataset {
+class MemoryDataset : public Dataset {
  public:
   /// `x`: inputs first. `labels`: int64 for classes, float for numbers, or undefined.
-  HeldData(dataset::Feature feature, at::Tensor x, at::Tensor labels, std::vector<std::string> classes = {},
-           std::string spec = "held") {
+  MemoryDataset(Feature feature, at::Tensor x, at::Tensor labels, std::vector<std::string> classes = {},
+           std::string spec = "memory") {
     info_.spec = std::move(spec);
     info_.size = x.size(0);
     info_.features = {std::move(feature)};
     if (labels.defined())
-      info_.labels = labels.scalar_type() == at::kLong ? dataset::LabelKind::kClass : dataset::LabelKind::kNumber;
+      info_.labels = labels.scalar_type() == at::kLong ? LabelKind::kClass : LabelKind::kNumber;
     info_.classes = std::move(classes);
     x_ = std::move(x), labels_ = std::move(labels);
   }
@@ -25,11 +25,11 @@ class HeldData : public dataset::Dataset {
   }
   void set_mask(at::Tensor mask) { mask_ = std::move(mask); }
   void set_rows(std::vector<std::string> rows) { rows_ = std::move(rows); }
-  dataset::Info& info_to_change() { return info_; }
+  Info& info_to_change() { return info_; }
 
-  dataset::Batch read(std::span<const int64_t> samples) const override {
+  Batch read(std::span<const int64_t> samples) const override {
     at::Tensor which = at::tensor(at::ArrayRef<int64_t>(samples.data(), samples.size()), at::kLong);
-    dataset::Batch batch;
+    Batch batch;
     batch.inputs = {x_.index_select(0, which)};
     batch.masks = {mask_.defined() ? mask_.index_select(0, which) : at::Tensor()};
     if (labels_.defined()) batch.labels = labels_.index_select(0, which);
@@ -39,9 +39,9 @@ class HeldData : public dataset::Dataset {
   std::vector<std::string> groups(int64_t sample) const override {
     return groups_.empty() ? std::vector<std::string>{} : groups_[size_t(sample)];
   }
-  dataset::Display display(int64_t sample) const override {
-    dataset::Display shown;
-    if (!rows_.empty()) shown.kind = dataset::Display::kText, shown.text = rows_[size_t(sample)];
+  Display display(int64_t sample) const override {
+    Display shown;
+    if (!rows_.empty()) shown.kind = Display::kText, shown.text = rows_[size_t(sample)];
     return shown;
   }
 
@@ -51,20 +51,20 @@ class HeldData : public dataset::Dataset {
   std::vector<std::string> rows_;
 };
 
-inline dataset::Feature picture_feature(int64_t side, int64_t channels = 1) {
-  dataset::Feature feature;
+inline Feature picture_feature(int64_t side, int64_t channels = 1) {
+  Feature feature;
   feature.name = "x", feature.shape = {channels, side, side}, feature.image = true;
   return feature;
 }
-inline dataset::Feature table_feature(std::vector<std::string> columns) {
-  dataset::Feature feature;
+inline Feature table_feature(std::vector<std::string> columns) {
+  Feature feature;
   feature.name = "x", feature.shape = {int64_t(columns.size())}, feature.columns = std::move(columns);
   return feature;
 }
-inline dataset::Feature text_feature(int64_t length) {
-  dataset::Feature feature;
+inline Feature text_feature(int64_t length) {
+  Feature feature;
   feature.name = "ids", feature.shape = {length}, feature.type = at::kLong, feature.pad = 0, feature.unknown = 1;
   return feature;
 }
 
-}  // namespace netmend::census
+}  // namespace netmend::dataset
