@@ -57,7 +57,7 @@ class Subject:
         for kind, expected, data in self.wrong_data():
             yield Case(self.name, kind, expected, file, data, "")
         other = {"logits": "probabilities", "probabilities": "logits"}[self.gives]
-        yield Case(self.name, "gives wrong", "wrong-gives", file, right, f'model = {{ gives = "{other}" }}')
+        yield Case(self.name, "gives wrong", "output-kind", file, right, f'model = {{ gives = "{other}" }}')
         torch.manual_seed(5)
         if not self.binary:
             yield Case(self.name, "softmax twice", "softmax-twice", self.write(Twice(good), "twice.onnx"), right, "")
