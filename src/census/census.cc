@@ -245,7 +245,7 @@ void CensusState::observe_rows(const at::Tensor& fed, const dataset::Batch& batc
       for (int64_t v = 0; v < width; ++v)
         rounded.push_back(std::isfinite(row[v]) ? std::llround(std::clamp(double(row[v]), -1e12, 1e12) * 1000)
                                                 : INT64_MIN);
-      loose.push_back(hash64(rounded.data(), rounded.size() * 8), 0);
+      loose.push_back(hash64(rounded.data(), rounded.size() * 8, 0));
       if (keep) values.insert(values.end(), row, row + width);
       continue;
     }
@@ -274,8 +274,8 @@ void CensusState::observe_ids(const at::Tensor& ids, const at::Tensor& mask) {
     }
     std::sort(words.begin(), words.end());
     // Texts of a few words are alike by chance; they count as alike only when they are the same.
-    loose.push_back(words.size() >= 4 ? hash64(words.data(), words.size() * 8)
-                                      : hashes[hashes.size() - size_t(count - i)], 1);
+    loose.push_back(words.size() >= 4 ? hash64(words.data(), words.size() * 8, 1)
+                                      : hashes[hashes.size() - size_t(count - i)]);
     properties.push_back(float(used));
     if (form_.properties.size() > 1) properties.push_back(used ? float(unknown) / float(used) : 0.f);
     const bool free = !feature.shape.empty() && feature.shape[0] < 0;
