@@ -7,7 +7,7 @@ import collections, copy, json, os, shutil, sys, tempfile, threading, time
 from concurrent.futures import ThreadPoolExecutor
 
 from models_for_walks import *
-from netmend_recorder import save_data
+from netmend import save_data
 
 FOLDER = os.path.abspath(os.environ["NETMEND_KEEP"]) if os.environ.get("NETMEND_KEEP") else tempfile.mkdtemp(prefix="netmend-setups-")
 TESTS = 1200  # inputs
