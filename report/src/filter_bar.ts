@@ -3,7 +3,7 @@ import { button, copyButton, h } from "./dom";
 import { count, plural } from "./format";
 import { filterKeys, type FilterKey, type Store } from "./store";
 
-const words: Record<FilterKey, string> = { class: "class", predicted: "answer", slice: "slice", split: "split", finding: "finding", text: "text" };
+const words: Record<FilterKey, string> = { class: "class", predicted: "prediction", slice: "slice", split: "split", finding: "finding", text: "text" };
 
 function options(store: Store, key: FilterKey): string[] {
   const { report } = store;

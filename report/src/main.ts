@@ -15,7 +15,7 @@ import { method } from "./method";
 import { network } from "./network";
 import { normalise } from "./normalise";
 import { repair } from "./repair";
-import type { Report } from "./schema";
+import type { Report } from "../generated/evidence";
 import type { Section } from "./section";
 import { Store } from "./store";
 import { tests } from "./tests";

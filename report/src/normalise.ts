@@ -1,6 +1,6 @@
 // Fills in what a document leaves out, so that everything after it can rely on the schema. Evidence of other versions, and of
 // models for which a part makes no sense, lacks this and that.
-import type { Finding, Report } from "./schema";
+import type { Finding, Report } from "../generated/evidence";
 
 type Loose = Record<string, unknown>;
 
@@ -17,7 +17,7 @@ function finding(value: unknown): value is Finding {
   fill(value, ["next", "inputs", "related"], ["numbers"]);
   for (const key of ["kind", "where", "title", "brief", "evidence", "meaning", "fault"]) if (typeof value[key] !== "string") value[key] = "";
   if (!["blocker", "serious", "minor", "note"].includes(String(value.level))) value.level = "note";
-  if (!["sure", "likely", "hint"].includes(String(value.sureness))) value.sureness = "hint";
+  if (!["confirmed", "likely", "possible"].includes(String(value.certainty))) value.certainty = "possible";
   value.title ||= value.id;
   return true;
 }
@@ -49,7 +49,7 @@ export function normalise(document: unknown): Report | string {
     fill(inputs, [], ["groups", "pictures", "texts"]);
     inputs.left_out = Number(inputs.left_out) || 0;
     for (const key of ["second", "before", "cluster", "slices"]) if (!Array.isArray(inputs[key])) delete inputs[key];
-    for (const key of ["near", "heat", "answers"]) if (!isObject(inputs[key])) delete inputs[key];
+    for (const key of ["near", "heat", "top"]) if (!isObject(inputs[key])) delete inputs[key];
     // A column that is missing is one that knows nothing.
     const rows = (inputs.id as unknown[]).length;
     const column = (key: string, value: (row: number) => unknown) => { if ((inputs[key] as unknown[]).length !== rows) inputs[key] = Array.from({ length: rows }, (_, row) => value(row)); };

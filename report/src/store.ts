@@ -1,6 +1,6 @@
 // What is looked at: the filter, the views' settings and the ticked inputs. The filter and the settings live in the address, so
 // that a view can be sent as a link. Views ask for rows and are told when these change.
-import type { Filter, Inputs, Report } from "./schema";
+import type { Filter, Inputs, Report } from "../generated/evidence";
 
 export const filterKeys = ["class", "predicted", "slice", "split", "finding", "text"] as const;
 export type FilterKey = (typeof filterKeys)[number];
