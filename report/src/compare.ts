@@ -5,7 +5,7 @@ import { h, replace } from "./dom";
 import { clickable, figure } from "./figure";
 import { confusion } from "./classes";
 import { classOf, countFlips, flipBars, flipWords, slicesOf } from "./flips";
-import { count, fileName, interval, percent, points, sentence } from "./format";
+import { count, fileName, interval, percent, points } from "./format";
 import { thumb } from "./input_view";
 import { matrix, worstPairs } from "./matrix";
 import { neighbourOrder } from "./order";
@@ -39,7 +39,7 @@ export function compare(store: Store, detail: Detail): Section | null {
     };
     const cellTable = (cells: [number, number, number][]) => () => ({ columns: ["label", "predicted", "count"], rows: cells.map(([a, b, n]) => [names[a] ?? a, names[b] ?? b, n]) });
     replace(body,
-      h("div", { class: "panel" }, h("h3", {}, `Verdict: ${sentence(all.verdict)}`), h("p", { class: "note" }, flipWords), h("div", { class: "facts" },
+      h("div", { class: "panel" }, h("h3", {}, `Verdict: ${all.verdict}`), h("p", { class: "note" }, flipWords), h("div", { class: "facts" },
         fact(points(all.change.value) + interval(all.change), "change, 95 % interval"), fact(count(all.fixed), "fixes"), fact(count(all.broken), "regressions"),
         store.filtered ? fact(`${count(fixed)} / ${count(flips.length - fixed)}`, "fixes / regressions that pass the filter") : null)),
       h("div", { class: "row" },

@@ -11,11 +11,23 @@ import type { Data } from "../generated/evidence";
 import type { Store } from "./store";
 
 const balanceLimit = 60;
-const colours = ["var(--accent)", "var(--second)", "var(--minor)"];
+const colours = ["var(--accent)", "var(--second)", "var(--minor)", "var(--right)"];
+
+/// The classes of what the filter leaves, beside those of the splits.
+function filteredSplit(store: Store, classes: number): Data["splits"][number] {
+  const counts = new Array<number>(classes).fill(0);
+  for (const row of store.rows) {
+    const label = store.inputs.label[row];
+    if (label !== null && counts[label] !== undefined) counts[label] += store.weight(row);
+  }
+  const rounded = counts.map(Math.round);
+  return { name: "filtered", size: rounded.reduce((a, b) => a + b, 0), classes: rounded };
+}
 
 function balance(store: Store, data: Data): HTMLElement | null {
   const names = store.report.classes ?? [];
   const splits = data.splits.filter((split) => split.classes.length);
+  if (splits.length && store.filtered) splits.push(filteredSplit(store, names.length));
   if (!splits.length || names.length < 2) return null;
   const all = splits.flatMap((split, i) => split.classes.map((n, c) => ({ c, n, i, split: split.name, colour: colours[i % colours.length], share: n / (split.size || 1) })));
   const few = names.length > balanceLimit ? new Set([...names.keys()].sort((a, b) => (splits[0].classes[a] ?? 0) - (splits[0].classes[b] ?? 0)).slice(0, balanceLimit)) : null;
@@ -62,6 +74,7 @@ export function data(store: Store, detail: Detail): Section | null {
     const rows = suspected.map((s) => s.row);
     const cell = (row: number, list: number[], words: string) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, list), false), h("span", { class: "caption" }, words));
     replace(body,
+      store.filtered ? h("p", { class: "note" }, "Value ranges and counts of duplicates are over all inputs; the inputs shown obey the filter.") : null,
       h("div", { class: "row" }, balance(store, all), ranges(all)),
       h("div", { class: "row" },
         suspected.length ? h("div", { class: "panel" }, h("figcaption", {}, h("h3", {}, `${plural(suspected.length, "suspected label error")}`), h("span", { class: "files" },

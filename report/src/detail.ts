@@ -2,6 +2,7 @@
 import { button, h, replace } from "./dom";
 import { number, percent } from "./format";
 import { predictionWords, picture, shown, thumb } from "./input_view";
+import { canFindSimilar, neighbours } from "./similar";
 import type { Store } from "./store";
 
 export class Detail {
@@ -9,6 +10,7 @@ export class Detail {
   private list: number[] = [];
   private row = 0;
   private heat = true;
+  private similar = false;
 
   constructor(private readonly store: Store, private readonly onTick: () => void) {
     this.dialog = h("dialog", { class: "detail", "aria-label": "One input" });
@@ -20,7 +22,9 @@ export class Detail {
     document.body.append(this.dialog);
   }
 
-  open(row: number, list: number[] = [row]): void {
+  /// `similar`: with the inputs that are like it.
+  open(row: number, list: number[] = [row], similar = false): void {
+    this.similar = similar;
     this.list = list.includes(row) ? list : [row];
     this.show(row);
     if (!this.dialog.open) this.dialog.showModal();
@@ -37,6 +41,7 @@ export class Detail {
     const { inputs } = store;
     const place = this.list.indexOf(row);
     const focused = this.dialog.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
+    const finderFocused = document.activeElement?.hasAttribute("aria-expanded");
     const right = inputs.right[row];
     const near = inputs.near?.[row];
     const neighbours = (words: string, rows: number[] | undefined) =>
@@ -52,11 +57,13 @@ export class Detail {
         button("close", () => this.dialog.close(), { class: "small", autofocus: true })),
       h("div", { class: "columns" },
         h("div", { class: "large" }, this.input(row)),
-        h("div", {}, h("h4", {}, store.report.classes ? "Top predictions" : "Prediction"), this.top(row), h("h4", {}, "Facts"), this.facts(row), this.tick(row))),
+        h("div", {}, h("h4", {}, store.report.classes ? "Top predictions" : "Prediction"), this.top(row), h("h4", {}, "Facts"), this.facts(row), this.tick(row), this.finder(row))),
+      this.similar ? this.similarInputs(row) : null,
       near ? h("div", { class: "columns" }, neighbours("Nearest correct predictions", near.right), neighbours("Nearest wrong predictions", near.wrong)) : null);
     // Keys go to what has the focus: it must not be lost with what was replaced.
     const buttons = [...this.dialog.querySelectorAll<HTMLButtonElement>("header button:not(:disabled)")];
-    (buttons.find((b) => b.getAttribute("aria-label") === focused) ?? buttons[buttons.length - 1])?.focus();
+    if (focused === null && finderFocused) return this.dialog.querySelector<HTMLButtonElement>("button[aria-expanded]")?.focus();
+    return (buttons.find((b) => b.getAttribute("aria-label") === focused) ?? buttons[buttons.length - 1])?.focus();
   }
 
   private input(row: number): HTMLElement {
@@ -112,5 +119,18 @@ export class Detail {
     return h("label", {}, h("input", {
       type: "checkbox", checked: ticked.has(row), onchange: () => { ticked.has(row) ? ticked.delete(row) : ticked.add(row); this.onTick(); },
     }), " tick for export");
+  }
+
+  private finder(row: number): HTMLElement | null {
+    if (!canFindSimilar(this.store, row)) return null;
+    return h("p", {}, button(this.similar ? "hide similar" : "find similar", () => { this.similar = !this.similar; this.show(row); }, { class: "small", "aria-expanded": String(this.similar) }));
+  }
+
+  private similarInputs(row: number): HTMLElement {
+    const { store } = this;
+    const near = neighbours(store, row);
+    return h("div", { class: "similar" }, h("h4", {}, "Similar inputs"), h("p", { class: "note" }, near.words),
+      h("div", { class: "thumbs" }, near.rows.map((r) => thumb(store, r, (other) => this.open(other, near.rows)))),
+      near.rows.length ? button("filter the page to these", () => { this.dialog.close(); store.set({ similar: store.keyOf(row) }, true); }, { class: "small" }) : null);
   }
 }

@@ -4,6 +4,7 @@ import { button, choice, copyButton, h, replace } from "./dom";
 import { csv, save, type Cell } from "./export";
 import { count, number, percent, plural } from "./format";
 import { predictionWords, thumb } from "./input_view";
+import { canFindSimilar } from "./similar";
 import { section, type Section } from "./section";
 import type { Store } from "./store";
 
@@ -68,6 +69,7 @@ export function failures(store: Store, detail: Detail): Section | null {
   if (!store.size) return null;
   const { inputs, report } = store;
   const labelled = inputs.right.some((right) => right !== null);
+  const finds = Boolean(store.places || store.listed.size);
   let most = page;
   let shown: number[] = [];
   const ticks = h("div", { class: "tools ticks" });
@@ -88,20 +90,22 @@ export function failures(store: Store, detail: Detail): Section | null {
     onchange: () => { store.ticked.has(row) ? store.ticked.delete(row) : store.ticked.add(row); drawTicks(); },
   });
 
+  const finder = (row: number) => (canFindSimilar(store, row) ? button("similar", () => detail.open(row, shown, true), { class: "link similar", "aria-label": `find inputs similar to ${inputs.id[row]}` }) : null);
+
   const set = (name: string, value: string, otherwise: string) => {
     store.choose(`failures.${name}`, value, otherwise);
     self.update();
   };
 
-  const grid = (rows: number[]) => h("div", { class: "thumbs" }, rows.map((row) =>
-    h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, shown)), h("label", {}, tick(row), percent(inputs.confidence[row], 0)))));
+  const grid = (rows: number[]) => h("div", { class: finds ? "thumbs wide" : "thumbs" }, rows.map((row) =>
+    h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, shown)), h("div", { class: "under" }, h("label", {}, tick(row), percent(inputs.confidence[row], 0)), finder(row)))));
 
   const columns = (sort: Sort): HTMLElement[] => {
     const head = (words: string, by: Sort | null, figures = false) => h("th", { class: figures ? "figures" : "", "aria-sort": by === sort ? "descending" : null },
       by ? button(words, () => set("sort", by, "loss")) : words);
     return [h("th"), h("th"), head("id", "id"), labelled ? head("label", "label") : null, head("prediction", "predicted"), head("confidence", "confidence", true),
       inputs.second ? head("second prediction", null) : null, head("loss", "loss", true), inputs.before ? head("reference", null) : null, inputs.cluster ? head("cluster", null) : null,
-      ...Object.keys(inputs.groups).map((name) => head(name, null))].filter((e): e is HTMLTableCellElement => e !== null);
+      ...Object.keys(inputs.groups).map((name) => head(name, null)), finds ? h("th") : null].filter((e): e is HTMLTableCellElement => e !== null);
   };
   const line = (row: number) => h("tr", {},
     h("td", {}, tick(row)), h("td", {}, thumb(store, row, (r) => detail.open(r, shown), false)), h("td", { class: "name" }, inputs.id[row]),
@@ -109,7 +113,7 @@ export function failures(store: Store, detail: Detail): Section | null {
     h("td", { class: "name" }, report.classes ? store.className(inputs.predicted[row]) : number(inputs.predicted[row])), h("td", { class: "figures" }, percent(inputs.confidence[row])),
     inputs.second ? h("td", { class: "name" }, store.className(inputs.second[row])) : null, h("td", { class: "figures" }, number(inputs.loss[row])),
     inputs.before ? h("td", {}, inputs.before[row] === null ? "–" : inputs.before[row] ? "correct" : "wrong") : null, inputs.cluster ? h("td", { class: "figures" }, inputs.cluster[row] === null ? "–" : inputs.cluster[row]! + 1) : null,
-    Object.values(inputs.groups).map((group) => h("td", {}, group.values[group.of[row]] ?? "–")));
+    Object.values(inputs.groups).map((group) => h("td", {}, group.values[group.of[row]] ?? "–")), finds ? h("td", {}, finder(row)) : null);
 
   const self = section(store, "failures", labelled ? "Failures" : "Inputs", labelled ? "wrong predictions, highest loss first; open one for details" : "lowest confidence first", (body) => {
     const everything = store.setting("failures.show", store.filter.finding ? "all" : "wrong") === "all";

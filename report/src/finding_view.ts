@@ -53,5 +53,5 @@ export function card(store: Store, finding: Finding, dialog: FindingDialog, deta
       h("p", { class: "evidence" }, finding.brief || finding.evidence)),
     h("div", { class: "four" }, rows.slice(0, 4).map((row) => thumb(store, row, (r) => detail.open(r, rows), false))),
     h("div", { class: "does" }, h("span", { class: `certainty ${finding.certainty}`, title: `certainty: ${certaintyWords[finding.certainty]}` }, finding.certainty),
-      finding.next.length ? copyButton(finding.next[0], "copy next") : null));
+      finding.next.length ? copyButton(finding.next[0], "copy next command") : null));
 }

@@ -26,7 +26,7 @@ export function matrix(confusion: Confusion, { names, order, rates, width, click
   const share = (c: (typeof cells)[number]) => (c.wrong ? Math.sqrt((rates ? c.rate : c.n) / most) : c.rate * 0.22);
   const text = (c: (typeof cells)[number]) => (c.n === 0 ? "" : rates ? (c.rate < 0.0005 ? "" : (100 * c.rate).toFixed(c.rate < 0.1 ? 1 : 0)) : count(c.n));
   const margin = nameMargin(order.map((i) => shortened(names[i], 18)), 130);
-  const side = Math.max(12, Math.min(46, (width - margin - 8) / order.length));
+  const side = Math.max(12, Math.min(order.length > 4 ? 46 : 78, (width - margin - 8) / order.length));
   const name = (i: number) => shortened(names[i] ?? String(i), 18);
   const turned = order.some((i) => [...(names[i] ?? "")].length * 6.4 > side);
   const svg = Plot.plot({

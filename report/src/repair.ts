@@ -21,6 +21,7 @@ export function repair(store: Store, detail: Detail): Section | null {
         h("div", { class: "thumbs" }, some.slice(0, 36).map((f) => h("div", { class: "cell" }, thumb(store, f.row, (r) => detail.open(r, rows), false), h("span", { class: "caption" }, `${store.className(f.before)} → ${store.className(f.after)}`)))));
     };
     const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
+    const given = all.alternatives.some((a) => a.why_not);
     const whatif = h("div", {});
     const showCommand = () => {
       const kept = all.edits.filter((_, i) => !dropped.has(i));
@@ -38,8 +39,8 @@ export function repair(store: Store, detail: Detail): Section | null {
           all.edits.length ? h("div", { class: "panel" }, h("h3", {}, plural(all.edits.length, "edit")), h("div", { class: "scroll short" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "keep"), h("th", {}, "unit"), h("th", {}, "change"), h("th", { class: "figures", title: "Euclidean distance of the unit's weights before and after" }, "distance"))),
             h("tbody", {}, all.edits.slice(0, 200).map((e, i) => h("tr", {}, h("td", {}, h("input", { type: "checkbox", checked: !dropped.has(i), "aria-label": `keep ${e.unit}`, onchange: () => { dropped.has(i) ? dropped.delete(i) : dropped.add(i); showCommand(); } })),
               h("td", { class: "name" }, e.unit), h("td", {}, e.words), h("td", { class: "figures" }, number(e.distance))))))), whatif) : null,
-          all.alternatives.length ? h("div", { class: "panel" }, h("h3", {}, "Alternatives"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "method"), h("th", { class: "figures" }, "change"), h("th", { class: "figures" }, "fixes"), h("th", { class: "figures" }, "regressions"), h("th", { class: "figures" }, "time"), h("th", {}, "why not"))),
-            h("tbody", {}, all.alternatives.map((a) => h("tr", {}, h("td", {}, a.method), h("td", { class: "figures" }, points(a.change)), h("td", { class: "figures" }, count(a.fixed)), h("td", { class: "figures" }, count(a.broken)), h("td", { class: "figures" }, duration(a.seconds)), h("td", {}, a.why_not)))))) : null)),
+          all.alternatives.length ? h("div", { class: "panel" }, h("h3", {}, "Alternatives"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "method"), h("th", { class: "figures" }, "change"), h("th", { class: "figures" }, "fixes"), h("th", { class: "figures" }, "regressions"), h("th", { class: "figures" }, "time"), given ? h("th", {}, "why not") : null)),
+            h("tbody", {}, all.alternatives.map((a) => h("tr", {}, h("td", {}, a.method), h("td", { class: "figures" }, points(a.change)), h("td", { class: "figures" }, count(a.fixed)), h("td", { class: "figures" }, count(a.broken)), h("td", { class: "figures" }, duration(a.seconds)), given ? h("td", {}, a.why_not) : null))))) : null)),
       flips.length ? h("div", { class: "row" }, thumbs(true), thumbs(false)) : null);
   });
 }

@@ -36,10 +36,10 @@ export function tests(store: Store, detail: Detail): Section | null {
         }) : null,
         all.criteria.some((c) => c.about) ? h("div", { class: "panel" }, h("h3", {}, "What each criterion counts"), h("dl", {}, all.criteria.filter((c) => c.about).map((c) => [h("dt", {}, c.name), h("dd", {}, c.about)]))) : null,
         all.growth.length > 1 ? figure({
-          name: "growth", title: "Coverage by number of inputs", note: "Most useful inputs first. A curve that still rises means that more tests would cover more.",
+          name: "growth", title: "Coverage by number of inputs", note: "Share of what all tests cover together that the first inputs of the reduced test set reach; the most useful come first.",
           table: () => ({ columns: ["inputs", "share"], rows: all.growth.map((g) => [g.inputs, g.share]) }),
           draw: (width) => Plot.plot({
-            width, height: 220, marginLeft: 46, x: { label: "inputs", grid: false, ticks: 5 }, y: { label: "covered", tickFormat: "%", grid: true, ticks: 5, zero: true },
+            width, height: 220, marginLeft: 46, x: { label: "inputs", grid: false, ticks: 5 }, y: { label: "of what all tests cover", tickFormat: "%", grid: true, ticks: 5, zero: true },
             marks: [Plot.areaY(all.growth, { x: "inputs", y: "share", fill: "var(--accent-soft)" }), Plot.lineY(all.growth, { x: "inputs", y: "share", stroke: "var(--accent)", strokeWidth: 2 })],
           }) as SVGSVGElement,
         }) : null),
