@@ -85,7 +85,7 @@ export function data(store: Store, detail: Detail): Section | null {
         all.duplicates.length ? h("div", { class: "panel" }, h("h3", {}, "Duplicates"), all.duplicates.map((d) => {
           const pairs = d.pairs.filter(([a, b]) => here(a) || here(b));
           return h("div", {}, h("p", {}, `${d.where}: ${plural(d.exact, "exact duplicate")}, ${plural(d.near, "near-duplicate")}. ${d.effect}`),
-            h("div", { class: "thumbs" }, pairs.slice(0, 12).flatMap((pair) => pair.map((row) => thumb(store, row, (r) => detail.open(r, pair))))));
+            h("div", { class: "twins" }, pairs.slice(0, 12).map((pair) => h("div", { class: "twin" }, pair.map((row) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, pair)), h("span", { class: "caption" }, `${store.splitName(row)} ${store.inputs.id[row]}`)))))));
         })) : null,
         all.words?.length ? h("div", { class: "panel" }, h("h3", {}, "Tokens"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "split"), h("th", { class: "figures" }, "unknown tokens"), h("th", { class: "figures" }, "mean length"))),
           h("tbody", {}, all.words.map((w) => h("tr", {}, h("td", {}, w.split), h("td", { class: "figures" }, percent(w.unknown)), h("td", { class: "figures" }, number(w.mean_length))))))) : null));

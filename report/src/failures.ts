@@ -129,7 +129,7 @@ export function failures(store: Store, detail: Detail): Section | null {
     replace(body,
       h("div", { class: "tools" },
         labelled ? choice("which inputs", [["wrong", "failures"], ["all", "all inputs"]], everything ? "all" : "wrong", (v) => set("show", v, store.filter.finding ? "all" : "wrong")) : null,
-        choice("view", [["grid", "pictures"], ["table", "table"]], view, (v) => set("view", v, "grid")),
+        choice("view", [["grid", "grid"], ["table", "table"]], view, (v) => set("view", v, "grid")),
         h("label", {}, "sort by ", h("select", { "aria-label": "sort by", onchange: (e: Event) => set("sort", (e.target as HTMLSelectElement).value, "loss") },
           (["loss", "confidence", "id", "label", "predicted"] as Sort[]).map((by) => h("option", { value: by, selected: by === sort }, by === "predicted" ? "prediction" : by)))),
         report.classes ? choice("group by", [["none", "no groups"], ["pair", "by confused pair"], ...(inputs.cluster ? [["cluster", "by cluster"] as [string, string]] : [])], group, (v) => set("group", v, "none")) : null,

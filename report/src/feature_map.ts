@@ -4,7 +4,7 @@ import { decodeArea, encodeArea, rectangle, simplified, type Point } from "./are
 import type { Detail } from "./detail";
 import { button, h, replace, s } from "./dom";
 import { figure } from "./figure";
-import { count, interval, number, percent, plural, wilson } from "./format";
+import { count, interval, percent, plural, wilson } from "./format";
 import { predictionWords, shown, thumb } from "./input_view";
 import { lasso } from "./lasso";
 import { colouring, colourings, type ColourBy, type Colouring } from "./map_colours";
@@ -137,6 +137,7 @@ export function featureMap(store: Store, detail: Detail): Section | null {
   const self = section(store, "map", "Map", about, (body) => {
     const split = store.filter.split === undefined ? store.judged : report.run.data.findIndex((d) => d.split === store.filter.split);
     const rows = places.map.rows.filter((row) => inputs.split[row] === split);
+    const here = inputs.split.reduce((sum, of) => sum + Number(of === split), 0);
     const kept = rows.filter(store.passes);
     const ways = colourings(store, rows);
     const wanted = store.setting("map.colour", ways[0]?.[0] ?? "label") as ColourBy;
@@ -151,8 +152,8 @@ export function featureMap(store: Store, detail: Detail): Section | null {
       by === "slice" ? select("slice", "slice to colour", report.slices!.map((one) => [one.name, one.name]), report.slices![slice].name, report.slices![0].name) : null);
     const plot = figure({
       name: "map", title: "Inputs on the map", tools, legend: known.map((layer): [string, string] => [layer.words, layer.colour]),
-      note: `Draw a loop around points to filter the whole page to them; click a point to open it.${rows.length < store.whole ? ` ${plural(rows.length, "input")} of ${count(store.whole)} are on the map.` : ""}`,
-      table: () => ({ columns: ["id", "x", "y", "label", "predicted", "confidence", "right", "kept"], rows: rows.map((row) => { const [x, y] = places.of(row)!; const name = (c: number | null) => (report.classes && c !== null ? store.className(c) : c); return [inputs.id[row], number(x, 6), number(y, 6), name(inputs.label[row]), name(inputs.predicted[row]), inputs.confidence[row], inputs.right[row], Number(store.passes(row))]; }) }),
+      note: `Draw a loop around points to filter the whole page to them; click a point to open it.${rows.length < here ? ` ${plural(rows.length, "input")} of ${count(here)} are on the map.` : ""}`,
+      table: () => ({ columns: ["id", "x", "y", "label", "predicted", "confidence", "right", "kept"], rows: rows.map((row) => { const [x, y] = places.of(row)!; const name = (c: number | null) => (report.classes && c !== null ? store.className(c) : c); return [inputs.id[row], x, y, name(inputs.label[row]), name(inputs.predicted[row]), inputs.confidence[row], inputs.right[row], Number(store.passes(row))]; }) }),
       draw: (width) => cloud({ store, places, detail, rows, coloured, select: (line) => store.set({ area: encodeArea(simplified(line.map((p) => places.toGrid(p)))) }) }, width, tip),
     });
     plot.querySelector(".drawing")!.after(tip);

@@ -77,7 +77,7 @@ export function unitPanel(store: Store, detail: Detail, unit: Unit): HTMLElement
   const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
   return h("div", { class: "row" },
     h("div", { class: "panel" }, h("h3", {}, unit.name), h("div", { class: "facts" }, fact(number(unit.mean), "mean"), fact(number(unit.sd), "standard deviation"), fact(`${number(unit.min)} … ${number(unit.max)}`, "min and max"), fact(percent(unit.zeros), "of inputs give 0"),
-      unit.blame === null ? null : fact(number(unit.blame), `suspiciousness${unit.rank === null ? "" : `, rank ${count(unit.rank)}`}`), unit.importance === null ? null : fact(number(unit.importance), "importance"), fact(percent(unit.untested, 2), "of training inputs exceed every test")),
+      unit.blame === null ? null : fact(number(unit.blame), `suspiciousness${unit.rank === null ? "" : `, rank ${count(unit.rank)}`}`), unit.importance === null ? null : fact(percent(unit.importance, 2), "importance: share of the relevance"), fact(percent(unit.untested, 2), "of training inputs exceed every test")),
       drivers.length ? h("div", {}, h("h4", {}, "Inputs with the highest activation"), h("div", { class: "thumbs" }, drivers.map((row) => thumb(store, row, (r) => detail.open(r, drivers))))) : null),
     distribution(unit), byClass(store, unit));
 }

@@ -122,8 +122,7 @@ describe("real runs", { skip: skip || skipReal }, () => {
   });
 
   it("have every section for which there is data, with plots that have their three files", async () => {
-    for (const name of ["mnist", "adult"]) {
-      const { path, report } = runs[name];
+    for (const [name, { path, report }] of Object.entries(runs)) {
       const page = await open(path);
       for (const part of ["map", "data", "confidence", "network", "tests", "repair", "compare"]) assert.equal(await page.locator(`#${part} .body > *`).count() > 0, Boolean(report[part]), `${name} ${part}`);
       assert.equal(await page.locator("#latency").count(), report.latency ? 1 : 0);
@@ -746,6 +745,25 @@ describe("any report", { skip }, () => {
     await close(page);
     page = await open(draw("unmeasured", { ...report, latency: null }));
     assert.equal(await page.locator("#latency").count(), 0);
+    await close(page);
+  });
+
+  it("shows duplicates in pairs, and confidence before and now", async () => {
+    const report = smallest();
+    report.classes = ["a", "b"];
+    report.run.data = [{ split: "test", spec: "x", size: 6, used: 6 }];
+    report.inputs = inputsOf(6, (row) => ({ label: row % 2, predicted: 1 }));
+    const figure = { value: 0.1, low: 0, high: 0.2 };
+    report.data = { splits: [], ranges: [], duplicates: [{ where: "test", exact: 1, near: 1, effect: "", pairs: [[0, 1], [2, 3]] }], suspected: [] };
+    report.compare = { reference: "old.onnx", fixed: 2, broken: 1, change: figure, verdict: "better", per_class: [], groups: [], flips: [{ row: 1, fixed: true, confidence_before: 0.3 }, { row: 3, fixed: true, confidence_before: null }, { row: 2, fixed: false, confidence_before: 0.6 }] };
+    assert.deepEqual(problems(report), []);
+    const page = await open(draw("pairs", report));
+    assert.match(await text(page, "#data"), /test: 1 exact duplicate, 1 near-duplicate/);
+    assert.equal(await page.locator("#data .twin").count(), 2);
+    assert.equal(await page.locator("#data .twin .thumb").count(), 4);
+    assert.deepEqual((await figureCsv(page, "compare-confidence")).map((r) => [r.id, r["confidence before"]]), [["i1", "0.3"], ["i2", "0.6"]]);
+    await page.locator("figure[data-figure=compare-confidence]").getByRole("button", { name: /^i2:/ }).click();
+    assert.equal(await text(page, "dialog[open] h3"), "i2");
     await close(page);
   });
 
