@@ -109,8 +109,6 @@ struct LocateOptions : CaseOptions {
   double threshold = 0;
 };
 int locate(const Common& common, const LocateOptions& options);
-/// `--measure arachne`: single weights.
-int locate_weights(const Common& common, const LocateOptions& options);
 
 struct StressOptions : CaseOptions {
   std::string method, product, eps, step_size, range, on, as_published, from = "right", criteria, profile, queue;
