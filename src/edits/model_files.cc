@@ -11,6 +11,7 @@
 #include "edits/difference.h"
 #include "edits/edit_file.h"
 #include "executor/layers.h"
+#include "model/numpy_type.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 

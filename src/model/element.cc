@@ -13,7 +13,6 @@ namespace {
 struct Row {
   Element type;
   const char* name;
-  const char* numpy;  ///< as NumPy writes it; "" where it has none
   int64_t bytes;
   at::ScalarType carrier;
   at::ScalarType exact;  ///< LibTorch's type with the same layout as the file; Undefined when there is none
@@ -21,19 +20,19 @@ struct Row {
 
 constexpr auto kNoType = at::ScalarType::Undefined;
 constexpr Row kRows[] = {
-    {Element::kFloat, "float32", "<f4", 4, at::kFloat, at::kFloat},
-    {Element::kUint8, "uint8", "|u1", 1, at::kByte, at::kByte},
-    {Element::kInt8, "int8", "|i1", 1, at::kChar, at::kChar},
-    {Element::kUint16, "uint16", "<u2", 2, at::kInt, kNoType},
-    {Element::kInt16, "int16", "<i2", 2, at::kShort, at::kShort},
-    {Element::kInt32, "int32", "<i4", 4, at::kInt, at::kInt},
-    {Element::kInt64, "int64", "<i8", 8, at::kLong, at::kLong},
-    {Element::kBool, "bool", "|b1", 1, at::kBool, at::kBool},
-    {Element::kFloat16, "float16", "<f2", 2, at::kFloat, at::kHalf},
-    {Element::kDouble, "float64", "<f8", 8, at::kDouble, at::kDouble},
-    {Element::kUint32, "uint32", "<u4", 4, at::kLong, kNoType},
-    {Element::kUint64, "uint64", "<u8", 8, at::kLong, kNoType},
-    {Element::kBFloat16, "bfloat16", "", 2, at::kFloat, at::kBFloat16},
+    {Element::kFloat, "float32", 4, at::kFloat, at::kFloat},
+    {Element::kUint8, "uint8", 1, at::kByte, at::kByte},
+    {Element::kInt8, "int8", 1, at::kChar, at::kChar},
+    {Element::kUint16, "uint16", 2, at::kInt, kNoType},
+    {Element::kInt16, "int16", 2, at::kShort, at::kShort},
+    {Element::kInt32, "int32", 4, at::kInt, at::kInt},
+    {Element::kInt64, "int64", 8, at::kLong, at::kLong},
+    {Element::kBool, "bool", 1, at::kBool, at::kBool},
+    {Element::kFloat16, "float16", 2, at::kFloat, at::kHalf},
+    {Element::kDouble, "float64", 8, at::kDouble, at::kDouble},
+    {Element::kUint32, "uint32", 4, at::kLong, kNoType},
+    {Element::kUint64, "uint64", 8, at::kLong, kNoType},
+    {Element::kBFloat16, "bfloat16", 2, at::kFloat, at::kBFloat16},
 };
 
 const Row* find_row(Element type) {
@@ -89,11 +88,6 @@ at::Tensor to_stored(const Row& row, const at::Tensor& tensor) {
 }  // namespace
 
 bool supported(Element type) { return find_row(type) != nullptr; }
-
-std::string numpy_type(Element type) {
-  const Row* row = find_row(type);
-  return row ? row->numpy : "";
-}
 
 std::string element_name(Element type) {
   if (const Row* row = find_row(type)) return row->name;

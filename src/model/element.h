@@ -36,8 +36,6 @@ enum class Element : int {
 bool supported(Element type);
 /// float16, int64 …; `type 17` for those without a name here.
 std::string element_name(Element type);
-/// `<f4`, `|u1` …, as NPY files name it; "" where NumPy has no such type.
-std::string numpy_type(Element type);
 /// The type it is computed in. Precondition: supported(type).
 at::ScalarType carrier(Element type);
 /// Bytes of one element in a file. Precondition: supported(type).

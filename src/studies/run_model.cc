@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "dataset/npy.h"
 #include "executor/executor.h"
+#include "model/numpy_type.h"
 #include "onnx/reader.h"
 #include "session/session.h"
 
