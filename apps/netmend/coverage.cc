@@ -46,7 +46,7 @@ void print_figures(const Json& found) {
     std::string asks(adequacy::criterion_row(name).asks);
     if (name == "IDC")
       asks = fmt::format("combinations of the {} most important units of {}",
-                         found["important"].empty() ? Json("") : figure["parameters"].front(), text(found, "layer"));
+                         figure["parameters"].empty() ? "" : amount(figure["parameters"].front()), text(found, "layer"));
     std::string covered = figure["covered"].is_null() ? "" : amount(figure["covered"]);
     const bool share = !figure["total"].is_null();
     if (share) covered += " of " + amount(figure["total"]);

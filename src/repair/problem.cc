@@ -90,10 +90,11 @@ Evaluation evaluate(const Problem& problem, const std::vector<edits::Edit>& edit
   observers::Predictions predictions(problem.settings, true);
   stream::PassOptions how;
   how.jobs = problem.jobs, how.quiet = true;
-  auto done = stream::run_pass(subject, {&predictions}, how);
-  if (done.interrupted) throw Interrupted{};
-  auto folded = done.collected[0].fold(predictions);
-  auto& state = dynamic_cast<observers::PredictionState&>(*folded);
+  stream::Pass pass(subject);
+  auto handle = pass.watch(predictions);
+  pass.run(how);
+  if (pass.interrupted()) throw Interrupted{};
+  observers::PredictionState& state = pass.state(handle);
   Evaluation out;
   out.result = observers::finish(predictions, state);
   out.rows = std::move(state.rows);
