@@ -109,6 +109,12 @@ uint64_t stream_of(const std::string& unit) {
 
 std::span<const NamedOperation> operations() { return kOperations; }
 
+std::string operation_names() {
+  std::vector<std::string> names;
+  for (const NamedOperation& row : kOperations) names.emplace_back(row.name);
+  return join(names, ", ");
+}
+
 const NamedOperation& find_operation(std::string_view name) {
   std::vector<std::string> names;
   for (const NamedOperation& row : kOperations) {
@@ -116,7 +122,7 @@ const NamedOperation& find_operation(std::string_view name) {
     names.emplace_back(row.name);
   }
   throw InputError(fmt::format("there is no operation {}{}", name, did_you_mean(name, names)),
-                   "There are " + join(names, ", ") + ".");
+                   "There are " + operation_names() + ".");
 }
 
 std::vector<Edit> operate(const Graph& graph, const Layer& layer, int64_t unit, const Operation& operation,

@@ -1,23 +1,25 @@
-// Relevance of single inputs, as pictures, words or columns.
+#include "evidence/input_maps.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
-#include "netmend/explanation.h"
+#include "evidence/relevance_picture.h"
 
-namespace netmend::app {
+namespace netmend::evidence {
 namespace {
 
 using observers::InputRelevance;
 using observers::PredictionSettings;
 
-std::string answer_text(const PredictionSettings& settings, int64_t answered, const at::Tensor& logits) {
-  if (settings.by_class() && answered >= 0 && answered < int64_t(settings.classes.size()))
-    return settings.classes[size_t(answered)];
-  if (answered < 0) return "not a number";
-  double value = logits[std::min(answered, logits.size(0) - 1)].item<double>();
-  return logits.size(0) == 1 ? fmt::format("{:.4g}", value) : fmt::format("output {}", answered);
+std::string prediction_text(const PredictionSettings& settings, int64_t predicted, const at::Tensor& logits) {
+  if (settings.by_class() && predicted >= 0 && predicted < int64_t(settings.classes.size()))
+    return settings.classes[size_t(predicted)];
+  if (predicted < 0) return "NaN or Inf";
+  double value = logits[std::min(predicted, logits.size(0) - 1)].item<double>();
+  return logits.size(0) == 1 ? fmt::format("{:.4g}", value) : fmt::format("output {}", predicted);
 }
 
 std::string label_text(const PredictionSettings& settings, const dataset::Batch& batch, int64_t row) {
@@ -37,8 +39,8 @@ std::string as_file_name(std::string text) {
 
 class Mapping {
  public:
-  Mapping(const Judged& judged, const dataset::Dataset& data, const RunFolder& folder)
-      : judged_(judged), data_(data), folder_(folder) {}
+  Mapping(const PredictionSettings& task, const dataset::Dataset& data, const RunFolder& folder)
+      : task_(task), data_(data), folder_(folder) {}
 
   std::vector<InputMap> run(const std::vector<int64_t>& samples, const observers::InputExplainer& explainer) {
     dataset::Batch batch = data_.read(samples);
@@ -53,8 +55,8 @@ class Mapping {
     InputMap map;
     map.sample = batch.samples[size_t(row)];
     map.id = data_.id(map.sample);
-    map.answer = answer_text(judged_.settings, found.classes[row].item<int64_t>(), found.logits[row]);
-    map.label = label_text(judged_.settings, batch, row);
+    map.predicted = prediction_text(task_, found.classes[row].item<int64_t>(), found.logits[row]);
+    map.label = label_text(task_, batch, row);
     map.start = found.start[row].item<double>();
     map.absorbed = found.absorbed[row].item<double>();
     const dataset::Display display = data_.display(map.sample);
@@ -77,8 +79,8 @@ class Mapping {
 
   void draw(InputMap& map, const dataset::Feature& feature, const dataset::Display& display,
             const at::Tensor& relevance) const {
-    std::string caption = fmt::format("{} as {}  logit {:.3g}", map.id, map.answer, map.start);
-    if (!map.label.empty() && map.label != map.answer) caption += "  is " + map.label;
+    std::string caption = fmt::format("{} as {}  logit {:.3g}", map.id, map.predicted, map.start);
+    if (!map.label.empty() && map.label != map.predicted) caption += "  is " + map.label;
     dataset::Image picture = relevance_picture(display, relevance_plane(feature, relevance), caption);
     map.kind = "image";
     map.file = "map-" + as_file_name(map.id) + ".png";
@@ -90,16 +92,16 @@ class Mapping {
     map.parts.insert(map.parts.end(), std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
   }
 
-  const Judged& judged_;
+  const PredictionSettings& task_;
   const dataset::Dataset& data_;
   const RunFolder& folder_;
 };
 
 }  // namespace
 
-std::vector<InputMap> map_inputs(const Judged& judged, const dataset::Dataset& data, const RunFolder& folder,
+std::vector<InputMap> map_inputs(const observers::PredictionSettings& task, const dataset::Dataset& data, const RunFolder& folder,
                                  const std::vector<int64_t>& samples, const observers::InputExplainer& explainer) {
-  return Mapping(judged, data, folder).run(samples, explainer);
+  return Mapping(task, data, folder).run(samples, explainer);
 }
 
-}  // namespace netmend::app
+}  // namespace netmend::evidence

@@ -1,4 +1,4 @@
-#include "netmend/relevance_picture.h"
+#include "evidence/relevance_picture.h"
 
 #include <ATen/ATen.h>
 
@@ -11,7 +11,7 @@
 #include "dataset/tiny_font.h"
 #include "dataset/words.h"
 
-namespace netmend::app {
+namespace netmend::evidence {
 namespace {
 
 using dataset::Image;
@@ -166,4 +166,4 @@ std::vector<NamedRelevance> column_relevance(const dataset::Feature& feature, co
   return named;
 }
 
-}  // namespace netmend::app
+}  // namespace netmend::evidence

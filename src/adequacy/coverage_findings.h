@@ -1,13 +1,19 @@
-// What `netmend coverage` found, for people and for programs.
+// What the tests of a session reach and leave untried, with the user's own names, as JSON and as tables.
 #pragma once
 
-#include "adequacy/assess.h"
-#include "netmend/shared.h"
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
-namespace netmend::app {
+#include "adequacy/assess.h"
+#include "adequacy/coverage_run.h"
+
+namespace netmend::adequacy {
 
 struct CoverageFindings {
-  adequacy::Assessment found;
+  Assessment found;
   observers::SpacePtr space;
   const observers::Profile* profile = nullptr;           ///< none without training data
   std::shared_ptr<const dataset::Dataset> tests, train;  ///< `train` may be none: a profile keeps no inputs
@@ -23,15 +29,10 @@ struct CoverageFindings {
   std::string important_unit(int64_t unit) const;  ///< of the last layer
 };
 
-/// Rows of the highest finite scores.
-std::vector<size_t> most_surprising(const std::vector<double>& scores);
-
-Json coverage_json(const CoverageOptions& options, const CoverageFindings& findings);
-void print_coverage(const CoverageOptions& options, const CoverageFindings& findings);
+nlohmann::ordered_json coverage_json(const CoverageRequest& request, const CoverageFindings& findings);
 /// units.csv, surprise.csv, subset.txt and core.txt.
 void write_coverage_tables(const std::string& folder, const CoverageFindings& findings);
-/// The numbers of the tests worth keeping, one a line, in their order.
-void write_subset(const std::string& path, const CoverageFindings& findings,
-                  const std::optional<adequacy::Subset>& subset);
+/// The numbers of the tests worth keeping, one per line, in their order.
+void write_subset(const std::string& path, const CoverageFindings& findings, const std::optional<Subset>& subset);
 
-}  // namespace netmend::app
+}  // namespace netmend::adequacy

@@ -1,15 +1,20 @@
-// What `netmend coverage` found, as JSON and as tables.
+#include "adequacy/coverage_findings.h"
+
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "netmend/coverage.h"
+#include "observers/figures.h"
 #include "observers/sample_table.h"
 
-namespace netmend::app {
+namespace netmend::adequacy {
+
+using Json = nlohmann::ordered_json;
 
 std::string CoverageFindings::test_id(int64_t sample) const { return tests->id(sample); }
 
@@ -21,6 +26,9 @@ std::string CoverageFindings::important_unit(int64_t unit) const {
   return model::unit_name(space->layers().back(), unit);
 }
 
+namespace {
+
+/// Rows of the highest finite scores.
 std::vector<size_t> most_surprising(const std::vector<double>& scores) {
   std::vector<size_t> rows;
   for (size_t row = 0; row < scores.size(); ++row)
@@ -32,13 +40,9 @@ std::vector<size_t> most_surprising(const std::vector<double>& scores) {
   return rows;
 }
 
-namespace {
-
-using adequacy::Assessment;
-using adequacy::Region;
 using observers::Figure;
 
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json finite(double value) { return observers::number_json(value); }
 
 /// Counts as whole numbers where they are some; totals may be beyond them.
 Json count_json(double value) {
@@ -93,6 +97,15 @@ Json unit_json(const CoverageFindings& f, int64_t unit) {
   return json;
 }
 
+Json low_unit_json(const CoverageFindings& f, const observers::LowUnit& low) {
+  Json json = unit_json(f, low.unit);
+  json["high_in_tests"] = finite(low.tests), json["high_in_training"] = finite(low.training);
+  json["training_inputs_above"] = low.higher;
+  json["at_least"] = low.higher == observers::Peaks::kKept;
+  json["training_inputs"] = train_ids(f, low.samples);
+  return json;
+}
+
 Json units_json(const CoverageFindings& f) {
   std::map<int64_t, Json> units;
   auto entry = [&](int64_t unit) -> Json& {
@@ -105,10 +118,7 @@ Json units_json(const CoverageFindings& f) {
   for (const observers::LowUnit& low : f.found.low_units) {
     Json& unit = entry(low.unit);
     unit["criteria"].push_back("high");
-    unit["high_in_tests"] = finite(low.tests);
-    unit["high_in_training"] = finite(low.training);
-    unit["training_inputs_above"] = low.higher;
-    unit["training_inputs"] = train_ids(f, low.samples);
+    unit.update(low_unit_json(f, low));
   }
   Json list = Json::array();
   for (auto& [unit, json] : units) list.push_back(std::move(json));
@@ -136,7 +146,7 @@ Json important_json(const CoverageFindings& f) {
                        {"importance", finite(f.profile->facts.importance[size_t(unit.unit)])},
                        {"centroids", unit.clusters.centroids},
                        {"silhouette", finite(unit.clusters.silhouette)}});
-    const adequacy::Combinations& all = important.combinations;
+    const Combinations& all = important.combinations;
     for (size_t i = 0; i < std::min(CoverageFindings::kShown, all.untried.size()); ++i) {
       Json regions = Json::array();
       for (char cluster : all.untried[i].clusters) regions.push_back(int(cluster) + 1);
@@ -159,7 +169,7 @@ Json important_json(const CoverageFindings& f) {
 
 Json surprise_json(const CoverageFindings& f) {
   Json list = Json::array();
-  for (const adequacy::Surprise& surprise : f.found.surprise) {
+  for (const Surprise& surprise : f.found.surprise) {
     Json most = Json::array();
     for (size_t row : most_surprising(surprise.scores))
       most.push_back({{"input", f.test_id(f.found.rows[row].sample)}, {"score", finite(surprise.scores[row])}});
@@ -175,7 +185,7 @@ Json surprise_json(const CoverageFindings& f) {
   return list;
 }
 
-Json subset_json(const CoverageFindings& f, const std::optional<adequacy::Subset>& subset, const std::string& file) {
+Json subset_json(const CoverageFindings& f, const std::optional<Subset>& subset, const std::string& file) {
   if (!subset) return nullptr;
   Json most = Json::array();
   const auto& kept = subset->kept;
@@ -188,16 +198,16 @@ Json subset_json(const CoverageFindings& f, const std::optional<adequacy::Subset
 
 }  // namespace
 
-Json coverage_json(const CoverageOptions& options, const CoverageFindings& f) {
+Json coverage_json(const CoverageRequest& request, const CoverageFindings& f) {
   const Assessment& found = f.found;
   Json json = {{"inputs", found.inputs},
                {"data", f.tests->info().spec},
                {"train", f.profile ? Json(f.profile->facts.data) : Json(nullptr)},
                {"train_inputs", f.profile ? Json(f.profile->facts.inputs) : Json(nullptr)},
-               {"on", options.on.empty() ? Json(nullptr) : Json(options.on)},
+               {"on", request.on.empty() ? Json(nullptr) : Json(request.on)},
                {"tap", f.space->choice().before_activation ? "pre" : "post"},
                {"unit", f.space->choice().elements ? "element" : "channel"},
-               {"as_published", options.published.empty() ? Json(nullptr) : Json(lower(options.published))},
+               {"as_published", request.published.empty() ? Json(nullptr) : Json(lower(request.published))},
                {"layer", f.layer},
                {"units", f.space->units()}};
   json["criteria"] = Json::array();
@@ -205,7 +215,11 @@ Json coverage_json(const CoverageOptions& options, const CoverageFindings& f) {
   json["layers"] = layers_json(f);
   json["units_uncovered"] = units_json(f);
   json["units_low"] = found.highs_judged ? Json(found.low_units.size()) : Json(nullptr);
+  json["low_units"] = Json::array();
+  for (size_t i = 0; i < std::min(CoverageFindings::kShown, found.low_units.size()); ++i)
+    json["low_units"].push_back(low_unit_json(f, found.low_units[i]));
   json["important"] = important_json(f);
+  json["regions"] = found.regions.size();
   json["regions_untried"] = Json::array();
   for (const Region& region : found.regions)
     if (region.tests == 0 && region.training > 0) json["regions_untried"].push_back(region_json(f, region));
@@ -213,11 +227,11 @@ Json coverage_json(const CoverageOptions& options, const CoverageFindings& f) {
   json["core"] = subset_json(f, found.core, f.run + "/core.txt");
   json["surprise"] = surprise_json(f);
   json["skipped"] = Json::array();
-  for (const adequacy::Skipped& skipped : found.skipped)
+  for (const Skipped& skipped : found.skipped)
     json["skipped"].push_back({{"what", skipped.what}, {"why", skipped.why}});
   json["notes"] = found.notes;
   json["memory"] = {{"bytes", int64_t(found.bytes + (f.profile ? f.profile->bytes(f.profile->facts.inputs) : 0))}};
-  json["profile"] = options.profile.empty() ? Json(nullptr) : Json(options.profile);
+  json["profile"] = request.profile.empty() ? Json(nullptr) : Json(request.profile);
   json["learned"] = f.learned;
   json["learning_seconds"] = f.learning_seconds;
   json["seconds"] = found.seconds;
@@ -227,10 +241,10 @@ Json coverage_json(const CoverageOptions& options, const CoverageFindings& f) {
   return json;
 }
 
-void write_subset(const std::string& path, const CoverageFindings& f, const std::optional<adequacy::Subset>& subset) {
+void write_subset(const std::string& path, const CoverageFindings& f, const std::optional<Subset>& subset) {
   if (!subset) throw InputError("-o: there is no list of tests to write", "netmend coverage without -o says why.");
   std::vector<int64_t> samples;
-  for (const adequacy::Kept& kept : subset->kept) samples.push_back(f.found.rows[size_t(kept.input)].sample);
+  for (const Kept& kept : subset->kept) samples.push_back(f.found.rows[size_t(kept.input)].sample);
   std::sort(samples.begin(), samples.end());
   write_file(path, [&](std::ostream& out) {
     for (int64_t sample : samples) out << sample << "\n";
@@ -267,16 +281,16 @@ void write_coverage_tables(const std::string& folder, const CoverageFindings& f)
   if (f.found.surprise.empty()) return;
   write_file(folder + "/surprise.csv", [&](std::ostream& out) {
     out << "sample,id";
-    for (const adequacy::Surprise& surprise : f.found.surprise) out << "," << surprise.name;
+    for (const Surprise& surprise : f.found.surprise) out << "," << surprise.name;
     out << "\n";
     for (size_t row = 0; row < f.found.rows.size(); ++row) {
       const int64_t sample = f.found.rows[row].sample;
       out << sample << "," << csv_field(f.test_id(sample));
-      for (const adequacy::Surprise& surprise : f.found.surprise)
+      for (const Surprise& surprise : f.found.surprise)
         out << (std::isfinite(surprise.scores[row]) ? fmt::format(",{:.17g}", surprise.scores[row]) : ",");
       out << "\n";
     }
   });
 }
 
-}  // namespace netmend::app
+}  // namespace netmend::adequacy

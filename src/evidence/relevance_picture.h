@@ -8,10 +8,11 @@
 
 #include "dataset/dataset.h"
 #include "dataset/image_file.h"
+#include "evidence/explanation.h"
 
-namespace netmend::app {
+namespace netmend::evidence {
 
-/// `relevance`: rows × columns, the channels added up. Red speaks for the answer, blue against it, white is 0; the
+/// `relevance`: rows × columns, the channels added up. Red speaks for the prediction, blue against it, white is 0; the
 /// scale goes as far as the largest value and is written below. `caption` stands above.
 dataset::Image relevance_picture(const dataset::Display& input, const at::Tensor& relevance,
                                  const std::string& caption);
@@ -19,11 +20,6 @@ dataset::Image relevance_picture(const dataset::Display& input, const at::Tensor
 /// An image feature's relevance as rows × columns.
 at::Tensor relevance_plane(const dataset::Feature& feature, const at::Tensor& relevance);
 
-/// One element of an input that can be named: a word or a column.
-struct NamedRelevance {
-  std::string name;
-  double relevance = 0;
-};
 /// Tokens of a text with their words, where the text has as many words as the input has tokens, else with their ids.
 /// `ids` and `relevance` are of one input; padding is left out.
 std::vector<NamedRelevance> token_relevance(const dataset::Feature& feature, const dataset::Display& text,
@@ -31,4 +27,4 @@ std::vector<NamedRelevance> token_relevance(const dataset::Feature& feature, con
 /// Columns of a table, the weightiest first.
 std::vector<NamedRelevance> column_relevance(const dataset::Feature& feature, const at::Tensor& relevance);
 
-}  // namespace netmend::app
+}  // namespace netmend::evidence
