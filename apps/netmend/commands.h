@@ -109,8 +109,6 @@ struct LocateOptions : CaseOptions {
   double threshold = 0;
 };
 int locate(const Common& common, const LocateOptions& options);
-/// `--measure arachne`: single weights.
-int locate_weights(const Common& common, const LocateOptions& options);
 
 struct StressOptions : CaseOptions {
   std::string method, product, eps, step_size, range, on, as_published, from = "right", criteria, profile, queue;
@@ -129,7 +127,7 @@ struct CoverageOptions : CaseOptions {
 int coverage(const Common& common, const CoverageOptions& options);
 
 struct ExplainOptions : CaseOptions {
-  std::string method = "lrp", rule = "z", on, answers = "right", tap = "post";
+  std::string method = "lrp", rule = "z", on, predictions = "right", tap = "post";
   std::vector<std::string> layers;  ///< empty: all but the output layer
   std::vector<std::string> inputs;  ///< those whose maps are drawn; empty: a few
   int64_t top = 10, steps = 50;

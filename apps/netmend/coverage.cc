@@ -1,222 +1,207 @@
 // netmend coverage: what the tests never try, and which tests add nothing.
-#include "netmend/coverage.h"
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <map>
 
-#include "adequacy/learn.h"
-#include "base/error.h"
+#include "adequacy/choice.h"
+#include "adequacy/coverage_run.h"
 #include "base/file.h"
-#include "base/pool.h"
-#include "base/run_folder.h"
 #include "base/text.h"
-#include "executor/runtime.h"
-#include "localise/candidates.h"
+#include "evidence/json.h"
 #include "netmend/show.h"
-#include "netmend/target.h"
-#include "stream/layers.h"
 
 namespace netmend::app {
 namespace {
 
-using observers::Published;
+constexpr size_t kLabel = 13;  ///< columns before an item's text
 
-/// Tests that count, as --on says: unlike where failures are located, right ones are as good as wrong ones.
-observers::Criteria::Filter counted(const NamedTarget& named) {
-  if (named.text.empty()) return {};
-  return [target = named.target](const observers::SampleRow& row) {
-    if (target.label >= 0 && row.label != double(target.label)) return false;
-    if (target.predicted >= 0 && row.predicted != double(target.predicted)) return false;
-    return !target.may_fail || target.may_fail(row.sample);
-  };
+void print_item(const std::string& label, const std::string& text) {
+  fmt::print("  {:<11}", label);
+  print_wrapped(text, kLabel, kLabel);
 }
 
-int refuse(const Common& common, const checkup::Preflight& preflight, const std::string& model) {
-  if (common.json)
-    print_json({{"preflight", preflight_json(preflight)},
-                {"findings", Json::array({blocker_json(*preflight.blocker, "netmend coverage " + model)})}});
-  return 1;
+std::string percent(double value) {
+  if (value > 0 && value < 0.0005) return "< 0.1 %";
+  return fmt::format("{:.1f} %", 100 * value);
 }
 
-/// Before it is taken; what nobody would notice is not worth a line.
-void tell_memory(const Common& common, const std::string& what, double bytes) {
-  if (bytes > 100e6) say(common, fmt::format("memory: {} takes up to {}", what, bytes_text(bytes)));
+std::string amount(const Json& value) {
+  return value.is_number_integer() ? with_commas(value.get<int64_t>()) : fmt::format("{:.2g}", value.get<double>());
 }
 
-/// Learned once is enough; else one layer further down.
-std::string next_step(const CoverageOptions& options, const std::string& model, const CoverageFindings& findings) {
-  std::string command = next_command("coverage", model, options);
-  if (!options.train.empty()) command += " --train " + options.train;
-  if (!findings.profile) {
-    dataset::Spec spec = dataset::parse_spec(findings.tests->info().spec);
-    if (!spec.is_name() || spec.rest == "train") return "";
-    return command + " --train " + spec.head + ":train";
-  }
-  if (options.profile.empty())
-    return command + " --profile " + std::filesystem::path(model).stem().string() + ".profile";
-  const auto& layers = findings.space->layers();
-  return command + " --layer " + layers[layers.size() > 1 ? layers.size() - 2 : 0].name;
+/// `"a"` of a list of names, printable.
+std::string names(const Json& list, size_t most) {
+  std::vector<std::string> found;
+  for (size_t i = 0; i < std::min(most, list.size()); ++i) found.push_back(printable(list[i].get<std::string>()));
+  return join(found, ", ");
 }
 
-/// Learns from training data, or reads what was learned before.
-class ProfileSource {
- public:
-  ProfileSource(const Common& common, const CoverageOptions& options, const Case& about, observers::SpacePtr space)
-      : common_(common),
-        options_(options),
-        about_(about),
-        space_(std::move(space)),
-        layer_(space_->layers().size() - 1),
-        model_(file_checksum(about.judged.subject.model_name)) {}
+std::string text(const Json& json, const char* key) { return printable(json[key].get<std::string>()); }
 
-  /// Nothing without training data.
-  observers::Profile* run(const std::vector<adequacy::Wanted>& wanted) {
-    const bool wants = std::any_of(wanted.begin(), wanted.end(), [](const adequacy::Wanted& w) {
-      return adequacy::criterion_row(w.name).needs_training;
-    });
-    if (!options_.profile.empty() && std::filesystem::exists(options_.profile)) {
-      profile_ = observers::load_profile(options_.profile, about_.judged.settings, space_, layer_, model_);
-      before_ = bounds();
-      if (profile_->facts.importance.empty()) no_importance = "the profile was made without the importance of units";
-      return &*profile_;
-    }
-    std::optional<dataset::Spec> spec = train_spec(options_, options_.train, about_.config);
-    if (!spec || !wants) return nullptr;
-    if (!options_.profile.empty()) require_writable(options_.profile);
-    const bool important = !options_.profile.empty() ||
-                           std::any_of(wanted.begin(), wanted.end(), [](const auto& w) { return w.name == "IDC"; });
-    learn(*spec, important);
-    return &*profile_;
+void print_figures(const Json& found) {
+  fmt::print("\n    {:<6}{:<54}{:>19}\n", "", "what it wants covered", "covered");
+  for (const Json& figure : found["criteria"]) {
+    const auto name = figure["name"].get<std::string>();
+    std::string asks(adequacy::criterion_row(name).asks);
+    if (name == "IDC")
+      asks = fmt::format("combinations of the {} most important units of {}",
+                         figure["parameters"].empty() ? "" : amount(figure["parameters"].front()), text(found, "layer"));
+    std::string covered = figure["covered"].is_null() ? "" : amount(figure["covered"]);
+    const bool share = !figure["total"].is_null();
+    if (share) covered += " of " + amount(figure["total"]);
+    const std::string value = figure["value"].is_null() ? ""
+                              : share                   ? percent(figure["value"])
+                              : name == "NLC"           ? fmt::format("{:.4g}", figure["value"].get<double>())
+                                                        : "";
+    std::string line = fmt::format("    {:<6}{:<54}{:>19}  {:>9}", name,
+                                   asks.size() > 53 ? asks.substr(0, 50) + "..." : asks, covered, value);
+    line.resize(line.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", line);
   }
+}
 
-  /// Writes what is new.
-  void keep() {
-    if (!profile_ || options_.profile.empty() || (!learned && before_ == bounds())) return;
-    profile_->save(options_.profile);
+/// Regions that training reaches and no test does, most training inputs first.
+std::vector<Json> untried_regions(const Json& found) {
+  std::vector<Json> untried(found["regions_untried"].begin(), found["regions_untried"].end());
+  std::stable_sort(untried.begin(), untried.end(),
+                   [](const Json& a, const Json& b) { return a["training"] > b["training"]; });
+  return untried;
+}
+
+/// How much of what training covers the tests cover too, in a sentence.
+std::string verdict(const Json& found) {
+  if (found["important"].empty()) return "";
+  const Json& all = found["important"][0]["combinations"];
+  const size_t untried = found["regions_untried"].size();
+  const double training = all["training"], both = all["both"], share = training > 0 ? both / training : 1;
+  if (share >= 1 && untried == 0) return "The tests cover what the training data covers.";
+  const char* how = share >= 0.9 ? "nearly all" : share >= 0.6 ? "most" : share >= 0.3 ? "part" : "little";
+  return fmt::format("The tests cover {} of what the training data covers{}.", how,
+                     untried == 0 ? ""
+                                  : fmt::format("; {} of important units untried",
+                                                counted(int64_t(untried), "value region")));
+}
+
+void print_untried(const Json& found) {
+  const std::vector<Json> untried = untried_regions(found);
+  if (found["regions"].get<int64_t>() > 0 && untried.empty())
+    print_item("regions", fmt::format("tests reach all {} value regions of the {} most important units of {}",
+                                      found["regions"].get<int64_t>(), found["important"].back()["units"].size(),
+                                      text(found, "layer")));
+  for (size_t i = 0; i < std::min<size_t>(3, untried.size()); ++i)
+    print_item(i == 0 ? "regions" : "",
+               fmt::format("{} from {} to {}: no test, {} training inputs (such as {})", text(untried[i], "unit"),
+                           untried[i]["low"].is_null() ? "−∞" : fmt::format("{:.3g}", untried[i]["low"].get<double>()),
+                           untried[i]["high"].is_null() ? "∞" : fmt::format("{:.3g}", untried[i]["high"].get<double>()),
+                           with_commas(untried[i]["training"]), names(untried[i]["training_inputs"], 3)));
+  if (untried.size() > 3) print_item("", fmt::format("and {} more", counted(int64_t(untried.size()) - 3, "region")));
+  if (found["important"].empty()) return;
+  const Json &first = found["important"][0], &all = first["combinations"];
+  const int64_t tests = all["tests"], both = all["both"];
+  print_item("combined",
+             fmt::format("training reaches {} of {} units, tests reach {} of them{}",
+                         counted(all["training"], "combination"), first["units"].size(), with_commas(both),
+                         tests > both ? fmt::format(" and {} new", with_commas(tests - both)) : ""));
+  for (size_t i = 0; i < std::min<size_t>(2, first["untried"].size()); ++i)
+    print_item("", fmt::format("untried: {} like {}", counted(first["untried"][i]["training"], "training input"),
+                               names(first["untried"][i]["training_inputs"], 3)));
+}
+
+void print_low_units(const Json& found) {
+  if (found["train"].is_null() || !found["on"].is_null()) return;
+  const std::string units = counted(found["units"], "unit");
+  if (found["units_low"].is_null())
+    return print_item("highs", "too few tests to tell whether units reach values as high as in training");
+  const int64_t low = found["units_low"];
+  if (low == 0) return print_item("highs", fmt::format("all {} reach values about as high as in training", units));
+  print_item("highs", fmt::format("{} of {} never {} values as high as in training", low, units,
+                                  low == 1 ? "reaches" : "reach"));
+  for (size_t i = 0; i < std::min<size_t>(2, found["low_units"].size()); ++i) {
+    const Json& one = found["low_units"][i];
+    print_item("", fmt::format("{}{}: tests up to {:.3g}, {}{} training inputs above that (such as {})",
+                               text(one, "unit"),
+                               one.contains("position") ? " at " + one["position"].dump() : "",
+                               one["high_in_tests"].is_null() ? 0 : one["high_in_tests"].get<double>(),
+                               one["at_least"].get<bool>() ? "at least " : "",
+                               one["training_inputs_above"].get<int64_t>(), names(one["training_inputs"], 3)));
   }
+}
 
-  std::shared_ptr<const dataset::Dataset> train;
-  std::string no_importance;
-  double seconds = 0;
-  bool learned = false;
-
- private:
-  std::string bounds() const { return fmt::format("{}", profile_->facts.likelihood_low); }
-
-  void learn(const dataset::Spec& spec, bool important) {
-    train = open_data(common_, spec, about_.judged.subject.graph, about_.config);
-    Common silent = common_;
-    silent.quiet = true;  // what the model is fed with was told already
-    observers::TaskOverrides overrides = about_.config.overrides;
-    Judged judged = make_judged(silent, about_.judged.subject.model_name, about_.judged.subject.graph, train,
-                                options_.output.empty() ? about_.config.output : options_.output, overrides);
-    CaseOptions all = options_;
-    all.limit = 0;  // --limit is about tests
-    Case training{about_.config, spec, train, std::move(judged)};
-    training.judged.subject.data = train = plan_pass(common_, all, training).data;
-    adequacy::LearnOptions how;
-    how.pass = pass_options(common_);
-    how.importance = important;
-    const double room = double(executor::memory_budget()) / 4;
-    how.stride = adequacy::stride_for(*space_, layer_, train->size(), room);
-    if (how.stride > 1)
-      say(common_,
-          fmt::format("traces of {} training inputs would take more than {}: every {}th is kept (--memory allows more)",
-                      with_commas(train->size()), bytes_text(room), how.stride));
-    tell_memory(
-        common_, "what is learned from training data",
-        observers::Profile(training.judged.settings, space_, layer_, train->size(), how.stride).bytes(train->size()));
-    adequacy::LearnedProfile learned = adequacy::learn(training.judged.subject, training.judged.settings, space_, layer_, how);
-    no_importance = learned.no_importance;
-    seconds = learned.seconds;
-    learned = true;
-    profile_ = std::move(learned.profile);
-    profile_->facts.model = model_;
+void print_inputs(const Json& found) {
+  const Json &subset = found["subset"], &core = found["core"];
+  if (!subset.is_null() && subset["inputs"].get<int64_t>() > 0) {
+    const int64_t spare = subset["add_nothing"];
+    Json most = Json::array();
+    for (const Json& one : subset["add_most"]) most.push_back(one["input"]);
+    const std::string what = spare == 0 ? fmt::format("all {} add something", with_commas(found["inputs"]))
+                                        : fmt::format("{} of {} cover all that the others do; {} add nothing",
+                                                      with_commas(subset["inputs"]), with_commas(found["inputs"]),
+                                                      with_commas(spare));
+    print_item("tests", what + ". Most is added by " + names(most, 5));
   }
+  if (!core.is_null() && core["inputs"].get<int64_t>() > 0)
+    print_item("", fmt::format("for {} alone {} are enough", names(core["criteria"], 20), with_commas(core["inputs"])));
+  const Json& kinds = found["surprise"];
+  auto chosen = std::find_if(kinds.begin(), kinds.end(), [](const Json& kind) { return kind["name"] == "DSA"; });
+  if (chosen == kinds.end()) chosen = kinds.begin();
+  if (chosen == kinds.end()) return;
+  std::vector<std::string> ids;
+  for (const Json& one : (*chosen)["most"])
+    if (ids.size() < 5 && one["score"] != 0)
+      ids.push_back(fmt::format("{} ({:.3g})", text(one, "input"), one["score"].get<double>()));
+  if (!ids.empty())
+    print_item("surprise", fmt::format("least like training by {}: {}", text(*chosen, "name"), join(ids, ", ")));
+}
 
-  const Common& common_;
-  const CoverageOptions& options_;
-  const Case& about_;
-  observers::SpacePtr space_;
-  size_t layer_;
-  std::string model_, before_;
-  std::optional<observers::Profile> profile_;
-};
+void print_coverage(const CoverageOptions& options, const Json& found) {
+  const std::string against = found["train"].is_null() ? ""
+                                                       : fmt::format("   training {} ({})",
+                                                                     with_commas(found["train_inputs"]),
+                                                                     text(found, "train"));
+  fmt::print("  {} · {}   tests {} ({}){}\n", counted(int64_t(found["layers"].size()), "layer"),
+             counted(found["units"], "unit"), with_commas(found["inputs"]), text(found, "data"), against);
+  if (!options.published.empty()) fmt::print("  figures as {} publishes them\n", lower(options.published));
+  if (std::string sentence = verdict(found); !sentence.empty()) fmt::print("\n  {}\n", sentence);
+  print_figures(found);
+  fmt::print("\n");
+  print_untried(found);
+  print_low_units(found);
+  print_inputs(found);
+  for (const Json& note : found["notes"]) print_item("note", printable(note.get<std::string>()));
+  std::map<std::string, std::vector<std::string>> skipped;
+  for (const Json& one : found["skipped"]) skipped[one["why"]].push_back(one["what"]);
+  for (const auto& [why, what] : skipped) print_item("skipped", printable(why) + ": " + join(what, ", "));
+  fmt::print("\n");
+  print_item("files", fmt::format("{}/: units.csv{}{}", found["run"].get<std::string>(),
+                                  found["subset"].is_null() ? "" : ", subset.txt (tests to keep)",
+                                  found["surprise"].empty() ? "" : ", surprise.csv"));
+  for (const Json& next : found["next"]) fmt::print("  next       {}\n", printable(next.get<std::string>()));
+}
 
 }  // namespace
 
-int coverage(const Common& common, const CoverageOptions& asked) {
-  CoverageOptions options = asked;
-  encode_alike(options, options.train);
-  adequacy::AssessOptions how;
-  how.criteria = adequacy::parse_criteria(options.criteria);  // a slip of the finger shows before the work
-  how.important = adequacy::parse_counts(options.important, "--m");
-  how.published = observers::parse_published(options.published);
-  how.zero_cluster = options.zero_cluster;
+int coverage(const Common& common, const CoverageOptions& options) {
+  const adequacy::CoverageRequest request{options.criteria,  options.important,     options.on,
+                                          options.unit,      options.profile,       options.published,
+                                          options.tap == "pre", options.zero_cluster, options.layers};
+  adequacy::check_request(request);  // a slip of the finger shows before the work
   if (!options.product.empty()) require_writable(options.product);
-  Case about = open_case(common, options);
-  Judged& judged = about.judged;
-  std::vector<model::Layer> layers =
-      localise::candidates(stream::find_layers(judged.subject), judged.subject.graph, judged.settings.head,
-                           judged.settings.outputs, options.layers);
-  NamedTarget target = parse_target(options.on, judged.settings, *about.data);
-  checkup::Preflight preflight = examine(common, options, about);
-  if (!common.json) print_preflight(preflight, judged.settings.metric);
-  if (preflight.blocker && !options.anyway) return refuse(common, preflight, judged.subject.model_name);
-  const std::string unit = !options.unit.empty()                 ? options.unit
-                           : how.published == Published::kDnnTip ? "element"
-                                                                 : "channel";
-  CoverageFindings findings;
-  findings.space =
-      observers::make_unit_space(judged.subject, std::move(layers), {options.tap == "pre", unit == "element"});
-  findings.layer = findings.space->layers().back().name;
-  ProfileSource source(common, options, about, findings.space);
-  observers::Profile* profile = source.run(how.criteria);
-  Plan plan = plan_pass(common, options, about);
-  judged.subject.data = plan.data;
-  if (plan.data != about.data) target = parse_target(options.on, judged.settings, *plan.data);
-  how.counts = counted(target);
-  how.pass = pass_options(common);
-  how.most_bytes = double(executor::memory_budget()) / 2;
-  how.no_training = "give --train to add";
-  how.no_importance = source.no_importance;
-  how.before_pass = [&](double bytes) { tell_memory(common, "what is kept of the tests", bytes); };
-  findings.found = adequacy::assess(judged.subject, judged.settings, findings.space, profile, how);
-  source.keep();
-  if (findings.found.inputs == 0)
-    throw InputError(fmt::format("--on {}: no test is of that kind", options.on), "netmend eval shows what there is.");
-  findings.profile = profile;
-  findings.tests = plan.data;
-  findings.train = source.train;
-  findings.learned = source.learned;
-  if (profile && !options.on.empty())
-    findings.found.notes.push_back("tests of one kind are held against all of the training data");
-  if (profile && profile->facts.data == plan.data->info().spec)
-    findings.found.notes.push_back("tests and training are the same data: of course tests show what training shows");
-  findings.learning_seconds = source.seconds;
-
-  RunFolder folder(common.out, "coverage", common.arguments);
-  findings.run = folder.path();
-  findings.next = next_step(options, judged.subject.model_name, findings);
-  findings.subset_file = options.product.empty() ? folder.file("subset.txt") : options.product;
-  write_coverage_tables(folder.path(), findings);
-  if (!options.product.empty()) write_subset(options.product, findings, findings.found.subset);
-  folder.note_file(judged.subject.model_name);
-  for (const std::string& file : plan.data->info().files) folder.note_file(file);
-  folder.note("data", plan.data->info().spec);
-  if (profile) folder.note("train", profile->facts.data);
-  Json json = coverage_json(options, findings);
-  json["model"] = judged.subject.model_name;
-  json["of"] = plan.whole;
-  json["preflight"] = preflight_json(preflight);
-  write_file(folder.file("coverage.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  const adequacy::Assessment& found = findings.found;
-  folder.finish(common.seed, findings.learning_seconds + found.seconds + found.scoring_seconds,
-                found.interrupted ? 130 : 0);
-  common.json ? print_json(json) : print_coverage(options, findings);
-  if (found.interrupted)
-    say(common, fmt::format("stopped: this is about the first {} tests", with_commas(found.inputs)));
-  return found.interrupted ? 130 : 0;
+  session::Session session(request_of(common, options));
+  Examined examined = examine(common, options, session, "coverage");
+  if (examined.stop) return *examined.stop;
+  adequacy::CoverageRun run(session, request);
+  RunFolder& folder = session.folder("coverage");
+  if (!options.product.empty()) run.write_subset(options.product);
+  run.write_tables(folder.path());
+  Json json = run.document();
+  json["preflight"] = evidence::preflight_json(examined.preflight);
+  write_file(folder.file("coverage.json"), evidence::dump(json, 2));
+  const int status = run.interrupted() ? 130 : 0;
+  session.finish(run.seconds(), status);
+  common.json ? print_json(json) : print_coverage(options, json);
+  if (status) say(common, fmt::format("stopped: this is of the first {} tests", with_commas(run.inputs())));
+  return status;
 }
 
 }  // namespace netmend::app

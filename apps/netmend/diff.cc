@@ -1,14 +1,12 @@
 // netmend diff: which parameters, layers and units differ between two models, and by how much.
-#include <cmath>
-#include <filesystem>
+#include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
+#include <algorithm>
+#include <cmath>
+
 #include "base/text.h"
-#include "edits/difference.h"
-#include "edits/edit_file.h"
-#include "netmend/show.h"
-#include "onnx/reader.h"
+#include "edits/model_files.h"
+#include "netmend/shared.h"
 
 namespace netmend::app {
 namespace {
@@ -80,27 +78,15 @@ void print_text(const DiffOptions& options, const edits::Difference& found) {
              [](const edits::ParameterChange& row) { return "   " + shape_text(row.shape); });
 }
 
-/// How many edits were written.
-size_t write_product(const DiffOptions& options, const model::Graph& before, const model::Graph& after,
-                     const std::vector<model::Layer>& layers) {
-  std::string name = std::filesystem::path(options.before).filename().string();
-  edits::EditFile file =
-      edits::describe(before, edits::edits_between(before, after, layers), name, file_checksum(options.before));
-  edits::write_edits(file, options.product);
-  return file.edits.size();
-}
-
 }  // namespace
 
 int diff(const Common& common, const DiffOptions& options) {
-  model::Graph before = onnx::read_model(options.before), after = onnx::read_model(options.after);
-  std::vector<model::Layer> layers = executor::find_layers(before);
-  edits::Difference found = edits::compare(before, after, layers);
-  size_t written = options.product.empty() ? 0 : write_product(options, before, after, layers);
+  const edits::Difference found = edits::compare_files(options.before, options.after);
+  const int64_t written =
+      options.product.empty() ? 0 : edits::write_edits_between(options.before, options.after, options.product);
   if (common.json) return print_json(to_json(options, found)), 0;
   print_text(options, found);
-  if (!options.product.empty())
-    fmt::print("\n  {}: {}\n", printable(options.product), counted(int64_t(written), "edit"));
+  if (!options.product.empty()) fmt::print("\n  {}: {}\n", printable(options.product), counted(written, "edit"));
   return 0;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "census/comparison.h"
-#include "census/held_data.h"
+#include "dataset/memory_dataset.h"
 #include "census/near_duplicates.h"
 #include "stream/pass.h"
 #include "zoo/zoo.h"
@@ -68,7 +68,7 @@ TEST(Census, PropertiesAreWhatTheySay) {
   x[1].fill_(1);
   x[2].slice(1, 0, 5).fill_(1);  // the upper half is white
   x[3] = x[2] * 0.5;
-  HeldData data(picture_feature(10), x, {});
+  dataset::MemoryDataset data(dataset::picture_feature(10), x, {});
   Census census(data);
   auto state = take(data, census, 1);
   std::vector<float> brightness = state->property(0), contrast = state->property(1), filled = state->property(2);
@@ -85,7 +85,7 @@ TEST(Census, PropertiesAreWhatTheySay) {
 TEST(Census, RawUnitsComeBack) {
   // Fed values are (raw / 255 − 0.5) / 0.25.
   at::Tensor raw = random_tensor({64, 1, 6, 6}, 1) * 255;
-  HeldData data(picture_feature(6), (raw / 255 - 0.5) / 0.25, {});
+  dataset::MemoryDataset data(dataset::picture_feature(6), (raw / 255 - 0.5) / 0.25, {});
   data.info_to_change().preprocess = {1.0 / 255, {0.5}, {0.25}};
   Census census(data);
   auto state = take(data, census, 1);
@@ -105,7 +105,7 @@ TEST(Census, ColumnsOfATableGetTheirUnitsAndWordsBack) {
     x[i][0] = (double(age) - 40) / 12.5, x[i][female ? 1 : 2] = 1;
     rows.push_back(fmt::format("age={} sex={}", age, female ? "Female" : "Male"));
   }
-  HeldData data(table_feature({"age", "sex=Female", "sex=Male"}), x, {});
+  dataset::MemoryDataset data(dataset::table_feature({"age", "sex=Female", "sex=Male"}), x, {});
   data.set_rows(rows);
   std::vector<SourceColumn> columns = source_columns(data, 0);
   ASSERT_EQ(columns.size(), 2u);
@@ -115,7 +115,7 @@ TEST(Census, ColumnsOfATableGetTheirUnitsAndWordsBack) {
   EXPECT_NEAR(columns[0].line.factor, 12.5, 1e-3);
   EXPECT_EQ(columns[1].words, (std::vector<std::string>{"Female", "Male"}));
   data.set_rows({});
-  HeldData bare(table_feature({"age", "sex=Female", "sex=Male"}), x, {});
+  dataset::MemoryDataset bare(dataset::table_feature({"age", "sex=Female", "sex=Male"}), x, {});
   EXPECT_FALSE(source_columns(bare, 0)[0].in_units);
 }
 
@@ -173,7 +173,7 @@ TEST(NearDuplicates, ReExposedAndNoisyCopiesAreFoundAndOthersAreNot) {
   test[7] = train[11];                                                                // the same
   test[20] = train[30] * 0.6 + 0.2;                                                   // other exposure
   test[21] = (train[31] + (random_tensor({1, 16, 16}, 5) - 0.5) * 0.04).clamp(0, 1);  // noise
-  HeldData a(picture_feature(16), test, {}), b(picture_feature(16), train, {});
+  dataset::MemoryDataset a(dataset::picture_feature(16), test, {}), b(dataset::picture_feature(16), train, {});
   Census of_a(a), of_b(b);
   auto tests = take(a, of_a, 1), trains = take(b, of_b, 1);
   EXPECT_EQ(exact_duplicates(tests->hashes, trains->hashes).size(), 1u);

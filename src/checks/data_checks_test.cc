@@ -1,45 +1,37 @@
-#include "checks/observed.h"
-#include "checks/results.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/random.h"
-#include "census/held_data.h"
-#include "checks/observed.h"
-#include "checks/results.h"
+#include "dataset/memory_dataset.h"
+#include "checks/checks_for_test.h"
 #include "findings/kind_parts.h"
 #include "slices/failing.h"
-#include "zoo/zoo.h"
 
 namespace netmend::checks {
 namespace {
 
-using census::HeldData;
+using dataset::MemoryDataset;
 using findings::Finding;
 using findings::Level;
 using observers::SampleRow;
 
-/// No check of data or slices runs the network; one is there because a seen names it.
-const stream::Subject& any_subject() {
-  static const stream::Subject subject = [] {
-    std::shared_ptr<const dataset::Dataset> whole = dataset::open("glyphs:test");
-    model::Graph graph = zoo::make("mlp:784-4-10", {.seed = 1});
-    return stream::Subject("model.onnx", graph, dataset::subset(whole, {0, 1, 2, 3}), {graph.outputs[0]});
-  }();
-  return subject;
-}
+/// All rows that look at the data alone.
+const std::vector<std::string> kDataRows = {
+    "test-size",       "imbalance",          "absent-classes",    "label-shift",    "label-order",
+    "duplicates",      "conflicting-labels", "split-leak",        "constant-features", "missing-values",
+    "unknown-tokens",  "truncated-text",     "outliers",          "label-leak",     "drift"};
 
-/// Data and answers that are sound until a test changes something.
+/// Data and predictions that are sound until a test changes something.
 struct Sound {
-  dataset::Feature feature = census::picture_feature(8);
+  dataset::Feature feature = dataset::picture_feature(8);
   std::vector<std::string> classes{"cat", "dog", "owl"};
   at::Tensor x[2], y[2], mask[2];  // test, train
   std::vector<std::string> group_names;
   std::vector<std::vector<std::string>> groups;  // of tests
   std::vector<int64_t> wrong;                    // tests
-  std::vector<float> sureness;                   // of tests; empty for 0.9
+  std::vector<float> confidence;                 // of tests; empty for 0.9
   bool train = true, run_train = true;
   observers::PredictionSettings settings;
 
@@ -59,7 +51,7 @@ struct Sound {
 
   static Sound table(uint64_t seed = 2) {
     Sound sound(900, 1500, seed);
-    sound.feature = census::table_feature({"age", "hours", "sex=F", "sex=M"});
+    sound.feature = dataset::table_feature({"age", "hours", "sex=F", "sex=M"});
     Random random(seed + 50);
     for (int part : {0, 1}) {
       sound.x[part] = at::zeros({sound.y[part].size(0), 4}, at::kFloat);
@@ -73,7 +65,7 @@ struct Sound {
 
   static Sound text(uint64_t seed = 3) {
     Sound sound(900, 1500, seed);
-    sound.feature = census::text_feature(12);
+    sound.feature = dataset::text_feature(12);
     Random random(seed + 90);
     for (int part : {0, 1}) {
       const int64_t count = sound.y[part].size(0);
@@ -92,7 +84,7 @@ struct Sound {
   ObservedSplit part(int which) const {
     ObservedSplit out;
     out.name = which ? "train" : "test";
-    auto data = std::make_shared<HeldData>(feature, x[which], y[which], classes, which ? "held:train" : "held:test");
+    auto data = std::make_shared<MemoryDataset>(feature, x[which], y[which], classes, which ? "memory:train" : "memory:test");
     if (mask[which].defined()) data->set_mask(mask[which]);
     if (which == 0 && !groups.empty()) data->set_groups(group_names, groups);
     out.whole = data->size();
@@ -102,7 +94,7 @@ struct Sound {
         const bool fails = which == 0 && std::find(wrong.begin(), wrong.end(), i) != wrong.end();
         const auto answer = fails ? (label + 1) % int64_t(classes.size()) : label;
         out.rows.push_back({i, double(label), double(answer),
-                            which == 0 && !sureness.empty() ? sureness[size_t(i)] : 0.9f, fails ? 2.f : 0.1f,
+                            which == 0 && !confidence.empty() ? confidence[size_t(i)] : 0.9f, fails ? 2.f : 0.1f,
                             fails ? SampleRow::kWrong : SampleRow::kRight});
       }
     out.data = std::move(data);
@@ -111,43 +103,28 @@ struct Sound {
   }
 
   Results check(bool slices_too = false) const {
-    Observed seen{any_subject(), settings, part(0), {}};
-    seen.words = "model.onnx --data held";
-    if (train) seen.train = part(1);
+    Observed seen = observed();
     Results found;
-    check_data(seen, found);
-    if (slices_too) check_slices(seen, found);
+    run_rows(seen, found, kDataRows);
+    if (slices_too) run_rows(seen, found, {"groups", "slices"});
     return found;
+  }
+
+  Observed observed() const {
+    Observed seen{.session = any_session(), .settings = settings};
+    seen.test = part(0);
+    if (train) seen.train = part(1);
+    for (ObservedSplit* split : {&*seen.test, seen.train ? &*seen.train : nullptr}) {
+      if (!split) continue;
+      split->census_observer = std::make_unique<census::Census>(*split->data);
+      split->census = census::take(*split->data, *split->census_observer, 1);
+    }
+    return seen;
   }
 };
 
-const Finding* find(const Results& found, const std::string& id) {
-  for (const Finding& finding : found.findings)
-    if (finding.id() == id) return &finding;
-  return nullptr;
-}
-std::string said(const Results& found) {
-  std::string all;
-  for (const Finding& finding : found.findings)
-    all += findings::level_name(finding.level) + " " + finding.id() + " " + finding.brief + "\n";
-  return all;
-}
-
-/// It is there, told in full, and its commands are filled.
-Finding raised(const Results& found, const std::string& id, Level least = Level::kNote) {
-  const Finding* finding = find(found, id);
-  EXPECT_TRUE(finding) << id << " is not among\n" << said(found);
-  if (!finding) return {};
-  EXPECT_GE(int(finding->level), int(least)) << said(found);
-  EXPECT_FALSE(finding->brief.empty() || finding->evidence.empty() || finding->title.empty());
-  for (const std::string& command : finding->next) {
-    EXPECT_EQ(command.find('{'), std::string::npos) << command;
-    EXPECT_EQ(command.rfind("netmend ", 0), 0u);
-  }
-  EXPECT_TRUE(std::isfinite(finding->value) && std::isfinite(finding->effect.gain) &&
-              std::isfinite(finding->effect.local));
-  return *finding;
-}
+const Finding* find(const Results& found, const std::string& id) { return checks::find(found.findings, id); }
+std::string said(const Results& found) { return checks::said(found.findings); }
 
 /// Everything sound is quiet; so each kind has a case in which it must not be raised.
 TEST(DataChecks, SoundDataIsQuiet) {
@@ -202,7 +179,7 @@ TEST(DataChecks, CopiesWithin) {
   sound.wrong.clear();
   for (int64_t i = 0; i < 60; ++i)
     sound.x[0][800 + i] = sound.x[0][5], sound.y[0][800 + i] = sound.y[0][5], sound.wrong.push_back(800 + i);
-  const Finding& finding = raised(sound.check(), "duplicates:test", Level::kSerious);
+  const Finding finding = raised(sound.check(), "duplicates:test", Level::kSerious);
   EXPECT_EQ(finding.numbers["same"], 60);
   EXPECT_NEAR(finding.effect.gain, 60.0 / 900, 1e-9);
   for (int64_t i = 0; i < 200; ++i) sound.x[1][i] = sound.x[1][300];
@@ -215,7 +192,7 @@ TEST(DataChecks, EqualInputsWithOtherLabels) {
     sound.x[0][2 * i] = sound.x[0][2 * i + 1];
     sound.y[0][2 * i] = 0, sound.y[0][2 * i + 1] = 1;
   }
-  const Finding& finding = raised(sound.check(), "conflicting-labels:test", Level::kSerious);
+  const Finding finding = raised(sound.check(), "conflicting-labels:test", Level::kSerious);
   EXPECT_EQ(finding.numbers["wrong_at_best"], 40);
 }
 
@@ -225,7 +202,7 @@ TEST(DataChecks, TestsThatAreInTraining) {
   for (int64_t i = 0; i < 300; ++i) sound.x[0][i] = sound.x[1][i], sound.y[0][i] = sound.y[1][i];  // known by heart
   for (int64_t i = 0; i < 20; ++i) sound.x[0][300 + i] = sound.x[1][700 + i] * 0.7 + 0.1;          // other exposure
   for (int64_t i = 400; i < 460; ++i) sound.wrong.push_back(i);
-  const Finding& finding = raised(sound.check(), "split-leak:train-test", Level::kSerious);
+  const Finding finding = raised(sound.check(), "split-leak:train-test", Level::kSerious);
   EXPECT_EQ(finding.numbers["same"], 300);
   EXPECT_EQ(finding.numbers["near"], 20);
   EXPECT_NEAR(finding.effect.gain, 60.0 / 580 - 60.0 / 900, 1e-9);
@@ -267,7 +244,7 @@ TEST(DataChecks, PropertiesAndColumnsThatDrift) {
   EXPECT_TRUE(find(sound.check(), "drift:brightness")) << said(sound.check());
   Sound table = Sound::table();
   table.x[0].select(1, 0).add_(0.6);
-  const Finding& finding = raised(table.check(), "drift:age (as fed)");
+  const Finding finding = raised(table.check(), "drift:age (as fed)");
   EXPECT_GT(finding.value, 0.2);
   EXPECT_FALSE(find(table.check(), "drift:hours (as fed)"));
   Sound words = Sound::table();
@@ -312,7 +289,7 @@ TEST(DataChecks, TextsThatAreCut) {
 TEST(DataChecks, InputsUnlikeAllOthers) {
   Sound sound;
   for (int64_t i = 0; i < 20; ++i) sound.x[0][i].fill_(0.01 * double(i)), sound.wrong.push_back(i);
-  const Finding& finding = raised(sound.check(), "outlier-inputs:test", Level::kSerious);
+  const Finding finding = raised(sound.check(), "outlier-inputs:test", Level::kSerious);
   EXPECT_NE(finding.brief.find("20 blank"), std::string::npos) << finding.brief;
   Sound table = Sound::table();
   table.x[0][3][0] = 1000;
@@ -326,9 +303,9 @@ TEST(SliceChecks, AWeakSliceIsNamedAndWhatItKnowsIsLess) {
   for (int64_t i = 0; i < 900; ++i)
     if (sound.x[0][i][2].item<float>() > 0.5f ? random.uniform() < 0.3 : random.uniform() < 0.03)
       sound.wrong.push_back(i);
-  const Finding& finding = raised(sound.check(true), "weak-slice:sex=F", Level::kSerious);
+  const Finding finding = raised(sound.check(true), "weak-slice:sex=F", Level::kSerious);
   EXPECT_FALSE(finding.inputs.empty());
-  for (int64_t i = 0; i < 900; ++i) sound.certainty.push_back(sound.x[0][i][2].item<float>() > 0.5f ? 0.6f : 0.95f);
+  for (int64_t i = 0; i < 900; ++i) sound.confidence.push_back(sound.x[0][i][2].item<float>() > 0.5f ? 0.6f : 0.95f);
   EXPECT_LE(int(raised(sound.check(true), "weak-slice:sex=F").level), int(Level::kMinor));
 }
 
@@ -348,25 +325,20 @@ TEST(SliceChecks, GapsBetweenGroups) {
     }
     Results found = sound.check(true);
     if (gap) {
-      const Finding& finding = raised(found, "group-gap:sex=F", Level::kSerious);
-      EXPECT_EQ(finding.next[0], "netmend slices model.onnx --data held --groups sex --threshold sweep");
+      const Finding finding = raised(found, "group-gap:sex=F", Level::kSerious);
+      EXPECT_EQ(finding.next[0], "netmend slices model.onnx --data memory --groups sex --threshold sweep");
     } else {
       EXPECT_FALSE(find(found, "group-gap:sex=F") || find(found, "group-gap:sex=M")) << said(found);
     }
   }
 }
 
-TEST(DataChecks, WithoutTrainingDataAndAnswersItSaysWhatIsMissing) {
+TEST(DataChecks, WithoutPredictionsTheyWeighNothing) {
   Sound sound;
-  sound.train = false;
-  Results found = sound.check();
-  ASSERT_FALSE(found.skipped.empty());
-  EXPECT_EQ(found.skipped.back().enable, "training data: --train SPEC");
-  Observed seen{any_subject(), sound.settings, sound.part(0), sound.part(1)};
+  Observed seen = sound.observed();
   seen.test->rows.clear(), seen.train->rows.clear();
   Results unrun;
-  check_data(seen, unrun);
-  check_slices(seen, unrun);
+  run_rows(seen, unrun, kDataRows);
   EXPECT_TRUE(unrun.findings.empty()) << said(unrun);
 }
 

@@ -44,14 +44,24 @@ bool natural(const Side& side, int64_t copies) {
          double(copies) > kFewDifferent * double(std::max<int64_t>(1, side.inputs()));
 }
 
+constexpr size_t kListed = 100;  ///< pairs for the views
+
 void look_within(DataLook& look, const Side& side) {
   std::vector<uint8_t> repeats(size_t(side.inputs()), 0);
   std::vector<int64_t> exact, near;
+  Results::DuplicateList list{side.part->name, {}};
+  auto keep = [&](int64_t a, int64_t b) {
+    if (list.pairs.size() < kListed) list.pairs.push_back({{side.part->name, a}, {side.part->name, b}});
+  };
   for (const std::vector<int64_t>& group : census::equal_groups(side.census->hashes))
-    for (size_t i = 1; i < group.size(); ++i) exact.push_back(group[i]), repeats[size_t(group[i])] = 1;
+    for (size_t i = 1; i < group.size(); ++i)
+      exact.push_back(group[i]), repeats[size_t(group[i])] = 1, keep(group[i], group[0]);
   if (&side == &look.test)
-    for (const census::DuplicatePair& twin : census::near_duplicates_within(*side.census, *side.part->data, look.seen.jobs()).pairs)
-      if (!repeats[size_t(twin.sample)]) near.push_back(twin.sample), repeats[size_t(twin.sample)] = 1;
+    for (const census::DuplicatePair& pair :
+         census::near_duplicates_within(*side.census, *side.part->data, look.seen.jobs()).pairs)
+      if (!repeats[size_t(pair.sample)])
+        near.push_back(pair.sample), repeats[size_t(pair.sample)] = 1, keep(pair.sample, pair.other);
+  if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   const auto count = int64_t(exact.size() + near.size());
   if (count < 3 || double(count) < kWorthNaming * double(side.inputs()))
     return look.pass(fmt::format("duplicates in {}", side.part->name), look.share_text(side, count));
@@ -105,12 +115,16 @@ void look_for_conflicts(DataLook& look, const Side& side) {
 
 void look_between(DataLook& look) {
   const Side &test = look.test, &train = *look.train;
-  std::vector<uint8_t> twins(size_t(test.inputs()), 0);
+  std::vector<uint8_t> repeated(size_t(test.inputs()), 0);
   std::vector<int64_t> samples;
+  Results::DuplicateList list{"train-test", {}};
   auto take = [&](const std::vector<census::DuplicatePair>& found) {
     int64_t count = 0;
-    for (const census::DuplicatePair& twin : found)
-      if (!twins[size_t(twin.sample)]) twins[size_t(twin.sample)] = 1, samples.push_back(twin.sample), ++count;
+    for (const census::DuplicatePair& pair : found)
+      if (!repeated[size_t(pair.sample)]) {
+        repeated[size_t(pair.sample)] = 1, samples.push_back(pair.sample), ++count;
+        if (list.pairs.size() < kListed) list.pairs.push_back({{"test", pair.sample}, {"train", pair.other}});
+      }
     return count;
   };
   const int64_t same = take(census::exact_duplicates(test.census->hashes, train.census->hashes));
@@ -121,8 +135,9 @@ void look_between(DataLook& look) {
       search.looked_at < search.of
           ? fmt::format(" Near-duplicates were searched for among {} tests, evenly spread.", with_commas(search.looked_at))
           : "";
+  if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   if (count == 0) return look.pass("tests that are in training data", "none");
-  const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, twins) - now;
+  const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, repeated) - now;
   const bool small = natural(test, same);
   std::string brief =
       fmt::format("{} tests: {} exact, {} near-duplicates", with_commas(count), with_commas(same), with_commas(near));
@@ -131,7 +146,7 @@ void look_between(DataLook& look) {
       "split-leak", "train-test", look.words(test), {std::isfinite(apart) && !small ? std::max(0.0, apart) : 0, 0},
       Certainty::kConfirmed, brief,
       fmt::format("{} are also in training data: {} exact duplicates, {} near-duplicates; {}.{}{}", look.share_text(test, count),
-                  with_commas(same), with_commas(near), both_figures(look, test, twins), looked,
+                  with_commas(same), with_commas(near), both_figures(look, test, repeated), looked,
                   small ? " In a table with so few different rows that is natural." : ""));
   finding.value = double(count) / double(std::max<int64_t>(1, test.inputs()));
   finding.inputs = some(test, samples);

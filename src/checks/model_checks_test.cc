@@ -1,7 +1,4 @@
-// Each kind of finding about graph, weights, units and answers: a case that raises it, and a sound one that must not.
-#include "checks/observed.h"
-#include "checks/results.h"
-
+// Each kind of finding about graph, weights, units and predictions: a case that raises it, and a sound one that must not.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -9,11 +6,9 @@
 
 #include "base/random.h"
 #include "checks/calibration.h"
-#include "checks/checkup.h"
-#include "checks/observed.h"
-#include "checks/results.h"
+#include "checks/checks_for_test.h"
+#include "executor/layers.h"
 #include "stream/layers.h"
-#include "zoo/zoo.h"
 
 namespace netmend::checks {
 namespace {
@@ -21,16 +16,17 @@ namespace {
 using findings::Finding;
 using observers::SampleRow;
 
-bool raises(const Results& found, const std::string& id) {
-  return std::any_of(found.findings.begin(), found.findings.end(),
-                     [&](const Finding& one) { return one.id() == id || one.kind == id; });
+session::Session alone(model::Graph graph) {
+  return session::Session(typed_request(), "model.onnx", std::move(graph), nullptr);
 }
 
 Results look(const model::Graph& graph) {
+  session::Session session = alone(graph);
+  Observed seen = observe_model(session);
   Results found;
-  executor::Head head = executor::find_head(graph, graph.outputs[0]);
-  check_graph(graph, head, {{"case", "m.onnx"}, {"model", "m.onnx"}}, found);
-  check_weights(graph, head, {{"case", "m.onnx"}, {"model", "m.onnx"}}, found);
+  run_rows(seen, found,
+           {"unused-weights", "double-softmax", "nonlinearity", "running-statistics", "finite-weights",
+            "duplicate-weights", "weight-outliers", "zero-units", "duplicate-units", "untrained-layers"});
   return found;
 }
 
@@ -97,11 +93,11 @@ TEST(ModelChecks, NamesLayersWithNothingBetween) {
 }
 
 TEST(ModelChecks, NamesNormsThatRememberNothing) {
-  EXPECT_TRUE(raises(look(zoo::make("resnet20", {.seed = 1})), "norm-never-updated"));
+  EXPECT_TRUE(raises(look(zoo::make("resnet20", {.seed = 1})), "stale-running-statistics"));
   model::Graph graph = zoo::make("resnet20", {.seed = 1});
   for (const model::Node& node : graph.nodes)
     if (node.op == "BatchNormalization") rewrite(graph, node.inputs[3], [](at::Tensor& mean) { mean.add_(0.1); });
-  EXPECT_FALSE(raises(look(graph), "norm-never-updated"));
+  EXPECT_FALSE(raises(look(graph), "stale-running-statistics"));
 }
 
 TEST(ModelChecks, NamesWeightsThatAreNoNumbers) {
@@ -147,31 +143,18 @@ TEST(ModelChecks, NamesALayerThatNeverMoved) {
 
 /// What a network does with real inputs.
 struct Examined {
-  stream::Subject subject;
-  observers::PredictionSettings settings;
+  session::Session session;
   Observed seen;
   Results found;
 
   explicit Examined(model::Graph graph)
-      : subject(make(std::move(graph))), settings(settle(subject)), seen{.subject = subject, .settings = settings} {
-    seen.layers = stream::find_layers(subject);
-    seen.space = hidden_space(subject, settings, seen.layers);
-    stream::PassOptions how;
-    how.quiet = true;
-    *seen.test = std::move(gather("test", subject, settings, seen.space, subject.data->size(), {}, how).part);
-    check_units(seen, found);
+      : session(typed_request(), "model.onnx", std::move(graph), some_tests()),
+        seen(observe(session, nullptr, kWatchPredictions | kWatchUnits)) {
+    run_rows(seen, found, {"constant-layers", "dead-units", "saturated-units", "activation-range"});
   }
-  static stream::Subject make(model::Graph graph) {
-    executor::Head head = executor::find_head(graph, graph.outputs[0]);
+  static std::shared_ptr<const dataset::Dataset> some_tests() {
     std::shared_ptr<const dataset::Dataset> all = dataset::open("glyphs:test");
-    return {
-        "m.onnx", std::move(graph), dataset::subset(all, stream::spread(all->size(), 256)), {head.output, head.logits}};
-  }
-  static observers::PredictionSettings settle(const stream::Subject& subject) {
-    executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
-    dataset::Batch batch = subject.data->read(stream::spread(subject.data->size(), 64));
-    return observers::infer_task(subject.graph, head, subject.data->info(), batch,
-                                  stream::run_few(subject, {head.output}, batch)[0]);
+    return dataset::subset(all, stream::spread(all->size(), 256));
   }
 };
 
@@ -188,8 +171,8 @@ TEST(UnitChecks, NameTheFirstBlindLayerAlone) {
   auto layers = layers_of(graph);
   rewrite(graph, layers[2].bias, [](at::Tensor& b) { b.fill_(-1e3); });
   Results found = Examined(graph).found;
-  EXPECT_TRUE(raises(found, "blind-layer:" + layers[2].name));
-  EXPECT_FALSE(raises(found, "blind-layer:" + layers[3].name));
+  EXPECT_TRUE(raises(found, "constant-layer:" + layers[2].name));
+  EXPECT_FALSE(raises(found, "constant-layer:" + layers[3].name));
 }
 
 TEST(UnitChecks, NameValuesThatRunAway) {
@@ -197,8 +180,8 @@ TEST(UnitChecks, NameValuesThatRunAway) {
   auto layers = layers_of(graph);
   rewrite(graph, layers[1].weight, [](at::Tensor& w) { w.mul_(1e6); });
   Results found = Examined(graph).found;
-  EXPECT_TRUE(raises(found, "exploding-values:" + layers[1].name));
-  EXPECT_FALSE(raises(found, "exploding-values:" + layers[2].name));
+  EXPECT_TRUE(raises(found, "exploding-activations:" + layers[1].name));
+  EXPECT_FALSE(raises(found, "exploding-activations:" + layers[2].name));
 }
 
 TEST(UnitChecks, NameUnitsAtTheirLimit) {
@@ -253,11 +236,13 @@ struct Answered {
     return out;
   }
   Results& look() {
-    static const stream::Subject subject = Examined::make(zoo::make("mlp:784-4-10", {.seed = 1}));
-    Observed seen{.subject = subject, .settings = settings};
-    *seen.test = std::move(test);
+    Observed seen{.session = any_session(), .settings = settings};
+    test.data = seen.session.test().data;
+    seen.test = std::move(test);
     if (train) seen.train = std::move(train);
-    check_answers(seen, found);
+    run_rows(seen, found,
+             {"finite-predictions", "constant-predictions", "majority-baseline", "confusions", "weak-classes", "metric",
+              "calibration", "bias", "clipping", "over-fitting"});
     return found;
   }
 };
@@ -265,7 +250,7 @@ struct Answered {
 int64_t spread_mistakes(int64_t c, int64_t i) { return i < 8 ? (c + 1 + i) % 10 : c; }
 double well_calibrated(const SampleRow& row) { return row.sample % 10 == 0 ? 0.7 : 0.94; }
 
-TEST(AnswerChecks, SayNothingAboveANoteAboutSoundAnswers) {
+TEST(PredictionChecks, SayNothingAboveANoteAboutSoundAnswers) {
   Answered sound;
   sound.test = sound.part(spread_mistakes, well_calibrated);
   sound.train = sound.part([](int64_t c, int64_t i) { return i < 4 ? (c + 1 + i) % 10 : c; }, well_calibrated);
@@ -274,7 +259,7 @@ TEST(AnswerChecks, SayNothingAboveANoteAboutSoundAnswers) {
   EXPECT_GE(found.passed.size(), 5u);
 }
 
-TEST(AnswerChecks, TellOneSidedConfusionsFromLookAlikes) {
+TEST(PredictionChecks, TellOneSidedConfusionsFromLookAlikes) {
   Answered one_sided, alike;
   one_sided.test = one_sided.part([](int64_t c, int64_t i) { return c == 3 && i < 45 ? 5 : spread_mistakes(c, i); },
                                   well_calibrated);
@@ -290,7 +275,7 @@ TEST(AnswerChecks, TellOneSidedConfusionsFromLookAlikes) {
   for (const Finding& one : alike.look().findings) EXPECT_LE(one.level, findings::Level::kMinor) << one.id();
 }
 
-TEST(AnswerChecks, NameWeakAndSilentClasses) {
+TEST(PredictionChecks, NameWeakAndSilentClasses) {
   Answered weak, silent;
   weak.test =
       weak.part([](int64_t c, int64_t i) { return c == 2 && i < 70 ? (2 + 1 + i % 9) % 10 : spread_mistakes(c, i); },
@@ -302,28 +287,28 @@ TEST(AnswerChecks, NameWeakAndSilentClasses) {
         return s == 4 ? (c + 3) % 10 == 4 ? 5 : (c + 3) % 10 : s;
       },
       well_calibrated);
-  EXPECT_TRUE(raises(silent.look(), "never-answered:c4"));
+  EXPECT_TRUE(raises(silent.look(), "never-predicted:c4"));
 }
 
-TEST(AnswerChecks, NameGuessing) {
+TEST(PredictionChecks, NameGuessing) {
   Answered guess;
   guess.test = guess.part([](int64_t, int64_t) { return int64_t(0); }, well_calibrated);
   Results& found = guess.look();
-  EXPECT_TRUE(raises(found, "no-better-than-guessing"));
+  EXPECT_TRUE(raises(found, "no-better-than-baseline"));
   EXPECT_EQ(found.findings.size(), 1u);  // what it confuses then says nothing
 }
 
-TEST(AnswerChecks, NameConfidenceThatIsOff) {
+TEST(PredictionChecks, NameConfidenceThatIsOff) {
   Answered over, under;
   over.test = over.part(spread_mistakes, [](const SampleRow&) { return 0.995; });
   EXPECT_TRUE(raises(over.look(), "over-confident"));
   under.test = under.part(spread_mistakes, [](const SampleRow&) { return 0.4; });
   EXPECT_TRUE(raises(under.look(), "under-confident"));
   const Calibration all = calibration(under.part(spread_mistakes, well_calibrated).rows);
-  EXPECT_LT(all.error, 0.25);
+  EXPECT_LT(all.ece, 0.25);
 }
 
-TEST(AnswerChecks, NameAMetricThatHidesClasses) {
+TEST(PredictionChecks, NameAMetricThatHidesClasses) {
   Answered hidden;
   std::vector<int64_t> sizes(10, 20);
   sizes[0] = 5000;
@@ -335,7 +320,7 @@ TEST(AnswerChecks, NameAMetricThatHidesClasses) {
   EXPECT_TRUE(raises(hidden.look(), "misleading-metric"));
 }
 
-TEST(AnswerChecks, NameOverFitting) {
+TEST(PredictionChecks, NameOverFitting) {
   Answered fit;
   fit.test = fit.part([](int64_t c, int64_t i) { return i < 30 ? (c + 1 + i % 9) % 10 : c; },
                       [](const SampleRow&) { return 0.7; });
@@ -343,11 +328,11 @@ TEST(AnswerChecks, NameOverFitting) {
   EXPECT_TRUE(raises(fit.look(), "over-fit"));
 }
 
-TEST(AnswerChecks, NameAnswersThatAreNoNumbers) {
+TEST(PredictionChecks, NameAnswersThatAreNoNumbers) {
   Answered broken;
   broken.test = broken.part(spread_mistakes, well_calibrated);
   broken.test.result.not_finite = 3;
-  EXPECT_TRUE(raises(broken.look(), "non-finite-answers"));
+  EXPECT_TRUE(raises(broken.look(), "non-finite-predictions"));
 }
 
 Results numbers(const std::function<double(double truth, int64_t i)>& answer) {
@@ -364,13 +349,13 @@ Results numbers(const std::function<double(double truth, int64_t i)>& answer) {
   return all.look();
 }
 
-TEST(AnswerChecks, NameNumbersThatAreBiasedClippedOrConstant) {
+TEST(PredictionChecks, NameNumbersThatAreBiasedClippedOrConstant) {
   auto noise = [](int64_t i) { return 0.2 * Random(4, uint64_t(i)).normal(); };
   EXPECT_TRUE(numbers([&](double t, int64_t i) { return t + noise(i); }).findings.empty());
   EXPECT_TRUE(raises(numbers([&](double t, int64_t i) { return t + 2 + noise(i); }), "biased-numbers"));
   EXPECT_TRUE(
       raises(numbers([&](double t, int64_t i) { return std::max(0.0, t + noise(i)); }), "clipped-numbers:below"));
-  EXPECT_TRUE(raises(numbers([&](double, int64_t i) { return 0.1 + 0.001 * noise(i); }), "constant-answers"));
+  EXPECT_TRUE(raises(numbers([&](double, int64_t i) { return 0.1 + 0.001 * noise(i); }), "constant-predictions"));
 }
 
 }  // namespace

@@ -83,12 +83,12 @@ ObservedSplit observe_split(Observed& seen, Split& split, unsigned watch) {
     out.rows = std::move(pass.state(*predicted).rows);
   }
   if (against && !pass.interrupted())
-    seen.comparison = compare::pair_rows(seen.session, *seen.reference, false,
-                                         older_watched ? &pass.state(*older_watched).rows : nullptr, out.rows);
+    seen.comparison.emplace(compare::pair_rows(seen.session, *seen.reference, false,
+                                               older_watched ? &pass.state(*older_watched).rows : nullptr, out.rows));
   if (topped) out.top = std::move(pass.state(*topped).rows);
   if (profiled) out.units->learned(pass.release(*profiled));
   if (covered && pass.samples() > 0)
-    seen.adequacy = assessor->finish(pass.state(*covered), pass.seconds(), pass.interrupted());
+    seen.adequacy.emplace(assessor->finish(pass.state(*covered), pass.seconds(), pass.interrupted()));
   if (counted) out.census = pass.release(*counted);
   return out;
 }
@@ -100,9 +100,9 @@ const stream::Subject& Observed::subject() const { return session.test().subject
 findings::Words Observed::words(findings::Words more) const {
   more["case"] = session.words();
   more["model"] = session.model_name();
-  if (session.has_data()) more["data"] = dataset::spec_text(session.test().spec);
+  if (session.has_data()) more["data"] = session.test().typed();
   if (session::Split* other = session.has_data() ? session.train() : nullptr)
-    more["train"] = dataset::spec_text(other->spec);
+    more["train"] = other->typed();
   return more;
 }
 

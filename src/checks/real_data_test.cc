@@ -5,30 +5,11 @@
 #include <cstdlib>
 #include <set>
 
-#include "checks/observed.h"
-#include "checks/results.h"
-#include "checks/observed.h"
-#include "checks/results.h"
+#include "checks/checks_for_test.h"
 #include "training/trainer.h"
-#include "zoo/zoo.h"
 
 namespace netmend::checks {
 namespace {
-
-ObservedSplit answered(const std::string& name, const stream::Subject& like, const observers::PredictionSettings& settings,
-              std::shared_ptr<const dataset::Dataset> data) {
-  stream::Subject subject(like.model_name, like.graph, data, {settings.head.output, settings.head.logits});
-  observers::Predictions observer(settings, true);
-  stream::PassOptions options;
-  options.quiet = true;
-  auto state = stream::run_pass(subject, {&observer}, options).collected[0].fold(observer);
-  auto& seen = dynamic_cast<observers::PredictionState&>(*state);
-  ObservedSplit part;
-  part.name = name, part.data = data, part.whole = data->size();
-  part.result = observers::finish(observer, seen);
-  part.rows = std::move(seen.rows);
-  return part;
-}
 
 Results look(const std::string& spec, const std::string& network, int64_t epochs, double rate = 0.002) {
   std::shared_ptr<const dataset::Dataset> train = dataset::open(spec + ":train"), test = dataset::open(spec + ":test");
@@ -39,20 +20,18 @@ Results look(const std::string& spec, const std::string& network, int64_t epochs
   training::Trainer trainer(std::move(task));
   while (!trainer.done()) trainer.run_epoch();
   model::Graph graph = trainer.result();
-  executor::Head head = executor::find_head(graph, graph.outputs[0]);
-  stream::Subject subject("model.onnx", graph, test, {head.output, head.logits});
-  dataset::Batch batch = test->read(stream::spread(test->size(), 64));
-  auto settings =
-      observers::infer_task(graph, head, test->info(), batch, stream::run_few(subject, {head.output}, batch)[0]);
-  Observed seen{subject, settings, answered("test", subject, settings, test),
-                  answered("train", subject, settings, train)};
+  session::Session session(typed_request(), "model.onnx", graph, test, train);
+  Observed seen = observe(session, nullptr, kWatchPredictions | kWatchCensus);
   Results found;
-  check_data(seen, found);
+  run_rows(seen, found,
+           {"test-size", "imbalance", "absent-classes", "label-shift", "label-order", "duplicates",
+            "conflicting-labels", "split-leak", "constant-features", "missing-values", "unknown-tokens",
+            "truncated-text", "outliers", "label-leak", "drift"});
   for (const findings::Finding& finding : found.findings)
     EXPECT_EQ(int(finding.level), int(findings::Level::kNote))
         << spec << " " << finding.id() << ": " << finding.evidence;
   const size_t of_data = found.findings.size();
-  check_slices(seen, found);
+  run_rows(seen, found, {"groups", "slices"});
   const auto& metric = seen.test->result.metrics[0];
   printf("%s  %s %.4f\n", spec.c_str(), metric.name.c_str(), metric.estimate.value);
   for (size_t i = 0; i < found.findings.size(); ++i) {

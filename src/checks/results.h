@@ -22,6 +22,12 @@ struct Results {
   std::vector<selection::LabelIssue> label_issues;
   std::vector<slices::Slice> slices;
   TrialRepair repair;
+  /// Pairs of duplicates, some of each kind: where (test, train, train-test), and the two inputs.
+  struct DuplicateList {
+    std::string where;
+    std::vector<std::pair<findings::Shown, findings::Shown>> pairs;
+  };
+  std::vector<DuplicateList> duplicates;
   nlohmann::ordered_json comparison;  ///< with a reference; null without one
 
   void add(findings::Finding finding) { findings.push_back(std::move(finding)); }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "edits/places.h"
@@ -101,14 +102,18 @@ double finite(double after, double before, const std::string& unit) {
 
 /// Units differ in their numbers though one seed serves them all.
 uint64_t stream_of(const std::string& unit) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char c : unit) hash = (hash ^ c) * 0x100000001b3u;
-  return hash;
+  return hash64(unit);
 }
 
 }  // namespace
 
 std::span<const NamedOperation> operations() { return kOperations; }
+
+std::string operation_names() {
+  std::vector<std::string> names;
+  for (const NamedOperation& row : kOperations) names.emplace_back(row.name);
+  return join(names, ", ");
+}
 
 const NamedOperation& find_operation(std::string_view name) {
   std::vector<std::string> names;
@@ -117,7 +122,7 @@ const NamedOperation& find_operation(std::string_view name) {
     names.emplace_back(row.name);
   }
   throw InputError(fmt::format("there is no operation {}{}", name, did_you_mean(name, names)),
-                   "There are " + join(names, ", ") + ".");
+                   "There are " + operation_names() + ".");
 }
 
 std::vector<Edit> operate(const Graph& graph, const Layer& layer, int64_t unit, const Operation& operation,

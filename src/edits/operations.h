@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "edits/edit.h"
+#include "edits/operation_names.h"
 #include "model/layer.h"
 
 namespace netmend::edits {

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <set>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "checks/calibration.h"
 #include "evidence/input_table.h"
+#include "observers/importance.h"
 
 namespace netmend::evidence {
 namespace {
@@ -18,6 +20,8 @@ using model::ValueId;
 using observers::SampleRow;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+constexpr int64_t kExplained = 256;  ///< tests whose relevance tells how important units are
+
 Json figure(const stats::Estimate& e) {
   return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
 }
@@ -37,6 +41,7 @@ class Evidence {
     if (checkup_.results.repair.repair) repaired(json);
     weak_slices(json);
     data(json);
+    if (seen_.space) inputs_.add_map(json);
     json["inputs"] = inputs_.to_json();  // last: what is shown wants to have rows
     return json;
   }
@@ -98,7 +103,45 @@ class Evidence {
     return known[value] = found;
   }
 
+  /// Mean relevance of each hidden unit over some tests, as a share of all; empty where an operator has no rule for it.
+  void find_importance() {
+    try {
+      const stream::Subject& tests = seen_.subject();
+      stream::Subject some = tests;
+      some.data = dataset::subset(tests.data, stream::spread(tests.data->size(), kExplained, 0.5));
+      observers::Importance importance(some, seen_.settings, seen_.space->layers());
+      stream::Pass pass(some);
+      auto watched = pass.watch(importance);
+      stream::PassOptions how = seen_.session.pass_options();
+      how.quiet = true;
+      pass.run(how);
+      seen_.session.record(seen_.session.test(), "importance of units", some.data->size(), pass.seconds());
+      double all = 0;
+      for (size_t l = 0; l < seen_.space->layers().size(); ++l) {
+        const at::Tensor sums = observers::importance_of(pass.state(watched), l).clamp_min(0).contiguous();
+        importance_.insert(importance_.end(), sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel());
+      }
+      for (double value : importance_) all += value;
+      for (double& value : importance_) value = all > 0 ? value / all : 0;
+      if (int64_t(importance_.size()) != seen_.space->units() || !(all > 0)) importance_.clear();
+    } catch (const InputError&) {
+      importance_.clear();
+    }
+  }
+
+  Json layer_importance(const model::Layer& layer) const {
+    if (importance_.empty()) return nullptr;
+    for (size_t l = 0; l < seen_.space->layers().size(); ++l)
+      if (seen_.space->layers()[l].node == layer.node) {
+        double sum = 0;
+        for (int64_t u = seen_.space->first(l); u < seen_.space->first(l + 1); ++u) sum += importance_[size_t(u)];
+        return sum;
+      }
+    return nullptr;
+  }
+
   void network(Json& json) {
+    find_importance();
     const auto& layers = seen_.layers;
     const auto& space = *seen_.space;
     const auto& ranges = *seen_.test->units->ranges();
@@ -134,7 +177,7 @@ class Evidence {
                       {"weights", layer.parameters},
                       {"dead", dead},
                       {"blame", number(most)},
-                      {"importance", nullptr},
+                      {"importance", layer_importance(layer)},
                       {"untested", low},
                       {"from", from}});
     }
@@ -188,10 +231,10 @@ class Evidence {
                    {"sd", number(range.deviation())},
                    {"min", number(range.low)},
                    {"max", number(range.high)},
-                   {"zeros", nullptr},
+                   {"zeros", range.seen > 0 ? Json(double(range.zeros) / double(range.seen)) : Json(nullptr)},
                    {"blame", number(blame[size_t(u)])},
                    {"rank", ranks[size_t(u)] ? Json(ranks[size_t(u)]) : Json(nullptr)},
-                   {"importance", nullptr},
+                   {"importance", number(importance_.empty() ? NAN : importance_[size_t(u)])},
                    {"untested", untested[size_t(u)]},
                    {"drivers", Json::array()}};
       for (int64_t n = 0; n < std::min<int64_t>(6, peaks.kept(u)); ++n)
@@ -315,7 +358,7 @@ class Evidence {
     for (size_t row = 0; row < checkup_.results.clusters.size(); ++row)
       if (checkup_.results.clusters[row] >= 0) clusters[checkup_.results.clusters[row]].push_back(row);
     for (const auto& [number, members] : clusters)
-      if (json["slices"].size() < 80) add(fmt::format("failures that look alike {}", number + 1), "cluster", members);
+      if (json["slices"].size() < 80) add(fmt::format("failure cluster {}", number + 1), "cluster", members);
     if (json["slices"].empty()) json.erase("slices");
   }
 
@@ -325,9 +368,10 @@ class Evidence {
             {"ranges", Json::array()},
             {"duplicates", Json::array()},
             {"suspected", Json::array()}};
-    for (size_t part = 0; part < checkup_.counted.size(); ++part) {
-      const census::CensusState& seen = checkup_.census(part);
-      const checks::ObservedSplit& of = part == 0 ? seen_.test : *seen_.train;
+    for (const checks::ObservedSplit* split : {&*seen_.test, seen_.train ? &*seen_.train : nullptr}) {
+      if (!split || !split->census) continue;
+      const checks::ObservedSplit& of = *split;
+      const census::CensusState& seen = *of.census;
       std::vector<int64_t> classes(seen_.settings.by_class() ? seen_.settings.classes.size() : 0);
       for (float label : seen.labels)
         if (label >= 0 && size_t(label) < classes.size()) ++classes[size_t(label)];
@@ -348,6 +392,10 @@ class Evidence {
       if (finding.kind == "duplicates" || finding.kind == "split-leak") {
         Json row = {
             {"where", finding.where}, {"exact", 0}, {"near", 0}, {"effect", finding.brief}, {"pairs", Json::array()}};
+        for (const auto& list : checkup_.results.duplicates)
+          for (const auto& [a, b] : list.pairs)
+            if (list.where == finding.where)
+              row["pairs"].push_back({inputs_.row(a.split, a.sample), inputs_.row(b.split, b.sample)});
         if (finding.numbers.contains("same")) row["exact"] = finding.numbers["same"];
         if (finding.numbers.contains("near")) row["near"] = finding.numbers["near"];
         data["duplicates"].push_back(std::move(row));
@@ -392,23 +440,28 @@ class Evidence {
            {"change", double(one.fixed - one.broken) / double(std::max<int64_t>(1, checkup_.results.repair.holdout))},
            {"fixed", one.fixed},
            {"broken", one.broken},
-           {"seconds", one.seconds},
            {"why_not", one.why_not}});
-    if (outcome.chosen >= 0 && outcome.tried[size_t(outcome.chosen)].best)
-      for (const std::string& unit : outcome.tried[size_t(outcome.chosen)].best->units)
+    if (outcome.chosen >= 0 && outcome.tried[size_t(outcome.chosen)].best) {
+      const repair::Candidate& best = *outcome.tried[size_t(outcome.chosen)].best;
+      std::map<std::string, double> moved;
+      for (const edits::Edit& edit : best.edits)
+        for (size_t i = 0; i < edit.after.size(); ++i) moved[edit.unit] += std::pow(edit.after[i] - edit.before[i], 2);
+      for (const std::string& unit : best.units)
         repair["edits"].push_back(
-            {{"unit", unit}, {"words", outcome.tried[size_t(outcome.chosen)].best->words}, {"distance", nullptr}});
+            {{"unit", unit}, {"words", best.words}, {"distance", number(std::sqrt(moved[unit]))}});
+    }
     for (const repair::Flipped& flip : outcome.list)
       if (int64_t row = inputs_.row("test", flip.sample); row >= 0 && repair["flips"].size() < 400)
         repair["flips"].push_back(
             {{"row", row}, {"fixed", flip.fixed}, {"before", number(flip.before)}, {"after", number(flip.after)}});
-    repair["whatif"] = "";
+    repair["whatif"] = options_.whatif;
   }
 
   const checks::Checkup& checkup_;
   const checks::Observed& seen_;
   const EvidenceOptions& options_;
   InputTable inputs_;
+  std::vector<double> importance_;  ///< of hidden units
 };
 
 }  // namespace

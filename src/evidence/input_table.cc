@@ -275,4 +275,69 @@ void InputTable::add_neighbours(Json& json) const {
   }
 }
 
+void InputTable::add_map(Json& json) const {
+  const checks::Observed& seen = *checkup_.seen;
+  if (!seen.test->units) return;
+  const observers::UnitBatch& traces = seen.test->units->traces();
+  if (traces.count() < 8 || traces.units < 2 || traces.units > 4096) return;
+  // Rows of the table that were traced, in the order of the table.
+  std::map<int64_t, int64_t> traced;
+  for (int64_t i = 0; i < traces.count(); ++i) traced[traces.rows[size_t(i)].sample] = i;
+  std::vector<int64_t> rows, places;
+  for (size_t row = 0; row < entries_.size(); ++row)
+    if (auto hit = traced.find(entries_[row].sample); entries_[row].split == 0 && hit != traced.end())
+      rows.push_back(int64_t(row)), places.push_back(hit->second);
+  if (rows.size() < 8) return;
+  at::Tensor all = at::from_blob(const_cast<float*>(traces.values.data()), {traces.count(), traces.units})
+                       .nan_to_num(0, 0, 0)
+                       .index_select(0, at::tensor(places, at::kLong))
+                       .to(at::kDouble);
+  all = all - all.mean(0);
+  at::Tensor covariance = all.t().matmul(all) / double(all.size(0));
+  auto [values, vectors] = at::linalg_eigh(covariance);  // ascending
+  at::Tensor axes = vectors.narrow(1, traces.units - 2, 2).flip({1});
+  // The sign of an axis is arbitrary: the largest component is positive.
+  at::Tensor largest = axes.gather(0, axes.abs().argmax(0, true));
+  axes = axes * at::where(largest < 0, -at::ones_like(largest), at::ones_like(largest));
+  at::Tensor points = all.matmul(axes).contiguous();
+  const double total = std::max(values.clamp_min(0).sum().item<double>(), 1e-300);
+  auto explained = [&](int64_t back) { return rounded(values[traces.units - back].item<double>() / total); };
+  Json& map = json["map"];
+  map = {{"layer", seen.space->layers().back().name},
+         {"method", "PCA"},
+         {"explained", {explained(1), explained(2)}},
+         {"rows", rows},
+         {"x", Json::array()},
+         {"y", Json::array()}};
+  for (int64_t i = 0; i < points.size(0); ++i)
+    map["x"].push_back(rounded(points[i][0].item<double>())), map["y"].push_back(rounded(points[i][1].item<double>()));
+  add_similar(json, rows, all);
+}
+
+/// The nearest rows in feature space, each unit by its own standard deviation, of the rows that are shown.
+void InputTable::add_similar(Json& json, const std::vector<int64_t>& rows, const at::Tensor& centred) const {
+  constexpr int64_t kNearestRows = 8;
+  std::map<int64_t, int64_t> place;
+  for (size_t i = 0; i < rows.size(); ++i) place[rows[i]] = int64_t(i);
+  std::vector<int64_t> asked, at_rows;
+  for (int64_t row : order_)
+    if (auto hit = place.find(row); hit != place.end()) asked.push_back(row), at_rows.push_back(hit->second);
+  if (asked.empty()) return;
+  const at::Tensor all = (centred / centred.std(0).clamp_min(1e-6)).to(at::kFloat);
+  const at::Tensor queries = all.index_select(0, at::tensor(at_rows, at::kLong));
+  const at::Tensor distance = all.square().sum(1).unsqueeze(0) - 2 * queries.matmul(all.t());
+  const int64_t kept = std::min<int64_t>(kNearestRows + 1, all.size(0));
+  const at::Tensor order = std::get<1>(distance.topk(kept, 1, false, true)).contiguous();
+  Json& similar = json["similar"];
+  similar = {{"rows", asked}, {"nearest", Json::array()}};
+  for (size_t q = 0; q < asked.size(); ++q) {
+    Json nearest = Json::array();
+    for (int64_t n = 0; n < kept && nearest.size() < size_t(kNearestRows); ++n) {
+      const int64_t at = order.data_ptr<int64_t>()[int64_t(q) * kept + n];
+      if (at != at_rows[q]) nearest.push_back(rows[size_t(at)]);
+    }
+    similar["nearest"].push_back(std::move(nearest));
+  }
+}
+
 }  // namespace netmend::evidence

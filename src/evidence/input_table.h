@@ -27,6 +27,9 @@ class InputTable {
   /// Tests that belong to a slice, by its number in the report.
   void add_slice(size_t slice, const std::vector<size_t>& tests);
 
+  /// A 2-D map of the last hidden layer's features (PCA), and the nearest rows of those that are shown.
+  void add_map(nlohmann::ordered_json& json) const;
+
   nlohmann::ordered_json to_json() const;
   int64_t shown() const { return int64_t(order_.size()); }
 
@@ -42,6 +45,7 @@ class InputTable {
   void add_neighbours(nlohmann::ordered_json& json) const;
   void add_answers(nlohmann::ordered_json& json) const;
   void add_heat(nlohmann::ordered_json& json) const;
+  void add_similar(nlohmann::ordered_json& json, const std::vector<int64_t>& rows, const at::Tensor& centred) const;
 
   const checks::Checkup& checkup_;
   const EvidenceOptions& options_;

@@ -7,6 +7,7 @@
 #include "base/shell.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "edits/edit_file.h"
 #include "evidence/evidence.h"
 #include "evidence/json.h"
 #include "executor/layers.h"
@@ -144,6 +145,18 @@ void add_comparison(Json& evidence, const Json& comparison) {
           {{"row", hit->second}, {"fixed", flip["fixed"]}, {"confidence_before", flip["confidence_before"]}});
 }
 
+/// The edits of the trial repair as edits.json; the command that tries them, or "".
+std::string write_edits(session::Session& session, const Checkup& checkup) {
+  const auto& outcome = checkup.results.repair.repair;
+  if (!outcome || outcome->chosen < 0 || !outcome->tried[size_t(outcome->chosen)].best) return "";
+  const std::string path = session.folder("check").file("edits.json");
+  edits::write_edits(edits::describe(session.graph(), outcome->tried[size_t(outcome->chosen)].best->edits,
+                                     session.model_name(), file_checksum(session.model_name())),
+                     path);
+  const std::string words = session.request().model.empty() ? shell_word(session.model_name()) + " " : "";
+  return fmt::format("netmend whatif {}{} {}", words, session.words(), shell_word(path));
+}
+
 Json method() {
   Json list = Json::array();
   auto add = [&](const std::string& name, const std::string& text) {
@@ -191,6 +204,7 @@ std::string write_report(session::Session& session, const Checkup& checkup, cons
   if (result_of(checkup)) {
     EvidenceOptions how;
     how.pictures = options.pictures;
+    how.whatif = write_edits(session, checkup);
     more = evidence(checkup, checkup.results.findings, how);
   }
   Json json = {{"format", "netmend.report/1"},

@@ -21,17 +21,6 @@ using model::Layer;
 
 namespace {
 
-constexpr Kind kKinds[] = {
-    {"random-weights", "the weights of a unit are random numbers, five times as spread as its layer's", Kind::kUnit},
-    {"zeroed", "weights and bias of a unit are 0: it says nothing", Kind::kUnit},
-    {"sign-flipped", "weights and bias of a unit are negated", Kind::kUnit},
-    {"saturated", "the bias of a unit is as large as its weights can add up to: it is always on", Kind::kUnit},
-    {"scaled", "weights and bias of a unit are ten times too large", Kind::kUnit},
-    {"layer-noise", "all weights of a layer carry noise as large as themselves", Kind::kLayer},
-    {"swapped-classes", "the output layer answers one class for another", Kind::kClasses},
-    {"poisoned-labels", "it was trained further with most labels of one class replaced by another", Kind::kTraining},
-};
-
 /// Numbers of one role of a unit, and a way to write them.
 struct Numbers {
   model::ValueId parameter;
@@ -60,31 +49,9 @@ class Planting {
  public:
   Planting(const Graph& graph, const Options& options) : graph_(graph), options_(options), random_(options.seed, 17) {}
 
-  std::vector<Edit> unit(const std::string& kind, const Layer& layer, int64_t unit) {
-    if (kind == "random-weights") {
-      const double spread = 5 * options_.strength * deviation(graph_, layer);
-      return change(layer, unit, Role::kWeight, [&](double) { return spread * random_.normal(); });
-    }
-    if (kind == "zeroed") return both(layer, unit, [](double) { return 0.0; });
-    if (kind == "sign-flipped") return both(layer, unit, [](double x) { return -x; });
-    if (kind == "scaled") return both(layer, unit, [&](double x) { return 10 * options_.strength * x; });
-    double most = 0;
-    for (const Numbers& own : numbers_of(graph_, layer, unit, Role::kWeight))
-      for (double value : own.values) most += std::abs(value);
-    std::vector<Edit> list =
-        change(layer, unit, Role::kBias, [&](double) { return options_.strength * std::max(most, 1e-3); });
-    if (list.empty()) fail("{} has no bias that could saturate it", model::unit_name(layer, unit));
-    return list;
-  }
-
-  std::vector<Edit> layer(const Layer& at) {
-    const double spread = options_.strength * deviation(graph_, at);
-    std::vector<Edit> all;
-    for (int64_t u = 0; u < at.units; ++u)
-      for (Edit& edit : change(at, u, Role::kWeight, [&](double x) { return x + spread * random_.normal(); }))
-        all.push_back(std::move(edit));
-    return all;
-  }
+  const Graph& graph() const { return graph_; }
+  double strength() const { return options_.strength; }
+  Random& random() { return random_; }
 
   std::vector<Edit> swap(const Layer& at, int64_t a, int64_t b) {
     std::vector<Edit> all;
@@ -98,7 +65,6 @@ class Planting {
     return all;
   }
 
- private:
   void add(std::vector<Edit>& all, const Numbers& own, const std::vector<double>& values,
            const std::string& name) const {
     for (Edit& edit : edits::cut(graph_, own.parameter, own.positions, values, name)) all.push_back(std::move(edit));
@@ -121,10 +87,72 @@ class Planting {
     return all;
   }
 
+ private:
   const Graph& graph_;
   const Options& options_;
   Random random_;
 };
+
+std::vector<Edit> random_weights(Planting& p, const Layer& at, int64_t unit) {
+  const double spread = 5 * p.strength() * deviation(p.graph(), at);
+  return p.change(at, unit, Role::kWeight, [&](double) { return spread * p.random().normal(); });
+}
+
+std::vector<Edit> zeroed(Planting& p, const Layer& at, int64_t unit) {
+  return p.both(at, unit, [](double) { return 0.0; });
+}
+
+std::vector<Edit> sign_flipped(Planting& p, const Layer& at, int64_t unit) {
+  return p.both(at, unit, [](double x) { return -x; });
+}
+
+std::vector<Edit> scaled(Planting& p, const Layer& at, int64_t unit) {
+  return p.both(at, unit, [&](double x) { return 10 * p.strength() * x; });
+}
+
+std::vector<Edit> saturated(Planting& p, const Layer& at, int64_t unit) {
+  double most = 0;
+  for (const Numbers& own : numbers_of(p.graph(), at, unit, Role::kWeight))
+    for (double value : own.values) most += std::abs(value);
+  std::vector<Edit> list =
+      p.change(at, unit, Role::kBias, [&](double) { return p.strength() * std::max(most, 1e-3); });
+  if (list.empty()) fail("{} has no bias that could saturate it", model::unit_name(at, unit));
+  return list;
+}
+
+std::vector<Edit> layer_noise(Planting& p, const Layer& at, int64_t) {
+  const double spread = p.strength() * deviation(p.graph(), at);
+  std::vector<Edit> all;
+  for (int64_t u = 0; u < at.units; ++u)
+    for (Edit& edit : p.change(at, u, Role::kWeight, [&](double x) { return x + spread * p.random().normal(); }))
+      all.push_back(std::move(edit));
+  return all;
+}
+
+/// A kind and what it does to a unit or, with unit -1, to a layer.
+struct Row {
+  Kind kind;
+  std::vector<Edit> (*plant)(Planting& planting, const Layer& layer, int64_t unit) = nullptr;
+};
+constexpr Row kRows[] = {
+    {{"random-weights", "a unit's weights are drawn at random, five times as spread as its layer's", Kind::kUnit},
+     random_weights},
+    {{"zeroed", "a unit's weights and bias are 0", Kind::kUnit}, zeroed},
+    {{"sign-flipped", "a unit's weights and bias have the opposite sign", Kind::kUnit}, sign_flipped},
+    {{"saturated", "a unit's bias is as large as its weights can add up to: it is always active", Kind::kUnit},
+     saturated},
+    {{"scaled", "a unit's weights and bias are ten times too large", Kind::kUnit}, scaled},
+    {{"layer-noise", "noise as large as the weights is added to a layer", Kind::kLayer}, layer_noise},
+    {{"swapped-classes", "two units of the output layer are swapped: one class is predicted for the other",
+      Kind::kClasses}},
+    {{"poisoned-labels", "trained further with most labels of one class replaced by another", Kind::kTraining}},
+};
+
+const Row& row_of(const Kind& kind) {
+  for (const Row& row : kRows)
+    if (row.kind.name == kind.name) return row;
+  throw std::logic_error("a kind of fault without a row");
+}
 
 std::vector<Layer> where(const std::vector<Layer>& layers, const Options& options) {
   std::vector<std::string> names;
@@ -138,7 +166,8 @@ std::vector<Layer> where(const std::vector<Layer>& layers, const Options& option
   return {layers.begin(), layers.end() - 1};
 }
 
-void plant_units(const Graph& graph, const std::vector<Layer>& layers, const Options& options, Fault& fault) {
+void plant_units(const Graph& graph, const std::vector<Layer>& layers, const Row& row, const Options& options,
+                 Fault& fault) {
   std::vector<std::pair<size_t, int64_t>> all;
   for (size_t l = 0; l < layers.size(); ++l)
     for (int64_t u = 0; u < layers[l].units; ++u) all.emplace_back(l, u);
@@ -148,22 +177,36 @@ void plant_units(const Graph& graph, const std::vector<Layer>& layers, const Opt
   for (int64_t i = 0; i < options.count; ++i) {
     const auto& [l, u] = all[size_t(i)];
     fault.units.push_back(model::unit_name(layers[l], u));
-    for (Edit& edit : planting.unit(fault.kind, layers[l], u)) fault.edits.push_back(std::move(edit));
+    for (Edit& edit : row.plant(planting, layers[l], u)) fault.edits.push_back(std::move(edit));
   }
 }
 
 }  // namespace
 
-std::span<const Kind> kinds() { return kKinds; }
+std::span<const Kind> kinds() {
+  static const std::vector<Kind> all = [] {
+    std::vector<Kind> list;
+    for (const Row& row : kRows) list.push_back(row.kind);
+    return list;
+  }();
+  return all;
+}
+
+std::string kind_names(bool of_units) {
+  std::vector<std::string> names;
+  for (const Row& row : kRows)
+    if (!of_units || row.kind.of == Kind::kUnit) names.emplace_back(row.kind.name);
+  return join(names, ", ");
+}
 
 const Kind& find_kind(const std::string& name) {
   std::vector<std::string> names;
-  for (const Kind& kind : kKinds) {
+  for (const Kind& kind : kinds()) {
     if (kind.name == name) return kind;
     names.emplace_back(kind.name);
   }
-  throw InputError(fmt::format("there is no fault {}{}", name, did_you_mean(name, names)),
-                   "There are " + join(names, ", ") + ".");
+  throw InputError(fmt::format("there is no fault `{}`{}", printable(name), did_you_mean(name, names)),
+                   "There are " + kind_names() + ".");
 }
 
 Fault plant(const Graph& graph, const std::vector<Layer>& layers, const Kind& kind, const Options& options) {
@@ -176,12 +219,12 @@ Fault plant(const Graph& graph, const std::vector<Layer>& layers, const Kind& ki
   Random random(options.seed, 5);
   Planting planting(graph, options);
   if (kind.of == Kind::kUnit) {
-    plant_units(graph, list, options, fault);
+    plant_units(graph, list, row_of(kind), options, fault);
   } else if (kind.of == Kind::kLayer) {
     if (options.count > 1) fail("one layer is damaged at a time; --count is for units");
     const Layer& layer = list[random.below(list.size())];
     fault.layer = layer.name;
-    fault.edits = planting.layer(layer);
+    fault.edits = row_of(kind).plant(planting, layer, -1);
   } else {
     if (options.count > 1) fail("one pair of classes is swapped; --count is for units");
     const auto units = uint64_t(list[0].units);

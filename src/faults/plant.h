@@ -1,25 +1,15 @@
-// Known faults put into a sound network, so that what finds and repairs them can be judged. One row a kind.
+// Known faults put into a sound network, so that what finds and repairs them can be judged. The kinds stand in kinds.h.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "edits/edit.h"
+#include "faults/kinds.h"
 #include "model/layer.h"
 
 namespace netmend::faults {
-
-struct Kind {
-  std::string_view name;   ///< `random-weights`
-  std::string_view story;  ///< what happened, in words
-  enum Of { kUnit, kLayer, kClasses, kTraining } of = kUnit;
-};
-std::span<const Kind> kinds();
-/// Throws InputError with the nearest name.
-const Kind& find_kind(const std::string& name);
 
 struct Fault {
   std::string kind;

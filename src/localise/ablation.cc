@@ -18,16 +18,16 @@ namespace netmend::localise {
 using edits::Edit;
 using model::ValueId;
 
-std::string ablation_name(AblationKind supposed) {
-  switch (supposed) {
+std::string ablation_name(AblationKind kind) {
+  switch (kind) {
     case AblationKind::kZero:
-      return "silent";
+      return "zero";
     case AblationKind::kMean:
-      return "held at its mean";
+      return "mean";
     case AblationKind::kSignFlip:
-      return "negated";
+      return "sign-flip";
     case AblationKind::kRefit:
-      return "refitted";
+      return "refit";
   }
   return "";
 }
@@ -166,7 +166,7 @@ class Ablating {
   }
 
   /// Units behind a rectifier without any weight: with a little bias they let gradients through and change next to
-  /// nothing. Units that learned to be silent are left so: they add nothing, so they are not to blame.
+  /// nothing. Units that learned to give zero are left so: they add nothing, so they are not to blame.
   void revive() {
     model::Graph graph = some_->batching.graph;
     std::map<ValueId, at::Tensor> fresh;

@@ -1,6 +1,6 @@
-// What would be if a unit were silent, held at its mean, negated, or fitted anew: the loss that each unit is to blame
-// for, by trying. Fitting anew is one step along the gradient of the loss at the unit's own weights, the best of several
-// lengths; a unit without any weight has no gradient and is first brought to life.
+// Ablation of units: the loss with a unit's value set to zero, to its mean, with its sign flipped, or with its weights
+// refitted. Refitting is one step along the negative gradient of the loss at the unit's own weights, the best of several
+// lengths; a unit without any weight has no gradient and starts from random weights.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace netmend::localise {
 
 enum class AblationKind { kZero, kMean, kSignFlip, kRefit };
-std::string ablation_name(AblationKind supposed);
+std::string ablation_name(AblationKind kind);
 
 struct AblationOptions {
   int64_t inputs = 1024;  ///< sampled evenly from those on either side
@@ -27,10 +27,10 @@ struct AblationOptions {
 struct Ablation {
   std::vector<bool> tried;     ///< by place
   std::vector<AblationKind> best;  ///< by place: what helps most
-  std::vector<double> saved;   ///< by place: loss saved an input, at best; 0 for units that were not tried
+  std::vector<double> saved;   ///< by place: loss saved per input, at best; 0 for units that were not tried
   std::vector<double> right;   ///< by place: share of inputs that would be right in addition
   std::vector<std::vector<double>>
-      by;             ///< by place: loss saved an input, silent, held, negated, refitted; NaN where not tried
+      by;             ///< by place: loss saved per input by each AblationKind, in order; NaN where not tried
   Evidence evidence;  ///< loss saved by what helps most
   Evidence weighed;   ///< loss saved without the unit or by negating it, where that saves any, and half of what fitting
                       ///< it saves

@@ -182,8 +182,8 @@ TEST(Draws, BeginWithTheEvidenceAndDependOnTheSeedAlone) {
   EXPECT_TRUE(a.failing[0].equal(evidence.sums[0].sum(0)));
   Counts counts = a.counts(0, 1);
   EXPECT_EQ(counts.af + counts.nf + counts.as + counts.ns, 500);
-  Choice lot = find_measure("random");
-  EXPECT_TRUE(spectrum_scores(a, lot, 1).equal(spectrum_scores(a, lot, 1)));
+  Choice random = find_measure("random");
+  EXPECT_TRUE(spectrum_scores(a, random, 1).equal(spectrum_scores(a, random, 1)));
 }
 
 TEST(Draws, SpreadAsInputsDrawnOneByOneWould) {

@@ -32,12 +32,12 @@ constexpr Measure kMeasures[] = {
     {"wong2", [](C c, X) { return c.af - c.as; }, "af − as", "Wong et al. 2007"},
     {"gradient", nullptr, "mean of activation × gradient of the loss, failing − passing inputs",
      "first-order effect of the unit on the loss", Measure::kGradient},
-    {"counterfactual", nullptr,
-     "loss saved with the unit silent, at its mean, negated or refitted, whichever saves most", "by trying each",
-     Measure::kAblation},
-    {"auto", nullptr, "share of the best counterfactual + share of the best gradient; units without weights first",
-     "what planted faults teach", Measure::kAblation},
-    {"random", [](C, X x) { return x.lot; }, "a number drawn by lot", "the baseline"},
+    {"ablation", nullptr, "loss saved by the best of four ablations: zero, mean, sign-flip, refit",
+     "Morcos et al. 2018, with sign-flip and refit besides", Measure::kAblation},
+    {"auto", nullptr,
+     "ablation and gradient, each as a share of its highest score, added; units without weights come first",
+     "calibrated on planted faults", Measure::kAblation},
+    {"random", [](C, X x) { return x.draw; }, "a number drawn at random", "the random baseline"},
 };
 
 }  // namespace
@@ -65,16 +65,33 @@ double star_of(std::string_view name) {
 
 }  // namespace
 
+std::string measure_names() {
+  std::vector<std::string> names;
+  for (const Measure& measure : kMeasures) names.emplace_back(measure.name);
+  return join(names, ", ");
+}
+
 Choice find_measure(const std::string& name) {
   std::string asked = lower(name);
+  if (asked == "counterfactual") asked = "ablation";
   double star = star_of(asked);
   std::vector<std::string> names;
   for (const Measure& measure : kMeasures) {
     if (measure.name == asked || (star > 0 && measure.name == "dstar")) return {&measure, star > 0 ? star : 3};
     names.emplace_back(measure.name);
   }
-  throw InputError(fmt::format("measure `{}` is unknown{}", name, did_you_mean(asked, names)),
+  throw InputError(fmt::format("there is no measure `{}`{}", printable(name), did_you_mean(asked, names)),
                    fmt::format("There are {}, dstarN for another exponent, and all.", join(names, ", ")));
+}
+
+std::vector<Choice> choices_of(const std::string& name) {
+  const bool all = lower(name) == "all";
+  std::vector<Choice> choices{find_measure(all ? "auto" : name)};
+  for (const Measure& measure : kMeasures) {
+    if (measure.name == choices[0].measure->name) continue;
+    if (all || (measure.of == Measure::kCounts && measure.name != "random")) choices.push_back({&measure});
+  }
+  return choices;
 }
 
 void finite_scores(std::span<double> scores) {

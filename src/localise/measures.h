@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace netmend::localise {
 
@@ -16,7 +17,7 @@ struct Counts {
 /// What a formula may need besides the counts.
 struct Context {
   double star = 3;  ///< exponent of D*
-  double lot = 0;   ///< a random number in [0, 1) that belongs to this unit
+  double draw = 0;  ///< a random number in [0, 1) that belongs to this unit
 };
 
 struct Measure {
@@ -26,19 +27,23 @@ struct Measure {
   double (*score)(const Counts& counts, const Context& context);
   std::string_view formula;
   std::string_view source;
-  /// What it is made of: counts of active units, gradients of the loss, or trials of what would be.
+  /// What it is made of: counts of active units, gradients of the loss, or ablations.
   enum Of { kCounts, kGradient, kAblation } of = kCounts;
 };
 
 std::span<const Measure> measures();
+/// Their names in a sentence, for help and messages.
+std::string measure_names();
 
 struct Choice {
   const Measure* measure = nullptr;
   double star = 3;
   std::string name() const;  ///< `dstar2` where the exponent is not the usual one
 };
-/// `ochiai`, `dstar`, `dstar2`, `D*`. Throws InputError with the nearest name and the list.
+/// `ochiai`, `dstar`, `dstar2`, `D*`; `counterfactual` is what ablation was called. Throws InputError with the nearest name and the list.
 Choice find_measure(const std::string& name);
+/// The measure asked for, then others to compare with; `all` stands for all, led by `auto`.
+std::vector<Choice> choices_of(const std::string& name);
 
 /// NaN becomes 0; what is infinite becomes the largest finite score + 1, so that perfect suspects stay first and
 /// reports stay valid.

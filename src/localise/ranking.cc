@@ -64,9 +64,9 @@ at::Tensor spectrum_scores(const Draws& draws, const Choice& choice, uint64_t se
   const int64_t units = scores.size(1);
   auto* row = scores.data_ptr<double>();
   for (int64_t r = 0; r < scores.size(0); ++r, row += units) {
-    Random lots(seed, uint64_t(r));
+    Random random(seed, uint64_t(r));
     for (int64_t u = 0; u < units; ++u)
-      row[u] = choice.measure->score(draws.counts(r, u), {choice.star, lots.uniform()});
+      row[u] = choice.measure->score(draws.counts(r, u), {choice.star, random.uniform()});
     finite_scores({row, size_t(units)});
   }
   return scores;

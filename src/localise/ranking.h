@@ -9,6 +9,7 @@
 #include "localise/measures.h"
 #include "model/layer.h"
 #include "observers/spectrum.h"
+#include "session/session.h"
 
 namespace netmend::localise {
 
@@ -38,10 +39,7 @@ at::Tensor difference_scores(const Draws& draws);
 /// What a unit that is active as often as this one would score if that had nothing to do with failing.
 double chance_score(const Counts& counts, const Choice& choice);
 
-struct UnitPlace {
-  size_t layer = 0;
-  int64_t unit = 0;
-};
+using session::UnitPlace;
 /// Units in the order of the layers, as evidence counts them.
 std::vector<UnitPlace> unit_places(const std::vector<model::Layer>& layers);
 
@@ -55,14 +53,14 @@ struct RankedLayer {
   size_t layer = 0;
   int64_t units = 0, in_top = 0;  ///< units, and those among the first `top`
   double mean = 0, best = 0;      ///< scores of its units
-  double by_chance = 0;           ///< units among the first `top` when ranked by lot
+  double by_chance = 0;           ///< units among the first `top` when ranked at random
   double first = 0;               ///< share of resamples in which its mean is the highest
 };
 struct Ranking {
   int64_t top = 0, resamples = 0;
   std::vector<RankedUnit> units;    ///< all, most suspicious first
   std::vector<RankedLayer> layers;  ///< by mean score
-  /// What a unit drawn by lot can expect.
+  /// What a unit drawn at random can expect.
   double random_rank() const { return (double(units.size()) + 1) / 2; }
   double random_in_top() const { return units.empty() ? 0 : double(top) / double(units.size()); }
 };

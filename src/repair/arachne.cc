@@ -50,7 +50,7 @@ std::vector<edits::Edit> edits_of(const Problem& problem, const std::vector<loca
 }  // namespace
 
 Found arachne(const Problem& problem, Budget& budget) {
-  if (!problem.settings.by_class()) return {{}, "it needs answers that are right or wrong"};
+  if (!problem.settings.by_class()) return {{}, "it needs predictions that are classes, right or wrong"};
   const std::vector<int64_t> failing =
                                  sample(problem.on(observers::Side::kFailing, problem.parts.search), kMostFailing),
                              passing =
@@ -104,7 +104,7 @@ Found arachne(const Problem& problem, Budget& budget) {
                 {},
                 {}};
   if (out.edits.empty()) return {{}, "no change of the blamed weights was better than none"};
-  out.selection = answer(problem, out.edits, problem.parts.selection).figure;
+  out.selection = evaluate(problem, out.edits, problem.parts.selection).figure;
   return {{std::move(out)}, ""};
 }
 

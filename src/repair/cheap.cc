@@ -30,7 +30,7 @@ at::Tensor descend(at::Tensor start, double rate, int steps, const Loss& loss) {
 
 Candidate candidate(const Problem& problem, const char* method, std::string words, std::vector<edits::Edit> edits) {
   Candidate out{method, std::move(words), std::move(edits), {}, {}};
-  out.selection = answer(problem, out.edits, problem.parts.selection).figure;
+  out.selection = evaluate(problem, out.edits, problem.parts.selection).figure;
   return out;
 }
 
@@ -51,7 +51,8 @@ Found shift_biases(const Problem& problem, Budget& budget) {
   const double size = logits.values.abs().mean().item<double>();
   at::Tensor shift = descend(at::zeros({1, width}, at::kDouble), 0.02 * std::max(size, 1e-3), 200, loss);
   Found found;
-  // The shift that lowers the loss need not be the one that answers best: shares of it are tried as well.
+  budget.spend(problem.work(problem.parts.search.size() + 3 * problem.parts.selection.size()));
+  // The shift that lowers the loss need not be the one with most correct predictions: shares of it are tried as well.
   for (double share : {1.0, 0.5, 2.0}) {
     at::Tensor own = (share * shift).contiguous();
     std::vector<double> numbers(own.data_ptr<double>(), own.data_ptr<double>() + width);
@@ -69,13 +70,14 @@ Found shift_biases(const Problem& problem, Budget& budget) {
 
 Found set_temperature(const Problem& problem, Budget& budget) {
   if (problem.settings.task == observers::Task::kNumber)
-    return {{}, "the model gives numbers, which have no temperature"};
+    return {{}, "the model predicts numbers, which have no temperature"};
   if (is_probability(problem.settings)) return {{}, "the model gives probabilities, not logits"};
   Logits logits = logits_of(problem, problem.parts.search);
   auto loss = [&](const at::Tensor& cold) {
     return localise::losses(problem.settings, logits.values * cold.exp(), logits.labels).mean();
   };
   const double cold = descend(at::zeros({1, 1}, at::kDouble), 0.05, 150, loss).item<double>();
+  budget.spend(problem.work(problem.parts.search.size() + problem.parts.selection.size()));
   Rescaled rescaled = rescale(problem, std::exp(cold), {});
   if (!rescaled.why_not.empty()) return {{}, rescaled.why_not};
   return {{candidate(problem, "temperature", fmt::format("logits divided by {:.3g}", std::exp(-cold)),

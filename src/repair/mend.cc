@@ -98,7 +98,7 @@ class Mending {
   /// The best on the selection part; of what was asked for.
   void choose(const std::string& name) {
     // What is no better than the network as it is has nothing to confirm.
-    const double now = answer(problem_, {}, problem_.parts.selection).figure.score;
+    const double now = evaluate(problem_, {}, problem_.parts.selection).figure.score;
     double best = name == "auto" ? now : -INFINITY, best_cheap = now;
     int cheapest = -1;
     for (size_t i = 0; i < out_.tried.size(); ++i) {
@@ -138,12 +138,12 @@ class Mending {
 
   void confirm() {
     if (progress_)
-      progress_(fmt::format("confirming on {} inputs that no search saw",
+      progress_(fmt::format("confirming on a hold-out set of {} inputs",
                          with_commas(int64_t(problem_.parts.holdout.size()))));
-    out_.before = answer(problem_, {}, problem_.parts.holdout);
+    out_.before = evaluate(problem_, {}, problem_.parts.holdout);
     for (Tried& one : out_.tried) {
       if (!one.best) continue;
-      one.holdout = answer(problem_, one.best->edits, problem_.parts.holdout);
+      one.holdout = evaluate(problem_, one.best->edits, problem_.parts.holdout);
       observers::Flips flips = compare(one.holdout, nullptr);
       one.fixed = flips.whole().fixed, one.broken = flips.whole().broken;
     }
@@ -161,7 +161,7 @@ class Mending {
     judge();
   }
 
-  observers::Flips compare(const Answers& after, std::vector<Flipped>* list) const {
+  observers::Flips compare(const Evaluation& after, std::vector<Flipped>* list) const {
     observers::Flips flips(problem_.settings, *problem_.subject.data);
     for (size_t i = 0; i < after.rows.size(); ++i) {
       const SampleRow& old = out_.before.rows[i];
@@ -185,7 +185,7 @@ class Mending {
       const double lost = f1(before[c]) - f1(after[c]);
       const double chance = stats::sign_test(out_.per_class[c].fixed, out_.per_class[c].broken);
       if (lost < kClassPrice || chance * double(before.size()) > kLevel) continue;
-      out_.reason = fmt::format("it costs class {} {:.1f} points of f1", problem_.settings.classes[c], 100 * lost);
+      out_.reason = fmt::format("it costs class {} {:.1f} points of F1", problem_.settings.classes[c], 100 * lost);
       return true;
     }
     return false;
@@ -235,7 +235,7 @@ class Mending {
     return {out_.after.figure.metric - out_.before.figure.metric, gains[kDraws / 40], gains[kDraws - kDraws / 40 - 1]};
   }
 
-  /// From inputs of a class, answers of it, and those that are right.
+  /// From inputs of a class, predictions of it, and those that are right.
   double metric_of(const std::vector<std::array<double, 3>>& counts) const {
     double sum = 0, classes = 0;
     const bool f1 = problem_.settings.metric == "f1";
@@ -249,13 +249,13 @@ class Mending {
     return classes > 0 ? sum / classes : 0;
   }
 
-  /// One number that divides the logits changes no answer: what it is for is the loss.
+  /// One number that divides the logits changes no prediction: what it is for is the loss.
   bool only_calibrates() const { return out_.tried[size_t(out_.chosen)].method == "temperature"; }
 
   void judge() {
     if (only_calibrates() && loss_change().high < 0 && out_.flips.fixed + out_.flips.broken == 0) {
       out_.verdict = Verdict::kRepaired;
-      out_.reason = fmt::format("no answer changes, and the loss on unseen data falls from {:.4g} to {:.4g}",
+      out_.reason = fmt::format("no prediction changes, and the loss on the hold-out set falls from {:.4g} to {:.4g}",
                                 out_.before.figure.loss, out_.after.figure.loss);
       return;
     }
@@ -265,21 +265,21 @@ class Mending {
     const bool down = test ? out_.p < kLevel && out_.flips.net() < 0 : better.high < 0;
     if (out_.after.result.not_finite > out_.before.result.not_finite) {
       out_.verdict = Verdict::kRefuse;
-      out_.reason = "some answers are no numbers any more";
+      out_.reason = "some outputs become NaN or Inf";
     } else if (down) {
       out_.verdict = Verdict::kRefuse;
       out_.reason =
-          test ? "it breaks more than it fixes" : fmt::format("{} is worse on unseen data", problem_.settings.metric);
+          test ? "more regressions than fixes" : fmt::format("{} is worse on the hold-out set", problem_.settings.metric);
     } else if (up && pays_with_a_class()) {
       out_.verdict = Verdict::kRefuse;
     } else if (up) {
       out_.verdict = Verdict::kRepaired;
-      out_.reason = "confirmed on unseen data";
+      out_.reason = "confirmed on the hold-out set";
     } else {
       out_.verdict = Verdict::kNoRealChange;
       const bool numbers = problem_.settings.task == observers::Task::kNumber && problem_.settings.tolerance < 0;
       out_.reason =
-          out_.flips.fixed + out_.flips.broken == 0 && !numbers ? "no answer changes" : "what changes may be chance";
+          out_.flips.fixed + out_.flips.broken == 0 && !numbers ? "no prediction changes" : "the changes may be chance";
       if (!numbers && loss_change().high < 0)
         out_.reason +=
             fmt::format("; the loss falls from {:.4g} to {:.4g}", out_.before.figure.loss, out_.after.figure.loss);

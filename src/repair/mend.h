@@ -24,7 +24,7 @@ struct Tried {
   std::string method;
   std::optional<Candidate> best;
   std::string why_not;  ///< when there is no candidate
-  Answers holdout;      ///< of the candidate
+  Evaluation holdout;      ///< of the candidate
   int64_t fixed = 0, broken = 0;
   double seconds = 0;
 };
@@ -44,7 +44,7 @@ struct Outcome {
   std::string cheap;                ///< which
   Verdict verdict = Verdict::kNoRealChange;
   std::string reason;     ///< of the verdict, a sentence
-  Answers before, after;  ///< on the hold-out part
+  Evaluation before, after;  ///< on the hold-out part
   observers::FlipCount flips;
   std::vector<observers::FlipCount> per_class;
   std::vector<Flipped> list;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "repair/names.h"
 #include "repair/problem.h"
 
 namespace netmend::repair {
@@ -18,9 +19,9 @@ struct Found {
   std::string why_not;
 };
 
-/// Final biases (or the threshold, where there is one output): what shifting the answers alone can do.
+/// Final biases (or the threshold, where there is one output): what shifting the outputs alone can do.
 Found shift_biases(const Problem& problem, Budget& budget);
-/// One number that divides the logits: calibrates, changes no answer.
+/// One number that divides the logits: calibrates, changes no prediction.
 Found set_temperature(const Problem& problem, Budget& budget);
 /// All weights, fine-tuned on failing inputs mixed with passing ones: what everybody would try first.
 Found retrain(const Problem& problem, Budget& budget);

@@ -39,9 +39,9 @@ const model::Layer* output_layer(const Problem& problem) {
 
 Rescaled rescale(const Problem& problem, double scale, const std::vector<double>& shift) {
   const model::Layer* layer = output_layer(problem);
-  if (!layer) return {{}, "no layer with weights gives the answers"};
+  if (!layer) return {{}, "no layer with weights gives the outputs"};
   if (layer->post == whatif::answers_of(problem.settings) && layer->post != layer->pre)
-    return {{}, fmt::format("the answers come out of {}", layer->activation)};
+    return {{}, fmt::format("the outputs come out of {}", layer->activation)};
   const edits::Parts parts = edits::find_parts(problem.subject.graph, *layer);
   bool has_bias = false;
   Rescaled out;

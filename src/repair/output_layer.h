@@ -1,4 +1,4 @@
-// The layer that gives the answers, as the cheap repairs change it.
+// The layer that gives the outputs, as the cheap repairs change it.
 #pragma once
 
 #include <string>

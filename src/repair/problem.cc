@@ -85,16 +85,17 @@ double score_error(const Problem& problem, const Figure& figure) {
                    double(std::max<size_t>(1, problem.parts.selection.size())));
 }
 
-Answers answer(const Problem& problem, const std::vector<edits::Edit>& edits, const std::vector<int64_t>& samples) {
+Evaluation evaluate(const Problem& problem, const std::vector<edits::Edit>& edits, const std::vector<int64_t>& samples) {
   stream::Subject subject = edited(problem, edits, &samples);
   observers::Predictions predictions(problem.settings, true);
   stream::PassOptions how;
   how.jobs = problem.jobs, how.quiet = true;
-  auto done = stream::run_pass(subject, {&predictions}, how);
-  if (done.interrupted) throw Interrupted{};
-  auto folded = done.collected[0].fold(predictions);
-  auto& state = dynamic_cast<observers::PredictionState&>(*folded);
-  Answers out;
+  stream::Pass pass(subject);
+  auto handle = pass.watch(predictions);
+  pass.run(how);
+  if (pass.interrupted()) throw Interrupted{};
+  observers::PredictionState& state = pass.state(handle);
+  Evaluation out;
   out.result = observers::finish(predictions, state);
   out.rows = std::move(state.rows);
   for (SampleRow& row : out.rows) row.sample = samples[size_t(row.sample)];
@@ -102,7 +103,7 @@ Answers answer(const Problem& problem, const std::vector<edits::Edit>& edits, co
   out.figure.loss = out.result.loss, out.figure.accuracy = out.result.accuracy;
   out.figure.score = observers::is_error(problem.settings.metric) ? -out.figure.metric : out.figure.metric;
   if (!std::isfinite(out.figure.score)) out.figure.score = -1e30;
-  // Means leave out answers that are no numbers; a search must not make such answers to win.
+  // Means leave out outputs that are NaN or Inf; a search must not make such outputs to win.
   if (out.result.not_finite > 0)
     out.figure.score -= 1e6 * double(out.result.not_finite) / double(std::max<size_t>(1, samples.size()));
   out.figure.target = NAN;

@@ -12,6 +12,7 @@
 #include "localise/ranking.h"
 #include "observers/predictions.h"
 #include "observers/target.h"
+#include "repair/sbfl_choice.h"
 #include "stream/pass.h"
 
 namespace netmend::repair {
@@ -30,20 +31,11 @@ struct Shares {
 Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed,
             const std::vector<uint64_t>& hashes = {});
 
-/// How `sbfl-mutation` goes about it; names as users type them.
-struct SbflChoice {
-  std::string measure = "tarantula", mutation = "set-weights", stop = "accuracy";
-  std::optional<double> value;  ///< of the mutation; unset for its usual one
-  double loss_offset = 0.005, accuracy_offset = 0.01;
-  bool halve = true, train = false, refresh = false, as_published = false;
-  int64_t at_a_time = 1;
-};
-
 struct Problem {
   const stream::Subject& subject;
   const observers::PredictionSettings& settings;
   const std::vector<model::Layer>& layers;  ///< all of them, in order
-  std::vector<observers::SampleRow> rows;   ///< answers of the network as it is, by sample
+  std::vector<observers::SampleRow> rows;   ///< predictions of the network as it is, by sample
   Parts parts;
   observers::Target target;                ///< which failures should go
   bool targeted = false;                   ///< not simply all of them
@@ -56,7 +48,7 @@ struct Problem {
 
   /// Multiply-adds of a forward pass over so many inputs.
   double work(size_t inputs) const { return double(inputs) * subject.cost; }
-  /// Of `samples` those on one side of the target, by the answers of the network as it is.
+  /// Of `samples` those on one side of the target, by the predictions of the network as it is.
   std::vector<int64_t> on(observers::Side side, const std::vector<int64_t>& samples) const;
 };
 
@@ -69,16 +61,16 @@ struct Figure {
 };
 
 /// How far two networks' scores on the selection part may lie apart by chance: a standard error where the score is a
-/// share of right answers, a hundredth of it elsewhere.
+/// share of correct predictions, a hundredth of it elsewhere.
 double score_error(const Problem& problem, const Figure& figure);
 
-/// The answers of the edited network to some samples, and its figures.
-struct Answers {
+/// The predictions of the edited network for some samples, and its figures.
+struct Evaluation {
   std::vector<observers::SampleRow> rows;  ///< in the order of the samples; `sample` counts in the whole data
   observers::PredictionResult result;
   Figure figure;
 };
-Answers answer(const Problem& problem, const std::vector<edits::Edit>& edits, const std::vector<int64_t>& samples);
+Evaluation evaluate(const Problem& problem, const std::vector<edits::Edit>& edits, const std::vector<int64_t>& samples);
 
 /// The network with edits, on the data of the problem or a part of it.
 stream::Subject edited(const Problem& problem, const std::vector<edits::Edit>& edits,

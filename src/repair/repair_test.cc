@@ -55,15 +55,15 @@ struct Fixture {
     layers = stream::find_layers(subject);
   }
 
-  Problem problem(double seconds = 20) const {
+  Problem problem(double work = 2e10) const {
     Problem out{subject, settings, layers};
     std::vector<int64_t> all(static_cast<size_t>(subject.data->size()));
     for (size_t i = 0; i < all.size(); ++i) all[i] = int64_t(i);
-    out.rows = answer(out, {}, all).rows;
+    out.rows = evaluate(out, {}, all).rows;
     std::vector<int64_t> strata;
     for (const SampleRow& row : out.rows) strata.push_back(int64_t(row.label) * 3 + row.right);
     out.parts = split(strata, {}, 1);
-    out.deadline = Clock::now() + std::chrono::seconds(int64_t(seconds));
+    out.budget = Budget::of_work(work);
     return out;
   }
 };
@@ -154,7 +154,7 @@ TEST(Surgical, WinsBackWhatADamagedUnitCost) {
     double lost = 0;
     for (uint64_t seed = 1; seed < 60 && lost < 0.02; ++seed) {
       Fixture fine(sound().graph), at(damaged(kind, "fc2", seed, &unit));
-      Problem before = fine.problem(), problem = at.problem(120);  // ends by epochs, not by the clock
+      Problem before = fine.problem(), problem = at.problem(1e12);  // ends by epochs
       auto right = [](const Problem& p) {
         double hits = 0;
         for (const SampleRow& row : p.rows) hits += row.right == SampleRow::kRight;
@@ -177,7 +177,7 @@ TEST(Surgical, WinsBackWhatADamagedUnitCost) {
 
 TEST(Surgical, TakesTheUnitsItIsGiven) {
   Fixture at(damaged("random-weights", "fc2", 4));
-  Problem problem = at.problem(4);
+  Problem problem = at.problem(5e9);
   problem.units = {{1, 3}};
   Outcome outcome = mend(problem, "surgical", {});
   ASSERT_GE(outcome.chosen, 0);
@@ -191,7 +191,7 @@ TEST(UnitFit, NumberOfWorkersChangesNothing) {
     Problem problem = at.problem();
     problem.jobs = jobs;
     UnitFit fit(problem, {{1, 2}, {0, 5}});
-    found.push_back(fit.run({.seconds = 1000, .most_epochs = 1}));
+    found.push_back(fit.run({.most_epochs = 1}));
     EXPECT_EQ(fit.weights(), 25 + 785);
   }
   EXPECT_EQ(found[0], found[1]);
@@ -199,7 +199,7 @@ TEST(UnitFit, NumberOfWorkersChangesNothing) {
 
 TEST(Retrain, Helps) {
   Fixture at(damaged("random-weights", "fc2", 4));
-  Problem problem = at.problem(6);
+  Problem problem = at.problem(8e9);
   Outcome outcome = mend(problem, "retrain", {});
   ASSERT_GE(outcome.chosen, 0);
   EXPECT_GT(outcome.after.result.accuracy, outcome.before.result.accuracy);
@@ -207,7 +207,7 @@ TEST(Retrain, Helps) {
 
 TEST(Arachne, ChangesAFewWeightsOfTheLastLayers) {
   Fixture at(damaged("random-weights", "fc2", 4));
-  Problem problem = at.problem(6);
+  Problem problem = at.problem(8e9);
   Found found = arachne(problem, 4);
   ASSERT_FALSE(found.candidates.empty()) << found.why_not;
   std::set<std::string> parameters;
@@ -274,7 +274,7 @@ TEST(Trajectory, FiguresAreThoseOfTheEditedNetwork) {
     Trajectory trajectory(problem, options, problem.parts.search);
     while (const Round* round = trajectory.next()) {
       EXPECT_EQ(round->units.size(), 2u);
-      Figure twin = answer(problem, round->edits, problem.parts.search).figure;
+      Figure twin = evaluate(problem, round->edits, problem.parts.search).figure;
       EXPECT_EQ(twin.accuracy, round->accuracy);
       EXPECT_NEAR(twin.loss, round->loss, 1e-9);
     }

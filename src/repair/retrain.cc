@@ -41,7 +41,7 @@ Found retrain(const Problem& problem, Budget& budget) {
                     edits::edits_between(problem.subject.graph, trainer.result(), problem.layers),
                     {},
                     {}};
-      one.selection = answer(problem, one.edits, problem.parts.selection).figure;
+      one.selection = evaluate(problem, one.edits, problem.parts.selection).figure;
       if (one.selection.score > best)
         best = one.selection.score, worse = 0, found.candidates.assign(1, std::move(one));
       else if (++worse == 3)

@@ -202,7 +202,7 @@ const Round* Trajectory::next() { return impl_->next(); }
 const std::vector<Round>& Trajectory::rounds() const { return impl_->rounds; }
 
 Found sbfl_mutation(const Problem& problem, Budget& budget) {
-  if (!problem.settings.by_class()) return {{}, "it needs answers that are right or wrong"};
+  if (!problem.settings.by_class()) return {{}, "it needs predictions that are classes, right or wrong"};
   const SbflChoice& choice = problem.sbfl;
   SbflOptions options;
   options.measure = localise::find_measure(choice.measure);
@@ -225,7 +225,7 @@ Found sbfl_mutation(const Problem& problem, Budget& budget) {
     for (const std::string& unit : trajectory.rounds()[size_t(i)].units) out.units.push_back(unit);
   out.words = fmt::format("{} on {} unit{} in {} round{}", named.name, out.units.size(),
                           out.units.size() == 1 ? "" : "s", follower.kept(), follower.kept() == 1 ? "" : "s");
-  out.selection = answer(problem, out.edits, problem.parts.selection).figure;
+  out.selection = evaluate(problem, out.edits, problem.parts.selection).figure;
   return {{std::move(out)}, ""};
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using localise::UnitPlace;
 
-/// The most suspicious units, by what trying each would save on the search part.
+/// The most suspicious units, by ablation and gradient on the search part.
 std::vector<UnitPlace> suspects(const Problem& problem, int64_t count, Budget& budget) {
   std::vector<model::Layer> layers =
       localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
@@ -68,8 +68,8 @@ Candidate fit(const Problem& problem, const std::vector<UnitPlace>& units, Budge
                 names_of(problem, units),
                 {}};
   out.words = fmt::format("{} weights of {} unit{} {}", fitting.weights(), units.size(), units.size() == 1 ? "" : "s",
-                          anew ? "learned anew" : "fitted");
-  out.selection = answer(problem, out.edits, problem.parts.selection).figure;
+                          anew ? "retrained from scratch" : "fitted");
+  out.selection = evaluate(problem, out.edits, problem.parts.selection).figure;
   budget.spend(problem.work(problem.parts.selection.size()));
   return out;
 }

@@ -20,16 +20,16 @@ namespace {
 using dataset::Batch;
 using model::ValueId;
 
-bool is_image(const Patient& patient) {
-  return !patient.test->info().features.empty() && patient.test->info().features[0].image;
+bool is_image(const CheckedModel& model) {
+  return !model.test->info().features.empty() && model.test->info().features[0].image;
 }
-int64_t classes(const Patient& patient) { return int64_t(patient.test->info().classes.size()); }
+int64_t classes(const CheckedModel& model) { return int64_t(model.test->info().classes.size()); }
 
 /// Accuracy of a graph on some inputs, to see what a fault costs.
-double accuracy(const Patient& patient, const model::Graph& graph) {
+double accuracy(const CheckedModel& model, const model::Graph& graph) {
   executor::Head head = executor::find_head(graph, graph.outputs[0]);
-  stream::Subject subject(patient.file, graph, patient.test, {head.output, head.logits});
-  Batch batch = patient.test->read(stream::spread(patient.test->size(), 1500));
+  stream::Subject subject(model.file, graph, model.test, {head.output, head.logits});
+  Batch batch = model.test->read(stream::spread(model.test->size(), 1500));
   at::Tensor answers = observers::as_columns(stream::run_few(subject, {head.output}, batch)[0]);
   at::Tensor said = answers.size(1) == 1
                         ? (answers.select(1, 0) > (head.output_kind == executor::OutputKind::kLogits ? 0 : 0.5)).to(at::kLong)
@@ -38,12 +38,12 @@ double accuracy(const Patient& patient, const model::Graph& graph) {
 }
 
 /// A fault of `lab plant` that costs at least three points; drawn again until one does.
-bool damage(Patient& patient, const char* kind, uint64_t seed) {
-  const double before = accuracy(patient, patient.graph);
-  auto layers = executor::find_layers(patient.graph);
+bool damage(CheckedModel& model, const char* kind, uint64_t seed) {
+  const double before = accuracy(model, model.graph);
+  auto layers = executor::find_layers(model.graph);
   if (layers.size() < 2) return false;
   for (uint64_t draw = 0; draw < 60; ++draw) {
-    model::Graph graph = patient.graph;
+    model::Graph graph = model.graph;
     try {
       edits::apply(
           graph,
@@ -51,9 +51,9 @@ bool damage(Patient& patient, const char* kind, uint64_t seed) {
     } catch (const InputError&) {
       continue;
     }
-    const double lost = before - accuracy(patient, graph);
+    const double lost = before - accuracy(model, graph);
     if (lost < 0.03) continue;
-    patient.graph = std::move(graph);
+    model.graph = std::move(graph);
     return true;
   }
   return false;
@@ -61,16 +61,16 @@ bool damage(Patient& patient, const char* kind, uint64_t seed) {
 
 /// Replaces a constant by what `make` makes of it.
 template <typename Make>
-void rewrite(Patient& patient, ValueId id, const Make& make) {
-  patient.graph.replace(id, make(patient.graph.constant(id).clone()));
+void rewrite(CheckedModel& model, ValueId id, const Make& make) {
+  model.graph.replace(id, make(model.graph.constant(id).clone()));
 }
 
-bool scaled_output(Patient& patient, double factor) {
-  auto layers = executor::find_layers(patient.graph);
+bool scaled_output(CheckedModel& model, double factor) {
+  auto layers = executor::find_layers(model.graph);
   const model::Layer& last = layers.back();
-  if (patient.graph.constant(last.weight).scalar_type() != at::kFloat) return false;
-  rewrite(patient, last.weight, [&](at::Tensor w) { return w * factor; });
-  if (last.bias != model::kAbsent) rewrite(patient, last.bias, [&](at::Tensor b) { return b * factor; });
+  if (model.graph.constant(last.weight).scalar_type() != at::kFloat) return false;
+  rewrite(model, last.weight, [&](at::Tensor w) { return w * factor; });
+  if (last.bias != model::kAbsent) rewrite(model, last.bias, [&](at::Tensor b) { return b * factor; });
   return true;
 }
 
@@ -82,12 +82,12 @@ std::set<int64_t> some_rows(int64_t size, double share, uint64_t seed) {
   return rows;
 }
 
-bool relabel(Patient& patient, double share, uint64_t seed, int64_t only) {
-  if (classes(patient) < 3) return false;
-  auto rows = some_rows(patient.test->size(), share, seed);
-  const int64_t count = classes(patient), to = (only + 3) % count;
-  patient.test = altered(
-      patient.test, {.change = [=](Batch& batch, std::span<const int64_t> own) {
+bool relabel(CheckedModel& model, double share, uint64_t seed, int64_t only) {
+  if (classes(model) < 3) return false;
+  auto rows = some_rows(model.test->size(), share, seed);
+  const int64_t count = classes(model), to = (only + 3) % count;
+  model.test = altered(
+      model.test, {.change = [=](Batch& batch, std::span<const int64_t> own) {
         auto* labels = batch.labels.data_ptr<int64_t>();
         for (size_t i = 0; i < own.size(); ++i) {
           if (!rows.count(own[i])) continue;
@@ -101,8 +101,8 @@ bool relabel(Patient& patient, double share, uint64_t seed, int64_t only) {
   return true;
 }
 
-bool change_tests(Patient& patient, std::function<void(Batch&, std::span<const int64_t>)> change) {
-  patient.test = altered(patient.test, {.change = std::move(change)});
+bool change_tests(CheckedModel& model, std::function<void(Batch&, std::span<const int64_t>)> change) {
+  model.test = altered(model.test, {.change = std::move(change)});
   return true;
 }
 
@@ -131,30 +131,30 @@ bool thin_class(std::shared_ptr<const dataset::Dataset>& data, int64_t which, do
 
 constexpr PlantedKind kKinds[] = {
     {"random-weights", "units", "suspicious-unit",
-     [](Patient& p, uint64_t s) { return damage(p, "random-weights", s); }},
-    {"sign-flipped", "units", "suspicious-unit", [](Patient& p, uint64_t s) { return damage(p, "sign-flipped", s); }},
-    {"saturated", "units", "suspicious-unit", [](Patient& p, uint64_t s) { return damage(p, "saturated", s); }},
-    {"scaled", "units", "suspicious-unit", [](Patient& p, uint64_t s) { return damage(p, "scaled", s); }},
+     [](CheckedModel& p, uint64_t s) { return damage(p, "random-weights", s); }},
+    {"sign-flipped", "units", "suspicious-unit", [](CheckedModel& p, uint64_t s) { return damage(p, "sign-flipped", s); }},
+    {"saturated", "units", "suspicious-unit", [](CheckedModel& p, uint64_t s) { return damage(p, "saturated", s); }},
+    {"scaled", "units", "suspicious-unit", [](CheckedModel& p, uint64_t s) { return damage(p, "scaled", s); }},
     {"layer-noise", "layers", "damaged-layer,suspicious-unit",
-     [](Patient& p, uint64_t s) { return damage(p, "layer-noise", s); }},
+     [](CheckedModel& p, uint64_t s) { return damage(p, "layer-noise", s); }},
     {"swapped-classes", "layers", "confused-classes,class-order",
-     [](Patient& p, uint64_t s) { return classes(p) > 2 && damage(p, "swapped-classes", s); }},
+     [](CheckedModel& p, uint64_t s) { return classes(p) > 2 && damage(p, "swapped-classes", s); }},
     {"not-a-number", "layers", "non-finite-weights",
-     [](Patient& p, uint64_t) {
+     [](CheckedModel& p, uint64_t) {
        auto layers = executor::find_layers(p.graph);
        rewrite(p, layers[0].weight, [](at::Tensor w) { return w.view(-1)[0].fill_(NAN), w; });
        return true;
      }},
-    {"silent-class", "layers", "never-answered,shifted-answers,weak-class",
-     [](Patient& p, uint64_t s) {
+    {"silent-class", "layers", "never-predicted,shifted-biases,weak-class",
+     [](CheckedModel& p, uint64_t s) {
        auto layers = executor::find_layers(p.graph);
        if (layers.back().bias == model::kAbsent || classes(p) < 3) return false;
        rewrite(p, layers.back().bias,
                [&](at::Tensor b) { return b.view(-1)[int64_t(s % uint64_t(b.numel()))].sub_(1000), b; });
        return true;
      }},
-    {"dead-layer", "layers", "dead-units,blind-layer",
-     [](Patient& p, uint64_t) {
+    {"dead-layer", "layers", "dead-units,constant-layer",
+     [](CheckedModel& p, uint64_t) {
        auto layers = executor::find_layers(p.graph);
        const model::Layer& layer = layers[layers.size() - 2];
        if (layer.bias == model::kAbsent || layer.activation != "Relu") return false;
@@ -162,7 +162,7 @@ constexpr PlantedKind kKinds[] = {
        return true;
      }},
     {"copied-units", "layers", "duplicate-units",
-     [](Patient& p, uint64_t) {
+     [](CheckedModel& p, uint64_t) {
        for (const model::Layer& layer : executor::find_layers(p.graph)) {
          at::Tensor w = p.graph.constant(layer.weight);
          if (layer.op != "Conv" || layer.weight != layer.weight_input || w.size(0) < 6 || w[0].numel() < 8) continue;
@@ -173,33 +173,33 @@ constexpr PlantedKind kKinds[] = {
        }
        return false;
      }},
-    {"too-sure", "layers", "over-confident", [](Patient& p, uint64_t) { return scaled_output(p, 20); }},
-    {"too-unsure", "layers", "under-confident", [](Patient& p, uint64_t) { return scaled_output(p, 0.05); }},
-    {"wrong-labels", "labels", "mislabelled", [](Patient& p, uint64_t s) { return relabel(p, 0.08, s, -1); }},
+    {"too-sure", "layers", "over-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 20); }},
+    {"too-unsure", "layers", "under-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 0.05); }},
+    {"wrong-labels", "labels", "mislabelled", [](CheckedModel& p, uint64_t s) { return relabel(p, 0.08, s, -1); }},
     {"wrong-labels-in-a-class", "labels", "mislabelled,confused-classes",
-     [](Patient& p, uint64_t s) { return relabel(p, 0.4, s, int64_t(s) % std::max<int64_t>(1, classes(p))); }},
+     [](CheckedModel& p, uint64_t s) { return relabel(p, 0.4, s, int64_t(s) % std::max<int64_t>(1, classes(p))); }},
     {"unscaled", "preprocessing", "preprocessing,drift,range-shift",
-     [](Patient& p, uint64_t) {
+     [](CheckedModel& p, uint64_t) {
        return is_image(p) && change_tests(p, [](Batch& b, auto) { b.inputs[0].mul_(255); });
      }},
     {"inverted", "preprocessing", "preprocessing",
-     [](Patient& p, uint64_t) {
+     [](CheckedModel& p, uint64_t) {
        return is_image(p) && change_tests(p, [](Batch& b, auto) {
                 b.inputs[0] = b.inputs[0].max() - b.inputs[0] + b.inputs[0].min();
               });
      }},
     {"transposed", "preprocessing", "preprocessing",
-     [](Patient& p, uint64_t) {
+     [](CheckedModel& p, uint64_t) {
        return is_image(p) && p.test->info().features[0].shape[1] == p.test->info().features[0].shape[2] &&
               change_tests(p, [](Batch& b, auto) { b.inputs[0] = b.inputs[0].transpose(-1, -2).contiguous(); });
      }},
     {"reordered-classes", "preprocessing", "class-order",
-     [](Patient& p, uint64_t) {
+     [](CheckedModel& p, uint64_t) {
        const int64_t count = classes(p);
        return count > 2 && change_tests(p, [=](Batch& b, auto) { b.labels = (b.labels * 3 + 1).remainder(count); });
      }},
     {"leak", "splits", "split-leak",
-     [](Patient& p, uint64_t s) {
+     [](CheckedModel& p, uint64_t s) {
        if (!p.train) return false;
        std::vector<int64_t> samples;
        for (int64_t i = 0; i < p.test->size(); ++i) {
@@ -211,7 +211,7 @@ constexpr PlantedKind kKinds[] = {
        return true;
      }},
     {"repeated-tests", "splits", "duplicates",
-     [](Patient& p, uint64_t s) {
+     [](CheckedModel& p, uint64_t s) {
        std::vector<int64_t> samples;
        for (int64_t i = 0; i < p.test->size(); ++i) {
          Random random(s, uint64_t(i));
@@ -221,15 +221,15 @@ constexpr PlantedKind kKinds[] = {
        return true;
      }},
     {"absent-class", "splits", "absent-class",
-     [](Patient& p, uint64_t s) {
+     [](CheckedModel& p, uint64_t s) {
        return p.train && classes(p) > 2 && thin_class(p.test, int64_t(s) % classes(p), 0, s);
      }},
     {"rare-class", "splits", "imbalance,class-shift",
-     [](Patient& p, uint64_t s) {
+     [](CheckedModel& p, uint64_t s) {
        return p.train && classes(p) > 2 && thin_class(p.test, int64_t(s) % classes(p), 0.04, s);
      }},
     {"weak-group", "groups", "weak-slice,group-gap",
-     [](Patient& p, uint64_t s) {
+     [](CheckedModel& p, uint64_t s) {
        if (!is_image(p)) return false;
        auto rows = some_rows(p.test->size(), 0.2, s);
        p.test = altered(p.test, {.change =
@@ -242,21 +242,21 @@ constexpr PlantedKind kKinds[] = {
        return true;
      }},
     {"noisy-tests", "data", "drift,range-shift,weak-slice",
-     [](Patient& p, uint64_t s) {
+     [](CheckedModel& p, uint64_t s) {
        return is_image(p) && p.train && change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
                 for (size_t i = 0; i < own.size(); ++i) add_noise(b, int64_t(i), own[i], s);
               });
      }},
-    {"broken-values", "data", "missing-values,non-finite-answers",
-     [](Patient& p, uint64_t s) {
+    {"broken-values", "data", "missing-values,non-finite-predictions",
+     [](CheckedModel& p, uint64_t s) {
        auto rows = some_rows(p.test->size(), 0.02, s);
        return change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
          for (size_t i = 0; i < own.size(); ++i)
            if (rows.count(own[i]) && b.inputs[0].is_floating_point()) b.inputs[0][int64_t(i)].view(-1)[0].fill_(NAN);
        });
      }},
-    {"untrained", "training", "no-better-than-guessing",
-     [](Patient& p, uint64_t s) {
+    {"untrained", "training", "no-better-than-baseline",
+     [](CheckedModel& p, uint64_t s) {
        for (ValueId id : executor::find_parameters(p.graph)) {
          at::Tensor old = p.graph.constant(id);
          if (!old.is_floating_point() || old.dim() < 2) continue;

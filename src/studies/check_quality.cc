@@ -9,11 +9,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/pool.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "checkup/checkup.h"
-#include "checkup/preflight.h"
+#include "checks/checkup.h"
+#include "session/session.h"
 #include "studies/altered.h"
 
 namespace netmend::studies {
@@ -31,41 +32,17 @@ struct Checked {
   double accuracy = 0, seconds = 0;
 };
 
-observers::PredictionSettings settle(const stream::Subject& subject, const executor::Head& head) {
-  dataset::Batch batch = subject.data->read(stream::spread(subject.data->size(), 64));
-  at::Tensor answers = stream::run_few(subject, {head.output}, batch)[0];
-  return observers::infer_task(subject.graph, head, subject.data->info(), batch, answers);
-}
-
-Checked check(const Patient& patient, const QualityOptions& options) {
+Checked check(const CheckedModel& model, const QualityOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  executor::Head head = executor::find_head(patient.graph, patient.graph.outputs[0]);
-  stream::Subject test(patient.file, patient.graph, patient.test, {head.output, head.logits});
-  observers::PredictionSettings settings = settle(test, head);
+  session::Request request;
+  request.model = model.file, request.budget = options.budget, request.seed = options.seed;
+  request.jobs = options.jobs, request.quiet = true;
+  session::Session session(std::move(request), model.file, model.graph, model.test, model.train);
+  checks::Checkup found = checks::check_up(session, {});
+  if (found.interrupted) throw Interrupted{};
   Checked out;
-  checkup::PreflightOptions first;
-  first.jobs = options.jobs;
-  checkup::Preflight preflight = checkup::preflight(test, settings, {}, first);
-  if (preflight.blocker) {
-    Finding blocker;
-    const size_t colon = preflight.blocker->id.find(':');
-    blocker.kind = preflight.blocker->id.substr(0, colon), blocker.where = preflight.blocker->id.substr(colon + 1);
-    blocker.level = findings::Level::kBlocker;
-    out.findings.push_back(blocker);
-  } else {
-    std::optional<stream::Subject> train;
-    if (patient.train)
-      train.emplace(patient.file, patient.graph, patient.train, std::vector<model::ValueId>{head.output, head.logits});
-    checkup::CheckupOptions how;
-    how.seconds = options.seconds, how.seed = options.seed, how.words = patient.file;
-    how.pass.jobs = options.jobs, how.pass.quiet = true;
-    checkup::Checkup found =
-        checkup::check_up({&test, patient.test->size()},
-                          {train ? &*train : nullptr, patient.train ? patient.train->size() : 0}, settings, how);
-    if (found.interrupted) throw Interrupted{};
-    out.findings = found.found.findings;
-    out.accuracy = found.context->test.result.accuracy;
-  }
+  out.findings = std::move(found.results.findings);
+  if (found.seen && found.seen->test) out.accuracy = found.seen->test->result.accuracy;
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return out;
 }
@@ -88,7 +65,7 @@ std::vector<std::string> ids_of(const Checked& checked) {
 
 void keep(Store& store, const std::string& key, const QualityRow& row) {
   store.put(key, Json{{"part", row.part},
-                      {"patient", row.patient},
+                      {"model", row.model},
                       {"fault", row.fault},
                       {"expected", row.expected},
                       {"top", row.top},
@@ -98,8 +75,8 @@ void keep(Store& store, const std::string& key, const QualityRow& row) {
                      .dump());
 }
 
-std::string key_of(const char* part, const Patient& patient, const std::string& what, const QualityOptions& options) {
-  return fmt::format("{}|{}|{}|seed {}|{:g} s", part, patient.name, what, options.seed, options.seconds);
+std::string key_of(const char* part, const CheckedModel& model, const std::string& what, const QualityOptions& options) {
+  return fmt::format("{}|{}|{}|seed {}|{}", part, model.name, what, options.seed, options.budget);
 }
 
 std::shared_ptr<const dataset::Dataset> shuffled(const std::shared_ptr<const dataset::Dataset>& data, uint64_t seed) {
@@ -111,60 +88,69 @@ std::shared_ptr<const dataset::Dataset> shuffled(const std::shared_ptr<const dat
 
 }  // namespace
 
-void run_quiet(Store& store, const Patient& patient, const QualityOptions& options, const Heard& progress) {
-  const std::string key = key_of("quiet", patient, "", options);
+void run_quiet(Store& store, const CheckedModel& model, const QualityOptions& options, const Heard& progress) {
+  const std::string key = key_of("quiet", model, "", options);
   if (store.find(key)) return;
-  progress(fmt::format("{} as it is", patient.name));
-  Checked checked = check(patient, options);
+  progress(fmt::format("{} as it is", model.name));
+  Checked checked = check(model, options);
   const bool good = std::none_of(checked.findings.begin(), checked.findings.end(),
                                  [](const Finding& one) { return one.level >= findings::Level::kSerious; });
   keep(store, key,
-       {"quiet", patient.name, "", "nothing above minor", top_of(checked, 4), good, checked.accuracy, checked.seconds});
+       {"quiet", model.name, "", "nothing above minor", top_of(checked, 4), good, checked.accuracy, checked.seconds});
 }
 
-void run_stable(Store& store, const Patient& patient, const QualityOptions& options, const Heard& progress) {
+void run_stable(Store& store, const CheckedModel& model, const QualityOptions& options, const Heard& progress) {
   // Nine tenths are the data; the rest comes on top.
-  const int64_t part = patient.test->size() * 10 / 11;
-  Patient base = patient;
+  const int64_t part = model.test->size() * 10 / 11;
+  CheckedModel base = model;
   std::vector<int64_t> first;
   for (int64_t i = 0; i < part; ++i) first.push_back(i);
-  base.test = altered(shuffled(patient.test, options.seed), {.samples = first});
+  base.test = altered(shuffled(model.test, options.seed), {.samples = first});
   std::optional<std::vector<std::string>> before;
-  auto look = [&](const char* what, const Patient& changed, const QualityOptions& how) {
-    const std::string key = key_of("stable", patient, what, options);
+  auto look = [&](const char* what, const CheckedModel& changed, const QualityOptions& how) {
+    const std::string key = key_of("stable", model, what, options);
     if (store.find(key)) return;
     if (!before)
-      progress(fmt::format("{}: nine tenths of its tests", patient.name)), before = ids_of(check(base, options));
-    progress(fmt::format("{}: {}", patient.name, what));
+      progress(fmt::format("{}: nine tenths of its tests", model.name)), before = ids_of(check(base, options));
+    progress(fmt::format("{}: {}", model.name, what));
     Checked checked = check(changed, how);
     keep(store, key,
-         {"stable", patient.name, what, join(*before, ", "), top_of(checked, kTop), ids_of(checked) == *before,
+         {"stable", model.name, what, join(*before, ", "), top_of(checked, kTop), ids_of(checked) == *before,
           checked.accuracy, checked.seconds});
   };
-  Patient changed = base;
+  CheckedModel changed = base;
   changed.test = shuffled(base.test, options.seed + 1);
   look("another order", changed, options);
   QualityOptions other = options;
   other.seed = options.seed + 1;
   look("another seed", base, other);
-  changed.test = shuffled(patient.test, options.seed);
+  changed.test = shuffled(model.test, options.seed);
   look("a tenth more data", changed, options);
 }
 
-void run_loud(Store& store, const Patient& patient, const QualityOptions& options, const Heard& progress) {
+namespace {
+
+/// Depends on the name of the fault, so that all of them strike in different places.
+uint64_t seed_of(const PlantedKind& kind, uint64_t seed) {
+  return Random::hash(seed + std::stoull(checksum(kind.name), nullptr, 16)) % 1000;
+}
+
+}  // namespace
+
+void run_loud(Store& store, const CheckedModel& model, const QualityOptions& options, const Heard& progress) {
   for (const PlantedKind& kind : planted_kinds()) {
     if (!options.kinds.empty() &&
         std::find(options.kinds.begin(), options.kinds.end(), kind.name) == options.kinds.end())
       continue;
-    const std::string key = key_of("loud", patient, std::string(kind.name), options);
+    const std::string key = key_of("loud", model, std::string(kind.name), options);
     if (store.find(key)) continue;
-    Patient faulty = patient;
-    if (!kind.plant(faulty, Random::hash(options.seed + std::hash<std::string_view>{}(kind.name)) % 1000)) {
-      keep(store, key, {"none", patient.name, std::string(kind.name), "", {}, false, 0, 0});
+    CheckedModel faulty = model;
+    if (!kind.plant(faulty, seed_of(kind, options.seed))) {
+      keep(store, key, {"none", model.name, std::string(kind.name), "", {}, false, 0, 0});
       continue;
     }
-    progress(fmt::format("{} with {}", patient.name, kind.name));
-    QualityRow row{"loud", patient.name, std::string(kind.name), std::string(kind.expected), {}, false, 0, 0};
+    progress(fmt::format("{} with {}", model.name, kind.name));
+    QualityRow row{"loud", model.name, std::string(kind.name), std::string(kind.expected), {}, false, 0, 0};
     try {
       Checked checked = check(faulty, options);
       row.top = top_of(checked, kTop), row.accuracy = checked.accuracy, row.seconds = checked.seconds;
@@ -187,7 +173,7 @@ std::vector<QualityRow> read_quality(const Store& store) {
   std::vector<QualityRow> rows;
   for (const auto& [key, text] : store.all()) {
     Json json = Json::parse(text);
-    rows.push_back({json["part"], json["patient"], json["fault"], json["expected"],
+    rows.push_back({json["part"], json["model"], json["fault"], json["expected"],
                     json["top"].get<std::vector<std::string>>(), json["good"], json["accuracy"], json["seconds"]});
   }
   return rows;
@@ -201,7 +187,7 @@ std::string table(const std::vector<QualityRow>& rows, const std::string& part, 
   for (const QualityRow& row : rows) {
     if (row.part != part) continue;
     ++all, good += row.good;
-    const std::string what = row.fault.empty() ? row.patient : row.patient + ", " + row.fault;
+    const std::string what = row.fault.empty() ? row.model : row.model + ", " + row.fault;
     text += fmt::format("| {} | {} | {} |\n", what, row.top.empty() ? "nothing" : join(row.top, "; "),
                         row.good ? "✓" : "✗");
   }
@@ -231,7 +217,7 @@ std::string quality_text(const std::vector<QualityRow>& rows) {
                         100.0 * double(good) / double(all));
   for (const QualityRow& row : rows)
     if (row.part == "loud" && !row.good)
-      text += fmt::format("- {}, {}: {}\n", row.patient, row.fault, row.top.empty() ? "nothing" : join(row.top, "; "));
+      text += fmt::format("- {}, {}: {}\n", row.model, row.fault, row.top.empty() ? "nothing" : join(row.top, "; "));
   return text;
 }
 

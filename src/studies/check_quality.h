@@ -16,7 +16,7 @@
 namespace netmend::studies {
 
 /// A sound network with its data.
-struct Patient {
+struct CheckedModel {
   std::string name;  ///< `lenet5@mnist`
   std::string file;  ///< for messages
   model::Graph graph;
@@ -27,27 +27,27 @@ struct Patient {
 struct PlantedKind {
   std::string_view name, group;                    ///< `wrong-labels`, `labels`
   std::string_view expected;                       ///< kinds of findings that name it, with commas between
-  bool (*plant)(Patient& patient, uint64_t seed);  ///< false where it does not apply to the patient
+  bool (*plant)(CheckedModel& model, uint64_t seed);  ///< false where it does not apply to the model
 };
 std::span<const PlantedKind> planted_kinds();
 
 struct QualityOptions {
-  double seconds = 10;  ///< for each check-up
+  std::string budget = "quick";  ///< of each check-up
   uint64_t seed = 42;
   int jobs = 0;
   std::vector<std::string> kinds;  ///< of faults; empty for all
 };
 
 /// Runs what the store does not hold yet. Throws Interrupted on Ctrl-C.
-void run_quiet(Store& store, const Patient& patient, const QualityOptions& options,
+void run_quiet(Store& store, const CheckedModel& model, const QualityOptions& options,
                const std::function<void(const std::string&)>& progress);
-void run_stable(Store& store, const Patient& patient, const QualityOptions& options,
+void run_stable(Store& store, const CheckedModel& model, const QualityOptions& options,
                 const std::function<void(const std::string&)>& progress);
-void run_loud(Store& store, const Patient& patient, const QualityOptions& options,
+void run_loud(Store& store, const CheckedModel& model, const QualityOptions& options,
               const std::function<void(const std::string&)>& progress);
 
 struct QualityRow {
-  std::string part, patient, fault, expected;  ///< part: quiet, stable, loud; fault: what was changed
+  std::string part, model, fault, expected;  ///< part: quiet, stable, loud; fault: what was changed
   std::vector<std::string> top;                ///< findings, the first ones, with their level
   bool good = false;
   double accuracy = 0, seconds = 0;
@@ -56,6 +56,6 @@ std::vector<QualityRow> read_quality(const Store& store);
 /// The three tables as markdown.
 std::string quality_text(const std::vector<QualityRow>& rows);
 
-constexpr int kQualityVersion = 1;
+constexpr int kQualityVersion = 2;
 
 }  // namespace netmend::studies

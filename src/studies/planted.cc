@@ -58,10 +58,11 @@ std::vector<observers::SampleRow> rows_of(const stream::Subject& subject, const 
   observers::Predictions predictions(settings, true);
   stream::PassOptions how;
   how.jobs = jobs, how.quiet = true;
-  auto done = stream::run_pass(subject, {&predictions}, how);
-  if (done.interrupted) throw Interrupted{};
-  auto state = done.collected[0].fold(predictions);
-  return std::move(dynamic_cast<observers::PredictionState&>(*state).rows);
+  stream::Pass pass(subject);
+  auto handle = pass.watch(predictions);
+  pass.run(how);
+  if (pass.interrupted()) throw Interrupted{};
+  return std::move(pass.state(handle).rows);
 }
 
 Json ranks_of(const repair::Problem& problem, const std::string& unit, const PlantedOptions& options, int64_t& units) {
@@ -108,7 +109,7 @@ Json run_trial(const Sound& sound, const faults::Kind& kind, int64_t number, con
   const double was = accuracy_on(sound_rows, problem.parts.holdout);
   for (const std::string& method : options.repairs) {
     const auto start = repair::Clock::now();
-    problem.deadline = start + std::chrono::milliseconds(int64_t(1000 * options.seconds));
+    problem.budget = Budget::parse(options.budget);
     repair::Outcome outcome = repair::mend(problem, method, {});
     // What is not written wins nothing back.
     const double now = accuracy_on(problem.rows, problem.parts.holdout);
@@ -135,8 +136,8 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
     for (int64_t number = 1; number <= options.seeds; ++number) {
       // Everything that the result depends on.
       const std::string key =
-          fmt::format("{}|{}|{}|seed {}|{} points|{} {:g} s", sound.name, name, number, options.seed,
-                      100 * options.at_least, join(options.repairs, "+"), options.seconds);
+          fmt::format("{}|{}|{}|seed {}|{} points|{} {}", sound.name, name, number, options.seed,
+                      100 * options.at_least, join(options.repairs, "+"), options.budget);
       if (store.find(key)) continue;
       if (interrupted()) throw Interrupted{};
       Json result = run_trial(sound, kind, number, options);

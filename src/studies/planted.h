@@ -1,5 +1,5 @@
 // What finds and what repairs a fault: known faults are planted into sound networks, every measure ranks the units, and
-// every repair is judged by how much of the lost accuracy it wins back on inputs that no search saw.
+// every repair is judged by how much of the lost accuracy it wins back on the hold-out set.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ struct PlantedOptions {
   int64_t seeds = 3;                 ///< faults of each kind and network
   double at_least = 0.02;            ///< accuracy that a fault must cost to count
   std::vector<std::string> repairs;  ///< methods; empty for none
-  double seconds = 10;               ///< for each repair
+  std::string budget = "quick";      ///< of each repair
   uint64_t seed = 42;
   int jobs = 0;
 };
@@ -49,6 +49,6 @@ struct PlantedTrial {
 };
 std::vector<PlantedTrial> read_planted(const Store& store);
 
-constexpr int kPlantedVersion = 2;
+constexpr int kPlantedVersion = 3;
 
 }  // namespace netmend::studies

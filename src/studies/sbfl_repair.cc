@@ -240,8 +240,8 @@ class Grid {
       trainer.run_epoch();
       graph = trainer.result();
       const std::vector<edits::Edit> edits = edits::edits_between(base.subject.graph, graph, base.layers);
-      repair::Figure whole = repair::answer(problem, edits, all).figure,
-                     held = repair::answer(problem, edits, odd).figure;
+      repair::Figure whole = repair::evaluate(problem, edits, all).figure,
+                     held = repair::evaluate(problem, edits, odd).figure;
       rounds.push_back({whole.loss, whole.accuracy, held.loss, held.accuracy});
     }
     store_.put(name, Json{{"rounds", rounds}}.dump());
@@ -266,7 +266,7 @@ class Grid {
       followers.emplace_back(rule.rule, trajectory.loss(), trajectory.accuracy());
     Json json = {{"loss", trajectory.loss()}, {"accuracy", trajectory.accuracy()}, {"rounds", Json::array()}};
     if (!key.published) {
-      repair::Figure before = repair::answer(problem, {}, held).figure;
+      repair::Figure before = repair::evaluate(problem, {}, held).figure;
       json["held_loss"] = before.loss, json["held_accuracy"] = before.accuracy;
     }
     bool open = true;
@@ -278,7 +278,7 @@ class Grid {
         if (!follower.stopped()) open = follower.goes_on(*round) || open;
       Json row = {round->loss, round->accuracy};
       if (!key.published) {
-        repair::Figure figure = repair::answer(problem, round->edits, held).figure;
+        repair::Figure figure = repair::evaluate(problem, round->edits, held).figure;
         row.push_back(figure.loss), row.push_back(figure.accuracy);
       }
       for (auto& number : row)

@@ -24,6 +24,8 @@ int position(const std::string& name, const std::vector<std::string>& names, con
 
 Method parse_method(const std::string& name) { return Method(position(name, kMethods, "optimiser")); }
 LossKind parse_loss(const std::string& name) { return LossKind(position(name, kLosses, "loss")); }
+std::string method_names() { return join(kMethods, ", "); }
+std::string loss_names() { return join(kLosses, ", "); }
 std::string method_name(Method method) { return kMethods[size_t(method)]; }
 std::string loss_name(LossKind loss) { return kLosses[size_t(loss)]; }
 

@@ -16,6 +16,9 @@ enum class LossKind {
 /// By the names users type (sgd, cross-entropy …). Throw InputError with the nearest.
 Method parse_method(const std::string& name);
 LossKind parse_loss(const std::string& name);
+/// All of them with commas, for help.
+std::string method_names();
+std::string loss_names();
 std::string method_name(Method method);
 std::string loss_name(LossKind loss);
 
@@ -42,7 +45,7 @@ struct Options {
   std::optional<LossKind> loss;  ///< unset: what fits labels and outputs
   int64_t epochs = 5, batch = 32;
   uint64_t seed = 42;  ///< of the order of inputs and of dropout
-  int jobs = 0;        ///< worker threads, 0 for one a core; never changes the result
+  int jobs = 0;        ///< worker threads, 0 for one per core; never changes the result
 };
 /// Throws InputError for numbers that no training can have (a rate of NaN, a batch of 0).
 void check_options(const Options& options);

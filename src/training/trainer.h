@@ -3,13 +3,13 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "dataset/dataset.h"
 #include "model/graph.h"
+#include "training/epoch.h"
 #include "training/loss.h"
 #include "training/options.h"
 
@@ -22,16 +22,6 @@ struct Task {
   std::shared_ptr<const dataset::Dataset> train;
   std::shared_ptr<const dataset::Dataset> validation;  ///< may be null
   Options options;
-};
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-struct Epoch {
-  int64_t number = 0;                 ///< from 1
-  double loss = 0, accuracy = kNone;  ///< on the training data, as it went along; accuracy of classes only
-  double val_loss = kNone, val_accuracy = kNone;
-  double rate = 0;                      ///< learning rate at its end
-  double seconds = 0, val_seconds = 0;  ///< of training, of judging
 };
 
 class Trainer {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "zoo/names.h"
+
 namespace netmend::zoo {
 
 enum class Scheme {
@@ -17,7 +19,6 @@ enum class Scheme {
 };
 /// Throws InputError that lists them.
 Scheme parse_scheme(const std::string& name);
-const std::vector<std::string>& scheme_names();
 
 /// How many numbers feed a unit, and how many units a number feeds.
 struct Fan {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/graph.h"
+#include "zoo/names.h"
 
 namespace netmend::zoo {
 
@@ -18,8 +19,6 @@ struct InitOptions {
 
 /// `lenet5`, `mlp:784-64-10` … Throws InputError: an unknown name gets the nearest one, a size out of bounds is named.
 model::Graph make(const std::string& name, const InitOptions& options = {});
-/// All names; dense networks of any size stand as `mlp:784-64-10`.
-const std::vector<std::string>& names();
 /// Numbers that training changes: weights, biases, scales and offsets of norms, embeddings; no running statistics.
 int64_t parameter_count(const model::Graph& graph);
 

@@ -11,6 +11,7 @@ struct UnitRange {
   double low = 0, high = 0, mean = 0;
   double squares = 0;  ///< sum of squared distances from the mean
   int64_t seen = 0;    ///< finite values
+  int64_t zeros = 0;   ///< of them, exactly 0
   double deviation() const;
   /// Nothing to tell apart: all values are one.
   bool constant() const { return seen == 0 || high <= low; }
@@ -47,6 +48,7 @@ class RangeTally : public Tally {
   void add_finite(const UnitBatch& batch);
   std::vector<double> means_, squares_;
   std::vector<float> lows_, highs_;
+  std::vector<int32_t> zeros_;
 };
 
 }  // namespace netmend::observers

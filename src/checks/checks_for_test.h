@@ -1,0 +1,79 @@
+// What tests of checks share: sessions in memory, rows of the table by name, what was said.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "checks/check.h"
+#include "checks/checkup.h"
+#include "checks/observed.h"
+#include "checks/results.h"
+#include "zoo/zoo.h"
+
+namespace netmend::checks {
+
+inline session::Request typed_request() {
+  session::Request request;
+  request.model = "model.onnx", request.data = "memory", request.quiet = true;
+  return request;
+}
+
+/// For rows that do not run the network: one is there because a session names it.
+inline session::Session& any_session() {
+  static session::Session session = [] {
+    std::shared_ptr<const dataset::Dataset> whole = dataset::open("glyphs:test");
+    return session::Session(typed_request(), "model.onnx", zoo::make("mlp:784-4-10", {.seed = 1}),
+                            dataset::subset(whole, {0, 1, 2, 3}));
+  }();
+  return session;
+}
+
+/// Runs the named rows as the check-up does.
+inline void run_rows(Observed& seen, Results& found, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const Check& row = find_check(name);
+    if ((row.needs & findings::kTrain) && !seen.train) continue;
+    if ((row.needs & findings::kGroups) && seen.test->data->info().groups.empty()) continue;
+    if ((row.needs & findings::kClasses) && !seen.settings.by_class()) continue;
+    if ((row.needs & findings::kNumbers) && seen.settings.task != observers::Task::kNumber) continue;
+    if (!row.unless.empty() && found.has(row.unless)) continue;
+    row.run(seen, found);
+  }
+}
+
+inline const findings::Finding* find(const std::vector<findings::Finding>& found, const std::string& id_or_kind) {
+  for (const findings::Finding& one : found)
+    if (one.id() == id_or_kind || one.kind == id_or_kind) return &one;
+  return nullptr;
+}
+inline bool raises(const Results& found, const std::string& id_or_kind) {
+  return find(found.findings, id_or_kind) != nullptr;
+}
+inline std::string said(const std::vector<findings::Finding>& found) {
+  std::string all;
+  for (const findings::Finding& one : found)
+    all += findings::level_name(one.level) + " " + one.id() + " " + one.brief + "\n";
+  return all;
+}
+
+/// It is there, told in full, and its commands are filled.
+inline findings::Finding raised(const Results& found, const std::string& id,
+                                findings::Level least = findings::Level::kNote) {
+  const findings::Finding* finding = find(found.findings, id);
+  EXPECT_TRUE(finding) << id << " is not among\n" << said(found.findings);
+  if (!finding) return {};
+  EXPECT_GE(int(finding->level), int(least)) << said(found.findings);
+  EXPECT_FALSE(finding->brief.empty() || finding->evidence.empty() || finding->title.empty());
+  for (const std::string& command : finding->next) {
+    EXPECT_EQ(command.find('{'), std::string::npos) << command;
+    EXPECT_EQ(command.rfind("netmend ", 0), 0u);
+  }
+  EXPECT_TRUE(std::isfinite(finding->value) && std::isfinite(finding->effect.gain) &&
+              std::isfinite(finding->effect.local));
+  return *finding;
+}
+
+}  // namespace netmend::checks

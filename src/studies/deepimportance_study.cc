@@ -1,0 +1,115 @@
+// deepimportance from names of networks, which are trained here, to the paper's tables.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "dataset/spec.h"
+#include "onnx/reader.h"
+#include "session/split.h"
+#include "studies/deepimportance.h"
+#include "studies/trained_networks.h"
+
+namespace netmend::studies {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Architecture {
+  std::string name, network, data;
+  int64_t epochs;
+};
+const std::vector<Architecture>& architectures() {
+  static const std::vector<Architecture> all = {{"lenet1", "lenet1", "mnist", 3},
+                                                {"lenet4", "lenet4", "mnist", 3},
+                                                {"lenet5", "lenet5", "mnist", 3},
+                                                {"cifar", "cifar-convnet", "cifar10", 12}};
+  return all;
+}
+
+const Architecture& find_architecture(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Architecture& one : architectures()) {
+    if (one.name == name) return one;
+    names.push_back(one.name);
+  }
+  throw InputError(
+      fmt::format("--models {}: the study has no such network{}", printable(name), did_you_mean(name, names)),
+      fmt::format("There are {}.", join(names, ", ")));
+}
+
+/// How much of the data is used.
+struct Sizes {
+  int64_t training = 0, tests = 0;  ///< 0 for all
+};
+
+std::shared_ptr<const dataset::Dataset> first_inputs(std::shared_ptr<const dataset::Dataset> data, int64_t limit) {
+  if (limit <= 0 || limit >= data->size()) return data;
+  return dataset::subset(data, stream::spread(limit, limit));
+}
+
+TrainedNetwork open_network(const StudyContext& context, const Architecture& about, const std::string& file,
+                            uint64_t seed, const Sizes& sizes) {
+  if (!std::filesystem::exists(file)) {
+    tell(context, fmt::format("training {} on {}", about.network, about.data));
+    train_named(about.network, about.data, file, {seed, about.epochs, sizes.training}, context.jobs);
+  }
+  model::Graph graph = onnx::read_model(file);
+  const dataset::Splits splits = dataset::parse_splits(about.data);
+  session::Request request;
+  request.model = file, request.seed = seed, request.jobs = context.jobs, request.quiet = true;
+  auto test = first_inputs(session::open_data(*splits.test, graph, {}), sizes.tests);
+  auto train = first_inputs(session::open_data(*splits.train, graph, {}), sizes.training);
+  session::Session session(std::move(request), file, std::move(graph), std::move(test), std::move(train));
+  return {about.name, session.train()->subject, session.test().subject, session.task_of(*session.train()),
+          session.task()};
+}
+
+bool done_already(const Store& store, const std::string& prefix) {
+  for (const std::string& trial : deepimportance_trials())
+    if (!store.find(prefix + "|" + trial)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::string deepimportance_models() {
+  std::vector<std::string> names;
+  for (const Architecture& one : architectures()) names.push_back(one.name);
+  return join(names, ", ");
+}
+
+Json run_deepimportance_study(const StudyContext& context, const DeepImportanceRequest& request) {
+  std::vector<std::string> models = request.models;
+  for (const Architecture& one : architectures())
+    if (request.models.empty() && (!request.quick || models.empty())) models.push_back(one.name);
+  for (const std::string& model : models) find_architecture(model);
+  const int64_t runs = request.runs > 0 ? request.runs : request.quick ? 1 : 5;
+  make_folders(context.folder);
+  Store store(context.folder + "/trials.db", "deepimportance", kDeepImportanceVersion);
+  DeepImportanceOptions how;
+  how.jobs = context.jobs;
+  Sizes sizes;
+  if (request.quick) sizes = {20000, 2000}, how.attacked = 200;
+  const std::string kind = request.quick ? "quick" : "full";
+  const std::string prefix = fmt::format("{}, seed {}", kind, context.seed);
+  for (int64_t run = 1; run <= runs; ++run)
+    for (const std::string& model : models) {
+      const std::string key = fmt::format("{}|{}|{}", prefix, model, run);
+      if (done_already(store, key)) continue;
+      how.seed = context.seed + uint64_t(run - 1) * 7919;
+      const std::string file = fmt::format("{}/{}-{}-seed{}.onnx", context.folder, model, kind, how.seed);
+      const TrainedNetwork network = open_network(context, find_architecture(model), file, how.seed, sizes);
+      run_deepimportance(store, key, network, how, context.progress);
+    }
+  Json json = report_deepimportance(store, prefix, models, runs);
+  json["out"] = context.folder;
+  const std::string text = deepimportance_text(json);
+  write_file(context.folder + "/deepimportance.json", json.dump(2) + "\n");
+  write_file(context.folder + "/deepimportance.md", text);
+  json["text"] = text;
+  return json;
+}
+
+}  // namespace netmend::studies

@@ -1,0 +1,62 @@
+// The studies from the names of networks to their reports. Each keeps its trials in its folder and runs what is missing.
+// No tensors: commands call them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace netmend::studies {
+
+struct StudyContext {
+  std::string folder;  ///< made when it is not there
+  uint64_t seed = 42;
+  int jobs = 0;
+  std::function<void(const std::string&)> progress;  ///< told what is being done; may be empty
+};
+
+/// Networks are `lenet5@mnist`, which is trained first, or `model.onnx@mnist:test`.
+struct PlantedRequest {
+  std::vector<std::string> models = {"lenet5@glyphs"};
+  std::vector<std::string> kinds;               ///< of faults; empty: all that damage one unit
+  std::vector<std::string> repairs = {"auto"};  ///< methods, or none
+  int64_t runs = 3;                             ///< faults per kind and network
+  std::string budget = "quick";                 ///< of each repair
+};
+/// Which measure ranks planted faults first, which repair wins accuracy back. Throws InputError, Interrupted.
+nlohmann::ordered_json run_planted_study(const StudyContext& context, const PlantedRequest& request);
+
+struct QualityRequest {
+  std::vector<std::string> models;  ///< sound ones
+  std::vector<std::string> faulty;  ///< those that get faults; empty: two of the usual ones
+  std::vector<std::string> kinds;   ///< of faults; empty for all
+  std::string budget = "quick";     ///< of each check-up
+};
+/// The networks that are checked where none are named.
+const std::vector<std::string>& quality_models();
+/// The faults that are planted, with commas.
+std::string quality_kind_names();
+/// The rows, with the tables as Markdown in `text`.
+nlohmann::ordered_json run_quality_study(const StudyContext& context, const QualityRequest& request);
+
+struct SbflRequest {
+  std::vector<std::string> networks;  ///< empty for all four
+  double sample = 1;                  ///< share of the trajectories
+  int64_t limit = 0;                  ///< of training inputs; 0 for all
+  bool as_published = false, trained = false, both = false;
+};
+nlohmann::ordered_json run_sbfl_study(const StudyContext& context, const SbflRequest& request);
+
+struct DeepImportanceRequest {
+  std::vector<std::string> models;  ///< of deepimportance_models(); empty for all, or the first where it is quick
+  int64_t runs = 0;                 ///< 0: the usual number
+  bool quick = false;               ///< little data, one run
+};
+/// Their names, with commas.
+std::string deepimportance_models();
+/// The tables, with them as Markdown in `text`.
+nlohmann::ordered_json run_deepimportance_study(const StudyContext& context, const DeepImportanceRequest& request);
+
+}  // namespace netmend::studies

@@ -1,0 +1,67 @@
+#include "studies/trained_networks.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "dataset/spec.h"
+#include "onnx/reader.h"
+#include "onnx/writer.h"
+#include "session/split.h"
+#include "training/trainer.h"
+#include "zoo/zoo.h"
+
+namespace netmend::studies {
+
+void tell(const StudyContext& context, const std::string& line) {
+  if (context.progress) context.progress(line);
+}
+
+void train_named(const std::string& network, const std::string& data, const std::string& file, const TrainingPlan& plan,
+                 int jobs) {
+  const dataset::Splits splits = dataset::parse_splits(data);
+  model::Graph graph = zoo::make(network, {.seed = plan.seed});
+  if (!splits.train)
+    throw InputError(fmt::format("{} has no training split", data), "Name a built-in data set, for example mnist.");
+  auto train = session::open_data(*splits.train, graph, {});
+  if (plan.limit > 0 && plan.limit < train->size())
+    train = dataset::subset(train, stream::spread(plan.limit, plan.limit));
+  training::Task task{network, graph, graph.outputs[0], train, nullptr, {}};
+  task.options.rate = 0.002, task.options.batch = 64, task.options.epochs = plan.epochs;
+  task.options.schedule = training::parse_schedule("linear");
+  task.options.seed = plan.seed, task.options.jobs = jobs;
+  training::Trainer trainer(std::move(task));
+  while (!trainer.done()) trainer.run_epoch();
+  onnx::write_model(trainer.result(), file);
+}
+
+NetworkFile trained_file(const StudyContext& context, const std::string& text) {
+  const size_t at = text.find('@');
+  if (at == std::string::npos)
+    throw InputError(fmt::format("`{}` is no network with data", text),
+                     "Write it as lenet5@mnist or model.onnx@mnist:test.");
+  const std::string network = text.substr(0, at), data = text.substr(at + 1);
+  if (network.ends_with(".onnx")) return {network, data};
+  std::string name = network + "-" + data + ".onnx";
+  std::replace(name.begin(), name.end(), ':', '-');
+  const std::string file = context.folder + "/" + name;
+  if (!std::filesystem::exists(file)) {
+    tell(context, fmt::format("training {} on {}", network, data));
+    train_named(network, data, file, {context.seed}, context.jobs);
+  }
+  return {file, data};
+}
+
+session::Session open_session(const StudyContext& context, const NetworkFile& network, int64_t limit) {
+  session::Request request;
+  request.model = network.file, request.limit = limit, request.seed = context.seed, request.jobs = context.jobs;
+  request.quiet = true;
+  model::Graph graph = onnx::read_model(network.file);
+  const dataset::Splits splits = dataset::parse_splits(network.data);
+  auto test = session::open_data(*splits.test, graph, {});
+  auto train = splits.train ? session::open_data(*splits.train, graph, {}) : nullptr;
+  return session::Session(std::move(request), network.file, std::move(graph), std::move(test), std::move(train));
+}
+
+}  // namespace netmend::studies

@@ -1,0 +1,31 @@
+// Networks that studies work on: named architectures, trained once and kept in the study's folder, or files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "session/session.h"
+#include "studies/study_runs.h"
+
+namespace netmend::studies {
+
+struct TrainingPlan {
+  uint64_t seed = 42;
+  int64_t epochs = 5, limit = 0;  ///< `limit`: only the first inputs; 0 for all
+};
+/// Trains a named architecture on a built-in data set and writes it to a file. Throws InputError, Interrupted.
+void train_named(const std::string& network, const std::string& data, const std::string& file, const TrainingPlan& plan,
+                 int jobs);
+
+struct NetworkFile {
+  std::string file, data;
+};
+/// `lenet5@fashion-mnist` or `model.onnx@DATA`: the file, trained first where it is a name, and the data.
+NetworkFile trained_file(const StudyContext& context, const std::string& text);
+
+/// A session of the file, quiet, with nothing of netmend.toml that the working directory may hold.
+session::Session open_session(const StudyContext& context, const NetworkFile& network, int64_t limit = 0);
+
+void tell(const StudyContext& context, const std::string& line);
+
+}  // namespace netmend::studies
