@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "findings/accepted.h"
 #include "findings/kinds.h"
-#include "netmend/shared.h"
+#include "netmend/terminal.h"
 #include "session/config.h"
 #include "session/input_names.h"
 #include "session/run_findings.h"

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "findings/kinds.h"
 #include "session/run_findings.h"
-#include "netmend/show.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 namespace {
