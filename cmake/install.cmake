@@ -14,7 +14,7 @@ set_target_properties(netmend_library PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 set(netmend_public
     base/budget.h base/error.h base/run_folder.h base/text.h base/version.h checks/check.h checks/request.h
     evidence/check_run.h executor/head.h executor/runtime.h findings/accepted.h findings/finding.h findings/kinds.h
-    model/ids.h observers/figures.h observers/result.h observers/task.h preflight/preflight.h repair/repair_run.h
+    model/ids.h observers/figures.h observers/result.h observers/task.h preflight/preflight.h repair/names.h repair/repair_run.h repair/sbfl_choice.h
     session/config.h session/request.h session/session.h stats/intervals.h)
 foreach(header ${netmend_public})
   get_filename_component(folder ${header} DIRECTORY)
