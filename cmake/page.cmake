@@ -16,7 +16,7 @@ set(page_from ${PROJECT_SOURCE_DIR}/report)
 set(page_home ${CMAKE_BINARY_DIR}/report)
 set(page_source ${CMAKE_BINARY_DIR}/report/page_template.cc)
 file(GLOB page_files CONFIGURE_DEPENDS ${page_from}/src/*.ts ${page_from}/src/*.css)
-list(APPEND page_files ${page_from}/vite.config.ts ${page_from}/tsconfig.json ${page_from}/embed.mjs)
+set(page_tools ${page_from}/vite.config.ts ${page_from}/tsconfig.json ${page_from}/embed.mjs ${page_from}/types.mjs ${page_from}/evidence.schema.json)
 
 add_custom_command(
   OUTPUT ${page_home}/packages.stamp
@@ -30,9 +30,9 @@ add_custom_command(
   OUTPUT ${page_source}
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${page_home}/src
   COMMAND ${CMAKE_COMMAND} -E copy_directory ${page_from}/src ${page_home}/src
-  COMMAND ${CMAKE_COMMAND} -E copy ${page_from}/vite.config.ts ${page_from}/tsconfig.json ${page_from}/embed.mjs ${page_home}
+  COMMAND ${CMAKE_COMMAND} -E copy ${page_tools} ${page_home}
   COMMAND ${CMAKE_COMMAND} -E chdir ${page_home} ${NPM_PROGRAM} run --silent build
   COMMAND ${NODE_PROGRAM} ${page_home}/embed.mjs ${page_home}/dist/template.html ${page_source}
-  DEPENDS ${page_home}/packages.stamp ${page_files}
+  DEPENDS ${page_home}/packages.stamp ${page_files} ${page_tools}
   COMMENT "Building the report page" VERBATIM)
 set_source_files_properties(${page_source} PROPERTIES GENERATED ON)

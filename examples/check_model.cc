@@ -1,14 +1,14 @@
 // Checks a model on data and prints what was found, the most important first.
 //   check_model MODEL.onnx DATA        for example: check_model lenet5.onnx mnist
 #include <netmend/evidence/check_run.h>
-#include <netmend/runtime.h>
+#include <netmend/executor/runtime.h>
 
 #include <cstdio>
 
 int main(int argc, char** argv) {
   if (argc != 3) return std::fprintf(stderr, "usage: check_model MODEL.onnx DATA\n"), 2;
   try {
-    netmend::start();
+    netmend::executor::start_runtime();
     netmend::session::Request request;
     request.model = argv[1], request.data = argv[2], request.budget = "quick";
     request.out = "check-run";

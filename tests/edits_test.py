@@ -13,7 +13,7 @@ except ImportError:
 try:
     import torch
     from torch import nn
-    from netmend_recorder import patch_state_dict
+    from netmend import patch_state_dict
 except ImportError:
     torch = None
     print("SKIPPED: networks of PyTorch: this Python has no torch (Debian: python3-torch)")

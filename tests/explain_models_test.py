@@ -6,7 +6,7 @@ usage: explain_models_test.py NETMEND
 import csv, json, os, shutil, sys, tempfile, unittest
 
 from models_for_walks import *
-from netmend_recorder import save_data
+from netmend import save_data
 
 F = nn.functional
 

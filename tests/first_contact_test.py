@@ -222,7 +222,7 @@ class Preflight(Case):
     def test_probabilities_are_told_from_logits(self):
         self.write("netmend.toml", 'model = { gives = "probabilities" }\n')
         found = self.json("check", "new.onnx", "--data", "glyphs:test", code=1)["findings"][0]
-        self.assertTrue(found["id"].startswith("wrong-gives:"), found)
+        self.assertTrue(found["id"].startswith("output-kind:"), found)
 
     def test_an_untrained_network_is_bad_not_blocked(self):
         self.ok("lab", "new", "lenet1", "-o", "raw.onnx")

@@ -14,7 +14,7 @@ if not os.path.isdir(os.path.join(DATA, "cifar10")):
     sys.exit(0)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
-from netmend_recorder import _png
+from netmend import _png
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)

@@ -7,7 +7,7 @@ import collections, copy, json, os, shutil, sys, tempfile, threading, time
 from concurrent.futures import ThreadPoolExecutor
 
 from models_for_walks import *
-from netmend_recorder import save_data
+from netmend import save_data
 
 FOLDER = os.path.abspath(os.environ["NETMEND_KEEP"]) if os.environ.get("NETMEND_KEEP") else tempfile.mkdtemp(prefix="netmend-setups-")
 TESTS = 1200  # inputs
@@ -57,7 +57,7 @@ class Subject:
         for kind, expected, data in self.wrong_data():
             yield Case(self.name, kind, expected, file, data, "")
         other = {"logits": "probabilities", "probabilities": "logits"}[self.gives]
-        yield Case(self.name, "gives wrong", "wrong-gives", file, right, f'model = {{ gives = "{other}" }}')
+        yield Case(self.name, "gives wrong", "output-kind", file, right, f'model = {{ gives = "{other}" }}')
         torch.manual_seed(5)
         if not self.binary:
             yield Case(self.name, "softmax twice", "softmax-twice", self.write(Twice(good), "twice.onnx"), right, "")

@@ -5,8 +5,8 @@ usage: walks_test.py NETMEND [name of a test …]    NETMEND_KEEP=FOLDER keeps w
 import copy, csv, json, os, re, shutil, sys, tempfile, unittest
 
 from models_for_walks import *
-from netmend_recorder import patch_state_dict, save_data
-from netmend_recorder._edits import make_edits
+from netmend import patch_state_dict, save_data
+from netmend._edits import make_edits
 
 KEEP = os.environ.get("NETMEND_KEEP", "")
 

@@ -14,7 +14,7 @@ def long_loader(ragged):
 
 
 def main(place, times, folder, ragged):
-    from netmend_recorder import _saving, _store
+    from netmend import _saving, _store
 
     left = [int(times)]
 

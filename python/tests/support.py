@@ -50,7 +50,7 @@ class Saved:
         with open(os.path.join(folder, "data.json")) as file:
             self.meta = meta = json.load(file)
         assert (meta["format"], meta["version"], meta["complete"]) == ("netmend-saved", 1, complete), meta
-        assert meta["writer"].startswith("netmend_recorder ")
+        assert meta["writer"].startswith("netmend ")
         self.inputs = {i["name"]: [] for i in meta["inputs"]}
         self.labels, self.ids, self.display = [], [], []
         self.groups = {g: [] for g in meta["groups"]}

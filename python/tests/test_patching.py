@@ -7,8 +7,8 @@ import unittest
 
 import numpy as np
 
-from netmend_recorder import PatchError, patch_state_dict
-from netmend_recorder._edits import make_edits
+from netmend import PatchError, patch_state_dict
+from netmend._edits import make_edits
 from tests.support import needs_torch, torch
 
 

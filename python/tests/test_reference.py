@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 
-from netmend_recorder import RecorderError, save_data
+from netmend import RecorderError, save_data
 from tests.support import needs_torch, tensorflow, torch
 
 

@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from netmend_recorder import RecorderError, save_data
+from netmend import RecorderError, save_data
 from tests.killed import long_loader
 from tests.support import Saved, missing, needs_torch, tensorflow, torch
 
@@ -184,7 +184,7 @@ class Forms(Case):
         self.assertEqual([int(s[0]) for s in saved.inputs["input"]], [i for i in range(10) for _ in range(4)])
 
     def test_standard_error_stays_silent_in_a_pipe(self):
-        done = subprocess.run([sys.executable, "-c", "import numpy as n, netmend_recorder as r;"
+        done = subprocess.run([sys.executable, "-c", "import numpy as n, netmend as r;"
                                "r.save_data([(n.ones((2, 3)), [0, 1])], %r)" % self.dir], cwd=HERE, stderr=subprocess.PIPE)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
 

@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import { clickable, nameMargin } from "./figure";
 import { interval, number, percent, plural, shortened } from "./format";
-import type { Figure } from "./schema";
+import type { Figure } from "../generated/evidence";
 
 export interface Bar extends Figure {
   name: string;

@@ -1,4 +1,4 @@
-// Where it is weak: classes against each other, classes and slices by themselves.
+// The confusion matrix, recall by class, accuracy by slice.
 import { shareBars, type Bar } from "./bars";
 import { choice, h, replace } from "./dom";
 import { figure } from "./figure";
@@ -11,17 +11,17 @@ import type { Store } from "./store";
 const matrixLimit = 50;
 const barLimit = 30;
 
-/// Counts of the rows that the filter leaves; of everything, as the check-up counted it, when there is no filter.
-function confusion(store: Store): Confusion {
+/// Counts of the rows that the filter leaves; of everything, as the document counts it, when there is no filter.
+export function confusion(store: Store): Confusion {
   const { inputs, report } = store;
   if (!store.filtered && report.confusion) return report.confusion;
   const counts = new Map<string, [number, number, number]>();
   for (const row of store.rows) {
-    const [label, answer] = [inputs.label[row], inputs.predicted[row]];
-    if (label === null || answer === null) continue;
-    const entry = counts.get(`${label} ${answer}`) ?? [label, answer, 0];
+    const [label, predicted] = [inputs.label[row], inputs.predicted[row]];
+    if (label === null || predicted === null) continue;
+    const entry = counts.get(`${label} ${predicted}`) ?? [label, predicted, 0];
     entry[2] += store.weight(row);
-    counts.set(`${label} ${answer}`, entry);
+    counts.set(`${label} ${predicted}`, entry);
   }
   return [...counts.values()].map(([a, b, n]) => [a, b, Math.round(n)]);
 }
@@ -31,9 +31,9 @@ function classBars(store: Store): Bar[] {
   const rows = report.per_class ?? [];
   if (!store.filtered) return rows.map((r) => ({ ...r, picked: false }));
   const sums = new Map<number, [number, number]>();
-  for (const [label, answer, n] of confusion(store)) {
+  for (const [label, predicted, n] of confusion(store)) {
     const sum = sums.get(label) ?? [0, 0];
-    sums.set(label, [sum[0] + (label === answer ? n : 0), sum[1] + n]);
+    sums.set(label, [sum[0] + (label === predicted ? n : 0), sum[1] + n]);
   }
   return rows.map((row, i) => {
     const [right, all] = sums.get(i) ?? [0, 0];
@@ -72,13 +72,13 @@ export function classes(store: Store): Section | null {
   const order = hasMatrix && names.length <= matrixLimit ? neighbourOrder(names.length, report.confusion!) : names.map((_, i) => i);
   const overall = report.metric?.name === "accuracy" ? report.metric.value : null;
 
-  const self = section(store, "classes", "Classes and slices", "click a cell or a bar to look at its inputs everywhere", (body) => {
+  const self = section(store, "classes", "Classes and slices", "click a cell or a bar to filter the page to its inputs", (body) => {
     const rates = store.setting("classes.show", "counts") === "rates";
     const cells = confusion(store);
     const settings = (width: number) => ({
       names, order, rates, width,
-      click: (label: number, answer: number) => store.toggle({ class: names[label], predicted: names[answer] }),
-      picked: (label: number, answer: number) => store.filter.class === names[label] && store.filter.predicted === names[answer],
+      click: (label: number, predicted: number) => store.toggle({ class: names[label], predicted: names[predicted] }),
+      picked: (label: number, predicted: number) => store.filter.class === names[label] && store.filter.predicted === names[predicted],
     });
     const tools = choice("counts or rates", [["counts", "counts"], ["rates", "rates"]], rates ? "rates" : "counts", (v) => { store.choose("classes.show", v, "counts"); self.update(); });
     const small = names.length <= matrixLimit;
@@ -90,18 +90,18 @@ export function classes(store: Store): Section | null {
     replace(body,
       h("div", { class: "row" },
         hasMatrix ? figure({
-          name: "confusion", title: small ? "What is taken for what" : "The worst pairs", tools,
-          note: small ? "Classes that are confused stand beside each other; rates are shares of a label's inputs." : `${count(names.length)} classes: the pairs with most failures; all of them are in the CSV.`,
-          table: () => ({ columns: ["label", "answer", "count"], rows: cells.map(([a, b, n]) => [names[a] ?? a, names[b] ?? b, n]) }),
+          name: "confusion", title: small ? "Confusion matrix" : "Most confused pairs", tools,
+          note: small ? "Classes that are often confused are next to each other. Rates are per label (each row sums to 100 %)." : `${count(names.length)} classes: the pairs with the most failures. The CSV has all pairs.`,
+          table: () => ({ columns: ["label", "predicted", "count"], rows: cells.map(([a, b, n]) => [names[a] ?? a, names[b] ?? b, n]) }),
           draw: (width) => (small ? matrix(cells, settings(width)) : worstPairs(cells, settings(width))),
         }) : null,
         h("div", { class: "body" },
           hasClasses ? figure({
-            name: "classes", title: many ? `The ${barLimit} weakest of ${count(byClass.length)} classes` : "Recall by class", note: "Line: 95 % interval. Dashed: overall.",
+            name: "classes", title: many ? `Recall by class: the lowest ${barLimit} of ${count(byClass.length)}` : "Recall by class", note: "Line: 95 % interval. Dashed: accuracy over all inputs.",
             table: () => barTable(byClass), draw: (width) => shareBars(drawnClasses, width, overall, (b) => store.toggle({ class: b.name })),
           }) : null,
           hasSlices ? figure({
-            name: "slices", title: "Slices", note: "Groups, and rules found over columns and simple properties of inputs.",
+            name: "slices", title: report.task === "number" ? "Slices" : "Accuracy by slice", note: "Subgroups from group columns, and rules found over columns and simple properties of the inputs.",
             table: () => barTable(bySlice), draw: (width) => shareBars(drawnSlices, width, overall, (b) => store.toggle({ slice: b.name })),
           }) : null)));
   });

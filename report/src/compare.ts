@@ -3,8 +3,9 @@ import * as Plot from "@observablehq/plot";
 import type { Detail } from "./detail";
 import { h, replace } from "./dom";
 import { clickable, figure } from "./figure";
-import { classOf, countFlips, flipBars, slicesOf } from "./flips";
-import { count, interval, percent, points } from "./format";
+import { confusion } from "./classes";
+import { classOf, countFlips, flipBars, flipWords, slicesOf } from "./flips";
+import { count, fileName, interval, percent, points } from "./format";
 import { thumb } from "./input_view";
 import { matrix, worstPairs } from "./matrix";
 import { neighbourOrder } from "./order";
@@ -17,38 +18,39 @@ export function compare(store: Store, detail: Detail): Section | null {
   const names = store.report.classes ?? [];
   const own = store.report.confusion ?? [];
   const order = names.length <= 50 ? neighbourOrder(names.length, [...own, ...(all.confusion ?? [])]) : [];
-  return section(store, "compare", "Compare", `against ${all.reference}`, (body) => {
+  return section(store, "compare", "Compare", `against ${fileName(all.reference)}`, (body) => {
     const flips = all.flips.filter((f) => store.passes(f.row));
     const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
     const fixed = flips.filter((f) => f.fixed).length;
     const thumbs = (kind: boolean) => {
       const rows = flips.filter((f) => f.fixed === kind).map((f) => f.row);
       if (!rows.length) return null;
-      return h("div", { class: "panel" }, h("h3", {}, `${kind ? "Fixed" : "Broken"} · ${count(rows.length)}`), h("div", { class: "thumbs" }, rows.slice(0, 36).map((row) => thumb(store, row, (r) => detail.open(r, rows)))));
+      return h("div", { class: "panel" }, h("h3", {}, `${kind ? "Fixes" : "Regressions"} · ${count(rows.length)}`), h("div", { class: "thumbs" }, rows.slice(0, 36).map((row) => thumb(store, row, (r) => detail.open(r, rows)))));
     };
     const points_ = flips.filter((f) => f.confidence_before !== null && store.inputs.confidence[f.row] !== null).map((f) => ({ row: f.row, fixed: f.fixed, x: f.confidence_before!, y: store.inputs.confidence[f.row]! }));
-    // The reference's answers are known as counts only: of the filter, the class and the answer can be obeyed.
+    // Of the reference only the counts are known: its matrix can obey the class and the prediction, and nothing else.
     const chosen = (cells: [number, number, number][]) => cells.filter(([a, b]) => (!store.filter.class || names[a] === store.filter.class) && (!store.filter.predicted || names[b] === store.filter.predicted));
     const before = chosen(all.confusion ?? []);
-    const now = chosen(own);
+    const now = confusion(store);
+    const partly = Object.keys(store.filter).some((key) => key !== "class" && key !== "predicted");
     const drawMatrix = (cells: [number, number, number][]) => (width: number) => {
       const settings = { names, order, rates: false, width, click: (a: number, b: number) => store.toggle({ class: names[a], predicted: names[b] }) };
       return order.length ? matrix(cells, settings) : worstPairs(cells, settings);
     };
-    const cellTable = (cells: [number, number, number][]) => () => ({ columns: ["label", "answer", "count"], rows: cells.map(([a, b, n]) => [names[a] ?? a, names[b] ?? b, n]) });
+    const cellTable = (cells: [number, number, number][]) => () => ({ columns: ["label", "predicted", "count"], rows: cells.map(([a, b, n]) => [names[a] ?? a, names[b] ?? b, n]) });
     replace(body,
-      h("div", { class: "panel" }, h("h3", {}, all.verdict), h("div", { class: "facts" },
-        fact(points(all.change.value) + interval(all.change), "change, 95 % interval"), fact(count(all.fixed), "fixed"), fact(count(all.broken), "broken"),
-        store.filtered ? fact(`${count(fixed)} / ${count(flips.length - fixed)}`, "fixed / broken with this filter") : null)),
+      h("div", { class: "panel" }, h("h3", {}, `Verdict: ${all.verdict}`), h("p", { class: "note" }, flipWords), h("div", { class: "facts" },
+        fact(points(all.change.value) + interval(all.change), "change, 95 % interval"), fact(count(all.fixed), "fixes"), fact(count(all.broken), "regressions"),
+        store.filtered ? fact(`${count(fixed)} / ${count(flips.length - fixed)}`, "fixes / regressions that pass the filter") : null)),
       h("div", { class: "row" },
-        all.per_class.length ? flipBars("compare-classes", "By class", countFlips(store, flips, all.per_class, classOf(store)), (r) => store.toggle({ class: r.name })) : null,
-        all.groups.length ? flipBars("compare-groups", "By slice", countFlips(store, flips, all.groups, slicesOf(store)), store.report.slices ? (r) => store.toggle({ slice: r.name }) : undefined) : null,
+        all.per_class.length ? flipBars("compare-classes", "Fixes and regressions by class", countFlips(store, flips, all.per_class, classOf(store)), (r) => store.toggle({ class: r.name })) : null,
+        all.groups.length ? flipBars("compare-groups", "Fixes and regressions by group", countFlips(store, flips, all.groups, slicesOf(store)), store.report.slices ? (r) => store.toggle({ slice: r.name }) : undefined) : null,
         points_.length ? figure({
-          name: "compare-confidence", title: "Sure before, sure now", legend: [["fixed", "var(--right)"], ["broken", "var(--wrong)"]], note: "Each point is an input whose answer turned right or wrong; click to open it.",
+          name: "compare-confidence", title: "Confidence of the reference and now", legend: [["fixes", "var(--right)"], ["regressions", "var(--wrong)"]], note: "Each point is an input whose prediction became right or wrong; click to open it.",
           table: () => ({ columns: ["id", "fixed", "confidence before", "confidence now"], rows: points_.map((p) => [store.inputs.id[p.row], p.fixed, p.x, p.y]) }),
           draw: (width) => {
             const svg = Plot.plot({
-              width, height: 320, marginLeft: 46, x: { domain: [0, 1], label: "reference", tickFormat: "%", ticks: 5 }, y: { domain: [0, 1], label: "now", tickFormat: "%", grid: true, ticks: 5 }, color: { type: "identity" },
+              width, height: 320, marginLeft: 46, x: { domain: [0, 1], label: "confidence of the reference", tickFormat: "%", ticks: 5 }, y: { domain: [0, 1], label: "confidence now", tickFormat: "%", grid: true, ticks: 5 }, color: { type: "identity" },
               marks: [Plot.line([[0, 0], [1, 1]], { stroke: "var(--muted)", strokeDasharray: "3,3" }), Plot.dot(points_, { x: "x", y: "y", fill: (p) => (p.fixed ? "var(--right)" : "var(--wrong)"), r: 4, fillOpacity: 0.7, className: "marks-flips", sort: null })],
             }) as SVGSVGElement;
             clickable(svg, "flips", points_, (p) => `${store.inputs.id[p.row]}: ${percent(p.x)} → ${percent(p.y)}`, (p) => detail.open(p.row, points_.map((q) => q.row)));
@@ -56,8 +58,8 @@ export function compare(store: Store, detail: Detail): Section | null {
           },
         }) : null),
       all.confusion?.length && names.length > 1 ? h("div", { class: "row" },
-        figure({ name: "confusion-reference", title: `What ${all.reference} takes for what`, table: cellTable(before), draw: drawMatrix(before) }),
-        own.length ? figure({ name: "confusion-now", title: "What this model takes for what", table: cellTable(now), draw: drawMatrix(now) }) : null) : null,
+        figure({ name: "confusion-reference", title: `Confusion matrix of ${fileName(all.reference)}`, note: partly ? "Over all inputs: only the counts of the reference are stored." : undefined, table: cellTable(before), draw: drawMatrix(before) }),
+        own.length ? figure({ name: "confusion-now", title: "Confusion matrix of this model", table: cellTable(now), draw: drawMatrix(now) }) : null) : null,
       flips.length ? h("div", { class: "row" }, thumbs(true), thumbs(false)) : null);
   });
 }

@@ -1,10 +1,10 @@
-// How sure it is, whether it should be, and what happens when unsure answers are held back.
+// Calibration (reliability diagram, histogram) and selective prediction (accuracy against coverage).
 import * as Plot from "@observablehq/plot";
 import { h, replace } from "./dom";
 import { figure } from "./figure";
 import { count, interval, number, percent, wilson } from "./format";
 import { section, type Section } from "./section";
-import type { Confidence } from "./schema";
+import type { Confidence } from "../generated/evidence";
 import type { Store } from "./store";
 
 /// The same bins, counted anew over the rows that the filter leaves.
@@ -38,7 +38,7 @@ interface Kept {
   right: number;
 }
 
-/// What is left when answers below a threshold are held back, of some rows.
+/// The predictions at or above a confidence threshold, of some rows.
 function keep(store: Store, rows: number[], threshold: number): Kept {
   const sum = { kept: 0, all: 0, right: 0 };
   for (const row of rows) {
@@ -67,14 +67,14 @@ function parts(store: Store): { name: string; rows: number[] }[] {
 function reliability(c: Confidence) {
   const most = Math.max(...c.bins.map((b) => b.count));
   return figure({
-    name: "reliability", title: "As right as it is sure?", note: `On the line it is exactly as right as it is sure. Calibration error ${number(c.calibration_error)}${c.temperature ? `; temperature ${number(c.temperature)} would repair it` : ""}.`,
+    name: "reliability", title: "Reliability diagram", note: `On the diagonal, accuracy equals confidence. Expected calibration error (ECE): ${number(c.calibration_error)}.${c.temperature ? ` A temperature of ${number(c.temperature)} lowers it.` : ""} Lines: 95 % interval; numbers: inputs per bin.`,
     table: () => ({ columns: ["low", "high", "count", "confidence", "accuracy"], rows: c.bins.map((b) => [b.low, b.high, b.count, b.confidence, b.accuracy]) }),
     draw: (width) => Plot.plot({
       width, height: 300, marginLeft: 46, marginRight: 16,
-      x: { domain: [0, 1], label: "how sure", tickFormat: "%", ticks: 5 }, y: { domain: [0, 1], label: "how often right", tickFormat: "%", ticks: 5, grid: true }, r: { range: [2.5, 14], domain: [0, most] },
+      x: { domain: [0, 1], label: "confidence", tickFormat: "%", ticks: 5 }, y: { domain: [0, 1], label: "accuracy", tickFormat: "%", ticks: 5, grid: true }, r: { range: [2.5, 14], domain: [0, most] },
       marks: [Plot.line([[0, 0], [1, 1]], { stroke: "var(--muted)", strokeDasharray: "3,3" }), Plot.line(c.bins, { x: "confidence", y: "accuracy", stroke: "var(--accent)", strokeWidth: 1.5 }),
         Plot.ruleX(c.bins, { x: "confidence", y1: (b) => wilson(b.accuracy * b.count, b.count).low, y2: (b) => wilson(b.accuracy * b.count, b.count).high, stroke: "var(--accent)", strokeOpacity: 0.5 }),
-        Plot.dot(c.bins, { x: "confidence", y: "accuracy", r: "count", fill: "var(--accent)", fillOpacity: 0.75, title: (b) => `${percent(b.confidence)} sure, ${percent(b.accuracy)} right, ${count(b.count)} inputs` }),
+        Plot.dot(c.bins, { x: "confidence", y: "accuracy", r: "count", fill: "var(--accent)", fillOpacity: 0.75, title: (b) => `mean confidence ${percent(b.confidence)}, accuracy ${percent(b.accuracy)}, ${count(b.count)} inputs` }),
         Plot.text(c.bins, { x: "confidence", y: "accuracy", text: (b) => count(b.count), dy: 15, dx: -6, textAnchor: "end", fontSize: 10, fill: "var(--muted)" })],
     }) as SVGSVGElement,
   });
@@ -84,10 +84,10 @@ function histogram(c: Confidence) {
   const bars = c.histogram.flatMap((b) => [{ ...b, n: b.right, kind: "var(--right)" }, { ...b, n: -b.wrong, kind: "var(--wrong)" }]);
   const root = (n: number) => Math.sign(n) * Math.sqrt(Math.abs(n));
   return figure({
-    name: "confidence", title: "How sure when right and when wrong", legend: [["right, upwards", "var(--right)"], ["wrong, downwards", "var(--wrong)"]], note: "Heights are square roots of counts, so that rare cases can be seen.",
+    name: "confidence", title: "Confidence of correct and wrong predictions", legend: [["correct (upwards)", "var(--right)"], ["wrong (downwards)", "var(--wrong)"]], note: "Square-root scale, so that rare cases stay visible.",
     table: () => ({ columns: ["low", "high", "right", "wrong"], rows: c.histogram.map((b) => [b.low, b.high, b.right, b.wrong]) }),
     draw: (width) => Plot.plot({
-      width, height: 282, marginLeft: 46, marginRight: 16, x: { domain: [0, 1], label: "how sure", tickFormat: "%", ticks: 5 },
+      width, height: 282, marginLeft: 46, marginRight: 16, x: { domain: [0, 1], label: "confidence", tickFormat: "%", ticks: 5 },
       y: { label: "inputs", tickFormat: (v: number) => count(v * v), ticks: 6, grid: true }, color: { type: "identity" },
       marks: [Plot.rectY(bars, { x1: "low", x2: "high", y: (b) => root(b.n), fill: "kind", inset: 0.5, title: (b) => `${percent(b.low, 0)}–${percent(b.high, 0)}: ${count(Math.abs(b.n))}` }), Plot.ruleY([0])],
     }) as SVGSVGElement,
@@ -119,27 +119,27 @@ function threshold(store: Store): HTMLElement {
   const facts = h("div", { class: "facts" });
   const rows = h("tbody", {});
   const picture = h("div", {});
-  const slider = h("input", { type: "range", min: 0, max: 1, step: 0.01, "aria-label": "threshold" });
+  const slider = h("input", { type: "range", min: 0, max: 1, step: 0.01, "aria-label": "confidence threshold" });
   slider.value = store.setting("confidence.threshold", "0");
   const show = () => {
     const at = Number(slider.value) || 0;
     const all = keep(store, store.rows, at);
     const figureOf = (k: Kept) => wilson(Math.round(k.right), Math.round(k.kept));
     const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
-    replace(facts, fact(percent(at, 0), "threshold"), fact(percent(figureOf(all).value) + interval(figureOf(all)), "of answers are right"), fact(percent(all.all ? all.kept / all.all : null), "of inputs are answered"),
-      fact(count(Math.round(all.kept - all.right)), "wrong answers let through"), fact(count(Math.round(all.all - all.kept)), "inputs held back"));
+    replace(facts, fact(percent(at, 0), "confidence threshold"), fact(percent(figureOf(all).value) + interval(figureOf(all)), "accuracy of kept predictions"), fact(percent(all.all ? all.kept / all.all : null), "coverage"),
+      fact(count(Math.round(all.kept - all.right)), "wrong predictions kept"), fact(count(Math.round(all.all - all.kept)), "predictions rejected"));
     const list = groups.map((g) => ({ name: g.name, ...keep(store, g.rows, at) })).sort((a, b) => (a.right / a.kept || 0) - (b.right / b.kept || 0));
     replace(rows, list.map((g) => h("tr", {}, h("td", { class: "name" }, g.name), h("td", { class: "figures" }, percent(figureOf(g).value) + interval(figureOf(g))), h("td", { class: "figures" }, percent(g.kept / g.all)), h("td", { class: "figures" }, count(Math.round(g.kept))))));
     marker?.(at);
   };
   let marker: ((at: number) => void) | undefined;
   picture.append(figure({
-    name: "threshold", title: "Holding back unsure answers", legend: [["right, of what is answered", "var(--accent)"], ["answered", "var(--second)"]],
-    table: () => ({ columns: ["threshold", "coverage", "accuracy", "answered"], rows: line.map((p) => [p.threshold, p.coverage, p.accuracy, p.kept]) }),
+    name: "threshold", title: "Selective prediction: accuracy against coverage", legend: [["accuracy of kept predictions", "var(--accent)"], ["coverage: share of predictions kept", "var(--second)"]],
+    table: () => ({ columns: ["threshold", "coverage", "accuracy", "kept"], rows: line.map((p) => [p.threshold, p.coverage, p.accuracy, p.kept]) }),
     draw: (width) => {
       const known = line.filter((p) => p.accuracy !== null);
       const svg = Plot.plot({
-        width, height: 240, marginLeft: 46, marginRight: 16, x: { domain: [0, 1], label: "threshold", tickFormat: "%", ticks: 5 }, y: { label: null, tickFormat: "%", grid: true, ticks: 5, domain: [0, 1] },
+        width, height: 240, marginLeft: 46, marginRight: 16, x: { domain: [0, 1], label: "confidence threshold", tickFormat: "%", ticks: 5 }, y: { label: null, tickFormat: "%", grid: true, ticks: 5, domain: [0, 1] },
         marks: [Plot.line(known, { x: "threshold", y: "accuracy", stroke: "var(--accent)", strokeWidth: 2 }), Plot.line(line, { x: "threshold", y: "coverage", stroke: "var(--second)", strokeWidth: 2 }),
           Plot.ruleX([0], { stroke: "currentColor", className: "marks-threshold" })],
       }) as SVGSVGElement;
@@ -153,16 +153,16 @@ function threshold(store: Store): HTMLElement {
   slider.addEventListener("change", () => store.choose("confidence.threshold", slider.value, "0"));
   show();
   return h("div", { class: "row" }, h("div", { class: "body" }, picture),
-    h("div", { class: "panel" }, h("h3", {}, "Move the threshold"), slider, facts, h("h4", {}, "By group, weakest first"),
-      h("div", { class: "scroll short" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "group"), h("th", { class: "figures" }, "right, of answered"), h("th", { class: "figures" }, "answered"), h("th", { class: "figures" }, "inputs"))), rows))));
+    h("div", { class: "panel" }, h("h3", {}, "Keep predictions from this confidence on"), slider, facts, h("h4", {}, "By class and group, lowest accuracy first"),
+      h("div", { class: "scroll short" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "group"), h("th", { class: "figures" }, "accuracy"), h("th", { class: "figures" }, "coverage"), h("th", { class: "figures" }, "kept"))), rows))));
 }
 
 export function confidence(store: Store): Section | null {
   const all = store.report.confidence;
   if (!all || !all.bins.length) return null;
-  return section(store, "confidence", "Confidence", "how sure it is, and whether that can be relied on", (body) => {
+  return section(store, "confidence", "Confidence", "calibration and selective prediction", (body) => {
     const now = recount(store, all);
-    if (!now.bins.length) return replace(body, h("p", { class: "muted" }, "No answers with this filter."));
+    if (!now.bins.length) return replace(body, h("p", { class: "muted" }, "No predictions pass the filter."));
     replace(body, h("div", { class: "row" }, reliability(now), histogram(now)), store.size ? threshold(store) : null);
     return undefined;
   });

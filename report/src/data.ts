@@ -7,15 +7,27 @@ import { clickable, figure } from "./figure";
 import { count, number, percent, plural, shortened } from "./format";
 import { thumb } from "./input_view";
 import { section, type Section } from "./section";
-import type { Data } from "./schema";
+import type { Data } from "../generated/evidence";
 import type { Store } from "./store";
 
 const balanceLimit = 60;
-const colours = ["var(--accent)", "var(--second)", "var(--minor)"];
+const colours = ["var(--accent)", "var(--second)", "var(--minor)", "var(--right)"];
+
+/// The classes of what the filter leaves, beside those of the splits.
+function filteredSplit(store: Store, classes: number): Data["splits"][number] {
+  const counts = new Array<number>(classes).fill(0);
+  for (const row of store.rows) {
+    const label = store.inputs.label[row];
+    if (label !== null && counts[label] !== undefined) counts[label] += store.weight(row);
+  }
+  const rounded = counts.map(Math.round);
+  return { name: "filtered", size: rounded.reduce((a, b) => a + b, 0), classes: rounded };
+}
 
 function balance(store: Store, data: Data): HTMLElement | null {
   const names = store.report.classes ?? [];
   const splits = data.splits.filter((split) => split.classes.length);
+  if (splits.length && store.filtered) splits.push(filteredSplit(store, names.length));
   if (!splits.length || names.length < 2) return null;
   const all = splits.flatMap((split, i) => split.classes.map((n, c) => ({ c, n, i, split: split.name, colour: colours[i % colours.length], share: n / (split.size || 1) })));
   const few = names.length > balanceLimit ? new Set([...names.keys()].sort((a, b) => (splits[0].classes[a] ?? 0) - (splits[0].classes[b] ?? 0)).slice(0, balanceLimit)) : null;
@@ -46,9 +58,9 @@ function balance(store: Store, data: Data): HTMLElement | null {
 function ranges(data: Data): HTMLElement | null {
   if (!data.ranges.length) return null;
   const all = { columns: ["name", "split", "min", "max", "mean", "sd", "missing"], rows: data.ranges.map((r) => [r.name, r.split, r.min, r.max, r.mean, r.sd, r.missing]) };
-  return h("div", { class: "panel" }, h("figcaption", {}, h("h3", {}, "Values by split"), h("span", { class: "files" }, button("CSV", () => save("ranges.csv", csv(all)), { class: "file" }))),
+  return h("div", { class: "panel" }, h("figcaption", {}, h("h3", {}, "Value ranges by split"), h("span", { class: "files" }, button("CSV", () => save("ranges.csv", csv(all)), { class: "file" }))),
     h("div", { class: "scroll" }, h("table", {},
-      h("thead", {}, h("tr", {}, h("th", {}, "value"), h("th", {}, "split"), ["least", "most", "mean", "spread", "missing"].map((w) => h("th", { class: "figures" }, w)))),
+      h("thead", {}, h("tr", {}, h("th", {}, "value"), h("th", {}, "split"), ["min", "max", "mean", "std", "missing"].map((w) => h("th", { class: "figures" }, w)))),
       h("tbody", {}, [...data.ranges].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)).slice(0, 200).map((r) => h("tr", {}, h("td", { class: "name" }, r.name), h("td", {}, r.split),
         [r.min, r.max, r.mean, r.sd].map((v) => h("td", { class: "figures" }, number(v))), h("td", { class: "figures" }, count(r.missing))))))));
 }
@@ -56,25 +68,26 @@ function ranges(data: Data): HTMLElement | null {
 export function data(store: Store, detail: Detail): Section | null {
   const all = store.report.data;
   if (!all || !(all.splits.length || all.ranges.length || all.duplicates.length || all.suspected.length || all.words?.length)) return null;
-  return section(store, "data", "Data", "what the model was given, before any question of how it did", (body) => {
+  return section(store, "data", "Data", "class balance, value ranges, duplicates and label errors, whatever the model predicts", (body) => {
     const here = store.passes;
     const suspected = all.suspected.filter((s) => here(s.row));
     const rows = suspected.map((s) => s.row);
     const cell = (row: number, list: number[], words: string) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, list), false), h("span", { class: "caption" }, words));
     replace(body,
+      store.filtered ? h("p", { class: "note" }, "Value ranges and counts of duplicates are over all inputs; the inputs shown obey the filter.") : null,
       h("div", { class: "row" }, balance(store, all), ranges(all)),
       h("div", { class: "row" },
-        suspected.length ? h("div", { class: "panel" }, h("figcaption", {}, h("h3", {}, `${plural(suspected.length, "label")} that look wrong`), h("span", { class: "files" },
+        suspected.length ? h("div", { class: "panel" }, h("figcaption", {}, h("h3", {}, `${plural(suspected.length, "suspected label error")}`), h("span", { class: "files" },
           button("CSV", () => save("suspected.csv", csv({ columns: ["split", "sample", "id", "given", "likely", "confidence"],
             rows: suspected.map((s) => [store.splitName(s.row), store.inputs.sample[s.row], store.inputs.id[s.row], store.className(s.given), store.className(s.likely), s.confidence]) })), { class: "file", "aria-label": "Suspected labels: download CSV" }))),
-          h("p", { class: "note" }, "Given label, then what the model is sure of. Look before you delete: removing what the model dislikes flatters it."),
+          h("p", { class: "note" }, "Given label → predicted class, where the model confidently disagrees. Look before you delete: removing what the model gets wrong makes it look better than it is."),
           h("div", { class: "thumbs" }, suspected.slice(0, 48).map((s) => cell(s.row, rows, `${store.className(s.given)} → ${store.className(s.likely)}`)))) : null,
         all.duplicates.length ? h("div", { class: "panel" }, h("h3", {}, "Duplicates"), all.duplicates.map((d) => {
           const pairs = d.pairs.filter(([a, b]) => here(a) || here(b));
-          return h("div", {}, h("p", {}, `${d.where}: ${count(d.exact)} the same, ${count(d.near)} nearly. ${d.effect}`),
-            h("div", { class: "thumbs" }, pairs.slice(0, 12).flatMap((pair) => pair.map((row) => thumb(store, row, (r) => detail.open(r, pair))))));
+          return h("div", {}, h("p", {}, `${d.where}: ${plural(d.exact, "exact duplicate")}, ${plural(d.near, "near-duplicate")}. ${d.effect}`),
+            h("div", { class: "twins" }, pairs.slice(0, 12).map((pair) => h("div", { class: "twin" }, pair.map((row) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, pair)), h("span", { class: "caption" }, `${store.splitName(row)} ${store.inputs.id[row]}`)))))));
         })) : null,
-        all.words?.length ? h("div", { class: "panel" }, h("h3", {}, "Words"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "split"), h("th", { class: "figures" }, "unknown"), h("th", { class: "figures" }, "mean length"))),
+        all.words?.length ? h("div", { class: "panel" }, h("h3", {}, "Tokens"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "split"), h("th", { class: "figures" }, "unknown tokens"), h("th", { class: "figures" }, "mean length"))),
           h("tbody", {}, all.words.map((w) => h("tr", {}, h("td", {}, w.split), h("td", { class: "figures" }, percent(w.unknown)), h("td", { class: "figures" }, number(w.mean_length))))))) : null));
   });
 }

@@ -1,7 +1,8 @@
-// One input in full, in a dialog: what it is, what was answered, what the answer came from, what is like it.
+// One input in full, in a dialog: its values, its top predictions, their relevance, and similar inputs.
 import { button, h, replace } from "./dom";
 import { number, percent } from "./format";
-import { answerWords, picture, shown, thumb } from "./input_view";
+import { predictionWords, picture, shown, thumb } from "./input_view";
+import { canFindSimilar, neighbours } from "./similar";
 import type { Store } from "./store";
 
 export class Detail {
@@ -9,6 +10,7 @@ export class Detail {
   private list: number[] = [];
   private row = 0;
   private heat = true;
+  private similar = false;
 
   constructor(private readonly store: Store, private readonly onTick: () => void) {
     this.dialog = h("dialog", { class: "detail", "aria-label": "One input" });
@@ -20,7 +22,9 @@ export class Detail {
     document.body.append(this.dialog);
   }
 
-  open(row: number, list: number[] = [row]): void {
+  /// `similar`: with the inputs that are like it.
+  open(row: number, list: number[] = [row], similar = false): void {
+    this.similar = similar;
     this.list = list.includes(row) ? list : [row];
     this.show(row);
     if (!this.dialog.open) this.dialog.showModal();
@@ -37,6 +41,7 @@ export class Detail {
     const { inputs } = store;
     const place = this.list.indexOf(row);
     const focused = this.dialog.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
+    const finderFocused = document.activeElement?.hasAttribute("aria-expanded");
     const right = inputs.right[row];
     const near = inputs.near?.[row];
     const neighbours = (words: string, rows: number[] | undefined) =>
@@ -44,7 +49,7 @@ export class Detail {
     replace(this.dialog,
       h("header", {},
         h("h3", {}, inputs.id[row]),
-        right === null || right === undefined ? null : h("span", { class: `tag ${right ? "right" : "wrong"}` }, right ? "right" : "wrong"),
+        right === null || right === undefined ? null : h("span", { class: `tag ${right ? "right" : "wrong"}` }, right ? "correct" : "wrong"),
         h("span", { class: "grow" }),
         this.list.length > 1 ? h("span", { class: "muted" }, `${place + 1} of ${this.list.length}`) : null,
         button("‹", () => this.step(-1), { class: "small", "aria-label": "previous input", disabled: place <= 0 }),
@@ -52,16 +57,18 @@ export class Detail {
         button("close", () => this.dialog.close(), { class: "small", autofocus: true })),
       h("div", { class: "columns" },
         h("div", { class: "large" }, this.input(row)),
-        h("div", {}, h("h4", {}, "Answers"), this.answers(row), h("h4", {}, "Facts"), this.facts(row), this.tick(row))),
-      near ? h("div", { class: "columns" }, neighbours("Nearest that are right", near.right), neighbours("Nearest that are wrong", near.wrong)) : null);
+        h("div", {}, h("h4", {}, store.report.classes ? "Top predictions" : "Prediction"), this.top(row), h("h4", {}, "Facts"), this.facts(row), this.tick(row), this.finder(row))),
+      this.similar ? this.similarInputs(row) : null,
+      near ? h("div", { class: "columns" }, neighbours("Nearest correct predictions", near.right), neighbours("Nearest wrong predictions", near.wrong)) : null);
     // Keys go to what has the focus: it must not be lost with what was replaced.
     const buttons = [...this.dialog.querySelectorAll<HTMLButtonElement>("header button:not(:disabled)")];
-    (buttons.find((b) => b.getAttribute("aria-label") === focused) ?? buttons[buttons.length - 1])?.focus();
+    if (focused === null && finderFocused) return this.dialog.querySelector<HTMLButtonElement>("button[aria-expanded]")?.focus();
+    return (buttons.find((b) => b.getAttribute("aria-label") === focused) ?? buttons[buttons.length - 1])?.focus();
   }
 
   private input(row: number): HTMLElement {
     const { inputs } = this.store;
-    const heat = picture(inputs.heat?.[row], "what the answer came from");
+    const heat = picture(inputs.heat?.[row], "relevance for the predicted class");
     const text = inputs.texts[row];
     if (!heat) return h("div", {}, text && !inputs.pictures[row] ? h("p", { class: "text" }, text) : shown(this.store, row));
     heat.className = "heat";
@@ -69,25 +76,25 @@ export class Detail {
     return h("div", {},
       h("div", { class: "stack" }, shown(this.store, row), heat),
       h("label", {}, h("input", { type: "checkbox", checked: this.heat, onchange: () => { this.heat = !this.heat; heat.hidden = !this.heat; } }),
-        " what spoke for the answer (red) and against it (blue)"));
+        " relevance: red speaks for the predicted class, blue against it"));
   }
 
-  private answers(row: number): HTMLElement {
+  private top(row: number): HTMLElement {
     const { store } = this;
     const { inputs } = store;
-    if (!store.report.classes) return h("p", { class: "figures" }, answerWords(store, row));
-    const known = inputs.answers?.[row];
+    if (!store.report.classes) return h("p", { class: "figures" }, predictionWords(store, row));
+    const known = inputs.top?.[row];
     const list: [number, number | null][] = known ?? [];
     if (!known) {
       if (inputs.predicted[row] !== null) list.push([inputs.predicted[row]!, inputs.confidence[row]]);
       const second = inputs.second?.[row];
       if (second !== null && second !== undefined) list.push([second, null]);
     }
-    return h("ol", { class: "answers" }, list.map(([answer, share]) => {
+    return h("ol", { class: "top-k" }, list.map(([predicted, share]) => {
       const bar = h("i", {});
       bar.style.width = `${100 * (share ?? 0)}%`;
-      return h("li", { class: answer === inputs.label[row] ? "label" : "" },
-        h("span", {}, store.className(answer), answer === inputs.label[row] ? " (label)" : ""), h("span", { class: "bar" }, bar), h("span", { class: "figures" }, percent(share)));
+      return h("li", { class: predicted === inputs.label[row] ? "label" : "" },
+        h("span", {}, store.className(predicted), predicted === inputs.label[row] ? " (label)" : ""), h("span", { class: "bar" }, bar), h("span", { class: "figures" }, percent(share)));
     }));
   }
 
@@ -98,7 +105,7 @@ export class Detail {
     if (inputs.label[row] !== null) facts.push(["label", report.classes ? store.className(inputs.label[row]) : number(inputs.label[row])]);
     facts.push(["loss", number(inputs.loss[row])]);
     const before = inputs.before?.[row];
-    if (before !== null && before !== undefined) facts.push(["reference", before ? "right" : "wrong"]);
+    if (before !== null && before !== undefined) facts.push(["reference", before ? "correct" : "wrong"]);
     for (const [name, group] of Object.entries(inputs.groups)) facts.push([name, group.values[group.of[row]] ?? "–"]);
     const slices = (inputs.slices?.[row] ?? []).map((i) => report.slices?.[i]?.name ?? "").filter(Boolean);
     if (slices.length) facts.push(["slices", slices.join(", ")]);
@@ -112,5 +119,18 @@ export class Detail {
     return h("label", {}, h("input", {
       type: "checkbox", checked: ticked.has(row), onchange: () => { ticked.has(row) ? ticked.delete(row) : ticked.add(row); this.onTick(); },
     }), " tick for export");
+  }
+
+  private finder(row: number): HTMLElement | null {
+    if (!canFindSimilar(this.store, row)) return null;
+    return h("p", {}, button(this.similar ? "hide similar" : "find similar", () => { this.similar = !this.similar; this.show(row); }, { class: "small", "aria-expanded": String(this.similar) }));
+  }
+
+  private similarInputs(row: number): HTMLElement {
+    const { store } = this;
+    const near = neighbours(store, row);
+    return h("div", { class: "similar" }, h("h4", {}, "Similar inputs"), h("p", { class: "note" }, near.words),
+      h("div", { class: "thumbs" }, near.rows.map((r) => thumb(store, r, (other) => this.open(other, near.rows)))),
+      near.rows.length ? button("filter the page to these", () => { this.dialog.close(); store.set({ similar: store.keyOf(row) }, true); }, { class: "small" }) : null);
   }
 }

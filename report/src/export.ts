@@ -32,7 +32,18 @@ export function svgText(drawing: SVGSVGElement, title: string, legend: Legend = 
   const box = drawing.viewBox.baseVal;
   const width = box.width || drawing.clientWidth;
   const height = box.height || drawing.clientHeight;
-  const head = legend.length ? 46 : 28;
+  const entryWidth = (words: string) => 30 + 6.2 * [...words].length;
+  const lines: Legend[] = [];
+  let used = Infinity;
+  for (const entry of legend) {
+    if (used + entryWidth(entry[0]) > width) {
+      lines.push([]);
+      used = 8;
+    }
+    lines[lines.length - 1].push(entry);
+    used += entryWidth(entry[0]);
+  }
+  const head = 28 + 18 * lines.length;
   const ns = "http://www.w3.org/2000/svg";
   const out = document.createElementNS(ns, "svg");
   const put = (tag: string, props: Record<string, string | number>, text = "") => {
@@ -48,12 +59,14 @@ export function svgText(drawing: SVGSVGElement, title: string, legend: Legend = 
   put("title", {}, title);
   put("rect", { width: "100%", height: "100%", fill: "var(--panel)" });
   put("text", { x: 8, y: 18, fill: "currentColor", "font-weight": 600, "font-size": 14 }, title);
-  let x = 8;
-  for (const [words, colour] of legend) {
-    put("rect", { x, y: 29, width: 10, height: 10, fill: colour });
-    put("text", { x: x + 14, y: 38, fill: "currentColor", "font-size": 11 }, words);
-    x += 30 + 6.2 * words.length;
-  }
+  lines.forEach((line, i) => {
+    let x = 8;
+    for (const [words, colour] of line) {
+      put("rect", { x, y: 29 + 18 * i, width: 10, height: 10, fill: colour });
+      put("text", { x: x + 14, y: 38 + 18 * i, fill: "currentColor", "font-size": 11 }, words);
+      x += entryWidth(words);
+    }
+  });
   copy.setAttribute("x", "0");
   copy.setAttribute("y", String(head));
   copy.setAttribute("width", String(width));
@@ -72,5 +85,7 @@ export async function pngBlob(svg: string): Promise<Blob> {
   canvas.width = picture.width * 2;
   canvas.height = picture.height * 2;
   canvas.getContext("2d")!.drawImage(picture, 0, 0, canvas.width, canvas.height);
-  return new Promise((done, failed) => canvas.toBlob((blob) => (blob ? done(blob) : failed(new Error("no picture"))), "image/png"));
+  // toBlob waits until the browser is idle, for seconds on a busy machine.
+  const bytes = atob(canvas.toDataURL("image/png").split(",")[1]);
+  return new Blob([Uint8Array.from(bytes, (letter) => letter.charCodeAt(0))], { type: "image/png" });
 }

@@ -3,7 +3,8 @@ import type { Detail } from "./detail";
 import { button, choice, copyButton, h, replace } from "./dom";
 import { csv, save, type Cell } from "./export";
 import { count, number, percent, plural } from "./format";
-import { answerWords, thumb } from "./input_view";
+import { predictionWords, thumb } from "./input_view";
+import { canFindSimilar } from "./similar";
 import { section, type Section } from "./section";
 import type { Store } from "./store";
 
@@ -58,7 +59,7 @@ function grouped(store: Store, rows: number[], by: string): [string, number[]][]
   const groups = new Map<string, number[]>();
   for (const row of rows) {
     const cluster = store.inputs.cluster?.[row];
-    const name = by === "pair" ? answerWords(store, row) : cluster === null || cluster === undefined ? "no cluster" : `cluster ${cluster + 1}`;
+    const name = by === "pair" ? predictionWords(store, row) : cluster === null || cluster === undefined ? "no cluster" : `cluster ${cluster + 1}`;
     groups.set(name, [...(groups.get(name) ?? []), row]);
   }
   return [...groups].sort((a, b) => b[1].length - a[1].length);
@@ -68,6 +69,7 @@ export function failures(store: Store, detail: Detail): Section | null {
   if (!store.size) return null;
   const { inputs, report } = store;
   const labelled = inputs.right.some((right) => right !== null);
+  const finds = Boolean(store.places || store.listed.size);
   let most = page;
   let shown: number[] = [];
   const ticks = h("div", { class: "tools ticks" });
@@ -78,40 +80,42 @@ export function failures(store: Store, detail: Detail): Section | null {
     replace(ticks, h("b", {}, none ? "Tick inputs to export them." : `${plural(rows.length, "input")} ticked`),
       button("tick all", () => { shown.forEach((row) => store.ticked.add(row)); self.update(); }, { class: "small" }),
       button("clear ticks", () => { store.ticked.clear(); self.update(); }, { class: "small", disabled: none }),
-      button("ids as CSV", () => save("inputs.csv", table(store, rows)), { class: "small", disabled: none }),
+      button("ticked as CSV", () => save("inputs.csv", table(store, rows)), { class: "small", disabled: none }),
       report.classes && labelled ? button("mislabelled as CSV", () => save("mislabelled.csv", mislabelled(store, rows)), { class: "small", disabled: none }) : null,
       none ? null : copyButton('netmend accept inputs --file inputs.csv --reason "…"', "copy accept command"),
-      button("all of these as CSV", () => save("failures.csv", table(store, shown)), { class: "small" }));
+      button("all shown as CSV", () => save("failures.csv", table(store, shown)), { class: "small" }));
   };
   const tick = (row: number) => h("input", {
     type: "checkbox", checked: store.ticked.has(row), "aria-label": `tick ${inputs.id[row]}`,
     onchange: () => { store.ticked.has(row) ? store.ticked.delete(row) : store.ticked.add(row); drawTicks(); },
   });
 
+  const finder = (row: number) => (canFindSimilar(store, row) ? button("similar", () => detail.open(row, shown, true), { class: "link similar", "aria-label": `find inputs similar to ${inputs.id[row]}` }) : null);
+
   const set = (name: string, value: string, otherwise: string) => {
     store.choose(`failures.${name}`, value, otherwise);
     self.update();
   };
 
-  const grid = (rows: number[]) => h("div", { class: "thumbs" }, rows.map((row) =>
-    h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, shown)), h("label", {}, tick(row), percent(inputs.confidence[row], 0)))));
+  const grid = (rows: number[]) => h("div", { class: finds ? "thumbs wide" : "thumbs" }, rows.map((row) =>
+    h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, shown)), h("div", { class: "under" }, h("label", {}, tick(row), percent(inputs.confidence[row], 0)), finder(row)))));
 
   const columns = (sort: Sort): HTMLElement[] => {
     const head = (words: string, by: Sort | null, figures = false) => h("th", { class: figures ? "figures" : "", "aria-sort": by === sort ? "descending" : null },
       by ? button(words, () => set("sort", by, "loss")) : words);
-    return [h("th"), h("th"), head("id", "id"), labelled ? head("label", "label") : null, head("answer", "predicted"), head("confidence", "confidence", true),
-      inputs.second ? head("next likely", null) : null, head("loss", "loss", true), inputs.before ? head("reference", null) : null, inputs.cluster ? head("cluster", null) : null,
-      ...Object.keys(inputs.groups).map((name) => head(name, null))].filter((e): e is HTMLTableCellElement => e !== null);
+    return [h("th"), h("th"), head("id", "id"), labelled ? head("label", "label") : null, head("prediction", "predicted"), head("confidence", "confidence", true),
+      inputs.second ? head("second prediction", null) : null, head("loss", "loss", true), inputs.before ? head("reference", null) : null, inputs.cluster ? head("cluster", null) : null,
+      ...Object.keys(inputs.groups).map((name) => head(name, null)), finds ? h("th") : null].filter((e): e is HTMLTableCellElement => e !== null);
   };
   const line = (row: number) => h("tr", {},
     h("td", {}, tick(row)), h("td", {}, thumb(store, row, (r) => detail.open(r, shown), false)), h("td", { class: "name" }, inputs.id[row]),
     labelled ? h("td", { class: "name" }, report.classes ? store.className(inputs.label[row]) : number(inputs.label[row])) : null,
     h("td", { class: "name" }, report.classes ? store.className(inputs.predicted[row]) : number(inputs.predicted[row])), h("td", { class: "figures" }, percent(inputs.confidence[row])),
     inputs.second ? h("td", { class: "name" }, store.className(inputs.second[row])) : null, h("td", { class: "figures" }, number(inputs.loss[row])),
-    inputs.before ? h("td", {}, inputs.before[row] === null ? "–" : inputs.before[row] ? "right" : "wrong") : null, inputs.cluster ? h("td", { class: "figures" }, inputs.cluster[row] === null ? "–" : inputs.cluster[row]! + 1) : null,
-    Object.values(inputs.groups).map((group) => h("td", {}, group.values[group.of[row]] ?? "–")));
+    inputs.before ? h("td", {}, inputs.before[row] === null ? "–" : inputs.before[row] ? "correct" : "wrong") : null, inputs.cluster ? h("td", { class: "figures" }, inputs.cluster[row] === null ? "–" : inputs.cluster[row]! + 1) : null,
+    Object.values(inputs.groups).map((group) => h("td", {}, group.values[group.of[row]] ?? "–")), finds ? h("td", {}, finder(row)) : null);
 
-  const self = section(store, "failures", labelled ? "Failures" : "Inputs", labelled ? "worst first; open one to see why" : "least sure first", (body) => {
+  const self = section(store, "failures", labelled ? "Failures" : "Inputs", labelled ? "wrong predictions, highest loss first; open one for details" : "lowest confidence first", (body) => {
     const everything = store.setting("failures.show", store.filter.finding ? "all" : "wrong") === "all";
     const view = store.setting("failures.view", "grid");
     const sort = store.setting("failures.sort", "loss") as Sort;
@@ -125,15 +129,15 @@ export function failures(store: Store, detail: Detail): Section | null {
     replace(body,
       h("div", { class: "tools" },
         labelled ? choice("which inputs", [["wrong", "failures"], ["all", "all inputs"]], everything ? "all" : "wrong", (v) => set("show", v, store.filter.finding ? "all" : "wrong")) : null,
-        choice("view", [["grid", "pictures"], ["table", "table"]], view, (v) => set("view", v, "grid")),
+        choice("view", [["grid", "grid"], ["table", "table"]], view, (v) => set("view", v, "grid")),
         h("label", {}, "sort by ", h("select", { "aria-label": "sort by", onchange: (e: Event) => set("sort", (e.target as HTMLSelectElement).value, "loss") },
-          (["loss", "confidence", "id", "label", "predicted"] as Sort[]).map((by) => h("option", { value: by, selected: by === sort }, by === "predicted" ? "answer" : by)))),
-        report.classes ? choice("group by", [["none", "no groups"], ["pair", "by pair"], ...(inputs.cluster ? [["cluster", "by cluster"] as [string, string]] : [])], group, (v) => set("group", v, "none")) : null,
+          (["loss", "confidence", "id", "label", "predicted"] as Sort[]).map((by) => h("option", { value: by, selected: by === sort }, by === "predicted" ? "prediction" : by)))),
+        report.classes ? choice("group by", [["none", "no groups"], ["pair", "by confused pair"], ...(inputs.cluster ? [["cluster", "by cluster"] as [string, string]] : [])], group, (v) => set("group", v, "none")) : null,
         h("span", { class: "shown-count" }, plural(shown.length, everything || !labelled ? "input" : "failure"))),
       ticks,
-      shown.length ? groups.map(part) : h("p", { class: "muted" }, "None with this filter."),
+      shown.length ? groups.map(part) : h("p", { class: "muted" }, "No inputs pass the filter."),
       hidden ? button(`show more (${count(hidden)} not shown)`, () => { most *= 3; self.update(); }, { class: "small" }) : null,
-      inputs.left_out ? h("p", { class: "note" }, `${plural(inputs.left_out, "input")} that were answered rightly are not in this page; figures of filtered views count them through the others.`) : null);
+      inputs.left_out ? h("p", { class: "note" }, `${plural(inputs.left_out, "correctly predicted input")} are not stored in this page. Filtered views give the stored ones more weight to make up for them.`) : null);
     drawTicks();
   });
   return self;

@@ -1,11 +1,15 @@
 // The filter that every view obeys. It stays on top, says what is left, and stands in the address.
-import { button, copyButton, h } from "./dom";
-import { count, plural } from "./format";
-import { filterKeys, type FilterKey, type Store } from "./store";
+import { button, copyButton, h, replace } from "./dom";
+import { count, percent, plural, shortened } from "./format";
+import type { FilterKey, Store } from "./store";
 
-const words: Record<FilterKey, string> = { class: "class", predicted: "answer", slice: "slice", split: "split", finding: "finding", text: "text" };
+const words: Record<Field, string> = { class: "class", predicted: "prediction", slice: "slice", split: "split", finding: "finding", text: "text" };
 
-function options(store: Store, key: FilterKey): string[] {
+/// Parts of the filter that are chosen from a list or typed; the others are set in the page and can be taken away here.
+type Field = Exclude<FilterKey, "area" | "similar">;
+const fieldKeys: Field[] = ["class", "predicted", "slice", "split", "finding", "text"];
+
+function options(store: Store, key: Field): string[] {
   const { report } = store;
   switch (key) {
     case "class": return report.inputs?.label.some((l) => l !== null) ? report.classes ?? [] : [];
@@ -18,7 +22,7 @@ function options(store: Store, key: FilterKey): string[] {
 }
 
 /// A list while it can be looked through, a field with suggestions above that.
-function field(store: Store, key: FilterKey): HTMLSelectElement | HTMLInputElement | null {
+function field(store: Store, key: Field): HTMLSelectElement | HTMLInputElement | null {
   if (key === "text") {
     let waiting = 0;
     const input = h("input", { type: "search", placeholder: "id or words", "aria-label": "text" });
@@ -44,18 +48,28 @@ export function filterBar(store: Store): HTMLElement | null {
   const left = h("span", { class: "count", role: "status" });
   const clear = button("clear", () => store.set({}, true), { class: "small" });
   const link = copyButton(() => location.href, "copy link");
-  const fields = new Map(filterKeys.map((key) => [key, field(store, key)] as const));
+  const fields = new Map(fieldKeys.map((key) => [key, field(store, key)] as const));
+  const chips = h("span", { class: "chips" });
+  const chip = (key: FilterKey, text: string) => button(`${text} ×`, () => store.set({ [key]: "" }), { class: "small chip", "aria-label": `remove the filter: ${text}` });
   const update = () => {
+    const middle = store.filter.similar === undefined ? undefined : store.rowOfKey(store.filter.similar);
+    replace(chips, store.filter.area ? chip("area", "selection on the map") : null, middle === undefined ? null : chip("similar", `similar to ${shortened(store.inputs.id[middle], 20)}`));
     for (const [key, element] of fields) {
       if (element && element !== document.activeElement) element.value = store.filter[key] ?? "";
       if (element && store.filter[key] && element.value !== store.filter[key]) element.value = store.filter[key]!;
       element?.classList.toggle("set", Boolean(store.filter[key]));
     }
     clear.disabled = !store.filtered;
+    const judged = store.inputs.right.some((r) => r !== null);
+    const accuracy = () => {
+      const known = store.rows.filter((row) => store.inputs.right[row] !== null);
+      const all = known.reduce((sum, row) => sum + store.weight(row), 0);
+      return all ? known.reduce((sum, row) => sum + store.inputs.right[row]! * store.weight(row), 0) / all : null;
+    };
     const wrong = store.rows.reduce((sum, row) => sum + (store.inputs.right[row] === 0 ? 1 : 0), 0);
-    left.textContent = `${count(store.rows.length)} of ${plural(store.whole, "input")}` + (store.inputs.right.some((r) => r !== null) ? `, ${count(wrong)} wrong` : "");
+    left.textContent = `${count(store.rows.length)} of ${plural(store.whole, "input")}` + (judged ? `, ${count(wrong)} wrong${store.filtered && store.report.metric?.name === "accuracy" ? ` (accuracy ${percent(accuracy())})` : ""}` : "");
   };
   store.onChange(update);
   update();
-  return h("div", { class: "filters", role: "search", "aria-label": "Filter" }, [...fields.values()], left, clear, link);
+  return h("div", { class: "filters", role: "search", "aria-label": "Filter" }, [...fields.values()], chips, left, clear, link);
 }

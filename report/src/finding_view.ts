@@ -2,11 +2,11 @@
 import { button, command, copyButton, h, replace } from "./dom";
 import { number } from "./format";
 import { thumb } from "./input_view";
-import type { Finding } from "./schema";
+import type { Finding } from "../generated/evidence";
 import type { Store } from "./store";
 import type { Detail } from "./detail";
 
-const certaintyWords = { confirmed: "counted", likely: "holds on unseen data or over resamples", possible: "a hint: look before you act" };
+const certaintyWords = { confirmed: "counted, or confirmed on unseen data", likely: "tested, or stable over resamples", possible: "look before you act" };
 
 export class FindingDialog {
   private readonly dialog = h("dialog", { class: "detail", "aria-label": "A finding" });
@@ -27,15 +27,15 @@ export class FindingDialog {
       h("p", {}, finding.evidence),
       finding.meaning ? h("p", {}, finding.meaning) : null,
       rows.length ? h("div", {}, h("h4", {}, "Inputs that show it"), h("div", { class: "thumbs" }, rows.slice(0, 24).map((row) => thumb(store, row, (r) => this.detail.open(r, rows)))),
-        button("show only these everywhere", () => { this.dialog.close(); store.set({ finding: finding.id }, true); document.getElementById("failures")?.scrollIntoView(); }, { class: "small" })) : null,
+        button("filter the page to these", () => { this.dialog.close(); store.set({ finding: finding.id }, true); document.getElementById("failures")?.scrollIntoView(); }, { class: "small" })) : null,
       finding.next.length ? h("div", {}, h("h4", {}, "Next"), finding.next.map(command)) : null,
       h("h4", {}, "More"),
-      h("dl", {}, h("dt", {}, "how sure"), h("dd", {}, `${finding.certainty}: ${certaintyWords[finding.certainty] ?? ""}`),
+      h("dl", {}, h("dt", {}, "certainty"), h("dd", {}, `${finding.certainty}: ${certaintyWords[finding.certainty]}`),
         finding.fault ? [h("dt", {}, "fault"), h("dd", {}, finding.fault)] : null,
-        finding.related.length ? [h("dt", {}, "with it"), h("dd", {}, finding.related.join(", "))] : null,
+        finding.related.length ? [h("dt", {}, "merged findings"), h("dd", {}, finding.related.join(", "))] : null,
         numbers.map(([name, value]) => [h("dt", {}, name), h("dd", {}, typeof value === "number" ? number(value) : String(value))]),
         finding.accepted ? [h("dt", {}, "accepted"), h("dd", {}, finding.accepted.reason + (finding.accepted.until ? `, until ${finding.accepted.until}` : ""))] : null),
-      finding.accepted ? null : [h("h4", {}, "Known and fine?"), command(`netmend accept ${quoted(finding.id)} --reason "…"`)]);
+      finding.accepted ? null : [h("h4", {}, "To accept this finding"), command(`netmend accept ${quoted(finding.id)} --reason "…"`)]);
     this.dialog.showModal();
   }
 }
@@ -49,9 +49,9 @@ export function card(store: Store, finding: Finding, dialog: FindingDialog, deta
   const rows = store.findingRows(finding.id);
   return h("article", { class: `card ${finding.level}` },
     h("div", { class: "says" },
-      h("h3", {}, h("span", { class: `level ${finding.level}` }, finding.level), button(finding.title, () => dialog.open(finding), { class: "link", title: `${finding.id}: all about it` })),
+      h("h3", {}, h("span", { class: `level ${finding.level}` }, finding.level), button(finding.title, () => dialog.open(finding), { class: "link", title: `${finding.id}: show all evidence` })),
       h("p", { class: "evidence" }, finding.brief || finding.evidence)),
     h("div", { class: "four" }, rows.slice(0, 4).map((row) => thumb(store, row, (r) => detail.open(r, rows), false))),
-    h("div", { class: "does" }, h("span", { class: `certainty ${finding.certainty}`, title: certaintyWords[finding.certainty] }, finding.certainty),
-      finding.next.length ? copyButton(finding.next[0], "copy next") : null));
+    h("div", { class: "does" }, h("span", { class: `certainty ${finding.certainty}`, title: `certainty: ${certaintyWords[finding.certainty]}` }, finding.certainty),
+      finding.next.length ? copyButton(finding.next[0], "copy next command") : null));
 }

@@ -3,7 +3,7 @@ import { button, h, replace } from "./dom";
 import { count, duration, fileName, interval, percent, plural } from "./format";
 import { card, type FindingDialog } from "./finding_view";
 import type { Detail } from "./detail";
-import type { Report, Tile } from "./schema";
+import type { Report, Tile } from "../generated/evidence";
 import type { Store } from "./store";
 
 const cardsAtFirst = 5;
@@ -26,13 +26,13 @@ function checked(report: Report): HTMLElement {
   const layers = run.model.layers ? ` · ${plural(run.model.layers, "layer")} · ${plural(run.model.units, "unit")} · ${plural(run.model.weights, "weight")}` : "";
   const line = (name: string, ...words: (string | HTMLElement | HTMLElement[])[]) => h("div", {}, h("dt", {}, name), h("dd", { class: name === "checked" || name === "preflight" ? "line" : "" }, ...words));
   return h("dl", { class: "strip" },
-    line("checked", `${fileName(run.model.name)}${layers}${data ? ` on ${data}` : ""} in ${duration(run.seconds)}${pictures ? `; this page holds ${plural(pictures, "picture")} of your inputs` : ""}`),
+    line("checked", `${fileName(run.model.name)}${layers}${data ? ` on ${data}` : ""} in ${duration(run.seconds)}${pictures ? `; this page contains ${plural(pictures, "picture")} of your inputs` : ""}`),
     preflight.lines.length ? line("preflight", preflight.lines.map((l) => h("span", { class: l.holds ? "holds" : "fails" }, l.text))) : "",
-    passed.length ? line("passed", h("details", {}, h("summary", {}, `${plural(passed.length, "check")} found nothing`),
+    passed.length ? line("passed", h("details", {}, h("summary", {}, `${plural(passed.length, "check")} passed`),
       h("ul", {}, passed.map((p) => h("li", {}, `${p.what}: `, h("b", {}, p.value)))))) : "",
     skipped.length ? line("skipped", h("details", {}, h("summary", {}, skipped.map((s) => s.what).join(", ")),
       h("ul", {}, skipped.map((s) => h("li", {}, `${s.what}: needs ${s.enable}`))))) : "",
-    accepted.length ? line("accepted", h("details", {}, h("summary", {}, `${plural(accepted.length, "finding")} known and accepted`),
+    accepted.length ? line("accepted", h("details", {}, h("summary", {}, `${plural(accepted.length, "finding")} accepted`),
       h("ul", {}, accepted.map((f) => h("li", {}, `${f.id}: ${f.accepted?.reason ?? f.title}`))))) : "");
 }
 
@@ -59,7 +59,7 @@ export function firstScreen(store: Store, dialog: FindingDialog, detail: Detail)
   return h("section", { id: "first", class: `first ${worst}`, "aria-label": "Overview" },
     h("h1", {}, report.verdict),
     report.tiles.length ? h("div", { class: "tiles" }, report.tiles.map((t) => tile(store, t))) : null,
-    report.findings.length ? cards : h("p", { class: "quiet" }, "No findings. What was looked at, and how near it was, is listed below."),
+    report.findings.length ? cards : h("p", { class: "quiet" }, "No findings. The checks that passed are listed below with their values."),
     tried(report),
     checked(report));
 }

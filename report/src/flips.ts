@@ -1,8 +1,10 @@
-// Fixed against broken: the plot that a repair and a comparison share.
+// Fixes against regressions: what a repair and a comparison share.
 import * as Plot from "@observablehq/plot";
 import { figure, clickable, nameMargin } from "./figure";
 import { shortened } from "./format";
 import type { Store } from "./store";
+
+export const flipWords = "A fix is a wrong prediction that became right, a regression a right prediction that became wrong.";
 
 export interface FlipRow {
   name: string;
@@ -15,8 +17,8 @@ export function flipBars(name: string, title: string, all: FlipRow[], click?: (r
   const most = Math.max(1, ...rows.map((r) => Math.max(r.fixed, r.broken)));
   const names = rows.map((r) => shortened(r.name, 28));
   return figure({
-    name, title, note: note ?? (rows.length < all.length ? `${all.length - rows.length} without a change are not drawn.` : undefined), legend: [["fixed", "var(--right)"], ["broken", "var(--wrong)"]],
-    table: () => ({ columns: ["name", "fixed", "broken"], rows: all.map((r) => [r.name, r.fixed, r.broken]) }),
+    name, title, note: note ?? (rows.length < all.length ? `Not drawn: ${all.length - rows.length} without a change.` : undefined), legend: [["fixes", "var(--right)"], ["regressions", "var(--wrong)"]],
+    table: () => ({ columns: ["name", "fixes", "regressions"], rows: all.map((r) => [r.name, r.fixed, r.broken]) }),
     draw: (width) => {
       const svg = Plot.plot({
         width, height: 52 + 22 * Math.max(1, rows.length), marginLeft: nameMargin(names, 190), marginRight: 12, x: { label: null, inset: 30, tickFormat: (v: number) => String(Math.abs(v)), ticks: Math.min(5, most), grid: true },
@@ -24,13 +26,13 @@ export function flipBars(name: string, title: string, all: FlipRow[], click?: (r
         marks: [Plot.barX(rows, { y: "i", x: "fixed", fill: "var(--right)", insetTop: 3, insetBottom: 3, rx: 2, className: "marks-fixed" }), Plot.barX(rows, { y: "i", x: (r) => -r.broken, fill: "var(--wrong)", insetTop: 3, insetBottom: 3, rx: 2, className: "marks-broken" }),
           Plot.text(rows, { y: "i", x: "fixed", text: (r) => (r.fixed ? `+${r.fixed}` : ""), dx: 4, textAnchor: "start", fontSize: 11 }), Plot.text(rows, { y: "i", x: (r) => -r.broken, text: (r) => (r.broken ? `−${r.broken}` : ""), dx: -4, textAnchor: "end", fontSize: 11 }), Plot.ruleX([0])],
       }) as SVGSVGElement;
-      if (click) for (const label of ["fixed", "broken"]) clickable(svg, label, rows, (r) => `${r.name}: ${r.fixed} fixed, ${r.broken} broken`, click);
+      if (click) for (const label of ["fixed", "broken"]) clickable(svg, label, rows, (r) => `${r.name}: ${r.fixed} fixes, ${r.broken} regressions`, click);
       return svg;
     },
   });
 }
 
-/// With a filter the flips are counted anew; without one the check-up's own counts stand.
+/// With a filter the flips are counted anew; without one the counts of the document stand.
 export function countFlips(store: Store, flips: { row: number; fixed: boolean }[], all: FlipRow[], namesOf: (row: number) => string[]): FlipRow[] {
   if (!store.filtered) return all;
   const counts = new Map(all.map((r) => [r.name, { name: r.name, fixed: 0, broken: 0 }]));

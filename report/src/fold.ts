@@ -1,6 +1,6 @@
 // Layers as boxes that fit a screen: blocks that repeat are one box until they are opened, and where there are still too many,
 // neighbours share a box.
-import type { Layer } from "./schema";
+import type { Layer } from "../generated/evidence";
 
 export interface Box {
   name: string; // `layer1 ×3`

@@ -1,5 +1,5 @@
 // Numbers as people read them.
-import type { Figure } from "./schema";
+import type { Figure } from "../generated/evidence";
 
 export const count = (n: number | null | undefined): string => (Number.isFinite(n) ? n!.toLocaleString("en-US", { maximumFractionDigits: 0 }) : "–");
 
@@ -57,4 +57,10 @@ export function wilson(right: number, total: number): Figure {
   const middle = (p + (z * z) / (2 * total)) / (1 + (z * z) / total);
   const half = (z * Math.sqrt((p * (1 - p)) / total + (z * z) / (4 * total * total))) / (1 + (z * z) / total);
   return { value: p, low: Math.max(0, middle - half), high: Math.min(1, middle + half) };
+}
+
+/// `it breaks more` → `It breaks more.`
+export function sentence(text: string): string {
+  const words = text.trim();
+  return words ? words[0].toUpperCase() + words.slice(1) + (/[.!?]$/.test(words) ? "" : ".") : "";
 }

@@ -18,7 +18,7 @@ export function shown(store: Store, row: number): HTMLElement {
   return h("span", { class: text ? "shown words" : "shown id", title: id }, shortened(text ?? id, text ? 160 : 24));
 }
 
-export function answerWords(store: Store, row: number): string {
+export function predictionWords(store: Store, row: number): string {
   const { inputs } = store;
   const label = inputs.label[row];
   const predicted = inputs.predicted[row];
@@ -26,11 +26,11 @@ export function answerWords(store: Store, row: number): string {
   return label === null || label === undefined ? String(predicted ?? "–") : `${label} → ${predicted ?? "–"}`;
 }
 
-/// A small clickable input with what was answered.
+/// A small clickable input with its label and prediction.
 export function thumb(store: Store, row: number, open: (row: number) => void, caption = true): HTMLElement {
   const { inputs } = store;
   const right = inputs.right[row];
-  const words = `${inputs.id[row]}: ${answerWords(store, row)}, ${percent(inputs.confidence[row], 0)} sure`;
+  const words = `${inputs.id[row]}: ${predictionWords(store, row)}, confidence ${percent(inputs.confidence[row], 0)}`;
   return h("button", { type: "button", class: `thumb ${right === 0 ? "wrong" : right === 1 ? "right" : ""}`, title: words, "aria-label": words, onclick: () => open(row) },
-    shown(store, row), caption ? h("span", { class: "caption" }, answerWords(store, row)) : null);
+    shown(store, row), caption ? h("span", { class: "caption" }, predictionWords(store, row)) : null);
 }

@@ -7,15 +7,17 @@ import { data } from "./data";
 import { Detail } from "./detail";
 import { button, h } from "./dom";
 import { failures } from "./failures";
+import { featureMap } from "./feature_map";
 import { filterBar } from "./filter_bar";
 import { FindingDialog } from "./finding_view";
 import { firstScreen } from "./first";
 import { fileName } from "./format";
+import { latency } from "./latency";
 import { method } from "./method";
 import { network } from "./network";
 import { normalise } from "./normalise";
 import { repair } from "./repair";
-import type { Report } from "./schema";
+import type { Report } from "../generated/evidence";
 import type { Section } from "./section";
 import { Store } from "./store";
 import { tests } from "./tests";
@@ -67,10 +69,11 @@ function scheduler(sections: Section[]): () => void {
 function draw(report: Report): void {
   document.title = `${fileName(report.run.model.name)}: netmend`;
   const store = new Store(report);
+  if (!Object.keys(store.inputs.pictures).length && Object.keys(store.inputs.texts).length) document.documentElement.dataset.shows = "texts"; // texts need more room than pictures
   let sections: Section[] = [];
   const detail = new Detail(store, () => sections.find((s) => s.id === "failures")?.update());
   const dialog = new FindingDialog(store, detail);
-  sections = [failures(store, detail), classes(store), data(store, detail), confidence(store), network(store, detail), tests(store, detail), repair(store, detail), compare(store, detail), method(store)]
+  sections = [failures(store, detail), featureMap(store, detail), classes(store), data(store, detail), confidence(store), network(store, detail), tests(store, detail), repair(store, detail), compare(store, detail), latency(store), method(store)]
     .filter((section): section is Section => section !== null);
   const theme = startTheme();
   const go = (id: string) => (event: Event) => {

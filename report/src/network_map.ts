@@ -2,7 +2,7 @@
 import { s } from "./dom";
 import type { Box } from "./fold";
 import { number, shortened } from "./format";
-import type { Layer } from "./schema";
+import type { Layer } from "../generated/evidence";
 
 interface Settings {
   layers: Layer[];

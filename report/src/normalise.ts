@@ -1,6 +1,6 @@
 // Fills in what a document leaves out, so that everything after it can rely on the schema. Evidence of other versions, and of
 // models for which a part makes no sense, lacks this and that.
-import type { Finding, Report } from "./schema";
+import type { Finding, Report } from "../generated/evidence";
 
 type Loose = Record<string, unknown>;
 
@@ -28,6 +28,18 @@ function part(report: Loose, key: string, lists: string[]): void {
   else delete report[key];
 }
 
+const numbers = (value: unknown): value is number[] => Array.isArray(value) && value.every((one) => Number.isFinite(one));
+
+/// The map and the neighbours are used only where every row that they name is there.
+function features(report: Loose): void {
+  const size = isObject(report.inputs) ? (report.inputs.id as unknown[]).length : 0;
+  const rows = (value: unknown): value is number[] => numbers(value) && value.every((row) => Number.isInteger(row) && row >= 0 && row < size);
+  const { map, similar } = report as { map: Loose | undefined; similar: Loose | undefined };
+  if (!isObject(map) || !rows(map.rows) || map.rows.length < 2 || !numbers(map.x) || !numbers(map.y) || map.x.length !== map.rows.length || map.y.length !== map.rows.length) delete report.map;
+  else if (!numbers(map.explained)) map.explained = [];
+  if (!isObject(similar) || !rows(similar.rows) || !Array.isArray(similar.nearest) || similar.nearest.length !== similar.rows.length || !similar.nearest.every(rows)) delete report.similar;
+}
+
 /// The document as a report; a sentence for people where it is none.
 export function normalise(document: unknown): Report | string {
   if (!isObject(document) || document.format !== "netmend.report/1") {
@@ -49,7 +61,7 @@ export function normalise(document: unknown): Report | string {
     fill(inputs, [], ["groups", "pictures", "texts"]);
     inputs.left_out = Number(inputs.left_out) || 0;
     for (const key of ["second", "before", "cluster", "slices"]) if (!Array.isArray(inputs[key])) delete inputs[key];
-    for (const key of ["near", "heat", "answers"]) if (!isObject(inputs[key])) delete inputs[key];
+    for (const key of ["near", "heat", "top"]) if (!isObject(inputs[key])) delete inputs[key];
     // A column that is missing is one that knows nothing.
     const rows = (inputs.id as unknown[]).length;
     const column = (key: string, value: (row: number) => unknown) => { if ((inputs[key] as unknown[]).length !== rows) inputs[key] = Array.from({ length: rows }, (_, row) => value(row)); };
@@ -57,6 +69,9 @@ export function normalise(document: unknown): Report | string {
     column("sample", (row) => row);
     for (const key of ["label", "predicted", "confidence", "loss", "right"]) column(key, () => null);
   }
+  features(document);
+  if (!isObject(document.latency) || !isObject(document.latency.all)) delete document.latency;
+  else fill(document.latency, ["groups"]);
   part(document, "confidence", ["bins", "histogram"]);
   part(document, "data", ["splits", "ranges", "duplicates", "suspected"]);
   part(document, "network", ["layers", "units"]);

@@ -1,8 +1,8 @@
-// The repair: what it fixed and what it broke on inputs that its search never saw, beside the cheap alternatives.
+// The repair: its fixes and regressions on the hold-out set, beside the cheap alternatives.
 import type { Detail } from "./detail";
 import { command, h, replace } from "./dom";
-import { classOf, countFlips, flipBars } from "./flips";
-import { count, duration, interval, number, percent, plural, points } from "./format";
+import { classOf, countFlips, flipBars, flipWords } from "./flips";
+import { count, duration, interval, number, percent, plural, points, sentence } from "./format";
 import { thumb } from "./input_view";
 import { section, type Section } from "./section";
 import type { Store } from "./store";
@@ -11,34 +11,36 @@ export function repair(store: Store, detail: Detail): Section | null {
   const all = store.report.repair;
   if (!all) return null;
   const dropped = new Set<number>();
-  return section(store, "repair", "Repair", `${all.method || "none was chosen"}, judged on ${plural(all.inputs, "input")} that the search never saw`, (body) => {
+  return section(store, "repair", "Repair", `${all.method ? `method ${all.method}` : "no method was chosen"}${all.about ? `, unit ${all.about}` : ""}, judged on a hold-out set of ${plural(all.inputs, "input")}`, (body) => {
     const flips = all.flips.filter((f) => store.passes(f.row));
     const thumbs = (fixed: boolean) => {
       const some = flips.filter((f) => f.fixed === fixed);
       const rows = some.map((f) => f.row);
       if (!rows.length) return null;
-      return h("div", { class: "panel" }, h("h3", {}, `${fixed ? "Fixed" : "Broken"} · ${count(some.length)}`),
+      return h("div", { class: "panel" }, h("h3", {}, `${fixed ? "Fixes" : "Regressions"} · ${count(some.length)}`),
         h("div", { class: "thumbs" }, some.slice(0, 36).map((f) => h("div", { class: "cell" }, thumb(store, f.row, (r) => detail.open(r, rows), false), h("span", { class: "caption" }, `${store.className(f.before)} → ${store.className(f.after)}`)))));
     };
     const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
+    const given = all.alternatives.some((a) => a.why_not);
     const whatif = h("div", {});
     const showCommand = () => {
       const kept = all.edits.filter((_, i) => !dropped.has(i));
-      replace(whatif, h("p", { class: "note" }, dropped.size ? `Keep ${plural(kept.length, "edit")} in edits.json (${kept.map((e) => e.unit).join(", ") || "none"}), take the others out, then:` : all.whatif ? "Try it on your data without writing a model:" : ""), all.whatif ? command(all.whatif) : null);
+      replace(whatif, h("p", { class: "note" }, dropped.size ? `Keep ${plural(kept.length, "edit")} in edits.json (${kept.map((e) => e.unit).join(", ") || "none"}), remove the others, then run:` : all.whatif ? "To try the edits on your data without writing a model:" : ""), all.whatif ? command(all.whatif) : null);
     };
     showCommand();
     replace(body,
-      h("div", { class: "panel" }, h("h3", {}, `${all.verdict}: ${all.reason}`), h("div", { class: "facts" },
-        fact(`${percent(all.before.value)} → ${percent(all.after.value)}`, "before and after"), fact(points(all.change.value) + interval(all.change), "change, 95 % interval"),
-        fact(count(all.fixed), "fixed"), fact(count(all.broken), "broken"), fact(number(all.p, 2), "p: as much by chance"))),
+      h("div", { class: "panel" }, h("h3", {}, `Verdict: ${all.verdict}. ${sentence(all.reason)}`), h("p", { class: "note" }, flipWords), h("div", { class: "facts" },
+        fact(`${percent(all.before.value)} → ${percent(all.after.value)}`, `${store.report.metric?.name ?? "metric"} before and after`), fact(points(all.change.value) + interval(all.change), "change, 95 % interval"),
+        fact(count(all.fixed), "fixes"), fact(count(all.broken), "regressions"), fact(number(all.p, 2), "p, McNemar's exact test"),
+        store.filtered ? fact(`${count(flips.filter((f) => f.fixed).length)} / ${count(flips.filter((f) => !f.fixed).length)}`, "fixes / regressions that pass the filter") : null)),
       h("div", { class: "row" },
-        all.per_class.length ? flipBars("repair", "Fixed and broken by class", countFlips(store, flips, all.per_class, classOf(store)), store.report.classes ? (r) => store.toggle({ class: r.name }) : undefined) : null,
+        all.per_class.length ? flipBars("repair", "Fixes and regressions by class", countFlips(store, flips, all.per_class, classOf(store)), store.report.classes ? (r) => store.toggle({ class: r.name }) : undefined) : null,
         h("div", { class: "body" },
-          all.edits.length ? h("div", { class: "panel" }, h("h3", {}, plural(all.edits.length, "edit")), h("div", { class: "scroll short" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "keep"), h("th", {}, "unit"), h("th", {}, "change"), h("th", { class: "figures" }, "distance"))),
+          all.edits.length ? h("div", { class: "panel" }, h("h3", {}, plural(all.edits.length, "edit")), h("div", { class: "scroll short" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "keep"), h("th", {}, "unit"), h("th", {}, "change"), h("th", { class: "figures", title: "Euclidean distance of the unit's weights before and after" }, "distance"))),
             h("tbody", {}, all.edits.slice(0, 200).map((e, i) => h("tr", {}, h("td", {}, h("input", { type: "checkbox", checked: !dropped.has(i), "aria-label": `keep ${e.unit}`, onchange: () => { dropped.has(i) ? dropped.delete(i) : dropped.add(i); showCommand(); } })),
               h("td", { class: "name" }, e.unit), h("td", {}, e.words), h("td", { class: "figures" }, number(e.distance))))))), whatif) : null,
-          all.alternatives.length ? h("div", { class: "panel" }, h("h3", {}, "Cheaper and other ways"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "way"), h("th", { class: "figures" }, "change"), h("th", { class: "figures" }, "fixed"), h("th", { class: "figures" }, "broken"), h("th", { class: "figures" }, "took"), h("th", {}, "why not"))),
-            h("tbody", {}, all.alternatives.map((a) => h("tr", {}, h("td", {}, a.method), h("td", { class: "figures" }, points(a.change)), h("td", { class: "figures" }, count(a.fixed)), h("td", { class: "figures" }, count(a.broken)), h("td", { class: "figures" }, duration(a.seconds)), h("td", {}, a.why_not)))))) : null)),
+          all.alternatives.length ? h("div", { class: "panel" }, h("h3", {}, "Alternatives"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "method"), h("th", { class: "figures" }, "change"), h("th", { class: "figures" }, "fixes"), h("th", { class: "figures" }, "regressions"), h("th", { class: "figures" }, "time"), given ? h("th", {}, "why not") : null)),
+            h("tbody", {}, all.alternatives.map((a) => h("tr", {}, h("td", {}, a.method), h("td", { class: "figures" }, points(a.change)), h("td", { class: "figures" }, count(a.fixed)), h("td", { class: "figures" }, count(a.broken)), h("td", { class: "figures" }, duration(a.seconds)), given ? h("td", {}, a.why_not) : null))))) : null)),
       flips.length ? h("div", { class: "row" }, thumbs(true), thumbs(false)) : null);
   });
 }

@@ -1,8 +1,16 @@
 // What is looked at: the filter, the views' settings and the ticked inputs. The filter and the settings live in the address, so
 // that a view can be sent as a link. Views ask for rows and are told when these change.
-import type { Filter, Inputs, Report } from "./schema";
+import type { Filter as TileFilter, Inputs, Report } from "../generated/evidence";
+import { decodeArea, inArea } from "./area";
+import { Places } from "./places";
+import { neighbours } from "./similar";
 
-export const filterKeys = ["class", "predicted", "slice", "split", "finding", "text"] as const;
+/// What leaves only some of the inputs: what tiles can set, an area of the map, and the inputs similar to one.
+export interface Filter extends TileFilter {
+  area?: string; // as in area.ts
+  similar?: string; // SPLIT.SAMPLE
+}
+export const filterKeys = ["class", "predicted", "slice", "split", "finding", "text", "area", "similar"] as const;
 export type FilterKey = (typeof filterKeys)[number];
 
 const emptyInputs: Inputs = {
@@ -14,6 +22,9 @@ export class Store {
   readonly size: number;
   /// The split that figures are about, and how many of its inputs are here. Others are looked at by name or through findings.
   readonly judged: number;
+  readonly places?: Places;
+  /// Nearest rows by row, where the document lists them.
+  readonly listed: Map<number, number[]>;
   whole = 0;
   filter: Filter = {};
   /// Settings of views (`failures.sort`, `confidence.threshold`) that differ from their defaults.
@@ -22,12 +33,14 @@ export class Store {
   /// Rows that the filter leaves, in the order of the table.
   rows: number[] = [];
   private listeners: (() => void)[] = [];
-  private places?: Map<string, number>;
+  private rowsByName?: Map<string, number>;
 
   constructor(readonly report: Report) {
     this.inputs = report.inputs ?? emptyInputs;
     this.size = this.inputs.id.length;
     this.judged = Math.max(0, report.run.data.findIndex((d) => d.split === "test"));
+    this.places = report.map && new Places(report.map);
+    this.listed = new Map(report.similar?.rows.map((row, i) => [row, report.similar!.nearest[i]]));
     this.read();
     addEventListener("hashchange", () => {
       if (location.hash.slice(1) !== this.address()) {
@@ -83,11 +96,20 @@ export class Store {
   }
 
   rowOf(split: string, sample: number): number | undefined {
-    if (!this.places) {
-      this.places = new Map();
-      for (let row = 0; row < this.size; row++) this.places.set(`${this.splitName(row)} ${this.inputs.sample[row]}`, row);
+    if (!this.rowsByName) {
+      this.rowsByName = new Map();
+      for (let row = 0; row < this.size; row++) this.rowsByName.set(`${this.splitName(row)} ${this.inputs.sample[row]}`, row);
     }
-    return this.places.get(`${split} ${sample}`);
+    return this.rowsByName.get(`${split} ${sample}`);
+  }
+
+  /// An input's name in the address, and the row behind such a name.
+  keyOf(row: number): string {
+    return `${this.splitName(row)}.${this.inputs.sample[row]}`;
+  }
+  rowOfKey(key: string): number | undefined {
+    const dot = key.lastIndexOf(".");
+    return this.rowOf(key.slice(0, dot), Number(key.slice(dot + 1)));
   }
 
   findingRows(id: string): number[] {
@@ -120,6 +142,8 @@ export class Store {
       if ((filterKeys as readonly string[]).includes(key)) this.filter[key as FilterKey] = value;
       else if (/^[a-z]+\.[a-z]+$/.test(key)) this.settings[key] = value;
     }
+    if (this.filter.area && !(this.places && decodeArea(this.filter.area))) delete this.filter.area;
+    if (this.filter.similar && this.rowOfKey(this.filter.similar) === undefined) delete this.filter.similar;
     this.select();
   }
 
@@ -148,6 +172,13 @@ export class Store {
     const slice = filter.slice === undefined ? undefined : (report.slices ?? []).findIndex((s) => s.name === filter.slice);
     const split = filter.split === undefined ? undefined : report.run.data.findIndex((d) => d.split === filter.split);
     const finding = filter.finding === undefined ? undefined : new Set(this.findingRows(filter.finding));
+    const area = filter.area === undefined ? undefined : decodeArea(filter.area);
+    const middle = filter.similar === undefined ? undefined : this.rowOfKey(filter.similar);
+    const similar = middle === undefined ? undefined : new Set([middle, ...neighbours(this, middle).rows]);
+    const within = (row: number) => {
+      const place = this.places?.of(row);
+      return place !== undefined && inArea(area!, this.places!.toGrid(place));
+    };
     const words = filter.text?.toLowerCase().split(/\s+/).filter(Boolean);
     this.passes = (row) =>
       (label === undefined || inputs.label[row] === label) &&
@@ -155,11 +186,13 @@ export class Store {
       (slice === undefined || Boolean(inputs.slices?.[row]?.includes(slice))) &&
       (split === undefined || inputs.split[row] === split) &&
       (!finding || finding.has(row)) &&
+      (!similar || similar.has(row)) &&
+      (!area || within(row)) &&
       (!words?.length || this.holds(row, words));
     this.rows = [];
     this.whole = 0;
     for (let row = 0; row < this.size; row++) {
-      if (!finding && inputs.split[row] !== (split ?? this.judged)) continue;
+      if (!finding && !similar && inputs.split[row] !== (split ?? this.judged)) continue;
       this.whole++;
       if (this.passes(row)) this.rows.push(row);
     }

@@ -6,7 +6,7 @@ import { clickable, figure } from "./figure";
 import { count, number, percent, shortened } from "./format";
 import { thumb } from "./input_view";
 import { measures, type Measure } from "./network";
-import type { Layer, Unit } from "./schema";
+import type { Layer, Unit } from "../generated/evidence";
 import type { Store } from "./store";
 
 const mostBars = 80;
@@ -17,14 +17,14 @@ export function unitBars(store: Store, layer: Layer, units: Unit[], measure: Mea
   const sorted = [...units].sort((a, b) => (value(b) ?? -1) - (value(a) ?? -1));
   const drawn = sorted.slice(0, mostBars);
   if (store.setting("network.view", "map") === "list") {
-    return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "unit"), [measures[measure].words, "mean", "spread", "zeros", "rank"].map((w) => h("th", { class: "figures" }, w)))),
+    return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "unit"), [measures[measure].words, "mean", "std", "zeros", "rank"].map((w) => h("th", { class: "figures" }, w)))),
       h("tbody", {}, drawn.map((u) => h("tr", { class: u === picked ? "picked" : "" }, h("td", { class: "name" }, button(u.name, () => pick(u), { class: "link" })), h("td", { class: "figures" }, number(value(u))), h("td", { class: "figures" }, number(u.mean)),
         h("td", { class: "figures" }, number(u.sd)), h("td", { class: "figures" }, percent(u.zeros)), h("td", { class: "figures" }, u.rank === null ? "–" : count(u.rank)))))));
   }
   const title = `${layer.name}: ${sorted.length > mostBars ? `the first ${mostBars} of ${count(sorted.length)} units` : "units"} by ${measures[measure].words}`;
   return figure({
     name: "layer", title, note: "Click a bar to see the unit.",
-    table: () => ({ columns: ["unit", measures[measure].words, "mean", "sd", "zeros"], rows: sorted.map((u) => [u.name, value(u), u.mean, u.sd, u.zeros]) }),
+    table: () => ({ columns: ["unit", measures[measure].words, "mean", "std", "zeros"], rows: sorted.map((u) => [u.name, value(u), u.mean, u.sd, u.zeros]) }),
     draw: (width) => {
       const rows = drawn.map((u, i) => ({ u, i, v: value(u) ?? 0 }));
       const svg = Plot.plot({
@@ -43,10 +43,10 @@ function distribution(unit: Unit): HTMLElement | null {
   const total = { right: right.reduce((a, b) => a + b, 0) || 1, wrong: wrong.reduce((a, b) => a + b, 0) || 1 };
   const bars = right.flatMap((n, i) => [{ x1: edges[i], x2: edges[i + 1], y: n / total.right, fill: "var(--right)" }, { x1: edges[i], x2: edges[i + 1], y: -wrong[i] / total.wrong, fill: "var(--wrong)" }]);
   return figure({
-    name: "unit", title: `${unit.name}: values when right and when wrong`, legend: [[`right, ${count(total.right)} inputs`, "var(--right)"], [`wrong, ${count(total.wrong)} inputs`, "var(--wrong)"]],
+    name: "unit", title: `${unit.name}: activation for correct and wrong predictions`, legend: [[`correct, ${count(total.right)} inputs`, "var(--right)"], [`wrong, ${count(total.wrong)} inputs`, "var(--wrong)"]],
     table: () => ({ columns: ["from", "to", "right", "wrong"], rows: right.map((n, i) => [edges[i], edges[i + 1], n, wrong[i]]) }),
     draw: (width) => Plot.plot({
-      width, height: 180, marginLeft: 46, x: { label: "value" }, y: { label: "share", tickFormat: (v: number) => percent(Math.abs(v), 0), ticks: 5, grid: true }, color: { type: "identity" },
+      width, height: 180, marginLeft: 46, x: { label: "activation" }, y: { label: "share", tickFormat: (v: number) => percent(Math.abs(v), 0), ticks: 5, grid: true }, color: { type: "identity" },
       marks: [Plot.rectY(bars, { x1: "x1", x2: "x2", y: "y", fill: "fill", inset: 0.3 }), Plot.ruleY([0])],
     }) as SVGSVGElement,
   });
@@ -57,7 +57,7 @@ function byClass(store: Store, unit: Unit): HTMLElement | null {
   const names = store.report.classes ?? [];
   if (!means?.length || means.length > 100) return null;
   return figure({
-    name: "unit-classes", title: `${unit.name}: mean by class`,
+    name: "unit-classes", title: `${unit.name}: mean activation by class`,
     table: () => ({ columns: ["class", "mean"], rows: means.map((m, i) => [names[i] ?? i, m]) }),
     draw: (width) => {
       const turned = names.some((n) => 6.5 * [...n].length > width / means.length - 4);
@@ -76,8 +76,8 @@ export function unitPanel(store: Store, detail: Detail, unit: Unit): HTMLElement
   const drivers = (unit.drivers ?? []).filter(store.passes);
   const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
   return h("div", { class: "row" },
-    h("div", { class: "panel" }, h("h3", {}, unit.name), h("div", { class: "facts" }, fact(number(unit.mean), "mean"), fact(number(unit.sd), "spread"), fact(`${number(unit.min)} … ${number(unit.max)}`, "least and most"), fact(percent(unit.zeros), "of inputs give 0"),
-      unit.blame === null ? null : fact(number(unit.blame), `blame${unit.rank === null ? "" : `, rank ${count(unit.rank)}`}`), unit.importance === null ? null : fact(number(unit.importance), "importance"), fact(percent(unit.untested, 2), "of training above every test")),
-      drivers.length ? h("div", {}, h("h4", {}, "Inputs that drive it highest"), h("div", { class: "thumbs" }, drivers.map((row) => thumb(store, row, (r) => detail.open(r, drivers))))) : null),
+    h("div", { class: "panel" }, h("h3", {}, unit.name), h("div", { class: "facts" }, fact(number(unit.mean), "mean"), fact(number(unit.sd), "standard deviation"), fact(`${number(unit.min)} … ${number(unit.max)}`, "min and max"), fact(percent(unit.zeros), "of inputs give 0"),
+      unit.blame === null ? null : fact(number(unit.blame), `suspiciousness${unit.rank === null ? "" : `, rank ${count(unit.rank)}`}`), unit.importance === null ? null : fact(percent(unit.importance, 2), "importance: share of the relevance"), fact(percent(unit.untested, 2), "of training inputs exceed every test")),
+      drivers.length ? h("div", {}, h("h4", {}, "Inputs with the highest activation"), h("div", { class: "thumbs" }, drivers.map((row) => thumb(store, row, (r) => detail.open(r, drivers))))) : null),
     distribution(unit), byClass(store, unit));
 }

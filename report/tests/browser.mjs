@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 
 export const [netmend, home] = process.argv.slice(2);
 if (!netmend || !home) throw new Error("usage: node page_test.mjs NETMEND FOLDER-OF-THE-BUILT-PAGE");
@@ -24,14 +24,30 @@ export async function stop() {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/// A run folder with this evidence, drawn by netmend itself.
-export function draw(name, report) {
-  const run = join(folder, name);
-  execFileSync("mkdir", ["-p", run]);
-  if (report) writeFileSync(join(run, "evidence.json"), JSON.stringify(report));
-  const said = JSON.parse(execFileSync(netmend, ["open", run, "--json"], { encoding: "utf8" }));
-  assert.equal(said.report, join(run, "report.html"));
-  return said.report;
+const template = readFileSync(join(home, "dist", "template.html"), "utf8");
+const [pageHead, pageTail] = template.split("@NETMEND_REPORT@");
+
+/// The built page with this document in it, as netmend puts it there.
+export const pageOf = (document) => pageHead + JSON.stringify(document).replaceAll("<", "\\u003c") + pageTail;
+
+/// The same as a file to open.
+export function draw(name, document) {
+  const path = join(folder, `${name}.html`);
+  writeFileSync(path, pageOf(document));
+  return path;
+}
+
+/// Runs netmend in the folder of the tests; whatever it finds, it may say so.
+export function run(...args) {
+  const done = spawnSync(netmend, args.map(String), { cwd: folder, encoding: "utf8", maxBuffer: 1 << 28 });
+  assert.equal(done.status, 0, `netmend ${args.join(" ")}: ${done.stderr}`);
+  return done.stdout;
+}
+
+/// The document of a real run.
+export function check(name, model, ...args) {
+  run("check", model, ...args, "--budget", "quick", "--fail-on", "never", "--quiet", "--out", name);
+  return JSON.parse(readFileSync(join(folder, name, "evidence.json"), "utf8"));
 }
 
 /// Opens a page; whatever it complains about or asks for is kept in `page.troubles`.
@@ -97,7 +113,7 @@ export function csv(bytes) {
 export function smallest() {
   return {
     format: "netmend.report/1", verdict: "Fine.", tiles: [], findings: [], accepted: [], passed: [], skipped: [], preflight: { lines: [], tried: [] }, method: [],
-    run: { command: "netmend check m.onnx", version: "0", started: "", seconds: 1, seed: 1, model: { name: "m.onnx", checksum: "", layers: 0, units: 0, weights: 0 }, data: [], pictures: false },
+    run: { command: "netmend check m.onnx", version: "0", started: "", seconds: 1, seed: 1, timed: false, model: { name: "m.onnx", checksum: "", layers: 0, units: 0, weights: 0 }, data: [], pictures: false },
   };
 }
 

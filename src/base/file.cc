@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace netmend {
 namespace fs = std::filesystem;
@@ -87,58 +88,19 @@ void make_folders(const std::string& path) {
   if (error) fail("cannot make the folder {}: {}", path, error.message());
 }
 
-namespace {
-uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-}  // namespace
-
-namespace {
-/// Takes whole words of eight bytes; what is left over comes last.
-class Digest {
- public:
-  explicit Digest(uint64_t size) : hash_(mix(0x9e3779b97f4a7c15u + size)) {}
-  void words(std::string_view bytes) {
-    for (size_t at = 0; at + 8 <= bytes.size(); at += 8) {
-      uint64_t word;
-      std::memcpy(&word, bytes.data() + at, 8);
-      hash_ = mix(hash_ ^ word) + 0x9e3779b97f4a7c15u;
-    }
-  }
-  std::string finish(std::string_view rest) const {
-    uint64_t tail = 0;
-    std::memcpy(&tail, rest.data(), rest.size());
-    return fmt::format("{:016x}", mix(hash_ ^ tail));
-  }
-
- private:
-  uint64_t hash_;
-};
-}  // namespace
-
-std::string checksum(std::string_view bytes) {
-  Digest digest(bytes.size());
-  digest.words(bytes);
-  return digest.finish(bytes.substr(bytes.size() / 8 * 8));
-}
+std::string checksum(std::string_view bytes) { return fmt::format("{:016x}", hash64(bytes)); }
 
 std::string file_checksum(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::error_code error;
-  uint64_t size = fs::file_size(path, error);
-  if (!file || error) fail("cannot read {}", path);
-  Digest digest(size);
+  if (!file) fail("cannot read {}", path);
+  Hasher hasher;
   std::string block(size_t(1) << 20, '\0');  // data files may be larger than memory
-  for (uint64_t left = size; left >= block.size(); left -= block.size()) {
-    if (!file.read(block.data(), std::streamsize(block.size()))) fail("cannot read {}", path);
-    digest.words(block);
+  while (file) {
+    file.read(block.data(), std::streamsize(block.size()));
+    hasher.add(std::string_view(block).substr(0, size_t(file.gcount())));
   }
-  block.resize(size % block.size());
-  if (!block.empty() && !file.read(block.data(), std::streamsize(block.size()))) fail("cannot read {}", path);
-  digest.words(block);
-  return digest.finish(std::string_view(block).substr(block.size() / 8 * 8));
+  if (file.bad()) fail("cannot read {}", path);
+  return fmt::format("{:016x}", hasher.finish());
 }
 
 }  // namespace netmend

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/pool.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "executor/runtime.h"
 #include "stream/pass.h"
@@ -16,18 +17,6 @@ namespace netmend::census {
 namespace {
 
 constexpr int64_t kMostColumns = 2048;  ///< of a table whose values are kept
-
-uint64_t mix(uint64_t hash, const void* bytes, size_t size) {
-  const char* at = static_cast<const char*>(bytes);
-  for (; size >= 8; at += 8, size -= 8) {
-    uint64_t word;
-    std::memcpy(&word, at, 8);
-    hash = Random::hash(hash ^ word);
-  }
-  uint64_t rest = size;
-  std::memcpy(&rest, at, size);
-  return Random::hash(hash ^ rest ^ (uint64_t(size) << 56));
-}
 
 Content content_of(const dataset::Feature& feature) {
   if (feature.type == at::kLong) return Content::kIds;
@@ -53,13 +42,13 @@ void mark_rows(const at::Tensor& values, const at::Tensor& mask, std::vector<uin
     const char* row = static_cast<const char*>(rows.data_ptr()) + size_t(i) * bytes;
     uint64_t& hash = hashes[size_t(i)];
     if (!used.defined()) {
-      hash = mix(hash, row, bytes);
+      hash = hash64(row, bytes, hash);
       continue;
     }
     const int64_t length = used.size(1);
     const size_t step = length ? bytes / size_t(length) : 0;
     for (int64_t t = 0; t < length; ++t)
-      if (used.data_ptr<bool>()[i * length + t]) hash = mix(hash, row + size_t(t) * step, step);
+      if (used.data_ptr<bool>()[i * length + t]) hash = hash64(row + size_t(t) * step, step, hash);
   }
 }
 
@@ -256,7 +245,7 @@ void CensusState::observe_rows(const at::Tensor& fed, const dataset::Batch& batc
       for (int64_t v = 0; v < width; ++v)
         rounded.push_back(std::isfinite(row[v]) ? std::llround(std::clamp(double(row[v]), -1e12, 1e12) * 1000)
                                                 : INT64_MIN);
-      loose.push_back(mix(0, rounded.data(), rounded.size() * 8));
+      loose.push_back(hash64(rounded.data(), rounded.size() * 8, 0));
       if (keep) values.insert(values.end(), row, row + width);
       continue;
     }
@@ -285,7 +274,7 @@ void CensusState::observe_ids(const at::Tensor& ids, const at::Tensor& mask) {
     }
     std::sort(words.begin(), words.end());
     // Texts of a few words are alike by chance; they count as alike only when they are the same.
-    loose.push_back(words.size() >= 4 ? mix(1, words.data(), words.size() * 8)
+    loose.push_back(words.size() >= 4 ? hash64(words.data(), words.size() * 8, 1)
                                       : hashes[hashes.size() - size_t(count - i)]);
     properties.push_back(float(used));
     if (form_.properties.size() > 1) properties.push_back(used ? float(unknown) / float(used) : 0.f);

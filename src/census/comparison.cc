@@ -1,5 +1,7 @@
 #include "census/comparison.h"
 
+#include "stats/distributions.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -14,14 +16,6 @@ std::vector<float> sorted_numbers(std::span<const float> values) {
     if (!std::isnan(value)) out.push_back(value);
   std::sort(out.begin(), out.end());
   return out;
-}
-
-/// Chance that a chi-square with `degrees` exceeds `value` (Wilson and Hilferty's cube root: two digits are enough for
-/// a threshold).
-double chi_square_tail(double value, double degrees) {
-  if (degrees <= 0 || value <= 0) return 1;
-  const double third = 2 / (9 * degrees), z = (std::cbrt(value / degrees) - (1 - third)) / std::sqrt(third);
-  return 0.5 * std::erfc(z / std::sqrt(2.0));
 }
 
 }  // namespace
@@ -78,7 +72,7 @@ double shares_p(std::span<const int64_t> a, std::span<const int64_t> b) {
     const double expected_x = both * all_a / (all_a + all_b), expected_y = both - expected_x;
     sum += (x - expected_x) * (x - expected_x) / expected_x + (y - expected_y) * (y - expected_y) / expected_y;
   }
-  return chi_square_tail(sum, degrees);
+  return stats::chi_squared_tail(sum, degrees);
 }
 
 double evenness(std::span<const int64_t> counts) {

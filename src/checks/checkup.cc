@@ -185,7 +185,7 @@ std::string verdict(const std::vector<Finding>& findings, bool judged) {
   if (!findings.empty() && findings[0].level == Level::kBlocker) return findings[0].title;
   const bool repairable = std::any_of(findings.begin(), findings.end(), [](const Finding& one) {
     return one.level == Level::kSerious &&
-           (one.kind == "suspicious-unit" || one.kind == "damaged-layer" || one.kind == "shifted-answers");
+           (one.kind == "suspicious-unit" || one.kind == "damaged-layer" || one.kind == "shifted-biases");
   });
   const std::string ending = repairable ? "; a small repair looks worthwhile." : ".";
   if (serious == 1) return "One thing matters: " + lower_first(without_dot(findings[0].title)) + ending;

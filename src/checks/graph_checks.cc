@@ -198,7 +198,7 @@ class GraphChecks {
       ++looked;
       if (mean.count_nonzero().item<int64_t>() > 0 || (variance != 1).count_nonzero().item<int64_t>() > 0) continue;
       if (++empty <= 3)
-        found_.add(findings::make("norm-never-updated", node.name, with({{"layer", node.name}}), {}, Certainty::kConfirmed,
+        found_.add(findings::make("stale-running-statistics", node.name, with({{"layer", node.name}}), {}, Certainty::kConfirmed,
                                   "mean 0 and variance 1 throughout",
                                   fmt::format("All {} running means of {} are exactly 0 and all variances exactly 1.",
                                               mean.numel(), node.name)));

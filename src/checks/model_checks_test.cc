@@ -93,11 +93,11 @@ TEST(ModelChecks, NamesLayersWithNothingBetween) {
 }
 
 TEST(ModelChecks, NamesNormsThatRememberNothing) {
-  EXPECT_TRUE(raises(look(zoo::make("resnet20", {.seed = 1})), "norm-never-updated"));
+  EXPECT_TRUE(raises(look(zoo::make("resnet20", {.seed = 1})), "stale-running-statistics"));
   model::Graph graph = zoo::make("resnet20", {.seed = 1});
   for (const model::Node& node : graph.nodes)
     if (node.op == "BatchNormalization") rewrite(graph, node.inputs[3], [](at::Tensor& mean) { mean.add_(0.1); });
-  EXPECT_FALSE(raises(look(graph), "norm-never-updated"));
+  EXPECT_FALSE(raises(look(graph), "stale-running-statistics"));
 }
 
 TEST(ModelChecks, NamesWeightsThatAreNoNumbers) {
@@ -171,8 +171,8 @@ TEST(UnitChecks, NameTheFirstBlindLayerAlone) {
   auto layers = layers_of(graph);
   rewrite(graph, layers[2].bias, [](at::Tensor& b) { b.fill_(-1e3); });
   Results found = Examined(graph).found;
-  EXPECT_TRUE(raises(found, "blind-layer:" + layers[2].name));
-  EXPECT_FALSE(raises(found, "blind-layer:" + layers[3].name));
+  EXPECT_TRUE(raises(found, "constant-layer:" + layers[2].name));
+  EXPECT_FALSE(raises(found, "constant-layer:" + layers[3].name));
 }
 
 TEST(UnitChecks, NameValuesThatRunAway) {
@@ -180,8 +180,8 @@ TEST(UnitChecks, NameValuesThatRunAway) {
   auto layers = layers_of(graph);
   rewrite(graph, layers[1].weight, [](at::Tensor& w) { w.mul_(1e6); });
   Results found = Examined(graph).found;
-  EXPECT_TRUE(raises(found, "exploding-values:" + layers[1].name));
-  EXPECT_FALSE(raises(found, "exploding-values:" + layers[2].name));
+  EXPECT_TRUE(raises(found, "exploding-activations:" + layers[1].name));
+  EXPECT_FALSE(raises(found, "exploding-activations:" + layers[2].name));
 }
 
 TEST(UnitChecks, NameUnitsAtTheirLimit) {
@@ -287,14 +287,14 @@ TEST(PredictionChecks, NameWeakAndSilentClasses) {
         return s == 4 ? (c + 3) % 10 == 4 ? 5 : (c + 3) % 10 : s;
       },
       well_calibrated);
-  EXPECT_TRUE(raises(silent.look(), "never-answered:c4"));
+  EXPECT_TRUE(raises(silent.look(), "never-predicted:c4"));
 }
 
 TEST(PredictionChecks, NameGuessing) {
   Answered guess;
   guess.test = guess.part([](int64_t, int64_t) { return int64_t(0); }, well_calibrated);
   Results& found = guess.look();
-  EXPECT_TRUE(raises(found, "no-better-than-guessing"));
+  EXPECT_TRUE(raises(found, "no-better-than-baseline"));
   EXPECT_EQ(found.findings.size(), 1u);  // what it confuses then says nothing
 }
 
@@ -332,7 +332,7 @@ TEST(PredictionChecks, NameAnswersThatAreNoNumbers) {
   Answered broken;
   broken.test = broken.part(spread_mistakes, well_calibrated);
   broken.test.result.not_finite = 3;
-  EXPECT_TRUE(raises(broken.look(), "non-finite-answers"));
+  EXPECT_TRUE(raises(broken.look(), "non-finite-predictions"));
 }
 
 Results numbers(const std::function<double(double truth, int64_t i)>& answer) {
@@ -355,7 +355,7 @@ TEST(PredictionChecks, NameNumbersThatAreBiasedClippedOrConstant) {
   EXPECT_TRUE(raises(numbers([&](double t, int64_t i) { return t + 2 + noise(i); }), "biased-numbers"));
   EXPECT_TRUE(
       raises(numbers([&](double t, int64_t i) { return std::max(0.0, t + noise(i)); }), "clipped-numbers:below"));
-  EXPECT_TRUE(raises(numbers([&](double, int64_t i) { return 0.1 + 0.001 * noise(i); }), "constant-answers"));
+  EXPECT_TRUE(raises(numbers([&](double, int64_t i) { return 0.1 + 0.001 * noise(i); }), "constant-predictions"));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class PredictionChecks {
     const int64_t broken = test_.result.not_finite;
     if (broken == 0) return found_.pass("predictions are finite", "no NaN or Inf");
     auto finding = findings::make(
-        "non-finite-answers", "", words({{"n", with_commas(broken)}}),
+        "non-finite-predictions", "", words({{"n", with_commas(broken)}}),
         {double(broken) / double(std::max<int64_t>(1, test_.result.samples)), 0}, Certainty::kConfirmed,
         fmt::format("{} of {} inputs", with_commas(broken), with_commas(test_.result.samples)),
         fmt::format("{} of {} predictions are NaN or Inf.", with_commas(broken), with_commas(test_.result.samples)));
@@ -89,7 +89,7 @@ class PredictionChecks {
            fmt::format("accuracy {}, majority class {}", percent_text(accuracy.value), percent_text(chance))});
       return;
     }
-    found_.add(findings::make("no-better-than-guessing", "", words({{"common", common->name}}), {1 - chance, 0},
+    found_.add(findings::make("no-better-than-baseline", "", words({{"common", common->name}}), {1 - chance, 0},
                               Certainty::kConfirmed,
                               fmt::format("accuracy {}, majority class {}", percent_text(accuracy.value), percent_text(chance)),
                               fmt::format("Accuracy {} ({}–{}) on {} inputs; always predicting {} would reach {}.",
@@ -182,7 +182,7 @@ class PredictionChecks {
       if (one.samples < 10 || told >= 3) continue;
       if (one.predicted == 0) {
         ++told;
-        add_class("never-answered", c, usual, 1);
+        add_class("never-predicted", c, usual, 1);
         continue;
       }
       const double behind = usual - one.recall;
@@ -351,7 +351,7 @@ class PredictionChecks {
                                          : predictions.high() > predictions.low()))
       return;
     found_.add(findings::make(
-        "constant-answers", "", words(), {0.1, 0}, Certainty::kConfirmed,
+        "constant-predictions", "", words(), {0.1, 0}, Certainty::kConfirmed,
         fmt::format("all near {:.4g}", predictions.mean()),
         numbers ? fmt::format("Predictions have a standard deviation of {:.3g}, labels of {:.3g}.",
                               predictions.deviation(), labels.deviation())

@@ -25,7 +25,7 @@ std::function<bool(const SampleRow&)> failures_of(const Observed& seen, const Re
       return (row.label == a && row.predicted == b) || (row.label == b && row.predicted == a);
     };
   }
-  if (finding.kind == "weak-class" || finding.kind == "never-answered") {
+  if (finding.kind == "weak-class" || finding.kind == "never-predicted") {
     const double c = number(finding.where);
     return [c](const SampleRow& row) { return row.label == c && row.right == SampleRow::kWrong; };
   }

@@ -71,7 +71,7 @@ std::string ids(const std::vector<Finding>& found) {
 TEST(SlowTrialChecks, SayNothingSeriousAboutASoundNetwork) {
   const auto found = check(sound(), tests(), training());
   for (const Finding& one : found) EXPECT_LT(one.level, Level::kSerious) << ids(found);
-  for (const char* kind : {"suspicious-unit", "damaged-layer", "under-trained", "shifted-answers", "mislabelled",
+  for (const char* kind : {"suspicious-unit", "damaged-layer", "under-trained", "shifted-biases", "mislabelled",
                            "failure-cluster", "untested-units", "untested-region"})
     EXPECT_EQ(find(found, kind), nullptr) << ids(found);
 }
@@ -130,7 +130,7 @@ TEST(SlowTrialChecks, NameBiasesThatAreOff) {
                            .item<double>());
   graph.replace(layers.back().bias, bias);
   const auto found = check(graph, tests());
-  ASSERT_NE(find(found, "shifted-answers"), nullptr) << ids(found);
+  ASSERT_NE(find(found, "shifted-biases"), nullptr) << ids(found);
 }
 
 TEST(SlowTrialChecks, NameWrongLabelsAndBunchesOfFailures) {

@@ -197,7 +197,7 @@ class TrialRepairs {
       if (change.low <= 0 || change.value < kWorthwhile)
         return found_.passed.push_back({"final biases are where they should be", points_text(change)});
       found_.add(findings::make(
-          "shifted-answers", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
+          "shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
           fmt::format("biases alone: {} fixed, {} broken on held-out inputs", one.fixed, one.broken),
           fmt::format("With the final biases shifted ({}), {} of {} held-out inputs are fixed and {} broken: {}.",
                       one.best->words, one.fixed, with_commas(tried_.holdout), one.broken, points_text(change))));

@@ -43,7 +43,7 @@ class UnitChecks {
     const size_t l = layers();
     if (l == seen_.space->layers().size()) return found_.pass("layers whose activations never change", "none");
     found_.add(findings::make(
-        "blind-layer", seen_.space->layers()[l].name, words(l, 0), {0.2, 0}, Certainty::kConfirmed,
+        "constant-layer", seen_.space->layers()[l].name, words(l, 0), {0.2, 0}, Certainty::kConfirmed,
         fmt::format("all {} units, {} inputs", seen_.space->units(l), with_commas(inputs())),
         fmt::format("All {} units of {} have one value for all of {} inputs; it is the first such layer.",
                     seen_.space->units(l), seen_.space->layers()[l].name, with_commas(inputs()))));
@@ -147,7 +147,7 @@ class UnitChecks {
     if (most <= kHuge || worst < 0 || told_huge_) return most;
     told_huge_ = true;  // layers behind follow from the first
     auto finding =
-        findings::make("exploding-values", seen_.space->layers()[l].name, words(l, 0), {}, Certainty::kConfirmed,
+        findings::make("exploding-activations", seen_.space->layers()[l].name, words(l, 0), {}, Certainty::kConfirmed,
                        fmt::format("up to {:.3g} in {}", most, seen_.space->name(worst)),
                        fmt::format("{} reaches {:.3g} (the mean over positions; single values are larger still). "
                                    "The inputs with its highest activations are shown.",

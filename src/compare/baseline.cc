@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "dataset/table.h"
 
@@ -115,9 +116,7 @@ Baseline read_file_of_answers(const std::string& path) {
 }  // namespace
 
 uint32_t id_hash(const std::string& id) {
-  uint32_t hash = 2166136261u;  // FNV-1a
-  for (char c : id) hash = (hash ^ uint8_t(c)) * 16777619u;
-  return hash;
+  return uint32_t(hash64(id));
 }
 
 Baseline read_baseline(const std::string& path) {

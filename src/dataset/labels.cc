@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "dataset/npy.h"
 #include "dataset/options.h"
+#include "dataset/spec.h"
 
 namespace netmend::dataset {
 namespace {
@@ -43,7 +44,7 @@ void for_rows(const Array& array, int64_t columns, const std::function<void(int6
 std::vector<std::string> class_names(const std::map<std::string, std::string>& options, int64_t needed,
                                      std::vector<std::string> known) {
   auto given = options.find("classes");
-  if (given != options.end()) known = split(given->second, ':');
+  if (given != options.end()) known = split_list(given->second);
   if (known.empty())
     for (int64_t i = 0; i < needed; ++i) known.push_back(std::to_string(i));
   if (int64_t(known.size()) < needed)

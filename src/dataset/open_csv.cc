@@ -5,6 +5,7 @@
 #include "dataset/locate.h"
 #include "dataset/options.h"
 #include "dataset/readers.h"
+#include "dataset/spec.h"
 
 namespace netmend::dataset {
 namespace {
@@ -87,7 +88,7 @@ std::unique_ptr<Dataset> open_adult(const Spec& spec) {
   if (files.front() != train_file) setup.files.push_back(train_file);
   setup.encoder = encoder_options(spec);
   setup.drop = list_option(spec.options, "drop");
-  setup.groups = split(text_option(spec.options, "groups", "sex:race"), ':');
+  setup.groups = split_list(text_option(spec.options, "groups", "sex:race"));
   if (setup.encoder.columns.empty())  // here people are judged by all that is known of them, so that it can be seen
     for (const std::string& column : train.columns())
       if (column != "income" && std::find(setup.drop.begin(), setup.drop.end(), column) == setup.drop.end())

@@ -7,6 +7,7 @@
 #include "dataset/npy.h"
 #include "dataset/npz.h"
 #include "dataset/readers.h"
+#include "dataset/spec.h"
 
 namespace netmend::dataset {
 
@@ -21,7 +22,7 @@ std::string usual(const std::vector<std::string>& names, std::initializer_list<c
 }
 
 std::vector<std::string> input_names(const Npz& file, const Spec& spec, const std::string& labels) {
-  if (auto given = spec.options.find("x"); given != spec.options.end()) return split(given->second, ':');
+  if (auto given = spec.options.find("x"); given != spec.options.end()) return split_list(given->second);
   std::vector<std::string> names = file.names();
   std::erase(names, labels);
   std::string known = usual(names, {"x", "images", "inputs", "data", "features", "x_test", "arr_0"});

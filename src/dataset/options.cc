@@ -1,4 +1,5 @@
 #include "dataset/options.h"
+#include "dataset/spec.h"
 
 #include "base/error.h"
 #include "base/text.h"
@@ -12,7 +13,7 @@ std::string text_option(const OptionMap& options, const std::string& key, const 
 
 std::vector<std::string> list_option(const OptionMap& options, const std::string& key) {
   auto given = options.find(key);
-  return given == options.end() ? std::vector<std::string>() : split(given->second, ':');
+  return given == options.end() ? std::vector<std::string>() : split_list(given->second);
 }
 
 bool yes_option(const OptionMap& options, const std::string& key, bool otherwise) {

@@ -66,6 +66,50 @@ const Head* find_head(std::string_view name) {
                                      join(names, ", "), join(kinds, ":PATH, ") + ":PATH"));
 }
 
+/// Options whose values are lists: they keep the quotes of their items.
+bool is_list(const std::string& key) {
+  static const std::vector<std::string> lists = {"classes", "groups", "columns", "drop", "categories", "meta_groups",
+                                                 "x", "mean", "std", "standardize", "missing"};
+  return std::find(lists.begin(), lists.end(), key) != lists.end();
+}
+
+/// Cuts at separators that stand outside of quotes; quotes stay.
+std::vector<std::string> split_outside_quotes(std::string_view text, char separator) {
+  std::vector<std::string> parts(1);
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) {
+      parts.back() += text[i], parts.back() += text[++i];
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    if (text[i] == separator && !quoted)
+      parts.emplace_back();
+    else
+      parts.back() += text[i];
+  }
+  if (quoted) fail("a quote in {} does not end", printable(text));
+  return parts;
+}
+
+std::string unquoted(std::string_view text) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::string(text);
+  std::string plain;
+  for (size_t i = 1; i + 1 < text.size(); ++i) {
+    if (text[i] == '\\' && i + 2 < text.size()) ++i;
+    plain += text[i];
+  }
+  return plain;
+}
+
+std::string quoted(const std::string& text, std::string_view special) {
+  if (!text.empty() && text.find_first_of(special) == std::string::npos && text.find('"') == std::string::npos)
+    return text;
+  std::string out = "\"";
+  for (char c : text) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return out + "\"";
+}
+
 void check_split(const Spec& spec) {
   if (spec.rest.empty() || std::find(splits().begin(), splits().end(), spec.rest) != splits().end()) return;
   fail("{} has no part '{}'{}: there are {}", spec.head, spec.rest, did_you_mean(spec.rest, splits()),
@@ -82,6 +126,7 @@ void add_option(Spec& spec, const Head& head, std::string_view part) {
   if (std::find(known.begin(), known.end(), key) == known.end())
     fail("{} has no option '{}'{}: there are {}", spec.head, key, did_you_mean(key, known), join(known, ", "));
   if (value.empty()) fail("option {} in the data spec {} has no value", key, spec.text);
+  if (!is_list(key)) value = unquoted(value);
   if (!spec.options.emplace(key, value).second) fail("option {} is given twice in the data spec {}", key, spec.text);
 }
 
@@ -95,10 +140,10 @@ bool Spec::is_name() const {
 Spec parse_spec(std::string_view text) {
   Spec spec;
   spec.text = std::string(trim(text));
-  std::vector<std::string> parts = split(spec.text, ',');
+  std::vector<std::string> parts = split_outside_quotes(spec.text, ',');
   size_t colon = parts[0].find(':');
   spec.head = parts[0].substr(0, colon);
-  if (colon != std::string::npos) spec.rest = parts[0].substr(colon + 1);
+  if (colon != std::string::npos) spec.rest = unquoted(parts[0].substr(colon + 1));
   const Head* head = find_head(spec.head);
   if (!head) unknown_head(spec.text, spec.head);
   if (head->builtin)
@@ -111,9 +156,21 @@ Spec parse_spec(std::string_view text) {
 
 std::string spec_text(const Spec& spec) {
   std::string text = spec.head;
-  if (!spec.rest.empty()) text += ":" + spec.rest;
-  for (const auto& [key, value] : spec.options) text += "," + key + "=" + value;
+  if (!spec.rest.empty()) text += ":" + quoted(spec.rest, ",");
+  for (const auto& [key, value] : spec.options) text += "," + key + "=" + (is_list(key) ? value : quoted(value, ","));
   return text;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> items = split_outside_quotes(text, ':');
+  for (std::string& item : items) item = unquoted(item);
+  return items;
+}
+
+std::string join_list(const std::vector<std::string>& items) {
+  std::vector<std::string> words;
+  for (const std::string& item : items) words.push_back(quoted(item, ",:"));
+  return join(words, ":");
 }
 
 Splits parse_splits(std::string_view data) {

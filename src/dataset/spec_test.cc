@@ -31,6 +31,21 @@ TEST(Spec, TakesNamesAndKindsApart) {
   EXPECT_EQ(parse_spec("idx:C:odd:path").rest, "C:odd:path");
 }
 
+TEST(Spec, QuotesHoldCommasAndColons) {
+  Spec spec = parse_spec("csv:\"a,b \\\"c\\\".csv\",label=\"x,y\",classes=\"a:b\":c,train=plain.csv");
+  EXPECT_EQ(spec.rest, "a,b \"c\".csv");
+  EXPECT_EQ(spec.options.at("label"), "x,y");
+  EXPECT_EQ(spec.options.at("train"), "plain.csv");
+  EXPECT_EQ(split_list(spec.options.at("classes")), (std::vector<std::string>{"a:b", "c"}));
+  Spec again = parse_spec(spec_text(spec));
+  EXPECT_EQ(again.rest, spec.rest);
+  EXPECT_EQ(again.options, spec.options);
+  for (const std::vector<std::string>& items :
+       {std::vector<std::string>{"a"}, {"a:b", "c,d", "e\"f", "g\\h"}, {"", "x"}})
+    EXPECT_EQ(split_list(join_list(items)), items);
+  EXPECT_THROW(parse_spec("csv:\"a.csv"), InputError);
+}
+
 TEST(Spec, SuggestsWhatWasMeant) {
   EXPECT_NE(error_of("mnits").find("did you mean mnist?"), std::string::npos);
   EXPECT_NE(error_of("mnist:tset").find("did you mean test?"), std::string::npos);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "edits/places.h"
@@ -101,9 +102,7 @@ double finite(double after, double before, const std::string& unit) {
 
 /// Units differ in their numbers though one seed serves them all.
 uint64_t stream_of(const std::string& unit) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char c : unit) hash = (hash ^ c) * 0x100000001b3u;
-  return hash;
+  return hash64(unit);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "inputs/originals.h"
 
+#include "base/hash.h"
+
 #include <ATen/ATen.h>
 
 #include "base/error.h"
@@ -84,9 +86,7 @@ void set_mask(dataset::Batch& batch, const Subject& changed, const at::Tensor& m
 }
 
 Random random_for(uint64_t seed, std::string_view method, int64_t sample, int64_t attempt) {
-  uint64_t name = 0xcbf29ce484222325u;
-  for (char letter : method) name = (name ^ uint8_t(letter)) * 0x100000001b3u;
-  return Random(seed ^ Random::hash(name), uint64_t(sample) * 0x10001u + uint64_t(attempt));
+  return Random(seed ^ hash64(method), uint64_t(sample) * 0x10001u + uint64_t(attempt));
 }
 
 }  // namespace netmend::inputs

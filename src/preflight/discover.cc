@@ -112,7 +112,7 @@ std::vector<std::string> id2label(const std::string& text) {
 bool usable(const std::vector<std::string>& names) {
   std::set<std::string> seen;
   for (const std::string& name : names)
-    if (name.empty() || name.find(':') != std::string::npos || !seen.insert(name).second) return false;
+    if (name.empty() || !seen.insert(name).second) return false;
   return !names.empty();
 }
 

@@ -145,8 +145,7 @@ class Parser {
     for (const std::string& name : names) {
       if (!seen.insert(name).second)
         fail("{}, line {}: classes names `{}` twice", path_, node.source().begin.line, name);
-      if (name.empty() || name.find(':') != std::string::npos)
-        fail("{}, line {}: class `{}`: a name is not empty and has no colon", path_, node.source().begin.line, name);
+      if (name.empty()) fail("{}, line {}: a class has an empty name", path_, node.source().begin.line);
     }
     return names;
   }

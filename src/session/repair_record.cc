@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "stream/pass.h"
 
@@ -27,9 +27,7 @@ uint32_t content_hash(const dataset::Dataset& data, int64_t sample) {
       at::Tensor plain = input.contiguous();
       bytes.append(static_cast<const char*>(plain.data_ptr()), plain.nbytes());
     }
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char c : bytes) hash = (hash ^ c) * 0x100000001b3u;
-  return uint32_t(hash ^ (hash >> 32));
+  return uint32_t(hash64(bytes));
 }
 
 void RepairRecord::write_to(model::Graph& graph) const {

@@ -48,14 +48,14 @@ std::shared_ptr<const Dataset> open_data(const Spec& asked, const model::Graph& 
   };
   for (const auto& [key, value] : config.input) take(key, value, from_config);
   // Folders have an order only by their names; elsewhere the same names in another order are found out below.
-  if (!config.classes.empty() && spec.head == "images") take("classes", join(config.classes, ":"), from_config);
+  if (!config.classes.empty() && spec.head == "images") take("classes", dataset::join_list(config.classes), from_config);
   if (!config.meta.empty()) take("meta", config.meta, from_config);
   const bool table = spec.head == "csv" || spec.head == "text";
   if (!config.id.empty() && config.id != "path") take(table ? "id" : "meta_id", config.id, from_config);
   if (!config.groups.empty() && !config.meta.empty())
-    take("meta_groups", join(config.groups, ":"), from_config);
+    take("meta_groups", dataset::join_list(config.groups), from_config);
   else if (!config.groups.empty() && (spec.head == "csv" || spec.head == "adult"))
-    take("groups", join(config.groups, ":"), from_config);
+    take("groups", dataset::join_list(config.groups), from_config);
   // Saved data is what the model was given in training: what the model says about raw values does not apply to it.
   for (const std::string& key : spec.head == "saved" ? std::vector<std::string>{} : dataset::preprocess_keys())
     if (auto hit = model.metadata.find("netmend.input." + key); hit != model.metadata.end())
@@ -69,7 +69,7 @@ std::shared_ptr<const Dataset> open_data(const Spec& asked, const model::Graph& 
   std::sort(own.begin(), own.end());
   std::sort(wanted.begin(), wanted.end());
   if (data->info().labels != dataset::LabelKind::kClass || own != wanted) {
-    spec.options["classes"] = join(config.classes, ":");
+    spec.options["classes"] = dataset::join_list(config.classes);
     return dataset::open(spec);
   }
   if (data->info().classes == config.classes) return data;

@@ -1,5 +1,7 @@
 #include "slices/rules.h"
 
+#include "stats/distributions.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -170,8 +172,8 @@ double larger_by_chance(const Sums& here, const Sums& rest) {
   // The pooled variance stands in where few inputs show none of their own.
   Sums all{here.count + rest.count, here.sum + rest.sum, here.squares + rest.squares};
   const double variance = std::max(all.variance(), 1e-12);
-  const double z = (here.mean() - rest.mean()) / std::sqrt(variance * (1 / here.count + 1 / rest.count));
-  return 0.5 * std::erfc(z / std::sqrt(2.0));
+  const double t = (here.mean() - rest.mean()) / std::sqrt(variance * (1 / here.count + 1 / rest.count));
+  return stats::t_tail(t, here.count + rest.count - 2);
 }
 
 bool Term::holds(const Column& of, size_t row) const {

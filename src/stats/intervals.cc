@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stats/distributions.h"
+
 namespace netmend::stats {
 namespace {
 
 Estimate unknown() { return {NAN, NAN, NAN}; }
-
-double log_binomial(int64_t n, int64_t k) {
-  return std::lgamma(double(n) + 1) - std::lgamma(double(k) + 1) - std::lgamma(double(n - k) + 1);
-}
 
 }  // namespace
 
@@ -27,7 +25,7 @@ Estimate mean(double sum, double squares, int64_t count) {
   const double n = double(count), value = sum / n;
   if (count == 1) return {value, -INFINITY, INFINITY};
   const double variance = std::max(0.0, (squares - sum * value) / (n - 1));
-  const double half = kDeviations * std::sqrt(variance / n);
+  const double half = t_quantile_95(n - 1) * std::sqrt(variance / n);
   return {value, value - half, value + half};
 }
 
@@ -55,9 +53,7 @@ Estimate net_change(int64_t fixed, int64_t broken, int64_t count) {
 
 double sign_test(int64_t fixed, int64_t broken) {
   const int64_t count = fixed + broken, fewer = std::min(fixed, broken);
-  double tail = 0;
-  for (int64_t k = 0; k <= fewer; ++k) tail += std::exp(log_binomial(count, k) - double(count) * std::log(2.0));
-  return std::min(1.0, 2 * tail);
+  return count == 0 ? 1 : std::min(1.0, 2 * binomial_cdf(fewer, count, 0.5));
 }
 
 }  // namespace netmend::stats

@@ -34,7 +34,7 @@ TEST(Rate, HoldsTheTruthAboutAsOftenAsPromised) {
 TEST(Mean, NarrowsWithTheRootOfTheCount) {
   Estimate few = mean(50, 30, 100), many = mean(5000, 3000, 10000);
   EXPECT_DOUBLE_EQ(few.value, 0.5);
-  EXPECT_NEAR((few.high - few.low) / (many.high - many.low), 10, 0.1);
+  EXPECT_NEAR((few.high - few.low) / (many.high - many.low), 10, 0.2);  // and a little for few degrees of freedom
 }
 
 TEST(Average, OfOneIsItselfAndSkipsTheUnknown) {

@@ -145,7 +145,7 @@ constexpr PlantedKind kKinds[] = {
        rewrite(p, layers[0].weight, [](at::Tensor w) { return w.view(-1)[0].fill_(NAN), w; });
        return true;
      }},
-    {"silent-class", "layers", "never-answered,shifted-answers,weak-class",
+    {"silent-class", "layers", "never-predicted,shifted-biases,weak-class",
      [](CheckedModel& p, uint64_t s) {
        auto layers = executor::find_layers(p.graph);
        if (layers.back().bias == model::kAbsent || classes(p) < 3) return false;
@@ -153,7 +153,7 @@ constexpr PlantedKind kKinds[] = {
                [&](at::Tensor b) { return b.view(-1)[int64_t(s % uint64_t(b.numel()))].sub_(1000), b; });
        return true;
      }},
-    {"dead-layer", "layers", "dead-units,blind-layer",
+    {"dead-layer", "layers", "dead-units,constant-layer",
      [](CheckedModel& p, uint64_t) {
        auto layers = executor::find_layers(p.graph);
        const model::Layer& layer = layers[layers.size() - 2];
@@ -247,7 +247,7 @@ constexpr PlantedKind kKinds[] = {
                 for (size_t i = 0; i < own.size(); ++i) add_noise(b, int64_t(i), own[i], s);
               });
      }},
-    {"broken-values", "data", "missing-values,non-finite-answers",
+    {"broken-values", "data", "missing-values,non-finite-predictions",
      [](CheckedModel& p, uint64_t s) {
        auto rows = some_rows(p.test->size(), 0.02, s);
        return change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
@@ -255,7 +255,7 @@ constexpr PlantedKind kKinds[] = {
            if (rows.count(own[i]) && b.inputs[0].is_floating_point()) b.inputs[0][int64_t(i)].view(-1)[0].fill_(NAN);
        });
      }},
-    {"untrained", "training", "no-better-than-guessing",
+    {"untrained", "training", "no-better-than-baseline",
      [](CheckedModel& p, uint64_t s) {
        for (ValueId id : executor::find_parameters(p.graph)) {
          at::Tensor old = p.graph.constant(id);

@@ -289,7 +289,7 @@ class Saver:
                 "format": "netmend-saved", "version": 1, "complete": False, "samples": 0, "inputs": specs,
                 "labels": {"kind": self.labels.kind, "width": self.labels.width}, "classes": self.labels.classes,
                 "groups": list(self.groups), "display": self.display.kind if self.display else "none", "parts": [],
-                "writer": "netmend_recorder " + VERSION})
+                "writer": "netmend " + VERSION})
             return
         before, self.store.meta["inputs"] = self.store.meta["inputs"], specs
         names = [new["name"] for old, new in zip(before, specs) if old["shape"] != new["shape"]]

@@ -64,7 +64,7 @@ def load_edits(path):
     if not isinstance(text, dict) or text.get("format") != "netmend-edits":
         raise PatchError("this is no file of edits", path, "give the edits.json that netmend wrote")
     if text.get("version") != 1:
-        raise PatchError("edits of version %s, known is 1" % text.get("version"), path, "use a newer netmend_recorder")
+        raise PatchError("edits of version %s, known is 1" % text.get("version"), path, "use a newer netmend")
     try:
         return _targets(text, path)
     except (KeyError, TypeError, AttributeError) as error:

@@ -115,7 +115,7 @@ class Store:
             return
         if meta.get("version") != 1:
             raise RecorderError("this data.json has version %s, known is 1" % meta.get("version"), self.json,
-                                "use a newer netmend_recorder, or overwrite=True")
+                                "use a newer netmend, or overwrite=True")
         if meta.get("complete"):
             raise RecorderError("a complete data set of %s samples is already here" % meta.get("samples"), self.folder,
                                 "name another folder, or overwrite=True to replace it")

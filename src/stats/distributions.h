@@ -1,0 +1,21 @@
+// Tails and quantiles of the usual distributions; all of them come from Boost.Math.
+#pragma once
+
+#include <cstdint>
+
+namespace netmend::stats {
+
+/// P(Z > z) of a standard normal distribution.
+double normal_tail(double z);
+/// P(T > t) of Student's distribution.
+double t_tail(double t, double degrees);
+/// The t that |T| exceeds with probability 0.05.
+double t_quantile_95(double degrees);
+/// P(X > x) of a chi-squared distribution; 1 for no degrees of freedom.
+double chi_squared_tail(double x, double degrees);
+/// P(F > f).
+double f_tail(double f, double degrees1, double degrees2);
+/// P(X ≤ hits) of `trials` with probability `p` each.
+double binomial_cdf(int64_t hits, int64_t trials, double p);
+
+}  // namespace netmend::stats
