@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "dataset/dataset.h"
 
 namespace netmend::observers {
 namespace {
