@@ -22,7 +22,7 @@ foreach(header ${netmend_public})
           COMPONENT library)
 endforeach()
 install(TARGETS netmend_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library OPTIONAL)
-install(TARGETS netmend netmend-engine RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+install(TARGETS netmend netmend-engine netmend-files RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 
 configure_package_config_file(cmake/netmend-config.cmake.in ${CMAKE_BINARY_DIR}/netmend-config.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/netmend

@@ -116,7 +116,7 @@ class Matching(unittest.TestCase):
             self.assertEqual(found["inputs"], 20)
             self.assertEqual([output["name"] for output in found["outputs"]], ["scores"])
             self.assertLess(found["outputs"][0]["max"], 1e-5)
-            self.assertEqual(found["outputs"][0]["answers_differ"], 0)
+            self.assertEqual(found["outputs"][0]["predictions_differ"], 0)
             self.assertIsNone(found["first_departure"], found["layers"])
             self.assertEqual(len(found["layers"]), len(self.layers))
             for layer in found["layers"]:
@@ -255,7 +255,7 @@ class Matching(unittest.TestCase):
             self.reference()
             found = self.match(status=1)
             self.assertTrue(found["reason"].startswith("another model"), found["reason"])
-            self.assertGreater(found["outputs"][0]["answers_differ"], 0.1)
+            self.assertGreater(found["outputs"][0]["predictions_differ"], 0.1)
 
     def test_a_reference_of_another_network_is_refused(self):
         export(self.net, "m.onnx")

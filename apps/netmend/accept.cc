@@ -1,5 +1,8 @@
 // netmend accept: findings and inputs that are known. Kept in netmend.toml with a reason, an end and the value of the
 // day; a finding returns when it ends or gets clearly worse.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -7,19 +10,25 @@
 #include "base/text.h"
 #include "findings/accepted.h"
 #include "findings/kinds.h"
-#include "netmend/run_findings.h"
-#include "netmend/shared.h"
-#include "netmend/target.h"
-#include "netmend/toml_edit.h"
+#include "netmend/terminal.h"
+#include "session/config.h"
+#include "session/input_names.h"
+#include "session/run_findings.h"
+#include "session/toml_edit.h"
 
 namespace netmend::app {
 namespace {
 
 namespace fs = std::filesystem;
 using findings::Acceptance;
+using session::Config;
+using session::Fact;
+using session::RunFindings;
+using session::toml_key;
+using session::toml_string;
 
 std::string toml_path(const Common& common) {
-  std::string path = common.config.empty() ? find_config("") : common.config;
+  std::string path = common.config.empty() ? session::find_config("") : common.config;
   return path.empty() ? "netmend.toml" : path;
 }
 
@@ -43,11 +52,11 @@ Fact entry(const Acceptance& one, bool finding) {
 void store(const std::string& path, const Fact& fact) {
   std::string text = read_if_there(path);
   if (!text.empty()) {
-    parse_config(text, path);
-    text = trimmed_toml(text, {fact.key}, path);
+    session::parse_config(text, path);
+    text = session::trimmed_toml(text, {fact.key}, path);
   }
-  text = text.empty() ? fresh_toml({fact}, "") : updated_toml(text, {fact}, path);
-  parse_config(text, path);
+  text = text.empty() ? session::fresh_toml({fact}, "") : session::updated_toml(text, {fact}, path);
+  session::parse_config(text, path);
   write_file(path, text);
 }
 
@@ -75,7 +84,7 @@ int accept_finding(const Common& common, const AcceptOptions& options) {
   Acceptance one;
   one.id = options.what;
   check_terms(options, one);
-  RunFindings run = read_findings(options.run);
+  RunFindings run = session::read_findings(options.run);
   const findings::Finding* found = nullptr;
   for (const findings::Finding& finding : run.findings)
     if (finding.id() == one.id) found = &finding;
@@ -110,7 +119,7 @@ int accept_inputs(const Common& common, const AcceptOptions& options) {
   if (!options.level.empty()) throw InputError("--level goes with a finding, not with inputs");
   Acceptance one;
   check_terms(options, one);
-  const int64_t count = int64_t(read_names(options.file).size());
+  const int64_t count = int64_t(session::read_names(options.file).size());
   const std::string path = toml_path(common);
   // Paths in the file are meant from where it lies.
   std::error_code error;
@@ -140,7 +149,7 @@ Json list_json(const Config& config) {
                     {"value", one.value},
                     {"level", one.factor},
                     {"ended", !one.until.empty() && one.until < findings::today()}});
-  for (const AcceptedInputs& one : config.accepted_inputs)
+  for (const session::AcceptedInputs& one : config.accepted_inputs)
     rows.push_back({{"id", "inputs"},
                     {"file", one.file},
                     {"reason", one.reason},
@@ -169,7 +178,7 @@ int prune(const Common& common, const AcceptOptions& options, const Config& conf
   const std::string today = findings::today();
   std::vector<std::pair<std::string, std::string>> gone;  // id, why
   if (!config.accepted.empty()) {
-    RunFindings run = read_findings(options.run);
+    RunFindings run = session::read_findings(options.run);
     for (const Acceptance& stale : findings::split_accepted(run.findings, config.accepted, today).stale)
       gone.emplace_back(stale.id, "no longer occurs in " + run.folder);
   }
@@ -179,7 +188,7 @@ int prune(const Common& common, const AcceptOptions& options, const Config& conf
       gone.emplace_back(one.id, "ended " + one.until);
   std::vector<std::string> keys;
   for (const auto& [id, why] : gone) keys.push_back(key_of(id));
-  if (!keys.empty()) write_file(config.path, trimmed_toml(read_file(config.path, 1 << 20), keys, config.path));
+  if (!keys.empty()) write_file(config.path, session::trimmed_toml(read_file(config.path, 1 << 20), keys, config.path));
   if (common.json) {
     Json rows = Json::array();
     for (const auto& [id, why] : gone) rows.push_back({{"id", id}, {"why", why}});
@@ -197,7 +206,7 @@ int accept(const Common& common, const AcceptOptions& options) {
     throw InputError("accept does one thing at a time",
                      "Name a finding KIND:WHERE, or `inputs`; or --list; or --prune.");
   if (options.list || options.prune) {
-    Config config = read_config(common.config, "");
+    Config config = session::read_config(common.config, "");
     return options.list ? list(common, config) : prune(common, options, config);
   }
   return options.what == "inputs" ? accept_inputs(common, options) : accept_finding(common, options);

@@ -59,10 +59,19 @@ void with_config(CLI::App* app);
 void with_run_folder(CLI::App* app);
 void with_case(CLI::App* app, CaseOptions& o);
 
-void add_everyday(CLI::App& app, Options& o, Action& action);  ///< init check compare gate why accept
+void add_everyday(CLI::App& app, Options& o, Action& action);  ///< init check compare gate
+void add_files(CLI::App& app, Options& o, Action& action);     ///< why accept open
 void add_look(CLI::App& app, Options& o, Action& action);      ///< info data eval failures slices …
 void add_mend(CLI::App& app, Options& o, Action& action);      ///< repair apply whatif diff weights
-void add_train(CLI::App& app, Options& o, Action& action);     ///< train demo open
+void add_train(CLI::App& app, Options& o, Action& action);     ///< train demo
 void add_lab(CLI::App& app, Options& o, Action& action);
+
+/// A set of commands, and what must be done between reading the flags and the work; may be null.
+struct Program {
+  void (*add)(CLI::App& app, Options& options, Action& action);
+  void (*prepare)();
+};
+/// Returns the exit status.
+int run_program(int argc, char** argv, const Program& program);
 
 }  // namespace netmend::app

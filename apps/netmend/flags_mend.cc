@@ -93,11 +93,6 @@ void add_mend(CLI::App& app, Options& o, Action& action) {
   weights->add_option("model", o.weights.model, "ONNX file")->required();
   weights->add_option("-o", o.weights.product, "NPZ file")->required();
   weights->callback([&] { action = [&] { return app::weights(common, o.weights); }; });
-
-  CLI::App* open = command(app, "open", "Show the report of the latest or a given run",
-                           "  netmend open\n  netmend open netmend-runs/20260105-093000-check\n  netmend open --json");
-  open->add_option("run", o.open.run, "Folder or name of a run (default: the latest that has a report)");
-  open->callback([&] { action = [&] { return open_report(common, o.open); }; });
 }
 
 void add_train(CLI::App& app, Options& o, Action& action) {

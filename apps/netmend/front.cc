@@ -1,6 +1,7 @@
 // The first page, and the way to everything else.
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +55,13 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
 new here? netmend demo
 )";
 
+/// Commands that only read and write small files: they start without LibTorch.
+bool needs_no_model(const char* command) {
+  for (const char* one : {"open", "why", "accept"})
+    if (std::strcmp(command, one) == 0) return true;
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,7 +72,7 @@ int main(int argc, char** argv) {
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   if (length < 0) return std::perror("netmend: cannot find itself"), 3;
   std::string engine(self, size_t(length));
-  engine = engine.substr(0, engine.rfind('/') + 1) + "netmend-engine";
+  engine = engine.substr(0, engine.rfind('/') + 1) + (needs_no_model(argv[1]) ? "netmend-files" : "netmend-engine");
   // LibTorch warns about its own beta functions, through glog or by itself; users cannot do anything about that.
   setenv("GLOG_minloglevel", "2", 0);
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);

@@ -1,47 +1,47 @@
-// netmend match: does the file answer as the framework did, and where and why not.
-#include "stream/match.h"
+// netmend match: does the model predict as the framework did that trained it, and where and why not.
+#include "session/match.h"
 
-#include <cmath>
+#include <fmt/format.h>
 
-#include "base/error.h"
+#include <algorithm>
+
 #include "base/text.h"
-#include "netmend/shared.h"
-#include "onnx/reader.h"
-#include "stream/input_fit.h"
+#include "netmend/show.h"
+#include "observers/figures.h"
 
 namespace netmend::app {
 namespace {
 
+using observers::number_json;
+using session::ReferenceMatch;
 using stream::InputFit;
 using stream::LayerMatch;
 using stream::Match;
 using stream::OutputMatch;
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json match_json(const Match& match, const std::optional<InputFit>& fit) {
   Json json = {{"inputs", match.inputs}, {"outputs", Json::array()}, {"layers", Json::array()}};
   for (const OutputMatch& output : match.outputs)
     json["outputs"].push_back(
         {{"name", output.name},
-         {"max", number(output.difference.max)},
-         {"mean", number(output.difference.mean)},
-         {"relative", number(output.difference.relative)},
-         {"answers_differ", output.answers_differ ? Json(*output.answers_differ) : Json(nullptr)}});
+         {"max", number_json(output.difference.max)},
+         {"mean", number_json(output.difference.mean)},
+         {"relative", number_json(output.difference.relative)},
+         {"predictions_differ", output.predictions_differ ? Json(*output.predictions_differ) : Json(nullptr)}});
   for (const LayerMatch& layer : match.layers)
     json["layers"].push_back({{"name", layer.name},
                               {"layer", layer.layer.empty() ? Json(nullptr) : Json(layer.layer)},
                               {"operator", layer.op},
-                              {"max", number(layer.difference.max)},
-                              {"mean", number(layer.difference.mean)},
-                              {"relative", number(layer.difference.relative)},
-                              {"alone", layer.alone < 0 ? Json(nullptr) : number(layer.alone)},
+                              {"max", number_json(layer.difference.max)},
+                              {"mean", number_json(layer.difference.mean)},
+                              {"relative", number_json(layer.difference.relative)},
+                              {"alone", layer.alone < 0 ? Json(nullptr) : number_json(layer.alone)},
                               {"folded", layer.folded},
                               {"departs", layer.departs}});
   json["first_departure"] = match.first_departure.empty() ? Json(nullptr) : Json(match.first_departure);
   if (fit)
     json["preprocessing"] = {{"equal", fit->equal},
-                             {"max", number(fit->max)},
+                             {"max", number_json(fit->max)},
                              {"config", fit->config.empty() ? Json(nullptr) : Json(fit->config)}};
   json["reason"] = match.reason;
   json["notes"] = match.notes;
@@ -49,19 +49,18 @@ Json match_json(const Match& match, const std::optional<InputFit>& fit) {
   return json;
 }
 
-/// `×` is two bytes and one column wide.
 std::string shape_column(const std::vector<int64_t>& shape, size_t width) {
-  std::string text = shape_text(shape);
-  const size_t columns = text.size() - (shape.empty() ? 0 : shape.size() - 1);
+  const std::string text = shape_text(shape);
+  const size_t columns = text_columns(text);
   return text + std::string(columns < width ? width - columns : 0, ' ');
 }
 
 void print_outputs(const Match& match) {
-  fmt::print("\n  {:<24} {:>10} {:>10} {:>10}  answers that differ\n", "output", "max", "mean", "relative");
+  fmt::print("\n  {:<24} {:>10} {:>10} {:>10}  predictions that differ\n", "output", "max", "mean", "relative");
   for (const OutputMatch& output : match.outputs)
     fmt::print("  {:<24} {:>10.2e} {:>10.2e} {:>10.2e}  {}\n", printable(output.name), output.difference.max,
                output.difference.mean, output.difference.relative,
-               output.answers_differ ? fmt::format("{:.2f} %", 100 * *output.answers_differ) : "");
+               output.predictions_differ ? fmt::format("{:.2f} %", 100 * *output.predictions_differ) : "");
 }
 
 void print_layers(const Match& match) {
@@ -87,31 +86,11 @@ void print_layers(const Match& match) {
   }
 }
 
-std::optional<InputFit> compare_data(const Common& common, const MatchOptions& options, const Config& config,
-                                     const model::Graph& graph, const stream::Reference& reference) {
-  auto data = open_data(common, test_spec(options.data, "", config), graph, config);
-  return stream::compare_inputs(graph, options.model, reference, *data, options.tolerance);
-}
-
-/// The data of --data, or the test data that netmend.toml names; without either there is nothing to compare. What the
-/// file names may not be on this machine, which only matters when it was asked for.
-std::optional<InputFit> compare_any_data(const Common& common, const MatchOptions& options, const model::Graph& graph,
-                                         const stream::Reference& reference) {
-  Config config = read_config(common.config, options.model);
-  if (!options.data.empty()) return compare_data(common, options, config, graph, reference);
-  if (config.test.empty() || reference.samples.empty()) return {};
-  try {
-    return compare_data(common, options, config, graph, reference);
-  } catch (const InputError& error) {
-    say(common, fmt::format("the data of {} is not compared: {}", config.path, printable(error.what())));
-    return {};
-  }
-}
-
-void print_match(const MatchOptions& options, const stream::Reference& reference, const Match& match,
-                 const std::optional<InputFit>& fit) {
+void print_match(const MatchOptions& options, const ReferenceMatch& found) {
+  const Match& match = found.match;
+  const std::optional<InputFit>& fit = found.inputs;
   fmt::print("{} against {}  {} inputs{}\n", options.model, options.reference, with_commas(match.inputs),
-             reference.framework.empty() ? "" : " · " + printable(reference.framework));
+             found.framework.empty() ? "" : " · " + printable(found.framework));
   for (const std::string& note : match.notes) fmt::print("  {}\n", printable(note));
   print_outputs(match);
   if (!match.layers.empty()) print_layers(match);
@@ -123,23 +102,15 @@ void print_match(const MatchOptions& options, const stream::Reference& reference
 }  // namespace
 
 int match(const Common& common, const MatchOptions& options) {
-  model::Graph graph = onnx::read_model(options.model);
-  stream::Reference reference = stream::read_reference(options.reference);
-  stream::MatchOptions settings;
-  settings.tolerance = options.tolerance;
-  settings.layers = options.layers;
-  settings.device = at::Device(common.device);
-  Match match = stream::compare_with_reference(graph, reference, settings);
-  std::optional<InputFit> fit = compare_any_data(common, options, graph, reference);
-  if (fit && !fit->equal) {
-    match.reason = match.matches ? fit->explanation : fmt::format("{}; besides, {}", fit->explanation, match.reason);
-    match.matches = false;
-  }
-  if (common.json)
-    print_json(match_json(match, fit));
-  else
-    print_match(options, reference, match, fit);
-  return match.matches ? 0 : 1;
+  session::MatchRequest request;
+  request.model = options.model, request.reference = options.reference, request.data = options.data;
+  request.config = common.config;
+  request.options.tolerance = options.tolerance, request.options.layers = options.layers;
+  request.options.device = common.device;
+  request.note = [&](const std::string& line) { say(common, printable(line)); };
+  const ReferenceMatch found = session::match_reference(request);
+  common.json ? print_json(match_json(found.match, found.inputs)) : print_match(options, found);
+  return found.match.matches ? 0 : 1;
 }
 
 }  // namespace netmend::app

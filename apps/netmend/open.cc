@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "netmend/shared.h"
+#include "netmend/terminal.h"
 #include "report/page.h"
 
 namespace netmend::app {

@@ -2,22 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "base/text.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
 
 namespace netmend::app {
-
-void print_json(const Json& json) {
-  const std::string text = evidence::dump(json, 2);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-void say(const Common& common, const std::string& line) {
-  if (!common.quiet) fmt::print(stderr, "{}\n", line);
-}
 
 session::Request request_of(const Common& common, const CaseOptions& options) {
   session::Request request;
@@ -42,10 +31,6 @@ Examined examine(const Common& common, const CaseOptions& options, session::Sess
                 {"findings", Json::array({findings::to_json(preflight::finding_of(*found.blocker, session, verb))})}});
   examined.stop = 1;
   return examined;
-}
-
-std::string counted(int64_t count, const std::string& what) {
-  return fmt::format("{} {}{}", with_commas(count), what, count == 1 ? "" : "s");
 }
 
 }  // namespace netmend::app

@@ -16,12 +16,4 @@ Json groups_json(const observers::PredictionSettings& settings, const std::vecto
 /// What the preflight looked at, in a line; the blocker with the set-ups that were tried, when there is one.
 void print_preflight(const preflight::Preflight& preflight, const std::string& metric);
 
-/// Columns of the terminal: COLUMNS, else its width, else 100.
-size_t terminal_width();
-bool use_colours();
-/// Columns that a text takes; our own words hold only characters of one column.
-size_t text_columns(const std::string& text);
-/// Lines of at most the terminal's width behind a margin; the first line continues at `first` columns.
-void print_wrapped(const std::string& text, size_t margin, size_t first = 0);
-
 }  // namespace netmend::app

@@ -1,38 +1,20 @@
 // netmend why: the story of a finding: what it means, what causes it, how to confirm, how to repair.
 #include <fmt/format.h>
 
-#include "base/shell.h"
 #include "base/error.h"
+#include "base/shell.h"
 #include "base/text.h"
 #include "findings/kinds.h"
-#include "netmend/run_findings.h"
-#include "netmend/shared.h"
+#include "session/run_findings.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 namespace {
 
 using findings::Finding;
 using findings::Kind;
-
-/// Lines of at most 96 characters behind a margin.
-void print_wrapped(const std::string& text, const std::string& margin) {
-  std::string line;
-  size_t width = 0;
-  auto columns = [](const std::string& word) {
-    size_t count = 0;
-    for (char c : word) count += (uint8_t(c) & 0xC0) != 0x80;
-    return count;
-  };
-  for (const std::string& word : split(printable(text), ' ')) {
-    if (!line.empty() && margin.size() + width + 1 + columns(word) > 96) {
-      fmt::print("{}{}\n", margin, line);
-      line.clear(), width = 0;
-    }
-    line += (line.empty() ? "" : " ") + word;
-    width += columns(word) + (width > 0);
-  }
-  if (!line.empty()) fmt::print("{}{}\n", margin, line);
-}
+using findings::needs_words;
+using session::RunFindings;
 
 /// `{a} and {b} are …` → `A and B are …`
 std::string open_title(std::string_view pattern) {
@@ -45,19 +27,6 @@ std::string open_title(std::string_view pattern) {
       text += inside ? char(std::toupper(static_cast<unsigned char>(c))) : c;
   }
   return text;
-}
-
-std::string needs_words(unsigned needs) {
-  std::vector<std::string> words;
-  const std::pair<unsigned, const char*> all[] = {{findings::kData, "data"},
-                                                  {findings::kLabels, "labels"},
-                                                  {findings::kTrain, "training data"},
-                                                  {findings::kGroups, "groups"},
-                                                  {findings::kReference, "a reference"},
-                                                  {findings::kClasses, "answers that are classes"}};
-  for (const auto& [bit, word] : all)
-    if (needs & bit) words.emplace_back(word);
-  return words.empty() ? "the model alone" : join(words, ", ");
 }
 
 std::vector<std::string> commands(std::string_view lines) {
@@ -128,18 +97,18 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
   auto part = [](const char* name, std::string_view text) {
     if (text.empty()) return;
     fmt::print("\n  {}\n", name);
-    print_wrapped(std::string(text), "    ");
+    print_wrapped(std::string(text), 4);
   };
   fmt::print("{}\n  {}\n", finding ? printable(finding->id()) : std::string(kind.name),
              finding ? printable(finding->title) : open_title(kind.title));
   if (finding) {
-    fmt::print("  {}, {}   in {}\n", findings::level_name(finding->level), findings::certainty_name(finding->sureness),
+    fmt::print("  {}, {}   in {}\n", findings::level_name(finding->level), findings::certainty_name(finding->certainty),
                folder);
     part("what was seen", finding->evidence);
   }
   part("what it means", kind.meaning);
   part("what usually causes it", kind.cause);
-  part("how to make sure", kind.confirm);
+  part("how to confirm it", kind.confirm);
   part("how to repair it", kind.repair);
   auto list = [](const char* name, const std::vector<std::string>& lines) {
     if (lines.empty()) return;
@@ -157,17 +126,17 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
 int why(const Common& common, const WhyOptions& options) {
   if (options.list) return list_kinds(common), 0;
   if (options.about.empty()) {
-    if (options.run.empty() && !has_findings())
-      throw InputError("no finding is named, and there is no run to take one from",
+    if (options.run.empty() && !session::has_findings())
+      throw InputError("no finding is named, and no run has one",
                        "netmend why KIND tells a story; netmend why --list shows all kinds.");
-    return list_findings(common, read_findings(options.run)), 0;
+    return list_findings(common, session::read_findings(options.run)), 0;
   }
   const Kind& kind = findings::find_kind(options.about);
   RunFindings run;
   const Finding* finding = nullptr;
   const bool whole_id = options.about.find(':') != std::string::npos;
-  if (!options.run.empty() || has_findings()) {
-    run = read_findings(options.run);
+  if (!options.run.empty() || session::has_findings()) {
+    run = session::read_findings(options.run);
     finding = run.find(options.about);
     // A kind alone means the weightiest of its kind: findings are ranked.
     if (!finding && !whole_id)

@@ -156,75 +156,12 @@ std::string doubt_words(const Ruling& ruling) {
                      with_commas(int64_t(std::ceil(double(ruling.more) / scale) * scale)));
 }
 
-namespace {
-
-std::string markdown(const std::string& text) {
-  std::string out;
-  for (char c : printable(text)) {
-    if (std::string_view("|\\`*_<>[]").find(c) != std::string_view::npos) out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-std::string xml(const std::string& text) {
-  std::string out;
-  for (char c : printable(text)) switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  return out;
-}
-
-}  // namespace
-
-std::string gate_markdown(const std::vector<Ruling>& rulings, const std::string& title) {
-  auto failed = std::count_if(rulings.begin(), rulings.end(), [](const Ruling& v) { return !v.pass; });
-  std::string text =
-      fmt::format("## netmend gate: {}\n\n{}\n\n", failed == 0 ? "passed" : "not passed", markdown(title));
-  text += "| | criterion | value | limit | |\n|---|---|---|---|---|\n";
-  for (const Ruling& v : rulings) {
-    std::vector<std::string> notes;
-    for (const std::string& note : {v.about, doubt_words(v)})
-      if (!note.empty()) notes.push_back(markdown(note));
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", v.pass ? "pass" : "**fail**", markdown(v.criterion.name),
-                        markdown(figure_words(v)),
-                        markdown(v.criterion.kind == Criterion::kMustPass ? "all right" : v.criterion.limit),
-                        join(notes, "; "));
-  }
-  return text;
-}
-
-std::string gate_junit(const std::vector<Ruling>& rulings, double seconds) {
-  auto failed = std::count_if(rulings.begin(), rulings.end(), [](const Ruling& v) { return !v.pass; });
-  std::string text = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"{0}\" failures=\"{1}\" time=\"{2:.3f}\">\n"
-      "  <testsuite name=\"netmend gate\" tests=\"{0}\" failures=\"{1}\" errors=\"0\" skipped=\"0\" "
-      "time=\"{2:.3f}\">\n",
-      rulings.size(), failed, seconds);
-  for (const Ruling& v : rulings) {
-    std::string said = figure_words(v);
-    for (const std::string& note : {v.about, doubt_words(v)})
-      if (!note.empty()) said += "; " + note;
-    text += fmt::format("    <testcase classname=\"netmend.gate\" name=\"{}\" time=\"0\">",
-                        xml(v.criterion.name + " " + v.criterion.limit));
-    text += v.pass ? fmt::format("<system-out>{}</system-out>", xml(said))
-                   : fmt::format("<failure message=\"{0}\">{0}</failure>", xml(said));
-    text += "</testcase>\n";
-  }
-  return text + "  </testsuite>\n</testsuites>\n";
+std::string accepted_words(const Ruling& ruling) {
+  if (ruling.accepted == 0) return "";
+  const std::string count = with_commas(ruling.accepted), verb = ruling.accepted == 1 ? "is" : "are";
+  if (ruling.criterion.kind == Criterion::kMustPass)
+    return fmt::format("{} more {} wrong and accepted as known", count, verb);
+  return fmt::format("{} of the wrong inputs {} accepted as known, and counted here all the same", count, verb);
 }
 
 }  // namespace netmend::compare

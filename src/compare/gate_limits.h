@@ -39,6 +39,7 @@ struct Ruling {
   bool pass = false;
   bool unclear = false;  ///< the interval holds the limit
   int64_t more = 0;      ///< inputs beyond those that would decide it; 0 when no number would
+  int64_t accepted = 0;  ///< wrong inputs that netmend.toml accepts as known: counted apart, never hidden
 };
 
 /// The figure decides, with `strict` the worse end of its interval.
@@ -49,9 +50,7 @@ Ruling decide(const Criterion& criterion, const stats::Estimate& figure, int64_t
 std::string figure_words(const Ruling& ruling);
 /// `unclear: about 3,400 more inputs would decide`; empty when it is clear.
 std::string doubt_words(const Ruling& ruling);
-
-/// For a merge request, for a pipeline.
-std::string gate_markdown(const std::vector<Ruling>& rulings, const std::string& title);
-std::string gate_junit(const std::vector<Ruling>& rulings, double seconds);
+/// `3 of the wrong inputs are accepted as known`; empty when none is.
+std::string accepted_words(const Ruling& ruling);
 
 }  // namespace netmend::compare

@@ -100,9 +100,10 @@ Comparison pair_rows(session::Session& session, const Reference& reference, bool
 }
 
 Comparison run_both(session::Session& session, const Reference& reference, bool by_id,
-                    const std::vector<const observers::PartPredictions*>& groups) {
+                    const std::vector<const observers::PartPredictions*>& groups,
+                    const observers::PredictionSettings* task) {
   session::Split& tests = session.test();
-  observers::Predictions watch_new(session.task(), true);
+  observers::Predictions watch_new(task ? *task : session.task(), true);
   std::optional<observers::Predictions> watch_old;
   std::optional<stream::Subject> other;
   std::vector<const stream::Subject*> subjects{&tests.subject};
@@ -126,6 +127,7 @@ Comparison run_both(session::Session& session, const Reference& reference, bool 
   if (!done.after.metrics.empty()) done.newer.value = done.after.metrics[0].estimate;
   for (size_t i = 0; i < parts.size(); ++i)
     done.groups.push_back(observers::finish(groups[i]->whole(), pass.state(parts[i]).judged));
+  done.rows = std::move(pass.state(newer).rows);
   done.seconds = pass.seconds();
   done.interrupted = pass.interrupted();
   return done;

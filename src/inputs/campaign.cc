@@ -41,18 +41,26 @@ class Campaign {
   CampaignResult run() {
     auto start = std::chrono::steady_clock::now();
     const int64_t size = subject_.batching.kind == executor::Batching::kFixed ? subject_.batch_size() : kTogether;
-    const int64_t count = chosen_.count(), batches = (count + size - 1) / size;
+    const bool timed = options_.budget.timed();
+    const double each = work_per_input(method_, settings_, network_, subject_.cost, options_.attempts);
+    const int64_t all = chosen_.count(),
+                  count = timed || !options_.budget.limited()
+                              ? all
+                              : std::min(all, std::max(size, options_.budget.times(each, all)));
+    const int64_t batches = (count + size - 1) / size;
     std::vector<Piece> done(static_cast<size_t>(batches));
     CampaignResult result;
+    result.cut = count < all;
     Progress progress(std::string(method_.name) + " inputs", count, options_.quiet);
     auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
     auto work = [&](int64_t item, int) {
-      if (item > 0 && spent() > options_.seconds) return;
+      if (item > 0 && timed && options_.budget.left() <= 0) return;
       done[size_t(item)] = make(item * size, std::min(size, count - item * size));
     };
+    bool ended = false;  // by the clock
     auto hand_over = [&](int64_t item) {
-      result.out_of_time = result.out_of_time || done[size_t(item)].attempts.empty();
-      if (result.out_of_time) return;  // what follows would leave a gap
+      ended = ended || done[size_t(item)].attempts.empty();
+      if (ended) return;  // what follows would leave a gap
       keep(result, std::move(done[size_t(item)]), item * size, count);
       progress.advance(std::min(size, count - item * size));
     };
@@ -62,6 +70,7 @@ class Campaign {
     } catch (const Interrupted&) {
       result.interrupted = true;
     }
+    result.cut = result.cut || ended;
     const int64_t made = int64_t(result.attempts.size());
     if (result.raw.defined()) result.raw = result.raw.narrow(0, 0, made);
     if (result.mask.defined()) result.mask = result.mask.narrow(0, 0, made);
@@ -155,6 +164,17 @@ class Campaign {
 };
 
 }  // namespace
+
+double work_per_input(const Method& method, const Settings& settings, const Network& network, double cost,
+                      int64_t attempts) {
+  constexpr double kGradient = 3;  // forward and backward, in forward passes
+  double passes = 1;               // the prediction of what was made
+  if (method.make == jsma)
+    passes += kGradient * 2 * 0.145 * double(elements(network.changed().about)) / 2;  // two gradients a pair of features
+  else if (method.gradients)
+    passes += kGradient * double(std::max<int64_t>(1, settings.steps));
+  return cost * passes * double(method.random ? std::max<int64_t>(1, attempts) : 1);
+}
 
 Originals read_originals(const Network& network, const stream::Subject& subject, const Chosen& chosen, int64_t first,
                          int64_t count) {

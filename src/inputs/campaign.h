@@ -1,16 +1,16 @@
-// One method over many inputs, on all cores: what was made, and what the network says to it.
+// One method over many inputs, on all cores: what was made, and what the network predicts for it.
 #pragma once
 
-#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "inputs/method.h"
 
 namespace netmend::inputs {
 
-/// Which inputs are tried, and what the network answers to them as they are.
+/// Which inputs are tried, and what the network predicts for them as they are.
 struct Chosen {
   std::vector<int64_t> samples, answers;
   int64_t count() const { return int64_t(samples.size()); }
@@ -34,20 +34,25 @@ struct CampaignResult {
   at::Tensor mask;                ///< where a method changes it
   double seconds = 0;
   bool interrupted = false;  ///< by Ctrl-C: only the first inputs are here
-  bool out_of_time = false;  ///< by CampaignOptions::seconds: the same
+  bool cut = false;          ///< by CampaignOptions::budget: the same
 };
 
 struct CampaignOptions {
   int jobs = 0;
   bool quiet = false;
-  bool round = false;         ///< raw values become whole numbers
-  int64_t attempts = 1;       ///< of random methods: the first that changes the answer is taken
-  double seconds = INFINITY;  ///< no batch is begun after that
+  bool round = false;    ///< raw values become whole numbers
+  int64_t attempts = 1;  ///< of random methods: the first that changes the prediction is taken
+  /// Decides beforehand how many inputs are tried, so that the same budget gives the same inputs; a time ends it by the
+  /// clock.
+  Budget budget = Budget::unlimited();
 };
 
 /// Bit-identical for any number of jobs. Memory for what is made is taken at once; see made_bytes.
 CampaignResult run_campaign(const Network& network, const stream::Subject& subject, const Chosen& chosen,
                             const Method& method, const Settings& settings, const CampaignOptions& options);
+/// Multiply-adds that a method costs per input, about: what a budget is divided by.
+double work_per_input(const Method& method, const Settings& settings, const Network& network, double cost,
+                      int64_t attempts);
 /// Some of the chosen inputs, from `first` on.
 Originals read_originals(const Network& network, const stream::Subject& subject, const Chosen& chosen, int64_t first,
                          int64_t count);

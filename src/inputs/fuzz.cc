@@ -47,10 +47,12 @@ class Fuzzing {
     QueueFile queue(options_.queue, options_.about, width_);
     for (const QueueRound& round : queue.rounds()) replay(round);
     result_.resumed = result_.rounds;
-    Progress progress("rounds", options_.rounds - result_.rounds, options_.quiet);
+    const int64_t rounds = rounds_that_fit();
+    Progress progress("rounds", std::max<int64_t>(0, rounds - result_.rounds), options_.quiet);
     const double room = double(executor::memory_budget()) / 8 / double(width_ * int64_t(sizeof(float)));
-    while (result_.rounds < options_.rounds && !interrupted() && double(entries_.size()) < room &&
-           (spent() < options_.seconds || result_.rounds == 0)) {
+    const Budget& budget = options_.budget;
+    while (result_.rounds < rounds && !interrupted() && double(entries_.size()) < room &&
+           (!budget.timed() || budget.left() > 0 || result_.rounds == 0)) {
       QueueRound round;
       try {
         round = play(result_.rounds);
@@ -62,7 +64,7 @@ class Fuzzing {
       progress.advance(1, fmt::format("{} kept", result_.kept));
     }
     result_.made.interrupted = interrupted();
-    result_.made.out_of_time = result_.rounds < options_.rounds && !interrupted();
+    result_.made.cut = result_.rounds < options_.rounds && !interrupted();
     result_.covered = novelty_.covered();
     result_.made.seconds = spent();
     collect();
@@ -70,6 +72,12 @@ class Fuzzing {
   }
 
  private:
+  /// Each mutant goes through the network once.
+  int64_t rounds_that_fit() const {
+    if (options_.budget.timed() || !options_.budget.limited()) return options_.rounds;
+    return std::max<int64_t>(1, options_.budget.times(double(kPicks * kMutants) * subject_.cost, options_.rounds));
+  }
+
   struct Entry {
     int64_t root, reference;
     bool moved, live;    ///< live: may be changed further

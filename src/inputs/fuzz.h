@@ -1,7 +1,7 @@
 // Coverage-guided fuzzing of images. Xie et al.: DeepHunter, a coverage-guided fuzz testing framework for deep neural
 // networks (ISSTA 2019); seeds are picked as NLC's version does (Yuan et al., ICSE 2023): the more often one was
 // picked, the rarer. A round changes 128 entries of the queue, 16 times each, by one valid mutation. What covers
-// something new joins the queue; what is answered otherwise than its seed is kept as a failure and not changed any
+// something new joins the queue; what is predicted otherwise than its seed is kept as a failure and not changed any
 // further.
 #pragma once
 
@@ -18,7 +18,8 @@ struct FuzzOptions {
   int jobs = 0;
   bool quiet = false;
   int64_t rounds = 20;
-  double seconds = INFINITY;  ///< no round is begun after that
+  /// Decides beforehand how many rounds fit, the first always; a time ends it by the clock.
+  Budget budget = Budget::unlimited();
   uint64_t seed = 42;
   bool as_published = false;  ///< DeepHunter's code: contrast, brightness and blur are not held to the validity rule
   std::string queue;          ///< its file

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "inputs/campaign.h"
+
 namespace netmend::inputs {
 namespace {
 

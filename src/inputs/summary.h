@@ -4,10 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "inputs/campaign.h"
 #include "stats/intervals.h"
 
 namespace netmend::inputs {
+
+struct Attempt;
 
 /// Of the attempts that succeeded.
 struct Spread {

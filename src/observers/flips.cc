@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "dataset/dataset.h"
+
 namespace netmend::observers {
 
 Before before_of(const PredictionSettings& settings, const SampleRow& row) {

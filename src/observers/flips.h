@@ -6,7 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "observers/predictions.h"
+#include "observers/result.h"
+#include "observers/task.h"
+
+namespace netmend::dataset {
+class Dataset;
+}
 
 namespace netmend::observers {
 

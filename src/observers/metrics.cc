@@ -57,14 +57,6 @@ Estimate root(const Estimate& squared) {
 
 }  // namespace
 
-const std::vector<std::string>& metric_names() {
-  static const std::vector<std::string> names = {"accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "mae",
-                                                 "rmse"};
-  return names;
-}
-
-bool is_error(const std::string& metric) { return metric == "log_loss" || metric == "mae" || metric == "rmse"; }
-
 std::vector<Metric> measure(const PredictionSettings& settings, const PredictionState& state) {
   std::vector<Metric> all;
   int64_t finite = state.samples - state.not_finite;

@@ -6,15 +6,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/npy.h"
+#include "dataset/dataset.h"
 
 namespace netmend::observers {
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
 
 namespace {
 

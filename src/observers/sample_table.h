@@ -2,16 +2,22 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "observers/predictions.h"
+#include "base/csv.h"
+#include "observers/result.h"
+#include "observers/task.h"
+
+namespace netmend::dataset {
+class Dataset;
+}
 
 namespace netmend::observers {
 
-/// A word as a field of a CSV file, quoted where it must be.
-std::string csv_field(const std::string& text);
+using netmend::csv_field;
 
 class SampleTable {
  public:

@@ -1,10 +1,10 @@
-// Which wrong answers we are after: all of them, those of one class, one confusion, one slice, or a list of inputs.
+// Which wrong predictions we are after: all of them, those of one class, one confusion, one slice, or a list of inputs.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 
-#include "observers/predictions.h"
+#include "observers/result.h"
 
 namespace netmend::observers {
 
@@ -13,7 +13,7 @@ enum class Side { kFailing, kPassing, kNeither };
 
 struct Target {
   int64_t label = -1;      ///< only inputs of this class; -1 for all
-  int64_t predicted = -1;  ///< only failures that are taken for this class; other failures are on neither side
+  int64_t predicted = -1;  ///< only failures that are predicted as this class; other failures are on neither side
   /// Inputs whose failure counts, and inputs that may stand for what is right; empty for all. Any thread may call.
   std::function<bool(int64_t sample)> may_fail = {}, may_pass = {};
 

@@ -19,6 +19,7 @@
 #include "session/split.h"
 #include "stream/layers.h"
 #include "stream/match.h"
+#include "stream/reference.h"
 
 namespace netmend::preflight {
 namespace {

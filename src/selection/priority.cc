@@ -13,11 +13,11 @@ namespace {
 using observers::TopRow;
 
 constexpr Score kScores[] = {
-    {"gini", "how mixed the answer is", [](const TopRow& row) -> double { return row.gini; }},
-    {"margin", "how little the first answer leads the second",
+    {"gini", "Gini impurity of the probabilities", [](const TopRow& row) -> double { return row.gini; }},
+    {"margin", "smallest margin between the two likeliest classes",
      [](const TopRow& row) -> double { return -row.margin(); }},
-    {"entropy", "how spread the answer is", [](const TopRow& row) -> double { return row.entropy; }},
-    {"max-p", "how unsure the first answer is", [](const TopRow& row) -> double { return 1 - row.probabilities[0]; }},
+    {"entropy", "entropy of the probabilities", [](const TopRow& row) -> double { return row.entropy; }},
+    {"max-p", "lowest confidence", [](const TopRow& row) -> double { return 1 - row.probabilities[0]; }},
 };
 
 bool answered(const TopRow& row) { return row.classes[0] >= 0; }

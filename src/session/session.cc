@@ -302,7 +302,12 @@ stream::PassOptions Session::pass_options() const {
 }
 
 void Session::run(stream::Pass& pass, const Split& split, const std::string& reason) {
-  pass.run(pass_options());
+  run(pass, split, reason, pass_options());
+}
+
+void Session::run(stream::Pass& pass, const Split& split, const std::string& reason,
+                  const stream::PassOptions& options) {
+  pass.run(options);
   impl_->traversals.push_back({split.name, reason, pass.samples(), pass.samples() == split.used(), pass.seconds()});
   impl_->budget.spend(double(pass.samples()) * split.subject.cost);
 }

@@ -86,6 +86,7 @@ class Session {
   stream::PassOptions pass_options() const;
   /// Runs the pass and records the traversal of the split.
   void run(stream::Pass& pass, const Split& split, const std::string& reason);
+  void run(stream::Pass& pass, const Split& split, const std::string& reason, const stream::PassOptions& options);
   /// Records work on some inputs that is no pass.
   void record(const Split& split, const std::string& reason, int64_t inputs, double seconds = 0);
   const std::vector<Traversal>& traversals() const;

@@ -5,10 +5,9 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
-#include "dataset/bytes.h"
-#include "dataset/table.h"
+#include "dataset/dataset.h"
+#include "session/input_names.h"
 
 namespace netmend::session {
 namespace {
@@ -39,17 +38,20 @@ int64_t require_class(const PredictionSettings& settings, const std::string& nam
 void aim_at_confusion(NamedTarget& target, const PredictionSettings& settings, const std::string& pair) {
   // Names may hold a colon themselves: the first place where both sides are classes.
   for (size_t colon = pair.find(':'); colon != std::string::npos; colon = pair.find(':', colon + 1)) {
-    int64_t label = class_of(settings, pair.substr(0, colon)), answer = class_of(settings, pair.substr(colon + 1));
-    if (label < 0 || answer < 0) continue;
-    if (label == answer) fail("--on {}: an input of {} that is called {} is no mistake", target.text, pair, pair);
-    target.target.label = label, target.target.predicted = answer;
-    target.words = settings.classes[size_t(label)] + " called " + settings.classes[size_t(answer)];
+    const int64_t label = class_of(settings, pair.substr(0, colon)),
+                  predicted = class_of(settings, pair.substr(colon + 1));
+    if (label < 0 || predicted < 0) continue;
+    if (label == predicted)
+      throw InputError(fmt::format("--on {}: an input predicted as its own class is no mistake", target.text),
+                       "confusion=cat:dog is about cats that are predicted as dogs.");
+    target.target.label = label, target.target.predicted = predicted;
+    target.words = settings.classes[size_t(label)] + " predicted as " + settings.classes[size_t(predicted)];
     return;
   }
   size_t colon = pair.find(':');
   if (colon == std::string::npos)
     throw InputError(fmt::format("--on {}: a confusion is two classes", target.text),
-                     "confusion=cat:dog is about cats that are called dogs.");
+                     "confusion=cat:dog is about cats that are predicted as dogs.");
   require_class(settings, pair.substr(0, colon));
   require_class(settings, pair.substr(colon + 1));
 }
@@ -90,32 +92,6 @@ void aim_at_slice(NamedTarget& target, const dataset::Dataset& data, const std::
   target.target.may_fail = target.target.may_pass = member_test(std::move(members));
 }
 
-}  // namespace
-
-std::unordered_set<std::string> read_names(const std::string& path) {
-  dataset::TableFormat format = dataset::table_format(path, {});
-  std::string text = read_file(path, int64_t(1) << 30);
-  dataset::Row row;
-  std::unordered_set<std::string> names;
-  size_t at = 0, column = 0;
-  for (bool first = true; at < text.size() && dataset::parse_row(text, at, format, true, row); first = false) {
-    if (row.empty()) continue;
-    if (first) {
-      auto head = std::find(row.begin(), row.end(), "id");
-      if (head == row.end()) head = std::find(row.begin(), row.end(), "sample");
-      if (head != row.end()) {
-        column = size_t(head - row.begin());
-        continue;
-      }
-    }
-    if (column < row.size() && !trim(row[column]).empty()) names.emplace(trim(row[column]));
-  }
-  if (names.empty()) throw InputError(path + " names no inputs", "One name a line, or a table with a column id.");
-  return names;
-}
-
-namespace {
-
 void aim_at_inputs(NamedTarget& target, const dataset::Dataset& data, const std::string& path) {
   std::unordered_set<std::string> names = read_names(path);
   std::vector<bool> members(size_t(data.size()), false);
@@ -146,7 +122,7 @@ NamedTarget parse_target(const std::string& text, const PredictionSettings& sett
                      "Give class=cat, confusion=cat:dog, slice=COLUMN=VALUE or inputs=FILE.");
   if ((kind == "class" || kind == "confusion") && !settings.by_class())
     throw InputError(
-        fmt::format("--on {}: the model gives {}, not one class an input", text, observers::task_name(settings.task)),
+        fmt::format("--on {}: the task is {}, not one class per input", text, observers::task_name(settings.task)),
         "slice=COLUMN=VALUE and inputs=FILE work for any model.");
   if (kind == "class") {
     target.target.label = require_class(settings, rest);
@@ -160,8 +136,8 @@ NamedTarget parse_target(const std::string& text, const PredictionSettings& sett
 
 namespace {
 
-/// `8 (12), 3 (4)`: what a class is taken for.
-std::string taken_for(const PredictionSettings& settings, const observers::PredictionResult& result, size_t label) {
+/// `8 (12), 3 (4)`: what a class is predicted as.
+std::string predicted_as(const PredictionSettings& settings, const observers::PredictionResult& result, size_t label) {
   std::vector<std::pair<int64_t, size_t>> others;
   for (size_t c = 0; c < settings.classes.size(); ++c)
     if (c != label && result.confusion[label][c] > 0) others.emplace_back(-result.confusion[label][c], c);
@@ -184,10 +160,10 @@ void require_both_sides(const NamedTarget& target, const PredictionSettings& set
         fmt::format("{}{} has no input of class {}", about, settings.data, settings.classes[size_t(label)]),
         "netmend data lists the classes and how many inputs they have.");
   if (failing == 0 && target.target.predicted >= 0) {
-    std::string others = taken_for(settings, result, size_t(label));
-    throw InputError(fmt::format("{}no {} is called {}", about, settings.classes[size_t(label)],
+    std::string others = predicted_as(settings, result, size_t(label));
+    throw InputError(fmt::format("{}no {} is predicted as {}", about, settings.classes[size_t(label)],
                                  settings.classes[size_t(target.target.predicted)]),
-                     others.empty() ? "It is never taken for anything else." : "It is taken for " + others + ".");
+                     others.empty() ? "Every prediction for it is right." : "It is predicted as " + others + ".");
   }
   if (failing == 0)
     throw InputError(

@@ -2,27 +2,28 @@
 #pragma once
 
 #include <string>
-#include <unordered_set>
 
-#include "dataset/dataset.h"
+#include "observers/result.h"
 #include "observers/target.h"
+#include "observers/task.h"
+
+namespace netmend::dataset {
+class Dataset;
+}
 
 namespace netmend::session {
 
 struct NamedTarget {
   std::string text;   ///< as typed; "" for everything
-  std::string words;  ///< `cat called dog`; for messages
+  std::string words;  ///< `cat predicted as dog`; for messages
   observers::Target target;
 };
 
-/// Classes go by name or number. A confusion is label:answer, failing against right inputs of that label. A slice is
-/// column=value of the groups that the data keeps aside. A file lists names of inputs, in a column `id` or one a line:
+/// Classes go by name or number. A confusion is label:prediction, failing against right inputs of that label. A slice is
+/// column=value of the groups that the data keeps aside. A file lists names of inputs, in a column `id` or one per line:
 /// their failures are compared with everything that is right. Throws InputError for what does not exist.
 NamedTarget parse_target(const std::string& text, const observers::PredictionSettings& settings,
                          const dataset::Dataset& data);
-
-/// Names of inputs that a file lists: its column `id`, else `sample`, else the first value of each line.
-std::unordered_set<std::string> read_names(const std::string& path);
 
 /// Throws InputError, with what there is instead, unless there are failing and passing inputs to compare.
 void require_both_sides(const NamedTarget& target, const observers::PredictionSettings& settings,

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "census/census.h"
 
 namespace netmend::slices {
 namespace {

@@ -5,7 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "census/census.h"
+namespace netmend::census {
+struct CensusState;
+}
+namespace netmend::dataset {
+class Dataset;
+}
 
 namespace netmend::slices {
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "observers/metrics.h"
+#include "observers/predictions.h"
 
 namespace netmend::slices {
 

@@ -4,7 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "observers/predictions.h"
+#include "observers/result.h"
+#include "observers/task.h"
 
 namespace netmend::slices {
 

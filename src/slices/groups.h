@@ -3,11 +3,14 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "observers/predictions.h"
+#include "observers/result.h"
+#include "observers/task.h"
 #include "slices/columns.h"
+#include "stats/intervals.h"
 
 namespace netmend::slices {
 

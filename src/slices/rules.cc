@@ -298,10 +298,12 @@ Weakness find_weak(const std::vector<Column>& columns, std::span<const double> f
 
 namespace {
 
-/// Mean failing by bins of sureness, of which each has enough rows.
-class SurenessTable {
+constexpr size_t kEnoughOfAClass = 100;  ///< inputs with which a class gets a table of its own
+
+/// Mean failing by bins of confidence, of which each has enough rows.
+class ConfidenceTable {
  public:
-  void learn(float sureness, double failing) { seen_.emplace_back(sureness, failing); }
+  void learn(float confidence, double failing) { seen_.emplace_back(confidence, failing); }
   size_t size() const { return seen_.size(); }
   void finish() {
     std::sort(seen_.begin(), seen_.end());
@@ -309,16 +311,16 @@ class SurenessTable {
     for (size_t b = 1; b < bins; ++b) edges_.push_back(seen_[seen_.size() * b / bins].first);
     edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
     sums_.resize(edges_.size() + 1);
-    for (const auto& [sureness, failing] : seen_) sums_[bin(sureness)].add(failing), all_.add(failing);
+    for (const auto& [confidence, failing] : seen_) sums_[bin(confidence)].add(failing), all_.add(failing);
   }
-  double expected(float sureness) const {
-    const Sums& here = sums_[bin(sureness)];
+  double expected(float confidence) const {
+    const Sums& here = sums_[bin(confidence)];
     return here.count > 0 ? here.mean() : all_.mean();
   }
 
  private:
-  size_t bin(float sureness) const {
-    return size_t(std::upper_bound(edges_.begin(), edges_.end(), sureness) - edges_.begin());
+  size_t bin(float confidence) const {
+    return size_t(std::upper_bound(edges_.begin(), edges_.end(), confidence) - edges_.begin());
   }
   std::vector<std::pair<float, double>> seen_;
   std::vector<float> edges_;
@@ -328,24 +330,23 @@ class SurenessTable {
 
 }  // namespace
 
-std::vector<double> expected_errors(std::span<const float> sureness, std::span<const double> classes,
+std::vector<double> expected_errors(std::span<const float> confidence, std::span<const double> classes,
                             std::span<const double> failing, std::span<const uint8_t> half) {
-  constexpr size_t enough = 100;
-  auto sure = [&](size_t i) { return std::isfinite(sureness[i]) ? sureness[i] : 0.f; };
-  SurenessTable whole;
-  std::map<double, SurenessTable> by_class;
-  for (size_t i = 0; i < sureness.size(); ++i) {
+  auto shown = [&](size_t i) { return std::isfinite(confidence[i]) ? confidence[i] : 0.f; };
+  ConfidenceTable whole;
+  std::map<double, ConfidenceTable> by_class;
+  for (size_t i = 0; i < confidence.size(); ++i) {
     if (half[i] != 0 || std::isnan(failing[i])) continue;
-    whole.learn(sure(i), failing[i]);
-    if (!classes.empty()) by_class[classes[i]].learn(sure(i), failing[i]);
+    whole.learn(shown(i), failing[i]);
+    if (!classes.empty()) by_class[classes[i]].learn(shown(i), failing[i]);
   }
   whole.finish();
-  std::erase_if(by_class, [](const auto& entry) { return entry.second.size() < enough; });
+  std::erase_if(by_class, [](const auto& entry) { return entry.second.size() < kEnoughOfAClass; });
   for (auto& [label, table] : by_class) table.finish();
-  std::vector<double> expected(sureness.size());
-  for (size_t i = 0; i < sureness.size(); ++i) {
+  std::vector<double> expected(confidence.size());
+  for (size_t i = 0; i < confidence.size(); ++i) {
     auto table = classes.empty() ? by_class.end() : by_class.find(classes[i]);
-    expected[i] = (table == by_class.end() ? whole : table->second).expected(sure(i));
+    expected[i] = (table == by_class.end() ? whole : table->second).expected(shown(i));
   }
   return expected;
 }

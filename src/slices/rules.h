@@ -41,7 +41,7 @@ struct Slice {
   stats::Estimate behind;               ///< their difference
   double p = 1;                         ///< of so large a difference by chance, one side, corrected (Holm)
   double gain = 0;                      ///< failing that would vanish at the rest's rate, as a part of all inputs
-  double explained_by_confidence = 0;                  ///< part of the difference that sureness and classes tell
+  double explained_by_confidence = 0;                  ///< part of the difference that confidence and class explain
   std::vector<size_t> rows;             ///< that the rule holds for
 };
 
@@ -62,14 +62,14 @@ struct Weakness {
 };
 
 /// `failing`: how wrong each row is, 0 … 1 for classes; NaN where it was not judged. `half`: 0 to find on, 1 to judge
-/// on. `expected`: what sureness and classes expected_errors, see expected_errors(); may be empty.
+/// on. `expected`: errors expected given confidence and class, see expected_errors(); may be empty.
 Weakness find_weak(const std::vector<Column>& columns, std::span<const double> failing, std::span<const uint8_t> half,
                    std::span<const double> expected, const Search& how = {});
 
-/// Mean failing at each row's sureness and class, learned on half 0 in bins of at least fifty: what is expected of a
-/// network that knows its limits, and of classes that are hard wherever they occur. `classes`: one a row, or empty;
+/// Expected errors: mean failing at each row's confidence and class, learned on half 0 in bins of at least fifty: what is expected of a
+/// network that knows its limits, and of classes that are hard wherever they occur. `classes`: one per row, or empty;
 /// classes with few inputs share one table.
-std::vector<double> expected_errors(std::span<const float> sureness, std::span<const double> classes,
+std::vector<double> expected_errors(std::span<const float> confidence, std::span<const double> classes,
                             std::span<const double> failing, std::span<const uint8_t> half);
 
 /// Halves by content, so that order and copies change nothing.

@@ -8,8 +8,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/dataset.h"
+#include "model/graph.h"
 #include "stream/feed.h"
 #include "stream/match.h"
+#include "stream/reference.h"
 
 namespace netmend::stream {
 namespace {

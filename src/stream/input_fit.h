@@ -4,11 +4,16 @@
 
 #include <string>
 
-#include "dataset/dataset.h"
-#include "model/graph.h"
-#include "stream/reference.h"
+namespace netmend::dataset {
+class Dataset;
+}
+namespace netmend::model {
+struct Graph;
+}
 
 namespace netmend::stream {
+
+struct Reference;
 
 struct InputFit {
   bool equal = true;

@@ -9,6 +9,7 @@
 
 #include "model/layer.h"
 #include "stream/match.h"
+#include "stream/reference.h"
 
 namespace netmend::stream {
 

@@ -15,6 +15,7 @@
 #include "executor/runtime.h"
 #include "model/guard.h"
 #include "stream/layer_pairs.h"
+#include "stream/reference.h"
 
 namespace netmend::stream {
 namespace {
@@ -278,7 +279,7 @@ class Comparison {
       OutputMatch match;
       match.name = runner_.graph().values[size_t(runner_.graph().outputs[i])].name;
       match.difference = sums[i].sum.finish();
-      if (sums[i].scores) match.answers_differ = double(sums[i].differ) / double(sums[i].rows);
+      if (sums[i].scores) match.predictions_differ = double(sums[i].differ) / double(sums[i].rows);
       out.push_back(match);
     }
     return out;

@@ -1,16 +1,20 @@
-// Whether a network as netmend runs it answers as the framework did that trained it, and where it departs if not.
+// Whether a network as netmend runs it predicts as the framework did that trained it, and where it departs if not.
 #pragma once
-
-#include <c10/core/Device.h>
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "model/graph.h"
-#include "stream/reference.h"
+namespace at {
+class Tensor;
+}
+namespace netmend::model {
+struct Graph;
+}
 
 namespace netmend::stream {
+
+struct Reference;
 
 /// Between what netmend computes and what was recorded.
 struct Difference {
@@ -22,7 +26,7 @@ struct Difference {
 struct OutputMatch {
   std::string name;
   Difference difference;
-  std::optional<double> answers_differ;  ///< share of inputs with another arg max; only where outputs are scores
+  std::optional<double> predictions_differ;  ///< share of inputs with another arg max; only where outputs are scores
 };
 
 struct LayerMatch {
@@ -41,7 +45,7 @@ struct LayerMatch {
 struct MatchOptions {
   double tolerance = 1e-3;  ///< of outputs, where values beyond 1 count relative to the largest; of layers, relative
   bool layers = false;      ///< compare layers also when the outputs agree
-  at::Device device = at::kCPU;
+  std::string device = "cpu";
 };
 
 struct Match {

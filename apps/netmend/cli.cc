@@ -1,0 +1,128 @@
+// The command line: finds the command, fills its flags, and turns what goes wrong into words and an exit status.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "netmend/flags.h"
+
+namespace netmend::app {
+
+Common common;
+
+CLI::App* command(CLI::App& parent, const std::string& name, const std::string& about, const std::string& examples) {
+  CLI::App* app = parent.add_subcommand(name, about);
+  app->footer("Examples:\n" + examples);
+  app->add_flag("--json", common.json, "Print one JSON document on stdout");
+  app->add_flag("--quiet", common.quiet, "No progress, no notes");
+  app->add_option("--seed", common.seed, "Random seed")->capture_default_str();
+  app->add_option("--jobs", common.jobs, "Worker threads (default: one per core); never changes a result")
+      ->check(CLI::Range(0, 1024));
+  app->add_option("--device", common.device, "cpu, cuda or cuda:N")->capture_default_str();
+  app->add_option("--memory", common.memory, "Most memory for tensors, for example 8G (default: most of what is free)");
+  return app;
+}
+
+void with_config(CLI::App* app) {
+  app->add_option("--config", common.config, "netmend.toml to use (default: beside the model, then upwards)");
+}
+
+void with_run_folder(CLI::App* app) {
+  app->add_option("--out", common.out, "The run folder (default: netmend-runs/<time>-<command>)");
+}
+
+void with_case(CLI::App* app, CaseOptions& o) {
+  app->add_option("--data", o.data, "Data spec; a built-in name alone means its test split");
+  app->add_option("--test", o.test, "Data spec of the test inputs");
+  app->add_option("--train", o.train, "Data spec of the training inputs");
+  app->add_option("--output", o.output, "The output, or any value, that is judged");
+  app->add_option("--metric", o.metric, "accuracy, balanced_accuracy, f1, auc, log_loss, mae or rmse");
+  app->add_option("--limit", o.limit, "Only the first N inputs")->check(CLI::PositiveNumber);
+  app->add_option("--budget", o.budget, "quick, normal (default) or deep, counted in work; or a time such as 90s, 30m, and then results may differ");
+  app->add_flag("--all", o.all, "All inputs, however long it takes");
+  app->add_flag("--anyway", o.anyway, "Go on although model and data do not seem to belong together");
+  with_config(app);
+  with_run_folder(app);
+}
+
+namespace {
+
+/// Numbers must be numbers: `nan` and `inf` would pass every comparison the wrong way.
+void require_finite(CLI::App& app) {
+  const CLI::Validator finite(
+      [](std::string& text) -> std::string {
+        double number = 0;
+        return parse_double(text, number) && !std::isfinite(number) ? "is not a finite number" : "";
+      },
+      "");
+  for (CLI::Option* option : app.get_options())
+    if (option->get_type_name().rfind("FLOAT", 0) == 0) option->check(finite);
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) require_finite(*sub);
+}
+
+int run(int argc, char** argv, const Program& program) {
+  CLI::App app("netmend", "netmend");
+  app.set_version_flag("--version", std::string("netmend ") + kVersion);
+  app.require_subcommand(1);
+  Options options;
+  Action action;
+  program.add(app, options, action);
+  require_finite(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(sub->get_name());
+    if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end())
+      fmt::print(stderr, "error: there is no command {}{}\n  netmend --help shows what there is.\n", printable(argv[1]),
+                 did_you_mean(argv[1], names));
+    else
+      fmt::print(stderr, "error: {}\n  netmend {}--help shows what there is.\n", error.what(),
+                 app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ");
+    return 2;
+  }
+  common.arguments.assign(argv, argv + argc);
+  if (program.prepare) program.prepare();
+  stop_on_interrupt();
+  const int status = action();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail("the output cannot be written: {}", std::strerror(errno));
+  return status;
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, const Program& program) {
+  try {
+    return run(argc, argv, program);
+  } catch (const InputError& error) {
+    fmt::print(stderr, "error: {}\n", printable(error.what()));
+    if (!error.hint().empty()) fmt::print(stderr, "  {}\n", printable(error.hint()));
+    return 2;
+  } catch (const Interrupted&) {
+    fmt::print(stderr, "stopped\n");
+    return 130;
+  } catch (const std::system_error& error) {  // of fmt, when the output cannot be written
+    fmt::print(stderr, "error: {}\n", printable(error.what()));
+    return 2;
+  } catch (const std::exception& error) {
+    std::string reason = error.what();
+    reason.resize(std::min(reason.size(), reason.find('\n')));  // LibTorch adds its stack
+    fmt::print(stderr,
+               "internal error: {}\n  This is netmend's mistake, not yours. Please report it with the command line.\n",
+               reason);
+    return 3;
+  }
+}
+
+}  // namespace netmend::app

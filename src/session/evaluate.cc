@@ -1,0 +1,117 @@
+#include "session/evaluate.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "observers/sample_table.h"
+#include "observers/unit_profile.h"
+#include "session/fingerprint.h"
+#include "session/split.h"
+#include "stream/state_file.h"
+
+namespace netmend::session {
+namespace {
+
+void write_units(const std::string& path, const observers::UnitProfile& profile,
+                 const observers::UnitProfileState& state) {
+  write_file(path, [&](std::ostream& out) {
+    out << "unit,min,max,mean,variance,zero_fraction,not_finite\n";
+    for (size_t l = 0; l < profile.layers().size(); ++l)
+      for (size_t u = 0; u < state.stats[l].size(); ++u) {
+        const observers::UnitStats& unit = state.stats[l][u];
+        out << fmt::format("{},{:.9g},{:.9g},{:.9g},{:.9g},{:.6g},{}\n", unit_name(profile.layers()[l], int64_t(u)),
+                           unit.min, unit.max, unit.mean, unit.variance(), unit.zero_fraction(), unit.not_finite);
+      }
+  });
+}
+
+stream::PassOptions options_of(const Session& session, bool float64) {
+  stream::PassOptions options = session.pass_options();
+  if (float64) options.precision = at::kDouble;
+  return options;
+}
+
+}  // namespace
+
+Evaluation evaluate(Session& session, const EvaluateOptions& options) {
+  Split& tests = session.test();
+  const observers::PredictionSettings& task = session.task();
+  session.sample(tests);
+  const dataset::Dataset& data = *tests.subject.data;
+  observers::Predictions predictions(task, true);
+  observers::UnitProfile profile(options.units ? session.layers() : std::vector<model::Layer>{});
+  observers::SampleTable table;
+  observers::GroupCounts groups(task, data);
+  Fingerprint fingerprint;
+  stream::Pass pass(tests.subject);
+  auto judged = pass.watch(predictions);
+  std::optional<stream::Watched<observers::UnitProfile>> units;
+  if (options.units) units = pass.watch(profile);
+  pass.each_chunk<observers::Predictions>(judged, [&](observers::PredictionState& chunk) {
+    table.append(chunk.rows);
+    groups.add(chunk.rows);
+    fingerprint.add(chunk.rows);
+    chunk.rows.clear();
+  });
+  session.run(pass, tests, "evaluation", options_of(session, options.float64));
+
+  RunFolder& folder = session.folder("eval");
+  for (const auto& [key, value] : dataset::options_of(data.info().preprocess)) folder.note("input." + key, value);
+  table.write_csv(folder.file("samples.csv"), task, data);
+  table.write_npz(folder.file("samples.npz"), task);
+  if (units) write_units(folder.file("units.csv"), profile, pass.state(*units));
+  return {data.info().spec,
+          observers::finish(predictions, pass.state(judged)),
+          groups.results(),
+          fingerprint.finish(data),
+          tests.inputs(),
+          pass.seconds(),
+          pass.interrupted()};
+}
+
+Shard evaluate_shard(Session& session, const std::string& shard, const std::string& path, bool float64) {
+  require_writable(path);
+  stream::PassOptions options = options_of(session, float64);
+  options.shard = stream::parse_shard(shard);
+  const Split& tests = session.test();
+  observers::Predictions predictions(session.task(), false);
+  stream::PassResult pass = stream::run_pass(tests.subject, {&predictions}, options);
+  if (pass.interrupted) fail("stopped before the shard was complete; nothing was written");
+  session.record(tests, "shard " + shard, pass.samples, pass.seconds);
+  const nlohmann::json description = {{"settings", observers::to_json(predictions.settings())},
+                                      {"model", session.model_name()},
+                                      {"seconds", pass.seconds}};
+  stream::StateFile file;
+  file.description = description.dump();
+  file.subject = checksum(file_checksum(session.model_name()) + "|" + tests.subject.data->info().spec + "|" +
+                          std::to_string(tests.used()) + "|" + std::to_string(tests.subject.batch_size()));
+  file.chunks = pass.chunks;
+  file.collected = std::move(pass.collected[0]);
+  stream::write_state(path, file, predictions);
+  return {pass.samples, pass.seconds};
+}
+
+MergedShards merge_shards(const std::vector<std::string>& paths) {
+  const stream::StateFile header = stream::read_state_header(paths.at(0));
+  if (header.observer != "predictions") fail("{}: states of {} are no evaluation", paths[0], header.observer);
+  MergedShards merged;
+  try {
+    merged.task = observers::settings_from_json(nlohmann::json::parse(header.description).at("settings"));
+  } catch (const nlohmann::json::exception&) {
+    fail("{}: the state file is damaged", paths[0]);
+  }
+  const observers::Predictions predictions(merged.task, false);
+  std::vector<stream::StateFile> files;
+  for (const std::string& path : paths) {
+    files.push_back(stream::read_state(path, predictions));
+    const auto about = nlohmann::json::parse(files.back().description, nullptr, false);
+    if (about.is_object()) merged.seconds += about.value("seconds", 0.0), merged.model = about.value("model", "");
+  }
+  const stream::Collected whole = stream::join_states(std::move(files), paths);
+  const auto state = whole.fold(predictions);
+  merged.result = observers::finish(predictions, static_cast<const observers::PredictionState&>(*state));
+  return merged;
+}
+
+}  // namespace netmend::session

@@ -1,0 +1,222 @@
+#include "session/model_info.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "executor/executor.h"
+#include "executor/layers.h"
+#include "onnx/reader.h"
+#include "session/session.h"
+
+namespace netmend::session {
+namespace {
+
+using model::Graph;
+using model::kAbsent;
+using model::Node;
+using model::ValueId;
+using Shape = std::vector<int64_t>;
+using Shapes = std::map<std::string, Shape>;
+
+Shapes parse_shapes(const std::vector<std::string>& texts) {
+  Shapes shapes;
+  for (const std::string& text : texts) {
+    const size_t equals = text.rfind('=');
+    if (equals == std::string::npos) fail("--shape {}: expected NAME=1x3x224x224", text);
+    for (const std::string& part : split(text.substr(equals + 1), 'x')) {
+      int64_t size = 0;
+      if (!parse_int(part, size) || size < 0) fail("--shape {}: '{}' is no size", text, part);
+      shapes[text.substr(0, equals)].push_back(size);
+    }
+  }
+  return shapes;
+}
+
+void require_inputs(const Graph& graph, const Shapes& given) {
+  std::vector<std::string> names;
+  for (ValueId id : graph.inputs) names.push_back(graph.values[size_t(id)].name);
+  for (const auto& [name, shape] : given)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw InputError(fmt::format("--shape: the model has no input `{}`{}", printable(name), did_you_mean(name, names)),
+                       "Its inputs are " + join(names, ", ") + ".");
+}
+
+/// Sizes to try an input with: the file's own, 1 for the batch, `free` for what the file leaves open.
+Shape trial_shape(const model::Value& value, int64_t free) {
+  if (!value.shape) return {1, free};
+  Shape shape;
+  for (size_t axis = 0; axis < value.shape->size(); ++axis) {
+    const int64_t size = (*value.shape)[axis].size;
+    shape.push_back(size >= 0 ? size : axis == 0 ? 1 : free);
+  }
+  return shape;
+}
+
+at::Tensor trial_input(const model::Value& value, const Shape& shape) {
+  if (model::checked_count(shape) < 0) fail("input {} has impossible sizes {}", value.name, shape_text(shape));
+  const at::TensorOptions options = at::TensorOptions().dtype(model::carrier(value.type));
+  const bool mask = lower(value.name).find("mask") != std::string::npos;
+  return mask ? at::ones(shape, options) : at::zeros(shape, options);
+}
+
+/// What a trial run showed: the shape of every value that was made, and the failure if there was one.
+struct Trial {
+  std::map<ValueId, Shape> shapes;
+  std::string error;
+  int failed_node = -1;
+  int64_t free = 0;  ///< size taken for what the file leaves open; 0 when nothing is open
+};
+
+Trial try_shapes(const Graph& graph, ValueId output, const Shapes& given, int64_t free) {
+  Trial trial;
+  executor::Request request;
+  if (output != kAbsent) request.wanted = {output};
+  request.mode = executor::Mode::kPlain;
+  executor::Executor executor(graph, request);
+  std::vector<at::Tensor> inputs;
+  for (ValueId id : graph.inputs) {
+    const model::Value& value = graph.values[size_t(id)];
+    const auto hit = given.find(value.name);
+    const Shape shape = hit != given.end() ? hit->second : trial_shape(value, free);
+    for (size_t axis = 1; value.shape && hit == given.end() && axis < value.shape->size(); ++axis)
+      if ((*value.shape)[axis].size < 0) trial.free = free;
+    trial.shapes[id] = shape;
+    inputs.push_back(trial_input(value, shape));
+  }
+  const std::vector<bool> needed =
+      executor::needed_nodes(graph, graph.inputs, request.wanted.empty() ? graph.outputs : request.wanted);
+  int last = -1;
+  executor::RunOptions run;
+  run.trace = [&](int node, std::span<const at::Tensor>, std::span<const at::Tensor> outputs) {
+    last = node;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].defined() && graph.nodes[size_t(node)].outputs[i] != kAbsent)
+        trial.shapes[graph.nodes[size_t(node)].outputs[i]] = outputs[i].sizes().vec();
+  };
+  try {
+    at::NoGradGuard no_grad;
+    executor.run(inputs, run);
+  } catch (const InputError& error) {
+    trial.error = error.what();
+    trial.failed_node = last + 1;
+    while (trial.failed_node < int(graph.nodes.size()) && !needed[size_t(trial.failed_node)]) ++trial.failed_node;
+  }
+  return trial;
+}
+
+/// Sizes that the file leaves open are tried in turn until the network runs.
+Trial find_shapes(const Graph& graph, ValueId output, const Shapes& given) {
+  const bool images = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId id) {
+    const auto& shape = graph.values[size_t(id)].shape;
+    return shape && shape->size() == 4;
+  });
+  Trial first;
+  for (int64_t free :
+       images ? std::vector<int64_t>{224, 64, 32, 28, 299, 640} : std::vector<int64_t>{16, 1, 64, 128, 512}) {
+    Trial trial = try_shapes(graph, output, given, free);
+    if (trial.error.empty() || trial.free == 0) return trial;
+    if (first.free == 0) first = trial;
+  }
+  return first;
+}
+
+/// From an input to the node that fails, following each node's largest operand.
+std::vector<NodeInfo> chain_to_failure(const Graph& graph, const Trial& trial) {
+  const std::vector<int> made_by = model::producers(graph);
+  std::vector<NodeInfo> chain;
+  std::set<int> passed;
+  for (int node = trial.failed_node; node >= 0 && node < int(graph.nodes.size()) && passed.insert(node).second;) {
+    const Node& at = graph.nodes[size_t(node)];
+    const bool ran = !at.outputs.empty() && trial.shapes.count(at.outputs[0]);
+    chain.push_back({at.name, at.op, ran ? trial.shapes.at(at.outputs[0]) : Shape{}});
+    ValueId from = kAbsent;
+    for (ValueId id : at.inputs)
+      if (id != kAbsent && !graph.is_constant(id) && trial.shapes.count(id) &&
+          (from == kAbsent || model::checked_count(trial.shapes.at(id)) > model::checked_count(trial.shapes.at(from))))
+        from = id;
+    if (from == kAbsent) break;
+    node = made_by[size_t(from)];
+    if (node < 0) chain.push_back({graph.values[size_t(from)].name, "input", trial.shapes.at(from)});
+  }
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+DeclaredValue declared(const Graph& graph, ValueId id, const Trial& trial) {
+  const model::Value& value = graph.values[size_t(id)];
+  DeclaredValue out;
+  out.name = value.name, out.type = model::element_name(value.type), out.has_shape = value.shape.has_value();
+  if (value.shape)
+    for (const model::Dim& dim : *value.shape) out.sizes.push_back(dim.size), out.symbols.push_back(dim.symbol);
+  if (auto hit = trial.shapes.find(id); hit != trial.shapes.end()) out.tried_shape = hit->second;
+  out.layout = model::image_layout(value);
+  return out;
+}
+
+std::string output_kind(executor::OutputKind kind) {
+  const char* words[] = {"logits or scores", "probabilities", "log-probabilities", "probabilities, each by itself"};
+  return words[int(kind)];
+}
+
+std::vector<NodeInfo> nodes_that_ran(const Graph& graph, const std::vector<model::Layer>& layers, const Trial& trial) {
+  std::map<int, int> by_node;
+  for (size_t l = 0; l < layers.size(); ++l) by_node[layers[l].node] = int(l);
+  std::vector<NodeInfo> ran;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (node.outputs.empty() || node.outputs[0] == kAbsent || !trial.shapes.count(node.outputs[0])) continue;
+    NodeInfo one{node.name, node.op, trial.shapes.at(node.outputs[0])};
+    if (auto layer = by_node.find(int(n)); layer != by_node.end()) one.layer = layer->second;
+    for (ValueId id : node.inputs)
+      if (id != kAbsent && trial.shapes.count(id)) {
+        one.reshapes = trial.shapes.at(id) != one.shape;
+        break;
+      }
+    ran.push_back(std::move(one));
+  }
+  return ran;
+}
+
+}  // namespace
+
+ModelInfo describe_model(const std::string& path, const std::string& output, const std::vector<std::string>& shapes) {
+  const Graph graph = onnx::read_model(path);
+  const ValueId upto = output.empty() ? kAbsent : choose_output(graph, output);
+  const Shapes given = parse_shapes(shapes);
+  require_inputs(graph, given);
+  const std::vector<model::Layer> layers = executor::find_layers(graph);
+  ModelInfo info;
+  Trial trial;
+  try {
+    trial = find_shapes(graph, upto, given);
+  } catch (const Unsupported& error) {  // what is known is told all the same
+    info.unsupported = error.what(), info.hint = error.hint();
+  }
+  for (ValueId id : executor::find_parameters(graph)) info.parameters += graph.constant(id).numel();
+  info.nodes = int64_t(graph.nodes.size());
+  info.opset = graph.opsets.count("") ? graph.opsets.at("") : 0;
+  info.producer = graph.producer;
+  for (ValueId id : graph.inputs) info.inputs.push_back(declared(graph, id, trial));
+  for (ValueId id : graph.outputs) {
+    info.outputs.push_back(declared(graph, id, trial));
+    info.outputs.back().output_kind = output_kind(executor::find_head(graph, id).output_kind);
+  }
+  for (const model::Layer& layer : layers) {
+    const auto shape = trial.shapes.find(layer.post);
+    info.layers.push_back({layer.name, layer.op, layer.activation, layer.units, layer.parameters,
+                           shape != trial.shapes.end(), shape != trial.shapes.end() ? shape->second : Shape{}});
+  }
+  info.ran = nodes_that_ran(graph, layers, trial);
+  for (const Node& node : graph.nodes) ++info.operators[node.domain.empty() ? node.op : node.domain + "." + node.op];
+  info.metadata = graph.metadata;
+  info.free_size = trial.free;
+  info.error = trial.error;
+  if (!trial.error.empty()) info.chain = chain_to_failure(graph, trial);
+  return info;
+}
+
+}  // namespace netmend::session
