@@ -46,7 +46,7 @@ TEST(RepairRequests, AreCheckedBeforeTheWork) {
   EXPECT_THROW(check_request(request), InputError);
   request.method = "retrain", request.units = {"fc1/3"};
   EXPECT_THROW(check_request(request), InputError);
-  request = {}, request.method = "sbfl-mutation", request.sbfl.measure = "gradient";
+  request = {}, request.method = "sbfl-mutation", request.sbfl.measure = "gradint";
   EXPECT_THROW(check_request(request), InputError);
   request.sbfl.measure = "ochiai", request.sbfl.accuracy_offset = -1;
   EXPECT_THROW(check_request(request), InputError);
