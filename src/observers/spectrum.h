@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/layer.h"
+#include "observers/predictions.h"
 #include "observers/target.h"
 #include "stream/observer.h"
 
