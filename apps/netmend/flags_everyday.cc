@@ -61,7 +61,7 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
   check->callback([&] { action = [&] { return app::check(common, o.check); }; });
 
   CLI::App* compare =
-      command(app, "compare", "Two models on the same data: what got fixed, what got broken",
+      command(app, "compare", "Two models on the same data: regressions (right before, wrong now) and fixes",
               "  netmend compare prod.onnx new.onnx --data mnist:test\n"
               "  netmend compare netmend-runs/latest new.onnx\n"
               "  netmend compare prod.onnx prod.onnx -o baseline.json && netmend compare baseline.json new.onnx");
@@ -73,7 +73,7 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
                    "Points that the newer one may be worse (default: gate.overall_drop, else 0.5)")
       ->check(CLI::Range(0.0, 100.0));
   compare->add_flag("--common", o.compare.common_only, "Other data than the reference's: only inputs that both name");
-  compare->add_option("-o", o.compare.product, "Keep the newer model's answers as a baseline.json, to be committed");
+  compare->add_option("-o", o.compare.product, "Keep the newer model's predictions as a baseline.json, to be committed");
   with_case(compare, o.compare);
   compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });
   add_gate(app, o, action);

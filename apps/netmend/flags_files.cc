@@ -23,7 +23,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
   accept->add_option("--until", o.accept.until, "The last day it holds, such as 2027-06-30 (default: no end)");
   accept->add_option("--level", o.accept.level,
                      "The finding returns when it is so many times as bad as today (default: 1.5x)");
-  accept->add_option("--file", o.accept.file, "Names of inputs, in a column id or one a line");
+  accept->add_option("--file", o.accept.file, "Names of inputs, in a column id or one per line");
   accept->add_flag("--list", o.accept.list, "What is accepted");
   accept->add_flag("--prune", o.accept.prune, "Take out what no longer occurs or has ended");
   accept->add_option("--run", o.accept.run, "Run folder of a check (default: the latest with findings)");

@@ -7,7 +7,7 @@ namespace netmend::app {
 namespace {
 
 void add_failures(CLI::App& app, Options& o, Action& action) {
-  CLI::App* failures = command(app, "failures", "The table of wrong inputs: filter, sort, group, export",
+  CLI::App* failures = command(app, "failures", "The table of wrong predictions: filter, sort, group, export",
                                "  netmend failures model.onnx --data mnist:test --on confusion=4:9\n"
                                "  netmend failures --group pair --sort confidence\n"
                                "  netmend failures --on labels --export relabel.csv");
@@ -18,7 +18,7 @@ void add_failures(CLI::App& app, Options& o, Action& action) {
   failures->add_option("--sort", o.failures.sort, "loss, confidence or margin; the largest first")
       ->capture_default_str();
   failures->add_option("--group", o.failures.group,
-                       "Count by pair, by class, or by a column that the data keeps aside");
+                       "Count by pair (label and prediction), by class, or by a column kept beside the inputs");
   failures->add_option("--top", o.failures.top, "Rows to show")->capture_default_str()->check(CLI::Range(1, 1000000));
   failures->add_option("--export,-o", o.failures.product, "All of them as a CSV file");
   with_case(failures, o.failures);
@@ -35,14 +35,14 @@ void add_next(CLI::App& app, Options& o, Action& action) {
   next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of pictures")
       ->required();
   next->add_option("--method", o.next.method,
-                   "gini, margin, entropy, max-p (unsure answers), mcp (unsure, spread over pairs of classes), coreset "
-                   "(far from what is known), surprise (unlike training data)")
+                   "gini, margin, entropy, max-p (uncertain predictions), mcp (uncertain, spread over pairs of classes), "
+                   "coreset (far from what is known), surprise (unlike training data)")
       ->capture_default_str();
   next->add_option("--count", o.next.count, "Inputs to choose")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000000));
   next->add_option("--on", o.next.on, "unit=LAYER/NUMBER: inputs that drive this unit above what tests reach");
-  next->add_option("--layer", o.next.layers, "For coreset and surprise (default: the last one before the answers)");
+  next->add_option("--layer", o.next.layers, "For coreset and surprise (default: the last one before the output)");
   next->add_option("-o", o.next.product, "The chosen inputs as a CSV file");
   with_case(next, o.next);
   next->callback([&] { action = [&] { return app::next(common, o.next); }; });
@@ -78,7 +78,7 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
 
 void add_stress(CLI::App& app, Options& o, Action& action) {
   CLI::App* stress = command(
-      app, "stress", "New inputs from old ones: noise, transformations, attacks; how often does the answer change?",
+      app, "stress", "New inputs from old ones: noise, transformations, attacks; how often does the prediction change?",
       "  netmend stress model.onnx --data mnist:test --limit 500 --method fgsm,pgd --eps 0.1 -o adv.npz\n"
       "  netmend stress resnet20.onnx --data images:cifar/test --method pgd --eps 8/255 --round -o adv.npz\n"
       "  netmend stress model.onnx --data mnist:test --limit 500 --method all -o changed.npz");
@@ -90,10 +90,11 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
                    "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
                    "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria, by itself)")
       ->required();
-  stress->add_option("-o", o.stress.product, "The changed inputs, an NPZ file that opens as data")->required();
+  stress->add_option("-o", o.stress.product, "The new inputs, an NPZ file that opens as data")->required();
   stress->add_option("--eps", o.stress.eps,
-                     "Size of the change as a part of the valid range of raw values, before mean and std: 0.1, 8/255 "
-                     "(for bytes 8 levels). Deviation of noises, share of tokens, part of a column's deviation "
+                     "Size ε of the perturbation as a part of the valid range of raw values, before mean and std: 0.1, "
+                     "8/255 (for bytes 8 levels). Standard deviation of noises, share of tokens, part of a column's "
+                     "standard deviation "
                      "(default: 0.1, noises 0.3, attacks on "
                      "colour images 8/255)");
   stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000), rounds of fuzz (20)")
@@ -104,17 +105,17 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
   stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
   stress->add_option("--on", o.stress.on,
                      "Only these inputs: class=cat, slice=COLUMN=VALUE, or inputs=FILE with their names");
-  stress->add_option("--from", o.stress.from, "Inputs to begin with: those that are answered right, or all")
+  stress->add_option("--from", o.stress.from, "Inputs to begin with: those whose prediction is right, or all")
       ->capture_default_str()
       ->check(CLI::IsMember({"right", "all"}));
   stress
       ->add_option("--tries", o.stress.tries,
-                   "Draws of a random method for each input; the first that changes the answer counts")
+                   "Draws of a random method per input; the first that changes the prediction counts")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
   stress->add_option(
       "--criteria", o.stress.criteria,
-      "Also say how much more of these is covered, and guide fuzz by them: NC, TKNC, TKNP, MCDC, NLC; with "
+      "Also say how much more of these criteria is covered, and guide fuzz by them: NC, TKNC, TKNP, MCDC, NLC; with "
       "--profile also KMNC, NBC, SNAC, IDC (fuzz: NC,TKNC, or KMNC,NBC with --profile)");
   stress->add_option("--profile", o.stress.profile, "What netmend coverage --profile FILE learned from training data");
   stress->add_option("--layer", o.stress.layers,
@@ -232,25 +233,25 @@ void add_look(CLI::App& app, Options& o, Action& action) {
     action = [&] { return o.data.duplicates ? app::data_duplicates(common, o.data) : app::data(common, o.data); };
   });
 
-  CLI::App* slices = command(app, "slices", "Where the model is weak: groups, and rules over columns and properties",
+  CLI::App* slices = command(app, "slices", "Weak slices and subgroups: groups, and rules over columns and properties of inputs",
                              "  netmend slices model.onnx --data mnist:test\n"
                              "  netmend slices risk.onnx --data adult:test --groups sex,race\n"
                              "  netmend slices risk.onnx --data adult:test --groups sex --threshold sweep");
   slices->add_option("model", o.slices.model, "ONNX file (default: the one that netmend.toml names)");
   slices->add_option("--groups", o.slices.groups,
-                     "Columns whose values are compared, with commas (default: all kept aside)");
+                     "Columns whose values are compared, with commas (default: all kept beside the inputs)");
   slices->add_option("--top", o.slices.top, "Rules to look for")->capture_default_str()->check(CLI::Range(1, 100));
   slices->add_option("--least", o.slices.least, "Inputs that a group or slice must have")
       ->capture_default_str()
       ->check(CLI::Range(10, 1000000));
   slices
       ->add_option("--threshold", o.slices.threshold,
-                   "`sweep`: metric and rates of groups at other thresholds, of two classes")
+                   "`sweep`: accuracy and rates of groups at other decision thresholds, of two classes")
       ->check(CLI::IsMember({"sweep"}));
   with_case(slices, o.slices);
   slices->callback([&] { action = [&] { return app::slices(common, o.slices); }; });
 
-  CLI::App* eval = command(app, "eval", "The metric, loss, per class and confusions of a model on data",
+  CLI::App* eval = command(app, "eval", "The metric, loss, recall and precision by class, most confused pairs of a model on data",
                            "  netmend eval model.onnx --data mnist:test\n"
                            "  netmend eval model.onnx --data npz:test.npz,x=images,y=labels,scale=1/255\n"
                            "  netmend eval model.onnx --data mnist:test --shard 1/2 -o part1.state");
@@ -263,7 +264,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   eval->callback([&] { action = [&] { return app::eval(common, o.eval); }; });
 
   CLI::App* match =
-      command(app, "match", "Does the model answer as the framework did that trained it, and if not, why?",
+      command(app, "match", "Does the model predict as the framework did that trained it, and if not, why?",
               "  netmend match model.onnx --reference ref.npz\n"
               "  netmend match model.onnx --reference ref.npz --data images:test --layers\n"
               "  netmend match model.onnx --reference ref.npz --tolerance 1e-5 --json");

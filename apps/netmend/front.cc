@@ -18,20 +18,20 @@ constexpr const char* kFirstPage =
 usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
 
   Everyday    init         write netmend.toml from what the model and the data tell
-              check        everything that fits, in one pass: what is wrong, where, how sure, what next
-              compare      two models on the same data: what got fixed, what got broken
+              check        everything that fits, in one pass: what is wrong, where, how certain, what next
+              compare      two models on the same data: regressions and fixes
               gate         pass or fail against the limits in netmend.toml; for pipelines
               why          the story of a finding: cause, how to confirm, how to repair
               accept       mark a finding or inputs as known, with a reason and an end date
               open         show the report of the latest or a given run
   Look        info         layers, shapes, units, operators, what we can and cannot do with this model
               data         counts, ranges, classes, contact sheet
-              eval         the metric, per class, confusions, one row an input
-              failures     the table of wrong inputs: filter, sort, group, export; labels that look wrong
-              slices       where it is weak: groups, and rules over columns and properties of inputs
-              match        does it answer as the framework did that trained it, and if not, why?
+              eval         the metric, per class, most confused pairs, one row per input
+              failures     the table of wrong predictions: filter, sort, group, export; labels that look wrong
+              slices       weak slices and subgroups: groups, rules over columns and properties of inputs
+              match        does it predict as the framework did that trained it, and if not, why?
               next         which unlabelled inputs to label first
-              stress       noise, shifts, corruptions, attacks: how often does the answer change?
+              stress       noise, shifts, corruptions, attacks: how often does the prediction change?
               coverage     what the tests never try, and which tests add nothing
               locate       which units and layers are to blame when it is wrong
               explain      which units the answers come from, and which pixels, words or columns

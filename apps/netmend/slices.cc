@@ -43,8 +43,8 @@ Json groups_json(const std::vector<Group>& groups) {
                 {"failing", rate_json(group.failing)}};
     if (group.selected) {
       row["selected"] = rate_json(*group.selected);
-      row["true_positive_rate"] = rate_json(*group.found);
-      row["false_positive_rate"] = rate_json(*group.wrongly_called);
+      row["true_positive_rate"] = rate_json(*group.true_positive);
+      row["false_positive_rate"] = rate_json(*group.false_positive);
     }
     list.push_back(std::move(row));
   }
@@ -111,7 +111,7 @@ void print_group_table(const Survey& survey) {
     fmt::print("  {:<{}}  {:>7}   {}", printable(group.name()), width, with_commas(group.inputs),
                figure_cell(survey, group.failing.here));
     if (two)
-      for (const Rate* rate : {&*group.selected, &*group.found, &*group.wrongly_called})
+      for (const Rate* rate : {&*group.selected, &*group.true_positive, &*group.false_positive})
         fmt::print("  {}{}", rate->p < 0.05 ? "*" : " ", rate_text(rate->here));
     fmt::print("\n");
   }

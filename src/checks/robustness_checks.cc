@@ -48,7 +48,7 @@ void check_robustness(Observed& seen, Results& found) {
       std::max<int64_t>(kFewestInputs, seen.session.budget().part(0.2).times(2 * kMethods * cost, kInputs));
   for (int64_t i : stream::spread(int64_t(right.size()), most, 0.5)) {
     chosen.samples.push_back(right[size_t(i)]->sample);
-    chosen.answers.push_back(int64_t(right[size_t(i)]->predicted));
+    chosen.predictions.push_back(int64_t(right[size_t(i)]->predicted));
   }
   if (chosen.count() < 20) return found.skip(what, "at least 20 correct predictions");
   try {

@@ -107,8 +107,8 @@ std::optional<Gap> gap_of(const Group& group) {
     if (std::isfinite(size) && size >= kGap && (!worst || size > worst->size))
       worst = Gap{&group, &*rate, missed, size};
   };
-  look(group.found, true);
-  look(group.wrongly_called, false);
+  look(group.true_positive, true);
+  look(group.false_positive, false);
   return worst;
 }
 

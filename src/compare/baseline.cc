@@ -19,13 +19,13 @@ using observers::SampleRow;
 constexpr int64_t kLargest = int64_t(1) << 30;
 
 /// 0 wrong, 1 right, 2 not judged; four a character would be smaller, but this can be read.
-std::string marks_text(const std::vector<Before>& answers) {
+std::string marks_text(const std::vector<Before>& predictions) {
   std::string text;
-  for (const Before& answer : answers) text += char('0' + answer.right);
+  for (const Before& one : predictions) text += char('0' + one.right);
   return text;
 }
 
-/// Runs of the same character are written as their length and the character: most answers are right.
+/// Runs of the same character are written as their length and the character: most predictions are right.
 std::string pack(const std::string& text) {
   std::string packed;
   for (size_t i = 0; i < text.size();) {
@@ -79,7 +79,7 @@ Baseline read_folder(const std::string& folder) {
   table.for_all([&](int64_t, const dataset::Row& row) {
     double squared = NAN;
     parse_double(row[loss], squared);
-    baseline.answers.push_back({row[correct] == "1"   ? SampleRow::kRight
+    baseline.predictions.push_back({row[correct] == "1"   ? SampleRow::kRight
                                 : row[correct] == "0" ? SampleRow::kWrong
                                                       : SampleRow::kNotJudged,
                                 std::sqrt(squared)});
@@ -88,7 +88,7 @@ Baseline read_folder(const std::string& folder) {
   return baseline;
 }
 
-Baseline read_file_of_answers(const std::string& path) {
+Baseline read_baseline_file(const std::string& path) {
   nlohmann::json json = read_json(path);
   Baseline baseline;
   try {
@@ -100,12 +100,12 @@ Baseline read_file_of_answers(const std::string& path) {
     baseline.metric = json.at("metric");
     baseline.value = read_estimate(json.at("value"));
     std::string hashes = unpack_hashes(json.at("answers").get<std::string>(), path);
-    for (char hash : hashes) baseline.answers.push_back({hash - '0', 0});
+    for (char hash : hashes) baseline.predictions.push_back({hash - '0', 0});
     if (json.contains("errors"))
-      for (size_t i = 0; i < baseline.answers.size(); ++i) baseline.answers[i].error = json.at("errors").at(i);
+      for (size_t i = 0; i < baseline.predictions.size(); ++i) baseline.predictions[i].error = json.at("errors").at(i);
     if (json.contains("ids")) baseline.ids = json.at("ids").get<std::vector<uint32_t>>();
-    if (!baseline.ids.empty() && baseline.ids.size() != baseline.answers.size())
-      fail("{} names {} inputs and answers {}", path, baseline.ids.size(), baseline.answers.size());
+    if (!baseline.ids.empty() && baseline.ids.size() != baseline.predictions.size())
+      fail("{} names {} inputs and has predictions for {}", path, baseline.ids.size(), baseline.predictions.size());
   } catch (const nlohmann::json::exception&) {
     throw InputError(fmt::format("{} is not a baseline of netmend", path),
                      "A baseline is written by: netmend compare OLD.onnx NEW.onnx -o baseline.json");
@@ -128,10 +128,10 @@ Baseline read_baseline(const std::string& path) {
                        "A reference is a model, a run folder of netmend eval, or a baseline.json.");
     baseline = read_folder(path);
   } else {
-    baseline = read_file_of_answers(path);
+    baseline = read_baseline_file(path);
   }
   baseline.source = path;
-  if (baseline.answers.empty()) fail("{} holds no answers", path);
+  if (baseline.predictions.empty()) fail("{} holds no predictions", path);
   return baseline;
 }
 
@@ -143,11 +143,11 @@ void write_baseline(const std::string& path, const Baseline& baseline, const obs
       {"fingerprint", baseline.fingerprint},
       {"metric", baseline.metric},
       {"value", {{"value", baseline.value.value}, {"low", baseline.value.low}, {"high", baseline.value.high}}},
-      {"inputs", baseline.answers.size()},
-      {"answers", pack(marks_text(baseline.answers))}};
+      {"inputs", baseline.predictions.size()},
+      {"answers", pack(marks_text(baseline.predictions))}};
   if (!baseline.ids.empty()) json["ids"] = baseline.ids;
   if (settings.task == observers::Task::kNumber) {
-    for (const Before& answer : baseline.answers) json["errors"].push_back(float(answer.error));
+    for (const Before& one : baseline.predictions) json["errors"].push_back(float(one.error));
   }
   write_file(path, json.dump() + "\n");
 }
@@ -155,8 +155,8 @@ void write_baseline(const std::string& path, const Baseline& baseline, const obs
 EarlierPredictions::EarlierPredictions(const Baseline& baseline, const dataset::Dataset& data, bool common)
     : baseline_(baseline), data_(data), common_(common) {
   if (!common) {
-    if (int64_t(baseline.answers.size()) == data.size()) return;
-    throw InputError(fmt::format("{} answers {} inputs, {} has {}", baseline.source, baseline.answers.size(),
+    if (int64_t(baseline.predictions.size()) == data.size()) return;
+    throw InputError(fmt::format("{} has predictions for {} inputs, {} has {}", baseline.source, baseline.predictions.size(),
                                  data.info().spec, data.size()),
                      "Compare on the same data, or on the inputs that both have: --common");
   }
@@ -167,9 +167,9 @@ EarlierPredictions::EarlierPredictions(const Baseline& baseline, const dataset::
 }
 
 const Before* EarlierPredictions::find(int64_t sample) const {
-  if (!common_) return &baseline_.answers[size_t(sample)];
+  if (!common_) return &baseline_.predictions[size_t(sample)];
   auto hit = by_id_.find(id_hash(data_.id(sample)));
-  return hit == by_id_.end() ? nullptr : &baseline_.answers[hit->second];
+  return hit == by_id_.end() ? nullptr : &baseline_.predictions[hit->second];
 }
 
 }  // namespace netmend::compare

@@ -1,4 +1,4 @@
-// Earlier answers to compare with: from a run folder that eval left, or from baseline.json, small enough to be
+// Earlier predictions to compare with: from a run folder that eval left, or from baseline.json, small enough to be
 // committed.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Baseline {
   std::string fingerprint;  ///< of the data
   std::string metric;
   stats::Estimate value{};                 ///< of the metric, then
-  std::vector<observers::Before> answers;  ///< in the order of the data
+  std::vector<observers::Before> predictions;  ///< in the order of the data
   std::vector<uint32_t> ids;               ///< hashes of the inputs' names
 };
 
@@ -26,7 +26,7 @@ uint32_t id_hash(const std::string& id);
 Baseline read_baseline(const std::string& path);
 void write_baseline(const std::string& path, const Baseline& baseline, const observers::PredictionSettings& settings);
 
-/// Finds the earlier answer to each input of a data set.
+/// Finds the earlier prediction for each input of a data set.
 class EarlierPredictions {
  public:
   /// With `common` inputs are found by their names and others are left out; without it the data must be the same.

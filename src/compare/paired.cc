@@ -76,7 +76,7 @@ Comparison pair_rows(session::Session& session, const Reference& reference, bool
   session::Fingerprint fingerprint;
   fingerprint.add(newer);
   for (size_t i = 0; i < newer.size(); ++i) {
-    done.newer.answers.push_back(observers::before_of(settings, newer[i]));
+    done.newer.predictions.push_back(observers::before_of(settings, newer[i]));
     if (ids) done.newer.ids.push_back(id_hash(data.id(newer[i].sample)));
     const Before* kept = older ? nullptr : earlier->find(newer[i].sample);
     if (!older && !kept) {

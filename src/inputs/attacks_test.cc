@@ -25,10 +25,10 @@ at::Tensor twin_logits(const TestCase& test, const at::Tensor& units) {
   return executor::Executor(test.subject.graph, request).run(std::vector<at::Tensor>{(units - mean) / deviation})[0];
 }
 
-at::Tensor twin_gradient(const TestCase& test, const at::Tensor& units, const at::Tensor& answers) {
+at::Tensor twin_gradient(const TestCase& test, const at::Tensor& units, const at::Tensor& predictions) {
   at::AutoGradMode grad(true);
   at::Tensor leaf = units.detach().requires_grad_();
-  at::Tensor loss = -at::log_softmax(twin_logits(test, leaf), 1).gather(1, answers.unsqueeze(1)).sum();
+  at::Tensor loss = -at::log_softmax(twin_logits(test, leaf), 1).gather(1, predictions.unsqueeze(1)).sum();
   return torch::autograd::grad({loss}, {leaf})[0];
 }
 
@@ -45,7 +45,7 @@ TEST(GradientSign, EqualsADirectTwin) {
     settings.eps = 0.07, settings.steps = 6;
     at::Tensor x = all.units, low = (x - 0.07).clamp(0, 1), high = (x + 0.07).clamp(0, 1);
     auto step = [&](const at::Tensor& at, double size) {
-      return at::minimum(at::maximum(at + size * twin_gradient(*test, at, all.answers).sign(), low), high);
+      return at::minimum(at::maximum(at + size * twin_gradient(*test, at, all.predictions).sign(), low), high);
     };
     EXPECT_GT(share_equal(fgsm(*test->network, all, settings).units, step(x, 0.07)), 0.999);
     at::Tensor walked = x;
@@ -96,7 +96,7 @@ TEST(Network, BatchesDoNotMatter) {
   }
 }
 
-/// One sigmoid, several probabilities, a threshold of its own: answers are those that predictions report.
+/// One sigmoid, several probabilities, a threshold of its own: predictions are those that predictions report.
 TEST(Network, AnswersAsPredictionsDo) {
   at::Tensor raw = random_bytes({40, 1, 8, 8}, 8), labels = at::arange(40, at::kLong).remainder(2);
   dataset::Preprocess preprocess;
@@ -113,15 +113,15 @@ TEST(Network, AnswersAsPredictionsDo) {
       how.quiet = true;
       auto state = stream::run_pass(test.subject, {&predictions}, how).collected[0].fold(predictions);
       Originals all = test.originals();
-      at::Tensor answers = test.network->answers(all, all.units);
+      at::Tensor predictions = test.network->predictions(all, all.units);
       for (const observers::SampleRow& row : dynamic_cast<observers::PredictionState&>(*state).rows)
-        EXPECT_EQ(answers[row.sample].item<int64_t>(), int64_t(row.predicted)) << outputs << " " << threshold;
+        EXPECT_EQ(predictions[row.sample].item<int64_t>(), int64_t(row.predicted)) << outputs << " " << threshold;
       EXPECT_EQ(test.network->classes(), 2);
-      all.answers = answers;
+      all.predictions = predictions;
       Settings settings;
       settings.eps = 0.2;
-      at::Tensor after = test.network->answers(all, fgsm(*test.network, all, settings).units);
-      EXPECT_GT((after != answers).sum().item<int64_t>(), 20);
+      at::Tensor after = test.network->predictions(all, fgsm(*test.network, all, settings).units);
+      EXPECT_GT((after != predictions).sum().item<int64_t>(), 20);
     }
 }
 
@@ -184,7 +184,7 @@ TEST(Jsma, EqualsATwinThatTriesAllPairs) {
   for (int64_t row = 0; row < 8; ++row) {
     at::Tensor x = all.units.narrow(0, row, 1).clone();
     at::Tensor scores = twin_logits(*test, x)[0];
-    scores[all.answers[row].item<int64_t>()] = -INFINITY;
+    scores[all.predictions[row].item<int64_t>()] = -INFINITY;
     const int64_t target = scores.argmax(0).item<int64_t>();
     for (int64_t round = 0; round < rounds; ++round) {
       at::AutoGradMode grad(true);

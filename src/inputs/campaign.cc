@@ -117,14 +117,14 @@ class Campaign {
     } else {
       piece.raw = units;
     }
-    at::Tensor after = network_.answers(originals, units, changed.mask).contiguous();
+    at::Tensor after = network_.predictions(originals, units, changed.mask).contiguous();
     std::vector<Distance> far = distances(originals.units, units, !network_.range());
     for (int64_t i = 0; i < originals.count(); ++i) {
       Attempt one;
       one.sample = originals.batch.samples[size_t(i)];
       if (originals.batch.labels.defined() && originals.batch.labels.dim() == 1)
         one.label = originals.batch.labels[i].item().toLong();
-      one.before = originals.answers.data_ptr<int64_t>()[i];
+      one.before = originals.predictions.data_ptr<int64_t>()[i];
       one.after = after.data_ptr<int64_t>()[i];
       one.made = changed.made.empty() || changed.made[size_t(i)];
       one.distance = far[size_t(i)];
@@ -182,7 +182,7 @@ Originals read_originals(const Network& network, const stream::Subject& subject,
   originals.batch = subject.data->read(std::span(chosen.samples.data() + first, size_t(count)));
   const at::Tensor& fed = originals.batch.inputs[network.changed().feature];
   originals.units = network.range() ? network.range()->units(fed) : fed;
-  originals.answers = at::tensor(at::ArrayRef<int64_t>(chosen.answers.data() + first, size_t(count)), at::kLong);
+  originals.predictions = at::tensor(at::ArrayRef<int64_t>(chosen.predictions.data() + first, size_t(count)), at::kLong);
   return originals;
 }
 

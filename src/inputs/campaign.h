@@ -12,7 +12,7 @@ namespace netmend::inputs {
 
 /// Which inputs are tried, and what the network predicts for them as they are.
 struct Chosen {
-  std::vector<int64_t> samples, answers;
+  std::vector<int64_t> samples, predictions;
   int64_t count() const { return int64_t(samples.size()); }
 };
 

@@ -19,8 +19,8 @@ constexpr double kNearlyOne = 0.999999, kEdge = 7.25, kFallen = 0.9999;
 
 /// What is known of each input over the whole search.
 struct Search {
-  at::Tensor c, low, high;         ///< the weight of the answer, and between which values it is sought
-  at::Tensor best, best_distance;  ///< the nearest input found that is answered otherwise
+  at::Tensor c, low, high;         ///< the weight of the prediction, and between which values it is sought
+  at::Tensor best, best_distance;  ///< the nearest input found that is predicted otherwise
   at::Tensor found;                ///< in this step of the search
 };
 
@@ -36,11 +36,11 @@ struct Walk {
   }
 };
 
-/// How far the answer is ahead of its strongest rival.
+/// How far the prediction is ahead of its strongest rival.
 struct Margin {
   at::Tensor lead, rival;
-  Margin(const at::Tensor& scores, const at::Tensor& answers) {
-    at::Tensor own = answers.unsqueeze(1);
+  Margin(const at::Tensor& scores, const at::Tensor& predictions) {
+    at::Tensor own = predictions.unsqueeze(1);
     auto [most, which] = scores.scatter(1, own, -INFINITY).max(1);
     lead = scores.gather(1, own).squeeze(1) - most, rival = which;
   }
@@ -50,13 +50,13 @@ struct Margin {
 };
 
 /// The gradient of c · max(z_y − z_rival + κ, 0) by the scores.
-at::Tensor hinge_weights(const at::Tensor& scores, const at::Tensor& answers, const at::Tensor& c, double confidence) {
-  Margin margin(scores, answers);
+at::Tensor hinge_weights(const at::Tensor& scores, const at::Tensor& predictions, const at::Tensor& c, double confidence) {
+  Margin margin(scores, predictions);
   at::Tensor active = at::where(margin.hinge(confidence) > 0, c, at::zeros_like(c)).unsqueeze(1);
-  return at::zeros_like(scores).scatter(1, answers.unsqueeze(1), active).scatter(1, margin.rival.unsqueeze(1), -active);
+  return at::zeros_like(scores).scatter(1, predictions.unsqueeze(1), active).scatter(1, margin.rival.unsqueeze(1), -active);
 }
 
-/// Notes inputs of this iteration that are answered otherwise and nearer than any before.
+/// Notes inputs of this iteration that are predicted otherwise and nearer than any before.
 void note_best(Search& search, const Walk& walk, const at::Tensor& units, const at::Tensor& distance,
                const at::Tensor& fooled) {
   at::Tensor better = fooled.logical_and(distance < search.best_distance.index_select(0, walk.rows));
@@ -84,10 +84,10 @@ void walk_down(const Network& network, const Originals& originals, const Setting
     at::Tensor t = at::tanh(walk.w), units = t * 0.5 + 0.5, offset = units - walk.from;
     at::Tensor distance = offset.flatten(1).square().sum(1);
     auto gradient = network.gradient(walk.inputs, units, [&](const at::Tensor& scores, const at::Tensor& rows) {
-      return std::vector<at::Tensor>{hinge_weights(scores, walk.inputs.answers.index_select(0, rows),
+      return std::vector<at::Tensor>{hinge_weights(scores, walk.inputs.predictions.index_select(0, rows),
                                                    walk.c.index_select(0, rows), settings.confidence)};
     });
-    Margin margin(gradient.scores, walk.inputs.answers);
+    Margin margin(gradient.scores, walk.inputs.predictions);
     at::Tensor pull = gradient.gradients[0], fooled = margin.fooled(settings.confidence);
     note_best(search, walk, units, distance, fooled);
     if (step % look == 0) {

@@ -67,7 +67,7 @@ struct TestCase {
   Subject changed;
   std::optional<Range> range;
   std::unique_ptr<Network> network;
-  Chosen chosen;  ///< all inputs, with the network's answers
+  Chosen chosen;  ///< all inputs, with the network's predictions
 
   TestCase(model::Graph graph, std::shared_ptr<const dataset::Dataset> source, std::vector<UnitPlace> units = {})
       : data(source),
@@ -80,9 +80,9 @@ struct TestCase {
     if (changed.kind != Kind::kTokens) range.emplace(*data, changed.feature);
     network = std::make_unique<Network>(subject, settings, changed, range ? &*range : nullptr, units);
     Originals all = originals();
-    at::Tensor answers = network->answers(all, all.units);
+    at::Tensor predictions = network->predictions(all, all.units);
     for (int64_t i = 0; i < data->size(); ++i)
-      chosen.samples.push_back(i), chosen.answers.push_back(answers[i].item<int64_t>());
+      chosen.samples.push_back(i), chosen.predictions.push_back(predictions[i].item<int64_t>());
   }
 
   Originals originals() const {
@@ -91,7 +91,7 @@ struct TestCase {
     for (int64_t i = 0; i < data->size(); ++i) samples.push_back(i);
     all.batch = data->read(samples);
     all.units = range ? range->units(all.batch.inputs[changed.feature]) : all.batch.inputs[changed.feature];
-    if (!chosen.answers.empty()) all.answers = at::tensor(chosen.answers, at::kLong);
+    if (!chosen.predictions.empty()) all.predictions = at::tensor(chosen.predictions, at::kLong);
     return all;
   }
 };

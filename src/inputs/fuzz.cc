@@ -114,7 +114,7 @@ class Fuzzing {
     return last_ ? pictures.permute({0, 2, 3, 1}).contiguous() : pictures;
   }
 
-  /// Values of all units for these pictures, and the answers to them; nothing when it was interrupted.
+  /// Values of all units for these pictures, and the predictions for them; nothing when it was interrupted.
   std::optional<observers::UnitBatch> look(const at::Tensor& pictures, const std::vector<int64_t>& roots) const {
     Originals originals;
     std::vector<int64_t> samples;
@@ -207,7 +207,7 @@ class Fuzzing {
       const Entry& parent = entries_[size_t(mutants[i].parent)];
       const double predicted = seen.rows[i].predicted;
       const int64_t after = std::isfinite(predicted) ? int64_t(predicted) : -1;
-      const bool failing = after != seeds_.answers[size_t(parent.root)];
+      const bool failing = after != seeds_.predictions[size_t(parent.root)];
       ++round.tried, round.failing += failing;
       const bool first = failing && !failed_.count(parent.root) && failed_now.insert(parent.root).second;
       if (fresh[i] == 0 && !first) continue;
@@ -246,7 +246,7 @@ class Fuzzing {
     for (size_t i = seeds; i < entries_.size(); ++i) {
       Attempt attempt;
       const auto root = size_t(entries_[i].root);
-      attempt.sample = seeds_.samples[root], attempt.before = seeds_.answers[root], attempt.after = after_[i - seeds];
+      attempt.sample = seeds_.samples[root], attempt.before = seeds_.predictions[root], attempt.after = after_[i - seeds];
       at::Tensor labels = subject_.data->read(std::span(&attempt.sample, 1)).labels;
       if (labels.defined() && labels.dim() == 1) attempt.label = labels[0].item().toLong();
       attempt.distance = far[i - seeds];
@@ -263,7 +263,7 @@ class Fuzzing {
   std::shared_ptr<const observers::Traces> traces_;
   observers::Criteria observer_;
   std::vector<Entry> entries_;
-  std::vector<int64_t> after_;  ///< answers to what was kept
+  std::vector<int64_t> after_;  ///< predictions for what was kept
   std::set<int64_t> failed_;    ///< seeds with a failure
   int64_t width_ = 0;
   FuzzResult result_;

@@ -79,7 +79,7 @@ TEST(Fuzz, KeepsWhatCoversMoreAndWhatFails) {
     const Attempt& attempt = found.made.attempts[i];
     Originals one = all.rows(at::tensor({attempt.sample}, at::kLong));
     at::Tensor units = range.units(range.fed(found.made.raw.narrow(0, int64_t(i), 1)));
-    EXPECT_EQ(setting.test->network->answers(one, units)[0].item<int64_t>(), attempt.after) << i;
+    EXPECT_EQ(setting.test->network->predictions(one, units)[0].item<int64_t>(), attempt.after) << i;
     failing += attempt.success();
   }
   EXPECT_LE(failing, found.failing);

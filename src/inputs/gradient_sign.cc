@@ -6,7 +6,7 @@ namespace netmend::inputs {
 
 at::Tensor loss_sign(const Network& network, const Originals& originals, const at::Tensor& units) {
   auto gradient = network.gradient(originals, units, [&](const at::Tensor& scores, const at::Tensor& rows) {
-    return std::vector<at::Tensor>{away_from(scores, originals.answers.index_select(0, rows))};
+    return std::vector<at::Tensor>{away_from(scores, originals.predictions.index_select(0, rows))};
   });
   return gradient.gradients[0].sign_();
 }

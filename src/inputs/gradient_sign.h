@@ -5,7 +5,7 @@
 
 namespace netmend::inputs {
 
-/// The sign of the gradient of the loss against the network's own answers.
+/// The sign of the gradient of the loss against the network's own predictions.
 at::Tensor loss_sign(const Network& network, const Originals& originals, const at::Tensor& units);
 /// Nearest values in the valid range that differ by at most `eps` from the originals.
 at::Tensor within(const at::Tensor& units, const at::Tensor& originals, double eps);

@@ -28,8 +28,8 @@ std::pair<int64_t, int64_t> largest_pair(std::span<const float> alpha, std::span
   return second < 0 ? std::pair<int64_t, int64_t>{-1, -1} : std::pair{first, second};
 }
 
-at::Tensor runner_up(const at::Tensor& scores, const at::Tensor& answers) {
-  return scores.scatter(1, answers.unsqueeze(1), -INFINITY).argmax(1);
+at::Tensor runner_up(const at::Tensor& scores, const at::Tensor& predictions) {
+  return scores.scatter(1, predictions.unsqueeze(1), -INFINITY).argmax(1);
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Changed jsma(const Network& network, const Originals& originals, const Settings&
   const int64_t rounds = std::max<int64_t>(1, int64_t(kGamma * double(size) / 2));
   at::Tensor units = originals.units.clone().contiguous();
   at::Tensor free = (units < 1).to(at::kByte).contiguous();
-  at::Tensor targets = runner_up(network.scores(originals, units), originals.answers);
+  at::Tensor targets = runner_up(network.scores(originals, units), originals.predictions);
   at::Tensor open = at::arange(count, at::kLong);  // inputs that are not finished
   for (int64_t round = 0; round < rounds && open.numel() > 0; ++round) {
     Originals some = originals.rows(open);

@@ -20,7 +20,7 @@ struct Settings {
   int64_t attempt = 0;    ///< which draw of a random method this is
   uint64_t seed = 42;
   std::string as_published;                                              ///< deepfault, deephunter, art, or ""
-  std::function<at::Tensor(const Originals& originals)> relevance = {};  ///< of each value for the answer
+  std::function<at::Tensor(const Originals& originals)> relevance = {};  ///< of each value for the prediction
   at::Tensor pool = {};  ///< rows of the data to borrow values from: ids, or the columns of a table
 };
 

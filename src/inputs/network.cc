@@ -35,9 +35,9 @@ UnitPlace find_unit(const std::vector<model::Layer>& layers, const std::string& 
                    names.size() <= 12 ? "There are " + join(names, ", ") + "." : "netmend info lists them.");
 }
 
-at::Tensor away_from(const at::Tensor& scores, const at::Tensor& answers) {
+at::Tensor away_from(const at::Tensor& scores, const at::Tensor& predictions) {
   at::NoGradGuard no_grad;
-  at::Tensor own = answers.unsqueeze(1);
+  at::Tensor own = predictions.unsqueeze(1);
   return at::softmax(scores.scatter(1, own, -INFINITY), 1).scatter(1, own, -1.0);
 }
 
@@ -138,7 +138,7 @@ at::Tensor Network::scores(const Originals& inputs, const at::Tensor& units, con
   return parts.size() == 1 ? parts[0] : at::cat(parts, 0);
 }
 
-at::Tensor Network::answers(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask) const {
+at::Tensor Network::predictions(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask) const {
   return scores(inputs, units, mask).argmax(1);
 }
 
@@ -172,7 +172,7 @@ Network::Gradient Network::gradient(const Originals& inputs, const at::Tensor& u
 
 bool Network::has_gradients(const Originals& inputs) const {
   Gradient found = gradient(inputs, inputs.units, [&](const at::Tensor& scores, const at::Tensor& rows) {
-    return std::vector<at::Tensor>{away_from(scores, inputs.answers.index_select(0, rows))};
+    return std::vector<at::Tensor>{away_from(scores, inputs.predictions.index_select(0, rows))};
   });
   return found.gradients[0].isfinite().logical_and(found.gradients[0] != 0).any().item<bool>();
 }

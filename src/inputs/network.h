@@ -36,10 +36,10 @@ class Network {
   const std::vector<UnitPlace>& units() const { return units_; }
   int64_t classes() const;
 
-  /// Scores of all classes, inputs × classes; the largest is the answer. Of one sigmoid: those of no and yes. Where
+  /// Scores of all classes, inputs × classes; the largest is the prediction. Of one sigmoid: those of no and yes. Where
   /// only probabilities are to be had, their logarithms. `mask` replaces that of the batch where it is defined.
   at::Tensor scores(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
-  at::Tensor answers(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
+  at::Tensor predictions(const Originals& inputs, const at::Tensor& units, const at::Tensor& mask = {}) const;
 
   struct Gradient {
     at::Tensor scores;
@@ -72,7 +72,7 @@ class Network {
 };
 
 /// Weights whose weighted sum of scores has the direction of the loss: that of cross-entropy divided by 1 − p of the
-/// answer, which has the same sign and does not vanish where the network is sure.
-at::Tensor away_from(const at::Tensor& scores, const at::Tensor& answers);
+/// prediction, which has the same sign and does not vanish where the network is confident.
+at::Tensor away_from(const at::Tensor& scores, const at::Tensor& predictions);
 
 }  // namespace netmend::inputs

@@ -57,7 +57,7 @@ Originals Originals::rows(const at::Tensor& index) const {
   for (int64_t i = 0; i < index.numel(); ++i)
     part.batch.samples.push_back(batch.samples[size_t(index.data_ptr<int64_t>()[i])]);
   part.units = pick(units);
-  part.answers = pick(answers);
+  part.predictions = pick(predictions);
   return part;
 }
 

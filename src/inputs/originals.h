@@ -33,7 +33,7 @@ Subject find_subject(const dataset::Info& info);
 struct Originals {
   dataset::Batch batch;  ///< as read
   at::Tensor units;      ///< of the feature that is changed
-  at::Tensor answers;    ///< int64: what the network says
+  at::Tensor predictions;    ///< int64: what the network says
   int64_t count() const { return batch.count(); }
   /// Some of them, by position; `index` is int64.
   Originals rows(const at::Tensor& index) const;

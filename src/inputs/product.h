@@ -15,7 +15,7 @@ struct MadeBy {
 };
 
 /// All inputs of all methods in that order: `x` (or the features under their names), `label`, `sample`, `before` (the
-/// network's answer to the original), `method` and the names of the methods. Inputs of which nothing valid was made are
+/// network's prediction for the original), `method` and the names of the methods. Inputs of which nothing valid was made are
 /// left out. With `whole`, values are stored as bytes. Returns the spec that opens the file with the preprocessing of
 /// `data`.
 std::string write_product(const std::string& path, const dataset::Dataset& data, const model::Graph& graph,

@@ -13,7 +13,7 @@ struct QueueEntry {
   int64_t root = 0;       ///< the seed it descends from
   int64_t reference = 0;  ///< the entry that its changes are measured against
   int64_t fresh = 0;      ///< goals that it was the first to reach
-  int64_t after = 0;      ///< what the network answers
+  int64_t after = 0;      ///< what the network predicts
   bool failing = false;   ///< otherwise than to the seed; such inputs are not changed any further
   bool moved = false;     ///< an affine change is in its history
   std::vector<float> values;
@@ -21,7 +21,7 @@ struct QueueEntry {
 
 struct QueueRound {
   std::vector<int64_t> picked;     ///< entries that were changed
-  int64_t tried = 0, failing = 0;  ///< inputs made, and those of them that were answered otherwise
+  int64_t tried = 0, failing = 0;  ///< inputs made, and those of them that were predicted otherwise
   std::vector<QueueEntry> kept;
 };
 

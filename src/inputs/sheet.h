@@ -1,4 +1,4 @@
-// A picture of changed inputs: original, changed, difference, with the answers before and after.
+// A picture of changed inputs: original, changed, difference, with the predictions before and after.
 #pragma once
 
 #include <string>

@@ -192,7 +192,7 @@ class Stressing {
     const std::vector<size_t> order = spread_order(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
       const SampleRow& row = rows[takes_everything() ? i : order[i]];
-      chosen_.samples.push_back(row.sample), chosen_.answers.push_back(int64_t(row.predicted));
+      chosen_.samples.push_back(row.sample), chosen_.predictions.push_back(int64_t(row.predicted));
     }
   }
 
@@ -293,7 +293,7 @@ class Stressing {
     }
     if (!unexplained_.empty()) return;
     asked_.relevance = [this](const Originals& originals) {
-      return explainer_->run(originals.batch, originals.answers).features[changed_.feature].to(at::kFloat);
+      return explainer_->run(originals.batch, originals.predictions).features[changed_.feature].to(at::kFloat);
     };
   }
 
@@ -322,7 +322,7 @@ class Stressing {
         request_.queue.empty() ? request_.product.substr(0, request_.product.size() - 4) + ".queue" : request_.queue;
     std::string inputs_key;
     for (size_t i = 0; i < chosen_.samples.size(); ++i)
-      inputs_key += fmt::format("{}:{} ", chosen_.samples[i], chosen_.answers[i]);
+      inputs_key += fmt::format("{}:{} ", chosen_.samples[i], chosen_.predictions[i]);
     options.about = fmt::format("{} {} {} {} {} {}", file_checksum(session_.model_name()), data_.info().spec,
                                 checksum(inputs_key), criteria_words_,
                                 request_.profile.empty() ? "-" : file_checksum(request_.profile), options.seed);

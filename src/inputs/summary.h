@@ -22,7 +22,7 @@ struct ClassSummary {
 struct Summary {
   int64_t inputs = 0;                  ///< that were tried
   int64_t made = 0;                    ///< of which something valid was made
-  int64_t successes = 0;               ///< that the network answers otherwise than before
+  int64_t successes = 0;               ///< that the network predicts otherwise than before
   stats::Estimate rate;                ///< successes of those made; NaN when nothing was made
   std::optional<Spread> l0, l2, linf;  ///< nothing without successes; of ids only l0
   std::vector<ClassSummary> classes;   ///< by label, those that occur

@@ -20,7 +20,7 @@ constexpr Score kScores[] = {
     {"max-p", "lowest confidence", [](const TopRow& row) -> double { return 1 - row.probabilities[0]; }},
 };
 
-bool answered(const TopRow& row) { return row.classes[0] >= 0; }
+bool is_finite(const TopRow& row) { return row.classes[0] >= 0; }
 
 double ratio(const TopRow& row) { return row.probabilities[0] > 0 ? double(row.probabilities[1]) / row.probabilities[0] : 0; }
 
@@ -32,7 +32,7 @@ std::vector<size_t> spread_over_borders(std::span<const TopRow> rows, int64_t bu
   std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> sorted;
   std::vector<size_t> order;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (answered(rows[i]))
+    if (is_finite(rows[i]))
       sorted[{rows[i].classes[0], rows[i].classes[1]}].push_back(i);
     else
       order.push_back(i);
@@ -76,8 +76,8 @@ std::vector<size_t> prioritise(std::span<const TopRow> rows, const std::string& 
     std::vector<size_t> order(rows.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      if (answered(rows[a]) != answered(rows[b])) return !answered(rows[a]);
-      return answered(rows[a]) && score.of(rows[a]) > score.of(rows[b]);
+      if (is_finite(rows[a]) != is_finite(rows[b])) return !is_finite(rows[a]);
+      return is_finite(rows[a]) && score.of(rows[a]) > score.of(rows[b]);
     });
     return order;
   }

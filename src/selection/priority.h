@@ -1,4 +1,4 @@
-// Which inputs to label first, from answers alone: those the network is least sure of.
+// Which inputs to label first, from predictions alone: the most uncertain ones.
 //
 // DeepGini: Feng et al., DeepGini: Prioritizing Massive Tests to Enhance the Robustness of Deep Neural Networks, ISSTA
 // 2020. MCP: Shen et al., Multiple-Boundary Clustering and Prioritization to Promote Neural Network Retraining, ASE
@@ -24,8 +24,8 @@ struct Score {
 };
 std::span<const Score> scores();
 
-/// All rows, most useful first, as positions in `rows`; of equal scores the earlier input first. Rows whose answers are
-/// not numbers come first: something is wrong with them. `budget` matters for mcp alone, which spreads so many over the
+/// All rows, most useful first, as positions in `rows`; of equal scores the earlier input first. Rows whose predictions are
+/// NaN come first: something is wrong with them. `budget` matters for mcp alone, which spreads so many over the
 /// borders between classes. Throws InputError for a method that is not in the table.
 std::vector<size_t> prioritise(std::span<const observers::TopRow> rows, const std::string& method, int64_t budget);
 

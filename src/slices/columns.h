@@ -14,7 +14,7 @@ class Dataset;
 
 namespace netmend::slices {
 
-/// One value an input: a number, or a word.
+/// One value per input: a number, or a word.
 struct Column {
   std::string name;
   std::vector<float> numbers;      ///< NaN where missing; empty for words

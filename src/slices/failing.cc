@@ -36,7 +36,7 @@ std::vector<double> failing_of(const observers::PredictionSettings& settings, co
 }
 
 double positive_score(const observers::PredictionSettings& settings, const SampleRow& row) {
-  // The loss is −ln of the label's probability, which tells the side too, whatever threshold made the answer.
+  // The loss is −ln of the label's probability, which tells the side too, whatever threshold made the prediction.
   return row.label == double(settings.positive) ? std::exp(-double(row.loss)) : -std::expm1(-double(row.loss));
 }
 

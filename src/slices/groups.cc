@@ -114,8 +114,8 @@ std::vector<Group> compare_groups(const std::vector<Column>& columns, const std:
     group.failing = rate_of(count.failing, everybody.failing, shares);
     if (two) {
       group.selected = rate_of(count.selected, everybody.selected, true);
-      group.found = rate_of(count.found, everybody.found, true);
-      group.wrongly_called = rate_of(count.wrongly, everybody.wrongly, true);
+      group.true_positive = rate_of(count.found, everybody.found, true);
+      group.false_positive = rate_of(count.wrongly, everybody.wrongly, true);
     }
     groups.push_back(std::move(group));
   }
@@ -126,8 +126,8 @@ std::vector<Group> compare_groups(const std::vector<Column>& columns, const std:
   if (int64_t(groups.size()) > how.most) groups.resize(size_t(how.most));
   correct(groups, [](Group& group) { return &group.failing; });
   correct(groups, [](Group& group) { return group.selected ? &*group.selected : nullptr; });
-  correct(groups, [](Group& group) { return group.found ? &*group.found : nullptr; });
-  correct(groups, [](Group& group) { return group.wrongly_called ? &*group.wrongly_called : nullptr; });
+  correct(groups, [](Group& group) { return group.true_positive ? &*group.true_positive : nullptr; });
+  correct(groups, [](Group& group) { return group.false_positive ? &*group.false_positive : nullptr; });
   return groups;
 }
 

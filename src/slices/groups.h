@@ -1,5 +1,5 @@
-// Rates of groups that the data keeps aside, alone and crossed: how often each is right, called positive, found, and
-// wrongly called; against everybody else, with intervals, corrected for how many are compared.
+// Rates of groups that the data keeps aside, alone and crossed: how often each is right, predicted
+// positive, true and false positive; against everybody else, with intervals, corrected for how many are compared.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct Group {
   int64_t inputs = 0;
   bool too_small = false;
   Rate failing;                                         ///< share wrong, or mean error in deviations of the label
-  std::optional<Rate> selected, found, wrongly_called;  ///< of two classes: answers yes; true and false positive rate
+  std::optional<Rate> selected, true_positive, false_positive;  ///< of two classes: predicted positive, and of these
 };
 
 struct GroupSettings {

@@ -215,11 +215,11 @@ TEST(Groups, RatesAgreeWithCounting) {
     int64_t positives = 0, found = 0;
     for (size_t i = 0; i < rows.size(); ++i)
       if (columns[0].codes[i] == 0 && rows[i].label == 1) ++positives, found += rows[i].predicted == 1;
-    EXPECT_EQ(group.found->count, positives);
-    EXPECT_NEAR(group.found->here.value, double(found) / double(positives), 1e-12);
-    EXPECT_LT(group.found->p, 1e-6);
-    EXPECT_LT(group.found->apart.high, 0);
-    EXPECT_GT(group.wrongly_called->p, 0.01);
+    EXPECT_EQ(group.true_positive->count, positives);
+    EXPECT_NEAR(group.true_positive->here.value, double(found) / double(positives), 1e-12);
+    EXPECT_LT(group.true_positive->p, 1e-6);
+    EXPECT_LT(group.true_positive->apart.high, 0);
+    EXPECT_GT(group.false_positive->p, 0.01);
   }
   EXPECT_TRUE(seen);
   EXPECT_TRUE(small);  // of the rare race, crossed with a sex

@@ -102,7 +102,7 @@ void write_tables(const RunFolder& folder, const Survey& survey) {
       const stats::Estimate figure = survey.figure(group.failing.here);
       out << fmt::format("{},{},{},{:.6g},{:.6g},{:.6g},{},{},{}\n", csv_field(group.name()), group.inputs,
                          int(group.too_small), figure.value, figure.low, figure.high, text(group.selected),
-                         text(group.found), text(group.wrongly_called));
+                         text(group.true_positive), text(group.false_positive));
     }
   });
 }

@@ -167,7 +167,7 @@ class Studied {
     const auto count = int64_t(rows.size());
     for (int64_t i : stream::spread(count, all ? count : std::min(count, options_.attacked))) {
       chosen.samples.push_back(rows[size_t(i)]->sample);
-      chosen.answers.push_back(int64_t(rows[size_t(i)]->predicted));
+      chosen.predictions.push_back(int64_t(rows[size_t(i)]->predicted));
     }
     return chosen;
   }
@@ -182,7 +182,7 @@ class Studied {
     if (method.make == inputs::carlini_wagner) asked.steps = options_.carlini_steps, asked.step_size = 0.1;
     if (method.make == inputs::bim && asked.eps > 0) asked.step_size = asked.eps / 6;
     asked.relevance = [this](const inputs::Originals& originals) {
-      return explainer_->run(originals.batch, originals.answers).features[changed_.feature].to(at::kFloat);
+      return explainer_->run(originals.batch, originals.predictions).features[changed_.feature].to(at::kFloat);
     };
     inputs::CampaignOptions how;
     how.jobs = options_.jobs, how.quiet = true;

@@ -1,0 +1,107 @@
+#include "preflight/init.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "onnx/writer.h"
+#include "preflight/discover.h"
+#include "session/config.h"
+#include "session/folder_for_test.h"
+#include "zoo/zoo.h"
+
+namespace netmend::preflight {
+namespace {
+
+using session::FolderForTest;
+
+std::string value_of(const ConfigDraft& draft, const std::string& key) {
+  for (const session::Fact& fact : draft.facts)
+    if (fact.key == key) return fact.value;
+  return "";
+}
+
+TEST(Discover, ListsAndDictionariesOfJsonAndPython) {
+  const std::vector<std::string> two{"cat", "dog"};
+  EXPECT_EQ(parse_words("[\"cat\", \"dog\"]"), two);
+  EXPECT_EQ(parse_words("['cat', 'dog']"), two);
+  EXPECT_EQ(parse_words("{0: 'cat', 1: 'dog'}"), two);
+  EXPECT_EQ(parse_words("{\"1\": \"dog\", \"0\": \"cat\"}"), two);
+  EXPECT_TRUE(parse_words("{0: 'cat', 2: 'dog'}").empty());  // a name would move to another number
+  EXPECT_TRUE(parse_words("['cat', 'dog'").empty());
+  EXPECT_TRUE(parse_words("cat, dog").empty());
+  EXPECT_TRUE(parse_words("").empty());
+}
+
+TEST(Discover, ClassesAreInMetadataOrBesideTheModel) {
+  const FolderForTest folder;
+  model::Graph graph = zoo::make("mlp:4-3-2", {.seed = 1});
+  EXPECT_TRUE(find_classes(graph, "m.onnx").names.empty());
+  folder.write("labels.txt", "no\nyes\n");
+  EXPECT_EQ(find_classes(graph, "m.onnx").names, (std::vector<std::string>{"no", "yes"}));
+  graph.metadata["names"] = "{0: 'off', 1: 'on'}";
+  EXPECT_EQ(find_classes(graph, "m.onnx").names, (std::vector<std::string>{"off", "on"}));
+}
+
+TEST(Discover, WrongTypesBesideTheModelAreNoPreprocessing) {
+  const FolderForTest folder;
+  const model::Graph graph = zoo::make("lenet5", {.seed = 1});
+  folder.write("preprocessor_config.json", R"({"image_mean": "x", "image_std": null, "rescale_factor": [1]})");
+  EXPECT_NO_THROW(find_preprocessing(graph, "m.onnx"));
+}
+
+TEST(Init, DraftsWhatModelAndDataTell) {
+  const FolderForTest folder;
+  onnx::write_model(zoo::make("mlp:784-8-10", {.seed = 1}), "m.onnx");
+  InitRequest request;
+  request.model = "m.onnx", request.data = "glyphs";
+  const ConfigDraft draft = draft_config(request);
+  EXPECT_EQ(draft.file, "netmend.toml");
+  EXPECT_FALSE(draft.existed);
+  EXPECT_EQ(value_of(draft, "model.file"), "\"m.onnx\"");
+  EXPECT_EQ(value_of(draft, "model.kind"), "\"classes\"");
+  EXPECT_EQ(value_of(draft, "data.train"), "\"glyphs:train\"");
+  EXPECT_EQ(value_of(draft, "data.test"), "\"glyphs:test\"");
+  EXPECT_EQ(draft.metric, "accuracy");
+  ASSERT_TRUE(draft.preflight.has_value());
+  const session::Config read = session::parse_config(draft.text, draft.file);
+  EXPECT_EQ(read.test, "glyphs:test");
+  EXPECT_EQ(read.overrides.kind, "classes");
+  // Values of one table stand together, in the order people read them.
+  const auto first = draft.text.find("model.file"), data = draft.text.find("data.test"), goal = draft.text.find("goal.metric");
+  EXPECT_LT(first, data);
+  EXPECT_LT(data, goal);
+}
+
+TEST(Init, UpdateKeepsWhatIsThere) {
+  const FolderForTest folder;
+  onnx::write_model(zoo::make("mlp:784-8-10", {.seed = 1}), "m.onnx");
+  folder.write("netmend.toml", "# mine\nmodel = { file = \"m.onnx\", kind = \"classes\" }\ngoal.metric = \"balanced_accuracy\"\n");
+  InitRequest request;
+  request.model = "m.onnx", request.test = "glyphs:test", request.update = true;
+  const ConfigDraft draft = draft_config(request);
+  EXPECT_TRUE(draft.existed);
+  EXPECT_EQ(draft.text.find("# mine\n"), 0u);
+  const session::Config read = session::parse_config(draft.text, draft.file);
+  EXPECT_EQ(read.overrides.metric, "balanced_accuracy");
+  EXPECT_EQ(read.test, "glyphs:test");
+  EXPECT_EQ(read_file("netmend.toml", 1 << 20).find("glyphs"), std::string::npos);  // nothing was written
+}
+
+TEST(Init, WithoutDataTheModelAloneIsDrafted) {
+  const FolderForTest folder;
+  onnx::write_model(zoo::make("mlp:4-3-2", {.seed = 1}), "m.onnx");
+  InitRequest request;
+  request.model = "m.onnx";
+  const ConfigDraft draft = draft_config(request);
+  EXPECT_FALSE(draft.preflight.has_value());
+  EXPECT_FALSE(draft.blocked());
+  EXPECT_NE(draft.text.find("# data.test"), std::string::npos);
+  request.output = "no-such-output";
+  EXPECT_THROW(draft_config(request), InputError);
+}
+
+}  // namespace
+}  // namespace netmend::preflight
