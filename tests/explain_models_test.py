@@ -99,7 +99,7 @@ class Explained(unittest.TestCase):
         few = normalised(x[:200], CIFAR_MEAN, CIFAR_STD)
         numpy.savez("d.npz", x=few.numpy(), y=y[:200])
         export(network, [few], "m.onnx")
-        told = self.explain("m.onnx", "--data", "npz:d.npz,x=x,y=y", "--answers", "all", "--float64")
+        told = self.explain("m.onnx", "--data", "npz:d.npz,x=x,y=y", "--predictions", "all", "--float64")
         inside = []
 
         def keep(module, given, output):
@@ -127,7 +127,7 @@ class Explained(unittest.TestCase):
         network.softmax = nn.Softmax(1)
         numpy.savez("d.npz", x=x[:100].transpose(0, 2, 3, 1), y=y[:100])
         export(network, [pixels], "m.onnx", free=True)
-        told = self.explain("m.onnx", "--data", "npz:d.npz,x=x,y=y,scale=1/255", "--answers", "all", "--float64", "--input", 7)
+        told = self.explain("m.onnx", "--data", "npz:d.npz,x=x,y=y,scale=1/255", "--predictions", "all", "--float64", "--input", 7)
         leaf = pixels[:100].double().requires_grad_()
         network = network.double()
         network.softmax = nn.Identity()

@@ -127,7 +127,7 @@ class Explain(unittest.TestCase):
         told = self.explain("--input", 3, "--input", 17, "--float64")
         self.assertEqual([map["sample"] for map in told["maps"]], [3, 17])
         for map in told["maps"]:
-            self.assertEqual((map["kind"], map["answer"], map["label"]), ("values", str(answers[map["sample"]]), str(self.y[map["sample"]])))
+            self.assertEqual((map["kind"], map["predicted"], map["label"]), ("values", str(answers[map["sample"]]), str(self.y[map["sample"]])))
             parts = {part["name"]: part["relevance"] for part in map["parts"]}
             self.assertEqual(len(parts), 20)
             expected = found[map["sample"]][0]
@@ -143,8 +143,8 @@ class Explain(unittest.TestCase):
     def test_4_other_answers_and_methods(self):
         found, answers = self.relevance("z")
         wrong = answers != self.y
-        self.assertEqual(self.explain("--answers", "wrong")["explained"], wrong.sum())
-        self.assertEqual(self.explain("--answers", "all")["explained"], 150)
+        self.assertEqual(self.explain("--predictions", "wrong")["explained"], wrong.sum())
+        self.assertEqual(self.explain("--predictions", "all")["explained"], 150)
         pair = next((int(a), int(b)) for a, b in zip(self.y[wrong], answers[wrong]))
         one = self.explain("--on", "confusion={}:{}".format(*pair))
         self.assertEqual(one["explained"], ((self.y == pair[0]) & (answers == pair[1])).sum())
@@ -152,7 +152,7 @@ class Explain(unittest.TestCase):
         ours, slopes = (self.explain("--method", method, "--top", 5)["layers"] for method in ("lrp", "gradient"))
         for a, b in zip(ours, slopes):
             self.assertEqual([unit["unit"] for unit in a["units"]], [unit["unit"] for unit in b["units"]])
-        way = self.explain("--method", "integrated", "--answers", "all", "--steps", 200)
+        way = self.explain("--method", "integrated", "--predictions", "all", "--steps", 200)
         w = self.layers
         zero = numpy.maximum(w[0][1], 0) @ w[1][0] + w[1][1]
         zero = numpy.maximum(zero, 0) @ w[2][0] + w[2][1]

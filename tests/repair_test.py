@@ -108,7 +108,7 @@ class Repair(unittest.TestCase):
     def test_words_for_what_cannot_be_done(self):
         self.refused("repair", self.faulty, *DATA, "--method", "surgcal", words=("surgcal", "surgical"))
         self.refused("repair", self.faulty, *DATA, "--unit", "fc9/1", words=("fc9", "layer/number"))
-        self.refused("repair", self.faulty, *DATA, "--unit", "fc2/99", words=("fc2/99", "16"))
+        self.refused("repair", self.faulty, *DATA, "--unit", "fc2/99", words=("fc2/99", "fc2/15"))
         self.refused("repair", self.faulty, *DATA, "--on", "class=nonsense", words=("nonsense",))
         self.refused("repair", self.faulty, *DATA, "--limit", 3, "--anyway", words=())
         self.refused("lab", "plant", self.sound, "--kind", "zero", "-o", "x.onnx", words=("zero", "zeroed"))

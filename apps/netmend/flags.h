@@ -36,9 +36,10 @@ struct Options {
   MergeOptions merge;
   PlantOptions plant;
   RepairOptions repair;
-  StudyOptions planted, deepimportance;
-  SbflStudyOptions sbfl;
-  QualityStudyOptions quality;
+  studies::PlantedRequest planted;
+  studies::DeepImportanceRequest deepimportance;
+  studies::SbflRequest sbfl;
+  studies::QualityRequest quality;
   WhatIfOptions whatif;
   GateOptions gate;
   FailuresOptions failures;

@@ -1,5 +1,9 @@
 // Flags of netmend lab.
+#include "base/text.h"
+#include "faults/kinds.h"
 #include "netmend/flags.h"
+#include "repair/names.h"
+#include "zoo/names.h"
 
 namespace netmend::app {
 namespace {
@@ -13,12 +17,11 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
   plant->add_option("model", o.plant.model, "ONNX file")->required();
   plant
       ->add_option("--kind", o.plant.kind,
-                   "random-weights, zeroed, sign-flipped, saturated, scaled, layer-noise, swapped-classes, "
-                   "poisoned-labels")
+                   faults::kind_names())
       ->required();
   plant->add_option("--count", o.plant.count, "Units to damage")->capture_default_str()->check(CLI::Range(1, 1000000));
   plant->add_option("--layer", o.plant.layer, "Only there (default: any but the output layer)");
-  plant->add_option("--strength", o.plant.strength, "1 is a fault of the usual size")->capture_default_str();
+  plant->add_option("--strength", o.plant.strength, "1: a fault of the usual size")->capture_default_str();
   plant->add_option("--at-least", o.plant.at_least, "Draw again until it costs so many points of accuracy on --data")
       ->check(CLI::PositiveNumber);
   plant->add_option("-o", o.plant.product, "The faulty model")->required();
@@ -35,23 +38,21 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       command(*study, "planted-faults", "Which measure finds, and which repair mends, a fault that was planted",
               "  netmend lab study planted-faults --models lenet5@glyphs --runs 2\n"
               "  netmend lab study planted-faults --models lenet4@mnist,lenet5@fashion-mnist --runs 10 --out study");
-  o.planted.models = {"lenet5@glyphs"};
   planted
       ->add_option("--models", o.planted.models,
                    "Networks with data: NAME@DATA is trained first, FILE.onnx@DATA is taken as it is")
       ->delimiter(',')
       ->capture_default_str();
-  planted->add_option("--kinds", o.planted.kinds, "Kinds of faults (default: all that damage one unit)")
+  planted->add_option("--kinds", o.planted.kinds, "Kinds of faults: " + faults::kind_names(true) + " (default: all)")
       ->delimiter(',');
-  planted->add_option("--repairs", o.planted.repairs, "Repair methods to judge, or none")
+  planted->add_option("--repairs", o.planted.repairs, "Repair methods to judge: none, or some of " + repair::method_names())
       ->delimiter(',')
       ->capture_default_str();
-  planted->add_option("--runs", o.planted.runs, "Faults of each kind and network")
+  planted->add_option("--runs", o.planted.runs, "Faults per kind and network")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
-  planted->add_option("--seconds", o.planted.seconds, "For each repair")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  planted->add_option("--budget", o.planted.budget, "Work of each repair: quick, normal, deep, or a time such as 30s")
+      ->capture_default_str();
   planted->add_option("--out", common.out, "Folder of the study (default: netmend-study-planted-faults)");
   planted->callback([&] { action = [&] { return study_planted(common, o.planted); }; });
   CLI::App* paper = command(*study, "deepimportance",
@@ -60,12 +61,11 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
                             "  netmend lab study deepimportance --models lenet1,lenet5 --runs 3 --out study");
   paper
       ->add_option("--models", o.deepimportance.models,
-                   "lenet1, lenet4, lenet5, cifar (default: all; with --quick lenet1); trained first")
+                   studies::deepimportance_models() + " (default: all; with --quick the first); trained first")
       ->delimiter(',');
-  o.deepimportance.runs = 0;
   paper
       ->add_option("--runs", o.deepimportance.runs,
-                   "Networks of each kind, each from another seed (default: 5; with --quick 1)")
+                   "Networks of each kind, each from another random seed (default: 5; with --quick 1)")
       ->check(CLI::Range(1, 1000));
   paper->add_flag("--quick", o.deepimportance.quick,
                   "20,000 training inputs, 2,000 tests: a minute or two, to see how it works");
@@ -92,18 +92,15 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       command(*study, "check-quality", "Is the check-up quiet on sound models, stable, and loud on planted faults?",
               "  netmend lab study check-quality\n"
               "  netmend lab study check-quality --models lenet5@glyphs --faulty lenet5@glyphs --out study");
-  o.quality.models = {"lenet1@mnist",       "lenet4@mnist",         "lenet5@mnist",         "mlp:784-128-64-10@mnist",
-                      "lenet5@glyphs",      "lenet1@glyphs",        "lenet4@fashion-mnist", "lenet5@fashion-mnist",
-                      "dnn1@fashion-mnist", "cifar-convnet@cifar10"};
+  o.quality.models = studies::quality_models();
   quality->add_option("--models", o.quality.models, "Sound networks with data: NAME@DATA is trained first")
       ->delimiter(',')
       ->capture_default_str();
   quality->add_option("--faulty", o.quality.faulty, "Those that get faults (default: lenet4@mnist and lenet1@glyphs)")
       ->delimiter(',');
-  quality->add_option("--kinds", o.quality.kinds, "Kinds of faults (default: all)")->delimiter(',');
-  quality->add_option("--seconds", o.quality.seconds, "For each check-up")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  quality->add_option("--kinds", o.quality.kinds, "Kinds of faults: " + studies::quality_kind_names() + " (default: all)")->delimiter(',');
+  quality->add_option("--budget", o.quality.budget, "Work of each check-up: quick, normal, deep, or a time such as 30s")
+      ->capture_default_str();
   quality->add_option("--out", common.out, "Folder of the study (default: netmend-study-check-quality)");
   quality->callback([&] { action = [&] { return study_quality(common, o.quality); }; });
 }
@@ -118,17 +115,17 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
               "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
   fresh
       ->add_option("name", o.fresh.name,
-                   "lenet1 lenet4 lenet5 dnn1 dnn2 cnn1 cnn2 cifar-convnet resnet20 dave2 textcnn mlp:784-64-10")
+                   join(zoo::names(), ", ") + " (any sizes)")
       ->required();
   fresh->add_option("-o", o.fresh.product, "The model")->required();
-  fresh->add_option("--init", o.fresh.init, "glorot, he, uniform, normal")->capture_default_str();
+  fresh->add_option("--init", o.fresh.init, "How weights are drawn: " + join(zoo::scheme_names(), ", "))->capture_default_str();
   fresh->callback([&] { action = [&] { return lab_new(common, o.fresh); }; });
 
   CLI::App* run = command(*lab, "run", "Run a model on tensors from NPY files",
                           "  netmend lab run model.onnx --input x=x.npy --out results\n"
                           "  netmend lab run model.onnx --input x=x.npy --output /features --out results");
   run->add_option("model", o.run.model, "ONNX file")->required();
-  run->add_option("--input", o.run.inputs, "NAME=FILE.npy, one for each input");
+  run->add_option("--input", o.run.inputs, "NAME=FILE.npy, one per input");
   run->add_option("--output", o.run.outputs, "Values to write (default: the model's outputs)");
   run->add_flag("--float64", o.run.float64, "Compute in float64");
   run->add_option("--out", o.run.folder, "Folder for the outputs")->required();

@@ -1,4 +1,6 @@
 // Flags of the commands that look at models and data.
+#include "adequacy/choice.h"
+#include "localise/measures.h"
 #include "netmend/flags.h"
 
 namespace netmend::app {
@@ -54,11 +56,10 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
   locate->add_option("model", o.locate.model, "ONNX file (default: the one that netmend.toml names)");
   locate
       ->add_option("--measure", o.locate.measure,
-                   "ochiai, tarantula, dstar (dstarN for another exponent), jaccard, barinel, op2, zoltar, wong2, "
-                   "gradient, counterfactual, auto, random, arachne (single weights), or all")
+                   localise::measure_names() + "; dstarN for another exponent, arachne for single weights, or all")
       ->capture_default_str();
   locate->add_option("--on", o.locate.on,
-                     "Only these failures: class=cat, confusion=cat:dog (cats called dog), slice=COLUMN=VALUE, or "
+                     "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, or "
                      "inputs=FILE with their names");
   locate->add_option("--layer", o.locate.layers,
                      "Only this layer; may be repeated (default: all but the output layer)");
@@ -68,7 +69,7 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
   locate->add_option("--tap", o.locate.tap, "Take a unit's value after (post) or before (pre) its activation")
       ->capture_default_str()
       ->check(CLI::IsMember({"pre", "post"}));
-  locate->add_option("--resamples", o.locate.resamples, "Draws that show how far the ranking can be trusted")
+  locate->add_option("--resamples", o.locate.resamples, "Bootstrap resamples of the inputs, for the uncertainty of the ranking")
       ->capture_default_str()
       ->check(CLI::Range(0, 10000));
   with_case(locate, o.locate);
@@ -133,15 +134,14 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
 
 void add_coverage(CLI::App& app, Options& o, Action& action) {
   CLI::App* coverage =
-      command(app, "coverage", "What the tests never try, and which tests add nothing",
+      command(app, "coverage", "What the tests never cover, and which tests add nothing",
               "  netmend coverage model.onnx --data mnist\n"
               "  netmend coverage model.onnx --train images:train --test images:test --profile model.profile\n"
               "  netmend coverage model.onnx --data mnist --criteria IDC,KMNC:100,DSC --layer fc2 --m 8");
   coverage->add_option("model", o.coverage.model, "ONNX file (default: the one that netmend.toml names)");
   coverage
       ->add_option("--criteria", o.coverage.criteria,
-                   "all, or some of IDC, NC, KMNC, NBC, SNAC, TKNC, TKNP, MCDC, NLC, LSC, DSC, MDSC; a parameter may "
-                   "follow: NC:0.5, KMNC:100")
+                   "all, or some of " + adequacy::criteria_names() + "; a parameter may follow: NC:0.5, KMNC:100")
       ->capture_default_str();
   coverage->add_option("--layer", o.coverage.layers,
                        "Only this layer; may be repeated (default: all but the output layer). Surprise and important "
@@ -156,7 +156,7 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
                    "A unit is a feature map's mean (channel, the default) or each of its positions (element)")
       ->check(CLI::IsMember({"channel", "element"}));
   coverage->add_option("--profile", o.coverage.profile,
-                       "What was learned from training data: read where the file exists, else written");
+                       "Profile of the training data: read where the file exists, else written");
   coverage->add_option("--as-published", o.coverage.published,
                        "Do as this program does: deepimportance, sadl, nlc, dnn-tip, deepgini");
   coverage->add_flag("--zero-cluster", o.coverage.zero_cluster, "IDC: 0 is a cluster of its own");
@@ -169,7 +169,7 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
 
 void add_explain(CLI::App& app, Options& o, Action& action) {
   CLI::App* explain =
-      command(app, "explain", "Which units the answers come from, and which parts of single inputs",
+      command(app, "explain", "Which units predictions come from, and which parts of single inputs",
               "  netmend explain model.onnx --data mnist:test\n"
               "  netmend explain model.onnx --data mnist:test --layer conv2 --rule composite --input 7\n"
               "  netmend explain model.onnx --data mnist:test --on confusion=4:9 --method integrated");
@@ -182,9 +182,9 @@ void add_explain(CLI::App& app, Options& o, Action& action) {
                    "dense=epsilon,conv=gamma:0.1,first=flat")
       ->capture_default_str();
   explain->add_option("--on", o.explain.on,
-                      "Only these failures: class=cat, confusion=cat:dog (cats called dog), slice=COLUMN=VALUE, or "
+                      "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, or "
                       "inputs=FILE with their names");
-  explain->add_option("--answers", o.explain.answers, "Explain right, wrong or all answers")
+  explain->add_option("--predictions,--answers", o.explain.predictions, "Explain right, wrong or all predictions")
       ->capture_default_str()
       ->check(CLI::IsMember({"right", "wrong", "all"}));
   explain->add_option("--layer", o.explain.layers,
@@ -197,7 +197,7 @@ void add_explain(CLI::App& app, Options& o, Action& action) {
       ->check(CLI::IsMember({"pre", "post"}));
   explain->add_option("--input", o.explain.inputs,
                       "Draw the map of this input, by name or number; may be repeated (default: four of them)");
-  explain->add_option("--steps", o.explain.steps, "Of integrated gradients")
+  explain->add_option("--steps", o.explain.steps, "Steps of integrated gradients")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
   explain->add_flag("--float64", o.explain.float64, "Compute relevance in float64");

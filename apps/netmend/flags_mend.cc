@@ -1,46 +1,51 @@
 // Flags of the commands that change models: repair, apply and their kin, train, and the demo.
+#include "base/text.h"
+#include "edits/operation_names.h"
+#include "localise/measures.h"
 #include "netmend/flags.h"
+#include "repair/names.h"
+#include "training/options.h"
+#include "zoo/names.h"
 
 namespace netmend::app {
 namespace {
 
 void add_repair(CLI::App& app, Options& o, Action& action) {
   CLI::App* repair =
-      command(app, "repair", "Search for a small change, confirm it on unseen data, write a new model",
+      command(app, "repair", "Search for a small change, confirm it on a hold-out set, write a new model",
               "  netmend repair model.onnx --data mnist:train -o fixed.onnx\n"
               "  netmend repair model.onnx --on confusion=cat:dog -o fixed.onnx --plan edits.json --review\n"
               "  netmend repair model.onnx --unit conv1/7 --method surgical --budget 2m -o fixed.onnx");
   repair->add_option("model", o.repair.model, "ONNX file (default: that of netmend.toml)");
-  repair->add_option("--method", o.repair.method, "auto, bias, temperature, surgical, retrain, arachne, sbfl-mutation")
+  repair->add_option("--method", o.repair.method, repair::method_names())
       ->capture_default_str();
-  repair->add_option("-o", o.repair.product, "The repaired model; not written when it does not help on unseen data");
+  repair->add_option("-o", o.repair.product, "The repaired model; not written when it does not help on the hold-out set");
   repair->add_option("--plan", o.repair.plan, "The edits, as edits.json");
   repair->add_option("--on", o.repair.on,
                      "Which failures: class=cat, confusion=cat:dog, slice=column=value, inputs=FILE");
   repair
       ->add_option("--unit", o.repair.units, "Units whose weights may change, conv1/7,conv1/8 (default: searched for)")
       ->delimiter(',');
-  repair->add_flag("--force", o.repair.force, "Write it although it does not help on unseen data");
+  repair->add_flag("--force", o.repair.force, "Write it although it does not help on the hold-out set");
   repair->add_flag("--review", o.repair.review, "Show the plan and ask before writing");
   repair->add_flag("--yes", o.repair.yes, "Answer yes");
   const std::string group = "Of sbfl-mutation";
-  repair->add_option("--measure", o.repair.measure, "Measure of suspicion")->capture_default_str()->group(group);
+  repair->add_option("--measure", o.repair.measure, "Suspiciousness measure: " + localise::measure_names())->capture_default_str()->group(group);
   repair
       ->add_option("--mutation", o.repair.mutation,
-                   "set-weights, delete, gauss-weights-one, gauss-weights, scale-weights, scale-weights-gauss-one, "
-                   "scale-weights-gauss, set-bias, gauss-bias, scale-bias, scale-bias-gauss, scale-outgoing")
+                   edits::operation_names())
       ->capture_default_str()
       ->group(group);
   repair->add_option("--value", o.repair.value, "Of the mutation (default: its usual one)")->group(group);
   repair->add_option("--stop", o.repair.stop, "On loss, accuracy, both or either")->capture_default_str()->group(group);
-  repair->add_option("--loss-offset", o.repair.loss_offset, "Loss that may be lost in a round")
+  repair->add_option("--loss-offset", o.repair.loss_offset, "By how much the loss may rise in a round")
       ->capture_default_str()
       ->group(group);
-  repair->add_option("--accuracy-offset", o.repair.accuracy_offset, "The same for accuracy, a share")
+  repair->add_option("--accuracy-offset", o.repair.accuracy_offset, "By how much the accuracy may fall in a round, a share")
       ->capture_default_str()
       ->group(group);
   repair->add_flag("--keep-offsets", o.repair.keep_offsets, "Do not halve the offsets each round")->group(group);
-  repair->add_flag("--train-between", o.repair.train_between, "Train an epoch after each mutation")->group(group);
+  repair->add_flag("--train-between", o.repair.train_between, "Train for an epoch after each mutation")->group(group);
   repair->add_flag("--refresh", o.repair.refresh, "Count the spectrum anew before each round")->group(group);
   repair->add_option("--at-a-time", o.repair.at_a_time, "Units mutated in a round")
       ->capture_default_str()
@@ -55,14 +60,14 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
 
 void add_mend(CLI::App& app, Options& o, Action& action) {
   add_repair(app, o, action);
-  CLI::App* apply = command(app, "apply", "Apply edits to a model's weights, or take them back",
+  CLI::App* apply = command(app, "apply", "Apply edits to a model's weights, or revert them",
                             "  netmend apply model.onnx edits.json -o fixed.onnx\n"
                             "  netmend apply fixed.onnx edits.json --revert -o model.onnx\n"
                             "  netmend diff model.onnx fixed.onnx -o edits.json");
   apply->add_option("model", o.apply.model, "ONNX file")->required();
   apply->add_option("edits", o.apply.edits, "edits.json that netmend wrote")->required();
   apply->add_option("-o", o.apply.product, "The changed model")->required();
-  apply->add_flag("--revert", o.apply.revert, "Take the edits back");
+  apply->add_flag("--revert", o.apply.revert, "Revert the edits");
   apply->callback([&] { action = [&] { return app::apply(common, o.apply); }; });
 
   CLI::App* whatif = command(app, "whatif", "What edits would do on data, without writing a model",
@@ -100,24 +105,24 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   train->add_option("--data", o.train.data, "Built-in name: its train and test splits");
   train->add_option("--train", o.train.train, "Data spec of the training inputs");
   train->add_option("--test", o.train.test,
-                    "Data spec to judge by after each epoch (default: a part of --train, see --validation)");
+                    "Data spec to validate on after each epoch (default: a share of --train, see --validation)");
   train->add_option("-o", o.train.product, "The trained model")->required();
-  train->add_option("--epochs", o.train.epochs, "Times through the data")
+  train->add_option("--epochs", o.train.epochs, "Epochs: passes over the training data")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
-  train->add_option("--batch", o.train.batch, "Inputs a step")->capture_default_str()->check(CLI::Range(1, 65536));
-  train->add_option("--optimiser,--optimizer", o.train.optimiser, "sgd, momentum, adam, rmsprop")
+  train->add_option("--batch", o.train.batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 65536));
+  train->add_option("--optimiser,--optimizer", o.train.optimiser, training::method_names())
       ->capture_default_str();
   train->add_option("--rate,--lr", o.train.rate, "Learning rate")->capture_default_str();
-  train->add_option("--momentum", o.train.momentum, "Of momentum")->capture_default_str();
+  train->add_option("--momentum", o.train.momentum, "Momentum coefficient")->capture_default_str();
   train->add_option("--decay", o.train.decay, "Weight decay")->capture_default_str();
-  train->add_option("--schedule", o.train.schedule, "constant, step:EPOCHS:FACTOR, cosine, linear")
+  train->add_option("--schedule", o.train.schedule, "Learning-rate schedule: constant, step:EPOCHS:FACTOR, cosine, linear")
       ->capture_default_str();
-  train->add_option("--loss", o.train.loss, "cross-entropy, mse, bce (default: what fits labels and outputs)");
-  train->add_option("--init", o.train.init, "glorot, he, uniform, normal: start afresh with new weights");
+  train->add_option("--loss", o.train.loss, training::loss_names() + " (default: what fits labels and outputs)");
+  train->add_option("--init", o.train.init, "Start from fresh weights: " + join(zoo::scheme_names(), ", "));
   train->add_flag("--keep-weights", o.train.keep_weights,
-                  "Start from the file's weights (the default unless --init is given)");
-  train->add_option("--validation", o.train.validation, "Share of --train kept aside when there is no --test")
+                  "Start from the weights of the file (the default unless --init is given)");
+  train->add_option("--validation", o.train.validation, "Share of --train that is used for validation when there is no --test")
       ->capture_default_str();
   train->add_option("--limit", o.train.limit, "Only the first N training inputs")->check(CLI::PositiveNumber);
   train->add_option("--checkpoint", o.train.checkpoint, "File that is written after each epoch");
@@ -127,9 +132,9 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   with_run_folder(train);
   train->callback([&] { action = [&] { return app::train(common, o.train); }; });
 
-  CLI::App* demo = command(app, "demo", "Makes its own data, trains a network, evaluates it; needs no file at all",
+  CLI::App* demo = command(app, "demo", "Makes its own data, trains a network, plants faults, finds and repairs them; needs no file",
                            "  netmend demo\n  netmend demo --epochs 1");
-  demo->add_option("--epochs", o.demo.epochs, "Times through the data")
+  demo->add_option("--epochs", o.demo.epochs, "Epochs of training")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
   with_run_folder(demo);

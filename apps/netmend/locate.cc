@@ -22,21 +22,22 @@ using localise::ScoredUnit;
 std::string percent(double value) { return std::isfinite(value) ? fmt::format("{:.0f} %", 100 * value) : "–"; }
 
 void print_units(const MeasureRanking& ranking) {
-  size_t width = 15;
+  size_t width = 6;
   for (int64_t i = 0; i < ranking.top; ++i) width = std::max(width, ranking.units[size_t(i)].unit.size());
   width = std::min<size_t>(width, 40);
-  fmt::print("\n        {:<{}}      score  by chance   active: wrong    right   in first {:<3}  rank in resamples\n",
-             "unit", width, ranking.top);
+  const bool ablation = !ranking.units[0].best_ablation.empty();  // what a score would be by chance is of counts
+  fmt::print("\n        {:<{}}      score  {:>9}   active: wrong    right   in first {:<3}  rank in resamples\n", "unit",
+             width, ablation ? "ablation" : "by chance", ranking.top);
   for (int64_t i = 0; i < ranking.top; ++i) {
     const ScoredUnit& unit = ranking.units[size_t(i)];
     const localise::Counts& c = unit.counts;
-    fmt::print("  {:>4}  {:<{}}  {:>9.4g}  {:>9.4g}         {:>5.1f} %  {:>5.1f} %   {:>10}   {:>8}–{}{}\n", i + 1,
-               printable(unit.unit), width, unit.score, unit.chance, 100 * c.af / (c.af + c.nf),
-               100 * c.as / (c.as + c.ns), percent(unit.in_top), unit.rank_low, unit.rank_high,
-               unit.best_ablation.empty() ? "" : "   " + unit.best_ablation);
+    fmt::print("  {:>4}  {:<{}}  {:>9.4g}  {:>9}         {:>5.1f} %  {:>5.1f} %   {:>10}   {:>8}–{}\n", i + 1,
+               printable(unit.unit), width, unit.score,
+               ablation ? unit.best_ablation : fmt::format("{:.4g}", unit.chance), 100 * c.af / (c.af + c.nf),
+               100 * c.as / (c.as + c.ns), percent(unit.in_top), unit.rank_low, unit.rank_high);
   }
-  fmt::print("        {:<{}}  {:>58}   {:>8.4g} on average\n", "random baseline", width, percent(ranking.random_in_top),
-             ranking.random_rank);
+  fmt::print("  random baseline: in first {} with {}, rank {:.4g} on average\n", ranking.top,
+             percent(ranking.random_in_top), ranking.random_rank);
 }
 
 void print_layers(const MeasureRanking& ranking) {

@@ -81,6 +81,7 @@ export async function close(page) {
 
 export async function download(page, act) {
   const [file] = await Promise.all([page.waitForEvent("download"), act()]);
+  await page.waitForTimeout(150); // Chromium drops downloads beyond ten a second
   return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
 }
 

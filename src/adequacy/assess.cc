@@ -53,8 +53,8 @@ UnitBatch layer_part(const UnitBatch& all, const observers::UnitSpace& space, si
   return part;
 }
 
-/// Classes that answers are of; 1 when they are none.
-int64_t answer_classes(const observers::PredictionSettings& settings) {
+/// Classes that predictions are of; 1 when they are none.
+int64_t predicted_classes(const observers::PredictionSettings& settings) {
   if (settings.by_class()) return int64_t(settings.classes.size());
   return settings.task == observers::Task::kNone ? std::max<int64_t>(1, settings.outputs) : 1;
 }
@@ -218,7 +218,7 @@ class Assessor::Impl {
 
   void score() {
     if (buckets_.empty()) return;
-    const int64_t classes = answer_classes(settings_);
+    const int64_t classes = predicted_classes(settings_);
     const bool by_label = options_.published == Published::kNlc && settings_.by_class();
     const observers::ClassTraces training = observers::sort_by_class(profile_->traces(), classes, by_label);
     const observers::ClassTraces tests = observers::sort_by_class(tests_layer_, classes, by_label);
@@ -227,12 +227,12 @@ class Assessor::Impl {
     for (int64_t c = 0; c < classes; ++c) unknown += training.size(c) == 0 && tests.size(c) > 0;
     if (unknown > 0)
       found_.notes.push_back(
-          fmt::format("tests are answered with {} class{} that no training input is: they have no surprise", unknown,
+          fmt::format("{} class{} predicted for tests and for no training input: these tests have no surprise", unknown,
                       unknown == 1 ? "" : "es"));
     if (buckets_.count("LSC")) score_likelihood(training, tests, corrected && !by_label);
     if (buckets_.count("DSC")) {
       if (classes < 2)
-        skip("DSC", "the answers are no classes, of which another could be near");
+        skip("DSC", "predictions are not classes, of which another could be near");
       else
         bucket("DSC", "DSA", 0,
                options_.published == Published::kSadl || options_.published == Published::kDeepImportance ? 2000 : 2,

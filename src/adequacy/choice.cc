@@ -58,6 +58,8 @@ Wanted parse_one(const std::string& text) {
 
 std::span<const CriterionRow> criteria() { return kRows; }
 
+std::string criteria_names() { return join(names(), ", "); }
+
 const CriterionRow& criterion_row(std::string_view name) {
   for (const CriterionRow& row : kRows)
     if (row.name == name) return row;

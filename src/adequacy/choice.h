@@ -11,12 +11,14 @@ namespace netmend::adequacy {
 
 struct CriterionRow {
   std::string_view name;       ///< as the literature has it
-  std::string_view asks;       ///< what it wants tried, in plain words
+  std::string_view asks;       ///< what it wants covered, in plain words
   std::string_view parameter;  ///< that may follow the name, or ""
   double usual = 0;
   bool needs_training = false;
 };
 std::span<const CriterionRow> criteria();
+/// Their names with commas, for help and messages.
+std::string criteria_names();
 /// The row of a name that is in the table.
 const CriterionRow& criterion_row(std::string_view name);
 

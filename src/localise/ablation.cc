@@ -280,7 +280,7 @@ class Ablating {
     whatif.ask(questions, [&](size_t q, int64_t first, std::span<const whatif::Judgement> rows) {
       for (size_t i = 0; i < rows.size(); ++i) {
         const size_t at = size_t(first) + i;
-        // An answer that is no number counts as a very wrong one.
+        // An output that is NaN or Inf counts as a very wrong one.
         double loss = std::isfinite(rows[i].loss) ? rows[i].loss : 100;
         if (q == 0) {
           base[at] = loss, was_right[at] = rows[i].right;

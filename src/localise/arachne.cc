@@ -110,10 +110,10 @@ class Impact {
     for (const Target& target : targets_)
       given.push_back(graph_.constant(target.weight.root).detach().requires_grad_());
     Tensors values = run_->run(given);
-    at::Tensor answers = values.back().sum();
+    at::Tensor outputs_sum = values.back().sum();
     Tensors outputs;
     for (size_t t = 0; t < targets_.size(); ++t) outputs.push_back(values[2 * t + 1]);
-    Tensors gradients = torch::autograd::grad({answers}, outputs, {}, false, false, true);
+    Tensors gradients = torch::autograd::grad({outputs_sum}, outputs, {}, false, false, true);
     for (size_t t = 0; t < targets_.size(); ++t) {
       const at::Tensor& output = outputs[t];
       if (targets_[t].recurrent) {

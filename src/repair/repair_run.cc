@@ -58,9 +58,7 @@ std::vector<SampleRow> predictions_of(session::Session& session, session::Split&
 void check_request(const RepairRequest& request) {
   if (request.method != "auto") find_method(request.method);
   if (request.method == "sbfl-mutation") {
-    if (!localise::find_measure(request.sbfl.measure).measure->score)
-      throw InputError(fmt::format("sbfl-mutation ranks by counts, {} is no such measure", request.sbfl.measure),
-                       "For example tarantula or ochiai.");
+    localise::find_measure(request.sbfl.measure);
     edits::find_operation(request.sbfl.mutation);
     parse_when(request.sbfl.stop);
     if (!(request.sbfl.loss_offset >= 0) || !(request.sbfl.accuracy_offset >= 0))

@@ -103,10 +103,11 @@ struct Trajectory::Impl {
     observers::Predictions predictions(problem.settings, false);
     stream::PassOptions how;
     how.jobs = problem.jobs, how.quiet = true;
-    auto done_pass = stream::run_pass(now, {&predictions}, how);
-    if (done_pass.interrupted) throw Interrupted{};
-    auto state = done_pass.collected[0].fold(predictions);
-    auto result = observers::finish(predictions, dynamic_cast<const observers::PredictionState&>(*state));
+    stream::Pass pass(now);
+    auto handle = pass.watch(predictions);
+    pass.run(how);
+    if (pass.interrupted()) throw Interrupted{};
+    const observers::PredictionResult result = observers::finish(predictions, pass.state(handle));
     Figure figure;
     figure.loss = result.loss, figure.accuracy = result.accuracy;
     return figure;
