@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/dataset.h"
+#include "model/graph.h"
 #include "onnx/reader.h"
 #include "session/session.h"
 #include "stream/reference.h"
