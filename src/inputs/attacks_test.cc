@@ -113,15 +113,15 @@ TEST(Network, AnswersAsPredictionsDo) {
       how.quiet = true;
       auto state = stream::run_pass(test.subject, {&predictions}, how).collected[0].fold(predictions);
       Originals all = test.originals();
-      at::Tensor predictions = test.network->predictions(all, all.units);
+      at::Tensor classes = test.network->predictions(all, all.units);
       for (const observers::SampleRow& row : dynamic_cast<observers::PredictionState&>(*state).rows)
-        EXPECT_EQ(predictions[row.sample].item<int64_t>(), int64_t(row.predicted)) << outputs << " " << threshold;
+        EXPECT_EQ(classes[row.sample].item<int64_t>(), int64_t(row.predicted)) << outputs << " " << threshold;
       EXPECT_EQ(test.network->classes(), 2);
-      all.predictions = predictions;
+      all.predictions = classes;
       Settings settings;
       settings.eps = 0.2;
       at::Tensor after = test.network->predictions(all, fgsm(*test.network, all, settings).units);
-      EXPECT_GT((after != predictions).sum().item<int64_t>(), 20);
+      EXPECT_GT((after != classes).sum().item<int64_t>(), 20);
     }
 }
 
