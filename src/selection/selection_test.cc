@@ -94,7 +94,7 @@ TEST(LabelIssues, EqualASlowTwin) {
     for (const LabelIssue& issue : found) {
       const LabelIssue& twin = expected.at(issue.sample);
       EXPECT_EQ(issue.given, twin.given);
-      EXPECT_EQ(issue.suggested, twin.top);
+      EXPECT_EQ(issue.suggested, twin.suggested);
       EXPECT_NEAR(issue.confidence, twin.confidence, 1e-6);
       EXPECT_NEAR(issue.margin, twin.margin, 1e-6);
       EXPECT_GE(issue.margin, before);
