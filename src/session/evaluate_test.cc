@@ -96,11 +96,11 @@ TEST_F(Evaluate, FindingsOfRunsAreFoundByNameAndNewestFirst) {
   EXPECT_FALSE(has_findings());
   EXPECT_THROW(read_findings(""), InputError);
   auto write = [&](const std::string& run, const std::string& kind) {
+    findings::Finding finding;
+    finding.kind = kind, finding.where = "fc1", finding.title = "t", finding.related = {"dead-units:fc2"};
+    const findings::Json json = {{"findings", {findings::to_json(finding)}}, {"accepted", findings::Json::array()}};
     std::filesystem::create_directories("netmend-runs/" + run);
-    folder.write("netmend-runs/" + run + "/findings.json",
-                 R"({"findings": [{"id": ")" + kind + R"(:fc1", "kind": ")" + kind +
-                     R"(", "where": "fc1", "level": "minor", "certainty": "likely", "title": "t", "evidence": "e",
-                     "related": ["dead-units:fc2"]}], "accepted": []})");
+    folder.write("netmend-runs/" + run + "/findings.json", json.dump());
   };
   write("20260101-000000-check", "dead-units");
   write("20260202-000000-check", "saturated-units");

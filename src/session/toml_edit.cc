@@ -17,12 +17,14 @@ std::string fact_line(const Fact& fact, const std::string& key, size_t width) {
   return fmt::format("{:<{}}  # {}", line, width, fact.source);
 }
 
-/// `a."b.c".d` → a, b.c, d
+/// `a."b.c".d` → a, b.c, d; escapes as toml_string() writes them.
 std::vector<std::string> key_parts(const std::string& key) {
   std::vector<std::string> parts(1);
   bool quoted = false;
   for (size_t i = 0; i < key.size(); ++i) {
-    if (quoted && key[i] == '\\' && i + 1 < key.size())
+    if (quoted && key[i] == '\\' && i + 5 < key.size() && key[i + 1] == 'u')
+      parts.back() += char(std::stoi(key.substr(i + 2, 4), nullptr, 16)), i += 5;
+    else if (quoted && key[i] == '\\' && i + 1 < key.size())
       parts.back() += key[++i];
     else if (key[i] == '"')
       quoted = !quoted;

@@ -32,14 +32,16 @@ std::vector<Members> members_of(const Survey& survey) {
   return sets;
 }
 
-ThresholdRates rates_at(double threshold, const Members& members, const Survey& survey,
+/// At the threshold that is used now the prediction itself counts: a score is kept with less precision.
+ThresholdRates rates_at(double threshold, bool current, const Members& members, const Survey& survey,
                         const observers::PredictionSettings& task) {
   int64_t judged = 0, right = 0, selected = 0, positives = 0, found = 0;
   for (size_t i : members.rows) {
     if (std::isnan(survey.failing[i])) continue;
     const observers::SampleRow& row = survey.rows[i];
     const bool positive = row.label == double(task.positive),
-               predicted = std::isfinite(row.predicted) && positive_score(task, row) > threshold;
+               predicted = std::isfinite(row.predicted) && (current ? row.predicted == double(task.positive)
+                                                                    : positive_score(task, row) > threshold);
     ++judged, right += positive == predicted, selected += predicted, positives += positive,
         found += positive && predicted;
   }
@@ -58,7 +60,8 @@ std::vector<ThresholdStep> sweep_thresholds(const Survey& survey, const observer
   for (int step = 1; step < kSteps; ++step) {
     const double threshold = double(step) / kSteps;
     steps.push_back({threshold, std::abs(threshold - task.threshold) < 1e-9, {}});
-    for (const Members& members : sets) steps.back().groups.push_back(rates_at(threshold, members, survey, task));
+    for (const Members& members : sets)
+      steps.back().groups.push_back(rates_at(threshold, steps.back().current, members, survey, task));
   }
   return steps;
 }
