@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/spec.h"
 #include "onnx/reader.h"
 #include "session/session.h"
 #include "stream/reference.h"
