@@ -155,8 +155,8 @@ class Failures(Case):
         self.assertEqual((told["failures"], told["wrong"]), (len(wrong), len(wrong)))
         self.assertEqual({row["id"] for row in rows}, set(wrong))
         for row in rows:
-            self.assertEqual((row["label"], row["answer"]), (wrong[row["id"]]["label"], wrong[row["id"]]["predicted"]))
-            self.assertNotEqual(row["second"], row["answer"])
+            self.assertEqual((row["label"], row["predicted"]), (wrong[row["id"]]["label"], wrong[row["id"]]["predicted"]))
+            self.assertNotEqual(row["second"], row["predicted"])
             self.assertGreaterEqual(float(row["confidence"]), float(row["second_confidence"]))
         for key, column in (("loss", "loss"), ("confidence", "confidence"), ("margin", "margin")):
             ordered = [float(row[column]) for row in self.failures("--sort", key, "--top", 100000)["rows"]]
@@ -169,8 +169,8 @@ class Failures(Case):
         first = groups[0]
         chosen = self.failures("--on", first["on"], "--top", 100000)["rows"]
         self.assertEqual(len(chosen), first["failures"])
-        label, answer = first["on"].removeprefix("confusion=").split(":")
-        self.assertTrue(all((row["label"], row["answer"]) == (label, answer) for row in chosen))
+        label, predicted = first["on"].removeprefix("confusion=").split(":")
+        self.assertTrue(all((row["label"], row["predicted"]) == (label, predicted) for row in chosen))
         by_class = {group["group"]: group["failures"] for group in self.failures("--group", "class")["groups"]}
         for label, count in by_class.items():
             self.assertEqual(count, sum(row["label"] == label for row in whole))
@@ -249,7 +249,7 @@ class Next(Case):
         self.assertEqual(values, sorted(values, reverse=True))
         self.assertEqual(sum(value > told["tests_reach"] for value in values), min(20, told["above"]))
         self.refused("next", MODEL, "--pool", "glyphs:train", "--limit", 300, "--on", "unit=nolayer/3", words=["nolayer"])
-        self.refused("next", MODEL, "--pool", "glyphs:train", "--limit", 300, "--on", f"unit={layer.split('/')[0]}/999", words=["no such unit"])
+        self.refused("next", MODEL, "--pool", "glyphs:train", "--limit", 300, "--on", f"unit={layer.split('/')[0]}/999", words=["there is no unit"])
         self.refused("next", MODEL, "--pool", "glyphs:train", "--limit", 300, "--on", "units", words=["unit=LAYER/NUMBER"])
         self.refused("next", MODEL, "--pool", "glyphs:train", "--method", "ginny", words=["did you mean gini?"])
 
@@ -276,7 +276,7 @@ class Why(Case):
         for line in told["next"] + told["example"]:
             self.assertRegex(line, "^netmend (?!netmend)")
         said = self.ok("why", kinds[0]["kind"]).stdout
-        for part in ("what it means", "what usually causes it", "how to make sure", "how to repair it"):
+        for part in ("what it means", "what usually causes it", "how to confirm it", "how to repair it"):
             self.assertIn(part, said)
         self.assertTrue(all(len(line) <= 100 for line in said.splitlines() if not line.startswith("    netmend")), said)
 

@@ -14,27 +14,6 @@ namespace netmend::inputs {
 using observers::Task;
 using Tensors = std::vector<at::Tensor>;
 
-UnitPlace find_unit(const std::vector<model::Layer>& layers, const std::string& name) {
-  const size_t slash = name.rfind('/');
-  int64_t unit = -1;
-  if (slash == std::string::npos || !parse_int(name.substr(slash + 1), unit))
-    throw InputError(fmt::format("--unit {}: a unit is named by its layer and its number", printable(name)),
-                     "For example --unit conv1/7; netmend info lists the layers.");
-  const std::string layer_name = name.substr(0, slash);
-  std::vector<std::string> names;
-  for (const model::Layer& layer : layers) {
-    names.push_back(layer.name);
-    if (layer.name != layer_name) continue;
-    if (unit < 0 || unit >= layer.units)
-      throw InputError(fmt::format("--unit {}: {} has {} units", printable(name), layer_name, layer.units),
-                       fmt::format("They are {0}/0 … {0}/{1}.", layer_name, layer.units - 1));
-    return {layer, unit};
-  }
-  throw InputError(fmt::format("--unit {}: the model has no layer `{}`{}", printable(name), printable(layer_name),
-                               did_you_mean(layer_name, names)),
-                   names.size() <= 12 ? "There are " + join(names, ", ") + "." : "netmend info lists them.");
-}
-
 at::Tensor away_from(const at::Tensor& scores, const at::Tensor& predictions) {
   at::NoGradGuard no_grad;
   at::Tensor own = predictions.unsqueeze(1);

@@ -21,8 +21,6 @@ struct UnitPlace {
   model::Layer layer;
   int64_t unit = 0;
 };
-/// `conv1/7`. Throws InputError with the nearest layer, or the number of units that there are.
-UnitPlace find_unit(const std::vector<model::Layer>& layers, const std::string& name);
 
 class Network {
  public:

@@ -100,7 +100,14 @@ class Stressing {
                          "Add length=N to the data: longer ones are cut, shorter ones padded.");
     if (changed_.kind != Kind::kTokens) range_.emplace(data_, changed_.feature, request.range);
     std::vector<UnitPlace> units;
-    for (const std::string& name : request.units) units.push_back(find_unit(plain_layers(), name));
+    for (const std::string& name : request.units) {
+      const session::UnitPlace place = session.unit(name);
+      const model::Layer& layer = session.layers()[place.layer];
+      if (layer.merged != model::Merged::kNo)
+        throw InputError(fmt::format("--unit {}: the values of {} mix inputs and positions", name, layer.name),
+                         "Name a unit of another layer.");
+      units.push_back({layer, place.unit});
+    }
     network_ = std::make_unique<Network>(subject_, task_, changed_, range_ ? &*range_ : nullptr, units);
     asked_ = settings_of(request, session.request().seed);
     if (changed_.kind == Kind::kTokens || changed_.kind == Kind::kTable) asked_.pool = borrowed_rows();
@@ -132,13 +139,6 @@ class Stressing {
   }
 
  private:
-  /// Units of layers whose axis of inputs is one of its own.
-  std::vector<model::Layer> plain_layers() {
-    std::vector<model::Layer> layers = session_.layers();
-    std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
-    return layers;
-  }
-
   /// Rows of the data in the units that methods work in.
   at::Tensor borrowed_rows() const {
     at::Tensor fed = data_.read(stream::spread(data_.size(), kPool)).inputs[changed_.feature];

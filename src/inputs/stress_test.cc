@@ -104,7 +104,9 @@ TEST(Stress, TheSameBudgetGivesTheSameBytes) {
     EXPECT_GT(report.all.inputs, 0);
     EXPECT_LT(report.all.inputs, kInputs);
     const std::string bytes = read_file(product, 1 << 24);
-    if (!before.empty()) EXPECT_EQ(bytes, before);
+    if (!before.empty()) {
+      EXPECT_EQ(bytes, before);
+    }
     before = bytes;
   }
 }

@@ -49,12 +49,6 @@ at::Tensor probabilities(session::Session& session) {
                      1);
 }
 
-std::vector<int64_t> samples_of(const NextReport& report) {
-  std::vector<int64_t> all;
-  for (const ChosenInput& one : report.chosen) all.push_back(one.sample);
-  return all;
-}
-
 TEST(Next, UncertaintyAgreesWithItsDefinition) {
   session::Session pool = open(some_data(false, 1)), known = open(some_data(true, 2));
   const at::Tensor p = probabilities(pool);
@@ -153,12 +147,16 @@ TEST(Failures, AreAllWrongPredictionsSortedAndGrouped) {
     EXPECT_TRUE(seen.insert(one.row.sample).second);
     EXPECT_NEAR(one.row.confidence, p[one.row.sample].max().item<double>(), 1e-5);
     EXPECT_NEAR(one.margin + one.second_probability, one.row.confidence, 1e-5);
-    if (i > 0) EXPECT_GE(report.failures[i - 1].row.confidence, one.row.confidence);
+    if (i > 0) {
+      EXPECT_GE(report.failures[i - 1].row.confidence, one.row.confidence);
+    }
   }
   int64_t grouped = 0;
   for (size_t g = 0; g < report.groups.size(); ++g) {
     grouped += report.groups[g].count;
-    if (g > 0) EXPECT_GE(report.groups[g - 1].count, report.groups[g].count);
+    if (g > 0) {
+      EXPECT_GE(report.groups[g - 1].count, report.groups[g].count);
+    }
   }
   EXPECT_EQ(grouped, report.wrong);
   const FailureGroup& first = report.groups[0];
@@ -174,7 +172,9 @@ TEST(Failures, ByColumnAndByTarget) {
                        night = find_failures(session, {"slice=hour=night"});
   for (const Failure& one : night.failures) EXPECT_EQ(describe(session, one).groups, std::vector<std::string>{"night"});
   for (const FailureGroup& group : all.groups)
-    if (group.name == "hour=night") EXPECT_EQ(group.count, int64_t(night.failures.size()));
+    if (group.name == "hour=night") {
+      EXPECT_EQ(group.count, int64_t(night.failures.size()));
+    }
   ASSERT_EQ(all.groups.size(), 2u);
   write_table("failures.csv", session, night, false);
   const std::string text = read_file("failures.csv", 1 << 20);

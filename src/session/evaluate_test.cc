@@ -87,7 +87,7 @@ TEST_F(Evaluate, ModelInfoCountsWhatTheGraphHolds) {
   ASSERT_FALSE(wrong.chain.empty());
   EXPECT_EQ(wrong.chain.front().op, "input");
   EXPECT_TRUE(wrong.chain.back().shape.empty());  // the node that stopped it
-  for (const std::string& shape : {input, input + "=1xx", "nothing=1x2"})
+  for (const std::string& shape : std::vector<std::string>{input, input + "=1xx", "nothing=1x2"})
     EXPECT_THROW(describe_model("m.onnx", "", {shape}), InputError) << shape;
   EXPECT_THROW(describe_model("m.onnx", "no-such-value", {}), InputError);
 }

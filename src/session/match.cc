@@ -2,7 +2,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/dataset.h"
 #include "dataset/spec.h"
+#include "model/graph.h"
 #include "onnx/reader.h"
 #include "session/session.h"
 #include "stream/reference.h"

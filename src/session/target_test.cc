@@ -121,7 +121,7 @@ TEST(TomlEdit, AddsWhatIsMissingAndKeepsTheRest) {
 }
 
 TEST(TomlEdit, WordsOfAnyKindComeBack) {
-  for (const std::string& word : {"plain", "with \"quotes\"", "back\\slash", "two\nlines", "tab\t", "ü×", "a=b[c]"}) {
+  for (const std::string word : {"plain", "with \"quotes\"", "back\\slash", "two\nlines", "tab\t", "ü×", "a=b[c]"}) {
     const Config read = parse_config("classes = [" + toml_string(word) + "]\n", "x");
     EXPECT_EQ(read.classes, std::vector<std::string>{word});
     const std::string key = "accept." + toml_key("weak-slice:" + word);
