@@ -56,9 +56,10 @@ std::string metric_text(const HoldoutFigures& figures) {
 
 void print_start(session::Session& session, const RepairOptions& options, const repair::RepairSplits& splits) {
   if (!splits.outcomes) return;
-  fmt::print("{}  {}\n  {} failing and {} correct inputs: {} to search, {} to select, {} in the hold-out set; method {}, "
+  fmt::print("{}  on {}{}\n  {} failing and {} correct inputs: {} to search, {} to select, {} in the hold-out set; method {}, "
              "budget {}\n",
-             printable(session.model_name()), splits.target.empty() ? "all failures" : printable(splits.target),
+             printable(session.model_name()), printable(splits.data),
+             splits.target.empty() ? "" : ", " + printable(splits.target),
              with_commas(splits.failing), with_commas(splits.passing), with_commas(splits.search),
              with_commas(splits.selection), with_commas(splits.holdout), options.method, session.budget().name());
 }

@@ -61,7 +61,7 @@ class Mending {
         break;
       }
     }
-    out_.work = budget_.spent();
+    out_.work = budget_.spent() - problem_.budget.spent();
     choose(name);
     confirm();
     return std::move(out_);

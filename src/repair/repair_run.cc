@@ -97,6 +97,7 @@ struct RepairRun::Impl {
     std::vector<uint64_t> hashes;
     for (int64_t i = 0; i < test.used(); ++i) hashes.push_back(session::content_hash(*test.subject.data, i));
     problem.parts = split(strata_of(task, problem.rows), {}, problem.seed, hashes);
+    splits.data = test.data->info().spec;
     splits.target = target.text.empty() ? "" : target.words;
     splits.search = int64_t(problem.parts.search.size()), splits.selection = int64_t(problem.parts.selection.size());
     splits.holdout = int64_t(problem.parts.holdout.size());
@@ -276,6 +277,7 @@ Json to_json(const RepairSplits& splits, const RepairResult& result) {
                                  {"broken", one.regressions}});
   for (const MethodResult& one : result.methods) json["tried"].push_back(method_json(one));
   if (chosen) json["units"] = chosen->units;
+  json["data"] = splits.data;
   json["work"] = result.work;
   json["interrupted"] = result.interrupted;
   return json;

@@ -30,7 +30,8 @@ void check_request(const RepairRequest& request);
 
 /// What the repair works on.
 struct RepairSplits {
-  std::string target;  ///< the failures in words; "" for all
+  std::string data;      ///< spec of the test split
+  std::string target;    ///< the failures in words; "" for all
   bool outcomes = true;  ///< predictions are right or wrong
   int64_t failing = 0, passing = 0;
   int64_t search = 0, selection = 0, holdout = 0;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
+#include "dataset/spec.h"
 #include "model/graph.h"
 #include "onnx/reader.h"
 #include "session/session.h"
