@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/shell.h"
 #include "base/text.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
@@ -79,7 +80,7 @@ int next(const Common& common, const NextOptions& options) {
   flags.data.clear(), flags.train.clear();
   flags.test = selection::pool_spec(options.pool);
   session::Session session(flags), known(other);
-  const Examined examined = examine(common, options, session, "next --pool " + options.pool);
+  const Examined examined = examine(common, options, session, "next --pool " + shell_word(options.pool), &known);
   if (examined.stop) return *examined.stop;
   const NextReport report = selection::choose_next(session, known, request);
   const RunFolder& folder = session.folder("next");
