@@ -20,7 +20,7 @@ constexpr Kind kRows[] = {
      "check {case}\ndata {data}",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
-netmend check sound.onnx --data glyphs:test,scale=1 --only preflight)"},
+netmend check sound.onnx --data glyphs:test,scale=1)"},
     {"class-order", "The classes are probably numbered differently than in training.", Rule::kBlocker, kData | kLabels,
      "pre-wrong-categorical",
      "With the classes renumbered most predictions are right: the network works, but its outputs and the labels are "
@@ -34,7 +34,7 @@ netmend check sound.onnx --data glyphs:test,scale=1 --only preflight)"},
 netmend lab new mlp:2-16-3 -o fresh.onnx
 netmend train fresh.onnx --train csv:animals.csv,label=y --epochs 20 --rate 0.01 -o sound.onnx
 sed 's/ant/wasp/' animals.csv > renamed.csv
-netmend check sound.onnx --data csv:renamed.csv,label=y --only preflight)"},
+netmend check sound.onnx --data csv:renamed.csv,label=y)"},
     {"wrong-output", "Another output of the model fits the labels better.", Rule::kBlocker, kData | kLabels,
      "input-shape-method",
      "The model has several outputs, and the one that is judged is probably not the prediction.",
@@ -48,7 +48,7 @@ python3 -c '
 def field(number, content): return bytes([8 * number + 2, len(content)]) + content
 def node(op, *names): return field(1, b"".join(field(1, name) for name in names[:-1]) + field(2, names[-1]) + field(4, op))
 open("changed.onnx", "ab").write(field(7, node(b"Neg", b"logits", b"auxiliary") + field(12, field(1, b"auxiliary"))))'
-netmend check changed.onnx --data glyphs --output auxiliary --only preflight)"},
+netmend check changed.onnx --data glyphs --output auxiliary)"},
     {"wrong-split", "The expected metric was probably measured on another split.", Rule::kBlocker, kData | kLabels,
      "val-wrong-split",
      "goal.expect is not reached on this data, but it is reached on another split of the same source or on the other "
@@ -62,7 +62,7 @@ awk -F, -v OFS=, 'NR%8==0{$2="yes"} {print}' train.csv > test.csv
 netmend lab new mlp:1-8-2 -o fresh.onnx
 netmend train fresh.onnx --train csv:train.csv,label=y --epochs 10 --rate 0.01 -o sound.onnx
 printf 'data = { train = "csv:train.csv,label=y", test = "csv:test.csv,label=y" }\ngoal = { expect = 1.0 }\n' > netmend.toml
-netmend check sound.onnx --only preflight)"},
+netmend check sound.onnx)"},
     {"output-kind", "The outputs are not what model.output_kind says.", Rule::kBlocker, kData,
      "layer-missing-softmax, act-missing-softmax",
      "Logits would be taken for probabilities or probabilities for logits; confidence, loss and decision thresholds "
@@ -73,7 +73,7 @@ netmend check sound.onnx --only preflight)"},
      "info {model}\ncheck {case} --anyway",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 echo 'model = { output_kind = "probabilities" }' > netmend.toml
-netmend check fresh.onnx --data glyphs --only preflight)"},
+netmend check fresh.onnx --data glyphs)"},
     {"expectation", "The metric is not the one that training reported.", Rule::kBlocker, kData | kLabels,
      "x-export-skew, val-wrong-split",
      "goal.expect in netmend.toml is what the training framework measured on this data. netmend measures another "
@@ -86,7 +86,7 @@ netmend check fresh.onnx --data glyphs --only preflight)"},
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 printf 'data = { test = "glyphs:test" }\ngoal = { expect = 0.99 }\n' > netmend.toml
-netmend check sound.onnx --only preflight)"},
+netmend check sound.onnx)"},
     {"reference", "The outputs differ from those of the training framework.", Rule::kBlocker, kData,
      "x-export-skew, api-error",
      "For the same inputs the model gives other outputs than the saved reference (model.reference in netmend.toml).",
@@ -106,7 +106,7 @@ with zipfile.ZipFile("ref.npz", "w") as file:
     file.writestr("input.input.npy", npy("<f4", (1, 784), bytes(4 * 784)))
     file.writestr("output.logits.npy", npy("<f4", (1, 10), struct.pack("<10f", *range(10))))'
 echo 'model = { reference = "ref.npz" }' > netmend.toml
-netmend check fresh.onnx --data glyphs --only preflight)"},
+netmend check fresh.onnx --data glyphs)"},
     {"no-better-than-baseline",
      "The model is no better than always predicting {common}.",
      Rule::kEffect, kData | kLabels | kClasses,
@@ -304,8 +304,8 @@ netmend check sound.onnx --data csv:test.csv,label=y --only label-errors)"},
      "{n} failures lie together in feature space.",
      Rule::kEffect, kData | kLabels | kClasses | kHidden,
      "data-low-quality, x-drift, x-shortcut",
-     "At least 70 % of the nearest neighbours of each of these failures, by the units' activations, are failures too: "
-     "the network fails on a whole region of similar inputs.",
+     "At least 70 % of the nearest neighbours of each of these failures, by the activations of the last hidden layer, "
+     "are failures too: the network fails on a whole region of similar inputs.",
      "Training data has no such inputs, the inputs share an artefact, or one source has wrong labels.",
      "Look at the inputs together: what do they have in common?",
      "Collect and label more of them. If they share a cause (a camera, a crop, an annotator), correct that.",

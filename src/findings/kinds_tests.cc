@@ -134,7 +134,7 @@ netmend check newer.onnx --data glyphs --against sound.onnx --only reference)"},
 netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 netmend lab plant sound.onnx --kind random-weights --data glyphs --at-least 5 -o faulty.onnx
 netmend repair faulty.onnx --data glyphs -o fixed.onnx
-netmend check fixed.onnx --data glyphs --only search-overlap)"},
+netmend check fixed.onnx --data glyphs)"},
 };
 // clang-format on
 
