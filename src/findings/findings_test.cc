@@ -73,14 +73,14 @@ TEST(Ranking, PutsLevelBeforeGainAndGainBeforeNames) {
 TEST(Merging, TakesEffectsIntoTheirCause) {
   std::vector<Finding> merged =
       merge_related({found("weak-class", "cat", {0.004, 0}), found("confused-classes", "cat-dog", {0.002, 0}),
-                     found("failure-cluster", "dog-called-cat"), found("weak-class", "ship", {0.004, 0}),
+                     found("failure-cluster", "dog-as-cat"), found("weak-class", "ship", {0.004, 0}),
                      found("suspicious-unit", "conv1/7", {0.05, 0}), found("extreme-weights", "conv1"),
                      found("extreme-weights", "conv2")});
   std::vector<std::string> ids;
   for (const Finding& one : merged) ids.push_back(one.id());
   EXPECT_EQ(ids, (std::vector<std::string>{"confused-classes:cat-dog", "weak-class:ship", "suspicious-unit:conv1/7",
                                            "extreme-weights:conv2"}));
-  EXPECT_EQ(merged[0].related, (std::vector<std::string>{"failure-cluster:dog-called-cat", "weak-class:cat"}));
+  EXPECT_EQ(merged[0].related, (std::vector<std::string>{"failure-cluster:dog-as-cat", "weak-class:cat"}));
   EXPECT_EQ(merged[0].effect.gain, 0.004);
 }
 
