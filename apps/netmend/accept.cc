@@ -134,7 +134,7 @@ int accept_inputs(const Common& common, const AcceptOptions& options) {
                        {"until", one.until.empty() ? Json(nullptr) : Json(one.until)},
                        {"file", path}}),
            0;
-  fmt::print("  accepted {} inputs of {} in {}: they are counted apart, never hidden\n", with_commas(count),
+  fmt::print("  accepted {} of {} in {}: they are counted apart, never hidden\n", counted(count, "input"),
              printable(options.file), path);
   return 0;
 }
