@@ -159,11 +159,11 @@ TEST_F(GateRun, AcceptedInputsAreCountedApartAndSaid) {
 
 TEST_F(GateRun, ABlockerIsAFailureInEveryDocument) {
   session::Session session = open("{ accuracy = \">= 0\" }");
-  const preflight::Blocker blocker{"wrong-preprocessing", "scale", "Inputs are <not> scaled.", "98 % against 10 %", "", ""};
+  const preflight::Blocker blocker{"preprocessing", "scale", "Inputs are <not> scaled.", "98 % against 10 %", "", ""};
   const GateReport report = blocked_gate(session, {}, blocker);
   EXPECT_FALSE(report.pass());
   EXPECT_EQ(gate_json(report)["pass"], false);
-  EXPECT_NE(gate_json(report)["reason"].get<std::string>().find("wrong-preprocessing:scale"), std::string::npos);
+  EXPECT_NE(gate_json(report)["reason"].get<std::string>().find("preprocessing:scale"), std::string::npos);
   EXPECT_NE(gate_markdown(report).find("not passed"), std::string::npos);
   const std::string xml = gate_junit(report);
   EXPECT_NE(xml.find("failures=\"1\""), std::string::npos);

@@ -138,8 +138,10 @@ void from_preprocessor(const std::string& text, const std::string& where, std::v
   if (!json.is_object()) return;
   const std::string source = "preprocessor_config.json";
   auto says = [&](const char* key) { return !json.contains(key) || !json[key].is_boolean() || json[key].get<bool>(); };
-  if (says("do_rescale")) {
-    double factor = json.value("rescale_factor", 1.0 / 255);
+  // A value of another type is none.
+  const bool told = json.contains("rescale_factor");
+  const double factor = !told ? 1.0 / 255 : json["rescale_factor"].is_number() ? json["rescale_factor"].get<double>() : 0;
+  if (says("do_rescale") && factor > 0) {
     facts.push_back(
         {where + "scale", std::abs(factor - 1.0 / 255) < 1e-6 ? "\"1/255\"" : fmt::format("{:.9g}", factor), source});
   }
@@ -166,7 +168,8 @@ void from_preprocessor(const std::string& text, const std::string& where, std::v
   }
   if (parts.empty()) return;
   const char* filters[] = {"nearest", "lanczos", "bilinear", "bicubic"};
-  if (int64_t filter = json.value("resample", int64_t(2)); filter >= 0 && filter < 4)
+  const bool named = json.contains("resample") && json["resample"].is_number_integer();
+  if (const int64_t filter = named ? json["resample"].get<int64_t>() : 2; filter >= 0 && filter < 4)
     parts.push_back(fmt::format("filter = \"{}\"", filters[filter]));
   facts.push_back({where + "resize", fmt::format("{{ {} }}", join(parts, ", ")), source});
 }

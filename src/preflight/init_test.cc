@@ -49,7 +49,14 @@ TEST(Discover, WrongTypesBesideTheModelAreNoPreprocessing) {
   const FolderForTest folder;
   const model::Graph graph = zoo::make("lenet5", {.seed = 1});
   folder.write("preprocessor_config.json", R"({"image_mean": "x", "image_std": null, "rescale_factor": [1]})");
-  EXPECT_NO_THROW(find_preprocessing(graph, "m.onnx"));
+  for (const session::Fact& fact : find_preprocessing(graph, "m.onnx"))
+    EXPECT_TRUE(fact.key.ends_with(".layout")) << fact.key;
+  folder.write("preprocessor_config.json",
+               R"({"image_mean": [0.5], "image_std": [0.25], "rescale_factor": 0.5, "size": 32, "resample": "x"})");
+  std::string all;
+  for (const session::Fact& fact : find_preprocessing(graph, "m.onnx")) all += fact.key + "=" + fact.value + "\n";
+  for (const char* part : {"scale=0.5", "mean=[0.5]", "std=[0.25]", "resize={ short = 32, filter = \"bilinear\" }"})
+    EXPECT_NE(all.find(part), std::string::npos) << all;
 }
 
 TEST(Init, DraftsWhatModelAndDataTell) {
