@@ -40,7 +40,7 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
   init->callback([&] { action = [&] { return app::init(common, o.init); }; });
 
   CLI::App* check =
-      command(app, "check", "Everything that fits model and data: what is wrong, where, how sure, what next",
+      command(app, "check", "Everything that fits model and data: what is wrong, where, how certain, what next",
               "  netmend check\n  netmend check resnet20.onnx --data images:cifar --budget quick\n"
               "  netmend check new.onnx --data mnist --against prod.onnx --fail-on serious");
   check->add_option("model", o.check.model, "ONNX file (default: the one that netmend.toml names)");

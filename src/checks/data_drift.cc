@@ -213,7 +213,7 @@ void look_for_leak(DataLook& look) {
     finding.value = told.right;
     look.found.add(std::move(finding));
   }
-  look.pass("what the most leakage_score column has right", fmt::format("{:.1f} %", 100 * best));
+  look.pass("highest feature–label leakage score", fmt::format("{:.1f} %", 100 * best));
 }
 
 }  // namespace

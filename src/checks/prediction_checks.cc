@@ -27,7 +27,8 @@ using observers::Task;
 /// Of what a pair of classes costs, how much may be gained: classes that look alike cannot be told apart by anybody,
 /// one-sided confusions have a cause that can be removed.
 constexpr double kHopeful = 0.7, kDoubtful = 0.1;
-/// A part of a class that is called another one, several times as often as the reverse: labels or damage, not descriptor.
+/// A part of a class that is predicted as another one, several times as often as the reverse: labels or damage, not
+/// similarity.
 constexpr double kOneSided = 0.2, kTimes = 5;
 /// Below serious, whatever the difference: a hard class is no fault.
 constexpr double kNotSerious = 0.049, kNotSeriousGain = 0.0099;
@@ -242,7 +243,7 @@ class PredictionChecks {
     const double gap = test_.result.accuracy - balanced;
     if (gap < 0.1)
       return found_.passed.push_back(
-          {"accuracy speaks for all classes", fmt::format("{:.1f} points above balanced accuracy", 100 * gap)});
+          {"accuracy and balanced accuracy agree", fmt::format("{:.1f} points above balanced accuracy", 100 * gap)});
     // Two uneven classes and a cautious network are common; far more than that hides something.
     const Effect effect{0, gap >= 0.25 ? gap : std::min(gap, kNotSerious)};
     found_.add(findings::make(

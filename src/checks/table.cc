@@ -72,7 +72,7 @@ const std::vector<Check>& table() {
        check_confusions, "no-better-than-baseline"},
       {"weak-classes", "classes with low recall", {"weak-class", "never-predicted"}, kByClass, kRows, check_classes,
        "no-better-than-baseline"},
-      {"metric", "whether accuracy speaks for all classes", {"misleading-metric"}, kByClass, kRows, check_metric,
+      {"metric", "accuracy against balanced accuracy", {"misleading-metric"}, kByClass, kRows, check_metric,
        "no-better-than-baseline"},
       {"calibration", "confidence against accuracy", {"over-confident", "under-confident"}, kByClass, kRows,
        check_calibration, "no-better-than-baseline"},

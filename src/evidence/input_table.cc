@@ -202,7 +202,7 @@ void InputTable::add_answers(Json& json) const {
       if (likely[size_t(entry.sample)].classes[size_t(k)] >= 0)
         list.push_back({likely[size_t(entry.sample)].classes[size_t(k)],
                         rounded(likely[size_t(entry.sample)].probabilities[size_t(k)])});
-    json["answers"][std::to_string(row)] = std::move(list);
+    json["top"][std::to_string(row)] = std::move(list);
   }
 }
 

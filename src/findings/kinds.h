@@ -1,4 +1,6 @@
-// The table of everything that can be found. One row serves terminal, JSON, page, docs and `why`.
+// The table of kinds of findings. One row serves terminal, JSON, page, docs and `why`. Texts are plain sentences with the
+// field's own words (docs/glossary.md), true in every case in which a check raises the kind; tests/why_test.py runs the
+// examples.
 #pragma once
 
 #include <span>
@@ -18,7 +20,7 @@ enum class Rule {
   kNote,
 };
 
-/// What a check needs before it can find such a thing; what is not there is named under `skipped`.
+/// What a check needs to raise a kind; what is missing is named under `skipped`.
 enum Needs : unsigned {
   kModel = 0,
   kData = 1,
@@ -44,7 +46,7 @@ std::string needs_words(unsigned needs);
 
 struct Kind {
   std::string_view name;
-  std::string_view title;  ///< `{a} and {b} are taken for each other.`
+  std::string_view title;  ///< `{a} and {b} are often confused.`
   Rule rule;
   unsigned needs;
   std::string_view fault;    ///< ids of the taxonomy, most likely first
@@ -53,7 +55,7 @@ struct Kind {
   std::string_view confirm;  ///< how to make sure
   std::string_view repair;   ///< what to do about it
   std::string_view next;     ///< commands as patterns, a line each: `failures {case} --on confusion={a}:{b}`
-  std::string_view example;  ///< commands without any file of the user's that show one, a line each
+  std::string_view example;  ///< a script without any file of the user's; its last line raises this kind
 };
 
 std::span<const Kind> kinds();

@@ -1,210 +1,254 @@
-// What the data shows, and where the network is weak.
+// What the data shows, and on which inputs predictions are worse.
 #include "findings/kind_parts.h"
 
 namespace netmend::findings {
 namespace {
 
+// A field a line, so that texts can be read and compared.
+// clang-format off
 constexpr Kind kRows[] = {
     {"imbalance", "Some classes of the {split} data are rare.", Rule::kEffect, kData | kLabels | kClasses,
-     "data-unbalanced pre-missing-oversampling",
-     "The largest class has more than ten times as many inputs as the smallest, or a few classes hold nearly all. "
-     "An average then speaks of the large classes; the rare ones may be answered badly and hardly show in it.",
-     "Data was collected as it came: rare things are rare. Training on it, a network gains more by being right "
-     "about what is common.",
-     "See whether recall follows the size of a class: netmend eval lists both. Weight the loss by class and train "
-     "again briefly; when recall of the rare classes rises without new data, imbalance was the reason, otherwise "
-     "they need more examples.",
-     "Judge by balanced_accuracy or by class. Weight rare classes in the loss, draw them more often, or move the "
-     "bias of the last layer by the log of the ratio of shares, which netmend repair tries first because it costs "
-     "nothing.",
+     "data-unbalanced, pre-missing-oversampling",
+     "The largest class has more than ten times as many inputs as the smallest, or a few classes hold nearly all "
+     "inputs. Accuracy then describes the large classes, and low recall of the rare ones hardly shows.",
+     "The data was collected as it came. A network that trains on it lowers its loss most on the common classes.",
+     "See whether recall falls with the number of inputs of a class: netmend eval lists both. Weight the loss by "
+     "class and train briefly: if recall of the rare classes rises, imbalance was the cause; otherwise they need more "
+     "inputs.",
+     "Judge by balanced_accuracy or recall by class. Weight or oversample the rare classes in training, or shift the "
+     "output biases, which netmend repair tries first.",
      "eval {case} --metric balanced_accuracy\nrepair {case} -o fixed.onnx",
-     "awk 'BEGIN{print \"a,y\"; for(i=0;i<600;i++) print i%17 \",\" (i%60 ? \"common\" : \"rare\")}' > "
-     "rare.csv\nnetmend data csv:rare.csv,label=y"},
-    {"absent-class", "There are no {split} inputs of class {class}.", Rule::kEffect, kData | kLabels | kClasses,
-     "data-not-enough test-low-quality val-wrong-split",
-     "The class is known to the network or to the other part of the data, but nothing of it is here. Without "
-     "training inputs it cannot be learned; without tests nobody knows whether it was.",
-     "A split that was not stratified, a folder that was not copied, a class that was renamed in one place.",
-     "Count classes of both parts with netmend data; look whether a class of a similar name has about as many.",
-     "Split again by class, or collect inputs of it. Where the class is gone for good, take it out of the list of "
-     "classes.",
-     "data {test}", "netmend data glyphs:test --limit 5"},
-    {"class-shift", "Classes have other shares in test than in training.", Rule::kEffect,
-     kData | kLabels | kTrain | kClasses, "val-wrong-split x-drift",
-     "Training and test data were not drawn alike: some classes are much more common in one of them. The figure on "
-     "this test data is not the one that data with training's shares would give.",
-     "A split by time, place or person; a test set that was balanced on purpose; data that changed since training.",
-     "Compare the shares with netmend data for both parts. If the test data is what the network will meet, the "
-     "shift is real and training data should follow it; if it was balanced on purpose, weight classes when "
-     "reporting.",
-     "Draw both parts from one pool by class, or weight the metric by the shares that the network will meet. A "
-     "shift of shares alone is repaired by moving the biases of the last layer.",
+     R"(awk 'BEGIN{print "a,y"; for(i=0;i<1200;i++) print (i*0.618034)%1 "," (i%40 ? "common" : "rare")}' > rare.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --data csv:rare.csv,label=y --only imbalance)"},
+    {"absent-class", "The {split} data has no input of {class}.", Rule::kEffect, kData | kLabels | kClasses,
+     "data-not-enough, test-low-quality, val-wrong-split",
+     "The class is one of the model's or of the other split, but it has no input here. A class without training "
+     "inputs cannot be learned; a class without tests cannot be judged.",
+     "The split was not stratified, a folder was not copied, or the class was renamed in one place.",
+     "Count the classes of both splits with netmend data, and look for a class with a similar name.",
+     "Split again with stratification, or collect inputs of the class. If the class no longer exists, remove it from "
+     "the list of classes.",
+     "data {test}",
+     R"(awk 'BEGIN{print "a,y"; for(i=0;i<600;i++) print (i*0.618034)%1 "," (i%3==0 ? "ant" : i%3==1 ? "bee" : "cat")}' > train.csv
+grep -v cat train.csv > test.csv
+netmend lab new mlp:1-4-3 -o fresh.onnx
+netmend check fresh.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only absent-classes)"},
+    {"class-shift",
+     "Class shares differ between training and test data.",
+     Rule::kEffect, kData | kLabels | kTrain | kClasses,
+     "val-wrong-split, x-drift",
+     "The total variation distance between the class shares is at least 5 points, and chance does not explain it. The "
+     "metric on this test data is not the one that the training shares would give.",
+     "The data was split by time, place or person, the test data was balanced on purpose, or the shares changed since "
+     "training.",
+     "Compare the shares with netmend data. If the test data has the shares of real use, the training data should "
+     "follow; if it was balanced on purpose, weight the classes when reporting.",
+     "Draw both splits from one pool with stratification, or weight the metric by the shares of real use. Shifting "
+     "the output biases corrects the predictions for a change of shares alone.",
      "data {test}\ndata {train}\nrepair {case} -o fixed.onnx",
-     "netmend data glyphs:train --limit 2000\nnetmend data glyphs:test --limit 20"},
-    {"duplicates", "Inputs of the {split} data occur more than once.", Rule::kEffect, kData, "pre-missing-subsampling",
-     "Copies count several times in every average, and in training they weigh like several inputs.",
-     "Data joined from sources that overlap, an augmentation that was saved, rows of a table that has few columns.",
-     "netmend data --duplicates lists them with their labels and says how many are the same and how many nearly.",
-     "Keep one of each. In tables with few columns equal rows may be different people: then nothing is wrong.",
+     R"(awk 'BEGIN{print "a,y"; for(i=0;i<900;i++) print (i*0.618034)%1 "," (i%2 ? "yes" : "no")}' > train.csv
+awk 'BEGIN{print "a,y"; for(i=0;i<900;i++) print (i*0.754878)%1 "," (i%5 ? "yes" : "no")}' > test.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only label-shift)"},
+    {"duplicates", "Inputs of the {split} data occur more than once.", Rule::kEffect, kData,
+     "pre-missing-subsampling",
+     "Exact or near-duplicates count several times in every average and make intervals too narrow; in training they "
+     "weigh like several inputs.",
+     "Sources that overlap were joined, augmented inputs were saved, or the table has so few columns that equal rows "
+     "are natural.",
+     "netmend data --duplicates lists them with their labels, and says which are exact and which are near.",
+     "Keep one of each. In a table with few columns equal rows may be different cases; then nothing is wrong.",
      "data {spec} --duplicates --export drop.csv",
-     "awk 'BEGIN{print \"a,b,y\"; for(i=0;i<300;i++) print i%250 \",\" i%250 \",\" i%250%2}' > twice.csv\nnetmend "
-     "data csv:twice.csv,label=y --duplicates"},
-    {"conflicting-labels", "Equal inputs of the {split} data have different labels.", Rule::kEffect,
-     kData | kLabels | kClasses, "data-wrong-labels data-overlapping-classes data-discarded-features",
-     "The same input is labelled in two ways. One of them must be answered wrong, whatever the network does.",
-     "Annotators who disagree, a label that was mixed up, or columns that would tell the inputs apart and were left "
-     "out.",
-     "Look at the pairs: netmend data --duplicates --export writes both labels. If people agree on one, the other "
-     "is a mistake; if they cannot tell either, something is missing in the input.",
-     "Correct the labels, or add what tells them apart. Where neither is possible this is the best that can be "
-     "reached.",
+     R"(awk 'BEGIN{print "a,y"; for(i=0;i<600;i++) print (i%580*0.618034)%1 "," i%580%2}' > twice.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --data csv:twice.csv,label=y --only duplicates)"},
+    {"conflicting-labels",
+     "Identical inputs of the {split} data have different labels.",
+     Rule::kEffect, kData | kLabels | kClasses,
+     "data-wrong-labels, data-overlapping-classes, data-discarded-features",
+     "The same input carries two labels, so the prediction must be wrong for one of them whatever the network does.",
+     "Annotators disagreed, labels were mixed up, or columns that would distinguish the inputs were left out.",
+     "netmend data --duplicates --export writes the pairs with both labels. If people agree on one label, the other "
+     "is a mistake; if they cannot decide, the inputs lack information.",
+     "Correct the labels, or add the features that distinguish the inputs. Where neither is possible, this limits the "
+     "metric that can be reached.",
      "data {spec} --duplicates --export drop.csv",
-     "printf 'a,b,y\\n1,2,yes\\n1,2,no\\n3,4,yes\\n5,6,no\\n' > both.csv\nnetmend data csv:both.csv,label=y "
-     "--duplicates"},
-    {"split-leak", "Test inputs are also in the training data.", Rule::kEffect, kData | kTrain,
-     "val-wrong-split pre-wrong-leak",
-     "A network may know such inputs by heart. What it scores on them says nothing about new ones, so the figure is "
-     "too good by what they add to it.",
-     "Copies or near copies in the source before it was split; frames of one film, patients or sentences on both "
-     "sides.",
-     "Judge the twins apart: the evidence has the metric with and without them. Then split by what belongs together "
-     "(film, patient, day) and train again: if the test figure falls and the gap to training opens, it was a leak.",
-     "Drop the twins from the test data, or from the training data and train again. Split by group or time from "
-     "then on.",
+     R"(awk 'BEGIN{print "a,y"; for(i=0;i<600;i++) print (i%590*0.618034)%1 "," (i<590 ? i%2 : (i+1)%2)}' > both.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --data csv:both.csv,label=y --only conflicting-labels)"},
+    {"split-leak", "Test inputs also occur in the training data.", Rule::kEffect, kData | kTrain,
+     "val-wrong-split, pre-wrong-leak",
+     "The network may have memorised these inputs, exact or near-duplicates of training inputs. Correct predictions "
+     "for them say nothing about new inputs, so the metric may be too high.",
+     "The source held duplicates before it was split, or frames of one video, records of one patient or sentences of "
+     "one text are on both sides.",
+     "The evidence gives the metric with and without these inputs. Split by group (video, patient, day) and train "
+     "again: if the metric on test data falls, it was a leak.",
+     "Remove the duplicates from the test data, or from the training data and train again. From then on split by "
+     "group or by time.",
      "data {test} --duplicates --against {train} --export drop.csv",
-     "netmend data glyphs:test --limit 2000 --duplicates --against glyphs:test"},
-    {"constant-features", "Some columns of the {split} data never change.", Rule::kEffect, kData,
-     "data-small-range data-low-quality",
-     "A column that is the same everywhere tells nothing. If it changes in the other part of the data, the network "
-     "has never learned what it means, or the tests never show it.",
-     "A sensor that was off, a column that was filled with a default, a filter that left one value.",
-     "Look at the column in the source. Compare with the other part: netmend data shows ranges of both.",
-     "Drop the column, or find out where its values went.", "data {spec}",
-     "awk 'BEGIN{print \"a,y\"; for(i=0;i<50;i++) print \"7,\" i%2}' > flat.csv\nnetmend data "
-     "csv:flat.csv,label=y,standardize=no"},
-    {"missing-values", "Some inputs of the {split} data hold values that are no numbers.", Rule::kEffect, kData,
-     "data-low-quality pre-missing-cleaning pre-missing-interpolation",
-     "NaN or infinite values run through every layer: the answer to such an input is no answer.",
-     "Missing measurements that were read as NaN, a division by zero or the logarithm of zero in preprocessing.",
-     "netmend data counts them; the inputs are named in the evidence. Follow one back to its source.",
-     "Fill, interpolate or drop them before they reach the network, in training and in use alike.", "data {spec}",
-     "awk 'BEGIN{print \"a,y\"; for(i=0;i<50;i++) print (i==9 ? \"nan\" : i) \",\" i%2}' > holes.csv\nnetmend data "
-     "csv:holes.csv,label=y"},
-    {"range-shift", "Test values lie elsewhere than training values.", Rule::kEffect, kData | kTrain,
-     "pre-missing-on-test pre-wrong-normalisation pre-missing-scaling x-drift",
-     "Raw values of test inputs have another scale or offset than those of training: the network is fed numbers "
-     "that it has not seen. This is what a forgotten preprocessing step looks like.",
-     "Scaling or normalisation done to one part only or done twice, other units, another camera or export.",
-     "Compare ranges with netmend data for both specs. Give the test data the scale and mean that would move it "
-     "onto the training data: if the metric returns, it was preprocessing; if nothing helps, the world has changed.",
-     "Apply the same steps, with the constants of training, to both parts. netmend check tries the common set-ups "
-     "and names the line for netmend.toml.",
+     R"(awk 'BEGIN{print "a,y"; for(i=0;i<600;i++) print (i*0.618034)%1 "," i%2}' > train.csv
+awk 'BEGIN{print "a,y"; for(i=590;i<1190;i++) print (i*0.618034)%1 "," i%2}' > test.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only split-leak)"},
+    {"constant-features", "Some features of the {split} data are constant.", Rule::kEffect, kData,
+     "data-small-range, data-low-quality",
+     "A feature with the same value for all inputs carries no information. If it varies in the other split, either "
+     "the network could not learn it or the tests do not test it.",
+     "A sensor was off, a column was filled with a default, or a filter left a single value.",
+     "Look at the feature in the source, and compare its range in both splits with netmend data.",
+     "Remove the feature, or find out why its values are missing.",
+     "data {spec}",
+     R"(awk 'BEGIN{print "a,b,y"; for(i=0;i<300;i++) print (i*0.618034)%1 ",7," i%2}' > flat.csv
+netmend lab new mlp:2-4-2 -o fresh.onnx
+netmend check fresh.onnx --data csv:flat.csv,label=y,standardize=no --only constant-features)"},
+    {"missing-values", "Some inputs of the {split} data contain NaN or Inf.", Rule::kEffect, kData,
+     "data-low-quality, pre-missing-cleaning, pre-missing-interpolation",
+     "NaN and Inf pass through nearly every layer, so the predictions for these inputs are NaN or meaningless.",
+     "Missing measurements were read as NaN, or preprocessing divided by 0 or took the logarithm of 0.",
+     "netmend data counts them, and the evidence names the features. Trace one of the inputs back to its source.",
+     "Impute or drop them before they reach the network, in training and in use alike.",
+     "data {spec}",
+     R"(awk 'BEGIN{print "a,y"; for(i=0;i<300;i++) print (i%30==7 ? "nan" : (i*0.618034)%1) "," i%2}' > holes.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --data csv:holes.csv,label=y --only missing-values)"},
+    {"range-shift", "Values of the test data have another range than in training.", Rule::kEffect, kData | kTrain,
+     "pre-missing-on-test, pre-wrong-normalisation, pre-missing-scaling, x-drift",
+     "For at least half of the features the mean moved by more than one standard deviation, or the standard deviation "
+     "changed by more than a factor of two. A missing preprocessing step looks like this.",
+     "One split was scaled or normalised and the other was not, the units differ, or the data comes from another "
+     "device or export.",
+     "Compare the ranges with netmend data. Give the test data the scale and mean that map it onto the training data: "
+     "if the metric recovers, preprocessing was the cause; otherwise the data has changed.",
+     "Apply the same preprocessing, with the constants of the training data, to both splits.",
      "data {test}\ndata {train}",
-     "netmend data glyphs:train --limit 100\nnetmend data glyphs:test,scale=255 --limit 100"},
-    {"drift", "{name} is different in test than in training.", Rule::kEffect, kData | kTrain,
-     "x-drift val-wrong-split pre-wrong-representation",
-     "One column or property is spread differently in the two parts. What the network learned where training data "
-     "is dense is used where it is thin.",
-     "A split by time or source, a season, another device, a filter that was applied to one part.",
-     "The evidence has the distance of the distributions (0 is none, 1 is no overlap) and the metric as it would be "
-     "if test inputs were spread as in training. Split the training data at random again: if the difference stays, "
-     "it is in the source; if it goes, it was the split.",
-     "Train on data that is spread as it will be in use; weight or collect inputs where training is thin.",
+     R"(awk 'BEGIN{print "metres,y"; for(i=0;i<300;i++) print (i*0.618034)%1 "," i%2}' > train.csv
+awk 'BEGIN{print "metres,y"; for(i=0;i<300;i++) print 100*((i*0.754878)%1) "," i%2}' > centimetres.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --train csv:train.csv,label=y --test csv:centimetres.csv,label=y,train=train.csv --only drift)"},
+    {"drift", "The distribution of {name} differs between training and test data.", Rule::kEffect, kData | kTrain,
+     "x-drift, val-wrong-split, pre-wrong-representation",
+     "This is covariate shift in one column or property of the inputs: the network is used where it has seen little "
+     "training data.",
+     "The data was split by time or source, or comes from another season, device or filter.",
+     "The evidence gives the distance between the distributions (0 is none, 1 is no overlap) and what it may cost. "
+     "Split all data again at random: if the difference disappears, the split caused it.",
+     "Train on data distributed as in use; weight or collect inputs where training data is sparse.",
      "slices {case}\ndata {test}\ndata {train}",
-     "awk 'BEGIN{print \"age,y\"; for(i=0;i<500;i++) print 20+i%30 \",\" i%2}' > then.csv\nawk 'BEGIN{print "
-     "\"age,y\"; for(i=0;i<500;i++) print 35+i%30 \",\" i%2}' > now.csv\nnetmend data "
-     "csv:then.csv,label=y,standardize=no\nnetmend data csv:now.csv,label=y,standardize=no"},
-    {"sorted-data", "The {split} data is sorted by label.", Rule::kNote, kData | kLabels, "pre-missing-shuffle",
-     "Long runs of one label follow each other. Reading it in this order, a training step sees one class at a time, "
-     "and a part that is cut off the front or the end lacks whole classes.",
-     "Data read folder by folder, or exported by a query that sorts.",
-     "Look at the first hundred labels. In a training trace the loss makes a saw-tooth within each epoch.",
-     "Shuffle before training and before splitting. Most loaders do when told so; then nothing is wrong.",
+     R"(awk 'BEGIN{print "age,y"; for(i=0;i<500;i++) print 20+30*((i*0.618034)%1) "," i%2}' > then.csv
+awk 'BEGIN{print "age,y"; for(i=0;i<500;i++) print 28+30*((i*0.754878)%1) "," i%2}' > now.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --train csv:then.csv,label=y --test csv:now.csv,label=y,train=then.csv --only drift)"},
+    {"sorted-data", "The {split} data is sorted by label.", Rule::kNote, kData | kLabels | kTrain,
+     "pre-missing-shuffle",
+     "Labels come in long runs. Read in this order, each batch holds few classes, and a split cut off at one end "
+     "lacks whole classes.",
+     "The data was read folder by folder, or exported by a query that sorts.",
+     "Look at the first hundred labels. In training, the loss follows a saw-tooth within each epoch.",
+     "Shuffle before training and before splitting. If your data loader shuffles (shuffle=True), nothing is wrong.",
      "data {spec}",
-     "awk 'BEGIN{print \"a,y\"; for(i=0;i<300;i++) print i%7 \",\" (i<150 ? \"cat\" : \"dog\")}' > "
-     "sorted.csv\nnetmend data csv:sorted.csv,label=y\nnetmend data csv:sorted.csv,label=y --limit 100"},
-    {"label-leak", "{name} alone nearly tells the label.", Rule::kMinor, kData | kLabels | kClasses,
-     "pre-wrong-leak data-wrong-features x-shortcut",
-     "One column or property gives the answer away. Perhaps the task is that easy; often the column was made from "
-     "the label, or will not be known when the network is used.",
-     "An identifier, a date or a code that was filled in after the fact; a scanner or camera that goes with the "
+     R"(awk 'BEGIN{print "a,y"; for(i=0;i<600;i++) print (i*0.618034)%1 "," (i<300 ? "cat" : "dog")}' > sorted.csv
+awk 'BEGIN{print "a,y"; for(i=0;i<600;i++) print (i*0.754878)%1 "," (i%2 ? "cat" : "dog")}' > test.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --train csv:sorted.csv,label=y --test csv:test.csv,label=y,train=sorted.csv --only label-order)"},
+    {"label-leak", "{name} alone nearly determines the label.", Rule::kMinor, kData | kLabels | kClasses,
+     "pre-wrong-leak, data-wrong-features, x-shortcut",
+     "A predictor fitted on this one column or property is right for at least 95 % of other inputs, far above the "
+     "majority-class baseline. The task may be that easy; often the column was derived from the label, or is unknown "
+     "when the network is used.",
+     "An identifier, a date or a code was filled in after the label was known, or a scanner or camera goes with the "
      "class.",
-     "Ask when the value becomes known. Leave the column out and train again: what the metric loses is what it gave.",
-     "Drop what is not known at the time of asking; balance properties that go with the class by accident.",
+     "Ask when the value becomes known. Leave the column out and train again: what the metric loses is what the "
+     "column contributed.",
+     "Drop columns that are unknown at prediction time; balance properties that go with the class by accident.",
      "slices {case}",
-     "awk 'BEGIN{srand(1); print \"a,code,y\"; for(i=0;i<900;i++) print rand() \",\" 10*(i%2)+rand() \",\" i%2}' > "
-     "leak.csv\nnetmend lab new mlp:1-4-2 -o one.onnx\nnetmend train one.onnx --train "
-     "csv:leak.csv,label=y,columns=code --epochs 20 --rate 0.01 -o told.onnx"},
-    {"few-tests", "There are few tests for what the figures claim.", Rule::kNote, kData | kLabels,
-     "test-low-quality data-not-enough",
-     "With so few inputs the metric is known to a few points only, or single classes cannot be judged. A difference "
-     "between two models that is smaller than that is chance.",
-     "Labels are dear; rare classes stay rare in a part that is drawn at random.",
-     "The interval of the metric and the counts of the classes are the evidence.",
-     "Label more, those first that tell most; or judge several splits of all data in turn.", "eval {case}",
-     "netmend data glyphs:test --limit 50"},
-    {"unknown-tokens", "Many words of the {split} data are not in the vocabulary.", Rule::kEffect, kData,
-     "pre-missing-vocabulary pre-wrong-char-encoding",
-     "Unknown words all look the same to the network; what they say is lost.",
-     "A vocabulary from other texts, another spelling or case, text decoded with the wrong code page, other "
-     "tokenisation.",
-     "netmend data counts unknown ids. Look at some inputs with many: names and rare words are normal, common words "
-     "are a sign that words are cut or spelt differently than in training.",
-     "Prepare the text as in training (case, punctuation, encoding); extend the vocabulary or use parts of words "
-     "and train again.",
+     R"(awk 'BEGIN{print "a,code,y"; for(i=0;i<600;i++) print (i*0.618034)%1 "," 10*(i%3==0)+(i*0.754878)%1 "," (i%3==0)}' > leak.csv
+netmend lab new mlp:2-4-2 -o fresh.onnx
+netmend check fresh.onnx --data csv:leak.csv,label=y --only label-leak)"},
+    {"few-tests", "There are too few tests.", Rule::kNote, kData | kLabels,
+     "test-low-quality, data-not-enough",
+     "The 95 % interval of the metric is wider than ±2 points, or some classes have fewer than 30 tests. A smaller "
+     "difference between two models may be chance.",
+     "Labels are expensive, and rare classes stay rare in a random split.",
+     "The evidence gives the interval of the metric and the classes with few tests.",
+     "Label more inputs (netmend next ranks an unlabelled pool), or use cross-validation.",
+     "eval {case}",
+     R"(netmend lab new mlp:784-16-10 -o fresh.onnx
+netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
+netmend check sound.onnx --data glyphs --limit 50 --only test-size)"},
+    {"unknown-tokens", "Many tokens of the {split} data are not in the vocabulary.", Rule::kEffect, kData,
+     "pre-missing-vocabulary, pre-wrong-char-encoding",
+     "More than 5 % of the tokens map to the unknown token, so the network cannot distinguish them.",
+     "The vocabulary comes from other texts, or spelling, case, encoding or tokenisation differ from training.",
+     "netmend data counts unknown tokens. Look at texts with many of them: names and rare words are normal; common "
+     "words mean that texts are split or spelt differently than in training.",
+     "Preprocess the text as in training (case, punctuation, encoding), or extend the vocabulary or use subword "
+     "tokens and train again.",
      "slices {case}\ndata {test}",
-     "printf 'text,y\\na good film,1\\na bad film,0\\na good day,1\\n' > old.csv\nprintf 'text,y\\nein guter "
-     "film,1\\nein schlechter film,0\\n' > new.csv\nnetmend data text:new.csv,text=text,label=y,train=old.csv"},
-    {"truncated-text", "Many texts of the {split} data are cut off.", Rule::kEffect, kData,
-     "pre-wrong-segmentation pre-wrong-padding pre-missing-padding",
-     "Texts that fill the whole length were probably longer. What was cut may have been what matters.",
-     "A length limit that was set for speed or taken from shorter texts.",
-     "Compare failures of full and of shorter texts: the evidence has both. Read some with a greater length.",
-     "Raise the length if the network allows it, keep the end instead of the beginning, or answer for parts and "
-     "combine.",
+     R"(python3 -c '
+for name, words in ("train", "good bad film day"), ("test", "gut schlecht film Tag"):
+    word = words.split()
+    with open(name + ".csv", "w") as file:
+        print("text,y", file=file)
+        for i in range(300): print(" ".join(word[i // 4**k % 4] for k in range(5)) + "," + str(i % 2), file=file)'
+netmend lab new textcnn -o fresh.onnx
+netmend check fresh.onnx --data text:test.csv,text=text,label=y,train=train.csv,length=56 --limit 100 --only unknown-tokens)"},
+    {"truncated-text", "Many texts of the {split} data fill the whole length.", Rule::kEffect, kData,
+     "pre-wrong-segmentation, pre-wrong-padding, pre-missing-padding",
+     "More than 5 % of the texts have no padding and were probably truncated. The part that was cut may be the one "
+     "that matters.",
+     "The length limit was set for speed, or chosen from shorter texts.",
+     "The evidence says what predictions for these texts cost. Read some of them with a greater length.",
+     "Raise the length if the network allows it, keep the end instead of the beginning, or predict for parts of the "
+     "text and combine.",
      "slices {case}",
-     "printf 'text,y\\na good film that ends badly,0\\na bad film,0\\na good day,1\\n' > long.csv\nnetmend data "
-     "text:long.csv,text=text,label=y,length=3"},
-    {"outlier-inputs", "Some inputs of the {split} data are unlike all others.", Rule::kEffect, kData,
-     "data-low-quality pre-missing-cleaning",
-     "Blank inputs, or ones whose values or properties lie far outside of where nearly all others lie.",
-     "Broken files, wrong units in a few rows, pictures of something else.",
-     "Look at them; the evidence names some. See whether failures gather there.",
-     "Correct or drop what is broken, in training too; decide what the network should answer to what is rare but "
-     "real.",
+     R"(awk 'BEGIN{print "text,y"; for(i=0;i<200;i++){t="film"; for(k=0;k<i;k++) t=t " " (k%3 ? "good" : "bad"); print t "," i%2}}' > long.csv
+netmend lab new textcnn -o fresh.onnx
+netmend check fresh.onnx --data text:long.csv,text=text,label=y,length=56 --only truncated-text)"},
+    {"outlier-inputs", "Some inputs of the {split} data are outliers.", Rule::kEffect, kData,
+     "data-low-quality, pre-missing-cleaning",
+     "They are blank images, or have a value or property further from the median than five times the range that holds "
+     "99 % of the values.",
+     "Files are broken, a few rows have other units, or pictures show something else.",
+     "Look at the inputs that the evidence names. See whether failures are frequent among them.",
+     "Correct or drop broken inputs, in training too. Decide what the network should predict for inputs that are rare "
+     "but real.",
      "data {spec}",
-     "awk 'BEGIN{print \"a,y\"; for(i=0;i<500;i++) print (i==77 ? 1000000 : i%40) \",\" i%2}' > odd.csv\nnetmend "
-     "data csv:odd.csv,label=y,standardize=no"},
-    {"weak-slice", "It is weaker where {rule}.", Rule::kEffect, kData | kLabels,
-     "x-unfair-group data-not-enough weights-trained",
-     "Inputs with this property are answered worse than the others. The rule was found on one half of the inputs "
-     "and the figures are of the other half, so they are not the best of many by chance.",
-     "Too little training data of that kind, data of that kind that is prepared or labelled differently, or inputs "
-     "that are hard for anybody. Where the network is less sure there too, it knows; where it is as sure as ever, "
-     "something misleads it.",
-     "Count training inputs of the slice. Look at failures: are labels right, are inputs as they should be? Locate "
-     "on the slice shows whether few units are to blame.",
-     "More or better data of that kind; prepare it alike; a repair that aims at the slice; or refuse to answer "
-     "there.",
+     R"(awk 'BEGIN{print "a,y"; for(i=0;i<500;i++) print (i==77 ? 1000000 : (i*0.618034)%1) "," i%2}' > odd.csv
+netmend lab new mlp:1-4-2 -o fresh.onnx
+netmend check fresh.onnx --data csv:odd.csv,label=y,standardize=no --only outliers)"},
+    {"weak-slice", "Predictions are worse where {rule}.", Rule::kEffect, kData | kLabels,
+     "x-unfair-group, data-not-enough, weights-trained",
+     "The error rate (or mean error) is higher in this slice than elsewhere. The rule was found on one half of the "
+     "inputs and judged on the other half.",
+     "Training data has too few such inputs, they are preprocessed or labelled differently, or they are hard. Where "
+     "confidence is lower too, the inputs are hard; where it is not, something misleads the network.",
+     "Count the training inputs of the slice. Look at its failures: are labels and inputs correct? netmend locate "
+     "says whether few units cause them.",
+     "Collect or relabel inputs of the slice, preprocess them alike, aim a repair at it, or abstain there.",
      "slices {case}\nlocate {case}",
-     "netmend lab new mlp:784-16-10 -o m.onnx\nnetmend train m.onnx --data glyphs --limit 3000 --epochs 1 -o "
-     "weak.onnx\nnetmend slices weak.onnx --data glyphs:test --limit 4000 --anyway"},
-    {"group-gap", "{group} fares worse: {what}.", Rule::kEffect, kData | kLabels | kGroups | kClasses, "x-unfair-group",
-     "Among those who deserve a yes, or among those who deserve a no, this group is answered wrongly more often "
-     "than everybody else. The gap has an interval and is corrected for the number of groups that were compared.",
-     "Fewer or differently labelled training examples of the group, inputs that stand for membership, different "
-     "base rates that one threshold treats differently.",
-     "See the rates with their intervals; cross the group with others, since a gap often sits in an intersection. "
-     "Look at what other thresholds do: if one threshold closes the gap cheaply, scores are shifted; if none does, "
-     "they tell less about this group.",
-     "A threshold for each group where that is allowed, more data of the group, weights in training. Decide first "
-     "which rate should be equal: not all can be at once.",
+     R"(awk 'BEGIN{print "a,device,y"; for(i=0;i<2000;i++){a=(i*0.618034)%1; old=i%7==0; print a "," (old ? "old" : "new") "," (a>(old ? 0.7 : 0.4) ? "yes" : "no")}}' > devices.csv
+netmend lab new mlp:1-8-2 -o fresh.onnx
+netmend train fresh.onnx --train csv:devices.csv,label=y,drop=device --epochs 10 --rate 0.01 -o sound.onnx
+netmend check sound.onnx --data csv:devices.csv,label=y,drop=device,groups=device --only slices)"},
+    {"group-gap", "Error rates differ for {group}: {what}.", Rule::kEffect, kData | kLabels | kGroups | kClasses,
+     "x-unfair-group",
+     "The true positive rate is lower, or the false positive rate higher, than for all other inputs, by at least 2 "
+     "points. The p-value is corrected for the number of groups that were compared.",
+     "Training data has fewer or differently labelled inputs of the group, other features stand for membership, or "
+     "base rates differ and one decision threshold serves all.",
+     "Look at the rates with their intervals, and at intersections with other groups. Sweep the decision threshold: "
+     "if another threshold closes the gap, the scores are shifted; otherwise they are less informative for this group.",
+     "Use a decision threshold per group where that is allowed, collect more data of the group, or weight it in "
+     "training. Decide first which rate should be equal: not all can be.",
      "slices {case} --groups {column} --threshold sweep",
-     "awk 'BEGIN{srand(2); print \"a,sex,y\"; for(i=0;i<3000;i++){a=rand(); f=i%2; y=(a>0.5); if(f && y && "
-     "rand()<0.4) a=a-0.5; print a \",\" (f?\"F\":\"M\") \",\" (y?\"yes\":\"no\")}}' > people.csv\nnetmend lab new "
-     "mlp:1-4-2 -o m.onnx\nnetmend train m.onnx --train csv:people.csv,label=y,groups=sex --epochs 15 --rate 0.01 "
-     "-o risk.onnx\nnetmend slices risk.onnx --data csv:people.csv,label=y,groups=sex --threshold sweep"},
+     R"(awk 'BEGIN{print "a,sex,y"; for(i=0;i<3000;i++){a=(i*0.618034)%1; f=i%3==0; print a "," (f ? "F" : "M") "," (a>(f ? 0.3 : 0.5) ? "yes" : "no")}}' > people.csv
+netmend lab new mlp:1-8-2 -o fresh.onnx
+netmend train fresh.onnx --train csv:people.csv,label=y,drop=sex --epochs 10 --rate 0.01 -o risk.onnx
+netmend check risk.onnx --data csv:people.csv,label=y,drop=sex,groups=sex --only groups)"},
 };
+// clang-format on
 
 }  // namespace
 

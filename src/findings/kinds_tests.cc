@@ -1,89 +1,142 @@
-// What tests, trials and other models show: what is untested, what small changes do, which unit is to blame, what got
-// worse.
+// What coverage, perturbations, trial repairs and other models show: what is untested, which predictions change, which
+// unit causes failures, what got worse.
 #include "findings/kind_parts.h"
 
 namespace netmend::findings {
 namespace {
 
+// A field a line, so that texts can be read and compared.
+// clang-format off
 constexpr Kind kRows[] = {
-    {"untested-region", "The tests never drive {unit} as high as training does.", Rule::kMinor, kData | kTrain,
+    {"untested-region",
+     "Tests never activate {unit} as strongly as training data does.",
+     Rule::kMinor, kData | kTrain | kHidden,
      "test-low-quality, x-drift",
-     "Training data shows the network something that no test does: how it answers there is not known.",
-     "Tests that are too few or of one kind; or training data with inputs that do not belong.",
-     "Look at the training inputs that do: are they something that matters in use?",
-     "Add such inputs to the tests; netmend next picks them from what you have.",
+     "At least 2 % of the training inputs give this unit a higher activation than any test does. How the model "
+     "behaves there is untested.",
+     "The tests are few or of one kind, or the training data holds inputs that do not belong there.",
+     "Look at the training inputs that are shown: do they matter in use?",
+     "Add such inputs to the tests; netmend next selects them from a pool.",
      "coverage {case}\nnext {case} --pool {train} --on unit={unit}",
-     "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx\nnetmend "
-     "coverage sound.onnx --data glyphs"},
-    {"untested-units", "{n} of {of} units are never driven as high as in training.", Rule::kNote, kData | kTrain,
+     R"(awk 'BEGIN{print "a,b,y"; for(i=0;i<900;i++){a=(i*0.618034)%1; b=(i*0.754878)%1; print a "," b "," (a>b ? "yes" : "no")}}' > train.csv
+awk -F, 'NR==1 || $1<0.8' train.csv > test.csv
+netmend lab new mlp:2-8-2 -o fresh.onnx
+netmend train fresh.onnx --train csv:train.csv,label=y --epochs 10 --rate 0.01 -o sound.onnx
+netmend check sound.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only untested)"},
+    {"untested-units",
+     "{n} of {of} units reach higher activations in training than in any test.",
+     Rule::kNote, kData | kTrain | kHidden,
      "test-low-quality, val-wrong-split",
-     "For many units training shows values that no test reaches: tests and training differ in kind.",
-     "Tests that are too few or too easy, or drawn otherwise than training data.",
-     "netmend coverage shows for each unit the training inputs that go higher.",
-     "Draw tests as training data is drawn; add the kinds that are missing.", "coverage {case}",
-     "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx\nnetmend "
-     "coverage sound.onnx --data glyphs"},
-    {"redundant-tests", "{n} tests add nothing new.", Rule::kNote, kData, "test-low-quality",
-     "The others reach every region of every unit that these reach.", "Many near-equal inputs.",
-     "netmend coverage writes the list of those that are needed.",
-     "Spend labels on other inputs; keep these for the interval.", "coverage {case}",
-     "netmend lab new lenet5 -o fresh.onnx\nnetmend coverage fresh.onnx --data glyphs"},
-    {"not-robust", "{change} changes many answers.", Rule::kEffect, kData | kClasses,
+     "For more than a tenth of the units, more training inputs than chance explains exceed every test: tests and "
+     "training data differ in kind.",
+     "The tests are few or too easy, or they were drawn differently from the training data.",
+     "netmend coverage lists for each unit the training inputs with higher activations.",
+     "Draw the tests as the training data was drawn, and add the kinds of inputs that are missing.",
+     "coverage {case}",
+     R"(awk 'BEGIN{print "a,b,y"; for(i=0;i<900;i++){a=(i*0.618034)%1; b=(i*0.754878)%1; print a "," b "," (a>b ? "yes" : "no")}}' > train.csv
+awk -F, 'NR==1 || $1<0.8' train.csv > test.csv
+netmend lab new mlp:2-8-2 -o fresh.onnx
+netmend train fresh.onnx --train csv:train.csv,label=y --epochs 10 --rate 0.01 -o sound.onnx
+netmend check sound.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only untested)"},
+    {"redundant-tests", "{n} tests add no coverage.", Rule::kNote, kData | kHidden,
+     "test-low-quality",
+     "The other tests, less than half of all, already cover every goal of the coverage criteria that all of them "
+     "cover.",
+     "Many tests are similar, or the network is small and its coverage goals are few.",
+     "netmend coverage -o FILE writes the tests that are worth keeping.",
+     "Spend labels on other inputs. Keep the redundant tests for the interval of the metric.",
+     "coverage {case}",
+     R"(netmend lab new mlp:784-16-10 -o fresh.onnx
+netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
+netmend check sound.onnx --data glyphs --only redundant-tests)"},
+    {"not-robust", "Predictions change under {change}.", Rule::kEffect, kData | kClasses | kAnyBatch,
      "proc-missing-augmentation, x-adversarial",
-     "A change that no person would mind turns right answers into wrong ones.", "Training never showed such inputs.",
-     "Look at pairs of inputs before and after.", "Train with such changes (augmentation).",
+     "A perturbation that a person would hardly notice changes many correct predictions.",
+     "Training data has no such variation.",
+     "netmend stress writes the perturbed inputs. Compare them with the originals: would a person decide otherwise?",
+     "Train with such perturbations (data augmentation), or with an architecture that is invariant to them.",
      "stress {case} --method {method} -o changed.npz",
-     "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx\nnetmend "
-     "stress "
-     "sound.onnx --data glyphs:test --method translate -o changed.npz"},
-    {"suspicious-unit", "One unit explains many failures, and refitting it helps.", Rule::kEffect, kData | kLabels,
+     R"(netmend lab new mlp:784-16-10 -o fresh.onnx
+netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
+netmend check sound.onnx --data glyphs --only robustness)"},
+    {"suspicious-unit", "Unit {unit} causes many failures.", Rule::kEffect, kData | kLabels | kHidden | kAnyBatch,
      "weights-trained",
-     "Changing the weights of this unit alone makes the network better on inputs that were not used to find the "
-     "change.",
-     "Damage to the file or in memory, a unit misled by wrong labels, a bad merge or quantisation.",
-     "netmend diff against an older version shows whether its weights moved alone.",
-     "netmend repair writes the change after confirming it on unseen inputs.",
+     "Refitting the weights of this unit alone improves the predictions on a hold-out set, and clearly more than "
+     "refitting a unit from the middle of the ranking.",
+     "The file or the memory was damaged, wrong labels misled the unit, or merging or quantising went wrong.",
+     "netmend diff against an older version says whether its weights changed alone.",
+     "netmend repair refits the unit and writes the model only if the gain is confirmed on a hold-out set.",
      "repair {case} --unit {unit} -o fixed.onnx\nlocate {case}",
-     "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx\nnetmend "
-     "lab "
-     "plant sound.onnx --kind random-weights --data glyphs:test --at-least 5 -o faulty.onnx\nnetmend check faulty.onnx "
-     "--data glyphs:test"},
-    {"under-trained", "Training stopped early: fitting almost anything still helps.", Rule::kEffect, kData | kLabels,
+     R"(netmend lab new mlp:784-32-10 -o fresh.onnx
+netmend train fresh.onnx --data glyphs --epochs 3 -o sound.onnx
+netmend lab plant sound.onnx --kind random-weights --data glyphs --at-least 5 -o faulty.onnx
+netmend check faulty.onnx --data glyphs --only trial-repair)"},
+    {"under-trained",
+     "Training stopped early: refitting almost any unit still helps.",
+     Rule::kEffect, kData | kLabels | kHidden | kAnyBatch,
      "hp-epochs, hp-learning-rate",
-     "A unit or layer that nothing speaks against gains as much from a little fitting as the most suspicious one.",
-     "Too few epochs, a learning rate that was too low, or a schedule that ended too soon.",
-     "Train on for a fifth of the epochs and watch the loss on unseen data.", "Train on from this model.",
+     "A unit or layer that is not suspicious gains nearly as much from refitting as the most suspicious one.",
+     "Training had too few epochs, a learning rate that was too low, or a schedule that ended too soon.",
+     "Train for a few more epochs and watch the validation loss.",
+     "Train on from this model.",
      "eval {case}",
-     "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx"},
-    {"damaged-layer", "{layer} as a whole does badly, and refitting it helps.", Rule::kEffect, kData | kLabels,
+     R"(netmend lab new mlp:784-16-16-10 -o fresh.onnx
+netmend train fresh.onnx --data glyphs --limit 3000 --epochs 1 -o early.onnx
+netmend check early.onnx --data glyphs --only trial-repair)"},
+    {"damaged-layer",
+     "The weights of {layer} as a whole cause many failures.",
+     Rule::kEffect, kData | kLabels | kHidden | kAnyBatch,
      "weights-trained, x-export-skew",
-     "No single unit is to blame, but a small change to this layer wins back many answers on unseen inputs.",
-     "Weights that were loaded wrongly, quantised too coarsely, or overwritten.",
-     "netmend diff against an older version; netmend match against the framework.",
-     "Go back to the layer's older weights if there are any; else netmend repair.",
+     "Refitting a single unit does not help, but refitting this layer gains at least 3 points on a hold-out set, and "
+     "clearly more than refitting another layer.",
+     "The weights were loaded wrongly, quantised too coarsely, or overwritten.",
+     "netmend diff against an older version, or netmend match against the framework, says whether the layer changed.",
+     "Restore the layer's older weights if you have them; otherwise use netmend repair.",
      "repair {case} -o fixed.onnx\nlocate {case} --layer {layer}",
-     "netmend lab new lenet5 -o fresh.onnx\nnetmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx\nnetmend "
-     "lab "
-     "plant sound.onnx --kind layer-noise -o faulty.onnx\nnetmend check faulty.onnx --data glyphs:test"},
-    {"regressed", "It got worse than {reference}.", Rule::kEffect, kData | kLabels | kReference,
-     "weights-trained, hp-learning-rate", "More inputs were broken than fixed, by more than chance explains.",
-     "Whatever changed since: data, rate, epochs.", "Look at the inputs that were broken.",
-     "Keep the older one, or aim a repair at what was broken.", "compare {reference} {case}",
-     "netmend lab new lenet5 -o a.onnx\nnetmend train a.onnx --data glyphs --epochs 1 -o b.onnx\nnetmend compare "
-     "b.onnx a.onnx --data glyphs:test"},
-    {"regressed-class", "{class} got worse than in {reference}.", Rule::kEffect,
-     kData | kLabels | kReference | kClasses, "weights-trained, data-unbalanced",
-     "The average may have risen, but answers to this class did not.",
-     "Fewer or other inputs of this class in the new training data.",
-     "Look at the inputs of the class that were broken.", "More inputs of the class; or a repair aimed at it.",
+     R"(netmend lab new mlp:784-64-64-10 -o fresh.onnx
+netmend train fresh.onnx --data glyphs --epochs 3 -o sound.onnx
+netmend lab plant sound.onnx --kind layer-noise --layer fc1 --strength 1.5 --seed 1 -o faulty.onnx
+netmend check faulty.onnx --data glyphs:test --limit 1000 --budget quick)"},
+    {"regressed", "The model is worse than {reference}.", Rule::kEffect, kData | kLabels | kReference,
+     "weights-trained, hp-learning-rate",
+     "There are more regressions (right predictions that became wrong) than fixes, and the interval of the change "
+     "lies below 0.",
+     "Training data, learning rate, number of epochs or preprocessing changed since the reference.",
+     "Look at the inputs that regressed: netmend compare lists them.",
+     "Keep the reference, or aim a repair at the inputs that regressed.",
+     "compare {reference} {case}",
+     R"(netmend lab new mlp:784-16-10 -o fresh.onnx
+netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
+netmend lab plant sound.onnx --kind random-weights --data glyphs --at-least 2 -o newer.onnx
+netmend check newer.onnx --data glyphs --against sound.onnx --only reference)"},
+    {"regressed-class",
+     "The recall of {class} is lower than in {reference}.",
+     Rule::kEffect, kData | kLabels | kReference | kClasses,
+     "weights-trained, data-unbalanced",
+     "Recall of this class fell by at least 1 point, and chance does not explain it, whatever the metric over all "
+     "classes did.",
+     "The new training data has fewer or other inputs of this class.",
+     "Look at the inputs of the class that regressed: netmend compare lists them.",
+     "Add training inputs of the class, or aim a repair at it.",
      "compare {reference} {case}\nrepair {case} --on class={class} -o fixed.onnx",
-     "netmend lab new lenet5 -o a.onnx\nnetmend train a.onnx --data glyphs --epochs 1 -o b.onnx\nnetmend compare "
-     "b.onnx a.onnx --data glyphs:test"},
-    {"seen-in-search", "It is judged on inputs that its repair was searched on.", Rule::kMinor, kData,
-     "val-wrong-split", "The figure flatters: a repair does best on the inputs that it was found on.",
-     "The same data was given to repair and to check.", "The share of inputs that were seen is counted.",
-     "Judge on other data.", "eval {case}", "netmend lab new lenet5 -o fresh.onnx\nnetmend info fresh.onnx"},
+     R"(netmend lab new mlp:784-16-10 -o fresh.onnx
+netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
+netmend lab plant sound.onnx --kind random-weights --data glyphs --at-least 2 -o newer.onnx
+netmend check newer.onnx --data glyphs --against sound.onnx --only reference)"},
+    {"seen-in-search", "The model is judged on inputs that its repair was searched on.", Rule::kMinor, kData,
+     "val-wrong-split",
+     "The metric is too optimistic: a repair does best on the inputs that it was fitted to.",
+     "The same data was given to netmend repair and to this command.",
+     "The evidence counts the inputs that the repair has seen.",
+     "Judge the repaired model on other data.",
+     "eval {case}",
+     R"(netmend lab new mlp:784-16-10 -o fresh.onnx
+netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
+netmend lab plant sound.onnx --kind random-weights --data glyphs --at-least 5 -o faulty.onnx
+netmend repair faulty.onnx --data glyphs -o fixed.onnx
+netmend check fixed.onnx --data glyphs)"},
 };
+// clang-format on
 
 }  // namespace
 

@@ -14,11 +14,11 @@ bool names(const std::string& pair, const std::string& one) {
          (pair.size() > one.size() && pair.compare(pair.size() - one.size() - 1, std::string::npos, "-" + one) == 0);
 }
 
-/// Both classes of `a-called-b` are those of `a-b`.
+/// Both classes of `a-as-b` are those of `a-b`.
 bool same_pair(const std::string& pair, const std::string& cluster) {
-  const size_t at = cluster.find("-called-");
+  const size_t at = cluster.find("-as-");
   if (at == std::string::npos) return false;
-  const std::string a = cluster.substr(0, at), b = cluster.substr(at + 8);
+  const std::string a = cluster.substr(0, at), b = cluster.substr(at + 4);
   return pair == a + "-" + b || pair == b + "-" + a;
 }
 
@@ -37,7 +37,7 @@ bool same_where(const Finding& cause, const Finding& effect) { return cause.wher
 bool labels_of_pair(const Finding& cause, const Finding& effect) {
   if (!cause.numbers.contains("pairs") || !cause.numbers["pairs"].contains(effect.where)) return false;
   const auto doubted = cause.numbers["pairs"][effect.where].get<int64_t>();
-  return 2 * doubted >= effect.numbers.value("a_called_b", int64_t{0}) + effect.numbers.value("b_called_a", int64_t{0});
+  return 2 * doubted >= effect.numbers.value("a_as_b", int64_t{0}) + effect.numbers.value("b_as_a", int64_t{0});
 }
 /// Most of what a class misses are inputs that only carry its label.
 bool labels_of_class(const Finding& cause, const Finding& effect) {

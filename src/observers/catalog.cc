@@ -96,7 +96,7 @@ constexpr CatalogRow kRows[] = {
      [](const Materials& m) {
        return alone(m, [](const SpacePtr& space) { return shared(Traces(space, 0, space->layers().size())); });
      }},
-    {"importance", "relevance of each unit for the answers, by class", "per unit",
+    {"importance", "relevance of each unit for the predictions, by class", "per unit",
      [](const Materials& m) -> std::unique_ptr<stream::Observer> {
        return std::make_unique<Importance>(*m.subject, m.predictions, m.layers);
      }},

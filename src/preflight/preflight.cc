@@ -74,7 +74,7 @@ class Examination {
                inside = observers::as_columns(logits.to(at::kDouble));
     if (!columns.isfinite().all().item<bool>()) {
       int64_t broken = (~columns.isfinite().all(1)).sum().item<int64_t>();
-      result_.lines.push_back({fmt::format("{} of {} answers are NaN or infinite", broken, columns.size(0)), false});
+      result_.lines.push_back({fmt::format("{} of {} predictions are NaN or Inf", broken, columns.size(0)), false});
       return;
     }
     using executor::OutputKind;
@@ -129,7 +129,7 @@ class Examination {
         before.empty() ? "" : fmt::format("model = {{ output = \"{}\", output_kind = \"probabilities\" }}", before));
   }
 
-  // ---- what the first normalisation remembers ----
+  // ---- running statistics of the first batch normalisation ----
 
   void look_at_running_statistics() {
     statistics_ = find_running_statistics(subject_.graph, settings_.head.output);
@@ -216,7 +216,7 @@ class Examination {
     const bool sure_and_wrong = settings_.by_class() && mean_loss(trial_.asis) > uniform_loss(settings_);
     if (settings_.task != Task::kNumber && mean_error(settings_, trial_.asis) < 0.03 && !sure_and_wrong) return false;
     if (30 * double(Trial::kFirstLook) * subject_.cost <= kMostWork) return true;
-    result_.lines.push_back({"other set-ups were not tried (this model is slow): expect in netmend.toml makes sure"});
+    result_.lines.push_back({"other set-ups were not tried (this model is slow): set goal.expect in netmend.toml to be certain"});
     return false;
   }
 
@@ -230,7 +230,7 @@ class Examination {
     // Where the loss convinced and not the mistakes, a unit has nothing to explain.
     const bool by_mistakes = searched.blocker->id() == "preprocessing:scale" && settings_.by_class() && gain >= 0.05;
     if (by_mistakes && one_unit_does_away_with(0.8 * gain / wrong)) {
-      result_.lines.push_back({"one unit improves_accuracy its mistakes as well as another preparation of the inputs would"});
+      result_.lines.push_back({"ablating one unit removes as many failures as another preprocessing would"});
       return;
     }
     result_.blocker = std::move(searched.blocker);
@@ -278,10 +278,10 @@ class Examination {
     stats::Estimate now = result_.tried[0].accuracy;
     if (!expected_met_ && expected_.metric >= 0)
       return block("expectation", settings_.metric, "The model does not do what was expected of it.",
-                   found_instead_ + "; no common set-up improves_accuracy it", "");
+                   found_instead_ + "; no common set-up explains it", "");
     if (trial_.near_chance())
       result_.lines.push_back(
-          {fmt::format("accuracy {} is what guessing gives ({:.1f} %); no common set-up improves_accuracy it",
+          {fmt::format("accuracy {} does not exceed the majority class ({:.1f} %); no common set-up explains it",
                        figure_text(settings_, now), 100 * trial_.chance()),
            false});
     else

@@ -1,5 +1,5 @@
 // Are we running the user's model as it was meant? Asked before anything is said about the model. Where the answer is
-// no, the usual ways of preparing data are tried on some labelled inputs, and the one that improves_accuracy the gap is named;
+// no, the usual ways of preparing data are tried on some labelled inputs, and the one that explains the gap is named;
 // none is ever applied silently.
 #pragma once
 

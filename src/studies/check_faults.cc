@@ -173,8 +173,8 @@ constexpr PlantedKind kKinds[] = {
        }
        return false;
      }},
-    {"too-sure", "layers", "over-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 20); }},
-    {"too-unsure", "layers", "under-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 0.05); }},
+    {"over-confident-head", "layers", "over-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 20); }},
+    {"under-confident-head", "layers", "under-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 0.05); }},
     {"wrong-labels", "labels", "mislabelled", [](CheckedModel& p, uint64_t s) { return relabel(p, 0.08, s, -1); }},
     {"wrong-labels-in-a-class", "labels", "mislabelled,confused-classes",
      [](CheckedModel& p, uint64_t s) { return relabel(p, 0.4, s, int64_t(s) % std::max<int64_t>(1, classes(p))); }},

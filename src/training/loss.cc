@@ -43,7 +43,7 @@ double squared(float x, float target, float scale, float* g) {
 
 int64_t class_of(const at::Tensor& labels, int64_t row, int64_t classes) {
   int64_t label = labels.data_ptr<int64_t>()[row];
-  if (label < 0 || label >= classes) fail("a label is {}, the model has answers for 0 to {}", label, classes - 1);
+  if (label < 0 || label >= classes) fail("a label is {}, the model has outputs for 0 to {}", label, classes - 1);
   return label;
 }
 
@@ -88,15 +88,15 @@ LossForm infer_loss(std::optional<LossKind> asked, const dataset::Info& data, in
     form.kind = LossKind::kBce;
   if (asked) form.kind = *asked;
   if (form.kind == LossKind::kCrossEntropy && (!classes || width < 2))
-    fail("cross-entropy needs class labels and an answer for each class; {} has {} and the model has {} answers",
+    fail("cross-entropy needs class labels and an output for each class; {} has {} and the model has {} outputs",
          data.spec, classes ? "classes" : "other labels", width);
   if (form.kind == LossKind::kBce && data.labels == LabelKind::kNumber)
     fail("binary cross-entropy needs labels that are classes; those of {} are numbers", data.spec);
   int64_t known = int64_t(data.classes.size());
   if (classes && width > 1 && known > width)
-    fail("{} has {} classes, the model has {} answers", data.spec, known, width);
+    fail("{} has {} classes, the model has {} outputs", data.spec, known, width);
   if (!classes && data.label_width != width)
-    fail("{} has {} numbers an input, the model has {} answers", data.spec, data.label_width, width);
+    fail("{} has {} numbers per input, the model has {} outputs", data.spec, data.label_width, width);
   return form;
 }
 
