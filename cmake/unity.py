@@ -3,6 +3,8 @@ precompiled. Files that give one name of their own to different things never sha
 
 usage: unity.py MOST_LINES FILE…        prints a line per group: the files, with semicolons
 """
+import glob
+import os
 import re
 import sys
 
@@ -95,11 +97,31 @@ def clash(a, b):
     return False
 
 
+def header_names(paths):
+    """What the headers beside the sources declare: a name of a file's own that is also there would become ambiguous."""
+    found = set()
+    for folder in {os.path.dirname(path) for path in paths}:
+        for header in glob.glob(os.path.join(folder, "*.h")):
+            found |= set(declared(header)[0])
+    return found
+
+
+def alone(path, about, headers):
+    with open(path, encoding="utf8") as file:
+        specialises = re.search(r"^template <>", file.read(), re.M)
+    mine = {name for name in about[1] if any(text == path for text in about[0][name])}
+    return specialises or mine & headers
+
+
 def main():
     most = int(sys.argv[1])
     groups = []
+    headers = header_names(sys.argv[2:])
     for path in sys.argv[2:]:
         about = declared(path)
+        if alone(path, about, headers):
+            groups.append({"files": [path], "about": [about], "lines": most})
+            continue
         for group in groups:
             if group["lines"] + about[2] <= most and not any(clash(about, other) for other in group["about"]):
                 break

@@ -131,6 +131,20 @@ TEST(CoverageRun, TablesAndTheListOfTestsWorthKeeping) {
     EXPECT_EQ(small["criteria"][i]["covered"], found["criteria"][i]["covered"]);
 }
 
+TEST(CoverageRun, OneLayerAndTheNextCommand) {
+  TestFolder folder;
+  session::Session session = digits_session(digits().graph, {}, true);
+  CoverageRequest request;
+  request.criteria = "IDC,NC:0.5", request.important = "3", request.layers = {"fc1"};
+  const Json found = CoverageRun(session, request).document();
+  EXPECT_EQ(found["units"], 24);
+  EXPECT_EQ(found["layer"], "fc1");
+  EXPECT_NE(found["next"][0].get<std::string>().find("--profile digits.profile"), std::string::npos);
+  for (const Json& unit : found["important"][0]["units"])
+    EXPECT_EQ(unit["unit"].get<std::string>().substr(0, 4), "fc1/");
+  EXPECT_TRUE(found["surprise"].empty());
+}
+
 TEST(CoverageRun, OnlySomeTests) {
   TestFolder folder;
   session::Session session = digits_session(digits().graph);

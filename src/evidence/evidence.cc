@@ -411,8 +411,8 @@ class Evidence {
 
   void repaired(Json& json) {
     const repair::Outcome& outcome = *checkup_.results.repair.repair;
-    auto metric = [](const repair::Answers& answers) {
-      return answers.result.metrics.empty() ? figure({NAN, NAN, NAN}) : figure(answers.result.metrics[0].estimate);
+    auto metric = [](const repair::Evaluation& of) {
+      return of.result.metrics.empty() ? figure({NAN, NAN, NAN}) : figure(of.result.metrics[0].estimate);
     };
     Json& repair = json["repair"];
     repair = {{"about", checkup_.results.repair.repaired},

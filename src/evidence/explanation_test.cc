@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "dataset/memory_dataset.h"
 #include "evidence/relevance_picture.h"
 #include "training/network_for_test.h"
 
@@ -85,6 +86,42 @@ TEST(Explain, RightAndWrongPredictionsMakeUpAll) {
   EXPECT_EQ(explained[0] + explained[1], explained[2]);
   EXPECT_EQ(explained[2], 1500);
   EXPECT_GT(explained[1], 0);
+}
+
+TEST(Explain, ColumnsOfATableAreNamed) {
+  TestFolder folder;
+  at::manual_seed(3);
+  at::Tensor x = at::randn({200, 3});
+  at::Tensor labels = (x.select(1, 0) > 0).to(at::kLong);
+  auto data = std::make_shared<dataset::MemoryDataset>(dataset::table_feature({"age", "height", "weight"}), x, labels,
+                                                       std::vector<std::string>{"no", "yes"});
+  session::Request how;
+  how.quiet = true, how.out = "run";
+  session::Session session(how, "digits.onnx", zoo::make("mlp:3-8-2", {.seed = 5}), data);
+  ExplainRequest request;
+  request.predictions = "all", request.method = "gradient", request.inputs = {"0", "5"};
+  const Explanation found = explain(session, request);
+  ASSERT_EQ(found.maps.size(), 2u);
+  EXPECT_EQ(found.maps[1].sample, 5);
+  EXPECT_EQ(found.maps[0].kind, "columns");
+  ASSERT_EQ(found.maps[0].parts.size(), 3u);
+  for (size_t i = 1; i < 3; ++i)
+    EXPECT_GE(std::abs(found.maps[0].parts[i - 1].relevance), std::abs(found.maps[0].parts[i].relevance));
+  EXPECT_EQ(found.how, "gradient × activation");
+  EXPECT_TRUE(found.maps[0].label == "no" || found.maps[0].label == "yes");
+}
+
+TEST(Explain, FailuresOfOneKindAlone) {
+  TestFolder folder;
+  session::Session session = digits_session(digits().graph);
+  ExplainRequest request;
+  request.on = "class=3";
+  const Explanation found = explain(session, request);
+  EXPECT_GT(found.explained, 0);
+  EXPECT_LT(found.explained, 150);
+  EXPECT_EQ(found.document["predictions"], "wrong");
+  request.on = "class=none";
+  EXPECT_THROW(explain(session, request), InputError);
 }
 
 TEST(RelevancePicture, ThreePanelsRedForPositiveBlueForNegative) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -36,6 +37,36 @@ TEST(Plant, EveryKindChangesWhatItSaysAndNothingElse) {
         EXPECT_EQ(fault.edits, again.edits);
       }
     }
+  }
+}
+
+/// Weights and biases of the damaged unit, before and after.
+std::vector<std::pair<double, double>> changes(const std::string& kind) {
+  model::Graph graph = zoo::make("mlp:12-6-5-3", {.seed = 2});
+  std::vector<std::pair<double, double>> values;
+  for (const edits::Edit& edit : plant(graph, executor::find_layers(graph), find_kind(kind), {.seed = 4}).edits)
+    for (size_t i = 0; i < edit.after.size(); ++i) values.emplace_back(edit.before[i], edit.after[i]);
+  return values;
+}
+
+TEST(Plant, KindsDoWhatTheirNamesSay) {
+  for (const auto& [before, after] : changes("zeroed")) EXPECT_EQ(after, 0);
+  for (const auto& [before, after] : changes("sign-flipped")) EXPECT_EQ(after, -before);
+  for (const auto& [before, after] : changes("scaled")) EXPECT_NEAR(after, 10 * before, 1e-5 * std::abs(before));
+  const auto saturated = changes("saturated");
+  ASSERT_EQ(saturated.size(), 1u);  // the bias alone
+  EXPECT_GT(saturated[0].second, 0);
+  double spread_before = 0, spread_after = 0;
+  for (const auto& [before, after] : changes("random-weights"))
+    spread_before += before * before, spread_after += after * after;
+  EXPECT_GT(spread_after, 4 * spread_before);
+}
+
+TEST(Plant, NamesComeFromTheTable) {
+  for (const Kind& kind : kinds()) {
+    EXPECT_NE(kind_names().find(kind.name), std::string::npos);
+    EXPECT_EQ(kind_names(true).find(kind.name) != std::string::npos, kind.of == Kind::kUnit) << kind.name;
+    EXPECT_EQ(find_kind(std::string(kind.name)).name, kind.name);
   }
 }
 

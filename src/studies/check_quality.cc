@@ -32,7 +32,7 @@ struct Checked {
   double accuracy = 0, seconds = 0;
 };
 
-Checked check(const CheckedModel& model, const QualityOptions& options) {
+Checked check_model(const CheckedModel& model, const QualityOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   session::Request request;
   request.model = model.file, request.budget = options.budget, request.seed = options.seed;
@@ -92,7 +92,7 @@ void run_quiet(Store& store, const CheckedModel& model, const QualityOptions& op
   const std::string key = key_of("quiet", model, "", options);
   if (store.find(key)) return;
   progress(fmt::format("{} as it is", model.name));
-  Checked checked = check(model, options);
+  Checked checked = check_model(model, options);
   const bool good = std::none_of(checked.findings.begin(), checked.findings.end(),
                                  [](const Finding& one) { return one.level >= findings::Level::kSerious; });
   keep(store, key,
@@ -111,9 +111,9 @@ void run_stable(Store& store, const CheckedModel& model, const QualityOptions& o
     const std::string key = key_of("stable", model, what, options);
     if (store.find(key)) return;
     if (!before)
-      progress(fmt::format("{}: nine tenths of its tests", model.name)), before = ids_of(check(base, options));
+      progress(fmt::format("{}: nine tenths of its tests", model.name)), before = ids_of(check_model(base, options));
     progress(fmt::format("{}: {}", model.name, what));
-    Checked checked = check(changed, how);
+    Checked checked = check_model(changed, how);
     keep(store, key,
          {"stable", model.name, what, join(*before, ", "), top_of(checked, kTop), ids_of(checked) == *before,
           checked.accuracy, checked.seconds});
@@ -152,7 +152,7 @@ void run_loud(Store& store, const CheckedModel& model, const QualityOptions& opt
     progress(fmt::format("{} with {}", model.name, kind.name));
     QualityRow row{"loud", model.name, std::string(kind.name), std::string(kind.expected), {}, false, 0, 0};
     try {
-      Checked checked = check(faulty, options);
+      Checked checked = check_model(faulty, options);
       row.top = top_of(checked, kTop), row.accuracy = checked.accuracy, row.seconds = checked.seconds;
       const std::vector<std::string> wanted = split(kind.expected, ',');
       for (size_t i = 0; i < std::min(kTop, checked.findings.size()); ++i) {
