@@ -7,13 +7,11 @@
 namespace netmend::session {
 
 void Fingerprint::add(const std::vector<observers::SampleRow>& rows) {
-  std::string bytes = labels_;
-  for (const observers::SampleRow& row : rows) bytes += fmt::format("{:.9g},", row.label);
-  labels_ = checksum(bytes);
+  for (const observers::SampleRow& row : rows) labels_.add(fmt::format("{:.9g},", row.label));
 }
 
 std::string Fingerprint::finish(const dataset::Dataset& data) const {
-  std::string bytes = fmt::format("{}|{}|", data.size(), labels_);
+  std::string bytes = fmt::format("{}|{:016x}|", data.size(), labels_.finish());
   for (int64_t sample : stream::spread(data.size(), 256)) bytes += data.id(sample) + "|";
   for (int64_t sample : stream::spread(data.size(), 16)) {
     dataset::Display shown = data.display(sample);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "dataset/dataset.h"
 #include "observers/predictions.h"
 
@@ -17,7 +18,7 @@ class Fingerprint {
   std::string finish(const dataset::Dataset& data) const;
 
  private:
-  std::string labels_;  ///< checksum so far
+  Hasher labels_;
 };
 
 }  // namespace netmend::session
