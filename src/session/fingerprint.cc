@@ -1,15 +1,19 @@
 #include "session/fingerprint.h"
 
+#include <bit>
+#include <cmath>
+
 #include "base/error.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "stream/pass.h"
 
 namespace netmend::session {
 
 void Fingerprint::add(const std::vector<observers::SampleRow>& rows) {
-  std::string bytes = labels_;
-  for (const observers::SampleRow& row : rows) bytes += fmt::format("{:.9g},", row.label);
-  labels_ = checksum(bytes);
+  // One label after the other, so that it does not matter how many come at once.
+  for (const observers::SampleRow& row : rows)
+    labels_ = Random::hash(labels_ ^ std::bit_cast<uint64_t>(std::isnan(row.label) ? -1.0 : row.label));
 }
 
 std::string Fingerprint::finish(const dataset::Dataset& data) const {

@@ -17,7 +17,7 @@ class Fingerprint {
   std::string finish(const dataset::Dataset& data) const;
 
  private:
-  std::string labels_;  ///< checksum so far
+  uint64_t labels_ = 0;  ///< a hash of all so far
 };
 
 }  // namespace netmend::session
