@@ -72,7 +72,7 @@ class Slices(unittest.TestCase):
         worst = found["slices"][0]
         self.assertGreater(worst["behind"]["low"], 0.1)
         self.assertGreater(worst["gain"], 0.02)
-        self.assertLess(worst["foreseen"], 0.6)
+        self.assertLess(worst["explained_by_confidence"], 0.6)
         with open(os.path.join(found["run"], "slices.csv"), encoding="utf8") as file:
             self.assertEqual([row["slice"] for row in csv.DictReader(file)], names)
 
