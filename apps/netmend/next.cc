@@ -50,7 +50,7 @@ void print_next(const std::string& model, const NextReport& report) {
   fmt::print("  {}\n", report.words);
   if (report.labelled && report.wrong > 0) {
     const double expected = double(report.chosen.size()) * double(report.wrong) / double(report.inputs);
-    fmt::print("  the pool has labels: {} of {} chosen are predicted wrong; drawn at random it would be {:.1f}",
+    fmt::print("  the pool has labels: {} of {} chosen are predicted wrong; drawn at random it would be {:.2g}",
                report.chosen_wrong, report.chosen.size(), expected);
     if (report.apfd) fmt::print("; APFD {:.3f}, in random order 0.5", *report.apfd);
     fmt::print("\n");

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "onnx/writer.h"
+#include "session/fingerprint.h"
 #include "session/folder_for_test.h"
 #include "session/model_info.h"
 #include "session/run_findings.h"
@@ -48,6 +49,17 @@ TEST_F(Evaluate, AgreesWithCountingAndWritesARowPerInput) {
   EXPECT_TRUE(session.traversals()[0].whole);
   Session other = open();
   EXPECT_EQ(evaluate(other, {}).fingerprint, done.fingerprint);
+  // However many rows come at once: a comparison has them all, an evaluation a chunk at a time.
+  std::vector<observers::SampleRow> labels(100);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i].label = double(i % 7);
+  Fingerprint whole, parts, swapped;
+  whole.add(labels);
+  parts.add({labels.begin(), labels.begin() + 37});
+  parts.add({labels.begin() + 37, labels.end()});
+  std::swap(labels[3], labels[4]);
+  swapped.add(labels);
+  EXPECT_EQ(whole.finish(*tests.data), parts.finish(*tests.data));
+  EXPECT_NE(whole.finish(*tests.data), swapped.finish(*tests.data));
 }
 
 TEST_F(Evaluate, ShardsPutTogetherAreTheWholeBitForBit) {
