@@ -92,7 +92,7 @@ inputs::TestCase made_up_case(int64_t count, uint64_t seed, int64_t channels = 1
   scaled.scale = 1.0 / 255;
   auto data = [&](const at::Tensor& labels) { return inputs::picture_data(raw, labels, 4, scaled, last); };
   inputs::TestCase first(inputs::small_network(5, channels, last), data(at::zeros({count}, at::kLong)));
-  at::Tensor labels = at::tensor(first.chosen.answers, at::kLong);
+  at::Tensor labels = at::tensor(first.chosen.predictions, at::kLong);
   for (int64_t i = 0; i < count; i += 7) labels[i] = (labels[i].item<int64_t>() + 1) % 4;
   return inputs::TestCase(inputs::small_network(5, channels, last), data(labels));
 }
