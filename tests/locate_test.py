@@ -151,7 +151,7 @@ class Locate(unittest.TestCase):
             rows = list(csv.DictReader(file))
         told = json.loads(self.ok("eval", MODEL, *DATA, "--json", "--out", "e").stdout)
         label, answer = next((l, a) for l in range(10) for a in range(10) if l != a and told["confusion"][l][a] == 0)
-        self.refused(*DATA, "--on", f"confusion={label}:{answer}", words=(f"no {label} is called {answer}", "taken for"))
+        self.refused(*DATA, "--on", f"confusion={label}:{answer}", words=(f"no {label} is predicted as {answer}", "predicted as"))
         right = next(i for i, row in enumerate(rows) if row["correct"] not in ("0", "false", "no"))
         one = ("--data", "glyphs:test", "--limit", 1, "--anyway")
         if right == 0:

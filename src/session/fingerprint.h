@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "dataset/dataset.h"
 #include "observers/predictions.h"
 
@@ -17,7 +18,7 @@ class Fingerprint {
   std::string finish(const dataset::Dataset& data) const;
 
  private:
-  uint64_t labels_ = 0;  ///< a hash of all so far
+  Hasher labels_;
 };
 
 }  // namespace netmend::session
