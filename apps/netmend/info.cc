@@ -80,28 +80,30 @@ void print_stages(const ModelInfo& info, bool every_node) {
   fmt::print("\n  {:<{}}  {:<18} {:<18} {:>6} {:>12}  {}\n", "stage", width, "operator", "shape", "units", "parameters",
              "activation");
   for (const DeclaredValue& input : info.inputs)
-    fmt::print("  {:<{}}  {:<18} {}\n", input.name, width, "input",
-               input.tried_shape.empty() ? declared_text(input) : shape_text(input.tried_shape));
+    fmt::print("  {:<{}}  {:<18} {}\n", printable(input.name), width, "input",
+               input.tried_shape.empty() ? printable(declared_text(input)) : shape_text(input.tried_shape));
   for (const NodeInfo& node : info.ran)
     if (node.layer >= 0) {
       const LayerInfo& layer = info.layers[size_t(node.layer)];
-      fmt::print("  {:<{}}  {:<18} {} {:>6} {:>12}  {}\n", layer.name, width, node.op, padded(shape_text(node.shape)),
-                 layer.units, with_commas(layer.parameters), layer.activation);
+      fmt::print("  {:<{}}  {:<18} {} {:>6} {:>12}  {}\n", printable(layer.name), width, printable(node.op), padded(shape_text(node.shape)),
+                 layer.units, with_commas(layer.parameters), printable(layer.activation));
     } else if (every_node || (node.reshapes && node.shape.size() > 1)) {
-      fmt::print("  {:<{}}  {:<18} {}\n", every_node ? node.name : "", width, node.op, shape_text(node.shape));
+      fmt::print("  {:<{}}  {:<18} {}\n", every_node ? printable(node.name) : "", width, printable(node.op), shape_text(node.shape));
     }
 }
 
 void print_info(const ModelInfo& info, const InfoOptions& options) {
   int64_t units = 0;
   for (const LayerInfo& layer : info.layers) units += layer.units;
-  fmt::print("{}  {} layers · {} units · {} parameters · {} nodes · opset {}{}\n", options.model, info.layers.size(),
+  fmt::print("{}  {} layers · {} units · {} parameters · {} nodes · opset {}{}\n", printable(options.model), info.layers.size(),
              with_commas(units), with_commas(info.parameters), info.nodes, info.opset,
-             info.producer.empty() ? "" : " · " + info.producer);
+             info.producer.empty() ? "" : " · " + printable(info.producer));
   for (const DeclaredValue& input : info.inputs)
-    fmt::print("  input   {}  {} {}{}\n", input.name, input.type, axes_text(input), declared_text(input));
+    fmt::print("  input   {}  {} {}{}\n", printable(input.name), input.type, axes_text(input),
+               printable(declared_text(input)));
   for (const DeclaredValue& output : info.outputs)
-    fmt::print("  output  {}  {} {}  {}\n", output.name, output.type, declared_text(output), output.output_kind);
+    fmt::print("  output  {}  {} {}  {}\n", printable(output.name), output.type, printable(declared_text(output)),
+               output.output_kind);
   if (info.free_size)
     fmt::print("  sizes that the file leaves open are shown for {} (--shape NAME=… sets them)\n", info.free_size);
   print_stages(info, options.nodes);
@@ -110,7 +112,7 @@ void print_info(const ModelInfo& info, const InfoOptions& options) {
 void print_chain(const ModelInfo& info) {
   fmt::print("\nThe shapes on the way to it:\n");
   for (const NodeInfo& node : info.chain)
-    fmt::print("  {:<40} {:<20} {}\n", node.name, node.op, node.shape.empty() ? "✗" : shape_text(node.shape));
+    fmt::print("  {:<40} {:<20} {}\n", printable(node.name), printable(node.op), node.shape.empty() ? "✗" : shape_text(node.shape));
 }
 
 }  // namespace
