@@ -94,6 +94,7 @@ TEST(CoverageRun, WorkersChangeNothing) {
     how.jobs = jobs;
     session::Session session = digits_session(digits().graph, how, true);
     found[jobs == 3] = without_times(CoverageRun(session, {}).document());
+    found[jobs == 3].erase("memory");  // each worker keeps states of its own
   }
   EXPECT_EQ(found[0], found[1]);
 }

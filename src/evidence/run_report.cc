@@ -1,6 +1,7 @@
 #include "evidence/run_report.h"
 
 #include <ctime>
+#include <filesystem>
 #include <map>
 
 #include "base/file.h"
@@ -27,6 +28,12 @@ std::string now_text() {
   char text[40];
   std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&now));
   return text;
+}
+
+/// Of the model's file; "" for a model in memory.
+std::string checksum_of(const session::Session& session) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(session.model_name(), error) ? file_checksum(session.model_name()) : "";
 }
 
 Json findings_list(const std::vector<Finding>& found) {
@@ -67,7 +74,7 @@ Json run_json(session::Session& session, bool pictures) {
                {"timed", session.budget().timed()},
                {"model",
                 {{"name", session.model_name()},
-                 {"checksum", file_checksum(session.model_name())},
+                 {"checksum", checksum_of(session)},
                  {"layers", layers.size()},
                  {"units", units},
                  {"weights", weights}}},
@@ -151,7 +158,7 @@ std::string write_edits(session::Session& session, const Checkup& checkup) {
   if (!outcome || outcome->chosen < 0 || !outcome->tried[size_t(outcome->chosen)].best) return "";
   const std::string path = session.folder("check").file("edits.json");
   edits::write_edits(edits::describe(session.graph(), outcome->tried[size_t(outcome->chosen)].best->edits,
-                                     session.model_name(), file_checksum(session.model_name())),
+                                     session.model_name(), checksum_of(session)),
                      path);
   const std::string words = session.request().model.empty() ? shell_word(session.model_name()) + " " : "";
   return fmt::format("netmend whatif {}{} {}", words, session.words(), shell_word(path));
