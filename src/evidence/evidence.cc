@@ -37,7 +37,7 @@ class Evidence {
     inputs_.add_tests();
     Json json;
     if (seen_.settings.by_class()) classes(json);
-    if (seen_.space) network(json), tests(json);
+    if (seen_.space && seen_.test->units) network(json), tests(json);
     if (checkup_.results.repair.repair) repaired(json);
     weak_slices(json);
     data(json);
@@ -440,6 +440,7 @@ class Evidence {
            {"change", double(one.fixed - one.broken) / double(std::max<int64_t>(1, checkup_.results.repair.holdout))},
            {"fixed", one.fixed},
            {"broken", one.broken},
+           {"seconds", one.seconds},
            {"why_not", one.why_not}});
     if (outcome.chosen >= 0 && outcome.tried[size_t(outcome.chosen)].best) {
       const repair::Candidate& best = *outcome.tried[size_t(outcome.chosen)].best;

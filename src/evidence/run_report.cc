@@ -58,7 +58,7 @@ Json metric_json(const Checkup& checkup) {
   return json;
 }
 
-Json run_json(session::Session& session, bool pictures) {
+Json run_json(session::Session& session, bool pictures, double seconds) {
   int64_t units = 0, weights = 0;
   std::vector<model::Layer> layers = executor::find_layers(session.graph());
   for (const model::Layer& layer : layers) units += layer.units;
@@ -69,6 +69,7 @@ Json run_json(session::Session& session, bool pictures) {
   Json json = {{"command", join(words, " ")},
                {"version", kVersion},
                {"started", now_text()},
+               {"seconds", seconds},
                {"seed", session.request().seed},
                {"budget", session.budget().name()},
                {"timed", session.budget().timed()},
@@ -214,8 +215,10 @@ std::string write_report(session::Session& session, const Checkup& checkup, cons
     how.whatif = write_edits(session, checkup);
     more = evidence(checkup, checkup.results.findings, how);
   }
+  double seconds = 0;
+  for (const auto& [what, took] : checkup.times) seconds += took;
   Json json = {{"format", "netmend.report/1"},
-               {"run", run_json(session, options.pictures)},
+               {"run", run_json(session, options.pictures, seconds)},
                {"verdict", checkup.verdict},
                {"partial", checkup.interrupted}};
   if (const observers::PredictionResult* result = result_of(checkup)) {

@@ -18,6 +18,7 @@
 #include "studies/study_runs.h"
 #include "studies/trained_networks.h"
 #include "training/network_for_test.h"
+#include "session/split.h"
 
 namespace netmend::studies {
 namespace {
@@ -144,7 +145,10 @@ TEST(SlowQualityStudy, IsQuietOnASoundNetworkAndLoudOnAFault) {
   const Json found = run_quality_study(context, request);
   int64_t loud = 0;
   for (const Json& row : found["rows"])
-    if (row["part"] == "loud") ++loud, EXPECT_TRUE(row["good"].get<bool>()) << row.dump();
+    if (row["part"] == "loud") {
+      ++loud;
+      EXPECT_TRUE(row["good"].get<bool>()) << row.dump();
+    }
   EXPECT_EQ(loud, 1);
   EXPECT_NE(found["text"].get<std::string>().find("wrong-labels"), std::string::npos);
 }
