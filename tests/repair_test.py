@@ -98,7 +98,7 @@ class Repair(unittest.TestCase):
         done = run("repair", self.faulty, *DATA, "--method", "sbfl-mutation", "--as-published", "--json")
         self.assertIn(done.returncode, (0, 1), done.stderr)
         weights = self.json("locate", self.faulty, *DATA, "--measure", "arachne")["weights"]
-        self.assertTrue(weights and all(row["impact"] >= 0 and row["slope"] >= 0 for row in weights))
+        self.assertTrue(weights and all(row["impact"] >= 0 and row["gradient"] >= 0 for row in weights))
 
     def test_the_user_stays_in_the_loop(self):
         self.refused("repair", self.faulty, *DATA, "--method", "bias", "--review", "-o", "b.onnx", "--force", words=("nobody is there", "--yes"))

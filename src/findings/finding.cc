@@ -88,7 +88,9 @@ std::vector<Finding> rank(std::vector<Finding> found) {
 }
 
 Json to_json(const Finding& finding) {
-  const Kind& row = find_kind(finding.kind);
+  // A check of the user's own has no row in the table.
+  const bool own = finding.kind.starts_with("user:");
+  const std::string_view meaning = own ? "" : find_kind(finding.kind).meaning, fault = own ? "" : find_kind(finding.kind).fault;
   Json inputs = Json::array();
   for (const Shown& shown : finding.inputs) inputs.push_back({{"split", shown.split}, {"sample", shown.sample}});
   return {{"id", finding.id()},
@@ -99,8 +101,8 @@ Json to_json(const Finding& finding) {
           {"title", finding.title},
           {"brief", finding.brief},
           {"evidence", finding.evidence},
-          {"meaning", row.meaning},
-          {"fault", row.fault},
+          {"meaning", meaning},
+          {"fault", fault},
           {"gain", finding.effect.gain},
           {"local", finding.effect.local},
           {"value", finding.value},
