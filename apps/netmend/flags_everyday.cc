@@ -12,7 +12,8 @@ void add_gate(CLI::App& app, Options& o, Action& action) {
               "  netmend gate new.onnx --against baseline.json --out gate && cat gate/gate.md\n"
               "Limits stand in netmend.toml:\n"
               "  gate = { accuracy = \">= 0.90\", \"recall[truck]\" = \">= 0.94\", overall_drop = \"<= 0.5\",\n"
-              "           \"accuracy[hour=night]\" = \">= 0.85\", class_drop = \"<= 2\", must_pass = \"golden.csv\" }");
+              "           \"accuracy[hour=night]\" = \">= 0.85\", class_drop = \"<= 2\", must_pass = \"golden.csv\",\n"
+              "           latency = \"<= 5 ms\" }");
   gate->add_option("model", o.gate.model, "ONNX file (default: the one that netmend.toml names)");
   gate->add_option("--against", o.gate.against, "An earlier model, a run folder of eval, or a baseline.json");
   gate->add_flag("--strict", o.gate.strict, "The worse end of each interval decides, not the value");

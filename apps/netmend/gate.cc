@@ -60,7 +60,7 @@ int gate(const Common& common, const GateOptions& options) {
   const std::vector<Criterion> criteria = compare::gate_criteria(session, request);
   const preflight::Preflight preflight = preflight::examine(session);
   if (!common.json) print_preflight(preflight, session.task().metric);
-  const bool blocked = preflight.blocker && !options.anyway;
+  const bool blocked = preflight.blocker && !options.anyway && compare::stops_gate(session, *preflight.blocker);
   const GateReport report = blocked ? compare::blocked_gate(session, request, *preflight.blocker)
                                     : compare::run_gate(session, criteria, request);
   const int status = report.pass() ? 0 : 1;

@@ -76,29 +76,6 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
 
 }  // namespace
 
-void ColumnSums::add(double value) {
-  if (!std::isfinite(value)) return void(++not_finite);
-  low = count ? std::min(low, value) : value;
-  high = count ? std::max(high, value) : value;
-  ++count;
-  const double apart = value - mean;
-  mean += apart / double(count);
-  squares += apart * (value - mean);
-}
-
-void ColumnSums::merge(const ColumnSums& later) {
-  not_finite += later.not_finite;
-  if (later.count == 0) return;
-  const double both = double(count + later.count), apart = later.mean - mean;
-  low = count ? std::min(low, later.low) : later.low;
-  high = count ? std::max(high, later.high) : later.high;
-  squares += later.squares + apart * apart * double(count) * double(later.count) / both;
-  mean = count ? mean + apart * double(later.count) / both : later.mean;
-  count += later.count;
-}
-
-double ColumnSums::deviation() const { return count ? std::sqrt(std::max(0.0, squares / double(count))) : 0; }
-
 Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()) {
   check(!info_.features.empty(), "a data set without features");
   form_.feature = choose_feature(info_.features);
@@ -144,7 +121,7 @@ Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()
 std::unique_ptr<stream::State> Census::fresh() const { return std::make_unique<CensusState>(*this); }
 
 CensusState::CensusState(const Census& observer)
-    : sums(observer.form().columns.size()), info_(observer.info()), form_(observer.form()) {}
+    : moments(observer.form().columns.size()), info_(observer.info()), form_(observer.form()) {}
 
 std::vector<float> CensusState::property(size_t which) const {
   std::vector<float> out(hashes.size());
@@ -190,27 +167,22 @@ void CensusState::observe_pictures(const at::Tensor& fed) {
     const float* row = planes.data_ptr<float>() + i * each;
     for (int64_t c = 0; c < form_.channels; ++c) {
       const Line& line = form_.undo[std::min(size_t(c), form_.undo.size() - 1)];
-      ColumnSums part;  // around the picture's own first value, then merged: one division a picture
-      double sum = 0, squares = 0, origin = row[c * pixels];
+      // Around the picture's own first value, then merged: one division a picture.
+      int64_t finite = 0;
+      double sum = 0, squares = 0, low = INFINITY, high = -INFINITY, origin = row[c * pixels];
       if (!std::isfinite(origin)) origin = 0;
       for (int64_t p = 0; p < pixels; ++p) {
         const double value = row[c * pixels + p];
         picture.values[size_t(c * pixels + p)] = float(form_.range.share(line.raw(value)));
         if (!std::isfinite(value)) {
-          ++part.not_finite, picture.values[size_t(c * pixels + p)] = 0;
+          ++moments[size_t(c)].not_finite, picture.values[size_t(c * pixels + p)] = 0;
           continue;
         }
-        part.low = part.count ? std::min(part.low, value) : value;
-        part.high = part.count ? std::max(part.high, value) : value;
-        ++part.count, sum += value - origin, squares += (value - origin) * (value - origin);
+        low = std::min(low, value), high = std::max(high, value);
+        ++finite, sum += value - origin, squares += (value - origin) * (value - origin);
       }
-      if (part.count) {
-        const double mean = sum / double(part.count), low = line.raw(part.low), high = line.raw(part.high);
-        part.mean = line.raw(origin + mean);
-        part.squares = std::max(0.0, squares - sum * mean) * line.factor * line.factor;
-        part.low = std::min(low, high), part.high = std::max(low, high);
-      }
-      sums[size_t(c)].merge(part);
+      const auto part = stats::Moments::of_sums(finite, origin, sum, squares, low, high);
+      moments[size_t(c)].Moments::merge(part.on_line(line.factor, line.offset));
     }
     properties.resize(properties.size() + width);
     describe_picture(picture, properties.data() + properties.size() - width);
@@ -234,13 +206,13 @@ void CensusState::observe_rows(const at::Tensor& fed, const dataset::Batch& batc
       for (size_t c = 0; c < form_.source.size(); ++c) {
         const SourceColumn& column = form_.source[c];
         if (!column.is_category()) {
-          sums[c].add(column.line.raw(row[column.places[0]]));
+          moments[c].add(column.line.raw(row[column.places[0]]));
           continue;
         }
         int64_t which = -1;
         for (size_t w = 0; w < column.places.size(); ++w)
           if (row[column.places[w]] > 0.5f) which = int64_t(w);
-        sums[c].add(double(which));
+        moments[c].add(double(which));
       }
       for (int64_t v = 0; v < width; ++v)
         rounded.push_back(std::isfinite(row[v]) ? std::llround(std::clamp(double(row[v]), -1e12, 1e12) * 1000)
@@ -251,7 +223,7 @@ void CensusState::observe_rows(const at::Tensor& fed, const dataset::Batch& batc
     }
     for (int64_t v = 0; v < width; ++v)
       if (!used.defined() || used.data_ptr<bool>()[i * length + v / std::max<int64_t>(step, 1)])
-        sums[0].add(form_.undo[0].raw(row[v]));
+        moments[0].add(form_.undo[0].raw(row[v]));
     if (keep && form_.descriptors) {
       descriptors.resize(descriptors.size() + size_t(kDescriptor));
       descriptor_of_row({row, size_t(width)}, descriptors.data() + descriptors.size() - kDescriptor);
@@ -270,7 +242,7 @@ void CensusState::observe_ids(const at::Tensor& ids, const at::Tensor& mask) {
       if (mask.defined() ? !mask.data_ptr<bool>()[i * length + t] : feature.pad >= 0 && row[t] == feature.pad) continue;
       ++used, unknown += row[t] == feature.unknown && feature.unknown >= 0;
       if (feature.unknown < 0 || row[t] != feature.unknown) words.push_back(row[t]);
-      sums[0].add(double(row[t]));
+      moments[0].add(double(row[t]));
     }
     std::sort(words.begin(), words.end());
     // Texts of a few words are alike by chance; they count as alike only when they are the same.
@@ -295,19 +267,19 @@ void CensusState::merge(const stream::State& later) {
   for (int64_t sample : other.kept) kept.push_back(before + sample);
   append(values, other.values);
   append(descriptors, other.descriptors);
-  for (size_t c = 0; c < sums.size(); ++c) sums[c].merge(other.sums[c]);
+  for (size_t c = 0; c < moments.size(); ++c) moments[c].merge(other.moments[c]);
 }
 
 void CensusState::save(std::ostream& out) const {
   put_all(out, hashes), put_all(out, loose), put_all(out, labels), put_all(out, properties), put_all(out, not_finite);
-  put_all(out, full_length), put_all(out, kept), put_all(out, values), put_all(out, descriptors), put_all(out, sums);
+  put_all(out, full_length), put_all(out, kept), put_all(out, values), put_all(out, descriptors), put_all(out, moments);
 }
 
 void CensusState::load(std::istream& in) {
   get_all(in, hashes), get_all(in, loose), get_all(in, labels), get_all(in, properties), get_all(in, not_finite);
-  get_all(in, full_length), get_all(in, kept), get_all(in, values), get_all(in, descriptors), get_all(in, sums);
+  get_all(in, full_length), get_all(in, kept), get_all(in, values), get_all(in, descriptors), get_all(in, moments);
   const size_t count = hashes.size();
-  const bool fits = labels.size() == count && not_finite.size() == count && sums.size() == form_.columns.size() &&
+  const bool fits = labels.size() == count && not_finite.size() == count && moments.size() == form_.columns.size() &&
                     properties.size() == count * form_.properties.size() && (loose.empty() || loose.size() == count) &&
                     (full_length.empty() || full_length.size() == count) &&
                     values.size() == kept.size() * size_t(form_.values) &&

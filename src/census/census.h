@@ -1,6 +1,7 @@
 // The census: what the data itself shows, input by input and column by column, in the same pass as everything else.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,18 +10,16 @@
 #include "census/picture.h"
 #include "census/raw.h"
 #include "dataset/dataset.h"
+#include "stats/moments.h"
 #include "stream/observer.h"
 
 namespace netmend::census {
 
 /// Of finite values; the others are counted. In raw units.
-struct ColumnSums {
-  int64_t count = 0, not_finite = 0;
-  double low = 0, high = 0, mean = 0, squares = 0;
-  void add(double value);
-  void merge(const ColumnSums& later);
-  double deviation() const;
-  bool constant() const { return count > 1 && low == high; }
+struct ColumnMoments : stats::Moments {
+  int64_t not_finite = 0;
+  void add(double value) { std::isfinite(value) ? Moments::add(value) : void(++not_finite); }
+  void merge(const ColumnMoments& later) { not_finite += later.not_finite, Moments::merge(later); }
 };
 
 enum class Content { kPictures, kTable, kSeries, kIds };
@@ -78,7 +77,7 @@ struct CensusState : stream::State {
   std::vector<int64_t> kept;         ///< inputs whose values and descriptors are here
   std::vector<float> values;         ///< kept × values, as fed; of tables
   std::vector<int8_t> descriptors;    ///< kept × kDescriptor
-  std::vector<ColumnSums> sums;
+  std::vector<ColumnMoments> moments;
   const Form& form() const { return form_; }
 
  private:

@@ -77,9 +77,9 @@ TEST(Census, PropertiesAreWhatTheySay) {
   EXPECT_NEAR(filled[2], 0.5, 1e-6);
   EXPECT_EQ(filled[0], 0);
   EXPECT_NEAR(state->property(3)[2], 10.0 / 180, 1e-6);  // ten edges between rows of 180 neighbours
-  EXPECT_EQ(state->sums[0].low, 0);
-  EXPECT_EQ(state->sums[0].high, 1);
-  EXPECT_NEAR(state->sums[0].mean, (0 + 1 + 0.5 + 0.25) / 4, 1e-9);
+  EXPECT_EQ(state->moments[0].low(), 0);
+  EXPECT_EQ(state->moments[0].high(), 1);
+  EXPECT_NEAR(state->moments[0].mean(), (0 + 1 + 0.5 + 0.25) / 4, 1e-9);
 }
 
 TEST(Census, RawUnitsComeBack) {
@@ -89,8 +89,8 @@ TEST(Census, RawUnitsComeBack) {
   data.info_to_change().preprocess = {1.0 / 255, {0.5}, {0.25}};
   Census census(data);
   auto state = take(data, census, 1);
-  EXPECT_NEAR(state->sums[0].mean, raw.mean().item<double>(), 1e-3);
-  EXPECT_NEAR(state->sums[0].deviation(), raw.std(false).item<double>(), 1e-3);
+  EXPECT_NEAR(state->moments[0].mean(), raw.mean().item<double>(), 1e-3);
+  EXPECT_NEAR(state->moments[0].deviation(), raw.std(false).item<double>(), 1e-3);
   EXPECT_EQ(census.form().range.high, 255);
   EXPECT_NEAR(state->property(0)[3], raw[3].mean().item<double>() / 255, 1e-5);
 }

@@ -25,7 +25,9 @@ bool has_pictures(const dataset::Info& info) {
 }
 
 ValueRange range_of(const dataset::ValueSummary& values) {
-  return {values.low, values.high, values.mean, values.deviation, values.nan, values.infinite};
+  const stats::Moments& of = values.finite;
+  if (of.count() == 0) return {0, 0, 0, 0, values.nan, values.infinite};
+  return {of.low(), of.high(), of.mean(), of.deviation(), values.nan, values.infinite};
 }
 
 FeatureOverview feature_of(const dataset::FeatureSummary& summary) {

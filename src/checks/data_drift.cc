@@ -63,7 +63,7 @@ struct Bins {
 double gain_if_spread_alike(const Side& test, const Column& here, const Column& there) {
   if (test.failing.empty()) return 0;
   Bins bins(there);
-  std::vector<slices::Sums> failing(bins.count());
+  std::vector<stats::Moments> failing(bins.count());
   std::vector<double> share(bins.count(), 0);
   for (size_t i = 0; i < test.failing.size(); ++i)
     if (!std::isnan(test.failing[i])) failing[bins.of(here, i)].add(test.failing[i]);
@@ -71,9 +71,9 @@ double gain_if_spread_alike(const Side& test, const Column& here, const Column& 
   for (size_t i = 0; i < rows; ++i) share[bins.of(there, i)] += 1.0 / double(rows);
   double weighted = 0, known = 0, now = test.mean_failing(), variance = 0;
   for (size_t b = 0; b < share.size(); ++b) {
-    if (failing[b].count < 20) continue;
+    if (failing[b].count() < 20) continue;
     weighted += share[b] * failing[b].mean(), known += share[b];
-    variance += share[b] * share[b] * failing[b].variance() / failing[b].count;
+    variance += share[b] * share[b] * failing[b].sample_variance() / double(failing[b].count());
   }
   if (known < 0.8) return 0;
   const double gain = now - weighted / known;
@@ -88,7 +88,7 @@ double gap_to_training(const DataLook& look) {
 
 /// Values of all inputs together have moved or were scaled: what a forgotten step of preprocessing looks like.
 bool look_at_range(DataLook& look) {
-  const auto &tests = look.test.census->sums, &trains = look.train->census->sums;
+  const auto &tests = look.test.census->moments, &trains = look.train->census->moments;
   const census::Form& form = look.test.census->form();
   if (tests.size() != trains.size() || form.content == census::Content::kIds) return false;
   size_t shifted = 0, numbers = 0, worst = 0;
@@ -96,9 +96,9 @@ bool look_at_range(DataLook& look) {
   for (size_t c = 0; c < tests.size(); ++c) {
     if (form.content == census::Content::kTable && !form.source.empty() && form.source[c].is_category()) continue;
     const double before = trains[c].deviation(), after = tests[c].deviation();
-    if (trains[c].count < 100 || tests[c].count < 100 || before <= 0) continue;
+    if (trains[c].count() < 100 || tests[c].count() < 100 || before <= 0) continue;
     ++numbers;
-    const double moved = std::abs(tests[c].mean - trains[c].mean) / before;
+    const double moved = std::abs(tests[c].mean() - trains[c].mean()) / before;
     const double scaled = after > 0 ? std::max(after / before, before / after) : INFINITY;
     if (moved <= kMoved && scaled <= kScaled) continue;
     ++shifted;
@@ -110,14 +110,14 @@ bool look_at_range(DataLook& look) {
     return false;
   }
   const auto &here = tests[worst], &there = trains[worst];
-  std::string brief = fmt::format("{}: test {:.3g} ± {:.3g}, training {:.3g} ± {:.3g}", form.columns[worst], here.mean,
-                                  here.deviation(), there.mean, there.deviation());
+  std::string brief = fmt::format("{}: test {:.3g} ± {:.3g}, training {:.3g} ± {:.3g}", form.columns[worst], here.mean(),
+                                  here.deviation(), there.mean(), there.deviation());
   const double gap = gap_to_training(look);
   auto finding = findings::make(
       "range-shift", "train-test", look.words(look.test), {gap, 0}, Certainty::kLikely, brief,
       fmt::format("{} (raw values, mean ± standard deviation); {:.4g} to {:.4g} against {:.4g} to {:.4g}. {} of {} features are "
                   "like that. The error rate on tests is higher by {}.",
-                  brief, here.low, here.high, there.low, there.high, shifted, numbers, points_text(gap)));
+                  brief, here.low(), here.high(), there.low(), there.high(), shifted, numbers, points_text(gap)));
   finding.level = std::max(finding.level, findings::Level::kMinor);
   finding.value = most;
   look.found.add(std::move(finding));

@@ -25,10 +25,10 @@ std::string figure_text(const observers::Metric& metric) {
 
 /// Mean failing without these inputs, and with them.
 double without(const Side& side, const std::vector<uint8_t>& left_out) {
-  slices::Sums sums;
+  stats::Moments sums;
   for (size_t i = 0; i < side.failing.size(); ++i)
     if (!left_out[i] && !std::isnan(side.failing[i])) sums.add(side.failing[i]);
-  return sums.count > 0 ? sums.mean() : NAN;
+  return sums.mean();
 }
 
 /// The metric with and without some inputs, in words.

@@ -19,10 +19,10 @@ Side side_of(const Observed& seen, const ObservedSplit& part, const census::Cens
 }  // namespace
 
 double Side::mean_failing() const {
-  slices::Sums sums;
+  stats::Moments sums;
   for (double value : failing)
     if (!std::isnan(value)) sums.add(value);
-  return sums.count > 0 ? sums.mean() : NAN;
+  return sums.mean();
 }
 
 std::vector<int64_t> Side::class_counts(size_t classes) const {
@@ -54,14 +54,14 @@ findings::Words DataLook::words(const Side& side) const {
 }
 
 findings::Effect DataLook::cost(const Side& side, const std::function<bool(size_t)>& among) const {
-  slices::Sums here, rest;
+  stats::Moments here, rest;
   for (size_t i = 0; i < side.failing.size(); ++i)
     if (!std::isnan(side.failing[i])) (among(i) ? here : rest).add(side.failing[i]);
-  if (here.count < 1 || rest.count < 1 || here.mean() <= rest.mean()) return {};
+  if (here.count() < 1 || rest.count() < 1 || here.mean() <= rest.mean()) return {};
   const double p = slices::larger_by_chance(here, rest);
   if (p > 0.01) return {};
   const double gap = here.mean() - rest.mean();
-  return {gap * here.count / (here.count + rest.count), here.count >= 50 ? gap : 0};
+  return {gap * double(here.count()) / double(here.count() + rest.count()), here.count() >= 50 ? gap : 0};
 }
 
 std::string DataLook::share_text(const Side& side, int64_t count) const {

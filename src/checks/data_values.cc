@@ -31,9 +31,9 @@ void look_for_constant(DataLook& look, const Side& side) {
   const Side* other = look.train && &side == &look.test ? &*look.train : look.train ? &look.test : nullptr;
   bool moves = false;
   for (size_t c = 0; c < form.columns.size(); ++c) {
-    if (side.inputs() < 20 || !side.census->sums[c].constant()) continue;
+    if (side.inputs() < 20 || !side.census->moments[c].constant()) continue;
     names.push_back(form.columns[c]);
-    moves = moves || (other && c < other->census->sums.size() && !other->census->sums[c].constant());
+    moves = moves || (other && c < other->census->moments.size() && !other->census->moments[c].constant());
   }
   if (names.empty()) return look.pass(fmt::format("constant features in {}", side.part->name), "none");
   std::string list = join(std::span(names).first(std::min<size_t>(names.size(), 6)), ", ");
@@ -52,8 +52,8 @@ void look_for_missing(DataLook& look, const Side& side) {
   std::vector<int64_t> inputs = where(side, [&](size_t i) { return odd[i] > 0; });
   if (inputs.empty()) return look.pass(fmt::format("NaN or Inf in {}", side.part->name), "none");
   std::vector<std::string> columns;
-  for (size_t c = 0; c < side.census->sums.size(); ++c)
-    if (side.census->sums[c].not_finite > 0) columns.push_back(side.census->form().columns[c]);
+  for (size_t c = 0; c < side.census->moments.size(); ++c)
+    if (side.census->moments[c].not_finite > 0) columns.push_back(side.census->form().columns[c]);
   Effect effect = look.cost(side, [&](size_t i) { return odd[i] > 0; });
   std::string brief = look.share_text(side, int64_t(inputs.size()));
   auto finding = findings::make(

@@ -8,7 +8,9 @@
 #include "base/shell.h"
 #include "base/text.h"
 #include "compare/paired.h"
+#include "findings/accepted.h"
 #include "session/input_names.h"
+#include "session/latency.h"
 #include "session/target.h"
 
 namespace netmend::compare {
@@ -239,9 +241,18 @@ Ruling judge_must_pass(const Criterion& criterion, session::Session& session) {
   return ruling;
 }
 
+/// Timed on this machine and kept in run.json; the one criterion that another machine may judge otherwise.
+Ruling judge_latency(const Criterion& criterion, session::Session& session, bool strict) {
+  const session::Latency latency = session::measure_latency(session);
+  session.folder("gate").add("latency", latency.figures);
+  Ruling ruling = decide(criterion, latency.median, latency.inputs, strict, "median, one input at a time, on this machine");
+  ruling.more = 0;  // more inputs do not make a machine quieter
+  return ruling;
+}
+
 /// Of the wrong inputs that a criterion counts, those that are accepted as known.
 int64_t count_accepted(const Criterion& criterion, session::Session& session, const std::vector<SampleRow>& accepted) {
-  if (accepted.empty() || criterion.kind == Criterion::kMustPass) return 0;
+  if (accepted.empty()) return 0;
   const bool part = is_about_group(criterion) || is_about_class(criterion);
   const observers::Target target = part ? target_of(criterion, session) : observers::Target{};
   return std::count_if(accepted.begin(), accepted.end(), [&](const SampleRow& row) {
@@ -259,6 +270,7 @@ std::string next_command(session::Session& session, const GateReport& report, co
     if (is_about_group(criterion)) return session.command("failures", {"--on", "slice=" + criterion.of});
     if (criterion.kind == Criterion::kMustPass)
       return session.command("failures", {"--on", "inputs=" + criterion.limit});
+    if (criterion.kind == Criterion::kLatency) return session.command("check", {"--latency"});
     return session.command("failures");
   }
   return "";
@@ -295,6 +307,14 @@ std::vector<Criterion> gate_criteria(session::Session& session, const GateReques
   return criteria;
 }
 
+bool stops_gate(session::Session& session, const preflight::Blocker& blocker) {
+  const findings::SplitFindings split =
+      findings::split_accepted({preflight::finding_of(blocker, session, "gate")}, session.config().accepted, findings::today());
+  if (split.accepted.empty()) return true;
+  session.note(fmt::format("{} is accepted as known in {}", blocker.id(), session.config().path));
+  return false;
+}
+
 GateReport blocked_gate(session::Session& session, const GateRequest& request, const preflight::Blocker& blocker) {
   GateReport report = report_of(session, request, 0);
   report.title = fmt::format("{} on {}", session.model_name(), report.data);
@@ -329,8 +349,12 @@ GateReport run_gate(session::Session& session, const std::vector<Criterion>& cri
       case Criterion::kMustPass:
         ruling = judge_must_pass(criterion, session);
         break;
+      case Criterion::kLatency:
+        ruling = judge_latency(criterion, session, request.strict);
+        break;
     }
-    if (criterion.kind != Criterion::kMustPass) ruling.accepted = count_accepted(criterion, session, seen.accepted);
+    const bool counts_inputs = criterion.kind != Criterion::kMustPass && criterion.kind != Criterion::kLatency;
+    if (counts_inputs) ruling.accepted = count_accepted(criterion, session, seen.accepted);
     report.rulings.push_back(std::move(ruling));
   }
   report.next = next_command(session, report, request);

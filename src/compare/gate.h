@@ -36,6 +36,8 @@ struct GateReport {
 
 /// Criteria of netmend.toml, checked against model and data before any work. Throws InputError that names the line.
 std::vector<Criterion> gate_criteria(session::Session& session, const GateRequest& request);
+/// Whether the blocker stops the gate: not when netmend.toml accepts it, today and as bad as it is.
+bool stops_gate(session::Session& session, const preflight::Blocker& blocker);
 /// A blocker: nothing was judged, and the gate does not pass.
 GateReport blocked_gate(session::Session& session, const GateRequest& request, const preflight::Blocker& blocker);
 /// Throws Interrupted: half a gate says nothing.

@@ -19,11 +19,11 @@ std::pair<std::string, std::string> cut(const std::string& name) {
 
 void unknown(const Criterion& criterion, const std::string& head) {
   std::vector<std::string> names = observers::metric_names();
-  for (const char* more : {"recall", "precision", "overall_drop", "class_drop", "must_pass"}) names.emplace_back(more);
+  for (const char* more : {"recall", "precision", "overall_drop", "class_drop", "must_pass", "latency"}) names.emplace_back(more);
   throw InputError(
       fmt::format("{}: there is no such criterion{}", criterion.line, did_you_mean(head, names)),
-      fmt::format("There are {}, recall[CLASS], precision[CLASS], METRIC[COLUMN=VALUE], overall_drop, class_drop and "
-                  "must_pass.",
+      fmt::format("There are {}, recall[CLASS], precision[CLASS], METRIC[COLUMN=VALUE], overall_drop, class_drop, "
+                  "must_pass and latency.",
                   join(observers::metric_names(), ", ")));
 }
 
@@ -37,7 +37,9 @@ bool is_share(const Criterion& criterion) {
 }
 
 Limit read_limit(const Criterion& criterion) {
-  const char* example = is_drop(criterion)    ? "\"<= 0.5\", in points"
+  const bool latency = criterion.kind == Criterion::kLatency;
+  const char* example = latency ? "\"<= 5 ms\", the median of one input at a time"
+                        : is_drop(criterion)  ? "\"<= 0.5\", in points"
                         : is_share(criterion) ? "\">= 0.90\", a share, or \">= 90 %\""
                                               : "\"<= 2.5\"";
   std::string_view text = trim(criterion.limit);
@@ -47,12 +49,18 @@ Limit read_limit(const Criterion& criterion) {
   auto sign = std::find_if(std::begin(signs), std::end(signs), [&](auto& s) { return text.starts_with(s.first); });
   bool read = sign != std::end(signs);
   bool percent = text.ends_with("%");
+  double unit = 1;
+  if (latency && text.ends_with("ms"))
+    text.remove_suffix(2);
+  else if (latency && text.ends_with("s"))
+    text.remove_suffix(1), unit = 1000;
   if (read) {
     limit.sign = sign->second;
     text.remove_prefix(std::string_view(sign->first).size());
     if (percent) text.remove_suffix(1);
     read = parse_double(trim(text), limit.number) && std::isfinite(limit.number);
   }
+  limit.number *= unit;
   if (percent && is_share(criterion)) limit.number /= 100;
   read = read && !(percent && !is_share(criterion));
   if (!read || (is_share(criterion) && (limit.number < 0 || limit.number > 1)))
@@ -80,6 +88,8 @@ Criterion read_criterion(const session::Config& config, const std::string& name,
     criterion.kind = head == "overall_drop" ? Criterion::kOverallDrop : Criterion::kClassDrop;
   else if (name == "must_pass")
     criterion.kind = Criterion::kMustPass;
+  else if (name == "latency")
+    criterion.kind = Criterion::kLatency;
   else
     unknown(criterion, head);
   if (criterion.kind == Criterion::kMetric && !of.empty() && of.find('=') == std::string::npos)
@@ -139,6 +149,8 @@ std::string figure_words(const Ruling& ruling) {
   const stats::Estimate& e = ruling.figure;
   if (ruling.criterion.kind == Criterion::kMustPass)
     return fmt::format("{} of {} wrong", with_commas(int64_t(e.value)), with_commas(ruling.inputs));
+  if (ruling.criterion.kind == Criterion::kLatency)
+    return fmt::format("{:.3g} ms ({:.3g}–{:.3g})", e.value, e.low, e.high);
   if (is_drop(ruling.criterion)) {
     const bool points = !observers::is_error(ruling.criterion.metric);
     return points ? fmt::format("{:.2f} points ({:.2f} to {:.2f})", e.value, e.low, e.high)
@@ -149,7 +161,8 @@ std::string figure_words(const Ruling& ruling) {
 
 std::string doubt_words(const Ruling& ruling) {
   if (!ruling.unclear) return "";
-  if (ruling.more == 0) return "unclear: the figure is the limit";
+  if (ruling.more == 0) return ruling.criterion.kind == Criterion::kLatency ? "unclear: the interval holds the limit"
+                                                                               : "unclear: the figure is the limit";
   // Two digits are all that such an estimate has.
   double scale = std::pow(10, std::max(0.0, std::floor(std::log10(double(ruling.more))) - 1));
   return fmt::format("unclear: about {} more inputs would decide",

@@ -18,7 +18,7 @@ struct Limit {
 };
 
 struct Criterion {
-  enum Kind { kMetric, kRecall, kPrecision, kOverallDrop, kClassDrop, kMustPass } kind = kMetric;
+  enum Kind { kMetric, kRecall, kPrecision, kOverallDrop, kClassDrop, kMustPass, kLatency } kind = kMetric;
   std::string name;   ///< as in the file
   std::string limit;  ///< as in the file; of must_pass a path
   std::string line;   ///< `netmend.toml, line 7: gate.accuracy`; for messages
@@ -33,7 +33,7 @@ std::vector<Criterion> read_gate(const session::Config& config);
 /// What a criterion came to.
 struct Ruling {
   Criterion criterion;
-  stats::Estimate figure;  ///< drops in points
+  stats::Estimate figure;  ///< drops in points, latency in milliseconds
   int64_t inputs = 0;      ///< that it was taken from
   std::string about;       ///< what it is about beside the criterion: the worst class, the inputs that failed
   bool pass = false;

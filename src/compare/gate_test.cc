@@ -46,6 +46,11 @@ TEST(GateLimits, AreReadWithTheirSignsAndShares) {
   EXPECT_FALSE(all[1].bound.holds(0.5));
   EXPECT_TRUE(all[2].bound.holds(2.5));
   EXPECT_FALSE(all[3].bound.holds(0.5));
+  for (const char* limit : {"<= 20 ms", "<= 20", "<= 0.02 s"}) {
+    const Criterion latency = criteria_of(fmt::format("{{ latency = \"{}\" }}", limit))[0];
+    EXPECT_EQ(latency.kind, Criterion::kLatency);
+    EXPECT_DOUBLE_EQ(latency.bound.number, 20) << limit;
+  }
 }
 
 TEST(GateLimits, WhatCannotBeMeantNamesTheLine) {
@@ -56,7 +61,8 @@ TEST(GateLimits, WhatCannotBeMeantNamesTheLine) {
            {"{ log_loss = \"<= 5 %\" }", "should be a limit"},       // no share
            {"{ recall = \">= 0.9\" }", "needs a class"},
            {"{ \"accuracy[truck]\" = \">= 0.9\" }", "no COLUMN=VALUE"},
-           {"{ accuracy = \">= nan\" }", "should be a limit"}}) {
+           {"{ accuracy = \">= nan\" }", "should be a limit"},
+           {"{ latency = \"<= 5 %\" }", "<= 5 ms"}}) {
     EXPECT_NE(refusal(gate).find(words), std::string::npos) << gate << ": " << refusal(gate);
     EXPECT_NE(refusal(gate).find("netmend.toml, line 1"), std::string::npos) << refusal(gate);
   }
@@ -168,6 +174,40 @@ TEST_F(GateRun, ABlockerIsAFailureInEveryDocument) {
   const std::string xml = gate_junit(report);
   EXPECT_NE(xml.find("failures=\"1\""), std::string::npos);
   EXPECT_NE(xml.find("&lt;not&gt;"), std::string::npos);
+}
+
+TEST_F(GateRun, AnAcceptedBlockerDoesNotStopIt) {
+  const preflight::Blocker blocker{"preprocessing", "scale", "Inputs are not scaled.", "98 % against 10 %", "", ""};
+  session::Session strict = open("{ accuracy = \">= 0\" }");
+  EXPECT_TRUE(stops_gate(strict, blocker));
+  session::Session known =
+      open("{ accuracy = \">= 0\" }", "accept.\"preprocessing:scale\" = { reason = \"trained so\" }\n");
+  EXPECT_FALSE(stops_gate(known, blocker));
+  session::Session ended =
+      open("{ accuracy = \">= 0\" }", "accept.\"preprocessing:scale\" = { reason = \"x\", until = \"2020-01-01\" }\n");
+  EXPECT_TRUE(stops_gate(ended, blocker));
+}
+
+TEST_F(GateRun, LatencyIsMeasuredOnlyWhenALimitAsksForIt) {
+  session::Session session = open("{ latency = \"<= 100 s\", accuracy = \">= 0\" }");
+  const GateReport report = run_gate(session, gate_criteria(session, {}), {});
+  EXPECT_TRUE(report.rulings[0].pass);
+  EXPECT_GT(report.rulings[0].figure.value, 0);
+  EXPECT_LE(report.rulings[0].figure.low, report.rulings[0].figure.value);
+  EXPECT_LE(report.rulings[0].figure.value, report.rulings[0].figure.high);
+  EXPECT_EQ(report.rulings[0].inputs, 256);
+  session.finish(0, 0);
+  EXPECT_TRUE(nlohmann::json::parse(read_file("run/run.json")).contains("latency"));
+
+  session::Session without = open("{ accuracy = \">= 0\" }");
+  run_gate(without, gate_criteria(without, {}), {});
+  without.folder("gate");
+  without.finish(0, 0);
+  EXPECT_FALSE(nlohmann::json::parse(read_file("run/run.json")).contains("latency"));
+  session::Session fast = open("{ latency = \"<= 0.0000001 ms\" }");
+  const GateReport failed = run_gate(fast, gate_criteria(fast, {}), {});
+  EXPECT_FALSE(failed.pass());
+  EXPECT_EQ(failed.next, "netmend check --latency");
 }
 
 TEST_F(GateRun, DropsNeedAReferenceAndAgreeWithCompare) {

@@ -49,9 +49,9 @@ TEST(RealData, Mnist) {
   EXPECT_EQ(first_labels(*test), (std::vector<int64_t>{7, 2, 1, 0, 4}));
   Summary summary = summarize(*test);
   EXPECT_EQ(summary.class_counts, (std::vector<int64_t>{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009}));
-  EXPECT_DOUBLE_EQ(summary.features[0].raw.high, 255);
-  EXPECT_DOUBLE_EQ(summary.features[0].values.high, 1);
-  EXPECT_NEAR(summary.features[0].values.mean, 0.1325, 1e-4);
+  EXPECT_DOUBLE_EQ(summary.features[0].raw.finite.high(), 255);
+  EXPECT_DOUBLE_EQ(summary.features[0].values.finite.high(), 1);
+  EXPECT_NEAR(summary.features[0].values.finite.mean(), 0.1325, 1e-4);
   auto all = open("mnist:all");
   EXPECT_EQ(all->size(), 70000);
   EXPECT_TRUE(
@@ -75,8 +75,8 @@ TEST(RealData, Cifar10) {
   EXPECT_EQ(std::set<int64_t>(summary.class_counts.begin(), summary.class_counts.end()).size(), 1u);  // balanced
   const double means[] = {0.4914, 0.4822, 0.4465}, deviations[] = {0.2470, 0.2435, 0.2616};
   for (size_t c = 0; c < 3; ++c) {
-    EXPECT_NEAR(summary.features[0].channels[c].mean, means[c], 0.01);
-    EXPECT_NEAR(summary.features[0].channels[c].deviation, deviations[c], 0.01);
+    EXPECT_NEAR(summary.features[0].channels[c].finite.mean(), means[c], 0.01);
+    EXPECT_NEAR(summary.features[0].channels[c].finite.deviation(), deviations[c], 0.01);
   }
 }
 
@@ -154,8 +154,8 @@ TEST(Glyphs, AreTheSameForTheSameSeed) {
 TEST(Glyphs, AreBalancedAndInked) {
   Summary summary = summarize(*open("glyphs:test"));
   EXPECT_EQ(summary.class_counts, std::vector<int64_t>(10, 400));
-  EXPECT_GT(summary.features[0].values.mean, 0.05);
-  EXPECT_LT(summary.features[0].values.mean, 0.25);
+  EXPECT_GT(summary.features[0].values.finite.mean(), 0.05);
+  EXPECT_LT(summary.features[0].values.finite.mean(), 0.25);
   EXPECT_EQ(summary.features[0].feature.shape, (std::vector<int64_t>{1, 28, 28}));
 }
 
@@ -185,7 +185,7 @@ TEST(Summary, CountsWhatIsNoNumber) {
   EXPECT_DOUBLE_EQ(raw.low, 1);
   EXPECT_DOUBLE_EQ(raw.high, 7);
   EXPECT_DOUBLE_EQ(raw.mean, 4);
-  EXPECT_DOUBLE_EQ(summary.label_values.mean, 1);
+  EXPECT_DOUBLE_EQ(summary.label_values.finite.mean(), 1);
 }
 
 }  // namespace

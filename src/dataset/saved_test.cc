@@ -164,8 +164,8 @@ TEST(Saved, EqualLengthsAreFixedAndEmptyOnesAreNot) {
                   {"length.x", member<int64_t>("<i8", {2}, {1, 2})}});
   auto rows = ragged.open();
   EXPECT_EQ(rows->read(range(2)).inputs[0][0][1].sum().item<float>(), 0);
-  EXPECT_EQ(summarize(*rows).features[0].values.low, 1);  // what pads is not counted
-  EXPECT_EQ(summarize(*rows).features[0].values.count, 6);
+  EXPECT_EQ(summarize(*rows).features[0].values.finite.low(), 1);  // what pads is not counted
+  EXPECT_EQ(summarize(*rows).features[0].values.finite.count(), 6);
 
   Saved empty;
   empty.input("x", "int64", {-1});

@@ -11,7 +11,7 @@
 namespace netmend::dataset {
 namespace {
 
-/// Sums around the first value, so that values far from zero keep their digits.
+/// Sums around the first value, so that values far from zero keep their digits without a division a value.
 class Gatherer {
  public:
   template <typename T>
@@ -19,28 +19,22 @@ class Gatherer {
     for (int64_t i = 0; i < count; ++i) {
       const double value = double(values[i * step]);
       if (!std::isfinite(value)) {
-        ++(std::isnan(value) ? out_.nan : out_.infinite);
+        ++(std::isnan(value) ? nan_ : infinite_);
         continue;
       }
-      if (out_.count++ == 0) origin_ = out_.low = out_.high = value;
-      out_.low = std::min(out_.low, value);
-      out_.high = std::max(out_.high, value);
+      if (count_++ == 0) origin_ = low_ = high_ = value;
+      low_ = std::min(low_, value), high_ = std::max(high_, value);
       sum_ += value - origin_;
       squares_ += (value - origin_) * (value - origin_);
     }
   }
   ValueSummary finish() const {
-    ValueSummary out = out_;
-    if (out.count == 0) return out;
-    const double mean = sum_ / double(out.count);
-    out.mean = origin_ + mean;
-    out.deviation = std::sqrt(std::max(0.0, squares_ / double(out.count) - mean * mean));
-    return out;
+    return {stats::Moments::of_sums(count_, origin_, sum_, squares_, low_, high_), nan_, infinite_};
   }
 
  private:
-  ValueSummary out_;
-  double origin_ = 0, sum_ = 0, squares_ = 0;
+  int64_t count_ = 0, nan_ = 0, infinite_ = 0;
+  double origin_ = 0, sum_ = 0, squares_ = 0, low_ = 0, high_ = 0;
 };
 
 /// Undoes scale, mean and std on a channel's figures; they are the same straight line for every value of the channel.
@@ -50,29 +44,15 @@ ValueSummary undone(const ValueSummary& after, const Preprocess& preprocess, siz
   };
   const double scale = preprocess.scale.value_or(1), mean = pick(preprocess.mean, 0),
                deviation = pick(preprocess.std, 1);
-  auto raw = [&](double value) { return (value * deviation + mean) / scale; };
-  ValueSummary out = after;
-  if (after.count == 0) return out;
-  out.low = raw(scale > 0 ? after.low : after.high), out.high = raw(scale > 0 ? after.high : after.low);
-  out.mean = raw(after.mean);
-  out.deviation = std::abs(after.deviation * deviation / scale);
-  return out;
+  return {after.finite.on_line(deviation / scale, mean / scale), after.nan, after.infinite};
 }
 
 ValueSummary together(const std::vector<ValueSummary>& parts) {
   ValueSummary out;
-  double squares = 0;
   for (const ValueSummary& part : parts) {
     out.nan += part.nan, out.infinite += part.infinite;
-    if (part.count == 0) continue;
-    out.low = out.count ? std::min(out.low, part.low) : part.low;
-    out.high = out.count ? std::max(out.high, part.high) : part.high;
-    const double before = double(out.count), here = double(part.count), apart = part.mean - out.mean;
-    squares += part.deviation * part.deviation * here + apart * apart * before * here / (before + here);
-    out.mean += apart * here / (before + here);
-    out.count += part.count;
+    out.finite.merge(part.finite);
   }
-  if (out.count) out.deviation = std::sqrt(squares / double(out.count));
   return out;
 }
 

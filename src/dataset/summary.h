@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "dataset/dataset.h"
+#include "stats/moments.h"
 
 namespace netmend::dataset {
 
 /// Of finite values only; the others are counted.
 struct ValueSummary {
-  double low = 0, high = 0, mean = 0, deviation = 0;
-  int64_t count = 0, nan = 0, infinite = 0;
+  stats::Moments finite;
+  int64_t nan = 0, infinite = 0;
 };
 
 struct FeatureSummary {

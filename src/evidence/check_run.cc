@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "checks/checkup.h"
 #include "checks/programs.h"
-#include "evidence/latency.h"
 #include "evidence/run_report.h"
 #include "observers/figures.h"
+#include "session/latency.h"
 
 namespace netmend::evidence {
 namespace {
@@ -57,7 +57,7 @@ CheckRun run_check(session::Session& session, const checks::CheckupRequest& requ
   Checkup checkup = checks::check_up(session, request);
   ReportOptions how;
   how.pictures = options.pictures;
-  if (options.latency && session.has_data() && !checkup.blocked) how.latency = measure_latency(session);
+  if (options.latency && session.has_data() && !checkup.blocked) how.latency = session::measure_latency(session).figures;
   CheckRun run;
   run.report = write_report(session, checkup, how);
   if (!programs.empty() && !checkup.interrupted) {

@@ -376,16 +376,16 @@ class Evidence {
       for (float label : seen.labels)
         if (label >= 0 && size_t(label) < classes.size()) ++classes[size_t(label)];
       data["splits"].push_back({{"name", of.name}, {"size", of.data->size()}, {"classes", classes}});
-      for (size_t c = 0; c < seen.sums.size() && c < 400; ++c) {
-        const census::ColumnSums& sums = seen.sums[c];
+      for (size_t c = 0; c < seen.moments.size() && c < 400; ++c) {
+        const census::ColumnMoments& column = seen.moments[c];
         const auto& names = seen.form().columns;
         data["ranges"].push_back({{"split", of.name},
                                   {"name", c < names.size() ? names[c] : ""},
-                                  {"min", number(sums.low)},
-                                  {"max", number(sums.high)},
-                                  {"mean", number(sums.mean)},
-                                  {"sd", number(sums.deviation())},
-                                  {"missing", sums.not_finite}});
+                                  {"min", number(column.low())},
+                                  {"max", number(column.high())},
+                                  {"mean", number(column.mean())},
+                                  {"sd", number(column.deviation())},
+                                  {"missing", column.not_finite}});
       }
     }
     for (const findings::Finding& finding : checkup_.results.findings)

@@ -10,7 +10,7 @@ namespace netmend::evidence {
 
 struct ReportOptions {
   bool pictures = true;                              ///< inputs as pictures and texts, else only their names
-  nlohmann::ordered_json latency = nullptr;          ///< as latency.h measures it
+  nlohmann::ordered_json latency = nullptr;          ///< as session/latency.h measures it
 };
 
 /// What programs read: verdict, metric, findings, accepted, passed, skipped, preflight, result. Nothing in it depends

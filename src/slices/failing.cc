@@ -4,6 +4,7 @@
 
 #include "observers/metrics.h"
 #include "observers/predictions.h"
+#include "stats/moments.h"
 
 namespace netmend::slices {
 
@@ -12,14 +13,10 @@ using observers::Task;
 
 double error_unit(const observers::PredictionSettings& settings, const std::vector<SampleRow>& rows) {
   if (settings.task != Task::kNumber || settings.tolerance >= 0) return 1;
-  double count = 0, mean = 0, squares = 0;
-  for (const SampleRow& row : rows) {
-    if (!std::isfinite(row.label)) continue;
-    const double apart = row.label - mean;
-    mean += apart / ++count;
-    squares += apart * (row.label - mean);
-  }
-  return count > 1 && squares > 0 ? std::sqrt(squares / count) : 1;
+  stats::Moments labels;
+  for (const SampleRow& row : rows)
+    if (std::isfinite(row.label)) labels.add(row.label);
+  return labels.deviation() > 0 ? labels.deviation() : 1;
 }
 
 std::vector<double> failing_of(const observers::PredictionSettings& settings, const std::vector<SampleRow>& rows) {

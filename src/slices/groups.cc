@@ -11,15 +11,16 @@ namespace netmend::slices {
 namespace {
 
 using observers::SampleRow;
+using stats::Moments;
 
 /// Two sides of a test of two shares.
-double two_sided(const Sums& here, const Sums& rest) {
+double two_sided(const Moments& here, const Moments& rest) {
   const double one = larger_by_chance(here, rest);
   return std::min(1.0, 2 * std::min(one, 1 - one));
 }
 
 struct Count {
-  Sums failing, selected, found, wrongly;
+  Moments failing, selected, found, wrongly;
   void add(const SampleRow& row, double fails, const observers::PredictionSettings& settings) {
     if (!std::isnan(fails)) failing.add(fails);
     if (!settings.by_class() || settings.classes.size() != 2 || std::isnan(row.predicted)) return;
@@ -29,21 +30,16 @@ struct Count {
   }
 };
 
-Sums minus(const Sums& all, const Sums& part) {
-  return {all.count - part.count, all.sum - part.sum, all.squares - part.squares};
+stats::Estimate estimate(const Moments& sums, bool shares) {
+  return shares ? stats::rate(std::llround(sums.sum()), sums.count()) : sums.mean_estimate();
 }
 
-stats::Estimate estimate(const Sums& sums, bool shares) {
-  return shares ? stats::rate(std::llround(sums.sum), int64_t(sums.count))
-                : stats::mean(sums.sum, sums.squares, int64_t(sums.count));
-}
-
-Rate rate_of(const Sums& here, const Sums& all, bool shares) {
+Rate rate_of(const Moments& here, const Moments& all, bool shares) {
   Rate rate;
-  const Sums rest = minus(all, here);
+  const Moments rest = all.without(here);
   rate.here = estimate(here, shares), rate.rest = estimate(rest, shares);
   rate.apart = difference(rate.here, rate.rest);
-  rate.count = int64_t(here.count);
+  rate.count = here.count();
   rate.p = two_sided(here, rest);
   return rate;
 }
@@ -109,8 +105,8 @@ std::vector<Group> compare_groups(const std::vector<Column>& columns, const std:
       group.values.push_back(columns[column].words[size_t(code)]);
     }
     const Count& everybody = all[of];
-    group.inputs = int64_t(std::max(count.failing.count, count.selected.count));
-    group.too_small = group.inputs < how.least || everybody.failing.count - double(group.inputs) < double(how.least);
+    group.inputs = std::max(count.failing.count(), count.selected.count());
+    group.too_small = group.inputs < how.least || everybody.failing.count() - group.inputs < how.least;
     group.failing = rate_of(count.failing, everybody.failing, shares);
     if (two) {
       group.selected = rate_of(count.selected, everybody.selected, true);

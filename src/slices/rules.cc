@@ -14,6 +14,9 @@
 #include "base/text.h"
 
 namespace netmend::slices {
+
+using stats::Moments;
+
 namespace {
 
 constexpr double kQuantiles[] = {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
@@ -31,12 +34,12 @@ std::string number_text(float value) {
   return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
 }
 
-stats::Estimate estimate(const Sums& sums) {
-  stats::Estimate out = stats::mean(sums.sum, sums.squares, int64_t(sums.count));
+stats::Estimate estimate(const Moments& failing) {
   // Of shares of right and wrong the score interval is right for few inputs too.
-  if (std::abs(sums.squares - sums.sum) < 1e-9 * std::max(1.0, sums.sum))
-    out = stats::rate(std::llround(sums.sum), int64_t(sums.count));
-  return out;
+  const double right_or_wrong = failing.mean() * (1 - failing.mean());
+  if (std::abs(failing.variance() - right_or_wrong) < 1e-9)
+    return stats::rate(std::llround(failing.sum()), failing.count());
+  return failing.mean_estimate();
 }
 
 /// The search: a matrix of terms × rows, so that counts and failing of all pairs of terms are two products.
@@ -117,7 +120,7 @@ std::vector<Term> strongest(const std::vector<Column>& columns, std::vector<Term
   if (terms.size() <= most) return terms;
   std::vector<std::pair<double, size_t>> order;
   for (size_t t = 0; t < terms.size(); ++t) {
-    Sums in, out;
+    Moments in, out;
     for (size_t row : rows) (terms[t].holds(columns[terms[t].column], row) ? in : out).add(failing[row]);
     order.emplace_back(larger_by_chance(in, out), t);
   }
@@ -142,7 +145,7 @@ Slice judge(const std::vector<Column>& columns, const Rule& rule, std::span<cons
   slice.rule = rule;
   slice.name = rule_name(columns, rule);
   slice.words = rule_words(columns, rule);
-  Sums here, rest, expected_here, expected_rest;
+  Moments here, rest, expected_here, expected_rest;
   for (size_t row = 0; row < failing.size(); ++row) {
     if (std::isnan(failing[row])) continue;
     const bool in = rule.holds(columns, row);
@@ -153,11 +156,11 @@ Slice judge(const std::vector<Column>& columns, const Rule& rule, std::span<cons
   }
   slice.here = estimate(here), slice.rest = estimate(rest);
   const double gap = here.mean() - rest.mean();
-  const double half_width = stats::kDeviations * std::sqrt(here.variance() / std::max(1.0, here.count) +
-                                                           rest.variance() / std::max(1.0, rest.count));
+  const double half_width = stats::kDeviations * std::sqrt(here.sample_variance() / double(std::max<int64_t>(1, here.count())) +
+                                                           rest.sample_variance() / double(std::max<int64_t>(1, rest.count())));
   slice.behind = {gap, gap - half_width, gap + half_width};
-  const double all = here.count + rest.count;
-  slice.gain = all > 0 ? std::max(0.0, gap) * here.count / all : 0;
+  const auto all = double(here.count() + rest.count());
+  slice.gain = all > 0 ? std::max(0.0, gap) * double(here.count()) / all : 0;
   if (!expected.empty() && gap > 0)
     slice.explained_by_confidence = std::clamp((expected_here.mean() - expected_rest.mean()) / gap, 0.0, 1.0);
   return slice;
@@ -165,15 +168,14 @@ Slice judge(const std::vector<Column>& columns, const Rule& rule, std::span<cons
 
 }  // namespace
 
-double Sums::variance() const { return count > 1 ? std::max(0.0, (squares - sum * sum / count) / (count - 1)) : 0; }
-
-double larger_by_chance(const Sums& here, const Sums& rest) {
-  if (here.count < 1 || rest.count < 1) return 1;
+double larger_by_chance(const Moments& here, const Moments& rest) {
+  if (here.count() < 1 || rest.count() < 1) return 1;
   // The pooled variance stands in where few inputs show none of their own.
-  Sums all{here.count + rest.count, here.sum + rest.sum, here.squares + rest.squares};
-  const double variance = std::max(all.variance(), 1e-12);
-  const double t = (here.mean() - rest.mean()) / std::sqrt(variance * (1 / here.count + 1 / rest.count));
-  return stats::t_tail(t, here.count + rest.count - 2);
+  Moments all = here;
+  all.merge(rest);
+  const double variance = std::max(all.sample_variance(), 1e-12);
+  const double each = 1 / double(here.count()) + 1 / double(rest.count());
+  return stats::t_tail((here.mean() - rest.mean()) / std::sqrt(variance * each), double(all.count() - 2));
 }
 
 bool Term::holds(const Column& of, size_t row) const {
@@ -273,7 +275,7 @@ Weakness find_weak(const std::vector<Column>& columns, std::span<const double> f
     Rule rule{{pairs.term(best.first)}};
     if (best.second != best.first) rule.terms.push_back(pairs.term(best.second));
     // What an earlier rule explained does not count again: neither for finding nor for the test.
-    Sums here, rest;
+    Moments here, rest;
     for (size_t row : to_judge)
       if (!covered[row]) (rule.holds(columns, row) ? here : rest).add(failing[row]);
     Slice slice = judge(columns, rule, failing, half, expected);
@@ -314,8 +316,8 @@ class ConfidenceTable {
     for (const auto& [confidence, failing] : seen_) sums_[bin(confidence)].add(failing), all_.add(failing);
   }
   double expected(float confidence) const {
-    const Sums& here = sums_[bin(confidence)];
-    return here.count > 0 ? here.mean() : all_.mean();
+    const Moments& here = sums_[bin(confidence)];
+    return here.count() > 0 ? here.mean() : all_.mean();
   }
 
  private:
@@ -324,8 +326,8 @@ class ConfidenceTable {
   }
   std::vector<std::pair<float, double>> seen_;
   std::vector<float> edges_;
-  std::vector<Sums> sums_;
-  Sums all_;
+  std::vector<Moments> sums_;
+  Moments all_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "slices/columns.h"
 #include "stats/intervals.h"
+#include "stats/moments.h"
 
 namespace netmend::slices {
 
@@ -78,14 +79,7 @@ std::vector<uint8_t> halves(std::span<const uint64_t> hashes, uint64_t seed);
 /// Holm's correction, in the order given.
 std::vector<double> holm(std::span<const double> p);
 
-/// Means with their intervals and the test of a difference, from sums. What find_weak and its test share.
-struct Sums {
-  double count = 0, sum = 0, squares = 0;
-  void add(double value) { ++count, sum += value, squares += value * value; }
-  double mean() const { return count > 0 ? sum / count : 0; }
-  double variance() const;
-};
 /// One-sided p of `here` having the larger mean.
-double larger_by_chance(const Sums& here, const Sums& rest);
+double larger_by_chance(const stats::Moments& here, const stats::Moments& rest);
 
 }  // namespace netmend::slices

@@ -41,18 +41,18 @@ std::string slow_best(const Made& data, int64_t least, double apart) {
     if (data.half[i] == 0) rows.push_back(i);
   std::vector<Term> terms = make_terms(data.columns, rows, least);
   auto sums = [&](const Rule& rule, const Rule* but) {
-    std::pair<Sums, Sums> out;
+    std::pair<stats::Moments, stats::Moments> out;
     for (size_t row : rows) {
       if (but && !but->holds(data.columns, row)) continue;
       (rule.holds(data.columns, row) ? out.first : out.second).add(data.failing[row]);
     }
     return out;
   };
-  Sums all;
+  stats::Moments all;
   for (size_t row : rows) all.add(data.failing[row]);
-  const double variance = all.squares / all.count - all.mean() * all.mean();
-  auto z_of = [&](const std::pair<Sums, Sums>& s) {
-    return (s.first.mean() - s.second.mean()) / std::sqrt(variance * (1 / s.first.count + 1 / s.second.count));
+  const double variance = all.variance();
+  auto z_of = [&](const std::pair<stats::Moments, stats::Moments>& s) {
+    return (s.first.mean() - s.second.mean()) / std::sqrt(variance * (1 / double(s.first.count()) + 1 / double(s.second.count())));
   };
   double one = 0, two = 0;
   Rule best_one, best_two;
@@ -103,13 +103,13 @@ TEST(Rules, FiguresAreThoseOfTheOtherHalf) {
   const Slice& slice = found.slices[0];
   EXPECT_EQ(slice.name, "sex=F");
   EXPECT_EQ(slice.words, "sex = F");
-  Sums here, rest;
+  stats::Moments here, rest;
   for (size_t i = 0; i < data.failing.size(); ++i)
     if (data.half[i]) (data.columns[3].codes[i] == 0 ? here : rest).add(data.failing[i]);
   EXPECT_NEAR(slice.here.value, here.mean(), 1e-12);
   EXPECT_NEAR(slice.rest.value, rest.mean(), 1e-12);
-  EXPECT_NEAR(slice.gain, (here.mean() - rest.mean()) * here.count / (here.count + rest.count), 1e-12);
-  EXPECT_EQ(slice.judged_on, int64_t(here.count));
+  EXPECT_NEAR(slice.gain, (here.mean() - rest.mean()) * double(here.count()) / double(here.count() + rest.count()), 1e-12);
+  EXPECT_EQ(slice.judged_on, here.count());
 }
 
 TEST(Rules, WhatIsSaidIsNotSaidAgainInOtherWords) {

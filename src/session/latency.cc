@@ -1,14 +1,15 @@
-#include "evidence/latency.h"
+#include "session/latency.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "session/split.h"
 
-namespace netmend::evidence {
+namespace netmend::session {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -28,10 +29,18 @@ Json five_numbers(std::vector<double> values) {
           {"q3", quantile(0.75)},      {"max", values.back()},    {"count", values.size()}};
 }
 
+/// The median, and the 95 % interval that the order of the values gives, whatever their distribution.
+stats::Estimate median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const double n = double(values.size()), reach = 0.98 * std::sqrt(n);
+  auto at = [&](double rank) { return values[size_t(std::clamp(rank, 0.0, n - 1))]; };
+  return {at((n - 1) / 2), at(std::floor(n / 2 - reach)), at(std::ceil(n / 2 + reach))};
+}
+
 }  // namespace
 
-Json measure_latency(session::Session& session) {
-  const session::Split& test = session.test();
+Latency measure_latency(Session& session) {
+  const Split& test = session.test();
   const observers::PredictionSettings& task = session.task();
   const std::vector<int64_t> samples = stream::spread(test.subject.data->size(), kInputs, 0.5);
   // The executor is made once, as a server would; a fixed batch is fed the same input throughout.
@@ -73,7 +82,7 @@ Json measure_latency(session::Session& session) {
       json["groups"].push_back(five_numbers(values));
       json["groups"].back()["name"] = name;
     }
-  return json;
+  return {std::move(json), median_of(all), int64_t(all.size())};
 }
 
-}  // namespace netmend::evidence
+}  // namespace netmend::session
