@@ -179,12 +179,12 @@ TEST(Summary, CountsWhatIsNoNumber) {
   const ValueSummary &after = summary.features[0].values, &raw = summary.features[0].raw;
   EXPECT_EQ(after.nan, 1);
   EXPECT_EQ(after.infinite, 1);
-  EXPECT_EQ(after.count, 4);
-  EXPECT_DOUBLE_EQ(after.low, 1);
-  EXPECT_DOUBLE_EQ(after.high, 13);
-  EXPECT_DOUBLE_EQ(raw.low, 1);
-  EXPECT_DOUBLE_EQ(raw.high, 7);
-  EXPECT_DOUBLE_EQ(raw.mean, 4);
+  EXPECT_EQ(after.finite.count(), 4);
+  EXPECT_DOUBLE_EQ(after.finite.low(), 1);
+  EXPECT_DOUBLE_EQ(after.finite.high(), 13);
+  EXPECT_DOUBLE_EQ(raw.finite.low(), 1);
+  EXPECT_DOUBLE_EQ(raw.finite.high(), 7);
+  EXPECT_DOUBLE_EQ(raw.finite.mean(), 4);
   EXPECT_DOUBLE_EQ(summary.label_values.finite.mean(), 1);
 }
 
