@@ -12,10 +12,12 @@
 #include "base/random.h"
 #include "executor/runtime.h"
 #include "stream/pass.h"
+#include "stream/raw_range.h"
 
 namespace netmend::census {
 namespace {
 
+constexpr int64_t kLooked = 512;  ///< inputs that show the range of raw values
 constexpr int64_t kMostColumns = 2048;  ///< of a table whose values are kept
 
 Content content_of(const dataset::Feature& feature) {
@@ -90,7 +92,10 @@ Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()
       form_.height = feature.shape[feature.channels_last ? 0 : 1];
       form_.width = feature.shape[feature.channels_last ? 1 : 2];
       form_.properties = picture_properties(form_.channels);
-      form_.range = raw_range(data, form_.feature);
+      if (data.size() > 0) {
+        const stream::RawRange range(data, form_.feature, "", kLooked);
+        form_.low = range.low(), form_.high = std::max(range.high(), range.low() + 1e-6);
+      }
       form_.descriptors = true;
       for (int64_t c = 0; c < form_.channels; ++c) form_.columns.push_back(fmt::format("channel {}", c));
       break;
@@ -173,7 +178,7 @@ void CensusState::observe_pictures(const at::Tensor& fed) {
       if (!std::isfinite(origin)) origin = 0;
       for (int64_t p = 0; p < pixels; ++p) {
         const double value = row[c * pixels + p];
-        picture.values[size_t(c * pixels + p)] = float(form_.range.share(line.raw(value)));
+        picture.values[size_t(c * pixels + p)] = float((line.raw(value) - form_.low) / (form_.high - form_.low));
         if (!std::isfinite(value)) {
           ++moments[size_t(c)].not_finite, picture.values[size_t(c * pixels + p)] = 0;
           continue;

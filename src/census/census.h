@@ -32,7 +32,7 @@ struct Form {
   std::vector<std::string> columns;     ///< of the sums: channels, columns, or one for all values
   std::vector<SourceColumn> source;     ///< of a table
   std::vector<Line> undo;
-  RawRange range;
+  double low = 0, high = 1;  ///< of pictures: the valid range of raw values
   int64_t channels = 1, height = 0, width = 0, values = 0;  ///< values: kept of each input, of a table
   bool descriptors = false;
   int64_t keep_each = 1;  ///< values and descriptors are kept of every n-th input: more would not fit the budget

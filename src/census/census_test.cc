@@ -91,7 +91,7 @@ TEST(Census, RawUnitsComeBack) {
   auto state = take(data, census, 1);
   EXPECT_NEAR(state->moments[0].mean(), raw.mean().item<double>(), 1e-3);
   EXPECT_NEAR(state->moments[0].deviation(), raw.std(false).item<double>(), 1e-3);
-  EXPECT_EQ(census.form().range.high, 255);
+  EXPECT_EQ(census.form().high, 255);
   EXPECT_NEAR(state->property(0)[3], raw[3].mean().item<double>() / 255, 1e-5);
 }
 

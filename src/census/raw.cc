@@ -95,25 +95,4 @@ std::vector<SourceColumn> source_columns(const dataset::Dataset& data, size_t fe
   return columns;
 }
 
-RawRange raw_range(const dataset::Dataset& data, size_t feature) {
-  if (data.size() == 0) return {};
-  const dataset::Info& info = data.info();
-  at::Tensor fed = data.read(stream::spread(data.size(), std::min(kLooked, data.size()))).inputs[feature];
-  fed = fed.to(at::kDouble).nan_to_num(0, 0, 0);
-  const dataset::Feature& about = info.features[feature];
-  const int64_t axis = about.image && about.channels_last ? fed.dim() - 1 : 1;
-  std::vector<Line> lines = undo_preprocessing(info, about);
-  double least = INFINITY, most = -INFINITY;
-  for (size_t c = 0; c < lines.size(); ++c) {
-    at::Tensor part = lines.size() > 1 && int64_t(c) < fed.size(axis) ? fed.select(axis, int64_t(c)) : fed;
-    for (double end : {part.min().item<double>(), part.max().item<double>()})
-      least = std::min(least, lines[c].raw(end)), most = std::max(most, lines[c].raw(end));
-  }
-  constexpr double slack = 1e-3;
-  if (least >= -slack && most <= 1 + slack) return {0, 1};
-  if (least >= -1 - slack && most <= 1 + slack) return {-1, 1};
-  if (least >= -slack && most <= 255 + slack) return {0, 255};
-  return {least, std::max(most, least + 1e-6)};
-}
-
 }  // namespace netmend::census

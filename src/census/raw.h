@@ -33,11 +33,4 @@ struct SourceColumn {
 /// few rows show in words tells it. Columns without names are numbered.
 std::vector<SourceColumn> source_columns(const dataset::Dataset& data, size_t feature);
 
-/// The valid range of raw values of an image: bytes, 0 … 1, −1 … 1, or what 64 inputs hold.
-struct RawRange {
-  double low = 0, high = 1;
-  double share(double raw) const { return (raw - low) / (high - low); }
-};
-RawRange raw_range(const dataset::Dataset& data, size_t feature);
-
 }  // namespace netmend::census

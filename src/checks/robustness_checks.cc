@@ -53,7 +53,7 @@ void check_robustness(Observed& seen, Results& found) {
   if (chosen.count() < 20) return found.skip(what, "at least 20 correct predictions");
   try {
     const inputs::Subject changed = inputs::find_subject(seen.test->data->info());
-    std::optional<inputs::Range> range;
+    std::optional<stream::RawRange> range;
     if (changed.kind != Kind::kTokens) range.emplace(*seen.test->data, changed.feature);
     inputs::Network network(seen.subject(), settings, changed, range ? &*range : nullptr);
     // Rows to borrow from, and whose spread says what a little is.

@@ -135,7 +135,7 @@ class Campaign {
 
   /// Raw values; whole ones where bytes are asked for, and those of the original where nothing changed.
   at::Tensor raw_of(const Originals& originals, const at::Tensor& units) const {
-    const Range& range = *network_.range();
+    const stream::RawRange& range = *network_.range();
     at::Tensor raw = range.raw(units), own = range.raw(originals.units);
     if (range.bytes()) own = own.round();
     if (options_.round) raw = raw.round();

@@ -65,7 +65,7 @@ struct TestCase {
   stream::Subject subject;
   observers::PredictionSettings settings;
   Subject changed;
-  std::optional<Range> range;
+  std::optional<stream::RawRange> range;
   std::unique_ptr<Network> network;
   Chosen chosen;  ///< all inputs, with the network's predictions
 

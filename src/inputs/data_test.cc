@@ -12,11 +12,11 @@
 namespace netmend::inputs {
 namespace {
 
-TEST(Range, IsFoundInTheData) {
+TEST(RawRange, IsFoundInTheData) {
   at::Tensor raw = random_bytes({40, 3, 8, 8}, 1), labels = at::zeros({40}, at::kLong);
   dataset::Preprocess normal;
   normal.scale = 1.0 / 255, normal.mean = {0.5, 0.4, 0.3}, normal.std = {0.2, 0.25, 0.3};
-  Range bytes(*picture_data(raw, labels, 2, normal), 0);
+  stream::RawRange bytes(*picture_data(raw, labels, 2, normal), 0);
   EXPECT_TRUE(bytes.bytes());
   EXPECT_EQ(bytes.words(), "0 … 255 (bytes)");
   auto data = picture_data(raw, labels, 2, normal);
@@ -24,28 +24,28 @@ TEST(Range, IsFoundInTheData) {
   at::Tensor fed = data->read(first).inputs[0];
   EXPECT_TRUE(at::allclose(bytes.units(fed), raw.narrow(0, 0, 2) / 255, 1e-4, 1e-5));
   EXPECT_TRUE(at::allclose(bytes.fed(bytes.raw(bytes.units(fed))), fed, 1e-4, 1e-4));
-  Range unit(*picture_data(raw / 255, labels, 2, {}), 0);
+  stream::RawRange unit(*picture_data(raw / 255, labels, 2, {}), 0);
   EXPECT_EQ(unit.high(), 1);
   EXPECT_FALSE(unit.bytes());
-  Range signed_one(*picture_data(raw / 127.5 - 1, labels, 2, {}), 0);
+  stream::RawRange signed_one(*picture_data(raw / 127.5 - 1, labels, 2, {}), 0);
   EXPECT_EQ(signed_one.low(), -1);
-  Range odd(*picture_data(raw * 3 - 77, labels, 2, {}), 0);  // by channel, as there is
+  stream::RawRange odd(*picture_data(raw * 3 - 77, labels, 2, {}), 0);  // by channel, as there is
   at::Tensor units = odd.units(raw * 3 - 77);
   EXPECT_NEAR(units.min().item<double>(), 0, 1e-6);
   EXPECT_NEAR(units.max().item<double>(), 1, 1e-6);
-  EXPECT_EQ(Range(*picture_data(raw, labels, 2, {}), 0, "0:300").high(), 300);
+  EXPECT_EQ(stream::RawRange(*picture_data(raw, labels, 2, {}), 0, "0:300").high(), 300);
   for (const char* bad : {"5", "3:1", "a:b", "1:1", "0:inf", "0:1:2"})
-    EXPECT_THROW(Range(*picture_data(raw, labels, 2, {}), 0, bad), InputError) << bad;
+    EXPECT_THROW(stream::RawRange(*picture_data(raw, labels, 2, {}), 0, bad), InputError) << bad;
 }
 
-TEST(Range, ConstantAndBrokenValuesDoNoHarm) {
+TEST(RawRange, ConstantAndBrokenValuesDoNoHarm) {
   dataset::Info info;
   info.spec = "made up";
   info.features = {{"x", {3}}};
   dataset::Batch batch;
   batch.inputs = {at::tensor({5.f, NAN, -1.f, 5.f, 20.f, 1.f}).reshape({2, 3})};
   MadeDataset data(info, batch);
-  Range range(data, 0);
+  stream::RawRange range(data, 0);
   at::Tensor units = range.units(batch.inputs[0]);
   EXPECT_EQ(units[0][0].item<float>(), 0);
   EXPECT_EQ(range.raw(units)[1][0].item<float>(), 5);

@@ -71,7 +71,7 @@ TEST(Fuzz, KeepsWhatCoversMoreAndWhatFails) {
   Novelty fresh(setting.criteria), seeds_only(setting.criteria);
   EXPECT_EQ(found.made.attempts.size(), size_t(found.made.raw.size(0)));
   Originals all = setting.test->originals();
-  const Range& range = *setting.test->range;
+  const stream::RawRange& range = *setting.test->range;
   EXPECT_GE(found.made.raw.min().item<double>(), 0);
   EXPECT_LE(found.made.raw.max().item<double>(), 255);
   int64_t failing = 0;

@@ -37,7 +37,7 @@ at::Tensor log_odds(const at::Tensor& p) { return p.clamp(1e-30, 1).log() - (1 -
 }  // namespace
 
 Network::Network(const stream::Subject& subject, const observers::PredictionSettings& settings, const Subject& changed,
-                 const Range* range, std::vector<UnitPlace> units)
+                 const stream::RawRange* range, std::vector<UnitPlace> units)
     : subject_(subject),
       settings_(settings),
       changed_(changed),

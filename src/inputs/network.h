@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "inputs/originals.h"
-#include "inputs/range.h"
+#include "stream/raw_range.h"
 #include "model/layer.h"
 #include "observers/predictions.h"
 #include "stream/pass.h"
@@ -26,11 +26,11 @@ class Network {
  public:
   /// All must outlive it. `range` is null for ids.
   Network(const stream::Subject& subject, const observers::PredictionSettings& settings, const Subject& changed,
-          const Range* range, std::vector<UnitPlace> units = {});
+          const stream::RawRange* range, std::vector<UnitPlace> units = {});
   ~Network();
 
   const Subject& changed() const { return changed_; }
-  const Range* range() const { return range_; }
+  const stream::RawRange* range() const { return range_; }
   const std::vector<UnitPlace>& units() const { return units_; }
   int64_t classes() const;
 
@@ -63,7 +63,7 @@ class Network {
   const stream::Subject& subject_;
   const observers::PredictionSettings& settings_;
   Subject changed_;
-  const Range* range_;
+  const stream::RawRange* range_;
   std::vector<UnitPlace> units_;
   executor::Executor fast_;
   std::unique_ptr<executor::Executor> plain_, to_units_;

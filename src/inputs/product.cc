@@ -48,7 +48,7 @@ at::Tensor untouched(const dataset::Dataset& data, size_t feature, const std::ve
   }
   at::Tensor fed = at::cat(parts, 0);
   if (fed.scalar_type() != at::kFloat) return fed;
-  Range range(data, feature, "0:1");
+  stream::RawRange range(data, feature, "0:1");
   return as_in_source(range.raw(range.units(fed)), data.info().features[feature], data.info().preprocess);
 }
 

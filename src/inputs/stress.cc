@@ -482,7 +482,7 @@ class Stressing {
   const dataset::Dataset& data_;
   Subject changed_;
   std::vector<const Method*> methods_;
-  std::optional<Range> range_;
+  std::optional<stream::RawRange> range_;
   std::unique_ptr<Network> network_;
   observers::SpacePtr space_;
   std::optional<observers::Profile> profile_;

@@ -57,7 +57,7 @@ TEST(Stress, RefusesWhatCannotBeMeantBeforeTheWork) {
 CampaignResult campaign(session::Session& session, const char* method, const CampaignOptions& how) {
   const session::Split& tests = session.test();
   static Subject changed = find_subject(tests.data->info());
-  const Range range(*tests.data, changed.feature, "0:1");
+  const stream::RawRange range(*tests.data, changed.feature, "0:1");
   const Network network(tests.subject, session.task(), changed, &range);
   Chosen chosen;
   for (int64_t i = 0; i < kInputs; ++i) chosen.samples.push_back(i), chosen.predictions.push_back(0);

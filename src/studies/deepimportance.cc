@@ -322,7 +322,7 @@ class Studied {
   std::optional<observers::DistanceSurprise> distance_;
   double least_likelihood_ = INFINITY;
   std::vector<double> likelihood_scores_, distance_scores_;
-  std::optional<inputs::Range> range_;
+  std::optional<stream::RawRange> range_;
   std::optional<inputs::Network> attacked_;
   std::optional<observers::InputExplainer> explainer_;
 };

@@ -8,14 +8,15 @@
 
 #include "dataset/dataset.h"
 
-namespace netmend::inputs {
+namespace netmend::stream {
 
-class Range {
+class RawRange {
  public:
   /// Of one feature, in its channels where preprocessing differs by channel. `given` is LOW:HIGH in raw units, or "":
   /// then values of 512 inputs tell bytes, 0 … 1 and −1 … 1; what is none of them is looked through for its smallest
-  /// and largest values, by channel or column. Throws InputError.
-  Range(const dataset::Dataset& data, size_t feature, const std::string& given = "");
+  /// and largest values, by channel or column, in at most `most` inputs. Throws InputError.
+  RawRange(const dataset::Dataset& data, size_t feature, const std::string& given = "",
+           int64_t most = INT64_MAX);
 
   /// The four forms of a value: as the network is fed, raw, and as a part of the range.
   at::Tensor units(const at::Tensor& fed) const;
@@ -33,8 +34,8 @@ class Range {
  private:
   void set_affine(const dataset::Info& info, const dataset::Feature& feature);
   void set_bounds(double low, double high, const std::string& words);
-  void look(const dataset::Dataset& data, size_t feature);
-  void measure(const dataset::Dataset& data, size_t feature);
+  void look(const dataset::Dataset& data, size_t feature, int64_t most);
+  void measure(const dataset::Dataset& data, size_t feature, int64_t most);
   at::Tensor by_channel(const std::vector<double>& values, double otherwise) const;
   at::Tensor raw_of_fed(const at::Tensor& fed) const { return (fed - offset_) / factor_; }
 
@@ -47,4 +48,4 @@ class Range {
   std::string words_;
 };
 
-}  // namespace netmend::inputs
+}  // namespace netmend::stream

@@ -1,4 +1,4 @@
-#include "inputs/range.h"
+#include "stream/raw_range.h"
 
 #include <ATen/ATen.h>
 
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "stream/pass.h"
 
-namespace netmend::inputs {
+namespace netmend::stream {
 namespace {
 
 constexpr int64_t kLook = 512;
@@ -29,10 +29,10 @@ Seen seen_in(const at::Tensor& raw) {
 
 }  // namespace
 
-Range::Range(const dataset::Dataset& data, size_t feature, const std::string& given) {
+RawRange::RawRange(const dataset::Dataset& data, size_t feature, const std::string& given, int64_t most) {
   set_affine(data.info(), data.info().features.at(feature));
   if (given.empty()) {
-    look(data, feature);
+    look(data, feature, most);
     return;
   }
   std::vector<std::string> ends = split(given, ':');
@@ -42,12 +42,12 @@ Range::Range(const dataset::Dataset& data, size_t feature, const std::string& gi
     throw InputError(fmt::format("--range {}: expected the smallest and the largest raw value", given),
                      "For example --range 0:255 or --range 0:1, before scale, mean and std.");
   bytes_ =
-      low == 0 && high == 255 && seen_in(raw_of_fed(data.read(stream::spread(data.size(), 64)).inputs[feature])).whole;
+      low == 0 && high == 255 && seen_in(raw_of_fed(data.read(spread(data.size(), 64)).inputs[feature])).whole;
   set_bounds(low, high, bytes_ ? "bytes, as --range says" : "as --range says");
 }
 
 /// Channels of an image, or the values in a row of anything else: where mean= and std= apply.
-void Range::set_affine(const dataset::Info& info, const dataset::Feature& feature) {
+void RawRange::set_affine(const dataset::Info& info, const dataset::Feature& feature) {
   const auto rank = int64_t(feature.shape.size());
   const bool first = feature.image && !feature.channels_last;
   channels_ = rank == 0 ? 1 : feature.shape[size_t(first ? 0 : rank - 1)];
@@ -68,21 +68,21 @@ void Range::set_affine(const dataset::Info& info, const dataset::Feature& featur
   factor_ = by_channel(factor, 1), offset_ = by_channel(offset, 0);
 }
 
-at::Tensor Range::by_channel(const std::vector<double>& values, double otherwise) const {
+at::Tensor RawRange::by_channel(const std::vector<double>& values, double otherwise) const {
   if (values.size() <= 1) return at::full({}, values.empty() ? otherwise : values[0], at::kFloat);
   return at::tensor(values, at::kDouble).to(at::kFloat).reshape(channel_shape_);
 }
 
-void Range::set_bounds(double low, double high, const std::string& words) {
+void RawRange::set_bounds(double low, double high, const std::string& words) {
   least_ = low, most_ = high;
   low_ = at::full({}, low, at::kFloat), span_ = at::full({}, high - low, at::kFloat);
   words_ = fmt::format("{:g} … {:g} ({})", low, high, words);
 }
 
-void Range::look(const dataset::Dataset& data, size_t feature) {
+void RawRange::look(const dataset::Dataset& data, size_t feature, int64_t most) {
   const dataset::Feature& about = data.info().features[feature];
-  if (!about.columns.empty()) return measure(data, feature);
-  Seen seen = seen_in(raw_of_fed(data.read(stream::spread(data.size(), kLook)).inputs[feature]));
+  if (!about.columns.empty()) return measure(data, feature, most);
+  Seen seen = seen_in(raw_of_fed(data.read(spread(data.size(), kLook)).inputs[feature]));
   // Counts and years are whole numbers too: without rows and columns only large ones are taken for bytes.
   const bool pixels = about.image || seen.high > 127;
   if (seen.whole && pixels && seen.low > -0.5 && seen.high > 1.5 && seen.high < 255.5) {
@@ -92,21 +92,20 @@ void Range::look(const dataset::Dataset& data, size_t feature) {
   constexpr double kSlack = 1e-5;
   if (seen.low >= -kSlack && seen.high <= 1 + kSlack) return set_bounds(0, 1, "real numbers");
   if (seen.low >= -1 - kSlack && seen.high <= 1 + kSlack) return set_bounds(-1, 1, "real numbers");
-  measure(data, feature);
+  measure(data, feature, most);
 }
 
-/// Smallest and largest value of each channel or column, over all inputs.
-void Range::measure(const dataset::Dataset& data, size_t feature) {
+/// Smallest and largest value of each channel or column, over at most so many inputs.
+void RawRange::measure(const dataset::Dataset& data, size_t feature, int64_t most) {
   const bool apart = data.info().features[feature].image || channel_shape_.size() == 2;
   std::vector<int64_t> axes;
   for (size_t axis = 0; axis < channel_shape_.size(); ++axis)
     if (!apart || channel_shape_[axis] == 1) axes.push_back(int64_t(axis));
   at::Tensor low, high;
-  std::vector<int64_t> samples;
-  for (int64_t first = 0; first < data.size(); first += 256) {
-    samples.clear();
-    for (int64_t i = first; i < std::min(first + 256, data.size()); ++i) samples.push_back(i);
-    at::Tensor raw = raw_of_fed(data.read(samples).inputs[feature]);
+  const std::vector<int64_t> all = spread(data.size(), most);
+  for (size_t first = 0; first < all.size(); first += 256) {
+    const auto begin = all.begin() + int64_t(first), end = all.begin() + int64_t(std::min(first + 256, all.size()));
+    at::Tensor raw = raw_of_fed(data.read({begin, end}).inputs[feature]);
     at::Tensor known = raw.isfinite();
     at::Tensor least = at::where(known, raw, at::full({}, INFINITY, at::kFloat)).amin(axes, true);
     at::Tensor most = at::where(known, raw, at::full({}, -INFINITY, at::kFloat)).amax(axes, true);
@@ -124,11 +123,11 @@ void Range::measure(const dataset::Dataset& data, size_t feature) {
                                                              : ", by column");
 }
 
-at::Tensor Range::units(const at::Tensor& fed) const {
+at::Tensor RawRange::units(const at::Tensor& fed) const {
   at::Tensor span = at::where(span_ > 0, span_, at::ones({}, at::kFloat));
   return (raw_of_fed(fed) - low_) / span;
 }
-at::Tensor Range::raw(const at::Tensor& units) const { return units * span_ + low_; }
-at::Tensor Range::fed(const at::Tensor& raw) const { return raw * factor_ + offset_; }
+at::Tensor RawRange::raw(const at::Tensor& units) const { return units * span_ + low_; }
+at::Tensor RawRange::fed(const at::Tensor& raw) const { return raw * factor_ + offset_; }
 
-}  // namespace netmend::inputs
+}  // namespace netmend::stream
