@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@ namespace {
 
 using dataset::Batch;
 using model::ValueId;
+using Named = PlantedKind::Named;
 
 bool is_image(const CheckedModel& model) {
   return !model.test->info().features.empty() && model.test->info().features[0].image;
@@ -38,25 +40,52 @@ double accuracy(const CheckedModel& model, const model::Graph& graph) {
 }
 
 /// A fault of `lab plant` that costs at least three points; drawn again until one does.
-bool damage(CheckedModel& model, const char* kind, uint64_t seed) {
+std::optional<faults::Fault> damage(CheckedModel& model, const char* kind, uint64_t seed) {
   const double before = accuracy(model, model.graph);
   auto layers = executor::find_layers(model.graph);
-  if (layers.size() < 2) return false;
+  if (layers.size() < 2) return {};
   for (uint64_t draw = 0; draw < 60; ++draw) {
     model::Graph graph = model.graph;
+    faults::Fault fault;
     try {
-      edits::apply(
-          graph,
-          faults::plant(graph, layers, faults::find_kind(kind), {.seed = Random::hash(seed * 131 + draw)}).edits);
+      fault = faults::plant(graph, layers, faults::find_kind(kind), {.seed = Random::hash(seed * 131 + draw)});
+      edits::apply(graph, fault.edits);
     } catch (const InputError&) {
       continue;
     }
     const double lost = before - accuracy(model, graph);
     if (lost < 0.03) continue;
     model.graph = std::move(graph);
-    return true;
+    return fault;
   }
-  return false;
+  return {};
+}
+
+Named damaged_unit(CheckedModel& model, const char* kind, uint64_t seed) {
+  const auto fault = damage(model, kind, seed);
+  return fault ? Named({"suspicious-unit:" + fault->units.at(0)}) : std::nullopt;
+}
+
+std::string class_name(const CheckedModel& model, int64_t c) { return model.test->info().classes[size_t(c)]; }
+std::string pair_name(const CheckedModel& model, int64_t a, int64_t b) {
+  const std::string one = class_name(model, a), other = class_name(model, b);
+  return one < other ? one + "-" + other : other + "-" + one;
+}
+
+/// The two classes whose rows of the output layer's parameters were changed.
+Named swapped_classes(CheckedModel& model, uint64_t seed) {
+  if (classes(model) < 3) return {};
+  const model::Graph before = model.graph;
+  if (!damage(model, "swapped-classes", seed)) return {};
+  const model::Layer last = executor::find_layers(before).back();
+  std::vector<int64_t> changed;
+  for (int64_t c = 0; c < classes(model); ++c) {
+    const at::Tensor old = before.constant(last.weight), now = model.graph.constant(last.weight);
+    const int64_t axis = old.size(0) == classes(model) ? 0 : 1;
+    if (!at::equal(old.select(axis, c), now.select(axis, c))) changed.push_back(c);
+  }
+  if (changed.size() != 2) return {};
+  return Named({"confused-classes:" + pair_name(model, changed[0], changed[1]), "class-order:"});
 }
 
 /// Replaces a constant by what `make` makes of it.
@@ -74,7 +103,7 @@ bool scaled_output(CheckedModel& model, double factor) {
   return true;
 }
 
-/// Rows of a share of the data, by lot.
+/// Rows of a share of the data, drawn at random.
 std::set<int64_t> some_rows(int64_t size, double share, uint64_t seed) {
   std::set<int64_t> rows;
   for (int64_t i = 0; i < size; ++i)
@@ -83,7 +112,7 @@ std::set<int64_t> some_rows(int64_t size, double share, uint64_t seed) {
 }
 
 bool relabel(CheckedModel& model, double share, uint64_t seed, int64_t only) {
-  if (classes(model) < 3) return false;
+  if (classes(model) < 2 || (only >= 0 && classes(model) < 5)) return false;
   auto rows = some_rows(model.test->size(), share, seed);
   const int64_t count = classes(model), to = (only + 3) % count;
   model.test = altered(
@@ -106,11 +135,16 @@ bool change_tests(CheckedModel& model, std::function<void(Batch&, std::span<cons
   return true;
 }
 
-/// Much noise on one picture, the same whenever it is read.
-void add_noise(Batch& batch, int64_t row, int64_t sample, uint64_t seed) {
+bool is_float(const CheckedModel& model) {
+  return !model.test->info().features.empty() && model.test->info().features[0].type == at::kFloat;
+}
+
+/// Much noise on one input, the same whenever it is read: a third of a picture's largest value, a standard deviation
+/// and a half of a table whose columns were standardised.
+void add_noise(Batch& batch, int64_t row, int64_t sample, uint64_t seed, bool image) {
   at::Tensor one = batch.inputs[0][row];
   Random random(seed, uint64_t(sample));
-  const auto most = 0.35f * float(one.max().item<double>());
+  const auto most = image ? 0.35f * float(one.max().item<double>()) : 1.5f;
   float* values = one.data_ptr<float>();
   for (int64_t v = 0; v < one.numel(); ++v) values[v] += most * float(random.normal());
 }
@@ -130,77 +164,91 @@ bool thin_class(std::shared_ptr<const dataset::Dataset>& data, int64_t which, do
 }
 
 constexpr PlantedKind kKinds[] = {
-    {"random-weights", "units", "suspicious-unit",
-     [](CheckedModel& p, uint64_t s) { return damage(p, "random-weights", s); }},
-    {"sign-flipped", "units", "suspicious-unit", [](CheckedModel& p, uint64_t s) { return damage(p, "sign-flipped", s); }},
-    {"saturated", "units", "suspicious-unit", [](CheckedModel& p, uint64_t s) { return damage(p, "saturated", s); }},
-    {"scaled", "units", "suspicious-unit", [](CheckedModel& p, uint64_t s) { return damage(p, "scaled", s); }},
-    {"layer-noise", "layers", "damaged-layer,suspicious-unit",
-     [](CheckedModel& p, uint64_t s) { return damage(p, "layer-noise", s); }},
-    {"swapped-classes", "layers", "confused-classes,class-order",
-     [](CheckedModel& p, uint64_t s) { return classes(p) > 2 && damage(p, "swapped-classes", s); }},
-    {"not-a-number", "layers", "non-finite-weights",
-     [](CheckedModel& p, uint64_t) {
-       auto layers = executor::find_layers(p.graph);
-       rewrite(p, layers[0].weight, [](at::Tensor w) { return w.view(-1)[0].fill_(NAN), w; });
-       return true;
+    {"random-weights", "units", [](CheckedModel& p, uint64_t s) { return damaged_unit(p, "random-weights", s); }},
+    {"sign-flipped", "units", [](CheckedModel& p, uint64_t s) { return damaged_unit(p, "sign-flipped", s); }},
+    {"saturated", "units", [](CheckedModel& p, uint64_t s) { return damaged_unit(p, "saturated", s); }},
+    {"scaled", "units", [](CheckedModel& p, uint64_t s) { return damaged_unit(p, "scaled", s); }},
+    {"layer-noise", "layers",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       const auto fault = damage(p, "layer-noise", s);
+       return fault ? Named({"damaged-layer:" + fault->layer}) : std::nullopt;
      }},
-    {"silent-class", "layers", "never-predicted,shifted-biases,weak-class",
-     [](CheckedModel& p, uint64_t s) {
-       auto layers = executor::find_layers(p.graph);
-       if (layers.back().bias == model::kAbsent || classes(p) < 3) return false;
-       rewrite(p, layers.back().bias,
-               [&](at::Tensor b) { return b.view(-1)[int64_t(s % uint64_t(b.numel()))].sub_(1000), b; });
-       return true;
+    {"swapped-classes", "layers", swapped_classes},
+    {"not-a-number", "layers",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       const auto layers = executor::find_layers(p.graph);
+       const model::Layer& layer = layers[s % layers.size()];
+       rewrite(p, layer.weight, [](at::Tensor w) { return w.view(-1)[0].fill_(NAN), w; });
+       return {{"non-finite-weights:" + layer.name}};
      }},
-    {"dead-layer", "layers", "dead-units,constant-layer",
-     [](CheckedModel& p, uint64_t) {
+    {"silent-class", "layers",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       auto layers = executor::find_layers(p.graph);
+       if (layers.back().bias == model::kAbsent || classes(p) < 3) return {};
+       const auto which = int64_t(s % uint64_t(classes(p)));
+       rewrite(p, layers.back().bias, [&](at::Tensor b) { return b.view(-1)[which].sub_(1000), b; });
+       return {{"never-predicted:" + class_name(p, which)}};
+     }},
+    {"dead-layer", "layers",
+     [](CheckedModel& p, uint64_t) -> Named {
        auto layers = executor::find_layers(p.graph);
        const model::Layer& layer = layers[layers.size() - 2];
-       if (layer.bias == model::kAbsent || layer.activation != "Relu") return false;
+       if (layer.bias == model::kAbsent || layer.activation != "Relu") return {};
        rewrite(p, layer.bias, [](at::Tensor b) { return b.view(-1).narrow(0, 0, b.numel() * 2 / 3).fill_(-1e4), b; });
-       return true;
+       return {{"dead-units:" + layer.name}};
      }},
-    {"copied-units", "layers", "duplicate-units",
-     [](CheckedModel& p, uint64_t) {
+    {"copied-units", "layers",
+     [](CheckedModel& p, uint64_t) -> Named {
        for (const model::Layer& layer : executor::find_layers(p.graph)) {
          at::Tensor w = p.graph.constant(layer.weight);
          if (layer.op != "Conv" || layer.weight != layer.weight_input || w.size(0) < 6 || w[0].numel() < 8) continue;
          rewrite(p, layer.weight, [](at::Tensor all) {
            return all.narrow(0, 0, all.size(0) / 2).copy_(all[0].expand_as(all.narrow(0, 0, all.size(0) / 2))), all;
          });
-         return true;
+         return {{"duplicate-units:" + layer.name}};
        }
-       return false;
+       return {};
      }},
-    {"over-confident-head", "layers", "over-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 20); }},
-    {"under-confident-head", "layers", "under-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 0.05); }},
-    {"wrong-labels", "labels", "mislabelled", [](CheckedModel& p, uint64_t s) { return relabel(p, 0.08, s, -1); }},
-    {"wrong-labels-in-a-class", "labels", "mislabelled,confused-classes",
-     [](CheckedModel& p, uint64_t s) { return relabel(p, 0.4, s, int64_t(s) % std::max<int64_t>(1, classes(p))); }},
-    {"unscaled", "preprocessing", "preprocessing,drift,range-shift",
-     [](CheckedModel& p, uint64_t) {
-       return is_image(p) && change_tests(p, [](Batch& b, auto) { b.inputs[0].mul_(255); });
+    {"over-confident-head", "layers",
+     [](CheckedModel& p, uint64_t) { return scaled_output(p, 20) ? Named({"over-confident:"}) : std::nullopt; }},
+    {"under-confident-head", "layers",
+     [](CheckedModel& p, uint64_t) { return scaled_output(p, 0.05) ? Named({"under-confident:"}) : std::nullopt; }},
+    {"wrong-labels", "labels",
+     [](CheckedModel& p, uint64_t s) { return relabel(p, 0.08, s, -1) ? Named({"mislabelled:test"}) : std::nullopt; }},
+    {"wrong-labels-in-a-class", "labels",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       const int64_t count = std::max<int64_t>(1, classes(p)), which = int64_t(s % uint64_t(count));
+       if (!relabel(p, 0.4, s, which)) return {};
+       return {{"mislabelled:test", "confused-classes:" + pair_name(p, which, (which + 3) % count)}};
      }},
-    {"inverted", "preprocessing", "preprocessing",
-     [](CheckedModel& p, uint64_t) {
-       return is_image(p) && change_tests(p, [](Batch& b, auto) {
-                b.inputs[0] = b.inputs[0].max() - b.inputs[0] + b.inputs[0].min();
-              });
+    {"unscaled", "preprocessing",
+     [](CheckedModel& p, uint64_t) -> Named {
+       if (!is_image(p)) return {};
+       change_tests(p, [](Batch& b, auto) { b.inputs[0].mul_(255); });
+       return {{"preprocessing:scale"}};
      }},
-    {"transposed", "preprocessing", "preprocessing",
-     [](CheckedModel& p, uint64_t) {
-       return is_image(p) && p.test->info().features[0].shape[1] == p.test->info().features[0].shape[2] &&
-              change_tests(p, [](Batch& b, auto) { b.inputs[0] = b.inputs[0].transpose(-1, -2).contiguous(); });
+    {"inverted", "preprocessing",
+     [](CheckedModel& p, uint64_t) -> Named {
+       if (!is_image(p)) return {};
+       change_tests(p, [](Batch& b, auto) { b.inputs[0] = b.inputs[0].max() - b.inputs[0] + b.inputs[0].min(); });
+       return {{"preprocessing:invert"}};
      }},
-    {"reordered-classes", "preprocessing", "class-order",
-     [](CheckedModel& p, uint64_t) {
+    {"transposed", "preprocessing",
+     [](CheckedModel& p, uint64_t) -> Named {
+       if (!is_image(p) || p.test->info().features[0].shape[1] != p.test->info().features[0].shape[2]) return {};
+       change_tests(p, [](Batch& b, auto) { b.inputs[0] = b.inputs[0].transpose(-1, -2).contiguous(); });
+       return {{"preprocessing:transpose"}};
+     }},
+    {"reordered-classes", "preprocessing",
+     [](CheckedModel& p, uint64_t) -> Named {
        const int64_t count = classes(p);
-       return count > 2 && change_tests(p, [=](Batch& b, auto) { b.labels = (b.labels * 3 + 1).remainder(count); });
+       if (count < 2 || count % 3 == 0) return {};
+       change_tests(p, [=](Batch& b, auto) { b.labels = (b.labels * 3 + 1).remainder(count); });
+       return {{"class-order:"}};
      }},
-    {"leak", "splits", "split-leak",
-     [](CheckedModel& p, uint64_t s) {
-       if (!p.train) return false;
+    {"leak", "splits",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       if (!p.train) return {};
        std::vector<int64_t> samples;
        for (int64_t i = 0; i < p.test->size(); ++i) {
          Random random(s, uint64_t(i));
@@ -208,55 +256,66 @@ constexpr PlantedKind kKinds[] = {
                                                   : i);
        }
        p.test = altered(p.test, {.samples = std::move(samples), .other = p.train});
-       return true;
+       return {{"split-leak:train-test"}};
      }},
-    {"repeated-tests", "splits", "duplicates",
-     [](CheckedModel& p, uint64_t s) {
+    {"repeated-tests", "splits",
+     [](CheckedModel& p, uint64_t s) -> Named {
        std::vector<int64_t> samples;
        for (int64_t i = 0; i < p.test->size(); ++i) {
          Random random(s, uint64_t(i));
          samples.push_back(random.uniform() < 0.4 ? int64_t(random.below(uint64_t(p.test->size() / 10))) : i);
        }
        p.test = altered(p.test, {.samples = std::move(samples)});
-       return true;
+       return {{"duplicates:test"}};
      }},
-    {"absent-class", "splits", "absent-class",
-     [](CheckedModel& p, uint64_t s) {
-       return p.train && classes(p) > 2 && thin_class(p.test, int64_t(s) % classes(p), 0, s);
+    {"absent-class", "splits",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       if (!p.train || classes(p) < 3) return {};
+       const auto which = int64_t(s % uint64_t(classes(p)));
+       thin_class(p.test, which, 0, s);
+       return {{"absent-class:" + class_name(p, which)}};
      }},
-    {"rare-class", "splits", "imbalance,class-shift",
-     [](CheckedModel& p, uint64_t s) {
-       return p.train && classes(p) > 2 && thin_class(p.test, int64_t(s) % classes(p), 0.04, s);
+    {"rare-class", "splits",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       if (!p.train || classes(p) < 3) return {};
+       thin_class(p.test, int64_t(s % uint64_t(classes(p))), 0.04, s);
+       return {{"imbalance:test", "class-shift:train-test"}};
      }},
-    {"weak-group", "groups", "weak-slice,group-gap",
-     [](CheckedModel& p, uint64_t s) {
-       if (!is_image(p)) return false;
+    {"weak-group", "groups",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       if (!is_float(p)) return {};
        auto rows = some_rows(p.test->size(), 0.2, s);
+       const bool image = is_image(p);
        p.test = altered(p.test, {.change =
                                      [=](Batch& batch, std::span<const int64_t> own) {
                                        for (size_t i = 0; i < own.size(); ++i)
-                                         if (rows.count(own[i])) add_noise(batch, int64_t(i), own[i], s);
+                                         if (rows.count(own[i])) add_noise(batch, int64_t(i), own[i], s, image);
                                      },
                                  .column = "camera",
                                  .value = [=](int64_t row) { return std::string(rows.count(row) ? "B" : "A"); }});
-       return true;
+       return {{"weak-slice:camera=B", "group-gap:camera=B"}};
      }},
-    {"noisy-tests", "data", "drift,range-shift,weak-slice",
-     [](CheckedModel& p, uint64_t s) {
-       return is_image(p) && p.train && change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
-                for (size_t i = 0; i < own.size(); ++i) add_noise(b, int64_t(i), own[i], s);
-              });
-     }},
-    {"broken-values", "data", "missing-values,non-finite-predictions",
-     [](CheckedModel& p, uint64_t s) {
-       auto rows = some_rows(p.test->size(), 0.02, s);
-       return change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
-         for (size_t i = 0; i < own.size(); ++i)
-           if (rows.count(own[i]) && b.inputs[0].is_floating_point()) b.inputs[0][int64_t(i)].view(-1)[0].fill_(NAN);
+    {"noisy-tests", "data",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       if (!is_float(p) || !p.train) return {};
+       const bool image = is_image(p);
+       change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
+         for (size_t i = 0; i < own.size(); ++i) add_noise(b, int64_t(i), own[i], s, image);
        });
+       return {{"drift:*", "range-shift:train-test"}};
      }},
-    {"untrained", "training", "no-better-than-baseline",
-     [](CheckedModel& p, uint64_t s) {
+    {"broken-values", "data",
+     [](CheckedModel& p, uint64_t s) -> Named {
+       if (!is_float(p)) return {};
+       auto rows = some_rows(p.test->size(), 0.02, s);
+       change_tests(p, [=](Batch& b, std::span<const int64_t> own) {
+         for (size_t i = 0; i < own.size(); ++i)
+           if (rows.count(own[i])) b.inputs[0][int64_t(i)].view(-1)[0].fill_(NAN);
+       });
+       return {{"missing-values:test"}};
+     }},
+    {"untrained", "training",
+     [](CheckedModel& p, uint64_t s) -> Named {
        for (ValueId id : executor::find_parameters(p.graph)) {
          at::Tensor old = p.graph.constant(id);
          if (!old.is_floating_point() || old.dim() < 2) continue;
@@ -266,7 +325,7 @@ constexpr PlantedKind kKinds[] = {
            fresh.data_ptr<float>()[i] = float(random.normal()) * std::sqrt(2.0f / float(old.numel() / old.size(0)));
          p.graph.replace(id, fresh);
        }
-       return true;
+       return {{"no-better-than-baseline:"}};
      }},
 };
 

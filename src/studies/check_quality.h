@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,10 +26,14 @@ struct CheckedModel {
 
 /// A fault that can be planted, and what a check-up should then say.
 struct PlantedKind {
-  std::string_view name, group;                    ///< `wrong-labels`, `labels`
-  std::string_view expected;                       ///< kinds of findings that name it, with commas between
-  bool (*plant)(CheckedModel& model, uint64_t seed);  ///< false where it does not apply to the model
+  /// Findings that name the fault and its place: `suspicious-unit:conv1/7`, `over-confident:` (it has no place),
+  /// `drift:*` (any column). Nothing where the fault does not apply to the model.
+  using Named = std::optional<std::vector<std::string>>;
+  std::string_view name, group;  ///< `wrong-labels`, `labels`
+  Named (*plant)(CheckedModel& model, uint64_t seed);
 };
+/// Whether a finding names the kind and the place of a fault.
+bool names_fault(const std::vector<std::string>& wanted, const std::string& kind, const std::string& where);
 std::span<const PlantedKind> planted_kinds();
 
 struct QualityOptions {
@@ -56,6 +61,6 @@ std::vector<QualityRow> read_quality(const Store& store);
 /// The three tables as markdown.
 std::string quality_text(const std::vector<QualityRow>& rows);
 
-constexpr int kQualityVersion = 2;
+constexpr int kQualityVersion = 3;
 
 }  // namespace netmend::studies
