@@ -85,7 +85,7 @@ Named swapped_classes(CheckedModel& model, uint64_t seed) {
     if (!at::equal(old.select(axis, c), now.select(axis, c))) changed.push_back(c);
   }
   if (changed.size() != 2) return {};
-  return Named({"confused-classes:" + pair_name(model, changed[0], changed[1]), "class-order:"});
+  return Named({"confused-classes:" + pair_name(model, changed[0], changed[1]), "class-order:labels"});
 }
 
 /// Replaces a constant by what `make` makes of it.
@@ -210,9 +210,9 @@ constexpr PlantedKind kKinds[] = {
        return {};
      }},
     {"over-confident-head", "layers",
-     [](CheckedModel& p, uint64_t) { return scaled_output(p, 20) ? Named({"over-confident:"}) : std::nullopt; }},
+     [](CheckedModel& p, uint64_t) { return scaled_output(p, 20) ? Named({"over-confident"}) : std::nullopt; }},
     {"under-confident-head", "layers",
-     [](CheckedModel& p, uint64_t) { return scaled_output(p, 0.05) ? Named({"under-confident:"}) : std::nullopt; }},
+     [](CheckedModel& p, uint64_t) { return scaled_output(p, 0.05) ? Named({"under-confident"}) : std::nullopt; }},
     {"wrong-labels", "labels",
      [](CheckedModel& p, uint64_t s) { return relabel(p, 0.08, s, -1) ? Named({"mislabelled:test"}) : std::nullopt; }},
     {"wrong-labels-in-a-class", "labels",
@@ -231,20 +231,20 @@ constexpr PlantedKind kKinds[] = {
      [](CheckedModel& p, uint64_t) -> Named {
        if (!is_image(p)) return {};
        change_tests(p, [](Batch& b, auto) { b.inputs[0] = b.inputs[0].max() - b.inputs[0] + b.inputs[0].min(); });
-       return {{"preprocessing:invert"}};
+       return {{"preprocessing:scale"}};
      }},
     {"transposed", "preprocessing",
      [](CheckedModel& p, uint64_t) -> Named {
        if (!is_image(p) || p.test->info().features[0].shape[1] != p.test->info().features[0].shape[2]) return {};
        change_tests(p, [](Batch& b, auto) { b.inputs[0] = b.inputs[0].transpose(-1, -2).contiguous(); });
-       return {{"preprocessing:transpose"}};
+       return {{"preprocessing:layout"}};
      }},
     {"reordered-classes", "preprocessing",
      [](CheckedModel& p, uint64_t) -> Named {
        const int64_t count = classes(p);
        if (count < 2 || count % 3 == 0) return {};
        change_tests(p, [=](Batch& b, auto) { b.labels = (b.labels * 3 + 1).remainder(count); });
-       return {{"class-order:"}};
+       return {{"class-order:labels"}};
      }},
     {"leak", "splits",
      [](CheckedModel& p, uint64_t s) -> Named {
@@ -325,7 +325,7 @@ constexpr PlantedKind kKinds[] = {
            fresh.data_ptr<float>()[i] = float(random.normal()) * std::sqrt(2.0f / float(old.numel() / old.size(0)));
          p.graph.replace(id, fresh);
        }
-       return {{"no-better-than-baseline:"}};
+       return {{"no-better-than-baseline"}};
      }},
 };
 

@@ -156,7 +156,7 @@ void run_loud(Store& store, const CheckedModel& model, const QualityOptions& opt
       Checked checked = check_model(faulty, options);
       row.top = top_of(checked, kTop), row.accuracy = checked.accuracy, row.seconds = checked.seconds;
       for (size_t i = 0; i < std::min(kTop, checked.findings.size()); ++i)
-        row.good |= names_fault(*wanted, checked.findings[i].kind, checked.findings[i].where);
+        row.good |= names_fault(*wanted, checked.findings[i]);
     } catch (const InputError& error) {
       row.top = {std::string("error ") + error.what()};
     }
@@ -164,9 +164,9 @@ void run_loud(Store& store, const CheckedModel& model, const QualityOptions& opt
   }
 }
 
-bool names_fault(const std::vector<std::string>& wanted, const std::string& kind, const std::string& where) {
+bool names_fault(const std::vector<std::string>& wanted, const Finding& finding) {
   return std::any_of(wanted.begin(), wanted.end(),
-                     [&](const std::string& one) { return one == kind + ":" + where || one == kind + ":*"; });
+                     [&](const std::string& one) { return one == finding.id() || one == finding.kind + ":*"; });
 }
 
 std::vector<QualityRow> read_quality(const Store& store) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dataset/dataset.h"
+#include "findings/finding.h"
 #include "model/graph.h"
 #include "studies/store.h"
 
@@ -26,14 +27,14 @@ struct CheckedModel {
 
 /// A fault that can be planted, and what a check-up should then say.
 struct PlantedKind {
-  /// Findings that name the fault and its place: `suspicious-unit:conv1/7`, `over-confident:` (it has no place),
+  /// Findings that name the fault and its place: `suspicious-unit:conv1/7`, `over-confident` (it has no place),
   /// `drift:*` (any column). Nothing where the fault does not apply to the model.
   using Named = std::optional<std::vector<std::string>>;
   std::string_view name, group;  ///< `wrong-labels`, `labels`
   Named (*plant)(CheckedModel& model, uint64_t seed);
 };
 /// Whether a finding names the kind and the place of a fault.
-bool names_fault(const std::vector<std::string>& wanted, const std::string& kind, const std::string& where);
+bool names_fault(const std::vector<std::string>& wanted, const findings::Finding& finding);
 std::span<const PlantedKind> planted_kinds();
 
 struct QualityOptions {
