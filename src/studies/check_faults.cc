@@ -237,7 +237,7 @@ constexpr PlantedKind kKinds[] = {
      [](CheckedModel& p, uint64_t) -> Named {
        if (!is_image(p) || p.test->info().features[0].shape[1] != p.test->info().features[0].shape[2]) return {};
        change_tests(p, [](Batch& b, auto) { b.inputs[0] = b.inputs[0].transpose(-1, -2).contiguous(); });
-       return {{"preprocessing:layout"}};
+       return {{"preprocessing:orientation"}};
      }},
     {"reordered-classes", "preprocessing",
      [](CheckedModel& p, uint64_t) -> Named {
