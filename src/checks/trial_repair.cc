@@ -22,6 +22,7 @@ using observers::SampleRow;
 
 constexpr int64_t kFewest = 20;        ///< failures, and right answers
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
+constexpr double kWorthALayer = 0.03;  ///< a whole layer fits much that is no damage
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;
 constexpr double kControl = 0.7;  ///< of the gain: what fitting any other unit gives too is no fault of this one
@@ -51,6 +52,7 @@ class TrialRepairs {
       wrong += row.right == SampleRow::kWrong;
       right += row.right == SampleRow::kRight;
     }
+    error_rate_ = double(wrong) / double(std::max<int64_t>(1, wrong + right));
     if (wrong < kFewest || right < kFewest) {
       found_.skipped.push_back(
           {"units to blame", fmt::format("at least {} failures and {} correct predictions (there are {} and {})", kFewest,
@@ -207,7 +209,8 @@ class TrialRepairs {
   /// No single unit: is a layer as a whole to blame? Held against the layer that is blamed least.
   bool whole_layer() {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
-    if (ranked.size() < 2 || budget_.left() <= 0) return false;
+    // Fixing every failure would not be enough.
+    if (ranked.size() < 2 || budget_.left() <= 0 || error_rate_ < kWorthALayer) return false;
     double best = 0, least = 1;
     std::optional<repair::Outcome> outcome;
     std::string name;
@@ -223,7 +226,7 @@ class TrialRepairs {
       least = std::min(least, gain);
       if (gain > best) best = gain, outcome = std::move(one), name = layer.name;
     }
-    if (!outcome || best < 0.03) return false;
+    if (!outcome || best < kWorthALayer) return false;
     if (least > kControl * best) {
       under_trained(best, least, "another layer");
       return true;
@@ -256,6 +259,7 @@ class TrialRepairs {
   Results& found_;
   Budget budget_;
   TrialRepair tried_;
+  double error_rate_ = 0;
   std::optional<repair::Problem> problem_;
 };
 
