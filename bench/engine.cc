@@ -161,7 +161,7 @@ nlohmann::json profile(const std::string& path, int64_t batch) {
   return spent;
 }
 
-/// Seconds, and processor seconds of all threads, of a pass that judges every answer; with `spectra`, one that also
+/// Seconds, and processor seconds of all threads, of a pass that judges every prediction; with `spectra`, one that also
 /// counts them for all units and ranks the units by every measure.
 nlohmann::json pass(const std::string& path, const std::string& spec, int jobs, bool spectra) {
   model::Graph graph = onnx::read_model(path);
@@ -228,8 +228,8 @@ std::shared_ptr<const observers::Criterion> shared(T criterion) {
   return std::make_shared<T>(std::move(criterion));
 }
 
-/// Passes over training and test data that judge every answer; or that learn from the former and hold the latter
-/// against it by every criterion but surprise and importance.
+/// Passes over training and test data that judge every prediction; or that profile the former and measure the
+/// coverage of the latter by every criterion but surprise and importance.
 nlohmann::json criteria(const std::string& path, const std::string& train, const std::string& test, int jobs,
                         bool all) {
   Adequacy about(path, train, test, jobs);

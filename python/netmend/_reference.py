@@ -1,4 +1,4 @@
-"""save_data.reference: what the original framework answers, so that netmend can be compared with it."""
+"""save_data.reference: outputs of the original framework, so that netmend can be compared with it."""
 import json
 import os
 import sys
@@ -120,7 +120,7 @@ def _run_chunk(runner, given, size, outputs, answers, gathered):
 
 
 def _named_outputs(answer, names):
-    """Every tensor of an answer by name; those in nested tuples get the names of the way to them."""
+    """Every tensor of the outputs by name; those in nested tuples get the names of the way to them."""
     found = {}
 
     def visit(value, path):

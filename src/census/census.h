@@ -73,7 +73,7 @@ struct CensusState : stream::State {
   std::vector<uint64_t> loose;       ///< of texts: words in any order; of tables: values to three digits; else empty
   std::vector<float> labels;         ///< class, or number; NaN without; of several labels: none
   std::vector<float> properties;     ///< inputs × properties
-  std::vector<int32_t> not_finite;   ///< values of each input that are no numbers
+  std::vector<int32_t> not_finite;   ///< values of each input that are NaN or Inf
   std::vector<uint8_t> full_length;  ///< of padded texts: 1 where nothing is padded
   std::vector<int64_t> kept;         ///< inputs whose values and descriptors are here
   std::vector<float> values;         ///< kept × values, as fed; of tables

@@ -31,8 +31,8 @@ struct Runs {
 };
 Runs runs_test(std::span<const float> labels);
 
-/// How well one column alone tells the label: the share that is right when each of its values (or twenty quantile bins)
-/// answers with its commonest label, fitted on even inputs and judged on odd ones.
+/// How well one column alone predicts the label: the accuracy when each of its values (or twenty quantile bins)
+/// predicts its most frequent label, fitted on even inputs and judged on odd ones.
 struct LeakageScore {
   double right = 0;   ///< share of the judged inputs
   double common = 0;  ///< that answering the commonest label has right

@@ -1,4 +1,4 @@
-// Inputs that are nearly the same: re-encoded, re-exposed or re-scaled copies, found by their descriptors and confirmed
+// Inputs that are nearly the same: re-encoded, re-exposed or re-scaled, found by their descriptors and confirmed
 // on the inputs themselves.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace netmend::census {
 constexpr double kNearlySame = 0.995;
 
 struct NearSearch {
-  std::vector<DuplicatePair> pairs;  ///< one an input at most, in order; exact copies are not among them
+  std::vector<DuplicatePair> pairs;  ///< at most one per input, in order; exact duplicates are not among them
   int64_t looked_at = 0;    ///< inputs that were compared
   int64_t of = 0;           ///< that there are
   int64_t with = 0;         ///< inputs of the other part that they were compared with

@@ -149,7 +149,7 @@ TEST(DataChecks, RareClasses) {
   for (int part : {0, 1})
     for (int64_t i = 0; i < sound.y[part].size(0); ++i) sound.y[part][i] = i % 30 == 0 ? 2 : i % 2;
   raised(sound.check(), "imbalance:train");
-  for (int64_t i = 0; i < 900; i += 30) sound.wrong.push_back(i);  // and they are answered badly
+  for (int64_t i = 0; i < 900; i += 30) sound.wrong.push_back(i);  // and they are predicted badly
   raised(sound.check(), "imbalance:train", Level::kSerious);
   sound.train = false;
   raised(sound.check(), "imbalance:test");

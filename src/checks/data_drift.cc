@@ -58,7 +58,7 @@ struct Bins {
   }
 };
 
-/// By how much fewer answers would be wrong if test inputs were spread over the bins as training inputs are; 0 where
+/// How many fewer predictions would be wrong if test inputs were spread over the bins as training inputs are; 0 where
 /// the tests do not say.
 double gain_if_spread_alike(const Side& test, const Column& here, const Column& there) {
   if (test.failing.empty()) return 0;

@@ -193,7 +193,7 @@ TEST(UnitChecks, NameUnitsAtTheirLimit) {
   EXPECT_TRUE(raises(Examined(graph).found, "saturated-units:" + layers_of(graph)[1].name));
 }
 
-/// Answers made up by a rule: `said` gives the answer to an input of a class, `sure` how sure it is.
+/// Predictions made up by a rule: `said` is the predicted class for an input of a class, `sure` its confidence.
 struct Answered {
   static constexpr int64_t kClasses = 10, kOfEach = 100;
   observers::PredictionSettings settings;

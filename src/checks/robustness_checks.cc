@@ -18,7 +18,7 @@ struct Mild {
   const char* method;
   const char* words;
   double eps;   ///< of the range, of tokens, of a column's deviation; the method's own where below 0
-  double many;  ///< of right answers that change: worth a word
+  double many;  ///< of correct predictions that change: worth a finding
   int kinds;
 };
 constexpr Mild kMild[] = {
@@ -88,7 +88,7 @@ void check_robustness(Observed& seen, Results& found) {
       worst = std::max(worst, share.value);
       if (share.value < mild.many) continue;
       ++told;
-      // Networks that never saw such inputs change some answers; only far too many are a fault of their own.
+      // Networks that never saw such inputs change some predictions; only far too many are a fault of their own.
       const findings::Effect effect{0, share.value >= kFarTooMany ? share.value : std::min(share.value, 0.049)};
       finding = findings::make(
           "not-robust", mild.method, seen.words({{"change", mild.words}, {"method", mild.method}}), effect,

@@ -20,7 +20,7 @@ using findings::Effect;
 using findings::Certainty;
 using observers::SampleRow;
 
-constexpr int64_t kFewest = 20;        ///< failures, and right answers
+constexpr int64_t kFewest = 20;        ///< failures, and correct predictions
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;

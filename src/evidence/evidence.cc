@@ -247,7 +247,7 @@ class Evidence {
     }
   }
 
-  /// How the unit's values spread over right and wrong answers, and its mean by class; of the layer that is traced.
+  /// How the unit's values spread over right and wrong predictions, and its mean by class; of the layer that is traced.
   void histogram(Json& unit, int64_t column, const observers::UnitRange& range) const {
     constexpr int64_t kBins = 16;
     const observers::UnitBatch& traces = seen_.test->units->traces();

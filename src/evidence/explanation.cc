@@ -98,7 +98,7 @@ struct Sums {
   }
 };
 
-/// Share of a whole; not a number where there is nothing to share.
+/// Share of a whole; NaN where there is nothing to share.
 double share_of(double part, double whole) { return whole != 0 ? part / whole : NAN; }
 
 /// With hundreds of classes only those with most inputs are told apart here; importance.csv has all.

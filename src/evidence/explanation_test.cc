@@ -140,7 +140,7 @@ TEST(RelevancePicture, ThreePanelsRedForPositiveBlueForNegative) {
   }
   EXPECT_GT(red, 0);
   EXPECT_GT(blue, 0);
-  // What is no number leaves its pixel white and does not spoil the scale.
+  // NaN leaves its pixel white and does not spoil the scale.
   relevance[1][1] = NAN;
   EXPECT_EQ(relevance_picture(input, relevance, "a").pixels, image.pixels);
 }

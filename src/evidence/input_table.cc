@@ -206,7 +206,7 @@ void InputTable::add_answers(Json& json) const {
   }
 }
 
-/// Which pixels spoke for the wrong answer, of the worst failures: red for it, blue against it.
+/// Relevance of pixels for the wrong prediction, of the worst failures: red for it, blue against it.
 void InputTable::add_heat(Json& json) const {
   const checks::Observed& seen = *checkup_.seen;
   const dataset::Info& info = seen.test->data->info();

@@ -24,7 +24,7 @@ at::Tensor relevance_plane(const dataset::Feature& feature, const at::Tensor& re
 /// `ids` and `relevance` are of one input; padding is left out.
 std::vector<NamedRelevance> token_relevance(const dataset::Feature& feature, const dataset::Display& text,
                                             const at::Tensor& ids, const at::Tensor& mask, const at::Tensor& relevance);
-/// Columns of a table, the weightiest first.
+/// Columns of a table, the most relevant first.
 std::vector<NamedRelevance> column_relevance(const dataset::Feature& feature, const at::Tensor& relevance);
 
 }  // namespace netmend::evidence

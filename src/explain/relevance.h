@@ -1,4 +1,4 @@
-// Relevance of units and inputs for a decision: how much of the answer's logit came through each of them.
+// Relevance of units and inputs for a decision: how much of the predicted class's logit came through each of them.
 //
 //   explain::Explainer explainer(graph, head, {layer.post, input}, {});
 //   explain::Explained e = explainer.run(inputs);   // e.relevance[0] is shaped like the layer's value
@@ -81,7 +81,7 @@ class Explainer {
   std::unique_ptr<const Plan> plan_;
 };
 
-/// The logits as inputs × columns. Throws InputError when there is more than one answer an input.
+/// The logits as inputs × columns. Throws InputError when there is more than one prediction per input.
 at::Tensor logit_columns(const at::Tensor& logits);
 
 }  // namespace netmend::explain

@@ -1,4 +1,4 @@
-// A finding: the only way in which netmend says that something is wrong. Where, how bad, how sure, the evidence, and
+// A finding: the only way in which netmend says that something is wrong. Where, how bad, how certain, the evidence, and
 // what to do next as commands that can be pasted. Terminal, JSON, page and exit status are views of findings.
 #pragma once
 

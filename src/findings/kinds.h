@@ -52,7 +52,7 @@ struct Kind {
   std::string_view fault;    ///< ids of the taxonomy, most likely first
   std::string_view meaning;  ///< what it is and why it matters
   std::string_view cause;    ///< what usually causes it
-  std::string_view confirm;  ///< how to make sure
+  std::string_view confirm;  ///< how to confirm it
   std::string_view repair;   ///< what to do about it
   std::string_view next;     ///< commands as patterns, a line each: `failures {case} --on confusion={a}:{b}`
   std::string_view example;  ///< a script without any file of the user's; its last line raises this kind

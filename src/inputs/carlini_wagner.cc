@@ -45,7 +45,7 @@ struct Margin {
     lead = scores.gather(1, own).squeeze(1) - most, rival = which;
   }
   at::Tensor hinge(double confidence) const { return (lead + confidence).clamp_min(0); }
-  /// Answered otherwise, by the margin asked for.
+  /// Another class is predicted, by the margin asked for.
   at::Tensor fooled(double confidence) const { return confidence > 0 ? lead <= -confidence : lead < 0; }
 };
 

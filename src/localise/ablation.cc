@@ -158,7 +158,7 @@ class Ablating {
     own.size = own.gradient = 0;
     for (const Own::Part& part : own.parts)
       for (size_t i = 0; i < part.values.size(); ++i) {
-        // A weight that is no number has no size; the unit is broken in plain sight anyway.
+        // A NaN weight has no size; other checks name such units anyway.
         if (std::isfinite(part.values[i])) own.size += part.values[i] * part.values[i];
         if (std::isfinite(part.gradients[i])) own.gradient += part.gradients[i] * part.gradients[i];
       }
@@ -166,7 +166,7 @@ class Ablating {
   }
 
   /// Units behind a rectifier without any weight: with a little bias they let gradients through and change next to
-  /// nothing. Units that learned to give zero are left so: they add nothing, so they are not to blame.
+  /// nothing. Units that learned to stay at zero are left so: they add nothing, so they are not to blame.
   void revive() {
     model::Graph graph = some_->batching.graph;
     std::map<ValueId, at::Tensor> fresh;
@@ -201,7 +201,8 @@ class Ablating {
     }
   }
 
-  /// Where trying all would take too long: the steepest, by what a step of the usual length would save.
+  /// Where ablating all would take too long: those with the largest gradient, by what a step of the usual length would
+  /// save.
   void choose() {
     std::vector<size_t> order(places_.size());
     std::iota(order.begin(), order.end(), 0);

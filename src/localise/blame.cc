@@ -111,7 +111,7 @@ class Blaming {
     return gradients_;
   }
 
-  /// Units that are broken whatever the data says: no weight at all, or one that is no number. Where a tenth of a layer
+  /// Units that are damaged whatever the data says: all weights 0, or one that is NaN or Inf. Where a tenth of a layer
   /// and more is so, that is how it was made (pruned, say) and no sign of a fault.
   std::vector<size_t> plainly_broken() const {
     std::vector<size_t> broken;
@@ -144,9 +144,9 @@ class Blaming {
 
   at::Tensor tried() { return total_scores(draw(ablated().evidence, options_.resamples, options_.seed)); }
 
-  /// What trying saves and what the gradients say, each as a share of the highest; units that are plainly broken first.
-  /// Trying finds what gradients do not see (negated and empty units); gradients find units whose fault others make up for
-  /// when they are tried.
+  /// What ablation saves and the gradient measure, each as a share of the highest; units that are plainly damaged
+  /// first. Ablation finds what gradients do not see (sign-flipped and zeroed units); gradients find units whose fault
+  /// others make up for under ablation.
   at::Tensor combined() {
     at::Tensor saved = total_scores(draw(ablated().weighed, options_.resamples, options_.seed)).clamp_min(0),
                steep = gradients().clamp_min(0);

@@ -1,6 +1,6 @@
 // The part that each unit has in the loss, to first order: activation × gradient of the loss at the unit, added up over
-// positions. It is how much the loss would fall, roughly, if the unit were silent. Padded positions count by what they
-// do to the loss.
+// positions. It is how much the loss would fall, roughly, if the unit were ablated to zero. Padded positions count by
+// what they do to the loss.
 #pragma once
 
 #include <vector>

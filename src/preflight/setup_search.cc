@@ -234,7 +234,7 @@ class Search {
         candidate.rows = candidate.on(trial_.first);
         candidate.tried.accuracy = figure(trial_.settings, candidate.rows);
       } catch (const InputError&) {
-        continue;  // an output that does not keep the inputs apart answers no question about them
+        continue;  // an output without one row per input cannot be judged
       }
       found.push_back(std::move(candidate));
     }
@@ -270,7 +270,7 @@ class Search {
   }
 
   /// A damaged network may do better with odd inputs too, but not as one does that was trained on them: it beats
-  /// guessing, it is about as sure as it is right, and each class has a number of its own.
+  /// the majority class, its mean confidence is near its accuracy, and each class has a number of its own.
   bool plausible(const Candidate& candidate, const Rows& again) const {
     if (!trial_.settings.by_class()) return true;
     if (figure(trial_.settings, again).low <= trial_.chance()) return false;
@@ -282,7 +282,7 @@ class Search {
     return wrong < 0.1 || sure > 1 - wrong - 0.12;  // nine in ten speak for themselves: some outputs are no logits
   }
 
-  /// For most classes the commonest answer is the right one.
+  /// For most classes the most frequent prediction is the right one.
   bool one_to_one(const Rows& rows) const {
     std::map<double, std::map<double, int64_t>> answers_of;
     for (const SampleRow& row : rows) ++answers_of[row.label][row.predicted];

@@ -83,7 +83,7 @@ class Mending {
     try {
       Found found = method.search(problem_, budget);
       one.why_not = found.why_not;
-      // Methods put their own choice first; selection decides between the rest only when that is clearly better.
+      // Methods put their own choice first; the others they found are not looked at.
       if (!found.candidates.empty()) one.best = std::move(found.candidates.front());
     } catch (const InputError& error) {  // one way that cannot be gone does not close the others
       one.why_not = error.what();
@@ -95,7 +95,7 @@ class Mending {
 
   static bool cheap(const Tried& one) { return find_method(one.method).cheap; }
 
-  /// The best on the selection part; of what was asked for.
+  /// The best of what was asked for on the selection split; with auto a cheap one that is within a standard error.
   void choose(const std::string& name) {
     // What is no better than the network as it is has nothing to confirm.
     const double now = evaluate(problem_, {}, problem_.parts.selection).figure.score;

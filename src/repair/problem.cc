@@ -16,7 +16,7 @@ using observers::Side;
 
 namespace {
 
-/// Copies follow the first of them.
+/// Duplicates follow the first of them.
 void gather_copies(Parts& parts, const std::vector<uint64_t>& hashes) {
   std::map<uint64_t, int> home;
   std::vector<int64_t>* all[] = {&parts.holdout, &parts.search, &parts.selection};

@@ -33,7 +33,7 @@ constexpr double kTargetWeight = 4;  ///< how much more a failure counts that th
 struct Piece {
   ValueId constant;
   at::Tensor positions;                    ///< int64
-  at::Tensor start, value, first, second;  ///< float: where they were, are, and what Adam remembers
+  at::Tensor start, value, first, second;  ///< float: where they were, are, and the moments of Adam
   at::Tensor scale;                        ///< float: the usual size of such numbers in their layer
   std::vector<std::pair<std::string, std::vector<int64_t>>> by_unit;  ///< for the edits
   bool bias = false;

@@ -72,7 +72,7 @@ Weakness find_weak(const std::vector<Column>& columns, std::span<const double> f
 std::vector<double> expected_errors(std::span<const float> confidence, std::span<const double> classes,
                             std::span<const double> failing, std::span<const uint8_t> half);
 
-/// Halves by content, so that order and copies change nothing.
+/// Halves by content, so that order and duplicates change nothing.
 std::vector<uint8_t> halves(std::span<const uint64_t> hashes, uint64_t seed);
 
 /// Holm's correction, in the order given.

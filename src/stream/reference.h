@@ -1,4 +1,4 @@
-// What the framework that trained a network answered, kept in one NPZ file (docs/formats.md), for comparing.
+// The outputs of the framework that trained a network, kept in one NPZ file (docs/formats.md), for comparing.
 #pragma once
 
 #include <ATen/core/Tensor.h>

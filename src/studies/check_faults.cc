@@ -74,7 +74,7 @@ bool scaled_output(CheckedModel& model, double factor) {
   return true;
 }
 
-/// Rows of a share of the data, by lot.
+/// Rows of a share of the data, drawn at random.
 std::set<int64_t> some_rows(int64_t size, double share, uint64_t seed) {
   std::set<int64_t> rows;
   for (int64_t i = 0; i < size; ++i)

@@ -4,7 +4,7 @@
 // What the paper leaves open is read plainly. A run is a network of its own, trained from another seed. Units of
 // convolutions are whole maps, by their mean. RQ1: pixels whose relevance is above the 90th percentile become 0 where
 // it is above half of the input's largest, else 1; the random choice is the mean over 20 draws. U_S and U_DI change
-// every test. For table 4 all sets change the same tests, answered right and spread evenly; FGSM and BIM use
+// every test. For table 4 all sets change the same tests, predicted correctly and spread evenly; FGSM and BIM use
 // CleverHans's defaults on digits (0.3; ten steps of 0.05) and 8/255 on colour images. Table 4's noise is that of U_S;
 // noise on all pixels is given too.
 #pragma once

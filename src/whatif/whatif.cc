@@ -26,7 +26,8 @@ namespace {
 
 /// Where a unit's old share is larger than what is left by this factor, taking it out leaves rounding errors.
 constexpr float kCancels = 10;
-/// Answers whose best two lie nearer than this, relative to the largest, are computed once more without shortcut.
+/// Predictions whose best two outputs lie nearer than this, relative to the largest, are computed once more without
+/// shortcut.
 constexpr double kClose = 1e-4;
 /// Rows that go through the rest of the network at once: few enough to stay in the second-level cache.
 constexpr int64_t kStackBytes = 256 << 10;

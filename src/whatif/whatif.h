@@ -1,7 +1,7 @@
-// What would be, if: the answers of a network under many changes, without running it from the start for each. Inputs go
-// block by block and all changes are tried on a block while its activations are at hand. A change to a few units of a
-// layer costs their own new values and what the next operator makes of the difference; anything else costs the part of
-// the network that depends on it.
+// What would be, if: the predictions of a network under many changes, without running it from the start for each.
+// Inputs go block by block and all changes are tried on a block while its activations are at hand. A change to a few
+// units of a layer costs their own new values and what the next operator makes of the difference; anything else costs
+// the part of the network that depends on it.
 #pragma once
 
 #include <functional>
