@@ -176,7 +176,7 @@ def bench_memory(engine, models):
 def bench_locate(engine, models):
     print("spectra and all measures      of a plain pass")
     data, ok = "mnist:test" if os.environ.get("NETMEND_DATA") else "glyphs:test", True
-    for name in ("lenet5",):  # networks that take microseconds an input have nothing to hide the counting behind
+    for name in ("lenet5",):  # networks that take microseconds per input have nothing to hide the counting behind
         ratios = []
         for _ in range(3 * ROUNDS):
             plain, located = (engine.ask("pass", models[name], data, CORES, what)["processor"] for what in ("plain", "spectra"))

@@ -190,7 +190,7 @@ void CensusState::observe_pictures(const at::Tensor& fed) {
     const float* row = planes.data_ptr<float>() + i * each;
     for (int64_t c = 0; c < form_.channels; ++c) {
       const Line& line = form_.undo[std::min(size_t(c), form_.undo.size() - 1)];
-      ColumnSums part;  // around the picture's own first value, then merged: one division a picture
+      ColumnSums part;  // around the picture's own first value, then merged: one division per picture
       double sum = 0, squares = 0, origin = row[c * pixels];
       if (!std::isfinite(origin)) origin = 0;
       for (int64_t p = 0; p < pixels; ++p) {

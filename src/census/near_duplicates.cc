@@ -41,8 +41,8 @@ float largest(const float* row, int64_t count) {
   return most;
 }
 
-/// Values of inputs as the network gets them; correlation does not mind scale and offset, and with one scale a channel
-/// hardly that one.
+/// Values of inputs as the network gets them; correlation does not mind scale and offset, and with one scale per
+/// channel hardly that one.
 class Inputs {
  public:
   Inputs(const dataset::Dataset& data, size_t feature) : data_(data), feature_(feature) {}

@@ -1,5 +1,5 @@
-// How test data differs from training data, column by column and property by property; and columns that give the label
-// away.
+// How test data differs from training data, column by column and property by property; and columns that leak the
+// label.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -113,7 +113,7 @@ Observed observe(session::Session& session, const preflight::Preflight* prefligh
   seen.space = hidden_space(session.test().subject, seen.settings, seen.layers);
   if (reference && *reference) seen.reference = std::move(*reference);
   session.sample(session.test(), 2);
-  // Training data first: what it shows is what the tests are held against.
+  // Training data first: the tests are compared with what it shows.
   if (Split* train = session.train()) {
     session.sample(*train, 2);
     seen.train = observe_split(seen, *train, watch);

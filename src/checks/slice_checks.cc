@@ -164,7 +164,7 @@ void check_groups(Observed& seen, Results& found) {
     if (a.group->columns.size() != b.group->columns.size()) return a.group->columns.size() < b.group->columns.size();
     return a.size > b.size;
   });
-  // One a column; an intersection only where it is clearly worse than what its columns show already.
+  // One per column; an intersection only where it is clearly worse than what its columns show already.
   std::map<std::string, double> said;
   for (const Gap& gap : gaps) {
     double known = 0;

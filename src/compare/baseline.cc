@@ -18,7 +18,7 @@ using observers::SampleRow;
 
 constexpr int64_t kLargest = int64_t(1) << 30;
 
-/// 0 wrong, 1 right, 2 not judged; four a character would be smaller, but this can be read.
+/// 0 wrong, 1 right, 2 not judged; four per character would be smaller, but this can be read.
 std::string marks_text(const std::vector<Before>& predictions) {
   std::string text;
   for (const Before& one : predictions) text += char('0' + one.right);

@@ -191,7 +191,7 @@ void InputTable::add_displays(Json& json) const {
   }
 }
 
-/// The likeliest classes of what is shown.
+/// The top predictions for what is shown.
 void InputTable::add_answers(Json& json) const {
   for (int64_t row : order_) {
     const Entry& entry = entries_[size_t(row)];

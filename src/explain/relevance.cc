@@ -29,7 +29,7 @@ namespace {
 struct Stage {
   Step step;
   std::vector<int> inputs, outputs;  ///< places; −1 for none
-  Tensors constants;                 ///< one an input; undefined where a value is computed
+  Tensors constants;                 ///< one per input; undefined where a value is computed
   std::string where;
 };
 

@@ -1,4 +1,4 @@
-// The table of kinds of findings. One row serves terminal, JSON, page, docs and `why`. Texts are plain sentences with the
+// The table of kinds of findings. One row serves terminal, JSON, page and `why`. Texts are plain sentences with the
 // field's own words (docs/glossary.md), true in every case in which a check raises the kind; tests/why_test.py runs the
 // examples.
 #pragma once

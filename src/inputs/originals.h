@@ -15,7 +15,7 @@ namespace netmend::inputs {
 enum class Kind {
   kImage = 1,    ///< rows, columns, channels
   kNumbers = 2,  ///< real numbers without a picture
-  kTable = 4,    ///< columns that have names, words as one column a category
+  kTable = 4,    ///< columns that have names, words as one column per category
   kTokens = 8,   ///< ids of words
 };
 std::string kind_words(Kind kind);

@@ -20,7 +20,7 @@ struct MadeBy {
 /// `data`.
 std::string write_product(const std::string& path, const dataset::Dataset& data, const model::Graph& graph,
                           const Network& network, const std::vector<MadeBy>& made, bool whole);
-/// The file's size, to be held against the 4 GB that an archive may have before any work is done.
+/// The file's size, to be compared with the 4 GB that an archive may have before any work is done.
 int64_t product_bytes(const dataset::Dataset& data, const Network& network, int64_t inputs, bool whole);
 
 

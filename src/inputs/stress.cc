@@ -145,7 +145,7 @@ class Stressing {
     return (range_ ? range_->units(fed) : fed).contiguous();
   }
 
-  /// Criteria that what is made is held against. Before any work: names and profiles may be wrong.
+  /// Criteria that measure the coverage of what is made. Before any work: names and profiles may be wrong.
   void prepare_criteria() {
     const bool fuzzes = std::find(methods_.begin(), methods_.end(), nullptr) != methods_.end();
     criteria_words_ = criteria_text(request_, fuzzes);

@@ -19,7 +19,7 @@ struct StressRequest {
   std::string on;                             ///< a target as every command takes it; "" for all inputs
   std::string from = "right";                 ///< right: inputs whose predictions are right; all
   std::string as_published;                   ///< deepfault, deephunter, art, or ""
-  std::string criteria, profile;              ///< coverage that new inputs are held against, guides fuzz
+  std::string criteria, profile;              ///< coverage criteria of new inputs; they guide fuzz
   std::string queue;                          ///< of fuzz; "": beside the product
   std::vector<std::string> units, layers;     ///< of deepfault; that criteria look at
   int64_t steps = 0, tries = 1;               ///< 0: the method's own

@@ -41,11 +41,12 @@ at::Tensor total_scores(const Draws& draws) {
 
 namespace {
 
-/// What fitting a unit saves counts less than what its silence saves: fitting any unit makes up for some of a fault.
+/// What refitting a unit saves counts less than what other ablations save: refitting any unit makes up for some of a
+/// fault.
 constexpr double kFitting = 0.5;
 constexpr double kSteps[] = {0.1, 0.3, 1.0};  ///< of the typical size of a unit's weights in its layer
 
-/// A unit's own numbers: where they stand, what they are, how steep the loss is there.
+/// A unit's own numbers: where they stand, what they are, the gradient of the loss at them.
 struct Own {
   struct Part {
     ValueId parameter;

@@ -26,7 +26,7 @@ bool uses(const std::vector<Choice>& choices, Measure::Of of) {
 
 namespace {
 
-/// More make the gradient measure slow and hardly surer.
+/// More make the gradient measure slow and hardly more certain.
 constexpr int64_t kMostGradients = 2048;
 
 /// Inputs of one side, spread evenly, for the gradient measure.

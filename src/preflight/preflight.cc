@@ -183,8 +183,8 @@ class Examination {
     return observers::measure(observer.settings(), state).at(0).estimate;
   }
 
-  /// Twice the interval, since with many models to check 95 % would cry wolf too often; none of it where all of the
-  /// data was looked at. Half a point for what rounds differently.
+  /// Twice the interval, since with many models to check 95 % would raise too many false alarms; none of it where all
+  /// of the data was looked at. Half a point for what rounds differently.
   bool meets(const stats::Estimate& now, int64_t count, int64_t size) const {
     double unseen = 2 * std::sqrt(1 - double(count) / double(size));
     double slack = observers::is_error(settings_.metric) ? 0.02 * now.value : 0.005;
@@ -237,8 +237,8 @@ class Examination {
     result_.lines.push_back({result_.blocker->title, false});
   }
 
-  /// A damaged unit makes a network do better with odd inputs too. Where silencing, holding or refitting one unit does
-  /// away with as large a share of the mistakes, the inputs are not to blame.
+  /// A damaged unit makes a network do better with odd inputs too. Where ablating one unit (zero, mean, sign-flip or
+  /// refit) does away with as large a share of the mistakes, the inputs are not to blame.
   bool one_unit_does_away_with(double share) const {
     if (subject_.batching.kind != executor::Batching::kAny) return false;
     std::vector<int64_t> failing, passing;

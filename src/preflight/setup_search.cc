@@ -151,7 +151,7 @@ class Search {
       add_order("labels one higher", "", up, trial_.asis, plain, found);
       add_order("labels one lower", "", down, trial_.asis, plain, found);
     }
-    if (classes > 1000) return;  // too few inputs a class to tell
+    if (classes > 1000) return;  // too few inputs per class to tell
     add_best_order("", "", trial_.asis, plain, found);
     if (!trial_.near_chance()) return;
     // Two things may be wrong at once, and neither shows without the other.

@@ -18,7 +18,7 @@ Rows judge(const observers::PredictionSettings& settings, const at::Tensor& valu
 /// Error rate, or the mean absolute error for numbers.
 double mean_error(const observers::PredictionSettings& settings, const Rows& rows);
 double mean_loss(const Rows& rows);
-/// The loss of knowing nothing.
+/// The uniform-prediction loss, ln C.
 double uniform_loss(const observers::PredictionSettings& settings);
 /// Accuracy, or the mean absolute error for numbers, with its interval.
 stats::Estimate figure(const observers::PredictionSettings& settings, const Rows& rows);

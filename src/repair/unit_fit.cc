@@ -128,7 +128,7 @@ struct UnitFit::Impl {
       if (!kept) continue;
       Tensors found = stream::run_few(problem.subject, beside, batch, problem.jobs);
       for (const at::Tensor& value : found)
-        if (value.dim() == 0 || value.size(0) != int64_t(some.size())) kept = false;  // not one row an input
+        if (value.dim() == 0 || value.size(0) != int64_t(some.size())) kept = false;  // not one row per input
       if (!kept) {
         columns.assign(beside.size(), {});
         continue;

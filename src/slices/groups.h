@@ -36,7 +36,7 @@ struct GroupSettings {
   int64_t most = 2000;  ///< groups; more values are left out, rarest first
 };
 
-/// Rows: one an input, those of `columns`, of which only words that are kept aside count. The largest groups first.
+/// Rows: one per input, those of `columns`, of which only words that are kept aside count. The largest groups first.
 std::vector<Group> compare_groups(const std::vector<Column>& columns, const std::vector<observers::SampleRow>& rows,
                                   std::span<const double> failing, const observers::PredictionSettings& settings,
                                   const GroupSettings& how = {});

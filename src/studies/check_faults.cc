@@ -1,4 +1,4 @@
-// The faults that the check-up is judged by: one row a kind.
+// The faults that the check-up is judged by: one row per kind.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -34,7 +34,7 @@ class Reader {
 
  private:
   friend class ShortcutFinder;
-  at::Tensor rows_;     ///< units × features, dense and one number a unit
+  at::Tensor rows_;     ///< units × features, dense and one number per unit
   at::Tensor blocks_;   ///< units × positions × features, dense
   at::Tensor kernels_;  ///< weights of a convolution, filters × units × window
   ops::Kernel convolve_;

@@ -45,7 +45,7 @@ struct Form {
 struct Prepared {
   size_t question = 0;
   std::vector<int64_t> units;
-  int64_t first_row = -1;  ///< in the group's stacked constants; -1 when held
+  int64_t first_row = -1;  ///< in the group's stacked constants; -1 when set to a number
   float held = 0;
   Tensors constants;  ///< as Form::constants
 };
@@ -460,7 +460,7 @@ struct WhatIf::Impl {
       }
     }
 
-    /// One unit a question, one number a unit: rank-one changes of a matrix, whose rows can be stacked.
+    /// One unit per question, one number per unit: rank-one changes of a matrix, whose rows can be stacked.
     static bool single_rows(const Group& group) {
       if (!group.way->reader->rows().defined()) return false;
       return std::all_of(group.members.begin(), group.members.end(),
