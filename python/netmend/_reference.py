@@ -54,7 +54,7 @@ def reference(model, loader, FILE, n=64, layers=True, outputs=None, inputs=None,
     answers.finish(count)
     gathered.finish(count)
     if not answers.pieces:
-        raise RecorderError("the model gave nothing with one row for each sample", "the model's answer",
+        raise RecorderError("the model gave nothing with one row for each sample", "the model's output",
                             "let it return a tensor, a tuple or a dict of tensors, samples first")
     meta = {"format": "netmend-reference", "version": 1, "framework": runner.framework, "samples": list(range(count)),
             "inputs": list(given), "outputs": list(answers.pieces), "layers": list(gathered.pieces)}

@@ -99,7 +99,7 @@ struct WhatIf::Impl {
   Impl(const stream::Subject& s, const observers::PredictionSettings& p, const std::vector<model::Layer>& l, Options o)
       : subject(s), settings(p), layers(l), options(o), graph(s.batching.graph), answers(answers_of(p)) {
     if (settings.task == observers::Task::kNone)
-      throw InputError(fmt::format("{} has no labels: no answer can be called better", settings.data),
+      throw InputError(fmt::format("{} has no labels: no prediction can be called better", settings.data),
                        "Give data with labels.");
     block = subject.batching.kind == executor::Batching::kOne ? 1 : subject.batch_size();
     shortcuts.resize(layers.size());
@@ -253,7 +253,7 @@ struct WhatIf::Impl {
   void hold(const Question& question, size_t q, std::map<Form, Group>& groups) {
     const model::Layer& layer = layers.at(size_t(question.layer));
     const Shortcut* way = shortcut(question.layer);
-    if (!way) fail("units of {} cannot be held: what follows does not take them one by one", layer.name);
+    if (!way) fail("units of {} cannot be set to a number: what follows does not take them one by one", layer.name);
     check(question.unit >= 0 && question.unit < layer.units, "{} has {} units", layer.name, layer.units);
     Form form;
     form.layer = question.layer;
