@@ -24,7 +24,7 @@ constexpr int64_t kFewest = 20;        ///< failures, and correct predictions
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;
-constexpr double kControl = 0.7;  ///< of the gain: what fitting any other unit gives too is no fault of this one
+constexpr double kControl = 0.7;  ///< of the gain: a control that gains more clears the unit
 
 using observers::points_text;
 
@@ -204,7 +204,8 @@ class TrialRepairs {
     }
   }
 
-  /// No single unit: is a layer as a whole to blame? Held against the layer that is blamed least.
+  /// No single unit: is a layer as a whole to blame? Of the three most suspicious layers the one whose refitting gains
+  /// least is the control.
   bool whole_layer() {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
     if (ranked.size() < 2 || budget_.left() <= 0) return false;
