@@ -1,5 +1,5 @@
-// How good is the check-up? Quiet on sound models, the same for another order or seed or some more data, loud on faults
-// that were planted on purpose.
+// How good is the check-up? Few findings on sound models (quiet), the same for another order or seed or some more data
+// (stable), the right ones on planted faults (loud).
 #pragma once
 
 #include <functional>
