@@ -32,7 +32,7 @@ def reference(model, loader, FILE, n=64, layers=True, outputs=None, inputs=None,
 
     model: a PyTorch module, a Keras model, or anything that can be called with arrays. PyTorch and Keras models also give
         what their layers gave (layers=True); modules are put into evaluation mode for it and then back as they were.
-    outputs: names for the outputs, in order; for a model that answers with a dict, the keys to keep.
+    outputs: names for the outputs, in order; for a model that returns a dict, the keys to keep.
     inputs, batched, target: as for save_data. Inputs that are dicts are given to PyTorch modules by name.
     layer_bytes: the most that layers may take; those past it are left out.
 
