@@ -30,7 +30,7 @@ void print_layer(const evidence::ExplainedLayer& layer, size_t top, bool classes
   }
 }
 
-/// Words or columns of an input in a line: what speaks for the prediction, then what speaks against it.
+/// Words or columns of an input in a line: positive relevance for the prediction first, then negative.
 void print_map(const evidence::InputMap& map, const std::string& folder) {
   fmt::print("  {:<12}  {}{}  {:.4g}", printable(map.id), printable(map.predicted),
              map.label.empty() || map.label == map.predicted ? "" : fmt::format(" (is {})", printable(map.label)),

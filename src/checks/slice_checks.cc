@@ -95,7 +95,7 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
 struct Gap {
   const Group* group = nullptr;
   const Rate* rate = nullptr;
-  bool missed = false;  ///< fewer are found; else more are wrongly called
+  bool missed = false;  ///< the true positive rate is lower; else the false positive rate is higher
   double size = 0;
 };
 

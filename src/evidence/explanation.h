@@ -44,7 +44,7 @@ struct InputMap {
 struct ExplainedUnit {
   std::string name;
   double score = 0, share = 0;     ///< mean relevance, and as a share of the mean logit
-  std::string strongest;           ///< the class that it speaks for most; "" for none
+  std::string strongest;           ///< the predicted class that it is most relevant for; "" for none
   double strongest_score = 0;
 };
 struct ExplainedLayer {

@@ -12,8 +12,8 @@
 
 namespace netmend::evidence {
 
-/// `relevance`: rows × columns, the channels added up. Red speaks for the prediction, blue against it, white is 0; the
-/// scale goes as far as the largest value and is written below. `caption` stands above.
+/// `relevance`: rows × columns, the channels added up. Red is relevance for the prediction, blue against it, white is
+/// 0; the scale goes as far as the largest value and is written below. `caption` stands above.
 dataset::Image relevance_picture(const dataset::Display& input, const at::Tensor& relevance,
                                  const std::string& caption);
 

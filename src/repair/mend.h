@@ -1,5 +1,5 @@
-// The whole of a repair: search by one method or by all, choose by the selection part, confirm on the part that no
-// search saw, and say plainly whether it helped.
+// The whole of a repair: search by one method or by all, choose on the selection split, confirm on the hold-out
+// split, which no search saw, and say plainly whether it helped.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ enum class Verdict {
 };
 std::string verdict_name(Verdict verdict);
 
-/// A method, what it found, and how that does on the hold-out part.
+/// A method, what it found, and how that does on the hold-out split.
 struct Tried {
   std::string method;
   std::optional<Candidate> best;
@@ -44,7 +44,7 @@ struct Outcome {
   std::string cheap;                ///< which
   Verdict verdict = Verdict::kNoRealChange;
   std::string reason;     ///< of the verdict, a sentence
-  Evaluation before, after;  ///< on the hold-out part
+  Evaluation before, after;  ///< on the hold-out split
   observers::FlipCount flips;
   std::vector<observers::FlipCount> per_class;
   std::vector<Flipped> list;

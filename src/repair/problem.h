@@ -1,5 +1,5 @@
-// What a repair works on: a network, the failures that should go, and data in three parts. A search sees the first,
-// chooses by the second, and is judged by the third, which it never saw.
+// What a repair works on: a network, the failures that should go, and data in three splits. A repair is searched on
+// the search split, chosen on the selection split, and judged on the hold-out split, which it never saw.
 #pragma once
 
 #include <chrono>
