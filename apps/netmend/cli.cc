@@ -40,7 +40,7 @@ void with_run_folder(CLI::App* app) {
 }
 
 void with_case(CLI::App* app, CaseOptions& o) {
-  app->add_option("--data", o.data, "Data spec; a built-in name alone means its test split");
+  app->add_option("--data", o.data, "Data spec; a built-in name alone means its test split, and its training split where one is used");
   app->add_option("--test", o.test, "Data spec of the test inputs");
   app->add_option("--train", o.train, "Data spec of the training inputs");
   app->add_option("--output", o.output, "The output, or any value, that is judged");
