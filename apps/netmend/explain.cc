@@ -24,9 +24,10 @@ void print_layer(const evidence::ExplainedLayer& layer, size_t top, bool classes
   fmt::print("        {:<{}}   relevance   of the logit   {}\n", "unit", width, classes ? "most for" : "");
   for (size_t i = 0; i < shown; ++i) {
     const evidence::ExplainedUnit& unit = layer.top[i];
-    fmt::print("  {:>4}  {:<{}}   {:>9.4g}      {:>6.1f} %     {}\n", i + 1, printable(unit.name), width, unit.score,
-               100 * unit.share,
-               unit.strongest.empty() ? "" : fmt::format("{} ({:.3g})", printable(unit.strongest), unit.strongest_score));
+    fmt::print(
+        "  {:>4}  {:<{}}   {:>9.4g}      {:>6.1f} %     {}\n", i + 1, printable(unit.name), width, unit.score,
+        100 * unit.share,
+        unit.strongest.empty() ? "" : fmt::format("{} ({:.3g})", printable(unit.strongest), unit.strongest_score));
   }
 }
 
@@ -67,8 +68,8 @@ void print_explanation(const ExplainOptions& options, const Explanation& found, 
 }  // namespace
 
 int explain(const Common& common, const ExplainOptions& options) {
-  const evidence::ExplainRequest request{options.method, options.rule,  options.on,  options.predictions,
-                                         options.layers, options.inputs, options.top, options.steps,
+  const evidence::ExplainRequest request{options.method,       options.rule,   options.on,  options.predictions,
+                                         options.layers,       options.inputs, options.top, options.steps,
                                          options.tap == "pre", options.float64};
   evidence::check_request(request);  // a slip of the finger shows before the work
   session::Session session(request_of(common, options));

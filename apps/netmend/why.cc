@@ -5,8 +5,8 @@
 #include "base/shell.h"
 #include "base/text.h"
 #include "findings/kinds.h"
-#include "session/run_findings.h"
 #include "netmend/terminal.h"
+#include "session/run_findings.h"
 
 namespace netmend::app {
 namespace {

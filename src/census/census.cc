@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/pool.h"
 #include "base/hash.h"
+#include "base/pool.h"
 #include "base/random.h"
 #include "executor/runtime.h"
 #include "stream/pass.h"

@@ -69,7 +69,7 @@ struct CensusState : stream::State {
   /// A property of all inputs, in order.
   std::vector<float> property(size_t which) const;
 
-  std::vector<uint64_t> hashes;       ///< of the exact content, one per input
+  std::vector<uint64_t> hashes;      ///< of the exact content, one per input
   std::vector<uint64_t> loose;       ///< of texts: words in any order; of tables: values to three digits; else empty
   std::vector<float> labels;         ///< class, or number; NaN without; of several labels: none
   std::vector<float> properties;     ///< inputs × properties
@@ -77,7 +77,7 @@ struct CensusState : stream::State {
   std::vector<uint8_t> full_length;  ///< of padded texts: 1 where nothing is padded
   std::vector<int64_t> kept;         ///< inputs whose values and descriptors are here
   std::vector<float> values;         ///< kept × values, as fed; of tables
-  std::vector<int8_t> descriptors;    ///< kept × kDescriptor
+  std::vector<int8_t> descriptors;   ///< kept × kDescriptor
   std::vector<ColumnSums> sums;
   const Form& form() const { return form_; }
 

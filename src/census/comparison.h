@@ -37,7 +37,8 @@ struct LeakageScore {
   double right = 0;   ///< accuracy on the judged inputs
   double common = 0;  ///< accuracy of always predicting the most frequent label
 };
-LeakageScore leakage_score(std::span<const float> values, std::span<const float> labels, int64_t classes, bool category);
+LeakageScore leakage_score(std::span<const float> values, std::span<const float> labels, int64_t classes,
+                           bool category);
 
 /// q-th quantile of finite values, by linear interpolation; NaN when there are none.
 double quantile(std::vector<float> values, double q);

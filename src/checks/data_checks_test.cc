@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "dataset/memory_dataset.h"
 #include "checks/checks_for_test.h"
+#include "dataset/memory_dataset.h"
 #include "findings/kind_parts.h"
 #include "slices/failing.h"
 
@@ -19,9 +19,9 @@ using observers::SampleRow;
 
 /// All rows that look at the data alone.
 const std::vector<std::string> kDataRows = {
-    "test-size",       "imbalance",          "absent-classes",    "label-shift",    "label-order",
-    "duplicates",      "conflicting-labels", "split-leak",        "constant-features", "missing-values",
-    "unknown-tokens",  "truncated-text",     "outliers",          "label-leak",     "drift"};
+    "test-size",      "imbalance",          "absent-classes", "label-shift",       "label-order",
+    "duplicates",     "conflicting-labels", "split-leak",     "constant-features", "missing-values",
+    "unknown-tokens", "truncated-text",     "outliers",       "label-leak",        "drift"};
 
 /// Data and predictions that are sound until a test changes something.
 struct Sound {
@@ -84,7 +84,8 @@ struct Sound {
   ObservedSplit part(int which) const {
     ObservedSplit out;
     out.name = which ? "train" : "test";
-    auto data = std::make_shared<MemoryDataset>(feature, x[which], y[which], classes, which ? "memory:train" : "memory:test");
+    auto data =
+        std::make_shared<MemoryDataset>(feature, x[which], y[which], classes, which ? "memory:train" : "memory:test");
     if (mask[which].defined()) data->set_mask(mask[which]);
     if (which == 0 && !groups.empty()) data->set_groups(group_names, groups);
     out.whole = data->size();

@@ -1,4 +1,5 @@
-// Each kind of finding about graph, weights, units and predictions: a case that raises it, and a sound one that must not.
+// Each kind of finding about graph, weights, units and predictions: a case that raises it, and a sound one that must
+// not.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -207,7 +208,7 @@ struct Answered {
   }
   template <typename Said, typename Sure>
   ObservedSplit part(const Said& said, const Sure& sure,
-            const std::vector<int64_t>& sizes = std::vector<int64_t>(kClasses, kOfEach)) {
+                     const std::vector<int64_t>& sizes = std::vector<int64_t>(kClasses, kOfEach)) {
     ObservedSplit out;
     out.name = "test";
     auto& result = out.result;

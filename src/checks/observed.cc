@@ -101,8 +101,7 @@ findings::Words Observed::words(findings::Words more) const {
   more["case"] = session.words();
   more["model"] = session.model_name();
   if (session.has_data()) more["data"] = session.test().typed();
-  if (session::Split* other = session.has_data() ? session.train() : nullptr)
-    more["train"] = other->typed();
+  if (session::Split* other = session.has_data() ? session.train() : nullptr) more["train"] = other->typed();
   return more;
 }
 

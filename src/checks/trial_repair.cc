@@ -16,8 +16,8 @@
 namespace netmend::checks {
 namespace {
 
-using findings::Effect;
 using findings::Certainty;
+using findings::Effect;
 using observers::SampleRow;
 
 constexpr int64_t kFewest = 20;        ///< failures, and correct predictions
@@ -53,8 +53,8 @@ class TrialRepairs {
     }
     if (wrong < kFewest || right < kFewest) {
       found_.skipped.push_back(
-          {"units to blame", fmt::format("at least {} failures and {} correct predictions (there are {} and {})", kFewest,
-                                         kFewest, with_commas(wrong), with_commas(right))});
+          {"units to blame", fmt::format("at least {} failures and {} correct predictions (there are {} and {})",
+                                         kFewest, kFewest, with_commas(wrong), with_commas(right))});
       return false;
     }
     return true;
@@ -138,8 +138,8 @@ class TrialRepairs {
     const std::string unit = tried_.blame->unit(first.place);
     keep(std::move(outcome), unit);
     if (gain < kWorthwhile) {
-      found_.passed.push_back(
-          {"refitting the most suspicious unit", fmt::format("{}: {}", unit, points_text(tried_.repair->flips.change()))});
+      found_.passed.push_back({"refitting the most suspicious unit",
+                               fmt::format("{}: {}", unit, points_text(tried_.repair->flips.change()))});
       return false;
     }
     // Would any other unit have done? Then training stopped early, and this unit is no worse than others.
@@ -149,18 +149,20 @@ class TrialRepairs {
       control = gain_of(fit({*control_place}, 0.4));
     const auto& flips = tried_.repair->flips;
     const std::string evidence = fmt::format(
-        "First of {} units in {:.0f} of 100 resamples (random baseline: rank {:.0f}). Refitting it fixes {} and breaks {} "
+        "First of {} units in {:.0f} of 100 resamples (random baseline: rank {:.0f}). Refitting it fixes {} and breaks "
+        "{} "
         "of {} held-out inputs, {}, p = {:.1g}. Refitting {}, from the middle of the ranking: {:+.1f} points.{}",
         ranking.units.size(), 100 * first_share(first), ranking.random_rank(), flips.fixed, flips.broken,
-        with_commas(tried_.holdout), points_text(flips.change()), tried_.repair->p, tried_.blame->unit(other), 100 * control,
-        cheap_words());
-    const std::string brief = fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken);
+        with_commas(tried_.holdout), points_text(flips.change()), tried_.repair->p, tried_.blame->unit(other),
+        100 * control, cheap_words());
+    const std::string brief =
+        fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken);
     if (control > kControl * gain) {
       under_trained(gain, control, tried_.blame->unit(other));
       return true;
     }
-    auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0},
-                                  Certainty::kLikely, brief, evidence);
+    auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
+                                  brief, evidence);
     finding.numbers = {{"fixed", flips.fixed},
                        {"broken", flips.broken},
                        {"p", tried_.repair->p},
@@ -176,9 +178,10 @@ class TrialRepairs {
     found_.add(findings::make(
         "under-trained", "", seen_.words({}), {std::min(gain, 0.0099), 0}, Certainty::kLikely,
         fmt::format("refitting any unit gains: {:+.1f}, {:+.1f} points", 100 * gain, 100 * control),
-        fmt::format("Refitting one unit gains {:.1f} points on held-out inputs, and refitting {}, which is not suspicious, "
-                    "gains {:.1f}: more training would help everywhere.",
-                    100 * gain, other, 100 * control)));
+        fmt::format(
+            "Refitting one unit gains {:.1f} points on held-out inputs, and refitting {}, which is not suspicious, "
+            "gains {:.1f}: more training would help everywhere.",
+            100 * gain, other, 100 * control)));
   }
 
   std::string cheap_words() const {
@@ -234,10 +237,11 @@ class TrialRepairs {
     auto finding = findings::make(
         "damaged-layer", name, seen_.words({{"layer", name}}), {best, 0}, Certainty::kLikely,
         fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken),
-        fmt::format("No single unit is to blame. Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, p = {:.1g}. "
-                    "Refitting another layer: {:+.1f} points.{}",
-                    name, flips.fixed, with_commas(tried_.holdout), flips.broken, points_text(flips.change()),
-                    tried_.repair->p, 100 * least, cheap_words()));
+        fmt::format(
+            "No single unit is to blame. Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, p = {:.1g}. "
+            "Refitting another layer: {:+.1f} points.{}",
+            name, flips.fixed, with_commas(tried_.holdout), flips.broken, points_text(flips.change()), tried_.repair->p,
+            100 * least, cheap_words()));
     show_flips(finding);
     found_.add(std::move(finding));
     return true;

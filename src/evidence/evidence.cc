@@ -71,7 +71,8 @@ class Evidence {
     for (size_t i = 0; i < result.confusion.size(); ++i)
       for (size_t j = 0; j < result.confusion[i].size(); ++j)
         if (result.confusion[i][j] > 0) json["confusion"].push_back({i, j, result.confusion[i][j]});
-    const checks::Calibration all = checks::calibration(seen_.test->rows), fine = checks::calibration(seen_.test->rows, 40);
+    const checks::Calibration all = checks::calibration(seen_.test->rows),
+                              fine = checks::calibration(seen_.test->rows, 40);
     if (all.count == 0) return;
     Json& confidence = json["confidence"];
     confidence["bins"] = Json::array(), confidence["histogram"] = Json::array();
@@ -467,7 +468,8 @@ class Evidence {
 
 }  // namespace
 
-Json evidence(const checks::Checkup& checkup, const std::vector<findings::Finding>& findings, const EvidenceOptions& options) {
+Json evidence(const checks::Checkup& checkup, const std::vector<findings::Finding>& findings,
+              const EvidenceOptions& options) {
   return Evidence(checkup, options).run(findings);
 }
 

@@ -1,4 +1,5 @@
-// The run folder of a check-up: findings.json for programs, evidence.json and the page that is drawn from it for people.
+// The run folder of a check-up: findings.json for programs, evidence.json and the page that is drawn from it for
+// people.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,8 +10,8 @@
 namespace netmend::evidence {
 
 struct ReportOptions {
-  bool pictures = true;                              ///< inputs as pictures and texts, else only their names
-  nlohmann::ordered_json latency = nullptr;          ///< as latency.h measures it
+  bool pictures = true;                      ///< inputs as pictures and texts, else only their names
+  nlohmann::ordered_json latency = nullptr;  ///< as latency.h measures it
 };
 
 /// What programs read: verdict, metric, findings, accepted, passed, skipped, preflight, result. Nothing in it depends

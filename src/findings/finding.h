@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 enum class Level { kNote, kMinor, kSerious, kBlocker };
 enum class Certainty {
   kPossible,
-  kLikely,  ///< tested on unseen data, or stable over resamples
-  kConfirmed,    ///< counted
+  kLikely,     ///< tested on unseen data, or stable over resamples
+  kConfirmed,  ///< counted
 };
 std::string level_name(Level level);
 std::string certainty_name(Certainty certainty);

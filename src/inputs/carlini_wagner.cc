@@ -50,10 +50,13 @@ struct Margin {
 };
 
 /// The gradient of c · max(z_y − z_rival + κ, 0) by the scores.
-at::Tensor hinge_weights(const at::Tensor& scores, const at::Tensor& predictions, const at::Tensor& c, double confidence) {
+at::Tensor hinge_weights(const at::Tensor& scores, const at::Tensor& predictions, const at::Tensor& c,
+                         double confidence) {
   Margin margin(scores, predictions);
   at::Tensor active = at::where(margin.hinge(confidence) > 0, c, at::zeros_like(c)).unsqueeze(1);
-  return at::zeros_like(scores).scatter(1, predictions.unsqueeze(1), active).scatter(1, margin.rival.unsqueeze(1), -active);
+  return at::zeros_like(scores)
+      .scatter(1, predictions.unsqueeze(1), active)
+      .scatter(1, margin.rival.unsqueeze(1), -active);
 }
 
 /// Notes inputs of this iteration that are predicted otherwise and nearer than any before.

@@ -64,7 +64,7 @@ constexpr int64_t kFewestInputs = 256, kFewestUnits = 12, kEnoughUnits = 24;
 class Ablating {
  public:
   Ablating(const stream::Subject& subject, const observers::PredictionSettings& settings,
-            const std::vector<model::Layer>& layers, const AblationOptions& options)
+           const std::vector<model::Layer>& layers, const AblationOptions& options)
       : subject_(subject), settings_(settings), layers_(layers), options_(options), places_(unit_places(layers)) {
     keep_to_budget();
   }
@@ -81,8 +81,8 @@ class Ablating {
   /// Fewer inputs first, then fewer units: a ranking that looks at few units finds nothing.
   void keep_to_budget() {
     if (!options_.budget) return;
-    const int64_t wanted = options_.tried > 0 ? std::min<int64_t>(options_.tried, int64_t(places_.size()))
-                                              : int64_t(places_.size());
+    const int64_t wanted =
+        options_.tried > 0 ? std::min<int64_t>(options_.tried, int64_t(places_.size())) : int64_t(places_.size());
     auto each = [&] { return double(options_.inputs) * subject_.cost; };
     while (options_.inputs > kFewestInputs && options_.budget->times(each(), wanted) < std::min(wanted, kEnoughUnits))
       options_.inputs /= 2;
@@ -196,8 +196,8 @@ class Ablating {
     for (Own& own : own_) {
       if (!own.revived) continue;
       for (Own::Part& part : own.parts)
-        part.gradients =
-            edits::numbers(gradients.at(part.parameter).view(-1).index_select(0, at::tensor(part.positions, at::kLong)));
+        part.gradients = edits::numbers(
+            gradients.at(part.parameter).view(-1).index_select(0, at::tensor(part.positions, at::kLong)));
       measure(own);
     }
   }
@@ -350,8 +350,8 @@ class Ablating {
 }  // namespace
 
 Ablation ablate(const stream::Subject& subject, const observers::PredictionSettings& settings,
-                    const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
-                    const std::vector<int64_t>& passing, const AblationOptions& options) {
+                const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
+                const std::vector<int64_t>& passing, const AblationOptions& options) {
   return Ablating(subject, settings, layers, options).run(failing, passing);
 }
 

@@ -1,6 +1,6 @@
 // Ablation of units: the loss with a unit's value set to zero, to its mean, with its sign flipped, or with its weights
-// refitted. Refitting is one step along the negative gradient of the loss at the unit's own weights, the best of several
-// lengths; a unit without any weight has no gradient and starts from random weights.
+// refitted. Refitting is one step along the negative gradient of the loss at the unit's own weights, the best of
+// several lengths; a unit without any weight has no gradient and starts from random weights.
 #pragma once
 
 #include <string>
@@ -25,10 +25,10 @@ struct AblationOptions {
 };
 
 struct Ablation {
-  std::vector<bool> tried;     ///< by place
+  std::vector<bool> tried;         ///< by place
   std::vector<AblationKind> best;  ///< by place: what helps most
-  std::vector<double> saved;   ///< by place: loss saved per input, at best; 0 for units that were not ablated
-  std::vector<double> right;   ///< by place: share of inputs that would be right in addition
+  std::vector<double> saved;       ///< by place: loss saved per input, at best; 0 for units that were not ablated
+  std::vector<double> right;       ///< by place: share of inputs that would be right in addition
   std::vector<std::vector<double>>
       by;             ///< by place: loss saved per input by each AblationKind, in order; NaN where not tried
   Evidence evidence;  ///< loss saved by what helps most
@@ -39,8 +39,8 @@ struct Ablation {
 
 /// `layers` are those that may be blamed; `failing` and `passing` the inputs on either side.
 Ablation ablate(const stream::Subject& subject, const observers::PredictionSettings& settings,
-                    const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
-                    const std::vector<int64_t>& passing, const AblationOptions& options);
+                const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
+                const std::vector<int64_t>& passing, const AblationOptions& options);
 
 /// Mean over all inputs, in the form of difference_scores.
 at::Tensor total_scores(const Draws& draws);

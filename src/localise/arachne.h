@@ -17,8 +17,8 @@
 namespace netmend::localise {
 
 struct BlamedWeight {
-  size_t layer = 0;              ///< in the list of layers
-  int64_t position = 0;          ///< flat, in the layer's `weight` constant
+  size_t layer = 0;                 ///< in the list of layers
+  int64_t position = 0;             ///< flat, in the layer's `weight` constant
   double impact = 0, gradient = 0;  ///< failing against passing inputs
 };
 

@@ -89,8 +89,7 @@ class Blaming {
 
   /// `draws` is null without a pass.
   void score(const Draws* draws) {
-    for (size_t u = 0; draws && u < found_.places.size(); ++u)
-      found_.counts.push_back(draws->counts(0, int64_t(u)));
+    for (size_t u = 0; draws && u < found_.places.size(); ++u) found_.counts.push_back(draws->counts(0, int64_t(u)));
     for (const Choice& choice : options_.choices) {
       at::Tensor scores = choice.measure->of == Measure::kCounts     ? spectrum_scores(*draws, choice, options_.seed)
                           : choice.measure->of == Measure::kGradient ? gradients()

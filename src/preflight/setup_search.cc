@@ -93,8 +93,8 @@ class Search {
     candidate.tried.runs = few.has_value();
     if (few) {
       Rows same(trial_.asis.begin(), trial_.asis.begin() + std::ptrdiff_t(few->size()));
-      bool promising =
-          mean_error(trial_.settings, *few) < mean_error(trial_.settings, same) || lowers_loss(trial_.settings, same, *few);
+      bool promising = mean_error(trial_.settings, *few) < mean_error(trial_.settings, same) ||
+                       lowers_loss(trial_.settings, same, *few);
       if (promising && few->size() < trial_.asis.size()) few = rows_with(setups, trial_.first);
       candidate.rows = *few;
       candidate.tried.accuracy = figure(trial_.settings, candidate.rows);
@@ -329,12 +329,15 @@ class Search {
         by_loss ? fmt::format("; loss {:.3g} instead of {:.3g}", mean_loss(sure.again), mean_loss(fresh_rows_)) : "";
     std::string now = figure_text(trial_.settings, figure(trial_.settings, trial_.asis)),
                 then = figure_text(trial_.settings, candidate.tried.accuracy);
-    result_.blocker = Blocker{
-        candidate.kind, candidate.where, candidate.title,
-        fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others{}", now, guessing, candidate.tried.words, then,
-                    trial_.asis.size(), figure_text(trial_.settings, figure(trial_.settings, sure.again)),
-                    sure.again.size(), loss),
-        candidate.tried.line, fmt::format("tried on {} inputs: {} instead of {}", trial_.asis.size(), then, now)};
+    result_.blocker =
+        Blocker{candidate.kind,
+                candidate.where,
+                candidate.title,
+                fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others{}", now, guessing,
+                            candidate.tried.words, then, trial_.asis.size(),
+                            figure_text(trial_.settings, figure(trial_.settings, sure.again)), sure.again.size(), loss),
+                candidate.tried.line,
+                fmt::format("tried on {} inputs: {} instead of {}", trial_.asis.size(), then, now)};
   }
 
   const Trial& trial_;

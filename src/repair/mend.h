@@ -24,7 +24,7 @@ struct Tried {
   std::string method;
   std::optional<Candidate> best;
   std::string why_not;  ///< when there is no candidate
-  Evaluation holdout;      ///< of the candidate
+  Evaluation holdout;   ///< of the candidate
   int64_t fixed = 0, broken = 0;
   double seconds = 0;
 };
@@ -43,7 +43,7 @@ struct Outcome {
   bool cheap_does_as_well = false;  ///< and the one chosen is another
   std::string cheap;                ///< which
   Verdict verdict = Verdict::kNoRealChange;
-  std::string reason;     ///< of the verdict, a sentence
+  std::string reason;        ///< of the verdict, a sentence
   Evaluation before, after;  ///< on the hold-out split
   observers::FlipCount flips;
   std::vector<observers::FlipCount> per_class;
@@ -52,9 +52,10 @@ struct Outcome {
   stats::Estimate change;  ///< of the share that is right (or of the error), after − before
 };
 
-/// `method` is a name of methods() or `auto`. `progress` is told what is being done. After Ctrl-C nothing more is searched
-/// for, and what was found is judged; throws Interrupted when there is nothing.
-Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& progress);
+/// `method` is a name of methods() or `auto`. `progress` is told what is being done. After Ctrl-C nothing more is
+/// searched for, and what was found is judged; throws Interrupted when there is nothing.
+Outcome mend(const Problem& problem, const std::string& method,
+             const std::function<void(const std::string&)>& progress);
 /// The same with edits that were found elsewhere.
 Outcome judge_edits(const Problem& problem, const Candidate& candidate);
 

@@ -85,7 +85,8 @@ double score_error(const Problem& problem, const Figure& figure) {
                    double(std::max<size_t>(1, problem.parts.selection.size())));
 }
 
-Evaluation evaluate(const Problem& problem, const std::vector<edits::Edit>& edits, const std::vector<int64_t>& samples) {
+Evaluation evaluate(const Problem& problem, const std::vector<edits::Edit>& edits,
+                    const std::vector<int64_t>& samples) {
   stream::Subject subject = edited(problem, edits, &samples);
   observers::Predictions predictions(problem.settings, true);
   stream::PassOptions how;

@@ -70,8 +70,8 @@ struct UnitFit::Impl {
     begin(false);
     Tensors one = rows(at::zeros({1}, at::kLong));
     for (const at::Tensor& constant : this->constants()) one.push_back(constant);
-    epoch_work = 3 * double(problem.parts.search.size()) *
-                 executor::multiply_adds(graph, one, request.wanted, request.given);
+    epoch_work =
+        3 * double(problem.parts.search.size()) * executor::multiply_adds(graph, one, request.wanted, request.given);
   }
 
   void gather(const std::vector<localise::UnitPlace>& units) {
@@ -245,9 +245,9 @@ struct UnitFit::Impl {
     const auto count = int64_t(problem.parts.search.size());
     const int64_t batches = (count + options.batch - 1) / options.batch;
     int64_t steps = 0;
-    const int epochs =
-        options.budget ? int(std::max<int64_t>(1, options.budget->times(epoch_work, options.most_epochs)))
-                       : options.most_epochs;
+    const int epochs = options.budget
+                           ? int(std::max<int64_t>(1, options.budget->times(epoch_work, options.most_epochs)))
+                           : options.most_epochs;
     for (int epoch = 0; epoch < epochs; ++epoch) {
       std::vector<int64_t> order(static_cast<size_t>(count));
       std::iota(order.begin(), order.end(), 0);

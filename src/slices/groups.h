@@ -26,7 +26,7 @@ struct Group {
   std::string name() const;                  ///< `sex=Female`, `race=Black,sex=Female`
   int64_t inputs = 0;
   bool too_small = false;
-  Rate failing;                                         ///< share wrong, or mean error in deviations of the label
+  Rate failing;  ///< share wrong, or mean error in deviations of the label
   std::optional<Rate> selected, true_positive, false_positive;  ///< of two classes: predicted positive, and of these
 };
 

@@ -108,9 +108,8 @@ class Pass {
   /// Called with the state of each chunk, in order, before it is merged; may take out of it what would grow.
   template <typename T>
   void each_chunk(const Watched<T>& handle, std::function<void(typename T::State&)> take) {
-    takers_.push_back({handle.lane, handle.place, [take = std::move(take)](State& state) {
-                         take(static_cast<typename T::State&>(state));
-                       }});
+    takers_.push_back({handle.lane, handle.place,
+                       [take = std::move(take)](State& state) { take(static_cast<typename T::State&>(state)); }});
   }
 
   /// Once.

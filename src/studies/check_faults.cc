@@ -31,9 +31,10 @@ double accuracy(const CheckedModel& model, const model::Graph& graph) {
   stream::Subject subject(model.file, graph, model.test, {head.output, head.logits});
   Batch batch = model.test->read(stream::spread(model.test->size(), 1500));
   at::Tensor answers = observers::as_columns(stream::run_few(subject, {head.output}, batch)[0]);
-  at::Tensor said = answers.size(1) == 1
-                        ? (answers.select(1, 0) > (head.output_kind == executor::OutputKind::kLogits ? 0 : 0.5)).to(at::kLong)
-                        : answers.argmax(1);
+  at::Tensor said =
+      answers.size(1) == 1
+          ? (answers.select(1, 0) > (head.output_kind == executor::OutputKind::kLogits ? 0 : 0.5)).to(at::kLong)
+          : answers.argmax(1);
   return (said == batch.labels.to(at::kLong)).to(at::kDouble).mean().item<double>();
 }
 
@@ -132,7 +133,8 @@ bool thin_class(std::shared_ptr<const dataset::Dataset>& data, int64_t which, do
 constexpr PlantedKind kKinds[] = {
     {"random-weights", "units", "suspicious-unit",
      [](CheckedModel& p, uint64_t s) { return damage(p, "random-weights", s); }},
-    {"sign-flipped", "units", "suspicious-unit", [](CheckedModel& p, uint64_t s) { return damage(p, "sign-flipped", s); }},
+    {"sign-flipped", "units", "suspicious-unit",
+     [](CheckedModel& p, uint64_t s) { return damage(p, "sign-flipped", s); }},
     {"saturated", "units", "suspicious-unit", [](CheckedModel& p, uint64_t s) { return damage(p, "saturated", s); }},
     {"scaled", "units", "suspicious-unit", [](CheckedModel& p, uint64_t s) { return damage(p, "scaled", s); }},
     {"layer-noise", "layers", "damaged-layer,suspicious-unit",
@@ -174,7 +176,8 @@ constexpr PlantedKind kKinds[] = {
        return false;
      }},
     {"over-confident-head", "layers", "over-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 20); }},
-    {"under-confident-head", "layers", "under-confident", [](CheckedModel& p, uint64_t) { return scaled_output(p, 0.05); }},
+    {"under-confident-head", "layers", "under-confident",
+     [](CheckedModel& p, uint64_t) { return scaled_output(p, 0.05); }},
     {"wrong-labels", "labels", "mislabelled", [](CheckedModel& p, uint64_t s) { return relabel(p, 0.08, s, -1); }},
     {"wrong-labels-in-a-class", "labels", "mislabelled,confused-classes",
      [](CheckedModel& p, uint64_t s) { return relabel(p, 0.4, s, int64_t(s) % std::max<int64_t>(1, classes(p))); }},

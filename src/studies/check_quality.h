@@ -25,8 +25,8 @@ struct CheckedModel {
 
 /// A fault that can be planted, and what a check-up should then say.
 struct PlantedKind {
-  std::string_view name, group;                    ///< `wrong-labels`, `labels`
-  std::string_view expected;                       ///< kinds of findings that name it, with commas between
+  std::string_view name, group;                       ///< `wrong-labels`, `labels`
+  std::string_view expected;                          ///< kinds of findings that name it, with commas between
   bool (*plant)(CheckedModel& model, uint64_t seed);  ///< false where it does not apply to the model
 };
 std::span<const PlantedKind> planted_kinds();
@@ -48,7 +48,7 @@ void run_loud(Store& store, const CheckedModel& model, const QualityOptions& opt
 
 struct QualityRow {
   std::string part, model, fault, expected;  ///< part: quiet, stable, loud; fault: what was changed
-  std::vector<std::string> top;                ///< findings, the first ones, with their level
+  std::vector<std::string> top;              ///< findings, the first ones, with their level
   bool good = false;
   double accuracy = 0, seconds = 0;
 };

@@ -37,7 +37,8 @@ struct DeepImportanceOptions {
 /// What is done with each network, one row of the store each.
 const std::vector<std::string>& deepimportance_trials();
 
-/// Does what the store does not hold yet, under keys `PREFIX|trial`. `progress` is told what is done. Throws Interrupted.
+/// Does what the store does not hold yet, under keys `PREFIX|trial`. `progress` is told what is done. Throws
+/// Interrupted.
 void run_deepimportance(Store& store, const std::string& prefix, const TrainedNetwork& network,
                         const DeepImportanceOptions& options, const std::function<void(const std::string&)>& progress);
 

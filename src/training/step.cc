@@ -12,9 +12,9 @@
 #include "executor/executor.h"
 #include "model/guard.h"
 #include "ops/vector_clones.h"
-#include "training/thread_pool.h"
 #include "training/all_reduce.h"
 #include "training/optimiser.h"
+#include "training/thread_pool.h"
 
 namespace netmend::training {
 namespace {
