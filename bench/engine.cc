@@ -49,7 +49,7 @@ std::vector<at::Tensor> random_inputs(const model::Graph& graph, int64_t batch) 
   return inputs;
 }
 
-/// Inputs a second, all workers together, after a warm-up.
+/// Inputs per second, all workers together, after a warm-up.
 double forward(const std::string& path, int64_t batch, int jobs, double seconds) {
   model::Graph graph = onnx::read_model(path);
   executor::Executor executor(graph);
@@ -83,8 +83,8 @@ double processor_seconds() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-/// What relevance costs in forward passes, in processor time, one figure a round; in every round each worker does both
-/// in turn. Of all hidden layers, the first one included; or of the inputs.
+/// What relevance costs in forward passes, in processor time, one figure per round; in every round each worker does
+/// both in turn. Of all hidden layers, the first one included; or of the inputs.
 std::vector<double> relevance(const std::string& path, int64_t batch, int jobs, int64_t rounds, bool to_inputs) {
   model::Graph graph = onnx::read_model(path);
   executor::Head head = executor::find_head(graph, graph.outputs[0]);
@@ -141,7 +141,7 @@ double flops(const std::string& path) {
   return total;
 }
 
-/// Microseconds an input in each kind of operator, of the graph as it runs.
+/// Microseconds per input in each kind of operator, of the graph as it runs.
 nlohmann::json profile(const std::string& path, int64_t batch) {
   model::Graph graph = onnx::read_model(path);
   executor::Executor executor(graph);
@@ -161,7 +161,7 @@ nlohmann::json profile(const std::string& path, int64_t batch) {
   return spent;
 }
 
-/// Seconds, and processor seconds of all threads, of a pass that judges every answer; with `spectra`, one that also
+/// Seconds, and processor seconds of all threads, of a pass that judges every prediction; with `spectra`, one that also
 /// counts them for all units and ranks the units by every measure.
 nlohmann::json pass(const std::string& path, const std::string& spec, int jobs, bool spectra) {
   model::Graph graph = onnx::read_model(path);
@@ -228,8 +228,8 @@ std::shared_ptr<const observers::Criterion> shared(T criterion) {
   return std::make_shared<T>(std::move(criterion));
 }
 
-/// Passes over training and test data that judge every answer; or that learn from the former and hold the latter
-/// against it by every criterion but surprise and importance.
+/// Passes over training and test data that judge every prediction; or that profile the former and measure the
+/// coverage of the latter by every criterion but surprise and importance.
 nlohmann::json criteria(const std::string& path, const std::string& train, const std::string& test, int jobs,
                         bool all) {
   Adequacy about(path, train, test, jobs);

@@ -176,7 +176,7 @@ def bench_memory(engine, models):
 def bench_locate(engine, models):
     print("spectra and all measures      of a plain pass")
     data, ok = "mnist:test" if os.environ.get("NETMEND_DATA") else "glyphs:test", True
-    for name in ("lenet5",):  # networks that take microseconds an input have nothing to hide the counting behind
+    for name in ("lenet5",):  # networks that take microseconds per input have nothing to hide the counting behind
         ratios = []
         for _ in range(3 * ROUNDS):
             plain, located = (engine.ask("pass", models[name], data, CORES, what)["processor"] for what in ("plain", "spectra"))
@@ -214,12 +214,12 @@ def torch_twin(engine, model, folder):
             arrays = [a for a in arrays if a is not found]
             found = found if found.shape == tuple(parameter.shape) else found.T
             parameter.data = torch.from_numpy(found.copy())
-            parameter.requires_grad_(False)  # a weight's gradient is nobody's wish here
+            parameter.requires_grad_(False)  # attacks need the gradient of the input alone
     return network
 
 
 def foolbox_attack(attack, model, x, y, eps, batch):
-    """Seconds, share of answers that changed, median L2 of those."""
+    """Seconds, success rate, median L2 of the successful perturbations."""
     changed, distances, start = [], [], time.perf_counter()
     for first in range(0, len(x), batch):
         rows = slice(first, first + batch)
@@ -298,7 +298,7 @@ def bench_coverage(engine, models):
     print("criteria of coverage          of two plain passes (LeNet-5: 60,000 training and 10,000 test images)")
     folder, ok = tempfile.mkdtemp(), True
     trained, data = {}, {"lenet5": "mnist", "cifar-convnet": "cifar10"}
-    for name in data:  # surprise needs answers that mean something
+    for name in data:  # surprise compares inputs by predicted class, so predictions must mean something
         trained[name] = os.path.join(folder, name + ".onnx")
         engine.run("train", models[name], "--data", data[name], "--epochs", 1, "--limit", TRAIN_INPUTS[name], "-o", trained[name],
                    "--out", os.path.join(folder, "run"))

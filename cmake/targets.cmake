@@ -1,4 +1,4 @@
-# One target a folder. A folder names the folders it uses and whether it needs tensors (then it gets LibTorch and the
+# One target per folder. A folder names the folders it uses and whether it needs tensors (then it gets LibTorch and the
 # one precompiled header); `x_test.cc` files beside the code become the folder's test program.
 
 add_library(netmend_flags INTERFACE)

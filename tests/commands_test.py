@@ -151,7 +151,7 @@ class Evaluation(Case):
         write_npy("y.npy", "<i8", (4,), struct.pack("<4q", 0, 1, 2, 3))
         result = self.json("eval", "m.onnx", "--data", "npy:x.npy,y=y.npy")
         self.assertEqual(result["not_finite"], 1)
-        self.assertEqual(result["confusion"][0], [0] * 10)  # no answer is no class, and never right
+        self.assertEqual(result["confusion"][0], [0] * 10)  # NaN is no class, and never right
         self.assertEqual(result["per_class"][0]["samples"], 1)
         self.assertTrue(math.isfinite(result["loss"]))
         write_npy("y.npy", "<i8", (4,), struct.pack("<4q", 0, 1, 2, 99))

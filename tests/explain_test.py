@@ -82,7 +82,7 @@ class Explain(unittest.TestCase):
             self.assertIn(word, said)
 
     def relevance(self, rule):
-        """Of every input: of the network's inputs and of both hidden layers; with answers."""
+        """Of every input: of the network's inputs and of both hidden layers; with outputs."""
         found, answers = [], []
         for x in self.x.astype(float):
             values = [x]

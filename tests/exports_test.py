@@ -1,4 +1,4 @@
-"""Networks exported by PyTorch, run by netmend: the answers must be PyTorch's own. Run by a Python that has torch.
+"""Networks exported by PyTorch, run by netmend: the outputs must be PyTorch's own. Run by a Python that has torch.
 
 usage: exports_test.py NETMEND
 """
@@ -98,7 +98,7 @@ class Exports(unittest.TestCase):
             self.assertLess(numpy.abs(got - expected[: len(got)]).max(), tolerance * max(1, numpy.abs(expected).max()))
             info = json.loads(call("info", path, "--json").stdout)
             self.assertGreater(len(info["layers"]), 0)
-            # Through the pass too: with labels that are PyTorch's own answers everything is right, batched or not.
+            # Through the pass too: with labels that are PyTorch's own predictions everything is right, batched or not.
             if len(inputs) == 1 and expected.ndim == 2 and expected.shape[1] > 1:
                 numpy.savez(os.path.join(folder, "d.npz"), x=inputs[0].numpy(), y=expected.argmax(1))
                 done = call("eval", path, "--data", f"npz:{folder}/d.npz,x=x,y=y", "--out", os.path.join(folder, "run"), "--json")

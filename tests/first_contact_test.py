@@ -198,7 +198,7 @@ class Preflight(Case):
 
     @unittest.skipUnless(os.path.isdir(os.path.join(os.environ.get("NETMEND_DATA", ""), "onnx", "mnist_fc")), "needs NETMEND_DATA")
     def test_a_published_network_that_is_not_calibrated(self):
-        # Its outputs are scores near 0 and 1: it is right far more often than a softmax of them is sure.
+        # Its outputs are scores near 0 and 1: its accuracy is far above the confidence that a softmax of them gives.
         model = os.path.join(os.environ["NETMEND_DATA"], "onnx", "mnist_fc", "mnist-net_256x2.onnx")
         found = self.json("check", model, "--data", "mnist:test,scale=1", code=1)["findings"][0]
         self.assertEqual((found["id"], found["toml"]), ("preprocessing:scale", 'input.0 = { scale = "1/255" }'))

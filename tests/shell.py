@@ -1,4 +1,4 @@
-"""What the tests of commands share: running netmend in an empty folder, and what its answers must look like."""
+"""What the tests of commands share: running netmend in an empty folder, and what its output must look like."""
 import json, os, shutil, subprocess, sys, tempfile, unittest
 
 NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"

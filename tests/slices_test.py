@@ -13,7 +13,7 @@ def run(*arguments, timeout=600):
 
 
 def write_people(path, count, seed, unfair):
-    """Whoever is older and works more says yes; among women who work little, half of the answers are turned about."""
+    """Whoever is older and works more says yes; among women who work little, half of the labels are turned about."""
     draw = random.Random(seed)
     with open(path, "w", encoding="utf8", newline="") as file:
         out = csv.writer(file)

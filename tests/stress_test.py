@@ -1,4 +1,4 @@
-"""netmend stress as a user runs it: what is made opens again and answers as reported, nothing is lost when it is stopped.
+"""netmend stress as a user runs it: what is made opens again and is predicted as reported, nothing is lost when it is stopped.
 
 usage: stress_test.py NETMEND
 """

@@ -60,8 +60,8 @@ void print_findings(const evidence::CheckRun& run) {
     const size_t used = 11 + text_columns(id);
     const bool same_line = terminal_width() >= ids + 50 && text_columns(id) <= ids;
     fmt::print("{}", same_line ? std::string(ids - text_columns(id) + 2, ' ') : "\n" + std::string(11, ' '));
-    print_wrapped(fmt::format("{} ({})", finding->brief, certainty_name(finding->certainty)),
-                  same_line ? 13 + ids : 11, same_line ? std::max(13 + ids, used + 2) : 11);
+    print_wrapped(fmt::format("{} ({})", finding->brief, certainty_name(finding->certainty)), same_line ? 13 + ids : 11,
+                  same_line ? std::max(13 + ids, used + 2) : 11);
   }
   std::vector<std::string> more;
   for (Level level : {Level::kSerious, Level::kMinor, Level::kNote})
@@ -136,7 +136,8 @@ int check(const Common& common, const CheckOptions& options) {
   request.reference = options.reference, request.anyway = options.anyway;
   if (!common.json)
     request.on_preflight = [&](const preflight::Preflight& found) { print_preflight(found, session.task().metric); };
-  evidence::CheckRun run = evidence::run_check(session, request, {!options.no_images, options.latency, options.programs});
+  evidence::CheckRun run =
+      evidence::run_check(session, request, {!options.no_images, options.latency, options.programs});
   const int status = run.exit_status(options.fail_on);
   session.finish(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), status);
   if (common.json) {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
@@ -40,13 +40,16 @@ void with_run_folder(CLI::App* app) {
 }
 
 void with_case(CLI::App* app, CaseOptions& o) {
-  app->add_option("--data", o.data, "Data spec; a built-in name alone means its test split");
+  app->add_option("--data", o.data,
+                  "Data spec; a built-in name alone means its test split, and its training split where one is used");
   app->add_option("--test", o.test, "Data spec of the test inputs");
   app->add_option("--train", o.train, "Data spec of the training inputs");
   app->add_option("--output", o.output, "The output, or any value, that is judged");
   app->add_option("--metric", o.metric, "accuracy, balanced_accuracy, f1, auc, log_loss, mae or rmse");
   app->add_option("--limit", o.limit, "Only the first N inputs")->check(CLI::PositiveNumber);
-  app->add_option("--budget", o.budget, "quick, normal (default) or deep, counted in work; or a time such as 90s, 30m, and then results may differ");
+  app->add_option(
+      "--budget", o.budget,
+      "quick, normal (default) or deep, counted in work; or a time such as 90s, 30m, and then results may differ");
   app->add_flag("--all", o.all, "All inputs, however long it takes");
   app->add_flag("--anyway", o.anyway, "Go on although model and data do not seem to belong together");
   with_config(app);

@@ -1,4 +1,4 @@
-// One function a command, one file each. Options are filled by flags*.cc, the only files that know the command-line
+// One function per command, one file each. Options are filled by flags*.cc, the only files that know the command-line
 // library.
 #pragma once
 

@@ -105,9 +105,10 @@ std::string verdict_sentence(Verdict verdict, double margin) {
     case Verdict::kWorse:
       return fmt::format("verdict: worse by more than the margin of {:.2g} points", 100 * margin);
     default:
-      return fmt::format("verdict: unclear whether it is worse by more than the margin of {:.2g} points; more inputs "
-                         "are needed to tell",
-                         100 * margin);
+      return fmt::format(
+          "verdict: unclear whether it is worse by more than the margin of {:.2g} points; more inputs "
+          "are needed to tell",
+          100 * margin);
   }
 }
 

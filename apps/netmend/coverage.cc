@@ -45,8 +45,9 @@ void print_figures(const Json& found) {
     const auto name = figure["name"].get<std::string>();
     std::string asks(adequacy::criterion_row(name).asks);
     if (name == "IDC")
-      asks = fmt::format("combinations of the {} most important units of {}",
-                         figure["parameters"].empty() ? "" : amount(figure["parameters"].front()), text(found, "layer"));
+      asks =
+          fmt::format("combinations of the {} most important units of {}",
+                      figure["parameters"].empty() ? "" : amount(figure["parameters"].front()), text(found, "layer"));
     std::string covered = figure["covered"].is_null() ? "" : amount(figure["covered"]);
     const bool share = !figure["total"].is_null();
     if (share) covered += " of " + amount(figure["total"]);
@@ -77,10 +78,9 @@ std::string verdict(const Json& found) {
   const double training = all["training"], both = all["both"], share = training > 0 ? both / training : 1;
   if (share >= 1 && untried == 0) return "The tests cover what the training data covers.";
   const char* how = share >= 0.9 ? "nearly all" : share >= 0.6 ? "most" : share >= 0.3 ? "part" : "little";
-  return fmt::format("The tests cover {} of what the training data covers{}.", how,
-                     untried == 0 ? ""
-                                  : fmt::format("; {} of important units untried",
-                                                counted(int64_t(untried), "value region")));
+  return fmt::format(
+      "The tests cover {} of what the training data covers{}.", how,
+      untried == 0 ? "" : fmt::format("; {} of important units untried", counted(int64_t(untried), "value region")));
 }
 
 void print_untried(const Json& found) {
@@ -99,10 +99,9 @@ void print_untried(const Json& found) {
   if (found["important"].empty()) return;
   const Json &first = found["important"][0], &all = first["combinations"];
   const int64_t tests = all["tests"], both = all["both"];
-  print_item("combined",
-             fmt::format("training reaches {} of {} units, tests reach {} of them{}",
-                         counted(all["training"], "combination"), first["units"].size(), with_commas(both),
-                         tests > both ? fmt::format(" and {} new", with_commas(tests - both)) : ""));
+  print_item("combined", fmt::format("training reaches {} of {} units, tests reach {} of them{}",
+                                     counted(all["training"], "combination"), first["units"].size(), with_commas(both),
+                                     tests > both ? fmt::format(" and {} new", with_commas(tests - both)) : ""));
   for (size_t i = 0; i < std::min<size_t>(2, first["untried"].size()); ++i)
     print_item("", fmt::format("untried: {} like {}", counted(first["untried"][i]["training"], "training input"),
                                names(first["untried"][i]["training_inputs"], 3)));
@@ -120,8 +119,7 @@ void print_low_units(const Json& found) {
   for (size_t i = 0; i < std::min<size_t>(2, found["low_units"].size()); ++i) {
     const Json& one = found["low_units"][i];
     print_item("", fmt::format("{}{}: tests up to {:.3g}, {}{} training inputs above that (such as {})",
-                               text(one, "unit"),
-                               one.contains("position") ? " at " + one["position"].dump() : "",
+                               text(one, "unit"), one.contains("position") ? " at " + one["position"].dump() : "",
                                one["high_in_tests"].is_null() ? 0 : one["high_in_tests"].get<double>(),
                                one["at_least"].get<bool>() ? "at least " : "",
                                one["training_inputs_above"].get<int64_t>(), names(one["training_inputs"], 3)));
@@ -134,10 +132,10 @@ void print_inputs(const Json& found) {
     const int64_t spare = subset["add_nothing"];
     Json most = Json::array();
     for (const Json& one : subset["add_most"]) most.push_back(one["input"]);
-    const std::string what = spare == 0 ? fmt::format("all {} add something", with_commas(found["inputs"]))
-                                        : fmt::format("{} of {} cover all that the others do; {} add nothing",
-                                                      with_commas(subset["inputs"]), with_commas(found["inputs"]),
-                                                      with_commas(spare));
+    const std::string what =
+        spare == 0 ? fmt::format("all {} add something", with_commas(found["inputs"]))
+                   : fmt::format("{} of {} cover all that the others do; {} add nothing", with_commas(subset["inputs"]),
+                                 with_commas(found["inputs"]), with_commas(spare));
     print_item("tests", what + ". Most is added by " + names(most, 5));
   }
   if (!core.is_null() && core["inputs"].get<int64_t>() > 0)
@@ -155,10 +153,10 @@ void print_inputs(const Json& found) {
 }
 
 void print_coverage(const CoverageOptions& options, const Json& found) {
-  const std::string against = found["train"].is_null() ? ""
-                                                       : fmt::format("   training {} ({})",
-                                                                     with_commas(found["train_inputs"]),
-                                                                     text(found, "train"));
+  const std::string against =
+      found["train"].is_null()
+          ? ""
+          : fmt::format("   training {} ({})", with_commas(found["train_inputs"]), text(found, "train"));
   fmt::print("  {} · {}   tests {} ({}){}\n", counted(int64_t(found["layers"].size()), "layer"),
              counted(found["units"], "unit"), with_commas(found["inputs"]), text(found, "data"), against);
   if (!options.published.empty()) fmt::print("  figures as {} publishes them\n", lower(options.published));
@@ -182,8 +180,8 @@ void print_coverage(const CoverageOptions& options, const Json& found) {
 }  // namespace
 
 int coverage(const Common& common, const CoverageOptions& options) {
-  const adequacy::CoverageRequest request{options.criteria,  options.important,     options.on,
-                                          options.unit,      options.profile,       options.published,
+  const adequacy::CoverageRequest request{options.criteria,     options.important,    options.on,
+                                          options.unit,         options.profile,      options.published,
                                           options.tap == "pre", options.zero_cluster, options.layers};
   adequacy::check_request(request);  // a slip of the finger shows before the work
   if (!options.product.empty()) require_writable(options.product);

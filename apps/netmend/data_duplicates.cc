@@ -56,11 +56,10 @@ void print_some(const std::vector<RepeatedInput>& inputs, const char* verb) {
 }
 
 void print_repeats(const Repeats& found, double seconds) {
-  fmt::print("{}  {} inputs{}   {:.1f} s\n", found.spec, with_commas(found.inputs),
-             found.against.empty()
-                 ? ""
-                 : fmt::format(" against {} of {}", with_commas(found.other_inputs), found.against),
-             seconds);
+  fmt::print(
+      "{}  {} inputs{}   {:.1f} s\n", found.spec, with_commas(found.inputs),
+      found.against.empty() ? "" : fmt::format(" against {} of {}", with_commas(found.other_inputs), found.against),
+      seconds);
   fmt::print("  duplicates        {}\n", counted(int64_t(found.exact.size()), "input"));
   print_some(found.exact, "duplicates");
   fmt::print("  near-duplicates   {} ({})\n", counted(int64_t(found.near.size()), "input"), found.near_rule);

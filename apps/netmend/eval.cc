@@ -1,6 +1,4 @@
 // netmend eval: the metric, loss, per class, most confused pairs; one row per input; shards.
-#include "session/evaluate.h"
-
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -8,6 +6,7 @@
 #include "base/text.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
+#include "session/evaluate.h"
 
 namespace netmend::app {
 namespace {
@@ -17,10 +16,8 @@ int eval_shard(const Common& common, const EvalOptions& options) {
   session::Session session(request_of(common, options));
   const session::Shard done = session::evaluate_shard(session, options.shard, options.product, options.float64);
   if (common.json)
-    print_json({{"state", options.product},
-                {"samples", done.samples},
-                {"shard", options.shard},
-                {"seconds", done.seconds}});
+    print_json(
+        {{"state", options.product}, {"samples", done.samples}, {"shard", options.shard}, {"seconds", done.seconds}});
   else
     fmt::print("  {} inputs in {}; put the parts together with netmend lab merge\n", with_commas(done.samples),
                options.product);

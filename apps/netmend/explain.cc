@@ -24,13 +24,14 @@ void print_layer(const evidence::ExplainedLayer& layer, size_t top, bool classes
   fmt::print("        {:<{}}   relevance   of the logit   {}\n", "unit", width, classes ? "most for" : "");
   for (size_t i = 0; i < shown; ++i) {
     const evidence::ExplainedUnit& unit = layer.top[i];
-    fmt::print("  {:>4}  {:<{}}   {:>9.4g}      {:>6.1f} %     {}\n", i + 1, printable(unit.name), width, unit.score,
-               100 * unit.share,
-               unit.strongest.empty() ? "" : fmt::format("{} ({:.3g})", printable(unit.strongest), unit.strongest_score));
+    fmt::print(
+        "  {:>4}  {:<{}}   {:>9.4g}      {:>6.1f} %     {}\n", i + 1, printable(unit.name), width, unit.score,
+        100 * unit.share,
+        unit.strongest.empty() ? "" : fmt::format("{} ({:.3g})", printable(unit.strongest), unit.strongest_score));
   }
 }
 
-/// Words or columns of an input in a line: what speaks for the prediction, then what speaks against it.
+/// Words or columns of an input in a line: positive relevance for the prediction first, then negative.
 void print_map(const evidence::InputMap& map, const std::string& folder) {
   fmt::print("  {:<12}  {}{}  {:.4g}", printable(map.id), printable(map.predicted),
              map.label.empty() || map.label == map.predicted ? "" : fmt::format(" (is {})", printable(map.label)),
@@ -67,8 +68,8 @@ void print_explanation(const ExplainOptions& options, const Explanation& found, 
 }  // namespace
 
 int explain(const Common& common, const ExplainOptions& options) {
-  const evidence::ExplainRequest request{options.method, options.rule,  options.on,  options.predictions,
-                                         options.layers, options.inputs, options.top, options.steps,
+  const evidence::ExplainRequest request{options.method,       options.rule,   options.on,  options.predictions,
+                                         options.layers,       options.inputs, options.top, options.steps,
                                          options.tap == "pre", options.float64};
   evidence::check_request(request);  // a slip of the finger shows before the work
   session::Session session(request_of(common, options));

@@ -1,5 +1,5 @@
-// netmend failures: the table of wrong predictions under the user's names, to be filtered, sorted, grouped and exported;
-// with --on labels the labels that look wrong themselves.
+// netmend failures: the table of wrong predictions under the user's names, to be filtered, sorted, grouped and
+// exported; with --on labels the labels that look wrong themselves.
 #include "selection/failures.h"
 
 #include <fmt/format.h>

@@ -15,10 +15,7 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
               "  netmend lab plant model.onnx --kind zeroed --count 3 --layer conv2 -o faulty.onnx\n"
               "  netmend lab plant model.onnx --kind scaled --data mnist:test --at-least 2 -o faulty.onnx");
   plant->add_option("model", o.plant.model, "ONNX file")->required();
-  plant
-      ->add_option("--kind", o.plant.kind,
-                   faults::kind_names())
-      ->required();
+  plant->add_option("--kind", o.plant.kind, faults::kind_names())->required();
   plant->add_option("--count", o.plant.count, "Units to damage")->capture_default_str()->check(CLI::Range(1, 1000000));
   plant->add_option("--layer", o.plant.layer, "Only there (default: any but the output layer)");
   plant->add_option("--strength", o.plant.strength, "1: a fault of the usual size")->capture_default_str();
@@ -45,7 +42,9 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->capture_default_str();
   planted->add_option("--kinds", o.planted.kinds, "Kinds of faults: " + faults::kind_names(true) + " (default: all)")
       ->delimiter(',');
-  planted->add_option("--repairs", o.planted.repairs, "Repair methods to judge: none, or some of " + repair::method_names())
+  planted
+      ->add_option("--repairs", o.planted.repairs,
+                   "Repair methods to judge: none, or some of " + repair::method_names())
       ->delimiter(',')
       ->capture_default_str();
   planted->add_option("--runs", o.planted.runs, "Faults per kind and network")
@@ -98,7 +97,9 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->capture_default_str();
   quality->add_option("--faulty", o.quality.faulty, "Those that get faults (default: lenet4@mnist and lenet1@glyphs)")
       ->delimiter(',');
-  quality->add_option("--kinds", o.quality.kinds, "Kinds of faults: " + studies::quality_kind_names() + " (default: all)")->delimiter(',');
+  quality
+      ->add_option("--kinds", o.quality.kinds, "Kinds of faults: " + studies::quality_kind_names() + " (default: all)")
+      ->delimiter(',');
   quality->add_option("--budget", o.quality.budget, "Work of each check-up: quick, normal, deep, or a time such as 30s")
       ->capture_default_str();
   quality->add_option("--out", common.out, "Folder of the study (default: netmend-study-check-quality)");
@@ -113,12 +114,10 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   CLI::App* fresh =
       command(*lab, "new", "A named architecture as an ONNX file with fresh weights",
               "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
-  fresh
-      ->add_option("name", o.fresh.name,
-                   join(zoo::names(), ", ") + " (any sizes)")
-      ->required();
+  fresh->add_option("name", o.fresh.name, join(zoo::names(), ", ") + " (any sizes)")->required();
   fresh->add_option("-o", o.fresh.product, "The model")->required();
-  fresh->add_option("--init", o.fresh.init, "How weights are drawn: " + join(zoo::scheme_names(), ", "))->capture_default_str();
+  fresh->add_option("--init", o.fresh.init, "How weights are drawn: " + join(zoo::scheme_names(), ", "))
+      ->capture_default_str();
   fresh->callback([&] { action = [&] { return lab_new(common, o.fresh); }; });
 
   CLI::App* run = command(*lab, "run", "Run a model on tensors from NPY files",

@@ -34,9 +34,10 @@ void add_next(CLI::App& app, Options& o, Action& action) {
   next->add_option("model", o.next.model, "ONNX file (default: the one that netmend.toml names)");
   next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of pictures")
       ->required();
-  next->add_option("--method", o.next.method,
-                   "gini, margin, entropy, max-p (uncertain predictions), mcp (uncertain, spread over pairs of classes), "
-                   "coreset (far from what is known), surprise (unlike training data)")
+  next->add_option(
+          "--method", o.next.method,
+          "gini, margin, entropy, max-p (uncertain predictions), mcp (uncertain, spread over pairs of classes), "
+          "coreset (far from what is known), surprise (unlike training data)")
       ->capture_default_str();
   next->add_option("--count", o.next.count, "Inputs to choose")
       ->capture_default_str()
@@ -58,9 +59,10 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
       ->add_option("--measure", o.locate.measure,
                    localise::measure_names() + "; dstarN for another exponent, arachne for single weights, or all")
       ->capture_default_str();
-  locate->add_option("--on", o.locate.on,
-                     "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, or "
-                     "inputs=FILE with their names");
+  locate->add_option(
+      "--on", o.locate.on,
+      "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, or "
+      "inputs=FILE with their names");
   locate->add_option("--layer", o.locate.layers,
                      "Only this layer; may be repeated (default: all but the output layer)");
   locate->add_option("--top", o.locate.top, "Units to show")->capture_default_str()->check(CLI::Range(1, 1000000));
@@ -69,7 +71,9 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
   locate->add_option("--tap", o.locate.tap, "Take a unit's value after (post) or before (pre) its activation")
       ->capture_default_str()
       ->check(CLI::IsMember({"pre", "post"}));
-  locate->add_option("--resamples", o.locate.resamples, "Bootstrap resamples of the inputs, for the uncertainty of the ranking")
+  locate
+      ->add_option("--resamples", o.locate.resamples,
+                   "Bootstrap resamples of the inputs, for the uncertainty of the ranking")
       ->capture_default_str()
       ->check(CLI::Range(0, 10000));
   with_case(locate, o.locate);
@@ -181,9 +185,10 @@ void add_explain(CLI::App& app, Options& o, Action& action) {
                    "Of lrp: z, epsilon[:0.01], gamma[:0.25], alpha-beta[:3], flat, w2, composite, or by kind of layer: "
                    "dense=epsilon,conv=gamma:0.1,first=flat")
       ->capture_default_str();
-  explain->add_option("--on", o.explain.on,
-                      "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, or "
-                      "inputs=FILE with their names");
+  explain->add_option(
+      "--on", o.explain.on,
+      "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, or "
+      "inputs=FILE with their names");
   explain->add_option("--predictions,--answers", o.explain.predictions, "Explain right, wrong or all predictions")
       ->capture_default_str()
       ->check(CLI::IsMember({"right", "wrong", "all"}));
@@ -233,10 +238,11 @@ void add_look(CLI::App& app, Options& o, Action& action) {
     action = [&] { return o.data.duplicates ? app::data_duplicates(common, o.data) : app::data(common, o.data); };
   });
 
-  CLI::App* slices = command(app, "slices", "Weak slices and subgroups: groups, and rules over columns and properties of inputs",
-                             "  netmend slices model.onnx --data mnist:test\n"
-                             "  netmend slices risk.onnx --data adult:test --groups sex,race\n"
-                             "  netmend slices risk.onnx --data adult:test --groups sex --threshold sweep");
+  CLI::App* slices =
+      command(app, "slices", "Weak slices and subgroups: groups, and rules over columns and properties of inputs",
+              "  netmend slices model.onnx --data mnist:test\n"
+              "  netmend slices risk.onnx --data adult:test --groups sex,race\n"
+              "  netmend slices risk.onnx --data adult:test --groups sex --threshold sweep");
   slices->add_option("model", o.slices.model, "ONNX file (default: the one that netmend.toml names)");
   slices->add_option("--groups", o.slices.groups,
                      "Columns whose values are compared, with commas (default: all kept beside the inputs)");
@@ -251,10 +257,11 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   with_case(slices, o.slices);
   slices->callback([&] { action = [&] { return app::slices(common, o.slices); }; });
 
-  CLI::App* eval = command(app, "eval", "The metric, loss, recall and precision by class, most confused pairs of a model on data",
-                           "  netmend eval model.onnx --data mnist:test\n"
-                           "  netmend eval model.onnx --data npz:test.npz,x=images,y=labels,scale=1/255\n"
-                           "  netmend eval model.onnx --data mnist:test --shard 1/2 -o part1.state");
+  CLI::App* eval =
+      command(app, "eval", "The metric, loss, recall and precision by class, most confused pairs of a model on data",
+              "  netmend eval model.onnx --data mnist:test\n"
+              "  netmend eval model.onnx --data npz:test.npz,x=images,y=labels,scale=1/255\n"
+              "  netmend eval model.onnx --data mnist:test --shard 1/2 -o part1.state");
   eval->add_option("model", o.eval.model, "ONNX file (default: the one that netmend.toml names)");
   with_case(eval, o.eval);
   eval->add_flag("--units", o.eval.units, "Also profile every unit (units.csv in the run folder)");

@@ -17,9 +17,9 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
               "  netmend repair model.onnx --on confusion=cat:dog -o fixed.onnx --plan edits.json --review\n"
               "  netmend repair model.onnx --unit conv1/7 --method surgical --budget 2m -o fixed.onnx");
   repair->add_option("model", o.repair.model, "ONNX file (default: that of netmend.toml)");
-  repair->add_option("--method", o.repair.method, repair::method_names())
-      ->capture_default_str();
-  repair->add_option("-o", o.repair.product, "The repaired model; not written when it does not help on the hold-out set");
+  repair->add_option("--method", o.repair.method, repair::method_names())->capture_default_str();
+  repair->add_option("-o", o.repair.product,
+                     "The repaired model; not written when it does not help on the hold-out set");
   repair->add_option("--plan", o.repair.plan, "The edits, as edits.json");
   repair->add_option("--on", o.repair.on,
                      "Which failures: class=cat, confusion=cat:dog, slice=column=value, inputs=FILE");
@@ -30,18 +30,18 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
   repair->add_flag("--review", o.repair.review, "Show the plan and ask before writing");
   repair->add_flag("--yes", o.repair.yes, "Answer yes");
   const std::string group = "Of sbfl-mutation";
-  repair->add_option("--measure", o.repair.measure, "Suspiciousness measure: " + localise::measure_names())->capture_default_str()->group(group);
-  repair
-      ->add_option("--mutation", o.repair.mutation,
-                   edits::operation_names())
+  repair->add_option("--measure", o.repair.measure, "Suspiciousness measure: " + localise::measure_names())
       ->capture_default_str()
       ->group(group);
+  repair->add_option("--mutation", o.repair.mutation, edits::operation_names())->capture_default_str()->group(group);
   repair->add_option("--value", o.repair.value, "Of the mutation (default: its usual one)")->group(group);
   repair->add_option("--stop", o.repair.stop, "On loss, accuracy, both or either")->capture_default_str()->group(group);
   repair->add_option("--loss-offset", o.repair.loss_offset, "By how much the loss may rise in a round")
       ->capture_default_str()
       ->group(group);
-  repair->add_option("--accuracy-offset", o.repair.accuracy_offset, "By how much the accuracy may fall in a round, a share")
+  repair
+      ->add_option("--accuracy-offset", o.repair.accuracy_offset,
+                   "By how much the accuracy may fall in a round, a share")
       ->capture_default_str()
       ->group(group);
   repair->add_flag("--keep-offsets", o.repair.keep_offsets, "Do not halve the offsets each round")->group(group);
@@ -111,18 +111,21 @@ void add_train(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
   train->add_option("--batch", o.train.batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 65536));
-  train->add_option("--optimiser,--optimizer", o.train.optimiser, training::method_names())
-      ->capture_default_str();
+  train->add_option("--optimiser,--optimizer", o.train.optimiser, training::method_names())->capture_default_str();
   train->add_option("--rate,--lr", o.train.rate, "Learning rate")->capture_default_str();
   train->add_option("--momentum", o.train.momentum, "Momentum coefficient")->capture_default_str();
   train->add_option("--decay", o.train.decay, "Weight decay")->capture_default_str();
-  train->add_option("--schedule", o.train.schedule, "Learning-rate schedule: constant, step:EPOCHS:FACTOR, cosine, linear")
+  train
+      ->add_option("--schedule", o.train.schedule,
+                   "Learning-rate schedule: constant, step:EPOCHS:FACTOR, cosine, linear")
       ->capture_default_str();
   train->add_option("--loss", o.train.loss, training::loss_names() + " (default: what fits labels and outputs)");
   train->add_option("--init", o.train.init, "Start from fresh weights: " + join(zoo::scheme_names(), ", "));
   train->add_flag("--keep-weights", o.train.keep_weights,
                   "Start from the weights of the file (the default unless --init is given)");
-  train->add_option("--validation", o.train.validation, "Share of --train that is used for validation when there is no --test")
+  train
+      ->add_option("--validation", o.train.validation,
+                   "Share of --train that is used for validation when there is no --test")
       ->capture_default_str();
   train->add_option("--limit", o.train.limit, "Only the first N training inputs")->check(CLI::PositiveNumber);
   train->add_option("--checkpoint", o.train.checkpoint, "File that is written after each epoch");
@@ -132,11 +135,10 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   with_run_folder(train);
   train->callback([&] { action = [&] { return app::train(common, o.train); }; });
 
-  CLI::App* demo = command(app, "demo", "Makes its own data, trains a network, plants faults, finds and repairs them; needs no file",
-                           "  netmend demo\n  netmend demo --epochs 1");
-  demo->add_option("--epochs", o.demo.epochs, "Epochs of training")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+  CLI::App* demo =
+      command(app, "demo", "Makes its own data, trains a network, plants faults, finds and repairs them; needs no file",
+              "  netmend demo\n  netmend demo --epochs 1");
+  demo->add_option("--epochs", o.demo.epochs, "Epochs of training")->capture_default_str()->check(CLI::Range(1, 1000));
   with_run_folder(demo);
   demo->callback([&] { action = [&] { return app::demo(common, o.demo); }; });
 }

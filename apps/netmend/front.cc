@@ -18,7 +18,7 @@ constexpr const char* kFirstPage =
 usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
 
   Everyday    init         write netmend.toml from what the model and the data tell
-              check        everything that fits, in one pass: what is wrong, where, how certain, what next
+              check        everything that fits model and data: what is wrong, where, how certain, what next
               compare      two models on the same data: regressions and fixes
               gate         pass or fail against the limits in netmend.toml; for pipelines
               why          the story of a finding: cause, how to confirm, how to repair
@@ -34,7 +34,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               stress       noise, shifts, corruptions, attacks: how often does the prediction change?
               coverage     what the tests never try, and which tests add nothing
               locate       which units and layers are to blame when it is wrong
-              explain      which units the answers come from, and which pixels, words or columns
+              explain      which units predictions come from, and which pixels, words or columns
   Mend        repair       search for a small change, confirm on unseen data, write a new model
               apply        apply edits to a model's weights, or take them back
               whatif       what edits would do, without writing a model

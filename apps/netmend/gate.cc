@@ -41,8 +41,9 @@ void print_report(const GateReport& report, const std::string& folder) {
     fmt::print("{}\n", report.title);
     print_rulings(report.rulings);
     fmt::print("\n  {}{}\n",
-               report.pass() ? "passed"
-                             : fmt::format("not passed: {} of {} criteria fail", report.failed(), report.rulings.size()),
+               report.pass()
+                   ? "passed"
+                   : fmt::format("not passed: {} of {} criteria fail", report.failed(), report.rulings.size()),
                report.strict ? ", by the worse end of each interval" : "");
   } else {
     fmt::print("\n  not passed: model and data do not belong together\n");

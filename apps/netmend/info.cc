@@ -21,9 +21,9 @@ std::string declared_text(const DeclaredValue& value) {
   if (!value.has_shape) return "?";
   std::string text;
   for (size_t axis = 0; axis < value.sizes.size(); ++axis)
-    text += (axis == 0 ? "" : "×") + (value.sizes[axis] >= 0           ? std::to_string(value.sizes[axis])
+    text += (axis == 0 ? "" : "×") + (value.sizes[axis] >= 0        ? std::to_string(value.sizes[axis])
                                       : value.symbols[axis].empty() ? "?"
-                                                                       : value.symbols[axis]);
+                                                                    : value.symbols[axis]);
   return text.empty() ? "scalar" : text;
 }
 
@@ -39,9 +39,9 @@ Json values_json(const std::vector<DeclaredValue>& values) {
   for (const DeclaredValue& value : values) {
     Json shape = Json::array();
     for (size_t axis = 0; axis < value.sizes.size(); ++axis)
-      shape.push_back(value.sizes[axis] >= 0           ? Json(value.sizes[axis])
+      shape.push_back(value.sizes[axis] >= 0        ? Json(value.sizes[axis])
                       : value.symbols[axis].empty() ? Json(nullptr)
-                                                       : Json(value.symbols[axis]));
+                                                    : Json(value.symbols[axis]));
     if (!value.has_shape) shape = value.tried_shape;
     list.push_back({{"name", value.name}, {"type", value.type}, {"shape", shape}});
   }
@@ -85,18 +85,20 @@ void print_stages(const ModelInfo& info, bool every_node) {
   for (const NodeInfo& node : info.ran)
     if (node.layer >= 0) {
       const LayerInfo& layer = info.layers[size_t(node.layer)];
-      fmt::print("  {:<{}}  {:<18} {} {:>6} {:>12}  {}\n", printable(layer.name), width, printable(node.op), padded(shape_text(node.shape)),
-                 layer.units, with_commas(layer.parameters), printable(layer.activation));
+      fmt::print("  {:<{}}  {:<18} {} {:>6} {:>12}  {}\n", printable(layer.name), width, printable(node.op),
+                 padded(shape_text(node.shape)), layer.units, with_commas(layer.parameters),
+                 printable(layer.activation));
     } else if (every_node || (node.reshapes && node.shape.size() > 1)) {
-      fmt::print("  {:<{}}  {:<18} {}\n", every_node ? printable(node.name) : "", width, printable(node.op), shape_text(node.shape));
+      fmt::print("  {:<{}}  {:<18} {}\n", every_node ? printable(node.name) : "", width, printable(node.op),
+                 shape_text(node.shape));
     }
 }
 
 void print_info(const ModelInfo& info, const InfoOptions& options) {
   int64_t units = 0;
   for (const LayerInfo& layer : info.layers) units += layer.units;
-  fmt::print("{}  {} layers · {} units · {} parameters · {} nodes · opset {}{}\n", printable(options.model), info.layers.size(),
-             with_commas(units), with_commas(info.parameters), info.nodes, info.opset,
+  fmt::print("{}  {} layers · {} units · {} parameters · {} nodes · opset {}{}\n", printable(options.model),
+             info.layers.size(), with_commas(units), with_commas(info.parameters), info.nodes, info.opset,
              info.producer.empty() ? "" : " · " + printable(info.producer));
   for (const DeclaredValue& input : info.inputs)
     fmt::print("  input   {}  {} {}{}\n", printable(input.name), input.type, axes_text(input),
@@ -112,7 +114,8 @@ void print_info(const ModelInfo& info, const InfoOptions& options) {
 void print_chain(const ModelInfo& info) {
   fmt::print("\nThe shapes on the way to it:\n");
   for (const NodeInfo& node : info.chain)
-    fmt::print("  {:<40} {:<20} {}\n", printable(node.name), printable(node.op), node.shape.empty() ? "✗" : shape_text(node.shape));
+    fmt::print("  {:<40} {:<20} {}\n", printable(node.name), printable(node.op),
+               node.shape.empty() ? "✗" : shape_text(node.shape));
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ void print_planted(const Json& json) {
   print_groups(
       json["measures"],
       [](const std::string& group) {
-        fmt::print("\n  {:<28} faults  planted unit first   in first 5   in first 10   median rank\n", printable(group));
+        fmt::print("\n  {:<28} faults  planted unit first   in first 5   in first 10   median rank\n",
+                   printable(group));
       },
       [](const Json& row) {
         fmt::print("    {:<26} {:>6}  {:>12.0f} %       {:>6.0f} %     {:>7.0f} %    {:>8}\n",
@@ -80,9 +81,10 @@ int study_deepimportance(const Common& common, const studies::DeepImportanceRequ
   const studies::StudyContext context = context_of(common, "deepimportance");
   print_tables(common, studies::run_deepimportance_study(context, request));
   if (!common.json)
-    fmt::print("\n  tables    {}/deepimportance.md and .json; run again with more --runs or --models and only what is "
-               "missing is done\n",
-               context.folder);
+    fmt::print(
+        "\n  tables    {}/deepimportance.md and .json; run again with more --runs or --models and only what is "
+        "missing is done\n",
+        context.folder);
   return 0;
 }
 

@@ -26,8 +26,8 @@ void print_units(const MeasureRanking& ranking) {
   for (int64_t i = 0; i < ranking.top; ++i) width = std::max(width, ranking.units[size_t(i)].unit.size());
   width = std::min<size_t>(width, 40);
   const bool ablation = !ranking.units[0].best_ablation.empty();  // what a score would be by chance is of counts
-  fmt::print("\n        {:<{}}      score  {:>9}   active: wrong    right   in first {:<3}  rank in resamples\n", "unit",
-             width, ablation ? "ablation" : "by chance", ranking.top);
+  fmt::print("\n        {:<{}}      score  {:>9}   active: wrong    right   in first {:<3}  rank in resamples\n",
+             "unit", width, ablation ? "ablation" : "by chance", ranking.top);
   for (int64_t i = 0; i < ranking.top; ++i) {
     const ScoredUnit& unit = ranking.units[size_t(i)];
     const localise::Counts& c = unit.counts;
@@ -95,21 +95,22 @@ void print_located(const LocateOptions& options, const LocateResult& found) {
   if (found.gradients_failing > 0)
     fmt::print("  gradients of {} failing and {} correct inputs\n", with_commas(found.gradients_failing),
                with_commas(found.gradients_passing));
-  if (found.failing < 10)
-    fmt::print("  only {}: the ranking is uncertain\n", counted(found.failing, "failing input"));
+  if (found.failing < 10) fmt::print("  only {}: the ranking is uncertain\n", counted(found.failing, "failing input"));
   if (4 * found.always_active > found.units && ranking.of_counts)
-    fmt::print("  {} of {} units are active on every input, counts cannot tell them apart: try --tap pre or --measure "
-               "auto\n",
-               with_commas(found.always_active), with_commas(found.units));
+    fmt::print(
+        "  {} of {} units are active on every input, counts cannot tell them apart: try --tap pre or --measure "
+        "auto\n",
+        with_commas(found.always_active), with_commas(found.units));
   print_units(ranking);
   print_layers(ranking);
   found.all ? print_measures(found) : print_others(found);
 }
 
 void print_weights(const localise::WeightResult& found, size_t top) {
-  fmt::print("{}  on {}\n  {} that no other weight beats in both forward impact and gradient of the loss, failing "
-             "against correct inputs\n\n",
-             printable(found.model), printable(found.data), counted(int64_t(found.weights.size()), "weight"));
+  fmt::print(
+      "{}  on {}\n  {} that no other weight beats in both forward impact and gradient of the loss, failing "
+      "against correct inputs\n\n",
+      printable(found.model), printable(found.data), counted(int64_t(found.weights.size()), "weight"));
   fmt::print("  {:<20} {:<24} {:<14} {:>10} {:>11} {:>11}\n", "unit", "parameter", "index", "value", "impact",
              "gradient");
   for (size_t i = 0; i < std::min(found.weights.size(), top); ++i) {
@@ -118,13 +119,14 @@ void print_weights(const localise::WeightResult& found, size_t top) {
                one.index, one.value, one.impact, one.gradient);
   }
   if (!found.passed_over.empty())
-    fmt::print("  passed over (weights that cannot be blamed one by one): {}\n", printable(join(found.passed_over, ", ")));
+    fmt::print("  passed over (weights that cannot be blamed one by one): {}\n",
+               printable(join(found.passed_over, ", ")));
   fmt::print("  next      {}\n", printable(found.next.at(0)));
 }
 
 localise::LocateRequest request_of(const LocateOptions& options) {
-  return {options.measure, options.on, options.tap == "pre", options.layers, options.top, options.resamples,
-          options.threshold};
+  return {options.measure, options.on,        options.tap == "pre", options.layers,
+          options.top,     options.resamples, options.threshold};
 }
 
 int weights_of(const Common& common, const LocateOptions& options, session::Session& session) {

@@ -56,12 +56,13 @@ std::string metric_text(const HoldoutFigures& figures) {
 
 void print_start(session::Session& session, const RepairOptions& options, const repair::RepairSplits& splits) {
   if (!splits.outcomes) return;
-  fmt::print("{}  on {}{}\n  {} failing and {} correct inputs: {} to search, {} to select, {} in the hold-out set; method {}, "
-             "budget {}\n",
-             printable(session.model_name()), printable(splits.data),
-             splits.target.empty() ? "" : ", " + printable(splits.target),
-             with_commas(splits.failing), with_commas(splits.passing), with_commas(splits.search),
-             with_commas(splits.selection), with_commas(splits.holdout), options.method, session.budget().name());
+  fmt::print(
+      "{}  on {}{}\n  {} failing and {} correct inputs: {} to search, {} to select, {} in the hold-out set; method {}, "
+      "budget {}\n",
+      printable(session.model_name()), printable(splits.data),
+      splits.target.empty() ? "" : ", " + printable(splits.target), with_commas(splits.failing),
+      with_commas(splits.passing), with_commas(splits.search), with_commas(splits.selection),
+      with_commas(splits.holdout), options.method, session.budget().name());
 }
 
 void print_outcome(const repair::RepairSplits& splits, const RepairResult& result) {
@@ -98,8 +99,8 @@ bool approved(const RepairRun& run, const RepairResult& result, const RepairOpti
   const std::vector<repair::PlannedChange> plan = run.plan();
   fmt::print(stderr, "\n  the plan: {}\n", result.methods[size_t(result.chosen)].words);
   for (size_t i = 0; i < std::min(kShown, plan.size()); ++i)
-    fmt::print(stderr, "    {:<24} {}, by at most {:.4g}\n", printable(plan[i].where),
-               counted(plan[i].values, "value"), plan[i].largest);
+    fmt::print(stderr, "    {:<24} {}, by at most {:.4g}\n", printable(plan[i].where), counted(plan[i].values, "value"),
+               plan[i].largest);
   if (plan.size() > kShown) fmt::print(stderr, "    … and {} more\n", plan.size() - kShown);
   if (options.yes) return true;
   fmt::print(stderr, "  write {}? [y/N] ", options.product);
@@ -124,7 +125,8 @@ void print_end(const RepairOptions& options, const repair::RepairSplits& splits,
     fmt::print("  {} written; the search saw {} of the inputs, judge it on others\n", printable(options.product),
                with_commas(splits.search + splits.selection));
   else if (!options.product.empty())
-    fmt::print("  {} not written{}\n", printable(options.product), result.repaired ? "" : " (--force writes it anyway)");
+    fmt::print("  {} not written{}\n", printable(options.product),
+               result.repaired ? "" : " (--force writes it anyway)");
   else if (result.repaired)
     fmt::print("  nothing is written: -o FILE writes the model, --plan FILE the edits\n");
 }
@@ -155,8 +157,7 @@ int repair_model(const Common& common, const RepairOptions& options) {
   json["plan"] = options.plan.empty() || result.chosen < 0 ? Json(nullptr) : Json(options.plan);
   json["seconds"] = seconds;
   json["next"] = Json::array();
-  if (written)
-    json["next"].push_back(session.command("compare") + " " + shell_word(options.product));
+  if (written) json["next"].push_back(session.command("compare") + " " + shell_word(options.product));
   json["run"] = folder.path();
   write_file(folder.file("repair.json"), evidence::dump(json, 2));
   session.finish(seconds, status);

@@ -20,16 +20,17 @@ session::Request request_of(const Common& common, const CaseOptions& options) {
   return request;
 }
 
-Examined examine(const Common& common, const CaseOptions& options, session::Session& session,
-                 const std::string& verb, const session::Session* typed) {
+Examined examine(const Common& common, const CaseOptions& options, session::Session& session, const std::string& verb,
+                 const session::Session* typed) {
   Examined examined{preflight::examine(session), {}};
   const preflight::Preflight& found = examined.preflight;
   if (!common.json) print_preflight(found, session.task().metric);
   if (!found.blocker || options.anyway) return examined;
   if (common.json)
-    print_json({{"preflight", evidence::preflight_json(found)},
-                {"findings", Json::array({findings::to_json(
-                                 preflight::finding_of(*found.blocker, typed ? *typed : session, verb))})}});
+    print_json(
+        {{"preflight", evidence::preflight_json(found)},
+         {"findings",
+          Json::array({findings::to_json(preflight::finding_of(*found.blocker, typed ? *typed : session, verb))})}});
   examined.stop = 1;
   return examined;
 }

@@ -83,10 +83,10 @@ void print_groups(const PredictionSettings& settings, const std::vector<observer
   size_t width = 5, shown = 0;
   for (const auto& group : groups) width = std::max(width, group.column.size() + group.value.size() + 1);
   width = std::min<size_t>(width, 40);
-  fmt::print("\n  {:<{}}  inputs   {}{}\n", "group", width, number ? "error" : "right",
-             two ? fmt::format("                 predicted {0}   recall of {0}",
-                               settings.classes[size_t(settings.positive)])
-                 : "");
+  fmt::print(
+      "\n  {:<{}}  inputs   {}{}\n", "group", width, number ? "error" : "right",
+      two ? fmt::format("                 predicted {0}   recall of {0}", settings.classes[size_t(settings.positive)])
+          : "");
   for (const auto& group : groups) {
     if (++shown > 30) break;
     std::string name = fmt::format("{}={}", group.column, group.value.empty() ? "(missing)" : group.value);
@@ -138,7 +138,8 @@ void print_tried(const preflight::Preflight& preflight, const std::string& metri
 
 void print_preflight(const preflight::Preflight& preflight, const std::string& metric) {
   std::string text;
-  for (const preflight::Line& line : preflight.lines) text += fmt::format("   {} {}", line.text, line.holds ? "✓" : "✗");
+  for (const preflight::Line& line : preflight.lines)
+    text += fmt::format("   {} {}", line.text, line.holds ? "✓" : "✗");
   fmt::print("preflight{}\n", text);
   if (!preflight.blocker) return;
   const preflight::Blocker& blocker = *preflight.blocker;

@@ -97,13 +97,13 @@ std::string figure_cell(const Survey& survey, const stats::Estimate& failing) {
 
 void print_group_table(const Survey& survey) {
   if (survey.groups.empty())
-    return fmt::print("\n  no groups: groups= in the data spec or data.groups in netmend.toml name columns to group by\n");
+    return fmt::print(
+        "\n  no groups: groups= in the data spec or data.groups in netmend.toml name columns to group by\n");
   size_t width = 5, small = 0, printed = 0;
   for (const Group& group : survey.groups) width = std::max(width, std::min<size_t>(44, group.name().size()));
   const bool two = survey.groups[0].selected.has_value();
   fmt::print("\n  {:<{}}  {:>7}   {:>20}", "group", width, "inputs", survey.metric());
-  if (two)
-    fmt::print("   {:>20}   {:>20}   {:>20}", "predicted positive", "true positive rate", "false positive rate");
+  if (two) fmt::print("   {:>20}   {:>20}   {:>20}", "predicted positive", "true positive rate", "false positive rate");
   fmt::print("\n");
   for (const Group& group : survey.groups) {
     small += group.too_small;

@@ -15,8 +15,8 @@
 namespace netmend::app {
 namespace {
 
-using inputs::Covered;
 using inputs::CoverageGain;
+using inputs::Covered;
 using inputs::MethodResult;
 using inputs::StressReport;
 using inputs::Summary;
@@ -159,7 +159,8 @@ void print_methods(const StressReport& report) {
                padded(median(s.linf), 9), with_commas(int64_t(double(s.inputs) / std::max(one.seconds, 1e-9))),
                one.cut ? "  (as many as --budget allows)" : "");
   }
-  fmt::print("  success: the predicted class is another than before; sizes of perturbations are medians of successes\n");
+  fmt::print(
+      "  success: the predicted class is another than before; sizes of perturbations are medians of successes\n");
   for (const MethodResult& one : report.methods)
     if (one.skipped.empty() && one.summary.made < one.summary.inputs)
       fmt::print("  {}: no valid change was found for {} of {} inputs\n", one.name,
@@ -204,8 +205,7 @@ void print_stress(const std::string& model, const StressReport& report, const Pr
   fmt::print("{}  on {}\n", model, report.data);
   fmt::print("  the prediction is right for {} of {} inputs; what was made is judged as read back from the file\n",
              with_commas(report.right), with_commas(report.of));
-  if (!report.range.empty())
-    fmt::print("  valid raw values {}; perturbations in {}\n", report.range, report.unit);
+  if (!report.range.empty()) fmt::print("  valid raw values {}; perturbations in {}\n", report.range, report.unit);
   print_methods(report);
   print_coverage_gain(report);
   print_weakest_classes(report, task);

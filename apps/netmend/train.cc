@@ -94,9 +94,9 @@ int train(const Common& common, const TrainOptions& options) {
     fmt::print("\n  {}   {} inputs/s   history: {}/history.csv\n", printable(options.product),
                with_commas(int64_t(speed)), folder.path());
   if (end.interrupted)
-    say(common,
-        written ? fmt::format("stopped: {} holds the weights after epoch {}", options.product, run.history().size())
-                : "stopped before the first epoch was complete: no model was written");
+    say(common, written
+                    ? fmt::format("stopped: {} holds the weights after epoch {}", options.product, run.history().size())
+                    : "stopped before the first epoch was complete: no model was written");
   return end.interrupted ? 130 : 0;
 }
 

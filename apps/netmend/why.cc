@@ -5,8 +5,8 @@
 #include "base/shell.h"
 #include "base/text.h"
 #include "findings/kinds.h"
-#include "session/run_findings.h"
 #include "netmend/terminal.h"
+#include "session/run_findings.h"
 
 namespace netmend::app {
 namespace {
@@ -138,7 +138,7 @@ int why(const Common& common, const WhyOptions& options) {
   if (!options.run.empty() || session::has_findings()) {
     run = session::read_findings(options.run);
     finding = run.find(options.about);
-    // A kind alone means the weightiest of its kind: findings are ranked.
+    // A kind alone means the first finding of that kind: findings are ranked.
     if (!finding && !whole_id)
       for (const Finding& one : run.findings)
         if (one.kind == kind.name) finding = finding ? finding : &one;

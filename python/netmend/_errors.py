@@ -8,7 +8,7 @@ class RecorderError(ValueError):
 
 
 class PatchError(RecorderError):
-    """Weights that could not be taken home; `report` says which and why."""
+    """Changes that could not be written back; `report` says which and why."""
 
     def __init__(self, what, where, hint, report=None):
         self.report = report

@@ -1,4 +1,4 @@
-"""patch_state_dict: takes changes that netmend made to an ONNX file home into the weights they were exported from.
+"""patch_state_dict: writes changes that netmend made to an ONNX file back into the weights they were exported from.
 
 ONNX files forget the names of parameters, transpose matrices and fold batch norms into the layers before them. So
 parameters are found by their values: every way in which a stored tensor could have become the one in the file is a View,

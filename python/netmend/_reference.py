@@ -1,4 +1,4 @@
-"""save_data.reference: what the original framework answers, so that netmend can be compared with it."""
+"""save_data.reference: outputs of the original framework, so that netmend can be compared with it."""
 import json
 import os
 import sys
@@ -32,7 +32,7 @@ def reference(model, loader, FILE, n=64, layers=True, outputs=None, inputs=None,
 
     model: a PyTorch module, a Keras model, or anything that can be called with arrays. PyTorch and Keras models also give
         what their layers gave (layers=True); modules are put into evaluation mode for it and then back as they were.
-    outputs: names for the outputs, in order; for a model that answers with a dict, the keys to keep.
+    outputs: names for the outputs, in order; for a model that returns a dict, the keys to keep.
     inputs, batched, target: as for save_data. Inputs that are dicts are given to PyTorch modules by name.
     layer_bytes: the most that layers may take; those past it are left out.
 
@@ -54,7 +54,7 @@ def reference(model, loader, FILE, n=64, layers=True, outputs=None, inputs=None,
     answers.finish(count)
     gathered.finish(count)
     if not answers.pieces:
-        raise RecorderError("the model gave nothing with one row for each sample", "the model's answer",
+        raise RecorderError("the model gave nothing with one row for each sample", "the model's output",
                             "let it return a tensor, a tuple or a dict of tensors, samples first")
     meta = {"format": "netmend-reference", "version": 1, "framework": runner.framework, "samples": list(range(count)),
             "inputs": list(given), "outputs": list(answers.pieces), "layers": list(gathered.pieces)}
@@ -120,7 +120,7 @@ def _run_chunk(runner, given, size, outputs, answers, gathered):
 
 
 def _named_outputs(answer, names):
-    """Every tensor of an answer by name; those in nested tuples get the names of the way to them."""
+    """Every tensor of the outputs by name; those in nested tuples get the names of the way to them."""
     found = {}
 
     def visit(value, path):

@@ -11,7 +11,7 @@ from ._sides import Display, Ids, Mismatch, group_columns, word
 from ._store import Progress, Store, fault_point, words_to_members
 
 VERSION = "0.1.0"
-PART = 1024  # samples a part
+PART = 1024  # samples per part
 
 
 class Summary:

@@ -24,7 +24,7 @@ def word(value):
 
 
 class Side:
-    """An iterable with one value a sample."""
+    """An iterable with one value per sample."""
 
     def __init__(self, name, values):
         self.name, self.given = name, 0

@@ -230,7 +230,7 @@ class Targets(Case):
     def test_kind_is_settled_by_the_first_part_and_then_holds(self):
         x = np.zeros((1500, 1))
         y = np.eye(3)[self.rng.integers(0, 3, 1500)]
-        y[900] = 1  # still in the first part: several classes a sample after all
+        y[900] = 1  # still in the first part: several classes per sample after all
         self.assertEqual(self.save(batches(x, y, 100)).meta["labels"], {"kind": "multi", "width": 3})
         y[900], y[1400] = [1, 0, 0], 1
         self.refused(batches(x, y, 100), "sample 1400", "labels='multi'", overwrite=True)

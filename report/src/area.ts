@@ -1,5 +1,5 @@
 // An area of the map: a polygon on a fixed grid, so that it is the same area after it has been in the address. Two letters of
-// base 36 a coordinate, four a corner.
+// base 36 per coordinate, four per corner.
 export type Point = [x: number, y: number];
 
 export const gridSteps = 36 * 36 - 1;

@@ -36,7 +36,7 @@ function balance(store: Store, data: Data): HTMLElement | null {
     name: "balance", title: few ? `The ${balanceLimit} rarest classes` : "Class balance", legend: splits.map((s, i) => [`${s.name}, ${count(s.size)} inputs`, colours[i % colours.length]]),
     table: () => ({ columns: ["class", "split", "inputs", "share"], rows: all.map((d) => [names[d.c], d.split, d.n, d.share]) }),
     draw: (width) => {
-      // One band a bar, and an empty one between classes.
+      // One band per bar, and an empty one between classes.
       const shown = [...new Set(drawn.map((d) => d.c))];
       const turned = shown.some((c) => 6.5 * [...names[c]].length > width / shown.length - 4);
       const svg = Plot.plot({

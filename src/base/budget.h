@@ -1,5 +1,5 @@
 // How much work a command may do. Work is counted in multiply-adds (inputs × cost of the network), so that the same
-// command gives the same answer on any machine, busy or not. A clock counts only where the user gives a time; what was
+// command gives the same result on any machine, busy or not. A clock counts only where the user gives a time; what was
 // found then depends on the machine.
 #pragma once
 

@@ -1,5 +1,7 @@
 // The two ways to fail. InputError: the user's file, flag or data is at fault (exit 2). Any other exception is our own
-// mistake (exit 3). Both are thrown; nothing catches them on the way but to add where they happened.
+// mistake (exit 3). Both are thrown. An InputError is caught on the way to add where it happened, or where the rest
+// of the work can go on without the part that failed. Anything else goes on to main; what libraries throw about a
+// user's file or model becomes an InputError where it is read or run.
 #pragma once
 
 #include <fmt/format.h>

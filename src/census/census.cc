@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/pool.h"
 #include "base/hash.h"
+#include "base/pool.h"
 #include "base/random.h"
 #include "executor/runtime.h"
 #include "stream/pass.h"
@@ -34,7 +34,7 @@ size_t choose_feature(const std::vector<dataset::Feature>& features) {
   return best;
 }
 
-/// Marks of each row; padding does not count, since its length depends on the batch.
+/// The content hash of each row; padding does not count, since its length depends on the batch.
 void mark_rows(const at::Tensor& values, const at::Tensor& mask, std::vector<uint64_t>& hashes) {
   at::Tensor rows = values.to(at::kCPU).contiguous();
   const int64_t count = rows.size(0);

@@ -28,7 +28,7 @@ enum class Content { kPictures, kTable, kSeries, kIds };
 struct Form {
   Content content = Content::kSeries;
   size_t feature = 0;                   ///< the one that properties, descriptors and columns are of
-  std::vector<std::string> properties;  ///< names, one number an input each
+  std::vector<std::string> properties;  ///< names, one number per input each
   std::vector<std::string> columns;     ///< of the sums: channels, columns, or one for all values
   std::vector<SourceColumn> source;     ///< of a table
   std::vector<Line> undo;
@@ -68,11 +68,11 @@ struct CensusState : stream::State {
   /// A property of all inputs, in order.
   std::vector<float> property(size_t which) const;
 
-  std::vector<uint64_t> hashes;       ///< of the exact content, one an input
+  std::vector<uint64_t> hashes;      ///< of the exact content, one per input
   std::vector<uint64_t> loose;       ///< of texts: words in any order; of tables: values to three digits; else empty
   std::vector<float> labels;         ///< class, or number; NaN without; of several labels: none
   std::vector<float> properties;     ///< inputs × properties
-  std::vector<int32_t> not_finite;   ///< values of each input that are no numbers
+  std::vector<int32_t> not_finite;   ///< values of each input that are NaN or Inf
   std::vector<uint8_t> full_length;  ///< of padded texts: 1 where nothing is padded
   std::vector<int64_t> kept;         ///< inputs whose values and descriptors are here
   std::vector<float> values;         ///< kept × values, as fed; of tables

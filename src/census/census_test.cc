@@ -8,8 +8,8 @@
 
 #include "base/random.h"
 #include "census/comparison.h"
-#include "dataset/memory_dataset.h"
 #include "census/near_duplicates.h"
+#include "dataset/memory_dataset.h"
 #include "stream/pass.h"
 #include "zoo/zoo.h"
 
@@ -60,7 +60,8 @@ TEST(Census, NeitherWorkersNorThePassNorTheFileChangeABit) {
   again.load(in);
   EXPECT_EQ(bytes_of(again), bytes_of(*one));
   EXPECT_EQ(one->inputs(), 2500);
-  EXPECT_LE(int64_t(one->hashes.size() * 8 + one->descriptors.size() + one->properties.size() * 4), census.form().bytes);
+  EXPECT_LE(int64_t(one->hashes.size() * 8 + one->descriptors.size() + one->properties.size() * 4),
+            census.form().bytes);
 }
 
 TEST(Census, PropertiesAreWhatTheySay) {

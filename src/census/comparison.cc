@@ -1,11 +1,11 @@
 #include "census/comparison.h"
 
-#include "stats/distributions.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
+
+#include "stats/distributions.h"
 
 namespace netmend::census {
 namespace {
@@ -113,7 +113,8 @@ Runs runs_test(std::span<const float> labels) {
   return found;
 }
 
-LeakageScore leakage_score(std::span<const float> values, std::span<const float> labels, int64_t classes, bool category) {
+LeakageScore leakage_score(std::span<const float> values, std::span<const float> labels, int64_t classes,
+                           bool category) {
   std::vector<float> even;
   for (size_t i = 0; i < values.size(); i += 2) even.push_back(values[i]);
   std::vector<float> edges;

@@ -31,13 +31,14 @@ struct Runs {
 };
 Runs runs_test(std::span<const float> labels);
 
-/// How well one column alone tells the label: the share that is right when each of its values (or twenty quantile bins)
-/// answers with its commonest label, fitted on even inputs and judged on odd ones.
+/// How well one column alone predicts the label: the accuracy when each of its values (or twenty quantile bins)
+/// predicts its most frequent label, fitted on even inputs and judged on odd ones.
 struct LeakageScore {
-  double right = 0;   ///< share of the judged inputs
-  double common = 0;  ///< that answering the commonest label has right
+  double right = 0;   ///< accuracy on the judged inputs
+  double common = 0;  ///< accuracy of always predicting the most frequent label
 };
-LeakageScore leakage_score(std::span<const float> values, std::span<const float> labels, int64_t classes, bool category);
+LeakageScore leakage_score(std::span<const float> values, std::span<const float> labels, int64_t classes,
+                           bool category);
 
 /// q-th quantile of finite values, by linear interpolation; NaN when there are none.
 double quantile(std::vector<float> values, double q);

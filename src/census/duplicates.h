@@ -23,7 +23,7 @@ std::vector<DuplicatePair> exact_duplicates(std::span<const uint64_t> hashes, st
 /// Equal inputs with different labels. `labels` that are NaN count as none.
 struct Conflict {
   std::vector<int64_t> samples;
-  int64_t wrong_at_best = 0;  ///< of these, how many any answer must have wrong
+  int64_t wrong_at_best = 0;  ///< of these, how many any prediction must get wrong
 };
 std::vector<Conflict> conflicts(std::span<const uint64_t> hashes, std::span<const float> labels);
 

@@ -29,7 +29,8 @@ at::Tensor unit_rows(std::span<const int8_t> descriptors) {
 }
 
 void keep_best(std::vector<DuplicatePair>& best, DuplicatePair twin) {
-  auto at = std::find_if(best.begin(), best.end(), [&](const DuplicatePair& known) { return known.alike < twin.alike; });
+  auto at =
+      std::find_if(best.begin(), best.end(), [&](const DuplicatePair& known) { return known.alike < twin.alike; });
   best.insert(at, twin);
   if (best.size() > kCandidates) best.pop_back();
 }
@@ -41,8 +42,8 @@ float largest(const float* row, int64_t count) {
   return most;
 }
 
-/// Values of inputs as the network gets them; correlation does not mind scale and offset, and with one scale a channel
-/// hardly that one.
+/// Values of inputs as the network gets them; correlation does not mind scale and offset, and with one scale per
+/// channel hardly that one.
 class Inputs {
  public:
   Inputs(const dataset::Dataset& data, size_t feature) : data_(data), feature_(feature) {}
@@ -125,8 +126,8 @@ NearSearch search(const CensusState& part, const dataset::Dataset& data, const C
 
 }  // namespace
 
-std::vector<std::vector<DuplicatePair>> alike(std::span<const int8_t> a, std::span<const int8_t> b, double least, bool below,
-                                     int jobs) {
+std::vector<std::vector<DuplicatePair>> alike(std::span<const int8_t> a, std::span<const int8_t> b, double least,
+                                              bool below, int jobs) {
   at::Tensor rows = unit_rows(a), columns = unit_rows(b);
   const int64_t count = rows.size(0), blocks = (count + kRows - 1) / kRows;
   std::vector<std::vector<DuplicatePair>> found(static_cast<size_t>(count));
@@ -156,7 +157,7 @@ std::vector<std::vector<DuplicatePair>> alike(std::span<const int8_t> a, std::sp
 }
 
 NearSearch near_duplicates(const CensusState& part, const dataset::Dataset& data, const CensusState& other,
-                       const dataset::Dataset& other_data, int jobs, double most) {
+                           const dataset::Dataset& other_data, int jobs, double most) {
   return search(part, data, other, other_data, false, jobs, most);
 }
 

@@ -35,17 +35,17 @@ struct DataOverview {
   std::string spec;
   int64_t samples = 0;
   std::vector<FeatureOverview> features;
-  std::string labels;               ///< none, classes, number or labels
+  std::string labels;  ///< none, classes, number or labels
   std::vector<ClassCount> classes;
-  ValueRange label_values;          ///< of labels that are numbers
+  ValueRange label_values;  ///< of labels that are numbers
   std::map<std::string, std::string> preprocessing;
   std::vector<std::pair<std::string, std::string>> examples;  ///< id and text of some inputs that are texts or rows
-  bool pictures = false;            ///< a contact sheet can be drawn
+  bool pictures = false;                                      ///< a contact sheet can be drawn
 };
 
 struct OverviewRequest {
   std::string spec;
-  int64_t limit = 0;  ///< only the first inputs; 0 for all
+  int64_t limit = 0;                                       ///< only the first inputs; 0 for all
   std::function<void(int64_t done, int64_t of)> progress;  ///< may be empty; may throw
 };
 /// Reads all of it once. Throws InputError.

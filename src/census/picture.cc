@@ -84,7 +84,8 @@ void describe_picture(const Picture& picture, float* out) {
 void descriptor(const Picture& picture, int8_t* out) {
   std::vector<float> plane = grey(picture);
   std::vector<double> cells(size_t(kDescriptor), 0), counts(size_t(kDescriptor), 0);
-  // Each pixel counts for the cell that its middle lies in; pictures smaller than the descriptor leave cells out evenly.
+  // Each pixel counts for the cell that its middle lies in; pictures smaller than the descriptor leave cells out
+  // evenly.
   for (int64_t y = 0; y < picture.height; ++y)
     for (int64_t x = 0; x < picture.width; ++x) {
       const size_t cell = size_t((2 * y + 1) * kDescriptorSide / (2 * picture.height) * kDescriptorSide +

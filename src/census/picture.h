@@ -12,7 +12,7 @@ namespace netmend::census {
 constexpr int64_t kDescriptorSide = 12;
 constexpr int64_t kDescriptor = kDescriptorSide * kDescriptorSide;
 
-/// Grey or colour as parts of the valid range, 0 … 1, rows first, one plane a channel.
+/// Grey or colour as parts of the valid range, 0 … 1, rows first, one plane per channel.
 struct Picture {
   int64_t height = 0, width = 0, channels = 1;
   std::vector<float> values;  ///< channels × height × width

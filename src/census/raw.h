@@ -16,13 +16,13 @@ struct Line {
   double raw(double fed) const { return fed * factor + offset; }
 };
 
-/// One for all values of a feature, or one a channel of an image, from what the reader says that it did.
+/// One for all values of a feature, or one per channel of an image, from what the reader says that it did.
 std::vector<Line> undo_preprocessing(const dataset::Info& info, const dataset::Feature& feature);
 
 /// A column of a table as a person knows it: a number in its own units, or a word that was spread over several columns.
 struct SourceColumn {
   std::string name;
-  std::vector<int64_t> places;     ///< one, or one a category
+  std::vector<int64_t> places;     ///< one, or one per category
   std::vector<std::string> words;  ///< of categories, in the order of `places`; empty for numbers
   Line line;                       ///< of numbers
   bool in_units = true;            ///< `line` leads back to the source's units

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/csv.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/csv.h"
 #include "census/near_duplicates.h"
 
 namespace netmend::census {
@@ -82,7 +82,8 @@ Repeats find_repeats(const std::string& spec, const std::string& against, int64_
   found.spec = set.data->info().spec, found.inputs = set.data->size();
   if (two) found.against = other.data->info().spec;
   found.other_inputs = other.data->size();
-  found.exact = named(set, other, two ? exact_duplicates(set.state->hashes, other.state->hashes) : exact_within(*set.state));
+  found.exact =
+      named(set, other, two ? exact_duplicates(set.state->hashes, other.state->hashes) : exact_within(*set.state));
   found.near = named(set, other, search.pairs);
   found.near_rule = near_rule(set.observer->form());
   found.looked_at = search.looked_at, found.of = search.of, found.compared_with = search.with;

@@ -19,9 +19,9 @@ struct Repeats {
   std::string spec, against;  ///< `against` is "" for duplicates within one data set
   int64_t inputs = 0, other_inputs = 0;
   std::vector<RepeatedInput> exact, near;
-  std::string near_rule;       ///< when inputs are near-duplicates, in words
+  std::string near_rule;                             ///< when inputs are near-duplicates, in words
   int64_t looked_at = 0, of = 0, compared_with = 0;  ///< inputs that near-duplicates were looked for among
-  int64_t conflicting = 0;     ///< exact duplicates with different labels
+  int64_t conflicting = 0;                           ///< exact duplicates with different labels
 };
 /// Every input but the first of its kind, or every input that `against` has too. Throws InputError.
 Repeats find_repeats(const std::string& spec, const std::string& against, int64_t limit, int jobs);

@@ -23,7 +23,8 @@ void check_redundant_tests(Observed& seen, Results& out) {
   const adequacy::Assessment& tests = *seen.adequacy;
   const auto kept = int64_t(tests.core->kept.size()), spare = tests.inputs - kept;
   if (spare * 2 <= tests.inputs)
-    return out.pass("tests that add no coverage", fmt::format("{} of {}", with_commas(spare), with_commas(tests.inputs)));
+    return out.pass("tests that add no coverage",
+                    fmt::format("{} of {}", with_commas(spare), with_commas(tests.inputs)));
   out.add(findings::make("redundant-tests", "", seen.words({{"n", with_commas(spare)}}), {}, Certainty::kConfirmed,
                          fmt::format("{} of {} cover as much", with_commas(kept), with_commas(tests.inputs)),
                          fmt::format("{} of {} tests cover every goal that all of them cover ({}).", with_commas(kept),
@@ -33,7 +34,8 @@ void check_redundant_tests(Observed& seen, Results& out) {
 void check_untested(Observed& seen, Results& out) {
   if (!seen.adequacy) return;
   const adequacy::Assessment& tests = *seen.adequacy;
-  if (!tests.highs_judged) return out.skip("units whose activations tests never drive as high as training", "more tests");
+  if (!tests.highs_judged)
+    return out.skip("units whose activations tests never drive as high as training", "more tests");
   const auto low = int64_t(tests.low_units.size()), units = seen.space->units();
   if (low == 0) out.pass("tests reach what training reaches", fmt::format("all {} units", with_commas(units)));
   if (double(low) > kManyUnits * double(units))
@@ -48,7 +50,8 @@ void check_untested(Observed& seen, Results& out) {
   for (const observers::LowUnit& unit : most) {
     const double share = double(unit.higher) / double(seen.train->data->size());
     if (told++ >= kTold || share < kOftenReached) break;
-    const std::string name = seen.space->name(unit.unit), more = unit.higher == observers::Peaks::kKept ? " or more" : "";
+    const std::string name = seen.space->name(unit.unit),
+                      more = unit.higher == observers::Peaks::kKept ? " or more" : "";
     auto finding = findings::make(
         "untested-region", name, seen.words({{"unit", name}}), {}, Certainty::kLikely,
         fmt::format("{}{} training inputs above every test", unit.higher, more),

@@ -83,8 +83,8 @@ class Examination {
     if (!out_.blocked && watch) watch |= kWatchPredictions;
     if (out_.blocked) watch &= kWatchCensus;
     step("passes over the data", [&] {
-      out_.seen = std::make_unique<Observed>(
-          observe(session_, &*out_.preflight, watch, out_.blocked ? nullptr : &reference));
+      out_.seen =
+          std::make_unique<Observed>(observe(session_, &*out_.preflight, watch, out_.blocked ? nullptr : &reference));
     });
     out_.interrupted |= !out_.seen || out_.seen->interrupted;
     if (out_.seen && out_.seen->space) have_ |= findings::kHidden;

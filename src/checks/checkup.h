@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "checks/observed.h"
-#include "checks/results.h"
 #include "checks/request.h"
+#include "checks/results.h"
 #include "findings/accepted.h"
 
 namespace netmend::checks {

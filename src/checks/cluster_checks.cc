@@ -99,15 +99,15 @@ void check_failure_clusters(Observed& seen, Results& found) {
     };
     const std::string where = name(most->first.first) + "-as-" + name(most->first.second);
     const double share = double(large[c].size()) / double(std::max<int64_t>(1, traces.count()));
-    auto finding =
-        findings::make("failure-cluster", where, seen.words({{"n", with_commas(int64_t(large[c].size()))}}),
-                       {std::min(0.3 * share, share >= 0.03 ? 1.0 : 0.0099), 0}, Certainty::kLikely,
-                       fmt::format("{} failures, mostly {} predicted as {}", large[c].size(), name(most->first.first),
-                                   name(most->first.second)),
-                       fmt::format("{} failures whose nearest neighbours in feature space are at least {:.0f} % failures too, {} of them {} "
-                                   "predicted as {}.",
-                                   large[c].size(), 100 * kMostlyWrong, most->second, name(most->first.first),
-                                   name(most->first.second)));
+    auto finding = findings::make(
+        "failure-cluster", where, seen.words({{"n", with_commas(int64_t(large[c].size()))}}),
+        {std::min(0.3 * share, share >= 0.03 ? 1.0 : 0.0099), 0}, Certainty::kLikely,
+        fmt::format("{} failures, mostly {} predicted as {}", large[c].size(), name(most->first.first),
+                    name(most->first.second)),
+        fmt::format(
+            "{} failures whose nearest neighbours in feature space are at least {:.0f} % failures too, {} of them {} "
+            "predicted as {}.",
+            large[c].size(), 100 * kMostlyWrong, most->second, name(most->first.first), name(most->first.second)));
     for (size_t i = 0; i < std::min<size_t>(12, large[c].size()); ++i)
       finding.inputs.push_back({"test", traces.rows[size_t(large[c][i])].sample});
     found.add(std::move(finding));

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "dataset/memory_dataset.h"
 #include "checks/checks_for_test.h"
+#include "dataset/memory_dataset.h"
 #include "findings/kind_parts.h"
 #include "slices/failing.h"
 
@@ -19,9 +19,9 @@ using observers::SampleRow;
 
 /// All rows that look at the data alone.
 const std::vector<std::string> kDataRows = {
-    "test-size",       "imbalance",          "absent-classes",    "label-shift",    "label-order",
-    "duplicates",      "conflicting-labels", "split-leak",        "constant-features", "missing-values",
-    "unknown-tokens",  "truncated-text",     "outliers",          "label-leak",     "drift"};
+    "test-size",      "imbalance",          "absent-classes", "label-shift",       "label-order",
+    "duplicates",     "conflicting-labels", "split-leak",     "constant-features", "missing-values",
+    "unknown-tokens", "truncated-text",     "outliers",       "label-leak",        "drift"};
 
 /// Data and predictions that are sound until a test changes something.
 struct Sound {
@@ -84,7 +84,8 @@ struct Sound {
   ObservedSplit part(int which) const {
     ObservedSplit out;
     out.name = which ? "train" : "test";
-    auto data = std::make_shared<MemoryDataset>(feature, x[which], y[which], classes, which ? "memory:train" : "memory:test");
+    auto data =
+        std::make_shared<MemoryDataset>(feature, x[which], y[which], classes, which ? "memory:train" : "memory:test");
     if (mask[which].defined()) data->set_mask(mask[which]);
     if (which == 0 && !groups.empty()) data->set_groups(group_names, groups);
     out.whole = data->size();
@@ -149,7 +150,7 @@ TEST(DataChecks, RareClasses) {
   for (int part : {0, 1})
     for (int64_t i = 0; i < sound.y[part].size(0); ++i) sound.y[part][i] = i % 30 == 0 ? 2 : i % 2;
   raised(sound.check(), "imbalance:train");
-  for (int64_t i = 0; i < 900; i += 30) sound.wrong.push_back(i);  // and they are answered badly
+  for (int64_t i = 0; i < 900; i += 30) sound.wrong.push_back(i);  // and they are predicted badly
   raised(sound.check(), "imbalance:train", Level::kSerious);
   sound.train = false;
   raised(sound.check(), "imbalance:test");

@@ -11,8 +11,8 @@
 namespace netmend::checks {
 namespace {
 
-using findings::Effect;
 using findings::Certainty;
+using findings::Effect;
 
 constexpr double kUneven = 0.5, kRatio = 10;      ///< effective share of classes; largest to smallest
 constexpr double kShift = 0.05, kShiftP = 0.001;  ///< distance of shares
@@ -53,12 +53,11 @@ void look_at_balance(DataLook& look) {
     std::string brief = fmt::format("largest class {} inputs, smallest {}", with_commas(*most), with_commas(smallest));
     auto finding = findings::make(
         "imbalance", side->part->name, look.words(*side), effect, Certainty::kLikely, brief,
-        fmt::format(
-            "{}: {} against {} of the largest. Rare classes: {}. Worse predictions for rare classes cost {}.",
-            brief, with_commas(smallest), with_commas(*most),
-            names.empty() ? "none below a third of an even share"
-                          : join(std::span(names).first(std::min<size_t>(names.size(), 8)), ", "),
-            points_text(effect.gain)));
+        fmt::format("{}: {} against {} of the largest. Rare classes: {}. Worse predictions for rare classes cost {}.",
+                    brief, with_commas(smallest), with_commas(*most),
+                    names.empty() ? "none below a third of an even share"
+                                  : join(std::span(names).first(std::min<size_t>(names.size(), 8)), ", "),
+                    points_text(effect.gain)));
     finding.value = census::imbalance_ratio(counts);
     finding.numbers = {{"smallest", smallest}, {"largest", *most}, {"evenness", census::evenness(counts)}};
     look.found.add(std::move(finding));
@@ -119,12 +118,12 @@ void look_at_shift(DataLook& look) {
     if (std::abs(share(tests, c) - share(trains, c)) > std::abs(share(tests, most) - share(trains, most))) most = c;
   std::string brief = fmt::format("{}: {:.1f} % of tests, {:.1f} % of training", look.classes[most],
                                   100 * share(tests, most), 100 * share(trains, most));
-  auto finding = findings::make(
-      "class-shift", "train-test", look.words(look.test), {std::max(0.0, -change), 0}, Certainty::kConfirmed, brief,
-      fmt::format(
-          "Most of all {}. The total variation distance of the shares is {:.1f} points (p = {:.1g}). With the shares of "
-          "training data the metric would change by {:+.1f} points.",
-          brief, 100 * apart, p, -100 * change));
+  auto finding = findings::make("class-shift", "train-test", look.words(look.test), {std::max(0.0, -change), 0},
+                                Certainty::kConfirmed, brief,
+                                fmt::format("Most of all {}. The total variation distance of the shares is {:.1f} "
+                                            "points (p = {:.1g}). With the shares of "
+                                            "training data the metric would change by {:+.1f} points.",
+                                            brief, 100 * apart, p, -100 * change));
   finding.value = apart;
   finding.numbers = {{"distance", apart}, {"p", p}};
   look.found.add(std::move(finding));
@@ -160,7 +159,8 @@ void look_at_test_count(DataLook& look) {
   if (!few.empty())
     evidence +=
         fmt::format(". Fewer than 30 tests: {}", join(std::span(few).first(std::min<size_t>(few.size(), 8)), ", "));
-  auto finding = findings::make("few-tests", "", look.words(look.test), {}, Certainty::kConfirmed, brief, evidence + ".");
+  auto finding =
+      findings::make("few-tests", "", look.words(look.test), {}, Certainty::kConfirmed, brief, evidence + ".");
   if (half > 0.05) finding.level = findings::Level::kMinor;
   finding.value = half;
   look.found.add(std::move(finding));

@@ -1,5 +1,5 @@
-// How test data differs from training data, column by column and property by property; and columns that give the label
-// away.
+// How test data differs from training data, column by column and property by property; and columns that leak the
+// label.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -58,7 +58,7 @@ struct Bins {
   }
 };
 
-/// By how much fewer answers would be wrong if test inputs were spread over the bins as training inputs are; 0 where
+/// How many fewer predictions would be wrong if test inputs were spread over the bins as training inputs are; 0 where
 /// the tests do not say.
 double gain_if_spread_alike(const Side& test, const Column& here, const Column& there) {
   if (test.failing.empty()) return 0;
@@ -115,7 +115,8 @@ bool look_at_range(DataLook& look) {
   const double gap = gap_to_training(look);
   auto finding = findings::make(
       "range-shift", "train-test", look.words(look.test), {gap, 0}, Certainty::kLikely, brief,
-      fmt::format("{} (raw values, mean ± standard deviation); {:.4g} to {:.4g} against {:.4g} to {:.4g}. {} of {} features are "
+      fmt::format("{} (raw values, mean ± standard deviation); {:.4g} to {:.4g} against {:.4g} to {:.4g}. {} of {} "
+                  "features are "
                   "like that. The error rate on tests is higher by {}.",
                   brief, here.low(), here.high(), there.low(), there.high(), shifted, numbers, points_text(gap)));
   finding.level = std::max(finding.level, findings::Level::kMinor);
@@ -175,7 +176,8 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     return a.gain != b.gain ? a.gain > b.gain : a.distance > b.distance;
   });
   if (found.empty() && compared > 0)
-    return look.pass("drift, training against tests", fmt::format("largest distance {:.2f} of {} columns", nearest, compared));
+    return look.pass("drift, training against tests",
+                     fmt::format("largest distance {:.2f} of {} columns", nearest, compared));
   if (range_shifted) {  // the same thing in other words
     for (const Drift& drift : found) look.found.findings.back().related.push_back("drift:" + drift.name);
     return;
@@ -207,9 +209,10 @@ void look_for_leak(DataLook& look) {
     words["name"] = column.name;
     std::string brief =
         fmt::format("right for {:.1f} %, the majority class for {:.1f} %", 100 * told.right, 100 * told.common);
-    auto finding = findings::make("label-leak", column.name, words, {}, Certainty::kLikely, brief,
-                                  fmt::format("A predictor from {} alone, fitted on every other {} input, is {} of the rest.",
-                                              column.name, side.part->name, brief));
+    auto finding =
+        findings::make("label-leak", column.name, words, {}, Certainty::kLikely, brief,
+                       fmt::format("A predictor from {} alone, fitted on every other {} input, is {} of the rest.",
+                                   column.name, side.part->name, brief));
     finding.value = told.right;
     look.found.add(std::move(finding));
   }

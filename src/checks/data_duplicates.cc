@@ -15,7 +15,8 @@ namespace {
 using findings::Certainty;
 
 constexpr double kWorthNaming = 0.005;  ///< share of repeated inputs
-constexpr double kFewDifferent = 0.05;  ///< a table with more duplicates than this has few columns, and duplicates are natural
+constexpr double kFewDifferent =
+    0.05;  ///< a table with more duplicates than this has few columns, and duplicates are natural
 
 std::string figure_text(const observers::Metric& metric) {
   if (!std::isfinite(metric.estimate.value)) return "unknown";
@@ -68,12 +69,13 @@ void look_within(DataLook& look, const Side& side) {
   const double change = side.failing.empty() ? 0 : without(side, repeats) - side.mean_failing();
   const bool small = natural(side, int64_t(exact.size()));
   std::string brief = look.share_text(side, count);
-  auto finding = findings::make(
-      "duplicates", side.part->name, look.words(side), {std::isfinite(change) && !small ? std::abs(change) : 0, 0},
-      Certainty::kConfirmed, brief,
-      fmt::format("{} repeat another: {} exact duplicates, {} near-duplicates; {}.{}", brief, with_commas(int64_t(exact.size())),
-                  with_commas(int64_t(near.size())), both_figures(look, side, repeats),
-                  small ? " In a table with so few different rows that is natural." : ""));
+  auto finding =
+      findings::make("duplicates", side.part->name, look.words(side),
+                     {std::isfinite(change) && !small ? std::abs(change) : 0, 0}, Certainty::kConfirmed, brief,
+                     fmt::format("{} repeat another: {} exact duplicates, {} near-duplicates; {}.{}", brief,
+                                 with_commas(int64_t(exact.size())), with_commas(int64_t(near.size())),
+                                 both_figures(look, side, repeats),
+                                 small ? " In a table with so few different rows that is natural." : ""));
   finding.value = double(count) / double(side.inputs());
   // So many duplicates make the tests smaller than they look, and every interval too narrow.
   if (!small && side.part->name == "test" && finding.value >= 0.2)
@@ -104,8 +106,8 @@ void look_for_conflicts(DataLook& look, const Side& side) {
       "conflicting-labels", side.part->name, look.words(side),
       {small ? 0 : double(wrong) / double(std::max<int64_t>(1, side.inputs())), 0}, Certainty::kConfirmed, brief,
       fmt::format(
-          "{} share their content with an input of another label; predictions for at least {} of them must be wrong.{}", brief,
-          with_commas(wrong),
+          "{} share their content with an input of another label; predictions for at least {} of them must be wrong.{}",
+          brief, with_commas(wrong),
           small ? " In a table with so few different rows that is natural: what tells them apart is not in it." : ""));
   finding.value = double(wrong) / double(std::max<int64_t>(1, side.inputs()));
   finding.inputs = some(side, samples);
@@ -131,10 +133,10 @@ void look_between(DataLook& look) {
   census::NearSearch search =
       census::near_duplicates(*test.census, *test.part->data, *train.census, *train.part->data, look.seen.jobs());
   const int64_t near = take(search.pairs), count = same + near;
-  std::string looked =
-      search.looked_at < search.of
-          ? fmt::format(" Near-duplicates were searched for among {} tests, evenly spread.", with_commas(search.looked_at))
-          : "";
+  std::string looked = search.looked_at < search.of
+                           ? fmt::format(" Near-duplicates were searched for among {} tests, evenly spread.",
+                                         with_commas(search.looked_at))
+                           : "";
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   if (count == 0) return look.pass("tests that are in training data", "none");
   const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, repeated) - now;
@@ -142,12 +144,13 @@ void look_between(DataLook& look) {
   std::string brief =
       fmt::format("{} tests: {} exact, {} near-duplicates", with_commas(count), with_commas(same), with_commas(near));
   // Only what flatters counts: without the duplicates more predictions would be wrong.
-  auto finding = findings::make(
-      "split-leak", "train-test", look.words(test), {std::isfinite(apart) && !small ? std::max(0.0, apart) : 0, 0},
-      Certainty::kConfirmed, brief,
-      fmt::format("{} are also in training data: {} exact duplicates, {} near-duplicates; {}.{}{}", look.share_text(test, count),
-                  with_commas(same), with_commas(near), both_figures(look, test, repeated), looked,
-                  small ? " In a table with so few different rows that is natural." : ""));
+  auto finding =
+      findings::make("split-leak", "train-test", look.words(test),
+                     {std::isfinite(apart) && !small ? std::max(0.0, apart) : 0, 0}, Certainty::kConfirmed, brief,
+                     fmt::format("{} are also in training data: {} exact duplicates, {} near-duplicates; {}.{}{}",
+                                 look.share_text(test, count), with_commas(same), with_commas(near),
+                                 both_figures(look, test, repeated), looked,
+                                 small ? " In a table with so few different rows that is natural." : ""));
   finding.value = double(count) / double(std::max<int64_t>(1, test.inputs()));
   finding.inputs = some(test, samples);
   finding.numbers = {{"same", same}, {"near", near}, {"looked_at", search.looked_at}};

@@ -11,8 +11,8 @@
 namespace netmend::checks {
 namespace {
 
-using findings::Effect;
 using findings::Certainty;
+using findings::Effect;
 
 constexpr double kUnknown = 0.05, kManyUnknown = 0.2, kCut = 0.05;
 constexpr double kFar = 5;  ///< times the span of 99 % of values from the middle

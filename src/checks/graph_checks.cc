@@ -4,10 +4,10 @@
 #include <set>
 
 #include "base/text.h"
-#include "executor/layers.h"
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "executor/layers.h"
 
 namespace netmend::checks {
 namespace {
@@ -17,58 +17,58 @@ using model::kAbsent;
 using model::ValueId;
 
 const std::set<std::string> kNonlinear = {"Relu",
-                                      "LeakyRelu",
-                                      "PRelu",
-                                      "Elu",
-                                      "Selu",
-                                      "Celu",
-                                      "Gelu",
-                                      "Sigmoid",
-                                      "Tanh",
-                                      "Softplus",
-                                      "Softsign",
-                                      "HardSigmoid",
-                                      "HardSwish",
-                                      "ThresholdedRelu",
-                                      "Softmax",
-                                      "LogSoftmax",
-                                      "Hardmax",
-                                      "Erf",
-                                      "Exp",
-                                      "Log",
-                                      "Abs",
-                                      "Sqrt",
-                                      "Pow",
-                                      "Clip",
-                                      "Max",
-                                      "Min",
-                                      "MaxPool",
-                                      "GlobalMaxPool",
-                                      "LSTM",
-                                      "GRU",
-                                      "RNN",
-                                      "Mish",
-                                      "Swish",
-                                      "Sin",
-                                      "Cos",
-                                      "Sign",
-                                      "Greater",
-                                      "Less",
-                                      "Where",
-                                      "ReduceMax",
-                                      "ReduceMin",
-                                      "Reciprocal",
-                                      "Floor",
-                                      "Ceil",
-                                      "Round",
-                                      "LayerNormalization",
-                                      "InstanceNormalization",
-                                      "GroupNormalization",
-                                      "LRN",
-                                      "LpNormalization",
-                                      "RMSNormalization",
-                                      "QuantizeLinear",
-                                      "DequantizeLinear"};
+                                          "LeakyRelu",
+                                          "PRelu",
+                                          "Elu",
+                                          "Selu",
+                                          "Celu",
+                                          "Gelu",
+                                          "Sigmoid",
+                                          "Tanh",
+                                          "Softplus",
+                                          "Softsign",
+                                          "HardSigmoid",
+                                          "HardSwish",
+                                          "ThresholdedRelu",
+                                          "Softmax",
+                                          "LogSoftmax",
+                                          "Hardmax",
+                                          "Erf",
+                                          "Exp",
+                                          "Log",
+                                          "Abs",
+                                          "Sqrt",
+                                          "Pow",
+                                          "Clip",
+                                          "Max",
+                                          "Min",
+                                          "MaxPool",
+                                          "GlobalMaxPool",
+                                          "LSTM",
+                                          "GRU",
+                                          "RNN",
+                                          "Mish",
+                                          "Swish",
+                                          "Sin",
+                                          "Cos",
+                                          "Sign",
+                                          "Greater",
+                                          "Less",
+                                          "Where",
+                                          "ReduceMax",
+                                          "ReduceMin",
+                                          "Reciprocal",
+                                          "Floor",
+                                          "Ceil",
+                                          "Round",
+                                          "LayerNormalization",
+                                          "InstanceNormalization",
+                                          "GroupNormalization",
+                                          "LRN",
+                                          "LpNormalization",
+                                          "RMSNormalization",
+                                          "QuantizeLinear",
+                                          "DequantizeLinear"};
 /// What passes values on or adds constants: two layers with only such things between them are one.
 const std::set<std::string> kPasses = {"Identity",  "Reshape", "Flatten", "Transpose", "Squeeze",
                                        "Unsqueeze", "Cast",    "Add",     "Sub",       "BatchNormalization",
@@ -116,11 +116,12 @@ class GraphChecks {
       for (int at = producers_[size_t(before)]; at >= 0; at = producers_[size_t(before)]) {
         const model::Node& maker = graph_.nodes[size_t(at)];
         if (maker.op == "Softmax") {
-          auto finding = findings::make("double-softmax", graph_.values[size_t(head_.output)].name, with({}),
-                                        {0.0, 0.02}, Certainty::kConfirmed, maker.name + " and " + node.name,
-                                        fmt::format("{} feeds {} with nothing between them that would turn probabilities "
-                                                    "back into logits.",
-                                                    maker.name, node.name));
+          auto finding =
+              findings::make("double-softmax", graph_.values[size_t(head_.output)].name, with({}), {0.0, 0.02},
+                             Certainty::kConfirmed, maker.name + " and " + node.name,
+                             fmt::format("{} feeds {} with nothing between them that would turn probabilities "
+                                         "back into logits.",
+                                         maker.name, node.name));
           return found_.add(std::move(finding));
         }
         if (!kPasses.count(maker.op) || maker.op == "Add" || maker.op == "Mul" || maker.op == "Sub" ||
@@ -198,13 +199,14 @@ class GraphChecks {
       ++looked;
       if (mean.count_nonzero().item<int64_t>() > 0 || (variance != 1).count_nonzero().item<int64_t>() > 0) continue;
       if (++empty <= 3)
-        found_.add(findings::make("stale-running-statistics", node.name, with({{"layer", node.name}}), {}, Certainty::kConfirmed,
-                                  "mean 0 and variance 1 throughout",
+        found_.add(findings::make("stale-running-statistics", node.name, with({{"layer", node.name}}), {},
+                                  Certainty::kConfirmed, "mean 0 and variance 1 throughout",
                                   fmt::format("All {} running means of {} are exactly 0 and all variances exactly 1.",
                                               mean.numel(), node.name)));
     }
     if (looked > 0 && empty == 0)
-      found_.passed.push_back({"running statistics of batch normalisation", fmt::format("updated in {} of {}", looked, looked)});
+      found_.passed.push_back(
+          {"running statistics of batch normalisation", fmt::format("updated in {} of {}", looked, looked)});
   }
 
  private:

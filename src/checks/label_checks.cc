@@ -11,8 +11,8 @@
 namespace netmend::checks {
 namespace {
 
-using findings::Json;
 using findings::Certainty;
+using findings::Json;
 
 constexpr double kFew = 0.0015;       ///< of the labels: so many are in doubt in sound data too
 constexpr double kGoodEnough = 0.75;  ///< accuracy of a network whose doubts count
@@ -42,15 +42,14 @@ void check_labels(Observed& seen, Results& out) {
       "mislabelled", "test", seen.words({{"n", with_commas(int64_t(issues.size()))}, {"split", "test"}}),
       {kTrulyWrong * share, 0}, Certainty::kLikely,
       fmt::format("{} test labels look wrong, {} of them {} for {}", with_commas(int64_t(issues.size())), most->second,
-                  seen.settings.classes[size_t(most->first.first)],
-                  seen.settings.classes[size_t(most->first.second)]),
-      fmt::format("The network confidently predicts another class for {} of {} labels ({:.1f} %); most often the label is {} "
-                  "and the prediction {} ({}). If all of these labels are wrong, accuracy is about {:.1f} % instead of "
-                  "{:.1f} %. Some will be hard inputs with correct labels.",
-                  with_commas(int64_t(issues.size())), with_commas(int64_t(seen.test->top.size())), 100 * share,
-                  seen.settings.classes[size_t(most->first.first)],
-                  seen.settings.classes[size_t(most->first.second)], most->second,
-                  100 * std::min(1.0, accuracy + share), 100 * accuracy));
+                  seen.settings.classes[size_t(most->first.first)], seen.settings.classes[size_t(most->first.second)]),
+      fmt::format(
+          "The network confidently predicts another class for {} of {} labels ({:.1f} %); most often the label is {} "
+          "and the prediction {} ({}). If all of these labels are wrong, accuracy is about {:.1f} % instead of "
+          "{:.1f} %. Some will be hard inputs with correct labels.",
+          with_commas(int64_t(issues.size())), with_commas(int64_t(seen.test->top.size())), 100 * share,
+          seen.settings.classes[size_t(most->first.first)], seen.settings.classes[size_t(most->first.second)],
+          most->second, 100 * std::min(1.0, accuracy + share), 100 * accuracy));
   for (size_t i = 0; i < std::min<size_t>(12, issues.size()); ++i) finding.inputs.push_back({"test", issues[i].sample});
   finding.value = share;
   if (accuracy < kGoodEnough) {  // a network that is often wrong is a poor judge of labels
@@ -58,8 +57,7 @@ void check_labels(Observed& seen, Results& out) {
     finding.level = findings::Level::kNote;
   }
   for (const auto& [pair, count] : pairs) {
-    const std::string &a = seen.settings.classes[size_t(pair.first)],
-                      &b = seen.settings.classes[size_t(pair.second)];
+    const std::string &a = seen.settings.classes[size_t(pair.first)], &b = seen.settings.classes[size_t(pair.second)];
     Json& sum = finding.numbers["pairs"][a < b ? a + "-" + b : b + "-" + a];
     sum = (sum.is_null() ? 0 : sum.get<int64_t>()) + count;
     Json& given = finding.numbers["given"][a];

@@ -1,4 +1,5 @@
-// Each kind of finding about graph, weights, units and predictions: a case that raises it, and a sound one that must not.
+// Each kind of finding about graph, weights, units and predictions: a case that raises it, and a sound one that must
+// not.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -193,7 +194,7 @@ TEST(UnitChecks, NameUnitsAtTheirLimit) {
   EXPECT_TRUE(raises(Examined(graph).found, "saturated-units:" + layers_of(graph)[1].name));
 }
 
-/// Answers made up by a rule: `said` gives the answer to an input of a class, `sure` how sure it is.
+/// Predictions made up by a rule: `said` is the predicted class for an input of a class, `sure` its confidence.
 struct Answered {
   static constexpr int64_t kClasses = 10, kOfEach = 100;
   observers::PredictionSettings settings;
@@ -207,7 +208,7 @@ struct Answered {
   }
   template <typename Said, typename Sure>
   ObservedSplit part(const Said& said, const Sure& sure,
-            const std::vector<int64_t>& sizes = std::vector<int64_t>(kClasses, kOfEach)) {
+                     const std::vector<int64_t>& sizes = std::vector<int64_t>(kClasses, kOfEach)) {
     ObservedSplit out;
     out.name = "test";
     auto& result = out.result;

@@ -101,8 +101,7 @@ findings::Words Observed::words(findings::Words more) const {
   more["case"] = session.words();
   more["model"] = session.model_name();
   if (session.has_data()) more["data"] = session.test().typed();
-  if (session::Split* other = session.has_data() ? session.train() : nullptr)
-    more["train"] = other->typed();
+  if (session::Split* other = session.has_data() ? session.train() : nullptr) more["train"] = other->typed();
   return more;
 }
 
@@ -113,7 +112,7 @@ Observed observe(session::Session& session, const preflight::Preflight* prefligh
   seen.space = hidden_space(session.test().subject, seen.settings, seen.layers);
   if (reference && *reference) seen.reference = std::move(*reference);
   session.sample(session.test(), 2);
-  // Training data first: what it shows is what the tests are held against.
+  // Training data first: the tests are compared with what it shows.
   if (Split* train = session.train()) {
     session.sample(*train, 2);
     seen.train = observe_split(seen, *train, watch);

@@ -47,12 +47,12 @@ struct Observed {
   const preflight::Preflight* preflight = nullptr;  ///< null for a model alone
   observers::PredictionSettings settings;           ///< the task; without data only its head
   std::optional<ObservedSplit> test, train;
-  std::vector<model::Layer> layers;                 ///< all, in order
-  observers::SpacePtr space;                        ///< the hidden ones; null when there are none
-  std::optional<adequacy::Assessment> adequacy;     ///< of the tests
+  std::vector<model::Layer> layers;              ///< all, in order
+  observers::SpacePtr space;                     ///< the hidden ones; null when there are none
+  std::optional<adequacy::Assessment> adequacy;  ///< of the tests
   std::optional<compare::Reference> reference;
-  std::optional<compare::Comparison> comparison;    ///< with the reference
-  bool interrupted = false;                         ///< by Ctrl-C: the splits may be cut short
+  std::optional<compare::Comparison> comparison;  ///< with the reference
+  bool interrupted = false;                       ///< by Ctrl-C: the splits may be cut short
 
   const stream::Subject& subject() const;  ///< the model, fed by the tests
   uint64_t seed() const { return session.request().seed; }

@@ -1,6 +1,4 @@
 // What predictions show: classes, confusions, confidence, numbers, over-fitting.
-#include "checks/calibration.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "checks/calibration.h"
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
@@ -18,8 +17,8 @@ namespace netmend::checks {
 
 namespace {
 
-using findings::Effect;
 using findings::Certainty;
+using findings::Effect;
 using observers::ClassResult;
 using observers::SampleRow;
 using observers::Task;
@@ -90,12 +89,12 @@ class PredictionChecks {
            fmt::format("accuracy {}, majority class {}", percent_text(accuracy.value), percent_text(chance))});
       return;
     }
-    found_.add(findings::make("no-better-than-baseline", "", words({{"common", common->name}}), {1 - chance, 0},
-                              Certainty::kConfirmed,
-                              fmt::format("accuracy {}, majority class {}", percent_text(accuracy.value), percent_text(chance)),
-                              fmt::format("Accuracy {} ({}–{}) on {} inputs; always predicting {} would reach {}.",
-                                          percent_text(accuracy.value), percent_text(accuracy.low), percent_text(accuracy.high),
-                                          with_commas(test_.result.samples), common->name, percent_text(chance))));
+    found_.add(findings::make(
+        "no-better-than-baseline", "", words({{"common", common->name}}), {1 - chance, 0}, Certainty::kConfirmed,
+        fmt::format("accuracy {}, majority class {}", percent_text(accuracy.value), percent_text(chance)),
+        fmt::format("Accuracy {} ({}–{}) on {} inputs; always predicting {} would reach {}.",
+                    percent_text(accuracy.value), percent_text(accuracy.low), percent_text(accuracy.high),
+                    with_commas(test_.result.samples), common->name, percent_text(chance))));
   }
 
   struct Pair {
@@ -149,14 +148,13 @@ class PredictionChecks {
         "confused-classes", where, words({{"a", a}, {"b", b}}), effect, Certainty::kConfirmed,
         fmt::format("{} of {} failures; worth up to {:.1f} points", pair.sum(),
                     with_commas(test_.result.samples - test_.result.correct), 100 * worth),
-        fmt::format("{} of class {} predicted as {}, {} of class {} predicted as {}: {:.0f} % of all failures. {}", with_commas(pair.ab), a, b,
-                    with_commas(pair.ba), b, a, 100 * share,
+        fmt::format("{} of class {} predicted as {}, {} of class {} predicted as {}: {:.0f} % of all failures. {}",
+                    with_commas(pair.ab), a, b, with_commas(pair.ba), b, a, 100 * share,
                     pair.one_sided
                         ? "So one-sided a confusion (or so complete an exchange) has a cause: wrong labels in training "
                           "data, or damage to the last layers."
                         : "It goes both ways, as with classes that look alike."));
-    finding.numbers = {
-        {"a", a}, {"b", b}, {"a_as_b", pair.ab}, {"b_as_a", pair.ba}, {"one_sided", pair.one_sided}};
+    finding.numbers = {{"a", a}, {"b", b}, {"a_as_b", pair.ab}, {"b_as_a", pair.ba}, {"one_sided", pair.one_sided}};
     finding.inputs = show([&](const SampleRow& row) {
       return (row.label == double(pair.a) && row.predicted == double(pair.b)) ||
              (row.label == double(pair.b) && row.predicted == double(pair.a));
@@ -206,13 +204,13 @@ class PredictionChecks {
     Effect effect{hope * behind * double(one.samples) / double(test_.result.samples), behind};
     if (hope < kHopeful)
       effect.local = std::min(effect.local, kNotSerious), effect.gain = std::min(effect.gain, kNotSeriousGain);
-    auto finding = findings::make(
-        kind, one.name, words({{"class", one.name}}), effect, Certainty::kConfirmed,
-        fmt::format("recall {} on {} inputs, median class {}", percent_text(one.recall), with_commas(one.samples),
-                    percent_text(usual)),
-        fmt::format("Recall {} ({}–{}) on {} inputs of class {}; the median over classes is {}. {}",
-                    percent_text(one.recall), percent_text(one.range.low), percent_text(one.range.high), with_commas(one.samples),
-                    one.name, percent_text(usual), taken_for(c)));
+    auto finding =
+        findings::make(kind, one.name, words({{"class", one.name}}), effect, Certainty::kConfirmed,
+                       fmt::format("recall {} on {} inputs, median class {}", percent_text(one.recall),
+                                   with_commas(one.samples), percent_text(usual)),
+                       fmt::format("Recall {} ({}–{}) on {} inputs of class {}; the median over classes is {}. {}",
+                                   percent_text(one.recall), percent_text(one.range.low), percent_text(one.range.high),
+                                   with_commas(one.samples), one.name, percent_text(usual), taken_for(c)));
     finding.numbers = {{"recall", one.recall}, {"samples", one.samples}, {"median", usual}};
     finding.inputs =
         show([&](const SampleRow& row) { return row.label == double(c) && row.right == SampleRow::kWrong; });
@@ -249,9 +247,10 @@ class PredictionChecks {
     found_.add(findings::make(
         "misleading-metric", "accuracy", words(), effect, Certainty::kConfirmed,
         fmt::format("accuracy {}, balanced accuracy {}", percent_text(test_.result.accuracy), percent_text(balanced)),
-        fmt::format("Accuracy is {}, balanced accuracy (the mean recall over classes) {}: the largest class has {} inputs, the "
-                    "smallest {}.",
-                    percent_text(test_.result.accuracy), percent_text(balanced), with_commas(most), with_commas(least))));
+        fmt::format(
+            "Accuracy is {}, balanced accuracy (the mean recall over classes) {}: the largest class has {} inputs, the "
+            "smallest {}.",
+            percent_text(test_.result.accuracy), percent_text(balanced), with_commas(most), with_commas(least))));
   }
 
   void confidence() {
@@ -266,9 +265,9 @@ class PredictionChecks {
     const bool over = (gap > 0.03 || sure_of_mistakes) && all.confidence > accuracy.high,
                under = gap < -0.05 && all.confidence < accuracy.low;
     if (!over && !under)
-      return found_.passed.push_back(
-          {"confidence matches accuracy", fmt::format("mean confidence {}, accuracy {}, ECE {:.3f}",
-                                                      percent_text(all.confidence), percent_text(all.accuracy), all.ece)});
+      return found_.passed.push_back({"confidence matches accuracy",
+                                      fmt::format("mean confidence {}, accuracy {}, ECE {:.3f}",
+                                                  percent_text(all.confidence), percent_text(all.accuracy), all.ece)});
     int64_t sure = 0, wrong = 0;
     for (const SampleRow& row : test_.rows)
       if (row.confidence > 0.99f && row.right != SampleRow::kNotJudged) ++sure, wrong += row.right == SampleRow::kWrong;
@@ -276,11 +275,13 @@ class PredictionChecks {
         over ? "over-confident" : "under-confident", "", words(), {}, Certainty::kConfirmed,
         fmt::format("mean confidence {}, accuracy {}, ECE {:.3f}", percent_text(all.confidence),
                     percent_text(all.accuracy), all.ece),
-        fmt::format("Mean confidence {}, accuracy {} ({}–{}); expected calibration error (ECE) {:.3f}. Of {} predictions "
-                    "with a confidence above 99 %, {} are wrong. One number, the temperature, corrects the mean "
-                    "confidence and changes no prediction.",
-                    percent_text(all.confidence), percent_text(all.accuracy), percent_text(accuracy.low), percent_text(accuracy.high),
-                    all.ece, with_commas(sure), sure ? percent_text(double(wrong) / double(sure)) : "none"));
+        fmt::format(
+            "Mean confidence {}, accuracy {} ({}–{}); expected calibration error (ECE) {:.3f}. Of {} predictions "
+            "with a confidence above 99 %, {} are wrong. One number, the temperature, corrects the mean "
+            "confidence and changes no prediction.",
+            percent_text(all.confidence), percent_text(all.accuracy), percent_text(accuracy.low),
+            percent_text(accuracy.high), all.ece, with_commas(sure),
+            sure ? percent_text(double(wrong) / double(sure)) : "none"));
     finding.value = std::abs(gap);
     finding.inputs =
         over ? show([](const SampleRow& row) { return row.right == SampleRow::kWrong && row.confidence > 0.9f; })
@@ -312,8 +313,8 @@ class PredictionChecks {
     if (size <= 0.1 || bias.low * bias.high <= 0)
       return found_.pass("predicted numbers are unbiased", fmt::format("mean error {:.3g}", bias.value));
     auto finding = findings::make(
-        "biased-numbers", "", words({{"direction", bias.value > 0 ? "too high" : "too low"}}), {}, Certainty::kConfirmed,
-        fmt::format("by {:.3g} on average", std::abs(bias.value)),
+        "biased-numbers", "", words({{"direction", bias.value > 0 ? "too high" : "too low"}}), {},
+        Certainty::kConfirmed, fmt::format("by {:.3g} on average", std::abs(bias.value)),
         fmt::format("The mean error is {:.3g} ({:.3g} to {:.3g}), {:.0f} % of the standard deviation of the labels.",
                     bias.value, bias.low, bias.high, 100 * size));
     finding.value = size;
@@ -348,8 +349,8 @@ class PredictionChecks {
     if (predictions.count() < 30) return found_.skip("predictions that never change", "at least 30 inputs");
     const bool numbers = labels.count() >= 30 && labels.deviation() > 0;
     // A class that is always predicted is compared with the majority class; numbers and unjudged outputs are not.
-    if (settings_.by_class() || (numbers ? predictions.deviation() >= 0.02 * labels.deviation()
-                                         : predictions.high() > predictions.low()))
+    if (settings_.by_class() ||
+        (numbers ? predictions.deviation() >= 0.02 * labels.deviation() : predictions.high() > predictions.low()))
       return;
     found_.add(findings::make(
         "constant-predictions", "", words(), {0.1, 0}, Certainty::kConfirmed,
@@ -369,12 +370,13 @@ class PredictionChecks {
           {"accuracy on training data and tests",
            fmt::format("{} and {}", percent_text(train.accuracy), percent_text(test_.result.accuracy))});
     // A few points are the usual price of fitting; what is beyond ten may be had.
-    found_.add(findings::make(
-        "over-fit", "", words(), {0.3 * std::max(0.0, gap - 0.1), 0}, Certainty::kConfirmed,
-        fmt::format("{} on training data, {} on tests", percent_text(train.accuracy), percent_text(test_.result.accuracy)),
-        fmt::format("Accuracy {} on {} training inputs, {} on {} tests: {:.1f} points apart.",
-                    percent_text(train.accuracy), with_commas(train.samples), percent_text(test_.result.accuracy),
-                    with_commas(test_.result.samples), 100 * gap)));
+    found_.add(
+        findings::make("over-fit", "", words(), {0.3 * std::max(0.0, gap - 0.1), 0}, Certainty::kConfirmed,
+                       fmt::format("{} on training data, {} on tests", percent_text(train.accuracy),
+                                   percent_text(test_.result.accuracy)),
+                       fmt::format("Accuracy {} on {} training inputs, {} on {} tests: {:.1f} points apart.",
+                                   percent_text(train.accuracy), with_commas(train.samples),
+                                   percent_text(test_.result.accuracy), with_commas(test_.result.samples), 100 * gap)));
   }
 
   const Observed& seen_;

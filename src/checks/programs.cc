@@ -31,7 +31,8 @@ constexpr auto kMostTime = std::chrono::minutes(10);
 constexpr size_t kMostFindings = 1000;
 
 std::string user_config() {
-  if (const char* home = std::getenv("XDG_CONFIG_HOME"); home && *home) return std::string(home) + "/netmend/config.toml";
+  if (const char* home = std::getenv("XDG_CONFIG_HOME"); home && *home)
+    return std::string(home) + "/netmend/config.toml";
   if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.config/netmend/config.toml";
   return "";
 }

@@ -63,10 +63,11 @@ void check_reference(Observed& seen, Results& out) {
   const std::string& path = seen.reference->name;
   const findings::Words words = seen.words({{"reference", path}});
   if (change.high < 0) {
-    auto finding = findings::make("regressed", "", words, {-change.value, 0}, Certainty::kConfirmed,
-                                  fmt::format("{} regressions, {} fixes", whole.broken, whole.fixed),
-                                  fmt::format("Against {}: {} regressions and {} fixes on {} inputs, {}.", path,
-                                              whole.broken, whole.fixed, with_commas(whole.samples), points_text(change)));
+    auto finding =
+        findings::make("regressed", "", words, {-change.value, 0}, Certainty::kConfirmed,
+                       fmt::format("{} regressions, {} fixes", whole.broken, whole.fixed),
+                       fmt::format("Against {}: {} regressions and {} fixes on {} inputs, {}.", path, whole.broken,
+                                   whole.fixed, with_commas(whole.samples), points_text(change)));
     finding.inputs = regressions(compared, -1);
     out.add(std::move(finding));
   } else {
@@ -83,15 +84,14 @@ void check_reference(Observed& seen, Results& out) {
     if (count.samples == 0 || own.high >= 0 || chance > 0.05 || -own.value < 0.01) continue;
     findings::Words more = words;
     more["class"] = classes[c];
-    auto finding =
-        findings::make("regressed-class", classes[c], more,
-                       {-own.value * double(count.samples) / double(std::max<int64_t>(1, whole.samples)), -own.value},
-                       Certainty::kConfirmed, fmt::format("{} regressions, {} fixes", count.broken, count.fixed),
-                       fmt::format("Recall {:.1f} → {:.1f} % on {} inputs, {}: {} regressions, {} fixes. Overall {}.",
-                                   100.0 * double(count.right_before) / double(count.samples),
-                                   100.0 * double(count.right_after) / double(count.samples),
-                                   with_commas(count.samples), points_text(own), count.broken, count.fixed,
-                                   points_text(change)));
+    auto finding = findings::make(
+        "regressed-class", classes[c], more,
+        {-own.value * double(count.samples) / double(std::max<int64_t>(1, whole.samples)), -own.value},
+        Certainty::kConfirmed, fmt::format("{} regressions, {} fixes", count.broken, count.fixed),
+        fmt::format("Recall {:.1f} → {:.1f} % on {} inputs, {}: {} regressions, {} fixes. Overall {}.",
+                    100.0 * double(count.right_before) / double(count.samples),
+                    100.0 * double(count.right_after) / double(count.samples), with_commas(count.samples),
+                    points_text(own), count.broken, count.fixed, points_text(change)));
     finding.inputs = regressions(compared, double(c));
     out.add(std::move(finding));
   }

@@ -1,4 +1,5 @@
-// What checks leave behind: findings, values that were fine, what was not looked at, and what the views show beside them.
+// What checks leave behind: findings, values that were fine, what was not looked at, and what the views show beside
+// them.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -18,7 +18,7 @@ struct Mild {
   const char* method;
   const char* words;
   double eps;   ///< of the range, of tokens, of a column's deviation; the method's own where below 0
-  double many;  ///< of right answers that change: worth a word
+  double many;  ///< of correct predictions that change: worth a finding
   int kinds;
 };
 constexpr Mild kMild[] = {
@@ -31,7 +31,7 @@ constexpr Mild kMild[] = {
     {"token-swap", "swapping one pair of neighbouring tokens in twenty", 0.05, 0.15, int(Kind::kTokens)},
 };
 constexpr int64_t kInputs = 600, kFewestInputs = 100;
-constexpr double kMethods = 4;  ///< of those that suit one kind of data
+constexpr double kMethods = 4;       ///< of those that suit one kind of data
 constexpr double kFarTooMany = 0.6;  ///< serious
 
 }  // namespace
@@ -88,11 +88,12 @@ void check_robustness(Observed& seen, Results& found) {
       worst = std::max(worst, share.value);
       if (share.value < mild.many) continue;
       ++told;
-      // Networks that never saw such inputs change some answers; only far too many are a fault of their own.
+      // Networks that never saw such inputs change some predictions; only far too many are a fault of their own.
       const findings::Effect effect{0, share.value >= kFarTooMany ? share.value : std::min(share.value, 0.049)};
       finding = findings::make(
           "not-robust", mild.method, seen.words({{"change", mild.words}, {"method", mild.method}}), effect,
-          Certainty::kConfirmed, fmt::format("{:.0f} % of {} correct predictions change under {}", 100 * share.value, made, mild.words),
+          Certainty::kConfirmed,
+          fmt::format("{:.0f} % of {} correct predictions change under {}", 100 * share.value, made, mild.words),
           fmt::format("Of {} correct predictions {} ({:.0f} %, {:.0f}–{:.0f}) change under {}.", made, flipped,
                       100 * share.value, 100 * share.low, 100 * share.high, mild.words));
       finding.inputs = std::move(shown);

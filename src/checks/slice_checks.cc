@@ -1,6 +1,4 @@
 // Where the network is weak: rules over columns and properties, and groups whose rates differ.
-#include "base/shell.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -19,8 +17,8 @@
 namespace netmend::checks {
 namespace {
 
-using findings::Effect;
 using findings::Certainty;
+using findings::Effect;
 using slices::Group;
 using slices::Rate;
 using slices::Slice;
@@ -51,12 +49,12 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
   } else {
     brief = fmt::format("{:.1f} % on {} inputs, elsewhere {:.1f} %", 100 * (1 - slice.here.value),
                         with_commas(slice.inputs), 100 * (1 - slice.rest.value));
-    evidence = fmt::format("Where {}: accuracy {} against {} elsewhere, {:.1f} points lower ({:.1f}–{:.1f})", slice.words,
-                           right_text(slice.here), right_text(slice.rest), 100 * slice.behind.value,
+    evidence = fmt::format("Where {}: accuracy {} against {} elsewhere, {:.1f} points lower ({:.1f}–{:.1f})",
+                           slice.words, right_text(slice.here), right_text(slice.rest), 100 * slice.behind.value,
                            100 * slice.behind.low, 100 * slice.behind.high);
   }
-  evidence +=
-      fmt::format("; on {} inputs that the rule was not searched on, p = {:.1g}.", with_commas(slice.judged_on), slice.p);
+  evidence += fmt::format("; on {} inputs that the rule was not searched on, p = {:.1g}.", with_commas(slice.judged_on),
+                          slice.p);
   const bool knows = slice.explained_by_confidence >= kExplained;
   if (knows)
     evidence += fmt::format(
@@ -66,8 +64,8 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
   auto finding = findings::make("weak-slice", slice.name, words, {slice.gain, slice.behind.value}, Certainty::kLikely,
                                 brief, evidence);
   if (knows)
-    finding.level =
-        std::min(finding.level, slice.explained_by_confidence >= kAllExplained ? findings::Level::kNote : findings::Level::kMinor);
+    finding.level = std::min(finding.level, slice.explained_by_confidence >= kAllExplained ? findings::Level::kNote
+                                                                                           : findings::Level::kMinor);
   // A group that the data keeps aside can be aimed at.
   const slices::Term& first = slice.rule.terms[0];
   if (slice.rule.terms.size() == 1 && first.op == slices::Term::kIs && columns[first.column].aside)
@@ -95,7 +93,7 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
 struct Gap {
   const Group* group = nullptr;
   const Rate* rate = nullptr;
-  bool missed = false;  ///< fewer are found; else more are wrongly called
+  bool missed = false;  ///< the true positive rate is lower; else the false positive rate is higher
   double size = 0;
 };
 
@@ -117,8 +115,7 @@ void add_gap(const Observed& seen, const Gap& gap, int64_t inputs, Results& foun
   const std::string name = gap.group->name(), positive = seen.settings.classes[size_t(seen.settings.positive)];
   const std::string what = gap.missed ? fmt::format("{} is missed more often", positive)
                                       : fmt::format("{} is wrongly predicted more often", positive);
-  findings::Words words =
-      seen.words({{"group", name}, {"what", what}, {"column", join(gap.group->columns, ",")}});
+  findings::Words words = seen.words({{"group", name}, {"what", what}, {"column", join(gap.group->columns, ",")}});
   const char* kind = gap.missed ? "true positive rate" : "false positive rate";
   std::string brief = fmt::format("{} {:.1f} % against {:.1f} %", kind, 100 * rate.here.value, 100 * rate.rest.value);
   const double share = inputs ? double(rate.count) / double(inputs) : 0;
@@ -164,7 +161,7 @@ void check_groups(Observed& seen, Results& found) {
     if (a.group->columns.size() != b.group->columns.size()) return a.group->columns.size() < b.group->columns.size();
     return a.size > b.size;
   });
-  // One a column; an intersection only where it is clearly worse than what its columns show already.
+  // One per column; an intersection only where it is clearly worse than what its columns show already.
   std::map<std::string, double> said;
   for (const Gap& gap : gaps) {
     double known = 0;

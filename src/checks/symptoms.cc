@@ -13,8 +13,9 @@ using observers::SampleRow;
 constexpr double kMost = 0.6;   ///< of a symptom's failures
 constexpr int64_t kFewest = 5;  ///< failures on the hold-out part, to say anything
 
-/// Which answers a symptom is about; nothing for findings that are no symptoms.
-std::function<bool(const SampleRow&)> failures_of(const Observed& seen, const Results& results, const Finding& finding) {
+/// Which predictions a symptom is about; nothing for findings that are no symptoms.
+std::function<bool(const SampleRow&)> failures_of(const Observed& seen, const Results& results,
+                                                  const Finding& finding) {
   const auto& classes = seen.settings.classes;
   auto number = [&](const std::string& name) {
     return double(std::find(classes.begin(), classes.end(), name) - classes.begin());

@@ -6,7 +6,7 @@
 
 namespace netmend::checks {
 
-/// Confusions, weak classes and slices, and bunches of failures of which the confirmed repair of one unit or layer
+/// Confusions, weak classes and slices, and clusters of failures of which the confirmed repair of one unit or layer
 /// removes most are noted there and taken out.
 void explain_symptoms(const Observed& seen, Results& results);
 

@@ -16,16 +16,16 @@
 namespace netmend::checks {
 namespace {
 
-using findings::Effect;
 using findings::Certainty;
+using findings::Effect;
 using observers::SampleRow;
 
-constexpr int64_t kFewest = 20;        ///< failures, and right answers
+constexpr int64_t kFewest = 20;        ///< failures, and correct predictions
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
 constexpr double kWorthALayer = 0.03;  ///< a whole layer fits much that is no damage
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;
-constexpr double kControl = 0.7;  ///< of the gain: what fitting any other unit gives too is no fault of this one
+constexpr double kControl = 0.7;  ///< of the gain: a control that gains more clears the unit
 
 using observers::points_text;
 
@@ -55,8 +55,8 @@ class TrialRepairs {
     error_rate_ = double(wrong) / double(std::max<int64_t>(1, wrong + right));
     if (wrong < kFewest || right < kFewest) {
       found_.skipped.push_back(
-          {"units to blame", fmt::format("at least {} failures and {} correct predictions (there are {} and {})", kFewest,
-                                         kFewest, with_commas(wrong), with_commas(right))});
+          {"units to blame", fmt::format("at least {} failures and {} correct predictions (there are {} and {})",
+                                         kFewest, kFewest, with_commas(wrong), with_commas(right))});
       return false;
     }
     return true;
@@ -140,8 +140,8 @@ class TrialRepairs {
     const std::string unit = tried_.blame->unit(first.place);
     keep(std::move(outcome), unit);
     if (gain < kWorthwhile) {
-      found_.passed.push_back(
-          {"refitting the most suspicious unit", fmt::format("{}: {}", unit, points_text(tried_.repair->flips.change()))});
+      found_.passed.push_back({"refitting the most suspicious unit",
+                               fmt::format("{}: {}", unit, points_text(tried_.repair->flips.change()))});
       return false;
     }
     // Would any other unit have done? Then training stopped early, and this unit is no worse than others.
@@ -151,18 +151,20 @@ class TrialRepairs {
       control = gain_of(fit({*control_place}, 0.4));
     const auto& flips = tried_.repair->flips;
     const std::string evidence = fmt::format(
-        "First of {} units in {:.0f} of 100 resamples (random baseline: rank {:.0f}). Refitting it fixes {} and breaks {} "
+        "First of {} units in {:.0f} of 100 resamples (random baseline: rank {:.0f}). Refitting it fixes {} and breaks "
+        "{} "
         "of {} held-out inputs, {}, p = {:.1g}. Refitting {}, from the middle of the ranking: {:+.1f} points.{}",
         ranking.units.size(), 100 * first_share(first), ranking.random_rank(), flips.fixed, flips.broken,
-        with_commas(tried_.holdout), points_text(flips.change()), tried_.repair->p, tried_.blame->unit(other), 100 * control,
-        cheap_words());
-    const std::string brief = fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken);
+        with_commas(tried_.holdout), points_text(flips.change()), tried_.repair->p, tried_.blame->unit(other),
+        100 * control, cheap_words());
+    const std::string brief =
+        fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken);
     if (control > kControl * gain) {
       under_trained(gain, control, tried_.blame->unit(other));
       return true;
     }
-    auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0},
-                                  Certainty::kLikely, brief, evidence);
+    auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
+                                  brief, evidence);
     finding.numbers = {{"fixed", flips.fixed},
                        {"broken", flips.broken},
                        {"p", tried_.repair->p},
@@ -178,9 +180,10 @@ class TrialRepairs {
     found_.add(findings::make(
         "under-trained", "", seen_.words({}), {std::min(gain, 0.0099), 0}, Certainty::kLikely,
         fmt::format("refitting any unit gains: {:+.1f}, {:+.1f} points", 100 * gain, 100 * control),
-        fmt::format("Refitting one unit gains {:.1f} points on held-out inputs, and refitting {}, which is not suspicious, "
-                    "gains {:.1f}: more training would help everywhere.",
-                    100 * gain, other, 100 * control)));
+        fmt::format(
+            "Refitting one unit gains {:.1f} points on held-out inputs, and refitting {}, which is not suspicious, "
+            "gains {:.1f}: more training would help everywhere.",
+            100 * gain, other, 100 * control)));
   }
 
   std::string cheap_words() const {
@@ -206,7 +209,8 @@ class TrialRepairs {
     }
   }
 
-  /// No single unit: is a layer as a whole to blame? Held against the layer that is blamed least.
+  /// No single unit: is a layer as a whole to blame? Of the three most suspicious layers the one whose refitting gains
+  /// least is the control.
   bool whole_layer() {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
     // Fixing every failure would not be enough.
@@ -236,10 +240,11 @@ class TrialRepairs {
     auto finding = findings::make(
         "damaged-layer", name, seen_.words({{"layer", name}}), {best, 0}, Certainty::kLikely,
         fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken),
-        fmt::format("No single unit is to blame. Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, p = {:.1g}. "
-                    "Refitting another layer: {:+.1f} points.{}",
-                    name, flips.fixed, with_commas(tried_.holdout), flips.broken, points_text(flips.change()),
-                    tried_.repair->p, 100 * least, cheap_words()));
+        fmt::format(
+            "No single unit is to blame. Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, p = {:.1g}. "
+            "Refitting another layer: {:+.1f} points.{}",
+            name, flips.fixed, with_commas(tried_.holdout), flips.broken, points_text(flips.change()), tried_.repair->p,
+            100 * least, cheap_words()));
     show_flips(finding);
     found_.add(std::move(finding));
     return true;

@@ -27,8 +27,7 @@ bool limits(const std::string& activation, double& low, double& high) {
 
 class UnitChecks {
  public:
-  UnitChecks(const Observed& seen, Results& found)
-      : seen_(seen), found_(found), ranges_(*seen.test->units->ranges()) {
+  UnitChecks(const Observed& seen, Results& found) : seen_(seen), found_(found), ranges_(*seen.test->units->ranges()) {
     if (seen.train && seen.train->units) more_ = seen.train->units->ranges().get();
   }
 
@@ -81,8 +80,8 @@ class UnitChecks {
   int64_t inputs() const { return seen_.test->data->size() + (more_ ? seen_.train->data->size() : 0); }
   findings::Words words(size_t l, int64_t count) const {
     return seen_.words({{"layer", seen_.space->layers()[l].name},
-                               {"n", with_commas(count)},
-                               {"of", with_commas(seen_.space->units(l))}});
+                        {"n", with_commas(count)},
+                        {"of", with_commas(seen_.space->units(l))}});
   }
 
   bool constant(size_t l) const {
@@ -129,8 +128,8 @@ class UnitChecks {
       count += all.seen > 0 && (all.low > high - near || all.high < low + near);
     }
     if (double(count) <= kStuckShare * double(seen_.space->units(l)) || count < 2) return;
-    found_.add(findings::make("saturated-units", seen_.space->layers()[l].name, words(l, count), {}, Certainty::kConfirmed,
-                              fmt::format("{} of {} units", count, seen_.space->units(l)),
+    found_.add(findings::make("saturated-units", seen_.space->layers()[l].name, words(l, count), {},
+                              Certainty::kConfirmed, fmt::format("{} of {} units", count, seen_.space->units(l)),
                               fmt::format("{} of {} units of {} ({}) stay within 1 % of a limit on all {} inputs.",
                                           count, seen_.space->units(l), seen_.space->layers()[l].name,
                                           seen_.space->layers()[l].activation, with_commas(inputs()))));

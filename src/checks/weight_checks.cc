@@ -7,10 +7,10 @@
 #include <map>
 
 #include "base/text.h"
-#include "executor/layers.h"
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "executor/layers.h"
 
 namespace netmend::checks {
 namespace {
@@ -118,11 +118,11 @@ class WeightChecks {
       if (count == 0) continue;
       ++told;
       found_.add(findings::make(
-          "zero-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count)}}), {},
-          Certainty::kConfirmed, fmt::format("{} of {} units", count, layer.units),
-          fmt::format("{} of the {} units of {} have no weight that is not 0{}.", count, layer.units, layer.name,
-                      count == 1 ? fmt::format(" ({})", model::unit_name(layer, empty.nonzero()[0][0].item<int64_t>()))
-                                 : "")));
+          "zero-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count)}}), {}, Certainty::kConfirmed,
+          fmt::format("{} of {} units", count, layer.units),
+          fmt::format(
+              "{} of the {} units of {} have no weight that is not 0{}.", count, layer.units, layer.name,
+              count == 1 ? fmt::format(" ({})", model::unit_name(layer, empty.nonzero()[0][0].item<int64_t>())) : "")));
     }
     if (told == 0) found_.pass("units without weights", "none");
   }
@@ -139,11 +139,11 @@ class WeightChecks {
       const int64_t count = (alike & (norms > 0)).count_nonzero().item<int64_t>();
       if (count * 10 < layer.units || count < 2) continue;  // a pair or two in a wide layer is nothing
       ++told;
-      found_.add(findings::make(
-          "duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}), {},
-          Certainty::kConfirmed, fmt::format("{} of {} units repeat another", count, layer.units),
-          fmt::format("{} of the {} units of {} point the same way as an earlier one (cosine above {}).", count,
-                      layer.units, layer.name, kAlike)));
+      found_.add(
+          findings::make("duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}),
+                         {}, Certainty::kConfirmed, fmt::format("{} of {} units repeat another", count, layer.units),
+                         fmt::format("{} of the {} units of {} point the same way as an earlier one (cosine above {}).",
+                                     count, layer.units, layer.name, kAlike)));
     }
     if (told == 0) found_.pass("duplicate units", "none");
   }
@@ -172,9 +172,10 @@ class WeightChecks {
       found_.add(findings::make(
           "untrained-layer", layer->name, with({{"layer", layer->name}}), {}, Certainty::kLikely,
           fmt::format("{} equal biases, standard deviation {:.3g}", graph_.constant(layer->bias).numel(), spread),
-          fmt::format("All biases of {} are {:.3g}, its weights have the standard deviation {:.3g} of a fresh initialisation, "
-                      "and {} other layers have changed.",
-                      layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread, moved)));
+          fmt::format(
+              "All biases of {} are {:.3g}, its weights have the standard deviation {:.3g} of a fresh initialisation, "
+              "and {} other layers have changed.",
+              layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread, moved)));
     }
   }
 

@@ -18,7 +18,7 @@ using observers::SampleRow;
 
 constexpr int64_t kLargest = int64_t(1) << 30;
 
-/// 0 wrong, 1 right, 2 not judged; four a character would be smaller, but this can be read.
+/// 0 wrong, 1 right, 2 not judged; four per character would be smaller, but this can be read.
 std::string marks_text(const std::vector<Before>& predictions) {
   std::string text;
   for (const Before& one : predictions) text += char('0' + one.right);
@@ -80,9 +80,9 @@ Baseline read_folder(const std::string& folder) {
     double squared = NAN;
     parse_double(row[loss], squared);
     baseline.predictions.push_back({row[correct] == "1"   ? SampleRow::kRight
-                                : row[correct] == "0" ? SampleRow::kWrong
-                                                      : SampleRow::kNotJudged,
-                                std::sqrt(squared)});
+                                    : row[correct] == "0" ? SampleRow::kWrong
+                                                          : SampleRow::kNotJudged,
+                                    std::sqrt(squared)});
     baseline.ids.push_back(id_hash(row[id]));
   });
   return baseline;
@@ -115,9 +115,7 @@ Baseline read_baseline_file(const std::string& path) {
 
 }  // namespace
 
-uint32_t id_hash(const std::string& id) {
-  return uint32_t(hash64(id));
-}
+uint32_t id_hash(const std::string& id) { return uint32_t(hash64(id)); }
 
 Baseline read_baseline(const std::string& path) {
   std::error_code error;
@@ -156,8 +154,8 @@ EarlierPredictions::EarlierPredictions(const Baseline& baseline, const dataset::
     : baseline_(baseline), data_(data), common_(common) {
   if (!common) {
     if (int64_t(baseline.predictions.size()) == data.size()) return;
-    throw InputError(fmt::format("{} has predictions for {} inputs, {} has {}", baseline.source, baseline.predictions.size(),
-                                 data.info().spec, data.size()),
+    throw InputError(fmt::format("{} has predictions for {} inputs, {} has {}", baseline.source,
+                                 baseline.predictions.size(), data.info().spec, data.size()),
                      "Compare on the same data, or on the inputs that both have: --common");
   }
   if (baseline.ids.empty())

@@ -16,9 +16,9 @@ struct Baseline {
   std::string model;        ///< what was judged then
   std::string fingerprint;  ///< of the data
   std::string metric;
-  stats::Estimate value{};                 ///< of the metric, then
+  stats::Estimate value{};                     ///< of the metric, then
   std::vector<observers::Before> predictions;  ///< in the order of the data
-  std::vector<uint32_t> ids;               ///< hashes of the inputs' names
+  std::vector<uint32_t> ids;                   ///< hashes of the inputs' names
 };
 
 uint32_t id_hash(const std::string& id);

@@ -47,9 +47,8 @@ bool is_drop(const Criterion& criterion) {
 
 observers::Target target_of(const Criterion& criterion, session::Session& session) {
   const std::string text = (is_about_group(criterion) ? "slice=" : "class=") + criterion.of;
-  return at_line(criterion, [&] {
-    return session::parse_target(text, session.task(), *session.test().subject.data).target;
-  });
+  return at_line(criterion,
+                 [&] { return session::parse_target(text, session.task(), *session.test().subject.data).target; });
 }
 
 /// The area under the curve is taken of several classes only where it is the metric; the order of metrics does not
@@ -166,8 +165,7 @@ Ruling judge_overall_drop(Criterion criterion, const std::string& metric, const 
                 "of " + metric);
 }
 
-Ruling judge_class_drop(const Criterion& criterion, const PredictionSettings& task, const Observed& seen,
-                        bool strict) {
+Ruling judge_class_drop(const Criterion& criterion, const PredictionSettings& task, const Observed& seen, bool strict) {
   const std::vector<FlipCount>& classes = seen.comparison->flips.per_class();
   if (classes.empty())
     throw InputError(criterion.line + ": the predictions are not one class per input", "Leave class_drop out.");
@@ -185,8 +183,7 @@ Ruling judge_class_drop(const Criterion& criterion, const PredictionSettings& ta
                             classes[worst].broken));
 }
 
-Ruling judge_class(const Criterion& criterion, session::Session& session, const PredictionResult& result,
-                   bool strict) {
+Ruling judge_class(const Criterion& criterion, session::Session& session, const PredictionResult& result, bool strict) {
   const auto label = size_t(target_of(criterion, session).label);
   const observers::ClassResult& found = result.per_class[label];
   const bool recall = criterion.kind == Criterion::kRecall;

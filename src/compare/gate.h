@@ -1,5 +1,5 @@
-// Pass or fail against the limits of netmend.toml: every criterion judged in one pass, and the three documents that a
-// pipeline reads. No tensors: commands and other people's programs call it.
+// Pass or fail against the limits of netmend.toml: every criterion judged in one pass (must_pass in a second one), and
+// the three documents that a pipeline reads. No tensors: commands and other people's programs call it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

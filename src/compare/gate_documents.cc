@@ -84,10 +84,10 @@ std::string gate_markdown(const GateReport& report) {
   text += "| | criterion | value | limit | |\n|---|---|---|---|---|\n";
   for (const Ruling& ruling : report.rulings) {
     const bool must_pass = ruling.criterion.kind == Criterion::kMustPass;
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", ruling.pass ? "pass" : "**fail**",
-                        markdown(ruling.criterion.name), markdown(figure_words(ruling)),
-                        markdown(must_pass ? "all right" : ruling.criterion.limit),
-                        markdown(join(notes_of(ruling), "; ")));
+    text +=
+        fmt::format("| {} | {} | {} | {} | {} |\n", ruling.pass ? "pass" : "**fail**", markdown(ruling.criterion.name),
+                    markdown(figure_words(ruling)), markdown(must_pass ? "all right" : ruling.criterion.limit),
+                    markdown(join(notes_of(ruling), "; ")));
   }
   return text;
 }

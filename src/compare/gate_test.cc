@@ -57,8 +57,8 @@ TEST(GateLimits, WhatCannotBeMeantNamesTheLine) {
   for (const auto& [gate, words] : std::vector<std::pair<std::string, std::string>>{
            {"{ accurcy = \">= 0.9\" }", "did you mean accuracy"},
            {"{ accuracy = \"0.9\" }", "should be a limit"},
-           {"{ accuracy = \">= 90\" }", "should be a limit"},        // a share, or with %
-           {"{ log_loss = \"<= 5 %\" }", "should be a limit"},       // no share
+           {"{ accuracy = \">= 90\" }", "should be a limit"},   // a share, or with %
+           {"{ log_loss = \"<= 5 %\" }", "should be a limit"},  // no share
            {"{ recall = \">= 0.9\" }", "needs a class"},
            {"{ \"accuracy[truck]\" = \">= 0.9\" }", "no COLUMN=VALUE"},
            {"{ accuracy = \">= nan\" }", "should be a limit"},
@@ -94,8 +94,8 @@ class GateRun : public ::testing::Test {
   void SetUp() override { onnx::write_model(zoo::make("mlp:784-16-10", {.seed = 5}), "m.onnx"); }
 
   session::Session open(const std::string& gate, const std::string& more = "") {
-    folder.write("netmend.toml", "model = { file = \"m.onnx\" }\ndata = { test = \"glyphs:test\" }\ngate = " + gate +
-                                     "\n" + more);
+    folder.write("netmend.toml",
+                 "model = { file = \"m.onnx\" }\ndata = { test = \"glyphs:test\" }\ngate = " + gate + "\n" + more);
     session::Request request;
     request.limit = kInputs, request.quiet = true, request.out = "run";
     return session::Session(request);

@@ -47,16 +47,14 @@ Reference open_reference(session::Session& session, const std::string& path) {
   }
   const session::Split& tests = session.test();
   model::Graph graph = onnx::read_model(path);
-  const std::string& output =
-      session.request().output.empty() ? session.config().output : session.request().output;
+  const std::string& output = session.request().output.empty() ? session.config().output : session.request().output;
   executor::Head head = executor::find_head(graph, session::choose_output(graph, output));
   stream::Subject subject(path, std::move(graph), tests.data, {head.output, head.logits});
   dataset::Batch batch = tests.data->read(stream::spread(tests.data->size(), 64));
   at::Tensor outputs = stream::run_few(subject, {head.output}, batch, session.request().jobs)[0];
   observers::TaskOverrides overrides = session.config().overrides;
   if (!session.request().metric.empty()) overrides.metric = session.request().metric;
-  reference.settings =
-      observers::infer_task(subject.graph, head, tests.data->info(), batch, outputs, overrides);
+  reference.settings = observers::infer_task(subject.graph, head, tests.data->info(), batch, outputs, overrides);
   const observers::PredictionSettings& newer = session.task();
   if (reference.settings.outputs != newer.outputs || reference.settings.task != newer.task)
     fail("{} has {} outputs, {} has {}: their predictions cannot be compared", path, reference.settings.outputs,
@@ -120,8 +118,8 @@ Comparison run_both(session::Session& session, const Reference& reference, bool 
   std::vector<stream::Watched<observers::PartPredictions>> parts;
   for (const observers::PartPredictions* group : groups) parts.push_back(pass.watch(*group));
   session.run(pass, tests, reference.split ? "both models" : "comparison with " + reference.name);
-  Comparison done = pair_rows(session, reference, by_id, older ? &pass.state(*older).rows : nullptr,
-                              pass.state(newer).rows);
+  Comparison done =
+      pair_rows(session, reference, by_id, older ? &pass.state(*older).rows : nullptr, pass.state(newer).rows);
   done.after = observers::finish(watch_new, pass.state(newer));
   if (older) done.before = observers::finish(*watch_old, pass.state(*older));
   if (!done.after.metrics.empty()) done.newer.value = done.after.metrics[0].estimate;

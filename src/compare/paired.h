@@ -26,11 +26,11 @@ struct Flip {
 struct Comparison {
   observers::Flips flips;
   std::vector<Flip> list;
-  observers::PredictionResult before, after;          ///< `before` only of a model
-  std::vector<observers::PredictionResult> groups;    ///< of the newer model, one per observer that was asked for
-  std::vector<observers::SampleRow> rows;             ///< of the newer model, when run_both() made it
-  Baseline newer;                                     ///< the newer predictions, to be kept
-  int64_t missing = 0;                                ///< inputs that the reference does not know
+  observers::PredictionResult before, after;        ///< `before` only of a model
+  std::vector<observers::PredictionResult> groups;  ///< of the newer model, one per observer that was asked for
+  std::vector<observers::SampleRow> rows;           ///< of the newer model, when run_both() made it
+  Baseline newer;                                   ///< the newer predictions, to be kept
+  int64_t missing = 0;                              ///< inputs that the reference does not know
   double seconds = 0;
   bool interrupted = false;
 };
@@ -51,8 +51,8 @@ Reference open_reference(session::Session& session, const std::string& path);
 Comparison pair_rows(session::Session& session, const Reference& reference, bool by_id,
                      const std::vector<observers::SampleRow>* older, const std::vector<observers::SampleRow>& newer);
 
-/// One pass over the session's tests, both models together; `groups` watch the newer one. `task` is how the newer one is
-/// judged where that differs from the session's in its metric; may be null.
+/// One pass over the session's tests, both models together; `groups` watch the newer one. `task` is how the newer one
+/// is judged where that differs from the session's in its metric; may be null.
 Comparison run_both(session::Session& session, const Reference& reference, bool by_id,
                     const std::vector<const observers::PartPredictions*>& groups = {},
                     const observers::PredictionSettings* task = nullptr);

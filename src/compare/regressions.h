@@ -29,14 +29,15 @@ struct Regressions {
   std::string data;  ///< the spec
   observers::FlipCount whole;
   std::vector<NamedFlips> classes, groups;
-  std::vector<observers::Metric> before, after;      ///< the one that counts first; `before` only of a model
-  std::optional<stats::Estimate> figure_before;      ///< of the metric that counts; nothing when it was not kept
-  stats::Estimate error_change{};                    ///< of numbers: mean of (error after − error before)
+  std::vector<observers::Metric> before, after;  ///< the one that counts first; `before` only of a model
+  std::optional<stats::Estimate> figure_before;  ///< of the metric that counts; nothing when it was not kept
+  stats::Estimate error_change{};                ///< of numbers: mean of (error after − error before)
   double margin = 0;
   observers::Verdict verdict = observers::Verdict::kUnclear;
-  bool has_right_and_wrong = true;  ///< false for numbers without a tolerance: a fix came closer, a regression moved away
-  int64_t missing = 0;              ///< inputs that the reference does not know
-  std::string fingerprint;          ///< of the data
+  bool has_right_and_wrong =
+      true;                 ///< false for numbers without a tolerance: a fix came closer, a regression moved away
+  int64_t missing = 0;      ///< inputs that the reference does not know
+  std::string fingerprint;  ///< of the data
   double seconds = 0;
   bool interrupted = false;
 };

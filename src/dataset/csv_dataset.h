@@ -1,4 +1,4 @@
-// Rows of a table as inputs: numbers standardised, words as one column a category, a column of labels, columns kept
+// Rows of a table as inputs: numbers standardised, words as one column per category, a column of labels, columns kept
 // aside.
 #pragma once
 

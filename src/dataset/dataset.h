@@ -36,7 +36,7 @@ struct Info {
   int64_t size = 0;
   std::vector<Feature> features;
   LabelKind labels = LabelKind::kNone;
-  int64_t label_width = 1;           ///< numbers or classes a sample for kNumber and kMulti
+  int64_t label_width = 1;           ///< numbers or classes per sample for kNumber and kMulti
   std::vector<std::string> classes;  ///< names; "0", "1" … when the source has none; empty for kNumber and kNone
   std::vector<std::string> groups;   ///< names of the columns kept aside
   std::vector<std::string> files;    ///< what was read, for the run's record
@@ -46,8 +46,8 @@ struct Info {
 
 /// Samples in the order asked for.
 struct Batch {
-  std::vector<at::Tensor> inputs;  ///< one a feature: count × shape
-  std::vector<at::Tensor> masks;   ///< one a feature, bool count × length; undefined where nothing is padded
+  std::vector<at::Tensor> inputs;  ///< one per feature: count × shape
+  std::vector<at::Tensor> masks;   ///< one per feature, bool count × length; undefined where nothing is padded
   at::Tensor labels;               ///< int64[count], float[count] or float[count × width]; undefined without labels
   std::vector<int64_t> samples;    ///< their positions in the data set
   int64_t count() const { return int64_t(samples.size()); }

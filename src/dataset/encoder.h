@@ -1,4 +1,4 @@
-// How the columns of a table become numbers: standardised numbers and one column a category, fitted on training rows.
+// How the columns of a table become numbers: standardised numbers and one column per category, fitted on training rows.
 #pragma once
 
 #include <map>

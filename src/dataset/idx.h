@@ -1,5 +1,5 @@
 // IDX files, the format of MNIST (http://yann.lecun.com/exdb/mnist): two zero bytes, the type of the values, the number
-// of axes, a big-endian 32-bit size an axis, the values.
+// of axes, a big-endian 32-bit size per axis, the values.
 #pragma once
 
 #include "dataset/array.h"

@@ -1,4 +1,4 @@
-// images:DIR, a folder a class. Files are decoded when they are asked for.
+// images:DIR, a folder per class. Files are decoded when they are asked for.
 #include <ATen/ATen.h>
 
 #include <algorithm>

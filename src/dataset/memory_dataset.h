@@ -1,4 +1,5 @@
-// Data in memory: tensors, labels and groups as they are given. For tests and for programs that have their data already.
+// Data in memory: tensors, labels and groups as they are given. For tests and for programs that have their data
+// already.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,12 +12,11 @@ class MemoryDataset : public Dataset {
  public:
   /// `x`: inputs first. `labels`: int64 for classes, float for numbers, or undefined.
   MemoryDataset(Feature feature, at::Tensor x, at::Tensor labels, std::vector<std::string> classes = {},
-           std::string spec = "memory") {
+                std::string spec = "memory") {
     info_.spec = std::move(spec);
     info_.size = x.size(0);
     info_.features = {std::move(feature)};
-    if (labels.defined())
-      info_.labels = labels.scalar_type() == at::kLong ? LabelKind::kClass : LabelKind::kNumber;
+    if (labels.defined()) info_.labels = labels.scalar_type() == at::kLong ? LabelKind::kClass : LabelKind::kNumber;
     info_.classes = std::move(classes);
     x_ = std::move(x), labels_ = std::move(labels);
   }

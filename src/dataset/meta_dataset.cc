@@ -18,7 +18,7 @@ std::string plain_id(std::string_view word) {
   return std::string(word);
 }
 
-/// Finds the row of a name. Keeps 16 bytes a row, whatever the length of the names.
+/// Finds the row of a name. Keeps 16 bytes per row, whatever the length of the names.
 class Rows {
  public:
   Rows(const Table& table, int64_t column) : table_(table), column_(column) {
@@ -132,7 +132,7 @@ class MetaDataset : public Dataset {
   std::shared_ptr<const Dataset> data_;
   Table table_;
   std::vector<int64_t> columns_;  ///< of the groups, in the table
-  std::vector<int64_t> rows_;     ///< one a sample; -1 where the table says nothing
+  std::vector<int64_t> rows_;     ///< one per sample; -1 where the table says nothing
 };
 
 }  // namespace

@@ -12,12 +12,12 @@ namespace netmend::dataset {
 /// An array without samples is refused unless `may_be_empty`.
 Array read_npy(BytesPtr bytes, bool may_be_empty = false);
 
-/// A row of words of one width, as NumPy's types `<U5` (four bytes a character) and `|S5` (one) keep them.
+/// A row of words of one width, as NumPy's types `<U5` (four bytes per character) and `|S5` (one) keep them.
 struct WordArray {
   BytesPtr bytes;
   int64_t offset = 0, count = 0;
   int64_t characters = 0;  ///< a word; shorter ones are filled with zeros
-  int64_t unit = 1;        ///< bytes a character
+  int64_t unit = 1;        ///< bytes per character
   bool swapped = false;
 
   /// In UTF-8, without the zeros at the end. Throws InputError on what is no character.

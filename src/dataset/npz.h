@@ -1,4 +1,4 @@
-// NPZ files: a ZIP archive with an NPY file an array.
+// NPZ files: a ZIP archive with an NPY file per array.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ const std::map<std::string, Opener>& openers() {
   return all;
 }
 
-/// OutputKind a data set the spec it can be opened by again, and cuts it to `limit=`.
+/// Gives a data set the spec it can be opened by again, and cuts it to `limit=`.
 class Opened : public Dataset {
  public:
   Opened(std::unique_ptr<Dataset> data, const Spec& spec) : data_(std::move(data)) {

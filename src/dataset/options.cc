@@ -1,8 +1,8 @@
 #include "dataset/options.h"
-#include "dataset/spec.h"
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/spec.h"
 
 namespace netmend::dataset {
 

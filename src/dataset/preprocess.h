@@ -20,7 +20,7 @@ struct Resize {
 
 struct Preprocess {
   std::optional<double> scale;    ///< x · scale; written 1/255 or 0.0039
-  std::vector<double> mean, std;  ///< one for all or one a channel, in units after scaling: (x · scale − mean) / std
+  std::vector<double> mean, std;  ///< one for all or one per channel, in units after scaling: (x · scale − mean) / std
   /// "NCHW" or "NHWC"; "NCWH" or "NWHC" where the images lie on their side; "" for the source's own
   std::string layout;
   std::string color;  ///< "RGB" or "BGR"; "" for the source's own

@@ -1,4 +1,4 @@
-// One function a kind of data; `open` picks by the spec's head.
+// One function per kind of data; `open` picks by the spec's head.
 #pragma once
 
 #include <memory>

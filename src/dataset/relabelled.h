@@ -8,7 +8,7 @@
 
 namespace netmend::dataset {
 
-/// The same samples with these class numbers, one a sample.
+/// The same samples with these class numbers, one per sample.
 std::unique_ptr<Dataset> relabelled(std::shared_ptr<const Dataset> data, std::vector<int64_t> labels);
 /// The class numbers that it has. Reads all of it.
 std::vector<int64_t> read_labels(const Dataset& data);

@@ -18,7 +18,7 @@ constexpr int64_t kLargestIndex = int64_t(256) << 20;
 constexpr int64_t kMostInPart = 1024;
 constexpr int64_t kMostValues = int64_t(1) << 31;  ///< of one sample
 constexpr int64_t kMostNames = 1 << 20;
-constexpr const char* kRewrite = "save the data again; netmend's recorder writes this format";
+constexpr const char* kRewrite = "save the data again with save_data of netmend's Python package";
 
 /// The document with the place that every complaint names.
 class Reader {
@@ -98,7 +98,7 @@ class Reader {
     if (text(json, "format") != "netmend-saved") bad(fmt::format("`format` is '{}'", text(json, "format")));
     if (const Json& version = at(json, "version"); version != 1)
       throw InputError(fmt::format("{} is of version {}, this netmend reads 1", file_, version.dump().substr(0, 20)),
-                       "use a newer netmend, or save the data with the recorder that belongs to this one");
+                       "use a newer netmend, or save the data with the Python package that belongs to this one");
     const Json& complete = at(json, "complete");
     if (!complete.is_boolean()) bad("`complete` is neither true nor false");
     if (!complete.get<bool>())

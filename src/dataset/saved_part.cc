@@ -35,7 +35,7 @@ Array member(const Npz& file, const std::string& name, bool may_be_empty = false
   }
 }
 
-/// int64 values, one a sample.
+/// int64 values, one per sample.
 std::vector<int64_t> longs_member(const Npz& file, const std::string& name, int64_t count) {
   Array array = member(file, name);
   if (array.type != Element::kI64 || array.shape != std::vector<int64_t>{count})

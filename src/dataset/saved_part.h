@@ -1,4 +1,4 @@
-// One part of a saved data set, opened: its arrays held against data.json. Any thread may read.
+// One part of a saved data set, opened: its arrays checked against data.json. Any thread may read.
 #pragma once
 
 #include <mutex>

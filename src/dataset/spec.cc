@@ -68,8 +68,9 @@ const Head* find_head(std::string_view name) {
 
 /// Options whose values are lists: they keep the quotes of their items.
 bool is_list(const std::string& key) {
-  static const std::vector<std::string> lists = {"classes", "groups", "columns", "drop", "categories", "meta_groups",
-                                                 "x", "mean", "std", "standardize", "missing"};
+  static const std::vector<std::string> lists = {"classes",    "groups",      "columns", "drop",
+                                                 "categories", "meta_groups", "x",       "mean",
+                                                 "std",        "standardize", "missing"};
   return std::find(lists.begin(), lists.end(), key) != lists.end();
 }
 

@@ -1,6 +1,6 @@
-// The one grammar for data on the command line: NAME[:split][,key=value…] or KIND:PATH[,key=value…]. What holds a comma,
-// a colon of a list or a quote stands in double quotes, as in csv:"a,b.csv",label=y and classes="a:b":c; inside them a
-// backslash takes the next character as it is.
+// The one grammar for data on the command line: NAME[:split][,key=value…] or KIND:PATH[,key=value…]. What holds a
+// comma, a colon of a list or a quote stands in double quotes, as in csv:"a,b.csv",label=y and classes="a:b":c; inside
+// them a backslash takes the next character as it is.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@
 namespace netmend::dataset {
 
 struct Spec {
-  std::string text;  ///< as typed
-  std::string head;  ///< glyphs, mnist … or idx, npz …
-  std::string rest;  ///< split of a name, path of a kind; may be empty
+  std::string text;                            ///< as typed
+  std::string head;                            ///< glyphs, mnist … or idx, npz …
+  std::string rest;                            ///< split of a name, path of a kind; may be empty
   std::map<std::string, std::string> options;  ///< values without quotes; lists as split_list takes them
 
   bool is_name() const;  ///< head is one of the built-in names

@@ -32,7 +32,7 @@ struct Summary {
   std::vector<FeatureSummary> features;
   LabelKind labels = LabelKind::kNone;
   std::vector<std::string> classes;
-  std::vector<int64_t> class_counts;  ///< one a class, for classes and several classes at once
+  std::vector<int64_t> class_counts;  ///< one per class, for classes and several classes at once
   ValueSummary label_values;          ///< of labels that are numbers
 };
 

@@ -1,5 +1,5 @@
-// Rows of words in a text file: comma-, tab- or otherwise separated values, or one word a line. Only the place of every
-// row is kept; rows are parsed when they are asked for.
+// Rows of words in a text file: comma-, tab- or otherwise separated values, or one word per line. Only the place of
+// every row is kept; rows are parsed when they are asked for.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Sentences as rows of ids: text:FILE with a label column or a sentence a line, and the built-in movie reviews.
+// Sentences as rows of ids: text:FILE with a label column or a sentence per line, and the built-in movie reviews.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -136,7 +136,7 @@ void refuse_preprocessing(const Spec& spec) {
       fail("{}= does not apply to {}: words are not scaled, shifted or resized", key, spec.text);
 }
 
-/// Without a label column a file is a sentence a line, unless it says which column is the text.
+/// Without a label column a file is a sentence per line, unless it says which column is the text.
 Sentences open_sentences(const Spec& spec, const std::string& path) {
   const bool lines = !spec.options.count("label") && !spec.options.count("text");
   TableFormat format = table_format(path, spec.options);

@@ -54,7 +54,7 @@ class Transform {
   bool channels_last_ = false;  ///< in the result
   bool turn_colors_ = false;
   bool turn_axes_ = false;              ///< rows become columns
-  std::vector<float> factor_, offset_;  ///< one a channel: value · factor + offset
+  std::vector<float> factor_, offset_;  ///< one per channel: value · factor + offset
   bool uniform_ = true;                 ///< the same for all channels
   bool straight_ = true;                ///< values keep their order
 };

@@ -23,7 +23,7 @@ class Vocabulary {
   /// 0 pads, 1 is any unknown word, then the words by how often they occur, those of equal count in the order of
   /// letters.
   explicit Vocabulary(const std::unordered_map<std::string, int64_t>& counts);
-  /// A word a line. When [PAD] and [UNK] (or <pad> and <unk>) are among them, ids are line numbers from 0; otherwise
+  /// A word per line. When [PAD] and [UNK] (or <pad> and <unk>) are among them, ids are line numbers from 0; otherwise
   /// the first line is id 2.
   explicit Vocabulary(const Bytes& file);
 

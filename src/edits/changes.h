@@ -9,7 +9,7 @@ namespace netmend::edits {
 
 struct Amount {
   int64_t values = 0, changed = 0;
-  double largest = 0;            ///< largest change of a value; infinite where a value became no number or was none
+  double largest = 0;            ///< largest change of a value; infinite where a value became or was NaN or Inf
   double moved = 0, length = 0;  ///< sums of squares: of the changes, of the values before
   double relative() const;       ///< length of the change over the length before; infinite from nothing
   void add(double before, double after);

@@ -42,7 +42,7 @@ int64_t best_axis(std::span<const int64_t> shape, std::span<const int64_t> posit
 /// A slice's numbers in order. A constant without axes is its own slice 0 of axis 0.
 at::Tensor slice(const at::Tensor& value, int64_t axis, int64_t index);
 std::vector<double> numbers(const at::Tensor& value);
-/// Equal, or both no number at all.
+/// Equal, or both NaN.
 bool same_number(double a, double b);
 /// The constant with this name. Throws InputError with the nearest name.
 model::ValueId find_parameter(const model::Graph& graph, std::string_view name);

@@ -26,8 +26,8 @@ struct EditFile {
 EditFile describe(const model::Graph& graph, std::vector<Edit> edits, const std::string& model,
                   const std::string& checksum);
 
-/// Numbers are written so that they read back to the same bits. Throws InputError for an edit that would write what is
-/// no number; such values before it are written as the words "nan", "inf" and "-inf", which JSON has no numbers for.
+/// Numbers are written so that they read back to the same bits. Throws InputError for an edit that would write NaN
+/// or Inf; such values before it are written as the words "nan", "inf" and "-inf", which JSON has no numbers for.
 std::string to_text(const EditFile& file);
 void write_edits(const EditFile& file, const std::string& path);
 

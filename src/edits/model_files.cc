@@ -39,8 +39,7 @@ std::map<std::string, model::ValueId> weights_of(const model::Graph& graph) {
 
 std::string npy_member(const model::Constant& constant) {
   // bfloat16 is the one type NumPy lacks; every value of it is a float32.
-  const model::Element type =
-      model::numpy_type(constant.stored).empty() ? model::Element::kFloat : constant.stored;
+  const model::Element type = model::numpy_type(constant.stored).empty() ? model::Element::kFloat : constant.stored;
   return npy_header(model::numpy_type(type), constant.value.sizes()) + model::encode(type, constant.value);
 }
 
@@ -71,8 +70,7 @@ Difference compare_files(const std::string& before, const std::string& after) {
 int64_t write_edits_between(const std::string& before, const std::string& after, const std::string& product) {
   const model::Graph a = onnx::read_model(before), b = onnx::read_model(after);
   const std::string name = std::filesystem::path(before).filename().string();
-  const EditFile file =
-      describe(a, edits_between(a, b, executor::find_layers(a)), name, file_checksum(before));
+  const EditFile file = describe(a, edits_between(a, b, executor::find_layers(a)), name, file_checksum(before));
   write_edits(file, product);
   return int64_t(file.edits.size());
 }

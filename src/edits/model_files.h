@@ -13,8 +13,8 @@ struct AppliedEdits {
   int64_t edits = 0;
   std::set<std::string> units, parameters;
 };
-/// Writes `product`: the model with the edits of a file, or, to revert, without them. Throws InputError when the file was
-/// made for another model.
+/// Writes `product`: the model with the edits of a file, or, to revert, without them. Throws InputError when the file
+/// was made for another model.
 AppliedEdits apply_file(const std::string& model, const std::string& edit_file, const std::string& product,
                         bool revert = false);
 

@@ -101,9 +101,7 @@ double finite(double after, double before, const std::string& unit) {
 }
 
 /// Units differ in their numbers though one seed serves them all.
-uint64_t stream_of(const std::string& unit) {
-  return hash64(unit);
-}
+uint64_t stream_of(const std::string& unit) { return hash64(unit); }
 
 }  // namespace
 

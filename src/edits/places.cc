@@ -228,7 +228,7 @@ class PartFinder {
       parts_.no_bias = fmt::format("{} does not hold one number a unit", value_name(layer_.bias_input));
   }
 
-  /// A parameter with an axis of one number a unit; the last such axis, as operators broadcast.
+  /// A parameter with an axis of one number per unit; the last such axis, as operators broadcast.
   bool add_by_size(Role role, ValueId id) {
     Seen seen = see(links_, id);
     if (seen.root == kAbsent || !seen.view.defined()) return false;

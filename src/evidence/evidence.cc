@@ -71,7 +71,8 @@ class Evidence {
     for (size_t i = 0; i < result.confusion.size(); ++i)
       for (size_t j = 0; j < result.confusion[i].size(); ++j)
         if (result.confusion[i][j] > 0) json["confusion"].push_back({i, j, result.confusion[i][j]});
-    const checks::Calibration all = checks::calibration(seen_.test->rows), fine = checks::calibration(seen_.test->rows, 40);
+    const checks::Calibration all = checks::calibration(seen_.test->rows),
+                              fine = checks::calibration(seen_.test->rows, 40);
     if (all.count == 0) return;
     Json& confidence = json["confidence"];
     confidence["bins"] = Json::array(), confidence["histogram"] = Json::array();
@@ -247,7 +248,7 @@ class Evidence {
     }
   }
 
-  /// How the unit's values spread over right and wrong answers, and its mean by class; of the layer that is traced.
+  /// How the unit's values spread over right and wrong predictions, and its mean by class; of the layer that is traced.
   void histogram(Json& unit, int64_t column, const observers::UnitRange& range) const {
     constexpr int64_t kBins = 16;
     const observers::UnitBatch& traces = seen_.test->units->traces();
@@ -467,7 +468,8 @@ class Evidence {
 
 }  // namespace
 
-Json evidence(const checks::Checkup& checkup, const std::vector<findings::Finding>& findings, const EvidenceOptions& options) {
+Json evidence(const checks::Checkup& checkup, const std::vector<findings::Finding>& findings,
+              const EvidenceOptions& options) {
   return Evidence(checkup, options).run(findings);
 }
 

@@ -65,7 +65,8 @@ TEST(Evidence, SameFindingsForAnyNumberOfWorkersAndOnePassPerSplit) {
   EXPECT_EQ(one, read_file(folder.path + "/7/findings.json", 1 << 28));
   const Json record = read(folder.path + "/1/run.json");
   EXPECT_EQ(record["passes"], (Json{{"test", 1}, {"train", 1}})) << record["traversals"].dump(1);
-  for (const Json& one_traversal : record["traversals"]) EXPECT_FALSE(one_traversal["reason"].get<std::string>().empty());
+  for (const Json& one_traversal : record["traversals"])
+    EXPECT_FALSE(one_traversal["reason"].get<std::string>().empty());
 }
 
 TEST(Evidence, FollowsTheSchema) {
@@ -108,17 +109,19 @@ TEST(Programs, TheirFindingsAreTheirOwn) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].id(), "user:age/too-old:m");
   EXPECT_EQ(found[0].certainty, findings::Certainty::kPossible);
-  for (const char* wrong : {"", "[]", "{}", R"({"findings": 3})", R"({"findings": [3]})", R"({"findings": [{"kind": "x"}]})",
-                            R"({"findings": [{"kind": "x", "level": "awful", "title": "t"}]})",
-                            R"({"findings": [{"kind": "x", "level": "blocker", "title": "t"}]})"})
+  for (const char* wrong :
+       {"", "[]", "{}", R"({"findings": 3})", R"({"findings": [3]})", R"({"findings": [{"kind": "x"}]})",
+        R"({"findings": [{"kind": "x", "level": "awful", "title": "t"}]})",
+        R"({"findings": [{"kind": "x", "level": "blocker", "title": "t"}]})"})
     EXPECT_THROW(checks::parse_program_findings(wrong, "age"), InputError) << wrong;
 }
 
 TEST(Programs, RunInTheRunFolderAndJoinTheOthers) {
   Folder folder;
   const std::string program = folder.path + "/mine";
-  write_file(program, "#!/bin/sh\ntest -f \"$1/findings.json\" || exit 3\n"
-                      "echo '{\"findings\": [{\"kind\": \"k\", \"level\": \"serious\", \"title\": \"Mine.\"}]}'\n");
+  write_file(program,
+             "#!/bin/sh\ntest -f \"$1/findings.json\" || exit 3\n"
+             "echo '{\"findings\": [{\"kind\": \"k\", \"level\": \"serious\", \"title\": \"Mine.\"}]}'\n");
   fs::permissions(program, fs::perms::owner_all);
   session::Request request;
   request.out = folder.path + "/run", request.quiet = true, request.budget = "quick";

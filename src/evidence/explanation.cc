@@ -69,8 +69,7 @@ std::vector<int64_t> chosen_inputs(const std::vector<std::string>& names, const 
   }
   for (size_t i = 0; i < chosen.size(); ++i) {
     int64_t position = -1;
-    if (chosen[i] < 0 && parse_int(names[i], position) && position >= 0 && position < data.size())
-      chosen[i] = position;
+    if (chosen[i] < 0 && parse_int(names[i], position) && position >= 0 && position < data.size()) chosen[i] = position;
     if (chosen[i] < 0)
       throw InputError(
           fmt::format("{} has no input `{}`", data.info().spec, printable(names[i])),
@@ -98,7 +97,7 @@ struct Sums {
   }
 };
 
-/// Share of a whole; not a number where there is nothing to share.
+/// Share of a whole; NaN where there is nothing to share.
 double share_of(double part, double whole) { return whole != 0 ? part / whole : NAN; }
 
 /// With hundreds of classes only those with most inputs are told apart here; importance.csv has all.
@@ -140,7 +139,8 @@ Json classes_json(const Sums& found, size_t layer, int64_t top) {
     std::vector<double> scores = found.scores(layer, group);
     Json units = Json::array();
     for (int64_t unit : observers::most_important(found.state, layer, top, group))
-      units.push_back({{"unit", model::unit_name(found.layers[layer], unit)}, {"score", number_json(scores[size_t(unit)])}});
+      units.push_back(
+          {{"unit", model::unit_name(found.layers[layer], unit)}, {"score", number_json(scores[size_t(unit)])}});
     classes.push_back(
         {{"class", found.classes[size_t(group)]}, {"inputs", found.inputs(group)}, {"units", std::move(units)}});
   }
@@ -183,21 +183,19 @@ void write_importance(const std::string& path, const Sums& found) {
   });
 }
 
-
 ExplainedUnit explained(const Sums& found, size_t layer, int64_t unit, double score, double start) {
   ExplainedUnit out{model::unit_name(found.layers[layer], unit), score, share_of(score, start), "", 0};
   for (size_t c = 0; c < found.classes.size(); ++c) {
     if (found.inputs(int64_t(c)) == 0) continue;
-    const double own =
-        found.state.sums[layer][int64_t(c)][unit].item<double>() / double(found.inputs(int64_t(c)));
+    const double own = found.state.sums[layer][int64_t(c)][unit].item<double>() / double(found.inputs(int64_t(c)));
     if (own > out.strongest_score) out.strongest_score = own, out.strongest = found.classes[c];
   }
   return out;
 }
 
 ExplainedLayer explained(const Sums& found, size_t layer, int64_t top, double start) {
-  ExplainedLayer out{found.layers[layer].name, found.layers[layer].units, share_of(found.kept(layer), found.starts()),
-                     {}};
+  ExplainedLayer out{
+      found.layers[layer].name, found.layers[layer].units, share_of(found.kept(layer), found.starts()), {}};
   const std::vector<double> scores = found.scores(layer);
   for (int64_t unit : observers::most_important(found.state, layer, top))
     out.top.push_back(explained(found, layer, unit, scores[size_t(unit)], start));
@@ -210,9 +208,9 @@ void require_some(const ExplainRequest& request, const Sums& found, int64_t samp
     throw InputError(fmt::format("relevance is NaN or Inf on each of {} inputs", with_commas(found.state.not_finite)),
                      "Try --float64 or --rule epsilon.");
   throw InputError(fmt::format("none of {} inputs {}", with_commas(samples),
-                               !request.on.empty()               ? "fails in the way that --on asks for"
+                               !request.on.empty()              ? "fails in the way that --on asks for"
                                : request.predictions == "wrong" ? "is predicted wrong"
-                                                                 : "is predicted right"),
+                                                                : "is predicted right"),
                    "--predictions all explains every prediction.");
 }
 

@@ -1,5 +1,5 @@
-// Which units of each layer predictions come from, and which parts of single inputs: relevance of a session's model, with
-// pictures and tables in the run folder. No tensors: commands and other programs call it.
+// Which units of each layer predictions come from, and which parts of single inputs: relevance of a session's model,
+// with pictures and tables in the run folder. No tensors: commands and other programs call it.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ struct InputMap {
 
 struct ExplainedUnit {
   std::string name;
-  double score = 0, share = 0;     ///< mean relevance, and as a share of the mean logit
-  std::string strongest;           ///< the class that it speaks for most; "" for none
+  double score = 0, share = 0;  ///< mean relevance, and as a share of the mean logit
+  std::string strongest;        ///< the predicted class that it is most relevant for; "" for none
   double strongest_score = 0;
 };
 struct ExplainedLayer {

@@ -140,7 +140,7 @@ TEST(RelevancePicture, ThreePanelsRedForPositiveBlueForNegative) {
   }
   EXPECT_GT(red, 0);
   EXPECT_GT(blue, 0);
-  // What is no number leaves its pixel white and does not spoil the scale.
+  // NaN leaves its pixel white and does not spoil the scale.
   relevance[1][1] = NAN;
   EXPECT_EQ(relevance_picture(input, relevance, "a").pixels, image.pixels);
 }
@@ -156,7 +156,8 @@ TEST(NamedRelevance, ColumnsByWeightAndTokensWithoutPadding) {
   tokens.pad = 0;
   dataset::Display text;
   text.kind = dataset::Display::kText, text.text = "good film";
-  const auto words = token_relevance(tokens, text, at::tensor({5, 9, 0, 0}, at::kLong), {}, at::tensor({0.7, 0.1, 0., 0.}));
+  const auto words =
+      token_relevance(tokens, text, at::tensor({5, 9, 0, 0}, at::kLong), {}, at::tensor({0.7, 0.1, 0., 0.}));
   ASSERT_EQ(words.size(), 2u);
   EXPECT_EQ(words[0].name, "good");
   text.text = "three words here";

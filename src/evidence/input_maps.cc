@@ -99,8 +99,9 @@ class Mapping {
 
 }  // namespace
 
-std::vector<InputMap> map_inputs(const observers::PredictionSettings& task, const dataset::Dataset& data, const RunFolder& folder,
-                                 const std::vector<int64_t>& samples, const observers::InputExplainer& explainer) {
+std::vector<InputMap> map_inputs(const observers::PredictionSettings& task, const dataset::Dataset& data,
+                                 const RunFolder& folder, const std::vector<int64_t>& samples,
+                                 const observers::InputExplainer& explainer) {
   return Mapping(task, data, folder).run(samples, explainer);
 }
 

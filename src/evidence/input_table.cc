@@ -191,7 +191,7 @@ void InputTable::add_displays(Json& json) const {
   }
 }
 
-/// The likeliest classes of what is shown.
+/// The top predictions for what is shown.
 void InputTable::add_answers(Json& json) const {
   for (int64_t row : order_) {
     const Entry& entry = entries_[size_t(row)];
@@ -206,7 +206,7 @@ void InputTable::add_answers(Json& json) const {
   }
 }
 
-/// Which pixels spoke for the wrong answer, of the worst failures: red for it, blue against it.
+/// Relevance of pixels for the wrong prediction, of the worst failures: red for it, blue against it.
 void InputTable::add_heat(Json& json) const {
   const checks::Observed& seen = *checkup_.seen;
   const dataset::Info& info = seen.test->data->info();

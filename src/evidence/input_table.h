@@ -38,7 +38,9 @@ class InputTable {
     int split;
     int64_t sample;
   };
-  const checks::ObservedSplit& part(int split) const { return split == 0 ? *checkup_.seen->test : *checkup_.seen->train; }
+  const checks::ObservedSplit& part(int split) const {
+    return split == 0 ? *checkup_.seen->test : *checkup_.seen->train;
+  }
   void add_columns(nlohmann::ordered_json& json) const;
   void add_groups(nlohmann::ordered_json& json) const;
   void add_displays(nlohmann::ordered_json& json) const;

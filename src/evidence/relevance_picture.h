@@ -12,8 +12,8 @@
 
 namespace netmend::evidence {
 
-/// `relevance`: rows × columns, the channels added up. Red speaks for the prediction, blue against it, white is 0; the
-/// scale goes as far as the largest value and is written below. `caption` stands above.
+/// `relevance`: rows × columns, the channels added up. Red is relevance for the prediction, blue against it, white is
+/// 0; the scale goes as far as the largest value and is written below. `caption` stands above.
 dataset::Image relevance_picture(const dataset::Display& input, const at::Tensor& relevance,
                                  const std::string& caption);
 
@@ -24,7 +24,7 @@ at::Tensor relevance_plane(const dataset::Feature& feature, const at::Tensor& re
 /// `ids` and `relevance` are of one input; padding is left out.
 std::vector<NamedRelevance> token_relevance(const dataset::Feature& feature, const dataset::Display& text,
                                             const at::Tensor& ids, const at::Tensor& mask, const at::Tensor& relevance);
-/// Columns of a table, the weightiest first.
+/// Columns of a table, the most relevant first.
 std::vector<NamedRelevance> column_relevance(const dataset::Feature& feature, const at::Tensor& relevance);
 
 }  // namespace netmend::evidence

@@ -47,7 +47,7 @@ Json findings_list(const std::vector<Finding>& found) {
 
 const observers::PredictionResult* result_of(const Checkup& checkup) {
   return checkup.seen && checkup.seen->test && !checkup.seen->test->rows.empty() ? &checkup.seen->test->result
-                                                                                : nullptr;
+                                                                                 : nullptr;
 }
 
 Json metric_json(const Checkup& checkup) {
@@ -241,7 +241,8 @@ std::string write_report(session::Session& session, const Checkup& checkup, cons
   }
   json["method"] = method();
   json["latency"] = options.latency;
-  if (!checkup.results.comparison.is_null() && more.contains("inputs")) add_comparison(more, checkup.results.comparison);
+  if (!checkup.results.comparison.is_null() && more.contains("inputs"))
+    add_comparison(more, checkup.results.comparison);
   json.update(more);
   write_file(folder.file(report::kEvidence), dump(json));
   report::write_page(folder.path());

@@ -1,4 +1,5 @@
-// The run folder of a check-up: findings.json for programs, evidence.json and the page that is drawn from it for people.
+// The run folder of a check-up: findings.json for programs, evidence.json and the page that is drawn from it for
+// people.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
-// Holds a document against a JSON Schema: the keywords that report/evidence.schema.json uses, and a failure for any other.
+// Holds a document against a JSON Schema: the keywords that report/evidence.schema.json uses, and a failure for any
+// other.
 #pragma once
 
 #include <fmt/format.h>
@@ -45,10 +46,14 @@ class Schema {
       if (schema.is_boolean() && !schema.get<bool>()) found.push_back(at + " may not be there");
       return;
     }
-    static const std::set<std::string> known = {
-        "$schema", "$id",   "$defs",   "title",   "description", "type",    "required", "properties",  "additionalProperties",
-        "items",   "enum",  "const",   "oneOf",   "anyOf",       "minimum", "maximum",  "minItems",    "maxItems",
-        "prefixItems", "default", "examples", "$comment", "pattern", "minLength"};
+    static const std::set<std::string> known = {"$schema",     "$id",         "$defs",
+                                                "title",       "description", "type",
+                                                "required",    "properties",  "additionalProperties",
+                                                "items",       "enum",        "const",
+                                                "oneOf",       "anyOf",       "minimum",
+                                                "maximum",     "minItems",    "maxItems",
+                                                "prefixItems", "default",     "examples",
+                                                "$comment",    "pattern",     "minLength"};
     for (const auto& [key, unused] : schema.items())
       if (!known.count(key)) throw std::runtime_error("the schema uses " + key + ", which this test does not know");
     if (schema.contains("type")) {
@@ -58,10 +63,13 @@ class Schema {
       if (!fits) return found.push_back(fmt::format("{} is {} instead of {}", at, value.type_name(), types.dump()));
     }
     if (schema.contains("const") && value != schema["const"]) found.push_back(at + " is not " + schema["const"].dump());
-    if (schema.contains("enum") && std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end())
+    if (schema.contains("enum") &&
+        std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end())
       found.push_back(at + " = " + value.dump() + " is none of " + schema["enum"].dump());
-    if (value.is_number() && schema.contains("minimum") && value < schema["minimum"]) found.push_back(at + " is too small");
-    if (value.is_number() && schema.contains("maximum") && value > schema["maximum"]) found.push_back(at + " is too large");
+    if (value.is_number() && schema.contains("minimum") && value < schema["minimum"])
+      found.push_back(at + " is too small");
+    if (value.is_number() && schema.contains("maximum") && value > schema["maximum"])
+      found.push_back(at + " is too large");
     for (const char* key : {"oneOf", "anyOf"}) {
       if (!schema.contains(key)) continue;
       size_t fits = 0;
@@ -77,7 +85,8 @@ class Schema {
     if (value.is_array()) look_array(schema, value, at, found);
   }
 
-  void look_object(const Json& schema, const Json& value, const std::string& at, std::vector<std::string>& found) const {
+  void look_object(const Json& schema, const Json& value, const std::string& at,
+                   std::vector<std::string>& found) const {
     const Json none = Json::object();
     const Json& properties = schema.contains("properties") ? schema["properties"] : none;
     if (schema.contains("required"))

@@ -129,7 +129,7 @@ double batch_difference(const Executor& executor, std::span<const at::Tensor> in
   return worst;
 }
 
-/// A network that fixes its batch at `size` gives as many answers.
+/// A network that fixes its batch at `size` gives as many rows of outputs.
 bool keeps_batch(const Graph& graph, std::span<const at::Tensor> inputs, const std::vector<ValueId>& wanted,
                  int64_t size) {
   std::vector<int64_t> rows;

@@ -25,7 +25,7 @@ struct Batching {
 
 /// `inputs`: a few real inputs (8 are enough), one tensor per graph input with the inputs along axis 0. Axis 0 is the
 /// batch if it is 1 or symbolic and every wanted value keeps it. The generalised network must give each input the
-/// answer it gets alone, within 1e-5 of the answer's size, in two different orders. Throws InputError when it cannot
+/// outputs it gets alone, within 1e-5 of their size, in two different orders. Throws InputError when it cannot
 /// run at all.
 Batching find_batching(const model::Graph& graph, std::span<const at::Tensor> inputs,
                        const std::vector<model::ValueId>& wanted);

@@ -10,8 +10,9 @@
 
 namespace netmend::executor {
 
-/// Multiply-adds that computing `wanted` from these inputs (the graph's, or `given`) takes, by the shapes of the operands; every value that is
-/// written counts as a few more, since small networks wait for memory. Depends on shapes alone, never on the machine.
+/// Multiply-adds that computing `wanted` from these inputs (the graph's, or `given`) takes, by the shapes of the
+/// operands; every value that is written counts as a few more, since small networks wait for memory. Depends on shapes
+/// alone, never on the machine.
 double multiply_adds(const model::Graph& graph, std::span<const at::Tensor> inputs,
                      const std::vector<model::ValueId>& wanted, const std::vector<model::ValueId>& given = {});
 

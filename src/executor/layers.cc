@@ -354,8 +354,8 @@ Head find_head(const Graph& graph, ValueId output) {
     if (node.op != "Softmax" && node.op != "LogSoftmax" && node.op != "Sigmoid") break;
     head.logits = node.inputs[0];
     head.output_kind = node.op == "Softmax"   ? OutputKind::kProbabilities
-                 : node.op == "Sigmoid" ? OutputKind::kSigmoid
-                                        : OutputKind::kLogProbabilities;
+                       : node.op == "Sigmoid" ? OutputKind::kSigmoid
+                                              : OutputKind::kLogProbabilities;
     break;
   }
   return head;

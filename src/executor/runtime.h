@@ -1,4 +1,4 @@
-// What must be set once before LibTorch does any work, and the memory budget that every tensor is held against.
+// What must be set once before LibTorch does any work, and the memory budget that every tensor counts towards.
 #pragma once
 
 #include <cstdint>

@@ -88,10 +88,10 @@ at::Tensor applied(const ops::Kernel& kernel, std::span<const at::Tensor> inputs
   return outputs[0];
 }
 
-/// The gradient of the line from (0, f(0)) to (x, f(x)). Near 0, where it is a quotient of small differences, it is taken
-/// a little further out.
+/// The gradient of the line from (0, f(0)) to (x, f(x)). Near 0, where it is a quotient of small differences, it is
+/// taken a little further out.
 at::Tensor gradient_from_zero(const ops::Kernel& kernel, std::span<const at::Tensor> inputs, const at::Tensor& x,
-                           const at::Tensor& y) {
+                              const at::Tensor& y) {
   at::Tensor zero = applied(kernel, inputs, at::zeros_like(x));
   if (at::all(zero == 0).item<bool>()) {
     at::Tensor least = at::full({}, 1e-6, x.options());
@@ -133,7 +133,8 @@ Step route(const Site& site) {
     for (auto part : {&Message::scaled, &Message::loose}) {
       std::vector<at::Tensor> gradients;
       bool any = false;
-      for (const Message& message : flow.from) gradients.push_back(message.*part), any = any || (message.*part).defined();
+      for (const Message& message : flow.from)
+        gradients.push_back(message.*part), any = any || (message.*part).defined();
       if (!any) continue;
       std::vector<at::Tensor> moved = pulled_back(kernel, flow.inputs, open, gradients);
       for (size_t i = 0; i < moved.size(); ++i)

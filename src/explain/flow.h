@@ -33,8 +33,8 @@ at::Tensor over(const at::Tensor& a, const at::Tensor& b);
 /// One execution.
 struct Flow {
   std::span<const at::Tensor> inputs, outputs;
-  std::span<const Message> from;  ///< one an output
-  std::span<Message> to;          ///< one an input; those that are not open stay empty
+  std::span<const Message> from;  ///< one per output
+  std::span<Message> to;          ///< one per input; those that are not open stay empty
 };
 using Step = std::function<void(const Flow&)>;
 
@@ -43,7 +43,7 @@ struct Site {
   const model::Graph& graph;
   const model::Node& node;
   std::vector<bool> open;  ///< inputs that relevance goes on to
-  std::vector<int> gate;   ///< one an input: how much it looks like a gate, 0 for not at all
+  std::vector<int> gate;   ///< one per input: how much it looks like a gate, 0 for not at all
   at::Tensor bias;         ///< that the next node adds and that is taken as part of this one
   Rule rule;               ///< for operators with weights
 };
@@ -85,8 +85,8 @@ Step square_sum(const Site& site);
 /// How much a value looks like a gate, for every value: 2 behind a sigmoid or softmax, 1 behind what is bounded.
 std::vector<int> find_gates(const model::Graph& graph);
 
-/// Derivative of a kernel's outputs at `inputs`, multiplied by `gradients` (one an output, undefined for none), for the
-/// inputs that are open; undefined for the others and where nothing depends.
+/// Derivative of a kernel's outputs at `inputs`, multiplied by `gradients` (one per output, undefined for none), for
+/// the inputs that are open; undefined for the others and where nothing depends.
 std::vector<at::Tensor> pulled_back(const ops::Kernel& kernel, std::span<const at::Tensor> inputs,
                                     const std::vector<bool>& open, const std::vector<at::Tensor>& gradients);
 

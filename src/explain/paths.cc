@@ -183,7 +183,7 @@ void Paths::refuse(bool gradients) const {
   if (reasons.empty()) return;
   throw Unsupported("relevance cannot pass " + join(std::vector<std::string>(reasons.begin(), reasons.end()), "; "),
                     gradients ? "Try --method lrp, or only layers above it: --layer NAME."
-                           : "Try --method gradient, or only layers above it: --layer NAME.");
+                              : "Try --method gradient, or only layers above it: --layer NAME.");
 }
 
 }  // namespace netmend::explain

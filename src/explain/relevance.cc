@@ -29,7 +29,7 @@ namespace {
 struct Stage {
   Step step;
   std::vector<int> inputs, outputs;  ///< places; −1 for none
-  Tensors constants;                 ///< one an input; undefined where a value is computed
+  Tensors constants;                 ///< one per input; undefined where a value is computed
   std::string where;
 };
 
@@ -50,7 +50,7 @@ at::Tensor logit_columns(const at::Tensor& logits) {
     columns *= logits.size(axis);
   }
   if (wide > 1)
-    throw InputError(fmt::format("the output has {} for each input: more than one answer to explain",
+    throw InputError(fmt::format("the output has {} for each input: more than one prediction to explain",
                                  shape_text({logits.sizes().data() + 1, size_t(logits.dim() - 1)})),
                      "Name a value with one row of scores by --output.");
   return logits.reshape({logits.size(0), columns});

@@ -1,4 +1,4 @@
-// Relevance of units and inputs for a decision: how much of the answer's logit came through each of them.
+// Relevance of units and inputs for a decision: how much of the predicted class's logit came through each of them.
 //
 //   explain::Explainer explainer(graph, head, {layer.post, input}, {});
 //   explain::Explained e = explainer.run(inputs);   // e.relevance[0] is shaped like the layer's value
@@ -47,8 +47,8 @@ struct Explained {
   std::vector<at::Tensor> relevance;
   std::vector<at::Tensor> values;  ///< the wanted values themselves
   at::Tensor logits;               ///< inputs × columns
-  at::Tensor classes;              ///< int64, one an input: what was explained, or kLeftOut
-  at::Tensor start;                ///< one an input: the logit that is shared out; 0 for what was left out
+  at::Tensor classes;              ///< int64, one per input: what was explained, or kLeftOut
+  at::Tensor start;                ///< one per input: the logit that is shared out; 0 for what was left out
   /// Of the whole batch: what of the sum of starts did not arrive, at the wanted values or beside them. Biases, other
   /// constants and stabilisers keep it.
   double absorbed = 0;
@@ -65,7 +65,7 @@ class Explainer {
   ~Explainer();
   Explainer(Explainer&&) noexcept;
 
-  /// `inputs` in the order of Graph::inputs. `classes` (int64, one an input) says what to explain; without it
+  /// `inputs` in the order of Graph::inputs. `classes` (int64, one per input) says what to explain; without it
   /// everything is kLargest. The relevance of inputs that are left out is 0; inputs with a logit that is not finite
   /// are.
   Explained run(std::span<const at::Tensor> inputs, const at::Tensor& classes = {}) const;
@@ -81,7 +81,7 @@ class Explainer {
   std::unique_ptr<const Plan> plan_;
 };
 
-/// The logits as inputs × columns. Throws InputError when there is more than one answer an input.
+/// The logits as inputs × columns. Throws InputError when there is more than one prediction per input.
 at::Tensor logit_columns(const at::Tensor& logits);
 
 }  // namespace netmend::explain

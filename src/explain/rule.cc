@@ -40,7 +40,8 @@ Rule parse_rule(const std::string& text) {
     if (parts[0] != row.name) continue;
     Rule rule{row.kind, row.parameter};
     if (parts.size() == 1) return rule;
-    if (!row.takes) throw InputError(fmt::format("--rule {}: {} takes no number", printable(text), row.name), kPossible);
+    if (!row.takes)
+      throw InputError(fmt::format("--rule {}: {} takes no number", printable(text), row.name), kPossible);
     const double least = row.kind == Rule::kAlphaBeta ? 1 : 0;
     if (parts.size() > 2 || !parse_double(parts[1], rule.parameter) || !std::isfinite(rule.parameter) ||
         rule.parameter < least)
@@ -70,7 +71,8 @@ Rules parse_rules(const std::string& text) {
   for (const std::string& part : split(text, ',')) {
     size_t equals = part.find('=');
     if (equals == std::string::npos)
-      throw InputError(fmt::format("--rule {}: `{}` names no kind of layer", printable(text), printable(part)), kPossible);
+      throw InputError(fmt::format("--rule {}: `{}` names no kind of layer", printable(text), printable(part)),
+                       kPossible);
     std::string kind = part.substr(0, equals);
     Rule rule = parse_rule(part.substr(equals + 1));
     const std::vector<std::string> kinds{"dense", "conv", "first"};

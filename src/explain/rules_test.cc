@@ -360,7 +360,7 @@ TEST(Explainer, RefusesWhatHasNoRelevance) {
   EXPECT_THROW(Explainer(s.graph, {y, y}, {ids}), InputError);
   Explained e = Explainer(s.graph, {y, y}, {words}).run({{given}});
   EXPECT_NEAR(e.relevance[0].sum().item<double>(), e.start.item<double>(), 1e-5);
-  EXPECT_THROW(Explainer(s.graph, {words, words}, {words}).run({{given}}), InputError);  // four answers an input
+  EXPECT_THROW(Explainer(s.graph, {words, words}, {words}).run({{given}}), InputError);  // four predictions per input
 }
 
 TEST(Explainer, OneOutputSaysYesOrNo) {

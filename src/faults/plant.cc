@@ -114,8 +114,7 @@ std::vector<Edit> saturated(Planting& p, const Layer& at, int64_t unit) {
   double most = 0;
   for (const Numbers& own : numbers_of(p.graph(), at, unit, Role::kWeight))
     for (double value : own.values) most += std::abs(value);
-  std::vector<Edit> list =
-      p.change(at, unit, Role::kBias, [&](double) { return p.strength() * std::max(most, 1e-3); });
+  std::vector<Edit> list = p.change(at, unit, Role::kBias, [&](double) { return p.strength() * std::max(most, 1e-3); });
   if (list.empty()) fail("{} has no bias that could saturate it", model::unit_name(at, unit));
   return list;
 }

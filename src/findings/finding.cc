@@ -90,7 +90,8 @@ std::vector<Finding> rank(std::vector<Finding> found) {
 Json to_json(const Finding& finding) {
   // A check of the user's own has no row in the table.
   const bool own = finding.kind.starts_with("user:");
-  const std::string_view meaning = own ? "" : find_kind(finding.kind).meaning, fault = own ? "" : find_kind(finding.kind).fault;
+  const std::string_view meaning = own ? "" : find_kind(finding.kind).meaning,
+                         fault = own ? "" : find_kind(finding.kind).fault;
   Json inputs = Json::array();
   for (const Shown& shown : finding.inputs) inputs.push_back({{"split", shown.split}, {"sample", shown.sample}});
   return {{"id", finding.id()},

@@ -1,4 +1,4 @@
-// A finding: the only way in which netmend says that something is wrong. Where, how bad, how sure, the evidence, and
+// A finding: the only way in which netmend says that something is wrong. Where, how bad, how certain, the evidence, and
 // what to do next as commands that can be pasted. Terminal, JSON, page and exit status are views of findings.
 #pragma once
 
@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 enum class Level { kNote, kMinor, kSerious, kBlocker };
 enum class Certainty {
   kPossible,
-  kLikely,  ///< tested on unseen data, or stable over resamples
-  kConfirmed,    ///< counted
+  kLikely,     ///< tested on unseen data, or stable over resamples
+  kConfirmed,  ///< counted
 };
 std::string level_name(Level level);
 std::string certainty_name(Certainty certainty);

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "base/shell.h"
 #include "base/error.h"
+#include "base/shell.h"
 #include "base/text.h"
 #include "findings/finding.h"
 #include "findings/kinds.h"

@@ -1,5 +1,5 @@
-// The parts of the table of kinds, a file each: what the graph and the weights show, what answers show, what the data
-// shows, what tests, trials and other models show.
+// The parts of the table of kinds, a file each: what the graph and the weights show, what predictions show, what the
+// data shows, what tests, trials and other models show.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// The table of kinds of findings. One row serves terminal, JSON, page, docs and `why`. Texts are plain sentences with the
+// The table of kinds of findings. One row serves terminal, JSON, page and `why`. Texts are plain sentences with the
 // field's own words (docs/glossary.md), true in every case in which a check raises the kind; tests/why_test.py runs the
 // examples.
 #pragma once
@@ -52,7 +52,7 @@ struct Kind {
   std::string_view fault;    ///< ids of the taxonomy, most likely first
   std::string_view meaning;  ///< what it is and why it matters
   std::string_view cause;    ///< what usually causes it
-  std::string_view confirm;  ///< how to make sure
+  std::string_view confirm;  ///< how to confirm it
   std::string_view repair;   ///< what to do about it
   std::string_view next;     ///< commands as patterns, a line each: `failures {case} --on confusion={a}:{b}`
   std::string_view example;  ///< a script without any file of the user's; its last line raises this kind

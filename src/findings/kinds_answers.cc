@@ -4,7 +4,7 @@
 namespace netmend::findings {
 namespace {
 
-// A field a line, so that texts can be read and compared.
+// A field per line, so that texts can be read and compared.
 // clang-format off
 constexpr Kind kRows[] = {
     {"preprocessing", "The inputs are probably not preprocessed as in training.", Rule::kBlocker, kData | kLabels,

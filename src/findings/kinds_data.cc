@@ -4,7 +4,7 @@
 namespace netmend::findings {
 namespace {
 
-// A field a line, so that texts can be read and compared.
+// A field per line, so that texts can be read and compared.
 // clang-format off
 constexpr Kind kRows[] = {
     {"imbalance", "Some classes of the {split} data are rare.", Rule::kEffect, kData | kLabels | kClasses,

@@ -4,7 +4,7 @@
 namespace netmend::findings {
 namespace {
 
-// A field a line, so that texts can be read and compared.
+// A field per line, so that texts can be read and compared.
 // clang-format off
 constexpr Kind kRows[] = {
     {"non-finite-weights", "Some weights of {layer} are NaN or Inf.", Rule::kBlocker, kModel,

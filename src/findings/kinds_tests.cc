@@ -5,7 +5,7 @@
 namespace netmend::findings {
 namespace {
 
-// A field a line, so that texts can be read and compared.
+// A field per line, so that texts can be read and compared.
 // clang-format off
 constexpr Kind kRows[] = {
     {"untested-region",

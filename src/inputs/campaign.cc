@@ -43,10 +43,9 @@ class Campaign {
     const int64_t size = subject_.batching.kind == executor::Batching::kFixed ? subject_.batch_size() : kTogether;
     const bool timed = options_.budget.timed();
     const double each = work_per_input(method_, settings_, network_, subject_.cost, options_.attempts);
-    const int64_t all = chosen_.count(),
-                  count = timed || !options_.budget.limited()
-                              ? all
-                              : std::min(all, std::max(size, options_.budget.times(each, all)));
+    const int64_t all = chosen_.count(), count = timed || !options_.budget.limited()
+                                                     ? all
+                                                     : std::min(all, std::max(size, options_.budget.times(each, all)));
     const int64_t batches = (count + size - 1) / size;
     std::vector<Piece> done(static_cast<size_t>(batches));
     CampaignResult result;
@@ -170,7 +169,8 @@ double work_per_input(const Method& method, const Settings& settings, const Netw
   constexpr double kGradient = 3;  // forward and backward, in forward passes
   double passes = 1;               // the prediction of what was made
   if (method.make == jsma)
-    passes += kGradient * 2 * 0.145 * double(elements(network.changed().about)) / 2;  // two gradients a pair of features
+    passes +=
+        kGradient * 2 * 0.145 * double(elements(network.changed().about)) / 2;  // two gradients a pair of features
   else if (method.gradients)
     passes += kGradient * double(std::max<int64_t>(1, settings.steps));
   return cost * passes * double(method.random ? std::max<int64_t>(1, attempts) : 1);
@@ -182,7 +182,8 @@ Originals read_originals(const Network& network, const stream::Subject& subject,
   originals.batch = subject.data->read(std::span(chosen.samples.data() + first, size_t(count)));
   const at::Tensor& fed = originals.batch.inputs[network.changed().feature];
   originals.units = network.range() ? network.range()->units(fed) : fed;
-  originals.predictions = at::tensor(at::ArrayRef<int64_t>(chosen.predictions.data() + first, size_t(count)), at::kLong);
+  originals.predictions =
+      at::tensor(at::ArrayRef<int64_t>(chosen.predictions.data() + first, size_t(count)), at::kLong);
   return originals;
 }
 

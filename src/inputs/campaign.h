@@ -29,7 +29,7 @@ struct Attempt {
 };
 
 struct CampaignResult {
-  std::vector<Attempt> attempts;  ///< one an input, in the order of the data
+  std::vector<Attempt> attempts;  ///< one per input, in the order of the data
   at::Tensor raw;                 ///< what was made, in raw units: attempts × shape of the feature
   at::Tensor mask;                ///< where a method changes it
   double seconds = 0;

@@ -45,15 +45,18 @@ struct Margin {
     lead = scores.gather(1, own).squeeze(1) - most, rival = which;
   }
   at::Tensor hinge(double confidence) const { return (lead + confidence).clamp_min(0); }
-  /// Answered otherwise, by the margin asked for.
+  /// Another class is predicted, by the margin asked for.
   at::Tensor fooled(double confidence) const { return confidence > 0 ? lead <= -confidence : lead < 0; }
 };
 
 /// The gradient of c · max(z_y − z_rival + κ, 0) by the scores.
-at::Tensor hinge_weights(const at::Tensor& scores, const at::Tensor& predictions, const at::Tensor& c, double confidence) {
+at::Tensor hinge_weights(const at::Tensor& scores, const at::Tensor& predictions, const at::Tensor& c,
+                         double confidence) {
   Margin margin(scores, predictions);
   at::Tensor active = at::where(margin.hinge(confidence) > 0, c, at::zeros_like(c)).unsqueeze(1);
-  return at::zeros_like(scores).scatter(1, predictions.unsqueeze(1), active).scatter(1, margin.rival.unsqueeze(1), -active);
+  return at::zeros_like(scores)
+      .scatter(1, predictions.unsqueeze(1), active)
+      .scatter(1, margin.rival.unsqueeze(1), -active);
 }
 
 /// Notes inputs of this iteration that are predicted otherwise and nearer than any before.

@@ -49,7 +49,7 @@ std::shared_ptr<const Criterion> make_one(const adequacy::Wanted& wanted, const 
                      "netmend coverage measures it on the file afterwards.");
   if (!profile)
     throw InputError(
-        fmt::format("--criteria {} is held against training data", name),
+        fmt::format("--criteria {} compares inputs with training data", name),
         "Make a profile of it first: netmend coverage MODEL --data DATA --profile model.profile, then add --profile "
         "model.profile here.");
   if (name == "KMNC") return std::make_shared<observers::SectionCoverage>(space, profile->ranges(), whole);

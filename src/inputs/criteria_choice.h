@@ -1,4 +1,4 @@
-// The criteria that made inputs are held against: by name, as `netmend coverage` has them.
+// The coverage criteria that made inputs are measured by: by name, as `netmend coverage` has them.
 #pragma once
 
 #include <string>

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <set>
 
-#include "base/shell.h"
 #include "base/error.h"
+#include "base/shell.h"
 #include "inputs/case_for_test.h"
 #include "inputs/product.h"
 #include "inputs/summary.h"

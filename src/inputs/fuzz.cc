@@ -246,7 +246,8 @@ class Fuzzing {
     for (size_t i = seeds; i < entries_.size(); ++i) {
       Attempt attempt;
       const auto root = size_t(entries_[i].root);
-      attempt.sample = seeds_.samples[root], attempt.before = seeds_.predictions[root], attempt.after = after_[i - seeds];
+      attempt.sample = seeds_.samples[root], attempt.before = seeds_.predictions[root],
+      attempt.after = after_[i - seeds];
       at::Tensor labels = subject_.data->read(std::span(&attempt.sample, 1)).labels;
       if (labels.defined() && labels.dim() == 1) attempt.label = labels[0].item().toLong();
       attempt.distance = far[i - seeds];

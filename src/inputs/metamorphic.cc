@@ -1,7 +1,7 @@
-// Transformations of images as tests: what a picture shows stays the same, so the prediction should. Xie et al.: DeepHunter
-// (ISSTA 2019). A draw that breaks the validity rule is drawn again, up to fifty times; affine transformations are
-// valid by the ranges of their parameters. The paper holds contrast, brightness and blur to the rule; its published
-// code lets them pass with the affine ones, and so does --as-published deephunter.
+// Transformations of images as tests: what a picture shows stays the same, so the prediction should. Xie et al.:
+// DeepHunter (ISSTA 2019). A draw that breaks the validity rule is drawn again, up to fifty times; affine
+// transformations are valid by the ranges of their parameters. The paper holds contrast, brightness and blur to the
+// rule; its published code lets them pass with the affine ones, and so does --as-published deephunter.
 #include <ATen/ATen.h>
 
 #include "inputs/method.h"

@@ -172,7 +172,8 @@ at::Tensor Network::unit_gradient(const Originals& inputs, const at::Tensor& uni
                        sum = sum.defined() ? sum + value : value;
                      }
                      at::Tensor gradient;
-                     if (sum.requires_grad()) gradient = torch::autograd::grad({sum}, {leaf}, {}, false, false, true)[0];
+                     if (sum.requires_grad())
+                       gradient = torch::autograd::grad({sum}, {leaf}, {}, false, false, true)[0];
                      if (!gradient.defined()) gradient = at::zeros_like(leaf);
                      gradients.push_back(gradient.detach().narrow(0, 0, part.count) / double(units_.size()));
                    });

@@ -43,8 +43,8 @@ class Network {
     at::Tensor scores;
     std::vector<at::Tensor> gradients;  ///< one for each weighting, like units
   };
-  /// Gradients of weighted sums of scores: `weigh` is given the scores of some rows of the batch and returns weights like
-  /// them, one tensor for each gradient that is wanted.
+  /// Gradients of weighted sums of scores: `weigh` is given the scores of some rows of the batch and returns weights
+  /// like them, one tensor for each gradient that is wanted.
   using Weigh = std::function<std::vector<at::Tensor>(const at::Tensor& scores, const at::Tensor& rows)>;
   Gradient gradient(const Originals& inputs, const at::Tensor& units, const Weigh& weigh) const;
   /// Whether any score depends on these inputs by a gradient that is a number and not 0.

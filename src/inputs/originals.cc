@@ -1,10 +1,9 @@
 #include "inputs/originals.h"
 
-#include "base/hash.h"
-
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace netmend::inputs {

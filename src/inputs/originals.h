@@ -15,7 +15,7 @@ namespace netmend::inputs {
 enum class Kind {
   kImage = 1,    ///< rows, columns, channels
   kNumbers = 2,  ///< real numbers without a picture
-  kTable = 4,    ///< columns that have names, words as one column a category
+  kTable = 4,    ///< columns that have names, words as one column per category
   kTokens = 8,   ///< ids of words
 };
 std::string kind_words(Kind kind);
@@ -31,9 +31,9 @@ Subject find_subject(const dataset::Info& info);
 
 /// A batch of them. `units` are quantities as parts of their valid range, 0 … 1; ids stay ids.
 struct Originals {
-  dataset::Batch batch;  ///< as read
-  at::Tensor units;      ///< of the feature that is changed
-  at::Tensor predictions;    ///< int64: what the network says
+  dataset::Batch batch;    ///< as read
+  at::Tensor units;        ///< of the feature that is changed
+  at::Tensor predictions;  ///< int64: what the network says
   int64_t count() const { return batch.count(); }
   /// Some of them, by position; `index` is int64.
   Originals rows(const at::Tensor& index) const;

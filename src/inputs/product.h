@@ -15,13 +15,12 @@ struct MadeBy {
 };
 
 /// All inputs of all methods in that order: `x` (or the features under their names), `label`, `sample`, `before` (the
-/// network's prediction for the original), `method` and the names of the methods. Inputs of which nothing valid was made are
-/// left out. With `whole`, values are stored as bytes. Returns the spec that opens the file with the preprocessing of
-/// `data`.
+/// network's prediction for the original), `method` and the names of the methods. Inputs of which nothing valid was
+/// made are left out. With `whole`, values are stored as bytes. Returns the spec that opens the file with the
+/// preprocessing of `data`.
 std::string write_product(const std::string& path, const dataset::Dataset& data, const model::Graph& graph,
                           const Network& network, const std::vector<MadeBy>& made, bool whole);
-/// The file's size, to be held against the 4 GB that an archive may have before any work is done.
+/// The file's size, to be compared with the 4 GB that an archive may have before any work is done.
 int64_t product_bytes(const dataset::Dataset& data, const Network& network, int64_t inputs, bool whole);
-
 
 }  // namespace netmend::inputs

@@ -1,4 +1,4 @@
-// The queue of a fuzzing run on disk: a record a round, appended and flushed, so that a process that is killed at any
+// The queue of a fuzzing run on disk: a record per round, appended and flushed, so that a process that is killed at any
 // moment loses at most the round it was in. What was half-written is cut off when the file is opened again.
 #pragma once
 

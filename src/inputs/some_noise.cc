@@ -1,7 +1,7 @@
 // Noise on a few values. Gerasimou, Eniser, Sen, Çakan: Importance-driven deep learning system testing (ICSE 2020,
 // arXiv:2002.03433), sets U_DI and U_S: Gaussian noise of deviation 0.3 on the 2 % of pixels that matter most for the
-// network's prediction, or on as many pixels drawn at random. A pixel is a place with all its channels, and matters as much as
-// they do together.
+// network's prediction, or on as many pixels drawn at random. A pixel is a place with all its channels, and matters as
+// much as they do together.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -145,15 +145,15 @@ class Stressing {
     return (range_ ? range_->units(fed) : fed).contiguous();
   }
 
-  /// Criteria that what is made is held against. Before any work: names and profiles may be wrong.
+  /// Criteria that measure the coverage of what is made. Before any work: names and profiles may be wrong.
   void prepare_criteria() {
     const bool fuzzes = std::find(methods_.begin(), methods_.end(), nullptr) != methods_.end();
     criteria_words_ = criteria_text(request_, fuzzes);
     if (criteria_words_.empty()) return;
     const std::vector<adequacy::Wanted> wanted = adequacy::parse_criteria(criteria_words_);
     space_ = observers::make_unit_space(
-        subject_,
-        localise::candidates(session_.layers(), subject_.graph, task_.head, task_.outputs, request_.layers), {});
+        subject_, localise::candidates(session_.layers(), subject_.graph, task_.head, task_.outputs, request_.layers),
+        {});
     if (!request_.profile.empty())
       profile_ = observers::load_profile(request_.profile, task_, space_, space_->layers().size() - 1,
                                          file_checksum(session_.model_name()));
@@ -183,11 +183,12 @@ class Stressing {
     session_.run(pass, session_.test(), "predictions for the originals");
     report_.interrupted = pass.interrupted();
     if (rows.empty() && !report_.interrupted)
-      throw InputError(fmt::format("the prediction is right for none of the {} inputs{}: there is none to change",
-                                   with_commas(report_.of), target.text.empty() ? "" : " of --on " + target.text),
-                       report_.right > 0
-                           ? "It is right for others: leave out --on, or add --from all."
-                           : "netmend check says whether model and data belong together; --from all takes every input.");
+      throw InputError(
+          fmt::format("the prediction is right for none of the {} inputs{}: there is none to change",
+                      with_commas(report_.of), target.text.empty() ? "" : " of --on " + target.text),
+          report_.right > 0
+              ? "It is right for others: leave out --on, or add --from all."
+              : "netmend check says whether model and data belong together; --from all takes every input.");
     // Where the budget may end it, what is done by then should speak for all.
     const std::vector<size_t> order = spread_order(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -211,9 +212,8 @@ class Stressing {
   /// Why a method cannot be done; "" when it can.
   std::string obstacle(Working& one) {
     if (!one.method)
-      return changed_.kind == Kind::kImage
-                 ? ""
-                 : fmt::format("it changes images, these are {}", kind_words(changed_.kind));
+      return changed_.kind == Kind::kImage ? ""
+                                           : fmt::format("it changes images, these are {}", kind_words(changed_.kind));
     if (one.method->make == relevant_noise) explain();
     one.settings = settle(*one.method, changed_, asked_);
     std::string reason = unsuited(*one.method, *network_, one.settings);
@@ -246,7 +246,8 @@ class Stressing {
     // What was never begun is not told as done.
     for (size_t m = work_.size(); m-- > 0;)
       if (report_.methods[m].skipped.empty() && work_[m].result.attempts.empty() && !report_.methods[m].fuzz)
-        work_.erase(work_.begin() + std::ptrdiff_t(m)), report_.methods.erase(report_.methods.begin() + std::ptrdiff_t(m));
+        work_.erase(work_.begin() + std::ptrdiff_t(m)),
+            report_.methods.erase(report_.methods.begin() + std::ptrdiff_t(m));
   }
 
   void run_method(Working& one, MethodResult& shown, const Budget& share) {
@@ -260,11 +261,12 @@ class Stressing {
       session_.budget().spend(double(one.result.attempts.size()) *
                               work_per_input(*one.method, one.settings, *network_, subject_.cost, how.attempts));
       if (one.result.cut)
-        session_.note(fmt::format(
-            "{}: {} of {} inputs, evenly spread, are what --budget {} allows; --all for everything, --limit N, --budget "
-            "deep",
-            shown.name, with_commas(int64_t(one.result.attempts.size())), with_commas(chosen_.count()),
-            session_.budget().name()));
+        session_.note(
+            fmt::format("{}: {} of {} inputs, evenly spread, are what --budget {} allows; --all for everything, "
+                        "--limit N, --budget "
+                        "deep",
+                        shown.name, with_commas(int64_t(one.result.attempts.size())), with_commas(chosen_.count()),
+                        session_.budget().name()));
     } else {
       run_fuzz(one, shown, how);
     }
@@ -323,14 +325,14 @@ class Stressing {
     std::string inputs_key;
     for (size_t i = 0; i < chosen_.samples.size(); ++i)
       inputs_key += fmt::format("{}:{} ", chosen_.samples[i], chosen_.predictions[i]);
-    options.about = fmt::format("{} {} {} {} {} {}", file_checksum(session_.model_name()), data_.info().spec,
-                                checksum(inputs_key), criteria_words_,
-                                request_.profile.empty() ? "-" : file_checksum(request_.profile), options.seed);
+    options.about =
+        fmt::format("{} {} {} {} {} {}", file_checksum(session_.model_name()), data_.info().spec, checksum(inputs_key),
+                    criteria_words_, request_.profile.empty() ? "-" : file_checksum(request_.profile), options.seed);
     if (options.as_published) options.about += " deephunter";
     FuzzResult done = fuzz(*network_, subject_, task_, chosen_, space_, novelty, options);
     session_.budget().spend(double(done.tried) * subject_.cost);
-    shown.fuzz = FuzzCounts{done.rounds,         done.resumed, done.tried, done.failing, done.kept,
-                            done.covered_before, done.covered};
+    shown.fuzz =
+        FuzzCounts{done.rounds, done.resumed, done.tried, done.failing, done.kept, done.covered_before, done.covered};
     one.result = std::move(done.made);
   }
 
@@ -469,9 +471,9 @@ class Stressing {
       const Attempt& attempt = result.attempts[row];
       at::Tensor before = range_->units(data_.read(std::span(&attempt.sample, 1)).inputs[changed_.feature])[0];
       at::Tensor after = range_->units(range_->fed(result.raw.narrow(0, int64_t(row), 1)))[0];
-      shown.push_back({before, after,
-                       fmt::format("{} {}>{}", name, class_words(task_, attempt.before),
-                                   class_words(task_, attempt.after))});
+      shown.push_back(
+          {before, after,
+           fmt::format("{} {}>{}", name, class_words(task_, attempt.before), class_words(task_, attempt.after))});
     }
   }
 

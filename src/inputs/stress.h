@@ -1,5 +1,5 @@
-// New inputs from old ones by noise, transformations, attacks and fuzzing: how often the prediction changes, by how large
-// a perturbation, and what the new inputs cover. No tensors: commands and other people's programs call it.
+// New inputs from old ones by noise, transformations, attacks and fuzzing: how often the prediction changes, by how
+// large a perturbation, and what the new inputs cover. No tensors: commands and other people's programs call it.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,19 @@
 namespace netmend::inputs {
 
 struct StressRequest {
-  std::string method;                         ///< names with commas, or all; fuzz among them
-  std::string product;                        ///< the NPZ file that the new inputs are written to
-  std::string eps, step_size;                 ///< as typed: 0.1, 8/255; "" for the method's own
-  std::string range;                          ///< LOW:HIGH of raw values; "": found in the data
-  std::string on;                             ///< a target as every command takes it; "" for all inputs
-  std::string from = "right";                 ///< right: inputs whose predictions are right; all
-  std::string as_published;                   ///< deepfault, deephunter, art, or ""
-  std::string criteria, profile;              ///< coverage that new inputs are held against, guides fuzz
-  std::string queue;                          ///< of fuzz; "": beside the product
-  std::vector<std::string> units, layers;     ///< of deepfault; that criteria look at
-  int64_t steps = 0, tries = 1;               ///< 0: the method's own
-  double confidence = 0;                      ///< of cw
-  bool round = false;                         ///< raw values stay bytes
+  std::string method;                      ///< names with commas, or all; fuzz among them
+  std::string product;                     ///< the NPZ file that the new inputs are written to
+  std::string eps, step_size;              ///< as typed: 0.1, 8/255; "" for the method's own
+  std::string range;                       ///< LOW:HIGH of raw values; "": found in the data
+  std::string on;                          ///< a target as every command takes it; "" for all inputs
+  std::string from = "right";              ///< right: inputs whose predictions are right; all
+  std::string as_published;                ///< deepfault, deephunter, art, or ""
+  std::string criteria, profile;           ///< coverage criteria of new inputs; they guide fuzz
+  std::string queue;                       ///< of fuzz; "": beside the product
+  std::vector<std::string> units, layers;  ///< of deepfault; that criteria look at
+  int64_t steps = 0, tries = 1;            ///< 0: the method's own
+  double confidence = 0;                   ///< of cw
+  bool round = false;                      ///< raw values stay bytes
 };
 /// Slips of the finger, before anything is opened. Throws InputError.
 void check_request(const StressRequest& request);
@@ -39,9 +39,9 @@ struct MethodResult {
   std::string name;
   std::string skipped;  ///< why; "" when it was done
   Summary summary;
-  double eps = 0;      ///< 0 where it does not apply
-  int64_t steps = 0;   ///< 0 where it does not apply
-  bool cut = false;    ///< the budget ended it
+  double eps = 0;     ///< 0 where it does not apply
+  int64_t steps = 0;  ///< 0 where it does not apply
+  bool cut = false;   ///< the budget ended it
   double seconds = 0;
   std::optional<FuzzCounts> fuzz;
 };
@@ -61,8 +61,8 @@ struct CoverageGain {
 struct StressReport {
   std::string data;  ///< the spec
   std::vector<MethodResult> methods;
-  Summary all;                  ///< of all methods together
-  int64_t right = 0, of = 0;    ///< inputs whose predictions are right, and all that were looked at
+  Summary all;                    ///< of all methods together
+  int64_t right = 0, of = 0;      ///< inputs whose predictions are right, and all that were looked at
   int64_t changed_by_saving = 0;  ///< predictions that differ between inputs as made and as read back from the file
   std::vector<CoverageGain> coverage;
   std::string range, unit;      ///< valid range of raw values; what distances are measured in

@@ -22,9 +22,9 @@ constexpr int64_t kInputs = 200;
 session::Session open(session::Request request = {}) {
   request.quiet = true, request.out = "run";
   at::manual_seed(3);
-  auto data = std::make_shared<dataset::MemoryDataset>(
-      dataset::picture_feature(8), at::rand({kInputs, 1, 8, 8}), at::randint(4, {kInputs}, at::kLong),
-      std::vector<std::string>{"a", "b", "c", "d"}, "memory:pictures");
+  auto data = std::make_shared<dataset::MemoryDataset>(dataset::picture_feature(8), at::rand({kInputs, 1, 8, 8}),
+                                                       at::randint(4, {kInputs}, at::kLong),
+                                                       std::vector<std::string>{"a", "b", "c", "d"}, "memory:pictures");
   return session::Session(request, "m.onnx", zoo::make("mlp:64-12-4", {.seed = 1}), data);
 }
 
@@ -38,7 +38,8 @@ TEST(Stress, SpreadOrderIsAPermutationWhoseBeginningIsSpread) {
   }
   const std::vector<size_t> order = spread_order(1000);
   for (int quarter = 0; quarter < 4; ++quarter)
-    EXPECT_NEAR(std::count_if(order.begin(), order.begin() + 40, [&](size_t i) { return int(i / 250) == quarter; }), 10, 2);
+    EXPECT_NEAR(std::count_if(order.begin(), order.begin() + 40, [&](size_t i) { return int(i / 250) == quarter; }), 10,
+                2);
 }
 
 TEST(Stress, RefusesWhatCannotBeMeantBeforeTheWork) {

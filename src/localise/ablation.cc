@@ -41,11 +41,12 @@ at::Tensor total_scores(const Draws& draws) {
 
 namespace {
 
-/// What fitting a unit saves counts less than what its silence saves: fitting any unit makes up for some of a fault.
+/// What refitting a unit saves counts less than what other ablations save: refitting any unit makes up for some of a
+/// fault.
 constexpr double kFitting = 0.5;
 constexpr double kSteps[] = {0.1, 0.3, 1.0};  ///< of the typical size of a unit's weights in its layer
 
-/// A unit's own numbers: where they stand, what they are, how steep the loss is there.
+/// A unit's own numbers: where they stand, what they are, the gradient of the loss at them.
 struct Own {
   struct Part {
     ValueId parameter;
@@ -63,7 +64,7 @@ constexpr int64_t kFewestInputs = 256, kFewestUnits = 12, kEnoughUnits = 24;
 class Ablating {
  public:
   Ablating(const stream::Subject& subject, const observers::PredictionSettings& settings,
-            const std::vector<model::Layer>& layers, const AblationOptions& options)
+           const std::vector<model::Layer>& layers, const AblationOptions& options)
       : subject_(subject), settings_(settings), layers_(layers), options_(options), places_(unit_places(layers)) {
     keep_to_budget();
   }
@@ -80,8 +81,8 @@ class Ablating {
   /// Fewer inputs first, then fewer units: a ranking that looks at few units finds nothing.
   void keep_to_budget() {
     if (!options_.budget) return;
-    const int64_t wanted = options_.tried > 0 ? std::min<int64_t>(options_.tried, int64_t(places_.size()))
-                                              : int64_t(places_.size());
+    const int64_t wanted =
+        options_.tried > 0 ? std::min<int64_t>(options_.tried, int64_t(places_.size())) : int64_t(places_.size());
     auto each = [&] { return double(options_.inputs) * subject_.cost; };
     while (options_.inputs > kFewestInputs && options_.budget->times(each(), wanted) < std::min(wanted, kEnoughUnits))
       options_.inputs /= 2;
@@ -158,7 +159,7 @@ class Ablating {
     own.size = own.gradient = 0;
     for (const Own::Part& part : own.parts)
       for (size_t i = 0; i < part.values.size(); ++i) {
-        // A weight that is no number has no size; the unit is broken in plain sight anyway.
+        // A NaN weight has no size; other checks name such units anyway.
         if (std::isfinite(part.values[i])) own.size += part.values[i] * part.values[i];
         if (std::isfinite(part.gradients[i])) own.gradient += part.gradients[i] * part.gradients[i];
       }
@@ -166,7 +167,7 @@ class Ablating {
   }
 
   /// Units behind a rectifier without any weight: with a little bias they let gradients through and change next to
-  /// nothing. Units that learned to give zero are left so: they add nothing, so they are not to blame.
+  /// nothing. Units that learned to stay at zero are left so: they add nothing, so they are not to blame.
   void revive() {
     model::Graph graph = some_->batching.graph;
     std::map<ValueId, at::Tensor> fresh;
@@ -195,13 +196,14 @@ class Ablating {
     for (Own& own : own_) {
       if (!own.revived) continue;
       for (Own::Part& part : own.parts)
-        part.gradients =
-            edits::numbers(gradients.at(part.parameter).view(-1).index_select(0, at::tensor(part.positions, at::kLong)));
+        part.gradients = edits::numbers(
+            gradients.at(part.parameter).view(-1).index_select(0, at::tensor(part.positions, at::kLong)));
       measure(own);
     }
   }
 
-  /// Where trying all would take too long: the steepest, by what a step of the usual length would save.
+  /// Where ablating all would take too long: those with the largest gradient, by what a step of the usual length would
+  /// save.
   void choose() {
     std::vector<size_t> order(places_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -348,8 +350,8 @@ class Ablating {
 }  // namespace
 
 Ablation ablate(const stream::Subject& subject, const observers::PredictionSettings& settings,
-                    const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
-                    const std::vector<int64_t>& passing, const AblationOptions& options) {
+                const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
+                const std::vector<int64_t>& passing, const AblationOptions& options) {
   return Ablating(subject, settings, layers, options).run(failing, passing);
 }
 

@@ -118,8 +118,8 @@ class Impact {
       const at::Tensor& output = outputs[t];
       if (targets_[t].recurrent) {
         at::Tensor gradient = gradients[t].defined() ? gradients[t] : at::zeros_like(output);
-        at::Tensor found =
-            recurrent_impact(values[2 * t].detach(), targets_[t].weight.view.detach(), gradient.detach()).to(at::kDouble);
+        at::Tensor found = recurrent_impact(values[2 * t].detach(), targets_[t].weight.view.detach(), gradient.detach())
+                               .to(at::kDouble);
         sums[t] = sums[t].defined() ? sums[t] + found : found;
         continue;
       }

@@ -1,7 +1,7 @@
 // Which single weights are to blame: J. Sohn, S. Kang, S. Yoo, "Arachne: Search-Based Repair of Deep Neural Networks"
-// (TOSEM 2023). A weight matters by its forward impact (its share in what its unit gets, times what the answers make of
-// the unit) and by the gradient of the loss at it. Both are taken on failing inputs and held against passing ones; the
-// weights that no other beats in both are blamed.
+// (TOSEM 2023). A weight matters by its forward impact (its share in the input of its unit, times the gradient of the
+// output with respect to the unit) and by the gradient of the loss at it. Both are taken on failing inputs and compared
+// with passing ones; the weights that no other beats in both (the Pareto front) are blamed.
 //
 // What differs from the published code: shares are absolute and of one input each, also in convolutions; where nothing
 // comes in the share is 0; positions keep their order.
@@ -17,8 +17,8 @@
 namespace netmend::localise {
 
 struct BlamedWeight {
-  size_t layer = 0;              ///< in the list of layers
-  int64_t position = 0;          ///< flat, in the layer's `weight` constant
+  size_t layer = 0;                 ///< in the list of layers
+  int64_t position = 0;             ///< flat, in the layer's `weight` constant
   double impact = 0, gradient = 0;  ///< failing against passing inputs
 };
 

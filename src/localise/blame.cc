@@ -26,7 +26,7 @@ bool uses(const std::vector<Choice>& choices, Measure::Of of) {
 
 namespace {
 
-/// More make the gradient measure slow and hardly surer.
+/// More make the gradient measure slow and hardly more certain.
 constexpr int64_t kMostGradients = 2048;
 
 /// Inputs of one side, spread evenly, for the gradient measure.
@@ -89,8 +89,7 @@ class Blaming {
 
   /// `draws` is null without a pass.
   void score(const Draws* draws) {
-    for (size_t u = 0; draws && u < found_.places.size(); ++u)
-      found_.counts.push_back(draws->counts(0, int64_t(u)));
+    for (size_t u = 0; draws && u < found_.places.size(); ++u) found_.counts.push_back(draws->counts(0, int64_t(u)));
     for (const Choice& choice : options_.choices) {
       at::Tensor scores = choice.measure->of == Measure::kCounts     ? spectrum_scores(*draws, choice, options_.seed)
                           : choice.measure->of == Measure::kGradient ? gradients()
@@ -111,7 +110,7 @@ class Blaming {
     return gradients_;
   }
 
-  /// Units that are broken whatever the data says: no weight at all, or one that is no number. Where a tenth of a layer
+  /// Units that are damaged whatever the data says: all weights 0, or one that is NaN or Inf. Where a tenth of a layer
   /// and more is so, that is how it was made (pruned, say) and no sign of a fault.
   std::vector<size_t> plainly_broken() const {
     std::vector<size_t> broken;
@@ -144,9 +143,9 @@ class Blaming {
 
   at::Tensor tried() { return total_scores(draw(ablated().evidence, options_.resamples, options_.seed)); }
 
-  /// What trying saves and what the gradients say, each as a share of the highest; units that are plainly broken first.
-  /// Trying finds what gradients do not see (negated and empty units); gradients find units whose fault others make up for
-  /// when they are tried.
+  /// What ablation saves and the gradient measure, each as a share of the highest; units that are plainly damaged
+  /// first. Ablation finds what gradients do not see (sign-flipped and zeroed units); gradients find units whose fault
+  /// others make up for under ablation.
   at::Tensor combined() {
     at::Tensor saved = total_scores(draw(ablated().weighed, options_.resamples, options_.seed)).clamp_min(0),
                steep = gradients().clamp_min(0);

@@ -52,7 +52,7 @@ struct Blame {
   std::string unit(size_t place) const { return model::unit_name(layers[places[place].layer], places[place].unit); }
 };
 
-/// One pass counts the spectra of all units; everything else is made of the counts, or tried on a sample.
+/// One pass counts the spectra of all units; everything else is made of the counts, or computed on a sample.
 Blame blame(const stream::Subject& subject, const observers::PredictionSettings& settings,
             std::vector<model::Layer> layers, const BlameOptions& options);
 

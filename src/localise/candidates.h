@@ -1,4 +1,4 @@
-// Which layers can be blamed for an answer.
+// Which layers can be blamed for a prediction.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace netmend::localise {
 
-/// Those of `all` that `head.output` depends on. Without `names` all but the one that gives the answers themselves (its
+/// Those of `all` that `head.output` depends on. Without `names` all but the output layer (its
 /// units are the classes: they are active when the network says so, not when it is wrong), unless there is no other;
 /// else those named. Throws InputError with the nearest name.
 std::vector<model::Layer> candidates(const std::vector<model::Layer>& all, const model::Graph& graph,

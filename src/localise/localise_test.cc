@@ -256,7 +256,7 @@ struct Fixture {
 
 /// The gradient of the losses' sum when a unit's activations grow in proportion, by two runs from the layer on.
 double gradient_by_differences(const Fixture& fixture, const model::Layer& layer, int64_t unit,
-                            const std::vector<int64_t>& samples) {
+                               const std::vector<int64_t>& samples) {
   at::NoGradGuard no_grad;
   dataset::Batch batch = fixture.data->read(samples);
   executor::Request first, rest;

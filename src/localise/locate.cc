@@ -24,8 +24,9 @@ using observers::number_json;
 
 void require_outcomes(const observers::PredictionSettings& task, const session::Split& split) {
   if (task.task == observers::Task::kNone)
-    throw InputError(fmt::format("{} has no labels: nothing tells which predictions are wrong", split.data->info().spec),
-                     "Give data with labels.");
+    throw InputError(
+        fmt::format("{} has no labels: nothing tells which predictions are wrong", split.data->info().spec),
+        "Give data with labels.");
   if (!task.has_right_and_wrong())
     throw InputError("the model predicts numbers, which are neither right nor wrong by themselves",
                      "Say in netmend.toml how near is right: goal.tolerance = 0.5");
@@ -42,7 +43,8 @@ std::vector<model::Layer> layers_for(session::Session& session, const LocateRequ
   const size_t before = layers.size();
   std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
   if (layers.size() < before)
-    session.note("layers whose values mix inputs and positions on one axis are left out: they have no gradients by input");
+    session.note(
+        "layers whose values mix inputs and positions on one axis are left out: they have no gradients by input");
   if (layers.empty())
     throw InputError("no layer is left to look at", "A measure of counts looks at all of them: --measure ochiai");
   return layers;
@@ -57,8 +59,7 @@ ScoredUnit scored(const Blame& found, const Located& located, const RankedUnit& 
   row.in_top = unit.in_top, row.rank_low = unit.rank_low, row.rank_high = unit.rank_high;
   if (!found.ablated || located.choice.measure->of != Measure::kAblation) return row;
   const std::vector<double>& by = found.ablated->by[unit.place];
-  for (size_t kind = 0; kind < by.size(); ++kind)
-    row.saved.emplace_back(ablation_name(AblationKind(kind)), by[kind]);
+  for (size_t kind = 0; kind < by.size(); ++kind) row.saved.emplace_back(ablation_name(AblationKind(kind)), by[kind]);
   row.best_ablation = ablation_name(found.ablated->best[unit.place]);
   row.more_correct = found.ablated->right[unit.place];
   return row;
@@ -94,8 +95,8 @@ std::string commonest(const observers::PredictionSettings& task, const observers
 std::string next_command(session::Session& session, const LocateRequest& request,
                          const observers::PredictionResult& result) {
   if (!request.on.empty())
-    return session.command("locate", {"--on", request.on, "--measure",
-                                      lower(request.measure) == "gradient" ? "all" : "gradient"});
+    return session.command(
+        "locate", {"--on", request.on, "--measure", lower(request.measure) == "gradient" ? "all" : "gradient"});
   if (std::string target = commonest(session.task(), result); !target.empty())
     return session.command("locate", {"--on", target});
   return session.command("locate", {"--measure", lower(request.measure) == "gradient" ? "all" : "gradient"});

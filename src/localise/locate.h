@@ -69,8 +69,8 @@ struct LocateResult {
   bool interrupted = false;
 };
 
-/// One pass counts the spectra of all units; gradients and ablations are taken on samples. Throws InputError: no labels,
-/// no such layer or failures; Interrupted when Ctrl-C came before anything was found.
+/// One pass counts the spectra of all units; gradients and ablations are taken on samples. Throws InputError: no
+/// labels, no such layer or failures; Interrupted when Ctrl-C came before anything was found.
 LocateResult locate(session::Session& session, const LocateRequest& request);
 nlohmann::ordered_json to_json(const LocateRequest& request, const LocateResult& result);
 /// All units of a ranking, as CSV.

@@ -78,7 +78,8 @@ WeightResult locate_weights(session::Session& session, const LocateRequest& requ
   result.model = session.model_name(), result.data = test.data->info().spec;
   result.failing = int64_t(sides[0].size()), result.passing = int64_t(sides[1].size());
   session::require_both_sides(target, task, observers::finish(predictions, state), result.failing, result.passing);
-  const auto front = arachne(test.subject, task, layers, sides[0], sides[1], session.request().jobs, &result.passed_over);
+  const auto front =
+      arachne(test.subject, task, layers, sides[0], sides[1], session.request().jobs, &result.passed_over);
   const model::Graph& graph = test.subject.graph;
   for (const BlamedWeight& one : front) {
     const model::Layer& layer = layers[one.layer];
@@ -102,9 +103,14 @@ Json to_json(const WeightResult& result) {
                     {"value", one.value},
                     {"impact", one.impact},
                     {"gradient", one.gradient}});
-  return {{"measure", "arachne"},        {"model", result.model},   {"data", result.data},
-          {"failures", result.failing},  {"passes", result.passing}, {"weights", std::move(list)},
-          {"passed_over", result.passed_over}, {"next", result.next}};
+  return {{"measure", "arachne"},
+          {"model", result.model},
+          {"data", result.data},
+          {"failures", result.failing},
+          {"passes", result.passing},
+          {"weights", std::move(list)},
+          {"passed_over", result.passed_over},
+          {"next", result.next}};
 }
 
 }  // namespace netmend::localise

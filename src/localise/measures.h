@@ -1,4 +1,5 @@
-// Measures of suspicion, in one table: help, docs and `--measure all` come from its rows. A new measure is one row.
+// Measures of suspiciousness, in one table: help, messages and `--measure all` come from its rows. A new measure is one
+// row.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,8 @@ struct Choice {
   double star = 3;
   std::string name() const;  ///< `dstar2` where the exponent is not the usual one
 };
-/// `ochiai`, `dstar`, `dstar2`, `D*`; `counterfactual` is what ablation was called. Throws InputError with the nearest name and the list.
+/// `ochiai`, `dstar`, `dstar2`, `D*`; `counterfactual` is an older name of ablation. Throws InputError with
+/// the nearest name and the list.
 Choice find_measure(const std::string& name);
 /// The measure asked for, then others to compare with; `all` stands for all, led by `auto`.
 std::vector<Choice> choices_of(const std::string& name);

@@ -10,7 +10,7 @@
 namespace netmend::localise {
 
 /// By constant: the sum over `samples` of the gradient of each input's loss, in the constant's shape and float64. The
-/// order of the samples and the number of workers (0: one a core) change nothing but the last digits, and workers not
+/// order of the samples and the number of workers (0: one per core) change nothing but the last digits, and workers not
 /// even these. Constants that the loss does not depend on have zeros.
 std::map<model::ValueId, at::Tensor> weight_gradients(const stream::Subject& subject,
                                                       const observers::PredictionSettings& settings,

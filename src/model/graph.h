@@ -75,7 +75,7 @@ struct Graph {
   bool is_constant(ValueId id) const { return id != kAbsent && constants.count(id) > 0; }
   /// The constant's tensor, or an undefined one.
   at::Tensor constant(ValueId id) const;
-  /// OutputKind a constant a new value of the same shape, rounded to the type it is stored in, and marks it as changed.
+  /// Gives a constant a new value of the same shape, rounded to the type it is stored in, and marks it as changed.
   void replace(ValueId id, const at::Tensor& value);
 };
 

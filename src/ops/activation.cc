@@ -1,5 +1,5 @@
 // Activation functions, and the soft-max family. Each element of an activation depends on one element of the input
-// (PRelu has a slope a channel), so most may overwrite it.
+// (PRelu has a slope per channel), so most may overwrite it.
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// What every row of the table must do, held against one example or more of each operator.
+// What every row of the table must do, checked on one example or more of each operator.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,5 @@
 // Max pooling by own loops: LibTorch's takes longer than the convolution before it. For float and double on a CPU; the
-// callers fall back to LibTorch for everything else, and the tests hold the two against each other.
+// callers fall back to LibTorch for everything else, and the tests compare the two.
 #pragma once
 
 #include <ATen/ATen.h>

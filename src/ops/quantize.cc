@@ -90,7 +90,7 @@ at::Tensor for_rows(const at::Tensor& zero) {
   return zero.defined() && zero.dim() == 1 && zero.numel() > 1 ? zero.unsqueeze(1) : zero;
 }
 
-/// One zero point or scale a filter.
+/// One zero point or scale per filter.
 at::Tensor for_filters(const at::Tensor& p, const at::Tensor& w) {
   if (!p.defined() || p.numel() == 1) return p.defined() ? p.reshape({}) : p;
   std::vector<int64_t> shape(w.dim(), 1);

@@ -128,7 +128,7 @@ Statistics statistics_of(const at::Tensor& x, const at::Tensor& running_mean) {
   Form form(x);
   const size_t channels = size_t(form.channels);
   const float* shift = running_mean.data_ptr<float>();
-  std::vector<float> around(shift, shift + channels), room(2 * channels);  // part 0 changes the mean when all have met
+  std::vector<float> around(shift, shift + channels), room(2 * channels);  // part 0 changes the mean behind the barrier
   std::vector<double> sums(2 * channels + 1);
   moments_of(x.data_ptr<float>(), around.data(), form, sums.data(), sums.data() + channels, room.data(),
              room.data() + channels);

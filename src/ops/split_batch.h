@@ -1,5 +1,5 @@
 // A batch that is computed in parts on several threads. Operators that need the whole batch (batch norm in training)
-// ask the seat of their thread, and meet the other parts.
+// ask the seat of their thread, and all-reduce with the other parts.
 #pragma once
 
 #include <ATen/core/Tensor.h>

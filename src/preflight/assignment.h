@@ -1,4 +1,4 @@
-// Which label number means which answer of the model, when they were numbered differently.
+// Which label number means which output of the model, when they were numbered differently.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace netmend::preflight {
 
-/// The one-to-one renumbering of labels under which most answers are right.
+/// The one-to-one renumbering of labels under which most predictions are right.
 std::vector<int64_t> best_assignment(const observers::PredictionSettings& settings,
                                      const std::vector<observers::SampleRow>& rows);
 /// For each row of a square matrix its column, so that the sum of the chosen entries is largest (Kuhn 1955, in the form

@@ -140,7 +140,9 @@ void from_preprocessor(const std::string& text, const std::string& where, std::v
   auto says = [&](const char* key) { return !json.contains(key) || !json[key].is_boolean() || json[key].get<bool>(); };
   // A value of another type is none.
   const bool told = json.contains("rescale_factor");
-  const double factor = !told ? 1.0 / 255 : json["rescale_factor"].is_number() ? json["rescale_factor"].get<double>() : 0;
+  const double factor = !told                                ? 1.0 / 255
+                        : json["rescale_factor"].is_number() ? json["rescale_factor"].get<double>()
+                                                             : 0;
   if (says("do_rescale") && factor > 0) {
     facts.push_back(
         {where + "scale", std::abs(factor - 1.0 / 255) < 1e-6 ? "\"1/255\"" : fmt::format("{:.9g}", factor), source});
@@ -199,19 +201,22 @@ std::vector<session::Fact> find_preprocessing(const model::Graph& graph, const s
     const model::Value& input = graph.values[size_t(id)];
     const std::string layout = model::image_layout(input), where = "input." + session::toml_key(input.name) + ".";
     if (!at::isFloatingType(model::carrier(input.type))) continue;
-    if (!layout.empty()) facts.push_back({where + "layout", session::toml_string(layout), "the shape of the model's input"});
+    if (!layout.empty())
+      facts.push_back({where + "layout", session::toml_string(layout), "the shape of the model's input"});
     if (auto text = beside(model, "preprocessor_config.json"); text && !layout.empty())
       from_preprocessor(*text, where, facts);
     auto has = [&](const std::string& key) {
-      return std::any_of(facts.begin(), facts.end(), [&](const session::Fact& fact) { return fact.key == where + key; });
+      return std::any_of(facts.begin(), facts.end(),
+                         [&](const session::Fact& fact) { return fact.key == where + key; });
     };
     for (const char* key : {"scale", "mean", "std", "color"}) {
       auto own = graph.metadata.find(std::string("netmend.input.") + key), other = graph.metadata.find(key);
       if (own != graph.metadata.end() && !has(key)) {
         bool list = std::string(key) == "mean" || std::string(key) == "std";
-        facts.push_back({where + key,
-                         list ? fmt::format("[{}]", join(split(own->second, ':'), ", ")) : session::toml_string(own->second),
-                         fmt::format("the model's metadata, `netmend.input.{}`", key)});
+        facts.push_back(
+            {where + key,
+             list ? fmt::format("[{}]", join(split(own->second, ':'), ", ")) : session::toml_string(own->second),
+             fmt::format("the model's metadata, `netmend.input.{}`", key)});
       } else if (other != graph.metadata.end() && !has(key)) {
         auto numbers = numbers_of(nlohmann::json::parse(other->second, nullptr, false));
         if (numbers)

@@ -14,7 +14,7 @@ namespace netmend::preflight {
 
 /// What the user said should be so.
 struct Expected {
-  double metric = -1;  ///< what training reported on this data; below 0 when it is not known
+  double metric = -1;       ///< what training reported on this data; below 0 when it is not known
   std::string output_kind;  ///< logits, probabilities, or ""
 };
 
@@ -32,6 +32,6 @@ struct PreflightOptions {
 
 /// Throws InputError when the model cannot run on the data at all.
 Preflight examine(const stream::Subject& subject, const observers::PredictionSettings& settings,
-                    const Expected& expected, const PreflightOptions& options);
+                  const Expected& expected, const PreflightOptions& options);
 
 }  // namespace netmend::preflight

@@ -170,8 +170,7 @@ class Drafting {
       add("data.meta", toml_string(from_folder(place.string(), folder_)), "beside the images");
       dataset::Table table(dataset::open_bytes(place.string()), dataset::table_format(place.string(), {}));
       std::vector<std::string> columns(table.columns().begin(), table.columns().end());
-      if (columns.size() > 1)
-        add("data.groups", toml_list({columns.begin() + 1, columns.end()}), "its columns");
+      if (columns.size() > 1) add("data.groups", toml_list({columns.begin() + 1, columns.end()}), "its columns");
       return;
     }
   }
@@ -268,7 +267,8 @@ class Drafting {
     std::string text = "\n";
     if (!find("goal.expect"))
       text +=
-          "# goal.expect = 0.91            # what training reported on this test data: makes sure that the model is run "
+          "# goal.expect = 0.91            # what training reported on this test data: makes sure that the model is "
+          "run "
           "as it was meant\n";
     if (!test_) text += "# data.test = \"images:photos/test\"  # what to judge the model on; see netmend data --help\n";
     return text + "# gate.accuracy = \">= 0.90\"     # limits for a pipeline\n";

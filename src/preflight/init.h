@@ -19,13 +19,13 @@ struct InitRequest {
 };
 
 struct ConfigDraft {
-  std::string file;                          ///< netmend.toml beside the model
-  bool existed = false;                      ///< the file is there already
-  std::string text;                          ///< what it would hold
-  std::vector<session::Fact> facts;          ///< in the order of the file
-  std::optional<Preflight> preflight;        ///< of the draft; nothing without data
-  std::vector<Blocker> adopted;              ///< blockers whose line of netmend.toml is in the draft now
-  std::string metric;                        ///< of the inferred task; "" without data
+  std::string file;                    ///< netmend.toml beside the model
+  bool existed = false;                ///< the file is there already
+  std::string text;                    ///< what it would hold
+  std::vector<session::Fact> facts;    ///< in the order of the file
+  std::optional<Preflight> preflight;  ///< of the draft; nothing without data
+  std::vector<Blocker> adopted;        ///< blockers whose line of netmend.toml is in the draft now
+  std::string metric;                  ///< of the inferred task; "" without data
   bool blocked() const { return preflight && preflight->blocker; }
   /// The blocker that is left, as a finding whose next command is a check.
   findings::Finding finding() const;

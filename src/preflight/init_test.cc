@@ -77,7 +77,8 @@ TEST(Init, DraftsWhatModelAndDataTell) {
   EXPECT_EQ(read.test, "glyphs:test");
   EXPECT_EQ(read.overrides.kind, "classes");
   // Values of one table stand together, in the order people read them.
-  const auto first = draft.text.find("model.file"), data = draft.text.find("data.test"), goal = draft.text.find("goal.metric");
+  const auto first = draft.text.find("model.file"), data = draft.text.find("data.test"),
+             goal = draft.text.find("goal.metric");
   EXPECT_LT(first, data);
   EXPECT_LT(data, goal);
 }
@@ -85,7 +86,8 @@ TEST(Init, DraftsWhatModelAndDataTell) {
 TEST(Init, UpdateKeepsWhatIsThere) {
   const FolderForTest folder;
   onnx::write_model(zoo::make("mlp:784-8-10", {.seed = 1}), "m.onnx");
-  folder.write("netmend.toml", "# mine\nmodel = { file = \"m.onnx\", kind = \"classes\" }\ngoal.metric = \"balanced_accuracy\"\n");
+  folder.write("netmend.toml",
+               "# mine\nmodel = { file = \"m.onnx\", kind = \"classes\" }\ngoal.metric = \"balanced_accuracy\"\n");
   InitRequest request;
   request.model = "m.onnx", request.test = "glyphs:test", request.update = true;
   const ConfigDraft draft = draft_config(request);

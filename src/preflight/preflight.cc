@@ -1,5 +1,3 @@
-#include "preflight/examination.h"
-
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -9,12 +7,13 @@
 #include "base/shell.h"
 #include "base/text.h"
 #include "executor/layers.h"
+#include "localise/ablation.h"
+#include "localise/candidates.h"
+#include "observers/metrics.h"
+#include "preflight/examination.h"
 #include "preflight/running_statistics.h"
 #include "preflight/setup_search.h"
 #include "preflight/setups.h"
-#include "localise/candidates.h"
-#include "localise/ablation.h"
-#include "observers/metrics.h"
 #include "session/session.h"
 #include "session/split.h"
 #include "stream/layers.h"
@@ -80,10 +79,11 @@ class Examination {
     using executor::OutputKind;
     const bool several = settings_.task == Task::kClasses || (settings_.task == Task::kNone && settings_.outputs > 1);
     const bool distribution = observers::look_like_probabilities(columns);
-    if (several && settings_.head.output_kind == OutputKind::kProbabilities && settings_.head.logits != settings_.head.output &&
-        observers::look_like_probabilities(inside))
+    if (several && settings_.head.output_kind == OutputKind::kProbabilities &&
+        settings_.head.logits != settings_.head.output && observers::look_like_probabilities(inside))
       return softmax_twice();
-    const bool says_logits = expected_.output_kind == "logits", says_probabilities = expected_.output_kind == "probabilities";
+    const bool says_logits = expected_.output_kind == "logits",
+               says_probabilities = expected_.output_kind == "probabilities";
     if (several && says_logits && distribution)
       return block(
           "output-kind", trial_.value_name(settings_.head.output), "The outputs are probabilities, not logits.",
@@ -92,8 +92,7 @@ class Examination {
                       columns.size(0)),
           "model = { output_kind = \"probabilities\" }");
     if (settings_.task == Task::kBinary && says_logits && settings_.head.output_kind != OutputKind::kLogits)
-      return block("output-kind", trial_.value_name(settings_.head.output),
-                   "The output is a probability, not a logit.",
+      return block("output-kind", trial_.value_name(settings_.head.output), "The output is a probability, not a logit.",
                    fmt::format("model.output_kind says logits, but on {} inputs it goes from {:.3g} to {:.3g}",
                                columns.size(0), columns.min().item<double>(), columns.max().item<double>()),
                    "model = { output_kind = \"probabilities\" }");
@@ -120,13 +119,12 @@ class Examination {
       at = node.inputs[0];
       if (softmaxes == 1 && node.op == "Softmax") before = trial_.value_name(at);
     }
-    block(
-        "double-softmax", trial_.value_name(settings_.head.output), "A softmax is taken twice.",
-        fmt::format("What goes into the last softmax of `{}` already is a distribution over the classes, so no "
-                    "confidence can exceed {:.0f} %",
-                    trial_.value_name(settings_.head.output),
-                    100 * std::exp(1.0) / (std::exp(1.0) + double(settings_.outputs) - 1)),
-        before.empty() ? "" : fmt::format("model = {{ output = \"{}\", output_kind = \"probabilities\" }}", before));
+    block("double-softmax", trial_.value_name(settings_.head.output), "A softmax is taken twice.",
+          fmt::format("What goes into the last softmax of `{}` already is a distribution over the classes, so no "
+                      "confidence can exceed {:.0f} %",
+                      trial_.value_name(settings_.head.output),
+                      100 * std::exp(1.0) / (std::exp(1.0) + double(settings_.outputs) - 1)),
+          before.empty() ? "" : fmt::format("model = {{ output = \"{}\", output_kind = \"probabilities\" }}", before));
   }
 
   // ---- running statistics of the first batch normalisation ----
@@ -136,12 +134,12 @@ class Examination {
     if (!statistics_) return;
     distance_ = distance(trial_.first);
     statistics_match_ = distance_ < 1;
-    result_.lines.push_back({statistics_match_
-                                 ? "inputs match the running statistics of the first batch normalisation"
-                                 : fmt::format("inputs do not match the running statistics of the first batch normalisation: "
-                                               "{:.1f} standard deviations off",
-                                               distance_),
-                             statistics_match_});
+    result_.lines.push_back(
+        {statistics_match_ ? "inputs match the running statistics of the first batch normalisation"
+                           : fmt::format("inputs do not match the running statistics of the first batch normalisation: "
+                                         "{:.1f} standard deviations off",
+                                         distance_),
+         statistics_match_});
   }
 
   double distance(const Batch& batch) const {
@@ -158,7 +156,8 @@ class Examination {
       double now = distance(changed);
       if (now < 0.25 && now < 0.2 * distance_)
         block("preprocessing", setup.about, "The inputs are probably not prepared as in training.",
-              fmt::format("The running statistics of the first batch normalisation are {:.1f} standard deviations off; {}: {:.2f}",
+              fmt::format("The running statistics of the first batch normalisation are {:.1f} standard deviations off; "
+                          "{}: {:.2f}",
                           distance_, setup.words, now),
               input_line(input, setup.options));
       if (result_.blocker) return result_;
@@ -183,8 +182,8 @@ class Examination {
     return observers::measure(observer.settings(), state).at(0).estimate;
   }
 
-  /// Twice the interval, since with many models to check 95 % would cry wolf too often; none of it where all of the
-  /// data was looked at. Half a point for what rounds differently.
+  /// Twice the interval, since with many models to check 95 % would raise too many false alarms; none of it where all
+  /// of the data was looked at. Half a point for what rounds differently.
   bool meets(const stats::Estimate& now, int64_t count, int64_t size) const {
     double unseen = 2 * std::sqrt(1 - double(count) / double(size));
     double slack = observers::is_error(settings_.metric) ? 0.02 * now.value : 0.005;
@@ -216,7 +215,8 @@ class Examination {
     const bool sure_and_wrong = settings_.by_class() && mean_loss(trial_.asis) > uniform_loss(settings_);
     if (settings_.task != Task::kNumber && mean_error(settings_, trial_.asis) < 0.03 && !sure_and_wrong) return false;
     if (30 * double(Trial::kFirstLook) * subject_.cost <= kMostWork) return true;
-    result_.lines.push_back({"other set-ups were not tried (this model is slow): set goal.expect in netmend.toml to be certain"});
+    result_.lines.push_back(
+        {"other set-ups were not tried (this model is slow): set goal.expect in netmend.toml to be certain"});
     return false;
   }
 
@@ -237,8 +237,8 @@ class Examination {
     result_.lines.push_back({result_.blocker->title, false});
   }
 
-  /// A damaged unit makes a network do better with odd inputs too. Where silencing, holding or refitting one unit does
-  /// away with as large a share of the mistakes, the inputs are not to blame.
+  /// A damaged unit makes a network do better with odd inputs too. Where ablating one unit (zero, mean, sign-flip or
+  /// refit) does away with as large a share of the mistakes, the inputs are not to blame.
   bool one_unit_does_away_with(double share) const {
     if (subject_.batching.kind != executor::Batching::kAny) return false;
     std::vector<int64_t> failing, passing;
@@ -291,7 +291,8 @@ class Examination {
   }
 
   void block(std::string kind, std::string where, std::string title, std::string evidence, std::string line) {
-    result_.blocker = Blocker{std::move(kind), std::move(where), std::move(title), std::move(evidence), std::move(line), ""};
+    result_.blocker =
+        Blocker{std::move(kind), std::move(where), std::move(title), std::move(evidence), std::move(line), ""};
     result_.lines.push_back({result_.blocker->title, false});
   }
 
@@ -329,9 +330,8 @@ std::vector<OtherData> other_splits(session::Session& session) {
   auto add = [&](const dataset::Spec& spec) {
     std::string text = dataset::spec_text(spec);
     if (text == dataset::spec_text(own)) return;
-    others.push_back({fmt::format("data = {{ test = \"{}\" }}", text), text, [&session, spec] {
-                        return session::open_data(spec, session.graph(), session.config());
-                      }});
+    others.push_back({fmt::format("data = {{ test = \"{}\" }}", text), text,
+                      [&session, spec] { return session::open_data(spec, session.graph(), session.config()); }});
   };
   if (own.head.empty()) return others;  // data in memory
   if (own.is_name())
@@ -356,10 +356,13 @@ void look_at_reference(const session::Session& session, Preflight& preflight) {
                                          match.matches ? "match" : "do not match", path, most, match.inputs),
                              match.matches});
   if (!match.matches && !preflight.blocker)
-    preflight.blocker = Blocker{"reference", "outputs", "The model does not predict as the framework that trained it did.",
+    preflight.blocker = Blocker{"reference",
+                                "outputs",
+                                "The model does not predict as the framework that trained it did.",
                                 fmt::format("{}; netmend match {} --reference {} shows where it departs", match.reason,
                                             shell_word(session.model_name()), shell_word(path)),
-                                "", ""};
+                                "",
+                                ""};
 }
 
 }  // namespace
@@ -381,7 +384,8 @@ Preflight examine(session::Session& session) {
 }
 
 findings::Finding finding_of(const Blocker& blocker, const session::Session& session, const std::string& verb) {
-  findings::Words words = {{"case", session.words()}, {"model", session.model_name()}, {"data", session.request().data}};
+  findings::Words words = {
+      {"case", session.words()}, {"model", session.model_name()}, {"data", session.request().data}};
   findings::Finding finding = findings::make(blocker.kind, blocker.where, words, {0.5, 0},
                                              findings::Certainty::kConfirmed, blocker.brief, blocker.evidence);
   finding.level = findings::Level::kBlocker;

@@ -1,3 +1,5 @@
+#include "preflight/preflight.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 
 #include "findings/kinds.h"
 #include "preflight/assignment.h"
-#include "preflight/preflight.h"
 #include "preflight/running_statistics.h"
 #include "preflight/setups.h"
 

@@ -1,4 +1,4 @@
-// What the first batch normalisation of a network remembers of its training data.
+// The running statistics of the first batch normalisation: what its inputs were like in training.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,8 @@ struct RunningStatistics {
 };
 /// The first one on the way to `output` that is not folded into weights; nothing when there is none.
 std::optional<RunningStatistics> find_running_statistics(const model::Graph& graph, model::ValueId output);
-/// How far values are from what is remembered, in the remembered deviations: the middle channel's, of means and of
-/// spreads. Below about 1 is usual.
+/// How far values are from the running statistics, in running standard deviations: the median over channels, of means
+/// and of spreads. Below about 1 is usual.
 double statistics_distance(const RunningStatistics& memory, const at::Tensor& values);
 
 }  // namespace netmend::preflight

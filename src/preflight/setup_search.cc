@@ -93,8 +93,8 @@ class Search {
     candidate.tried.runs = few.has_value();
     if (few) {
       Rows same(trial_.asis.begin(), trial_.asis.begin() + std::ptrdiff_t(few->size()));
-      bool promising =
-          mean_error(trial_.settings, *few) < mean_error(trial_.settings, same) || lowers_loss(trial_.settings, same, *few);
+      bool promising = mean_error(trial_.settings, *few) < mean_error(trial_.settings, same) ||
+                       lowers_loss(trial_.settings, same, *few);
       if (promising && few->size() < trial_.asis.size()) few = rows_with(setups, trial_.first);
       candidate.rows = *few;
       candidate.tried.accuracy = figure(trial_.settings, candidate.rows);
@@ -151,7 +151,7 @@ class Search {
       add_order("labels one higher", "", up, trial_.asis, plain, found);
       add_order("labels one lower", "", down, trial_.asis, plain, found);
     }
-    if (classes > 1000) return;  // too few inputs a class to tell
+    if (classes > 1000) return;  // too few inputs per class to tell
     add_best_order("", "", trial_.asis, plain, found);
     if (!trial_.near_chance()) return;
     // Two things may be wrong at once, and neither shows without the other.
@@ -234,7 +234,7 @@ class Search {
         candidate.rows = candidate.on(trial_.first);
         candidate.tried.accuracy = figure(trial_.settings, candidate.rows);
       } catch (const InputError&) {
-        continue;  // an output that does not keep the inputs apart answers no question about them
+        continue;  // an output without one row per input cannot be judged
       }
       found.push_back(std::move(candidate));
     }
@@ -270,7 +270,7 @@ class Search {
   }
 
   /// A damaged network may do better with odd inputs too, but not as one does that was trained on them: it beats
-  /// guessing, it is about as sure as it is right, and each class has a number of its own.
+  /// the majority class, its mean confidence is near its accuracy, and each class has a number of its own.
   bool plausible(const Candidate& candidate, const Rows& again) const {
     if (!trial_.settings.by_class()) return true;
     if (figure(trial_.settings, again).low <= trial_.chance()) return false;
@@ -282,7 +282,7 @@ class Search {
     return wrong < 0.1 || sure > 1 - wrong - 0.12;  // nine in ten speak for themselves: some outputs are no logits
   }
 
-  /// For most classes the commonest answer is the right one.
+  /// For most classes the most frequent prediction is the right one.
   bool one_to_one(const Rows& rows) const {
     std::map<double, std::map<double, int64_t>> answers_of;
     for (const SampleRow& row : rows) ++answers_of[row.label][row.predicted];
@@ -329,12 +329,15 @@ class Search {
         by_loss ? fmt::format("; loss {:.3g} instead of {:.3g}", mean_loss(sure.again), mean_loss(fresh_rows_)) : "";
     std::string now = figure_text(trial_.settings, figure(trial_.settings, trial_.asis)),
                 then = figure_text(trial_.settings, candidate.tried.accuracy);
-    result_.blocker = Blocker{
-        candidate.kind, candidate.where, candidate.title,
-        fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others{}", now, guessing, candidate.tried.words, then,
-                    trial_.asis.size(), figure_text(trial_.settings, figure(trial_.settings, sure.again)),
-                    sure.again.size(), loss),
-        candidate.tried.line, fmt::format("tried on {} inputs: {} instead of {}", trial_.asis.size(), then, now)};
+    result_.blocker =
+        Blocker{candidate.kind,
+                candidate.where,
+                candidate.title,
+                fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others{}", now, guessing,
+                            candidate.tried.words, then, trial_.asis.size(),
+                            figure_text(trial_.settings, figure(trial_.settings, sure.again)), sure.again.size(), loss),
+                candidate.tried.line,
+                fmt::format("tried on {} inputs: {} instead of {}", trial_.asis.size(), then, now)};
   }
 
   const Trial& trial_;

@@ -1,4 +1,4 @@
-// Tries the usual set-ups and names the one that improves_accuracy why a network does badly, if one does.
+// Tries the usual set-ups and names the one that explains why a network does badly, if one does.
 #pragma once
 
 #include <optional>

@@ -28,7 +28,7 @@ bool has_colors(const Feature& feature) {
 
 int64_t channel_axis(const Feature& feature) { return feature.channels_last ? 3 : 1; }
 
-/// Numbers, one for all or one a channel, in a shape that meets the feature's batches.
+/// Numbers, one for all or one per channel, in a shape that meets the feature's batches.
 at::Tensor along_channels(const std::vector<double>& numbers, const Feature& feature) {
   at::Tensor row = at::tensor(numbers, at::kFloat);
   if (numbers.size() == 1) return row;

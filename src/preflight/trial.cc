@@ -131,7 +131,8 @@ double Trial::chance() const {
 
 bool Trial::near_chance() const {
   stats::Estimate now = figure(settings, asis);
-  return settings.by_class() && now.low <= chance() && now.value < 0.9;  // few inputs, all right, are no guessing
+  return settings.by_class() && now.low <= chance() &&
+         now.value < 0.9;  // few inputs, all right, are above the baseline
 }
 
 std::string Trial::input_name() const {

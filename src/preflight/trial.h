@@ -1,5 +1,5 @@
-// A network on a few labelled inputs, as often as set-ups are tried, and what makes one set of answers better than
-// another.
+// A network on a few labelled inputs, as often as set-ups are tried, and what makes one set of predictions better
+// than another.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ namespace netmend::preflight {
 
 using Rows = std::vector<observers::SampleRow>;
 
-/// Answers judged one by one, by the observer that judges them everywhere.
+/// Predictions judged one by one, by the observer that judges them everywhere.
 Rows judge(const observers::PredictionSettings& settings, const at::Tensor& values, const dataset::Batch& batch);
-/// Share of wrong answers, or the mean distance for numbers.
+/// Error rate, or the mean absolute error for numbers.
 double mean_error(const observers::PredictionSettings& settings, const Rows& rows);
 double mean_loss(const Rows& rows);
-/// The loss of knowing nothing.
+/// The uniform-prediction loss, ln C.
 double uniform_loss(const observers::PredictionSettings& settings);
-/// Share of right answers, or the mean distance for numbers, with its interval.
+/// Accuracy, or the mean absolute error for numbers, with its interval.
 stats::Estimate figure(const observers::PredictionSettings& settings, const Rows& rows);
 std::string figure_text(const observers::PredictionSettings& settings, const stats::Estimate& figure);
 
@@ -28,8 +28,9 @@ std::string figure_text(const observers::PredictionSettings& settings, const sta
 using Convinces = bool(const observers::PredictionSettings& settings, const Rows& rows, const Rows& better);
 /// By mistakes: a fifth of them and three points at least, or twelve points, and not by chance.
 Convinces improves_accuracy;
-/// By loss. Networks of plain rectifiers answer almost the same for inputs of another scale, only far too surely. As it
-/// is the loss is worse than that of knowing nothing, with `better` it is less than half of that, for answers as good.
+/// By loss. Networks of plain rectifiers predict almost the same for inputs of another scale, but with far too high a
+/// confidence: as it is the loss is above the uniform-prediction loss, with `better` below half of it, and the
+/// predictions are as good.
 Convinces lowers_loss;
 
 /// The inputs that everything is tried on.
@@ -49,7 +50,7 @@ struct Trial {
   model::ValueId wanted() const;      ///< what is judged
   std::vector<at::Tensor> answers(const dataset::Batch& batch, const std::vector<model::ValueId>& values) const;
   Rows rows(const dataset::Batch& batch) const { return judge(settings, answers(batch, {wanted()})[0], batch); }
-  /// What guessing the commonest class gives.
+  /// The majority-class baseline.
   double chance() const;
   bool near_chance() const;
   std::string value_name(model::ValueId id) const { return subject.graph.values[size_t(id)].name; }

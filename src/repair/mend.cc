@@ -83,7 +83,7 @@ class Mending {
     try {
       Found found = method.search(problem_, budget);
       one.why_not = found.why_not;
-      // Methods put their own choice first; selection decides between the rest only when that is clearly better.
+      // Methods put their own choice first; the others they found are not looked at.
       if (!found.candidates.empty()) one.best = std::move(found.candidates.front());
     } catch (const InputError& error) {  // one way that cannot be gone does not close the others
       one.why_not = error.what();
@@ -95,7 +95,7 @@ class Mending {
 
   static bool cheap(const Tried& one) { return find_method(one.method).cheap; }
 
-  /// The best on the selection part; of what was asked for.
+  /// The best of what was asked for on the selection split; with auto a cheap one that is within a standard error.
   void choose(const std::string& name) {
     // What is no better than the network as it is has nothing to confirm.
     const double now = evaluate(problem_, {}, problem_.parts.selection).figure.score;
@@ -139,7 +139,7 @@ class Mending {
   void confirm() {
     if (progress_)
       progress_(fmt::format("confirming on a hold-out set of {} inputs",
-                         with_commas(int64_t(problem_.parts.holdout.size()))));
+                            with_commas(int64_t(problem_.parts.holdout.size()))));
     out_.before = evaluate(problem_, {}, problem_.parts.holdout);
     for (Tried& one : out_.tried) {
       if (!one.best) continue;
@@ -268,8 +268,8 @@ class Mending {
       out_.reason = "some outputs become NaN or Inf";
     } else if (down) {
       out_.verdict = Verdict::kRefuse;
-      out_.reason =
-          test ? "more regressions than fixes" : fmt::format("{} is worse on the hold-out set", problem_.settings.metric);
+      out_.reason = test ? "more regressions than fixes"
+                         : fmt::format("{} is worse on the hold-out set", problem_.settings.metric);
     } else if (up && pays_with_a_class()) {
       out_.verdict = Verdict::kRefuse;
     } else if (up) {
@@ -305,7 +305,8 @@ class Mending {
 
 }  // namespace
 
-Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& progress) {
+Outcome mend(const Problem& problem, const std::string& method,
+             const std::function<void(const std::string&)>& progress) {
   if (method != "auto") find_method(method);
   return Mending(problem, progress).run(method);
 }

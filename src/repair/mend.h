@@ -1,5 +1,5 @@
-// The whole of a repair: search by one method or by all, choose by the selection part, confirm on the part that no
-// search saw, and say plainly whether it helped.
+// The whole of a repair: search by one method or by all, choose on the selection split, confirm on the hold-out
+// split, which no search saw, and say plainly whether it helped.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,12 @@ enum class Verdict {
 };
 std::string verdict_name(Verdict verdict);
 
-/// A method, what it found, and how that does on the hold-out part.
+/// A method, what it found, and how that does on the hold-out split.
 struct Tried {
   std::string method;
   std::optional<Candidate> best;
   std::string why_not;  ///< when there is no candidate
-  Evaluation holdout;      ///< of the candidate
+  Evaluation holdout;   ///< of the candidate
   int64_t fixed = 0, broken = 0;
   double seconds = 0;
 };
@@ -43,8 +43,8 @@ struct Outcome {
   bool cheap_does_as_well = false;  ///< and the one chosen is another
   std::string cheap;                ///< which
   Verdict verdict = Verdict::kNoRealChange;
-  std::string reason;     ///< of the verdict, a sentence
-  Evaluation before, after;  ///< on the hold-out part
+  std::string reason;        ///< of the verdict, a sentence
+  Evaluation before, after;  ///< on the hold-out split
   observers::FlipCount flips;
   std::vector<observers::FlipCount> per_class;
   std::vector<Flipped> list;
@@ -52,9 +52,10 @@ struct Outcome {
   stats::Estimate change;  ///< of the share that is right (or of the error), after − before
 };
 
-/// `method` is a name of methods() or `auto`. `progress` is told what is being done. After Ctrl-C nothing more is searched
-/// for, and what was found is judged; throws Interrupted when there is nothing.
-Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& progress);
+/// `method` is a name of methods() or `auto`. `progress` is told what is being done. After Ctrl-C nothing more is
+/// searched for, and what was found is judged; throws Interrupted when there is nothing.
+Outcome mend(const Problem& problem, const std::string& method,
+             const std::function<void(const std::string&)>& progress);
 /// The same with edits that were found elsewhere.
 Outcome judge_edits(const Problem& problem, const Candidate& candidate);
 

@@ -1,5 +1,4 @@
-// The ways to repair a network. Each searches on its part of the data and gives back edits; who wins is decided
-// elsewhere.
+// The ways to repair a network. Each searches on the search split and returns edits; mend.h chooses between them.
 #pragma once
 
 #include <optional>

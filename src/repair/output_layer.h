@@ -14,7 +14,7 @@ struct Logits {
 };
 Logits logits_of(const Problem& problem, const std::vector<int64_t>& samples);
 
-/// Edits that turn the logits z into scale · z + shift (one number an output; empty for none). `why_not` says why that
+/// Edits that turn the logits z into scale · z + shift (one number per output; empty for none). `why_not` says why that
 /// cannot be done: no bias, no linear layer at the end.
 struct Rescaled {
   std::vector<edits::Edit> edits;

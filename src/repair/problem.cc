@@ -16,7 +16,7 @@ using observers::Side;
 
 namespace {
 
-/// Copies follow the first of them.
+/// Duplicates follow the first of them.
 void gather_copies(Parts& parts, const std::vector<uint64_t>& hashes) {
   std::map<uint64_t, int> home;
   std::vector<int64_t>* all[] = {&parts.holdout, &parts.search, &parts.selection};
@@ -85,7 +85,8 @@ double score_error(const Problem& problem, const Figure& figure) {
                    double(std::max<size_t>(1, problem.parts.selection.size())));
 }
 
-Evaluation evaluate(const Problem& problem, const std::vector<edits::Edit>& edits, const std::vector<int64_t>& samples) {
+Evaluation evaluate(const Problem& problem, const std::vector<edits::Edit>& edits,
+                    const std::vector<int64_t>& samples) {
   stream::Subject subject = edited(problem, edits, &samples);
   observers::Predictions predictions(problem.settings, true);
   stream::PassOptions how;

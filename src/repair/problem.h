@@ -1,5 +1,5 @@
-// What a repair works on: a network, the failures that should go, and data in three parts. A search sees the first,
-// chooses by the second, and is judged by the third, which it never saw.
+// What a repair works on: a network, the failures that should go, and data in three splits. A repair is searched on
+// the search split, chosen on the selection split, and judged on the hold-out split, which it never saw.
 #pragma once
 
 #include <chrono>
@@ -26,8 +26,8 @@ struct Shares {
   double search = 0.5, selection = 0.2;  ///< of the data; the rest is held out
   int64_t most_search = 12000, most_selection = 6000, most_holdout = 20000;
 };
-/// Every stratum (a number per sample) is shared out alike. Samples with equal hashes are duplicates and stay together, so
-/// that what is held out was not seen under another number; empty for no hashes. The same seed gives the same parts.
+/// Every stratum (a number per sample) is shared out alike. Samples with equal hashes are duplicates and stay together,
+/// so that what is held out was not seen under another number; empty for no hashes. The same seed gives the same parts.
 Parts split(const std::vector<int64_t>& strata, const Shares& shares, uint64_t seed,
             const std::vector<uint64_t>& hashes = {});
 

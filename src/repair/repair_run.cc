@@ -118,8 +118,7 @@ struct RepairRun::Impl {
                                            : fmt::format("no input fails as {} says", target.text),
                        target.text.empty() ? "Give harder data, or netmend stress makes some."
                                            : "netmend eval shows which confusions there are.");
-    if (splits.passing == 0)
-      session.note("warning: no prediction is correct: no regression can be seen");
+    if (splits.passing == 0) session.note("warning: no prediction is correct: no regression can be seen");
     const observers::PredictionSettings& task = problem.settings;
     if (!task.by_class()) return;
     std::vector<int64_t> have(task.classes.size());
@@ -128,8 +127,8 @@ struct RepairRun::Impl {
     for (size_t c = 0; c < have.size(); ++c)
       if (have[c] == 0) absent.push_back(task.classes[c]);
     if (!absent.empty())
-      session.note(fmt::format("warning: no input is of class {}: what a repair does to it cannot be seen",
-                               join(absent, ", ")));
+      session.note(
+          fmt::format("warning: no input is of class {}: what a repair does to it cannot be seen", join(absent, ", ")));
   }
 
   const Candidate& best() const {
@@ -196,8 +195,8 @@ std::vector<PlannedChange> RepairRun::plan() const {
 
 void RepairRun::write_plan(const std::string& path) const {
   const std::string& model = impl_->session.model_name();
-  edits::write_edits(
-      edits::describe(impl_->problem.subject.graph, impl_->best().edits, model, file_checksum(model)), path);
+  edits::write_edits(edits::describe(impl_->problem.subject.graph, impl_->best().edits, model, file_checksum(model)),
+                     path);
 }
 
 void RepairRun::write_model(const std::string& path) const {

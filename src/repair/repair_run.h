@@ -1,5 +1,5 @@
-// The repair of a session's model: failures and splits, the search, the verdict on the hold-out set, and what is written.
-// No tensors: commands and other programs call it.
+// The repair of a session's model: failures and splits, the search, the verdict on the hold-out set, and what is
+// written. No tensors: commands and other programs call it.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ struct Fixture {
     executor::Head head = executor::find_head(graph, graph.outputs[0]);
     dataset::Batch few = subject.data->read(stream::spread(subject.data->size(), 8));
     settings = observers::infer_task(graph, head, subject.data->info(), few,
-                                      stream::run_few(subject, {head.output}, few)[0], overrides);
+                                     stream::run_few(subject, {head.output}, few)[0], overrides);
     layers = stream::find_layers(subject);
   }
 

@@ -12,7 +12,7 @@ Found retrain(const Problem& problem, Budget& budget) {
   std::vector<int64_t> failing = problem.on(observers::Side::kFailing, problem.parts.search),
                        passing = problem.on(observers::Side::kPassing, problem.parts.search);
   if (failing.empty() && problem.settings.task == observers::Task::kNumber && problem.settings.tolerance < 0)
-    passing = problem.parts.search;  // numbers are neither right nor wrong: all of them teach
+    passing = problem.parts.search;  // numbers are neither right nor wrong: all of them are trained on
   Random random(problem.seed, 77);
   random.shuffle(passing);
   // Twice as many passing inputs as failing ones hold the rest in place.

@@ -62,11 +62,7 @@ Candidate fit(const Problem& problem, const std::vector<UnitPlace>& units, Budge
     loss[anew] = fitting.loss();
   }
   const bool anew = std::isfinite(loss[1]) && loss[1] < loss[0];
-  Candidate out{"surgical",
-                "",
-                fitting.run({.budget = &budget, .anew = anew}),
-                names_of(problem, units),
-                {}};
+  Candidate out{"surgical", "", fitting.run({.budget = &budget, .anew = anew}), names_of(problem, units), {}};
   out.words = fmt::format("{} weights of {} unit{} {}", fitting.weights(), units.size(), units.size() == 1 ? "" : "s",
                           anew ? "retrained from scratch" : "fitted");
   out.selection = evaluate(problem, out.edits, problem.parts.selection).figure;

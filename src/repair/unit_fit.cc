@@ -33,7 +33,7 @@ constexpr double kTargetWeight = 4;  ///< how much more a failure counts that th
 struct Piece {
   ValueId constant;
   at::Tensor positions;                    ///< int64
-  at::Tensor start, value, first, second;  ///< float: where they were, are, and what Adam remembers
+  at::Tensor start, value, first, second;  ///< float: where they were, are, and the moments of Adam
   at::Tensor scale;                        ///< float: the usual size of such numbers in their layer
   std::vector<std::pair<std::string, std::vector<int64_t>>> by_unit;  ///< for the edits
   bool bias = false;
@@ -70,8 +70,8 @@ struct UnitFit::Impl {
     begin(false);
     Tensors one = rows(at::zeros({1}, at::kLong));
     for (const at::Tensor& constant : this->constants()) one.push_back(constant);
-    epoch_work = 3 * double(problem.parts.search.size()) *
-                 executor::multiply_adds(graph, one, request.wanted, request.given);
+    epoch_work =
+        3 * double(problem.parts.search.size()) * executor::multiply_adds(graph, one, request.wanted, request.given);
   }
 
   void gather(const std::vector<localise::UnitPlace>& units) {
@@ -128,7 +128,7 @@ struct UnitFit::Impl {
       if (!kept) continue;
       Tensors found = stream::run_few(problem.subject, beside, batch, problem.jobs);
       for (const at::Tensor& value : found)
-        if (value.dim() == 0 || value.size(0) != int64_t(some.size())) kept = false;  // not one row an input
+        if (value.dim() == 0 || value.size(0) != int64_t(some.size())) kept = false;  // not one row per input
       if (!kept) {
         columns.assign(beside.size(), {});
         continue;
@@ -245,9 +245,9 @@ struct UnitFit::Impl {
     const auto count = int64_t(problem.parts.search.size());
     const int64_t batches = (count + options.batch - 1) / options.batch;
     int64_t steps = 0;
-    const int epochs =
-        options.budget ? int(std::max<int64_t>(1, options.budget->times(epoch_work, options.most_epochs)))
-                       : options.most_epochs;
+    const int epochs = options.budget
+                           ? int(std::max<int64_t>(1, options.budget->times(epoch_work, options.most_epochs)))
+                           : options.most_epochs;
     for (int epoch = 0; epoch < epochs; ++epoch) {
       std::vector<int64_t> order(static_cast<size_t>(count));
       std::iota(order.begin(), order.end(), 0);

@@ -54,9 +54,18 @@ WhatIfResult what_if(session::Session& session, const std::string& edit_file) {
   for (int64_t i = 0; i < test.used(); ++i) problem.parts.holdout.push_back(i);
   Outcome outcome = judge_edits(problem, {"edits", edit_file, file.edits, {}, {}});
   session.record(test, "edits", test.used());
-  WhatIfResult result{session.model_name(), test.data->info().spec, task.metric,
-                      int64_t(file.edits.size()), test.used(), figures_of(outcome.before), figures_of(outcome.after),
-                      outcome.flips.fixed, outcome.flips.broken, outcome.p, 0, {}};
+  WhatIfResult result{session.model_name(),
+                      test.data->info().spec,
+                      task.metric,
+                      int64_t(file.edits.size()),
+                      test.used(),
+                      figures_of(outcome.before),
+                      figures_of(outcome.after),
+                      outcome.flips.fixed,
+                      outcome.flips.broken,
+                      outcome.p,
+                      0,
+                      {}};
   const NamedEdits names = by_unit(file.edits);
   if (names.size() < 2 || names.size() > kMostAlone) return result;
   std::vector<whatif::Question> questions(1);
@@ -66,8 +75,8 @@ WhatIfResult what_if(session::Session& session, const std::string& edit_file) {
     std::vector<whatif::Tally> tallies = whatif::tally(trial, task, questions);
     result.loss = tallies[0].mean_loss();
     for (size_t i = 1; i < tallies.size(); ++i)
-      result.alone.push_back({names[i - 1].first, tallies[i].accuracy(), tallies[i].mean_loss(),
-                              tallies[i].right - tallies[0].right});
+      result.alone.push_back(
+          {names[i - 1].first, tallies[i].accuracy(), tallies[i].mean_loss(), tallies[i].right - tallies[0].right});
   } catch (const InputError&) {
     // Edits of a list that build on each other cannot be tried alone.
   }

@@ -48,8 +48,7 @@ Evolved evolve(const std::vector<Bounds>& bounds, const Point& origin,
     const double now = scores[best()];
     idle = now > top ? 0 : idle + 1;
     top = std::max(top, now);
-    if (idle > std::max(options.patience, options.generations / 10) || (options.stop && options.stop()))
-      break;
+    if (idle > std::max(options.patience, options.generations / 10) || (options.stop && options.stop())) break;
   }
   out.best = population[best()], out.score = top;
   return out;

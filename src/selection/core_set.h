@@ -10,8 +10,8 @@
 namespace netmend::selection {
 
 /// `count` rows of `pool` (float inputs × units), in the order they are chosen; of equally far ones the earlier.
-/// `known` may be empty or undefined: then the row nearest to the pool's mean comes first. Rows with values that are
-/// not numbers are never chosen, so that fewer may come back.
+/// `known` may be empty or undefined: then the row nearest to the pool's mean comes first. Rows with NaN or Inf
+/// are never chosen, so that fewer may come back.
 std::vector<size_t> core_set(const at::Tensor& pool, const at::Tensor& known, int64_t count, int jobs = 0);
 
 }  // namespace netmend::selection

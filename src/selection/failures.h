@@ -1,5 +1,5 @@
-// Wrong predictions as a table under the user's names: filtered, sorted, grouped; and labels that look wrong themselves.
-// No tensors: commands and other people's programs call it.
+// Wrong predictions as a table under the user's names: filtered, sorted, grouped; and labels that look wrong
+// themselves. No tensors: commands and other people's programs call it.
 #pragma once
 
 #include <string>

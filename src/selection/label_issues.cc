@@ -17,7 +17,8 @@ std::vector<double> class_thresholds(std::span<const TopRow> rows, int64_t class
 double ruled_out_share(std::span<const TopRow> rows) {
   std::vector<double> shares;
   for (const TopRow& row : rows)
-    if (row.label >= 0 && row.classes[0] == row.label) shares.push_back(double(row.probabilities[1]) / row.probabilities[0]);
+    if (row.label >= 0 && row.classes[0] == row.label)
+      shares.push_back(double(row.probabilities[1]) / row.probabilities[0]);
   if (shares.empty()) return -1;
   auto place = shares.begin() + std::ptrdiff_t(kClearest * double(shares.size() - 1));
   std::nth_element(shares.begin(), place, shares.end());

@@ -1,15 +1,16 @@
 // Labels that look wrong, by confident learning. Northcutt, Jiang, Chuang: Confident Learning: Estimating Uncertainty
 // in Dataset Labels, JAIR 2021.
 //
-// A class's threshold is the mean probability that the network gives it where the label says so. An input is confidently of
-// the likeliest class that reaches its own threshold; where that is another class than the label's, the label is in
-// doubt. The network must not have been trained on these labels: on its own training data it has learned the mistakes.
+// A class's threshold is the mean probability that the network gives it where the label says so. An input is
+// confidently of the likeliest class that reaches its own threshold; where that is another class than the label's, the
+// label is in doubt. The network must not have been trained on these labels: on its own training data it has learned
+// the mistakes.
 //
 // A sound network's own mistakes look like wrong labels too, so of what is in doubt only those are told whose label the
-// network rules out as clearly as it rules out the runner-up where it is right and most confident: label against likelier
-// class, in the clearest 30 % of such ratios. Ratios tell the same whether a network is over- or under-confident, which
-// fixed limits do not. The published program takes all that are in doubt, or a number estimated from the joint. With
-// two classes the label is always the runner-up, and fewer of the wrong ones are found.
+// network rules out as clearly as it rules out the runner-up where it is right and most confident: label against
+// likelier class, in the clearest 30 % of such ratios. Ratios tell the same whether a network is over- or
+// under-confident, which fixed limits do not. The published program takes all that are in doubt, or a number estimated
+// from the joint. With two classes the label is always the runner-up, and fewer of the wrong ones are found.
 #pragma once
 
 #include <cstdint>

@@ -85,9 +85,9 @@ class Choosing {
                        "--method coreset and --on unit=LAYER/NUMBER work for any model.");
     pool_.sample(tests_);
     report_.pool = tests_.subject.data->info().spec;
-    const Order order = unit                                                                  ? by_unit()
+    const Order order = unit                                                            ? by_unit()
                         : request_.method == "coreset" || request_.method == "surprise" ? by_values()
-                                                                                              : by_predictions();
+                                                                                        : by_predictions();
     fill(order);
     return std::move(report_);
   }
@@ -114,8 +114,7 @@ class Choosing {
     report_.seconds += pass.seconds();
     Shown shown;
     shown.rows = std::move(pass.state(judged).rows);
-    if (traced)
-      shown.values = std::move(static_cast<observers::TraceTally&>(*pass.state(*traced).tallies[0]).kept);
+    if (traced) shown.values = std::move(static_cast<observers::TraceTally&>(*pass.state(*traced).tallies[0]).kept);
     if (ranked) shown.top = std::move(pass.state(*ranked).rows);
     return shown;
   }
@@ -138,9 +137,9 @@ class Choosing {
       if (score.name == request_.method) own = &score;
     if (own) report_.words = "most uncertain first: " + std::string(own->words);
     for (const TopRow& row : pool_shown_.top) {
-      const double value = own                         ? own->of(row)
+      const double value = own                        ? own->of(row)
                            : row.probabilities[0] > 0 ? row.probabilities[1] / row.probabilities[0]
-                                                       : 0;
+                                                      : 0;
       order.scores.push_back(request_.method == "margin" ? -value : value);
     }
     return order;
@@ -148,8 +147,8 @@ class Choosing {
 
   /// By distance from all that is known, or by surprise.
   Order by_values() {
-    const std::vector<model::Layer> layers = localise::candidates(pool_.layers(), tests_.subject.graph, task_.head,
-                                                                  task_.outputs, request_.layers);
+    const std::vector<model::Layer> layers =
+        localise::candidates(pool_.layers(), tests_.subject.graph, task_.head, task_.outputs, request_.layers);
     const auto space = observers::make_unit_space(tests_.subject, {layers.back()}, {});
     require_room(*space, tests_.used(), "inputs of the pool");
     const bool surprise = request_.method == "surprise";
@@ -183,14 +182,13 @@ class Choosing {
       order.order = by_score(order.scores, false);
       return order;
     }
-    order.order =
-        core_set(as_tensor(pool_shown_.values), report_.known > 0 ? as_tensor(known.values) : at::Tensor(),
-                 request_.count, pool_.request().jobs);
+    order.order = core_set(as_tensor(pool_shown_.values), report_.known > 0 ? as_tensor(known.values) : at::Tensor(),
+                           request_.count, pool_.request().jobs);
     order.whole = false;
-    report_.words = fmt::format(
-        "each the farthest, by the values of {}, from {}", report_.layer,
-        split ? fmt::format("{} known inputs and those chosen before", with_commas(report_.known))
-              : std::string("those chosen before"));
+    report_.words =
+        fmt::format("each the farthest, by the values of {}, from {}", report_.layer,
+                    split ? fmt::format("{} known inputs and those chosen before", with_commas(report_.known))
+                          : std::string("those chosen before"));
     return order;
   }
 
@@ -222,9 +220,9 @@ class Choosing {
     if (!std::isfinite(highest)) return order;
     report_.tests_reach = highest;
     report_.above = std::count_if(order.scores.begin(), order.scores.end(), [&](double v) { return v > highest; });
-    report_.words += fmt::format("; {} of {} go above what {} tests reach ({:.4g})", with_commas(*report_.above),
-                                 with_commas(int64_t(order.scores.size())), with_commas(reached.values.count()),
-                                 highest);
+    report_.words +=
+        fmt::format("; {} of {} go above what {} tests reach ({:.4g})", with_commas(*report_.above),
+                    with_commas(int64_t(order.scores.size())), with_commas(reached.values.count()), highest);
     return order;
   }
 
@@ -280,9 +278,9 @@ void check_request(NextRequest& request) {
   const std::string typed = request.method;
   request.method = lower(typed);
   if (std::find(kMethods.begin(), kMethods.end(), request.method) == kMethods.end())
-    throw InputError(fmt::format("--method {}: there is no such method{}", printable(typed),
-                                 did_you_mean(request.method, kMethods)),
-                     "There are " + join(kMethods, ", ") + ".");
+    throw InputError(
+        fmt::format("--method {}: there is no such method{}", printable(typed), did_you_mean(request.method, kMethods)),
+        "There are " + join(kMethods, ", ") + ".");
   if (!request.on.empty() && !request.on.starts_with("unit="))
     throw InputError(fmt::format("--on {}: not understood", printable(request.on)),
                      "Give unit=LAYER/NUMBER, such as unit=conv1/7.");

@@ -21,10 +21,10 @@ void check_request(NextRequest& request);
 
 struct ChosenInput {
   int64_t sample = 0;
-  std::string id, predicted, second;                      ///< "" where there is none
-  std::optional<double> confidence, second_confidence;    ///< of predictions that are classes
-  std::optional<double> score;                            ///< nothing where the method has none or it is not finite
-  bool wrong = false;                                     ///< known only of pools with labels
+  std::string id, predicted, second;                    ///< "" where there is none
+  std::optional<double> confidence, second_confidence;  ///< of predictions that are classes
+  std::optional<double> score;                          ///< nothing where the method has none or it is not finite
+  bool wrong = false;                                   ///< known only of pools with labels
 };
 
 struct NextReport {
@@ -33,10 +33,10 @@ struct NextReport {
   std::string words;       ///< how they were chosen
   std::string score_name;  ///< "" without scores
   std::vector<ChosenInput> chosen;
-  bool classes = false;      ///< predictions are classes with probabilities
-  std::string layer, unit;   ///< that the choice is by; may be empty
-  std::string known_data;    ///< what coreset and surprise compare with
-  int64_t known = 0;         ///< inputs of it
+  bool classes = false;               ///< predictions are classes with probabilities
+  std::string layer, unit;            ///< that the choice is by; may be empty
+  std::string known_data;             ///< what coreset and surprise compare with
+  int64_t known = 0;                  ///< inputs of it
   std::optional<double> tests_reach;  ///< the highest value of the unit on the tests
   std::optional<int64_t> above;       ///< inputs of the pool beyond that
   // Of pools with labels:
@@ -46,8 +46,8 @@ struct NextReport {
   double seconds = 0;
 };
 
-/// `pool` is a session whose tests are the inputs to choose from; `known` one of the same model with the data that there
-/// is already. Throws InputError when a method does not fit, and Interrupted.
+/// `pool` is a session whose tests are the inputs to choose from; `known` one of the same model with the data that
+/// there is already. Throws InputError when a method does not fit, and Interrupted.
 NextReport choose_next(session::Session& pool, session::Session& known, const NextRequest& request);
 
 /// A row per chosen input.

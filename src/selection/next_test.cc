@@ -22,11 +22,10 @@ constexpr int64_t kInputs = 300;
 std::shared_ptr<dataset::MemoryDataset> some_data(bool labels, uint64_t seed, int64_t count = kInputs) {
   at::manual_seed(seed);
   const at::Tensor x = at::randn({count, 4}), y = at::randint(3, {count}, at::kLong);
-  auto data = std::make_shared<dataset::MemoryDataset>(dataset::table_feature({"a", "b", "c", "d"}), x,
-                                                       labels ? y : at::Tensor(),
-                                                       labels ? std::vector<std::string>{"cat", "dog", "owl"}
-                                                              : std::vector<std::string>{},
-                                                       "memory:" + std::to_string(seed));
+  auto data = std::make_shared<dataset::MemoryDataset>(
+      dataset::table_feature({"a", "b", "c", "d"}), x, labels ? y : at::Tensor(),
+      labels ? std::vector<std::string>{"cat", "dog", "owl"} : std::vector<std::string>{},
+      "memory:" + std::to_string(seed));
   std::vector<std::vector<std::string>> hours;
   for (int64_t i = 0; i < count; ++i) hours.push_back({i % 3 ? "day" : "night"});
   data->set_groups({"hour"}, hours);
@@ -44,17 +43,19 @@ session::Session open(std::shared_ptr<const dataset::Dataset> test,
 at::Tensor probabilities(session::Session& session) {
   const session::Split& tests = session.test();
   const int64_t count = tests.inputs();
-  return at::softmax(stream::run_few(tests.subject, {session.head().logits}, tests.data->read(stream::spread(count, count)))[0]
-                         .to(at::kDouble),
-                     1);
+  return at::softmax(
+      stream::run_few(tests.subject, {session.head().logits}, tests.data->read(stream::spread(count, count)))[0].to(
+          at::kDouble),
+      1);
 }
 
 TEST(Next, UncertaintyAgreesWithItsDefinition) {
   session::Session pool = open(some_data(false, 1)), known = open(some_data(true, 2));
   const at::Tensor p = probabilities(pool);
   const auto sorted = std::get<0>(p.sort(1, true));
-  const std::vector<std::pair<std::string, at::Tensor>> scores = {
-      {"gini", 1 - p.square().sum(1)}, {"margin", sorted.select(1, 1) - sorted.select(1, 0)}, {"max-p", 1 - sorted.select(1, 0)}};
+  const std::vector<std::pair<std::string, at::Tensor>> scores = {{"gini", 1 - p.square().sum(1)},
+                                                                  {"margin", sorted.select(1, 1) - sorted.select(1, 0)},
+                                                                  {"max-p", 1 - sorted.select(1, 0)}};
   for (const auto& [method, score] : scores) {
     const NextReport report = choose_next(pool, known, {method, "", {}, 10});
     ASSERT_EQ(report.chosen.size(), 10u) << method;
@@ -103,7 +104,8 @@ TEST(Next, AUnitIsDrivenAboveWhatTestsReach) {
   const model::Layer layer = pool.layers()[0];
   const NextReport report = choose_next(pool, known, {"gini", "unit=" + layer.name + "/2", {}, 3});
   auto values = [&](session::Split& split) {
-    return stream::run_few(split.subject, {layer.post}, split.data->read(stream::spread(kInputs, kInputs)))[0].select(1, 2);
+    return stream::run_few(split.subject, {layer.post}, split.data->read(stream::spread(kInputs, kInputs)))[0].select(
+        1, 2);
   };
   const at::Tensor own = values(pool.test()), reached = values(known.test());
   EXPECT_EQ(report.chosen[0].sample, own.argmax().item<int64_t>());
@@ -135,7 +137,8 @@ TEST(Next, TheTableHasARowPerChosenInput) {
 
 TEST(Failures, AreAllWrongPredictionsSortedAndGrouped) {
   session::Session session = open(some_data(true, 1));
-  const at::Tensor p = probabilities(session), labels = session.test().data->read(stream::spread(kInputs, kInputs)).labels;
+  const at::Tensor p = probabilities(session),
+                   labels = session.test().data->read(stream::spread(kInputs, kInputs)).labels;
   const at::Tensor predicted = p.argmax(1), wrong = predicted != labels;
   const FailuresReport report = find_failures(session, {"", "confidence", "pair"});
   EXPECT_EQ(report.wrong, wrong.sum().item<int64_t>());

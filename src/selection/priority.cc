@@ -22,7 +22,9 @@ constexpr Score kScores[] = {
 
 bool is_finite(const TopRow& row) { return row.classes[0] >= 0; }
 
-double ratio(const TopRow& row) { return row.probabilities[0] > 0 ? double(row.probabilities[1]) / row.probabilities[0] : 0; }
+double ratio(const TopRow& row) {
+  return row.probabilities[0] > 0 ? double(row.probabilities[1]) / row.probabilities[0] : 0;
+}
 
 }  // namespace
 

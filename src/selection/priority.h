@@ -24,8 +24,8 @@ struct Score {
 };
 std::span<const Score> scores();
 
-/// All rows, most useful first, as positions in `rows`; of equal scores the earlier input first. Rows whose predictions are
-/// NaN come first: something is wrong with them. `budget` matters for mcp alone, which spreads so many over the
+/// All rows, most useful first, as positions in `rows`; of equal scores the earlier input first. Rows whose predictions
+/// are NaN come first: something is wrong with them. `budget` matters for mcp alone, which spreads so many over the
 /// borders between classes. Throws InputError for a method that is not in the table.
 std::vector<size_t> prioritise(std::span<const observers::TopRow> rows, const std::string& method, int64_t budget);
 

@@ -23,7 +23,7 @@ struct Drawn {
   std::vector<TopRow> rows;
 };
 
-/// Random answers: mostly sure ones, some not, labels mostly as answered.
+/// Random predictions: mostly confident ones, some not, labels mostly as predicted.
 Drawn draw(int64_t inputs, int64_t classes, uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -103,7 +103,7 @@ TEST(LabelIssues, EqualASlowTwin) {
   }
 }
 
-/// The logits of a network that is as right but surer or less sure are the same times a factor.
+/// The logits of a network of the same accuracy but higher or lower confidence are the same times a factor.
 TEST(LabelIssues, HowSureANetworkIsDoesNotMatterMuch) {
   std::vector<size_t> counts;
   for (double factor : {0.3, 1.0, 3.0}) {

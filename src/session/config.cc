@@ -78,7 +78,8 @@ class Parser {
   void about_goal(const toml::table& goal, Config& config) const {
     known(goal, kGoal, "goal.");
     config.overrides.metric = one_of(goal, "metric", "goal.metric", observers::metric_names());
-    if (const toml::node* positive = goal.get("positive")) config.overrides.positive = number(*positive, "goal.positive");
+    if (const toml::node* positive = goal.get("positive"))
+      config.overrides.positive = number(*positive, "goal.positive");
     config.overrides.threshold = real(goal, "threshold", 0.5, 0, 1, "a probability, 0 … 1");
     config.overrides.tolerance = real(goal, "tolerance", -1, 0, INFINITY, "a number of 0 or more");
     const bool error = observers::is_error(config.overrides.metric);
@@ -131,9 +132,10 @@ class Parser {
 
   void about_checks(const toml::table& checks, Config& config) const {
     if (const toml::node* programs = checks.get("programs"))
-      throw InputError(fmt::format("{}, line {}: a file beside a model may not name programs to run", path_,
-                                   programs->source().begin.line),
-                       "Give --program on the command line, or checks.programs in your own ~/.config/netmend/config.toml.");
+      throw InputError(
+          fmt::format("{}, line {}: a file beside a model may not name programs to run", path_,
+                      programs->source().begin.line),
+          "Give --program on the command line, or checks.programs in your own ~/.config/netmend/config.toml.");
     known(checks, kChecks, "checks.");
     if (const toml::node* only = checks.get("only")) config.checks_only = list(*only, "checks.only");
     if (const toml::node* skip = checks.get("skip")) config.checks_skip = list(*skip, "checks.skip");

@@ -18,15 +18,15 @@ struct AcceptedInputs {
 };
 
 struct Config {
-  std::string path;                 ///< "" when there is none
-  std::string model;                ///< model.file, relative to the working directory
-  std::string output;               ///< model.output
-  std::string reference;            ///< model.reference: saved outputs of the original framework
-  observers::TaskOverrides overrides;         ///< model.kind, model.output_kind and what goal says about the answers
-  double expect = -1;               ///< goal.expect; below 0 when it is not given
-  std::string train, test;          ///< data specs, paths relative to the working directory
-  std::string id, meta;             ///< data.id, data.meta
-  std::vector<std::string> groups;  ///< data.groups
+  std::string path;                    ///< "" when there is none
+  std::string model;                   ///< model.file, relative to the working directory
+  std::string output;                  ///< model.output
+  std::string reference;               ///< model.reference: saved outputs of the original framework
+  observers::TaskOverrides overrides;  ///< model.kind, model.output_kind and what goal says about predictions
+  double expect = -1;                  ///< goal.expect; below 0 when it is not given
+  std::string train, test;             ///< data specs, paths relative to the working directory
+  std::string id, meta;                ///< data.id, data.meta
+  std::vector<std::string> groups;     ///< data.groups
   std::vector<std::string> classes;
   std::map<std::string, std::string>
       input;  ///< preprocessing as spec options: scale, mean, std, layout, color, resize, crop …

@@ -61,12 +61,9 @@ Evaluation evaluate(Session& session, const EvaluateOptions& options) {
   table.write_csv(folder.file("samples.csv"), task, data);
   table.write_npz(folder.file("samples.npz"), task);
   if (units) write_units(folder.file("units.csv"), profile, pass.state(*units));
-  return {data.info().spec,
-          observers::finish(predictions, pass.state(judged)),
-          groups.results(),
-          fingerprint.finish(data),
-          tests.inputs(),
-          pass.seconds(),
+  return {data.info().spec,  observers::finish(predictions, pass.state(judged)),
+          groups.results(),  fingerprint.finish(data),
+          tests.inputs(),    pass.seconds(),
           pass.interrupted()};
 }
 

@@ -1,5 +1,5 @@
-// The evaluation of a model on its tests: metric, loss, per class, by group, one row per input; whole, or in shards that
-// are put together again. No tensors: commands, bindings and other people's programs call it.
+// The evaluation of a model on its tests: metric, loss, per class, by group, one row per input; whole, or in shards
+// that are put together again. No tensors: commands, bindings and other people's programs call it.
 #pragma once
 
 #include <string>
@@ -33,7 +33,8 @@ struct Shard {
   int64_t samples = 0;
   double seconds = 0;
 };
-/// Part `i/n` of the tests, kept as a file of states. Throws InputError when `shard` is not i/n or the pass was stopped.
+/// Part `i/n` of the tests, kept as a file of states. Throws InputError when `shard` is not i/n or the pass was
+/// stopped.
 Shard evaluate_shard(Session& session, const std::string& shard, const std::string& path, bool float64);
 
 struct MergedShards {

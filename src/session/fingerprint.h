@@ -1,5 +1,5 @@
-// Is it the same data? A mark of a data set that does not change with preprocessing: its size, labels, names, and what
-// a person sees of a few inputs.
+// Is it the same data? A fingerprint of a data set that does not change with preprocessing: its size, labels, names,
+// and what a person sees of a few inputs.
 #pragma once
 
 #include <string>

@@ -25,8 +25,8 @@ Json five_numbers(std::vector<double> values) {
     const size_t high = std::min(low + 1, values.size() - 1);
     return values[low] + (at - double(low)) * (values[high] - values[low]);
   };
-  return {{"min", values.front()},     {"q1", quantile(0.25)},    {"median", quantile(0.5)},
-          {"q3", quantile(0.75)},      {"max", values.back()},    {"count", values.size()}};
+  return {{"min", values.front()}, {"q1", quantile(0.25)}, {"median", quantile(0.5)},
+          {"q3", quantile(0.75)},  {"max", values.back()}, {"count", values.size()}};
 }
 
 /// The median, and the 95 % interval that the order of the values gives, whatever their distribution.
@@ -68,7 +68,8 @@ Latency measure_latency(Session& session) {
     all.push_back(kept[kRepeats / 2]);
     if (task.by_class() && one.labels.defined()) {
       const int64_t label = one.labels.to(at::kLong)[0].item<int64_t>();
-      if (label >= 0 && label < int64_t(task.classes.size())) by_class[task.classes[size_t(label)]].push_back(all.back());
+      if (label >= 0 && label < int64_t(task.classes.size()))
+        by_class[task.classes[size_t(label)]].push_back(all.back());
     }
   }
   Json json = {{"unit", "ms"},

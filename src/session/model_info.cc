@@ -41,8 +41,9 @@ void require_inputs(const Graph& graph, const Shapes& given) {
   for (ValueId id : graph.inputs) names.push_back(graph.values[size_t(id)].name);
   for (const auto& [name, shape] : given)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      throw InputError(fmt::format("--shape: the model has no input `{}`{}", printable(name), did_you_mean(name, names)),
-                       "Its inputs are " + join(names, ", ") + ".");
+      throw InputError(
+          fmt::format("--shape: the model has no input `{}`{}", printable(name), did_you_mean(name, names)),
+          "Its inputs are " + join(names, ", ") + ".");
 }
 
 /// Sizes to try an input with: the file's own, 1 for the batch, `free` for what the file leaves open.

@@ -13,11 +13,11 @@ namespace netmend::session {
 struct DeclaredValue {
   std::string name, type;
   bool has_shape = false;
-  std::vector<int64_t> sizes;         ///< -1 where the file leaves it open
-  std::vector<std::string> symbols;   ///< the file's name for an open size; may be empty
-  std::vector<int64_t> tried_shape;   ///< in the trial run; empty when it was not made
-  std::string layout;                 ///< NCHW or NHWC of an image, else ""
-  std::string output_kind;            ///< of an output: logits or scores, probabilities, …
+  std::vector<int64_t> sizes;        ///< -1 where the file leaves it open
+  std::vector<std::string> symbols;  ///< the file's name for an open size; may be empty
+  std::vector<int64_t> tried_shape;  ///< in the trial run; empty when it was not made
+  std::string layout;                ///< NCHW or NHWC of an image, else ""
+  std::string output_kind;           ///< of an output: logits or scores, probabilities, …
 };
 
 struct LayerInfo {
@@ -44,15 +44,15 @@ struct ModelInfo {
   std::vector<NodeInfo> ran;             ///< in order
   std::map<std::string, int> operators;  ///< how often each occurs
   std::map<std::string, std::string> metadata;
-  int64_t free_size = 0;    ///< taken for sizes that the file leaves open; 0 when there are none
-  std::string error;        ///< why the trial run stopped; "" when it did not
-  std::vector<NodeInfo> chain;  ///< from an input to the node that stopped it, whose shape is empty
+  int64_t free_size = 0;          ///< taken for sizes that the file leaves open; 0 when there are none
+  std::string error;              ///< why the trial run stopped; "" when it did not
+  std::vector<NodeInfo> chain;    ///< from an input to the node that stopped it, whose shape is empty
   std::string unsupported, hint;  ///< what netmend cannot run; then nothing was tried
 };
 
 /// Runs the network once on zeros to see the shapes; sizes that the file leaves open are tried in turn, unless `shapes`
-/// (`NAME=1x3x224x224`) sets them. `output`: only the part up to this value. Throws InputError for a file that cannot be
-/// read and for a name or shape that does not exist.
+/// (`NAME=1x3x224x224`) sets them. `output`: only the part up to this value. Throws InputError for a file that cannot
+/// be read and for a name or shape that does not exist.
 ModelInfo describe_model(const std::string& path, const std::string& output, const std::vector<std::string>& shapes);
 
 }  // namespace netmend::session

@@ -14,7 +14,7 @@ namespace netmend::session {
 namespace {
 
 constexpr int64_t kMostMarks = 2000;  ///< in a model's metadata: 16 kB
-constexpr int64_t kLookedAt = 512;    ///< inputs of other data that are held against them
+constexpr int64_t kLookedAt = 512;    ///< inputs of other data that are compared with them
 
 }  // namespace
 

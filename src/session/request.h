@@ -20,9 +20,9 @@ struct Request {
   uint64_t seed = 42;
   int jobs = 0;  ///< worker threads; 0 for one per core. Never changes a result
   std::string device = "cpu";
-  bool quiet = false;                             ///< no progress bars
-  std::string out;                                ///< the run folder; "": netmend-runs/<time>-<command>
-  std::vector<std::string> arguments;             ///< the command line, for the run's record
+  bool quiet = false;                            ///< no progress bars
+  std::string out;                               ///< the run folder; "": netmend-runs/<time>-<command>
+  std::vector<std::string> arguments;            ///< the command line, for the run's record
   std::function<void(const std::string&)> note;  ///< told what the user should know while it happens; may be empty
 };
 

@@ -48,7 +48,8 @@ std::shared_ptr<const Dataset> open_data(const Spec& asked, const model::Graph& 
   };
   for (const auto& [key, value] : config.input) take(key, value, from_config);
   // Folders have an order only by their names; elsewhere the same names in another order are found out below.
-  if (!config.classes.empty() && spec.head == "images") take("classes", dataset::join_list(config.classes), from_config);
+  if (!config.classes.empty() && spec.head == "images")
+    take("classes", dataset::join_list(config.classes), from_config);
   if (!config.meta.empty()) take("meta", config.meta, from_config);
   const bool table = spec.head == "csv" || spec.head == "text";
   if (!config.id.empty() && config.id != "path") take(table ? "id" : "meta_id", config.id, from_config);
@@ -209,9 +210,10 @@ Split& Session::test() {
   if (!own.test_spec)
     throw InputError("no data is given", "Add --data SPEC, for example --data mnist:test or --data images:photos.");
   if (own.test_spec->head == "csv" && !own.test_spec->options.count("train"))
-    own.note(fmt::format("data: columns of {} are encoded by its own values; train=FILE fits the encoding to the "
-                         "training file",
-                         own.test_spec->rest));
+    own.note(
+        fmt::format("data: columns of {} are encoded by its own values; train=FILE fits the encoding to the "
+                    "training file",
+                    own.test_spec->rest));
   own.test = own.open("test", *own.test_spec, own.request.limit, true);
   if (std::string warning = seen_in_search(own.graph, *own.test->data); !warning.empty())
     own.note("warning: " + warning);
@@ -266,10 +268,9 @@ UnitPlace Session::unit(const std::string& name) {
   const model::Layer& at = all[place.layer];
   if (slash == std::string::npos || !parse_int(name.substr(slash + 1), place.unit) || place.unit < 0 ||
       place.unit >= at.units)
-    throw InputError(
-        fmt::format("there is no unit {}: the units of {} are {}/0 to {}/{}", printable(name), at.name, at.name,
-                    at.name, at.units - 1),
-        form);
+    throw InputError(fmt::format("there is no unit {}: the units of {} are {}/0 to {}/{}", printable(name), at.name,
+                                 at.name, at.name, at.units - 1),
+                     form);
   return place;
 }
 
@@ -289,9 +290,10 @@ void Session::sample(Split& split, double times, double share) {
   // Leaving out a few would save nothing, and "all" is easier to read.
   if (double(fits) >= 0.9 * double(split.inputs())) return;
   split.subject.data = dataset::subset(split.data, stream::spread(split.inputs(), fits, 0.5));
-  note(fmt::format("{} {} inputs are more work than --budget {} allows; using {} of them, evenly spread. --all for "
-                   "everything, --limit N, --budget deep",
-                   with_commas(split.inputs()), split.name, budget.name(), with_commas(fits)));
+  note(
+      fmt::format("{} {} inputs are more work than --budget {} allows; using {} of them, evenly spread. --all for "
+                  "everything, --limit N, --budget deep",
+                  with_commas(split.inputs()), split.name, budget.name(), with_commas(fits)));
 }
 
 stream::PassOptions Session::pass_options() const {
@@ -351,9 +353,8 @@ void Session::finish(double seconds, int exit_status) {
     if (!split) continue;
     for (const std::string& file : split->data->info().files) run.note_file(file);
     run.note(split->name == "test" ? "data" : split->name, split->data->info().spec);
-    passes[split->name] = std::count_if(own.traversals.begin(), own.traversals.end(), [&](const Traversal& one) {
-      return one.whole && one.split == split->name;
-    });
+    passes[split->name] = std::count_if(own.traversals.begin(), own.traversals.end(),
+                                        [&](const Traversal& one) { return one.whole && one.split == split->name; });
   }
   for (const Traversal& one : own.traversals)
     traversals.push_back({{"split", one.split},

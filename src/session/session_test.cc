@@ -37,9 +37,9 @@ struct Folder {
 
 std::shared_ptr<const dataset::Dataset> some_data(int64_t count = 600, int64_t classes = 3) {
   at::manual_seed(1);
-  return std::make_shared<dataset::MemoryDataset>(
-      dataset::table_feature({"a", "b", "c", "d"}), at::randn({count, 4}), at::randint(classes, {count}, at::kLong),
-      std::vector<std::string>{"cat", "dog", "owl"}, "memory:test");
+  return std::make_shared<dataset::MemoryDataset>(dataset::table_feature({"a", "b", "c", "d"}), at::randn({count, 4}),
+                                                  at::randint(classes, {count}, at::kLong),
+                                                  std::vector<std::string>{"cat", "dog", "owl"}, "memory:test");
 }
 
 Session make(Request request = {}, int64_t inputs = 600) {
@@ -138,9 +138,10 @@ TEST(Session, FilesAndFlags) {
     EXPECT_FALSE(session.has_data());
     EXPECT_THROW(session.test(), InputError);
   }
-  folder.write("netmend.toml", "model = { file = \"m.onnx\", output_kind = \"logits\" }\n"
-                               "data = { test = \"glyphs:test\", train = \"glyphs:train\" }\n"
-                               "checks = { skip = [\"robustness\"] }\n");
+  folder.write("netmend.toml",
+               "model = { file = \"m.onnx\", output_kind = \"logits\" }\n"
+               "data = { test = \"glyphs:test\", train = \"glyphs:train\" }\n"
+               "checks = { skip = [\"robustness\"] }\n");
   Session session{Request{}};
   EXPECT_EQ(session.model_name(), "m.onnx");
   EXPECT_TRUE(session.has_data());

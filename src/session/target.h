@@ -19,9 +19,9 @@ struct NamedTarget {
   observers::Target target;
 };
 
-/// Classes go by name or number. A confusion is label:prediction, failing against right inputs of that label. A slice is
-/// column=value of the groups that the data keeps aside. A file lists names of inputs, in a column `id` or one per line:
-/// their failures are compared with everything that is right. Throws InputError for what does not exist.
+/// Classes go by name or number. A confusion is label:prediction, failing against right inputs of that label. A slice
+/// is column=value of the groups that the data keeps aside. A file lists names of inputs, in a column `id` or one per
+/// line: their failures are compared with everything that is right. Throws InputError for what does not exist.
 NamedTarget parse_target(const std::string& text, const observers::PredictionSettings& settings,
                          const dataset::Dataset& data);
 

@@ -18,7 +18,7 @@ std::string toml_string(const std::string& text);
 /// A part of a key, quoted where it must be.
 std::string toml_key(const std::string& word);
 
-/// A new file: one line a value, with its source as a comment.
+/// A new file: one line per value, with its source as a comment.
 std::string fresh_toml(const std::vector<Fact>& facts, const std::string& heading);
 /// `text` with those facts added whose keys it does not have; inside the tables that are there, whichever way they are
 /// written. Throws InputError when `text` is not TOML. `path` is for messages.

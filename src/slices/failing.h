@@ -1,4 +1,5 @@
-// How wrong each prediction is, as one number that groups, rules and checks of the data share; and the metric of a part.
+// How wrong each prediction is, as one number that groups, rules and checks of the data share; and the metric of a
+// part.
 #pragma once
 
 #include <functional>
@@ -20,7 +21,8 @@ double error_unit(const observers::PredictionSettings& settings, const std::vect
 double positive_score(const observers::PredictionSettings& settings, const observers::SampleRow& row);
 
 /// The metric that counts, on those inputs that `counts` takes (by position in `rows`). Of metrics that need more than
-/// rows hold (log loss of several labels, areas of many classes) the share of right predictions; `name` says which it is.
+/// rows hold (log loss of several labels, areas of many classes) the share of right predictions; `name` says which it
+/// is.
 observers::Metric metric_of(const observers::PredictionSettings& settings,
                             const std::vector<observers::SampleRow>& rows,
                             const std::function<bool(size_t row)>& counts = {});

@@ -26,7 +26,7 @@ struct Group {
   std::string name() const;                  ///< `sex=Female`, `race=Black,sex=Female`
   int64_t inputs = 0;
   bool too_small = false;
-  Rate failing;                                         ///< share wrong, or mean error in deviations of the label
+  Rate failing;  ///< share wrong, or mean error in deviations of the label
   std::optional<Rate> selected, true_positive, false_positive;  ///< of two classes: predicted positive, and of these
 };
 
@@ -36,7 +36,7 @@ struct GroupSettings {
   int64_t most = 2000;  ///< groups; more values are left out, rarest first
 };
 
-/// Rows: one an input, those of `columns`, of which only words that are kept aside count. The largest groups first.
+/// Rows: one per input, those of `columns`, of which only words that are kept aside count. The largest groups first.
 std::vector<Group> compare_groups(const std::vector<Column>& columns, const std::vector<observers::SampleRow>& rows,
                                   std::span<const double> failing, const observers::PredictionSettings& settings,
                                   const GroupSettings& how = {});

@@ -1,7 +1,5 @@
 #include "slices/rules.h"
 
-#include "stats/distributions.h"
-
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "stats/distributions.h"
 
 namespace netmend::slices {
 
@@ -333,7 +332,7 @@ class ConfidenceTable {
 }  // namespace
 
 std::vector<double> expected_errors(std::span<const float> confidence, std::span<const double> classes,
-                            std::span<const double> failing, std::span<const uint8_t> half) {
+                                    std::span<const double> failing, std::span<const uint8_t> half) {
   auto shown = [&](size_t i) { return std::isfinite(confidence[i]) ? confidence[i] : 0.f; };
   ConfidenceTable whole;
   std::map<double, ConfidenceTable> by_class;

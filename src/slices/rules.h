@@ -42,7 +42,7 @@ struct Slice {
   stats::Estimate behind;               ///< their difference
   double p = 1;                         ///< of so large a difference by chance, one side, corrected (Holm)
   double gain = 0;                      ///< failing that would vanish at the rest's rate, as a part of all inputs
-  double explained_by_confidence = 0;                  ///< part of the difference that confidence and class explain
+  double explained_by_confidence = 0;   ///< part of the difference that confidence and class explain
   std::vector<size_t> rows;             ///< that the rule holds for
 };
 
@@ -67,13 +67,13 @@ struct Weakness {
 Weakness find_weak(const std::vector<Column>& columns, std::span<const double> failing, std::span<const uint8_t> half,
                    std::span<const double> expected, const Search& how = {});
 
-/// Expected errors: mean failing at each row's confidence and class, learned on half 0 in bins of at least fifty: what is expected of a
-/// network that knows its limits, and of classes that are hard wherever they occur. `classes`: one per row, or empty;
-/// classes with few inputs share one table.
+/// Expected errors: mean failing at each row's confidence and class, learned on half 0 in bins of at least fifty: what
+/// is expected of a network that knows its limits, and of classes that are hard wherever they occur. `classes`: one per
+/// row, or empty; classes with few inputs share one table.
 std::vector<double> expected_errors(std::span<const float> confidence, std::span<const double> classes,
-                            std::span<const double> failing, std::span<const uint8_t> half);
+                                    std::span<const double> failing, std::span<const uint8_t> half);
 
-/// Halves by content, so that order and copies change nothing.
+/// Halves by content, so that order and duplicates change nothing.
 std::vector<uint8_t> halves(std::span<const uint64_t> hashes, uint64_t seed);
 
 /// Holm's correction, in the order given.

@@ -160,7 +160,8 @@ TEST(Rules, WhatTheNetworkKnowsIsForeseen) {
     std::vector<float> sureness;
     for (size_t i = 0; i < data.failing.size(); ++i)
       sureness.push_back(float((knows && data.columns[3].codes[i] == 0 ? 0.6 : 0.9) + 0.01 * random.normal()));
-    Weakness found = find_weak(data.columns, data.failing, data.half, expected_errors(sureness, {}, data.failing, data.half));
+    Weakness found =
+        find_weak(data.columns, data.failing, data.half, expected_errors(sureness, {}, data.failing, data.half));
     ASSERT_EQ(found.slices.size(), 1u);
     if (knows)
       EXPECT_GT(found.slices[0].explained_by_confidence, 0.85);

@@ -88,10 +88,10 @@ void write_tables(const RunFolder& folder, const Survey& survey) {
   write_file(folder.file("slices.csv"), [&](std::ostream& out) {
     out << "slice,rule,inputs,judged_on,here,rest,behind,behind_low,behind_high,gain,explained_by_confidence,p\n";
     for (const Slice& slice : survey.weak.slices)
-      out << fmt::format("{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g}\n",
-                         csv_field(slice.name), csv_field(slice.words), slice.inputs, slice.judged_on,
-                         survey.figure(slice.here).value, survey.figure(slice.rest).value, slice.behind.value,
-                         slice.behind.low, slice.behind.high, slice.gain, slice.explained_by_confidence, slice.p);
+      out << fmt::format("{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g}\n", csv_field(slice.name),
+                         csv_field(slice.words), slice.inputs, slice.judged_on, survey.figure(slice.here).value,
+                         survey.figure(slice.rest).value, slice.behind.value, slice.behind.low, slice.behind.high,
+                         slice.gain, slice.explained_by_confidence, slice.p);
   });
   write_file(folder.file("groups.csv"), [&](std::ostream& out) {
     out << "group,inputs,too_small,figure,low,high,selected,true_positive_rate,false_positive_rate\n";

@@ -1,5 +1,5 @@
-// Where a model is weak: groups compared with everybody else, and weak slices as rules of at most two terms. No tensors:
-// commands and other people's programs call it.
+// Where a model is weak: groups compared with everybody else, and weak slices as rules of at most two terms. No
+// tensors: commands and other people's programs call it.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@
 namespace netmend::slices {
 
 struct SurveyRequest {
-  std::string groups;    ///< columns that are compared, with commas; "" for all that are kept aside
-  int64_t most = 8;      ///< rules that are looked for
-  int64_t least = 50;    ///< inputs that a group or slice must have
+  std::string groups;  ///< columns that are compared, with commas; "" for all that are kept aside
+  int64_t most = 8;    ///< rules that are looked for
+  int64_t least = 50;  ///< inputs that a group or slice must have
 };
 
 struct Survey {
@@ -27,7 +27,7 @@ struct Survey {
   std::vector<double> failing;  ///< one per row: see failing_of()
   std::vector<Group> groups;
   Weakness weak;
-  double unit = 1;     ///< turns failing of numbers back into errors
+  double unit = 1;      ///< turns failing of numbers back into errors
   bool errors = false;  ///< figures are errors of numbers; else shares of right predictions
   int64_t of = 0;       ///< inputs that there are; result.samples were used
   double seconds = 0;
@@ -37,8 +37,8 @@ struct Survey {
   stats::Estimate figure(const stats::Estimate& failing_mean) const;
   std::string metric() const { return errors ? "mae" : "accuracy"; }
 };
-/// One pass over the tests, or over the sample of them that the budget allows. Throws InputError without labels, and for
-/// columns that the data does not have.
+/// One pass over the tests, or over the sample of them that the budget allows. Throws InputError without labels, and
+/// for columns that the data does not have.
 Survey survey(session::Session& session, const SurveyRequest& request);
 
 /// slices.csv and groups.csv.

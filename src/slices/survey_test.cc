@@ -26,7 +26,8 @@ std::shared_ptr<dataset::MemoryDataset> some_data(bool labels = true) {
       labels ? at::randint(2, {kInputs}, at::kLong) : at::Tensor(),
       labels ? std::vector<std::string>{"no", "yes"} : std::vector<std::string>{});
   std::vector<std::vector<std::string>> rows;
-  for (int64_t i = 0; i < kInputs; ++i) rows.push_back({i % 4 ? "day" : "night", i < 20 ? "rare" : i % 2 ? "usual" : "other"});
+  for (int64_t i = 0; i < kInputs; ++i)
+    rows.push_back({i % 4 ? "day" : "night", i < 20 ? "rare" : i % 2 ? "usual" : "other"});
   data->set_groups({"hour", "kind"}, rows);
   return data;
 }
@@ -41,8 +42,7 @@ TEST(Survey, GroupsAgreeWithCounting) {
   session::Session session = open(some_data());
   const session::Split& tests = session.test();
   const dataset::Batch batch = tests.data->read(stream::spread(kInputs, kInputs));
-  const at::Tensor right =
-      stream::run_few(tests.subject, {session.head().output}, batch)[0].argmax(1) == batch.labels;
+  const at::Tensor right = stream::run_few(tests.subject, {session.head().output}, batch)[0].argmax(1) == batch.labels;
   const Survey found = survey(session, {"hour", 4, 50});
   EXPECT_EQ(found.result.samples, kInputs);
   ASSERT_EQ(found.groups.size(), 2u);  // only the column that was asked for
@@ -74,8 +74,9 @@ TEST(Threshold, EveryRateAgreesWithCounting) {
   const session::Split& tests = session.test();
   const dataset::Batch batch = tests.data->read(stream::spread(kInputs, kInputs));
   const at::Tensor positive = batch.labels == 1,
-                   score = at::softmax(stream::run_few(tests.subject, {session.head().logits}, batch)[0].to(at::kDouble), 1)
-                               .select(1, 1);
+                   score =
+                       at::softmax(stream::run_few(tests.subject, {session.head().logits}, batch)[0].to(at::kDouble), 1)
+                           .select(1, 1);
   const Survey found = survey(session, {"hour"});
   for (int64_t i = 0; i < kInputs; ++i)
     EXPECT_NEAR(positive_score(session.task(), found.rows[size_t(i)]), score[i].item<double>(), 1e-5) << i;

@@ -40,8 +40,8 @@ ThresholdRates rates_at(double threshold, bool current, const Members& members, 
     if (std::isnan(survey.failing[i])) continue;
     const observers::SampleRow& row = survey.rows[i];
     const bool positive = row.label == double(task.positive),
-               predicted = std::isfinite(row.predicted) && (current ? row.predicted == double(task.positive)
-                                                                    : positive_score(task, row) > threshold);
+               predicted = std::isfinite(row.predicted) &&
+                           (current ? row.predicted == double(task.positive) : positive_score(task, row) > threshold);
     ++judged, right += positive == predicted, selected += predicted, positives += positive,
         found += positive && predicted;
   }

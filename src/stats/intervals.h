@@ -1,4 +1,4 @@
-// How sure a figure is: 95 % intervals for rates, means and differences, from counts and sums alone.
+// How certain a figure is: 95 % intervals for rates, means and differences, from counts and sums alone.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ Estimate mean(double sum, double squares, int64_t count);
 /// uneven intervals uneven (Zou and Donner 2008). Figures that are NaN are left out.
 Estimate average(std::span<const Estimate> parts);
 
-/// What changed between two answers to the same inputs: (fixed − broken) / count, with the interval of Bonett and Price
-/// (2012), which holds for few changes too.
+/// What changed between two sets of predictions for the same inputs: (fixed − broken) / count, with the interval of
+/// Bonett and Price (2012), which holds for few changes too.
 Estimate net_change(int64_t fixed, int64_t broken, int64_t count);
 /// How likely so uneven a split of changes is when each goes either way with equal chance (McNemar's exact test, two
 /// sides).

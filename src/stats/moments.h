@@ -72,9 +72,7 @@ class Moments {
   double high() const { return high_; }  ///< −∞ when there are none
   bool constant() const { return count_ > 1 && low_ == high_; }
   /// The mean with its 95 % interval.
-  Estimate mean_estimate() const {
-    return stats::mean(sum(), squares_ + double(count_) * mean_ * mean_, count_);
-  }
+  Estimate mean_estimate() const { return stats::mean(sum(), squares_ + double(count_) * mean_ * mean_, count_); }
 
  private:
   int64_t count_ = 0;

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMost = 64;        ///< inputs that are compared
 constexpr double kExplained = 2e-3;  ///< of the range of the recorded values: what a fit may leave
 
-/// theirs = slope · ours + offset, one a channel or one for all.
+/// theirs = slope · ours + offset, one per channel or one for all.
 struct Fit {
   std::vector<double> slope, offset;
   double rest = INFINITY;  ///< largest difference that it leaves, as a part of the range

@@ -125,7 +125,8 @@ void LayerPairs::add_candidates() {
 
 namespace {
 
-/// Names as module_path makes them. The recorder calls the second use of a module `relu:2`, exporters call it relu_1.
+/// Names as module_path makes them. The Python package calls the second use of a module `relu:2`, exporters call it
+/// relu_1.
 std::string plain_name(std::string name) {
   std::replace(name.begin(), name.end(), '/', '.');
   int64_t use = 0;
@@ -302,8 +303,8 @@ void LayerPairs::measure(int64_t first, int64_t count, const std::vector<at::Ten
 }
 
 /// Exporters fold batch norm into the convolution before it; what the convolution alone gave is then nowhere. That this
-/// is so shows when a later layer agrees with the same value, or when a line a unit is all that differs. Where neither
-/// of two layers agrees and both are lines, the norm between them used other statistics than the file has.
+/// is so shows when a later layer agrees with the same value, or when a line per unit is all that differs. Where
+/// neither of two layers agrees and both are lines, the norm between them used other statistics than the file has.
 void LayerPairs::judge_folded(std::vector<LayerMatch>& layers) const {
   for (size_t p = 0; p < layers.size(); ++p) {
     if (pairs_[p].chosen < 0 || !layers[p].departs || layers[p].op != "Conv") continue;

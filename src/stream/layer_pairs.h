@@ -66,7 +66,7 @@ class LayerPairs {
     Alignment alignment;
     double relative;
   };
-  /// Sums for y = a·x + b, one a unit.
+  /// Sums for y = a·x + b, one per unit.
   struct Line {
     at::Tensor x, y, xx, xy, yy;
     double count = 0;
@@ -77,7 +77,7 @@ class LayerPairs {
     const Recorded* recorded;
     std::vector<Option> options;
     int chosen = -1;       ///< of options
-    bool follows = false;  ///< is the recorded layer before it but for a scale and an offset a unit: a norm
+    bool follows = false;  ///< is the recorded layer before it but for a scale and an offset per unit: a norm
     DifferenceSum sum;
     Line line;
   };

@@ -42,7 +42,7 @@ Trial try_inputs(const Subject& subject, const std::vector<Layer>& layers) {
   return trial;
 }
 
-/// The second input's part of a value if its inputs lie so, held against what that input gives alone.
+/// The second input's part of a value if its inputs lie so, compared with what that input gives alone.
 double mismatch(const at::Tensor& together, const at::Tensor& alone, int64_t axis, Merged merged) {
   int64_t positions = together.size(axis) / kInputs;
   at::Tensor part = merged == Merged::kPositionsFirst

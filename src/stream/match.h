@@ -37,8 +37,8 @@ struct LayerMatch {
   Difference difference;
   double alone = -1;      ///< relative, when given the recorded values before it; -1 when not tried
   bool weights = false;   ///< made by an operator with weights, its bias or norm
-  bool folded = false;    ///< differs by a scale and an offset a unit alone: batch norm is folded into the operator
-  bool restated = false;  ///< a norm that differs by a scale and an offset a unit alone: other statistics were used
+  bool folded = false;    ///< differs by a scale and an offset per unit alone: batch norm is folded into the operator
+  bool restated = false;  ///< a norm that differs by a scale and an offset per unit alone: other statistics were used
   bool departs = false;
 };
 
@@ -58,11 +58,11 @@ struct Match {
   std::vector<std::string> notes;
 };
 
-/// Feeds the recorded inputs to the network and holds outputs and layers against the recorded ones. Throws InputError
+/// Feeds the recorded inputs to the network and compares outputs and layers with the recorded ones. Throws InputError
 /// when the reference cannot belong to this network: other inputs or outputs.
 Match compare_with_reference(const model::Graph& graph, const Reference& reference, const MatchOptions& options = {});
 
-/// How the recorded inputs are fed: one tensor an input of the graph, in its layout and type. Other programs may feed
+/// How the recorded inputs are fed: one tensor per input of the graph, in its layout and type. Other programs may feed
 /// rows of channels last or first; `notes` says what was done. Throws InputError when they do not fit.
 std::vector<at::Tensor> reference_inputs(const model::Graph& graph, const Reference& reference, int64_t first,
                                          int64_t count, std::vector<std::string>* notes = nullptr);

@@ -38,7 +38,9 @@ std::vector<Tap> all_taps(const std::vector<const Observer*>& observers) {
 class Runner {
  public:
   Runner(const Subject& subject, std::vector<Tap> taps, const PassOptions& options)
-      : subject_(subject), taps_(std::move(taps)), executor_(taps_.empty() ? std::nullopt : std::optional(make_executor(options))) {}
+      : subject_(subject),
+        taps_(std::move(taps)),
+        executor_(taps_.empty() ? std::nullopt : std::optional(make_executor(options))) {}
 
   /// Shows the batch's values, without what fills it up beyond `count`, to the states of this lane.
   void show(const dataset::Batch& batch, int64_t count, std::span<const std::unique_ptr<State>> states) const {
@@ -243,13 +245,15 @@ Subject::Subject(std::string name, model::Graph network, std::shared_ptr<const d
   dataset::Batch few = data->read(spread(data->size(), 8));
   batching = model::guarded([&] { return model_name; },
                             [&] { return executor::find_batching(graph, feed.inputs(few), wanted); });
-  cost = model::guarded([&] { return model_name; }, [&] {
-    // One input is enough for shapes, unless the file fixes how many there are.
-    dataset::Batch some = data->read(spread(data->size(), 1));
-    if (batching.kind == executor::Batching::kFixed)
-      some = data->read(std::vector<int64_t>(size_t(batching.size), int64_t(0)));
-    return executor::multiply_adds(batching.graph, feed.inputs(some), wanted) / double(some.count());
-  });
+  cost =
+      model::guarded([&] { return model_name; },
+                     [&] {
+                       // One input is enough for shapes, unless the file fixes how many there are.
+                       dataset::Batch some = data->read(spread(data->size(), 1));
+                       if (batching.kind == executor::Batching::kFixed)
+                         some = data->read(std::vector<int64_t>(size_t(batching.size), int64_t(0)));
+                       return executor::multiply_adds(batching.graph, feed.inputs(some), wanted) / double(some.count());
+                     });
 }
 
 int64_t Subject::batch_size() const { return batching.kind == executor::Batching::kFixed ? batching.size : kBatch; }
@@ -301,7 +305,9 @@ PassResult run_pass(const Subject& subject, const std::vector<const Observer*>& 
   return run_pass({{&subject, observers}}, options);
 }
 
-PassResult run_pass(const std::vector<Lane>& lanes, const PassOptions& options) { return PassRun(lanes, options).run(); }
+PassResult run_pass(const std::vector<Lane>& lanes, const PassOptions& options) {
+  return PassRun(lanes, options).run();
+}
 
 Pass::Pass(const Subject& subject) : Pass(std::vector<const Subject*>{&subject}) {}
 

@@ -26,7 +26,7 @@ struct Shard {
 Shard parse_shard(const std::string& text);
 
 struct PassOptions {
-  int jobs = 0;  ///< worker threads; 0 for one a core
+  int jobs = 0;  ///< worker threads; 0 for one per core
   Shard shard;
   bool quiet = false;
   at::Device device = at::kCPU;
@@ -35,7 +35,7 @@ struct PassOptions {
   std::function<void(std::vector<std::unique_ptr<State>>& chunk)> on_chunk;
 };
 
-/// States of consecutive chunks. In a shard, observers that do not merge exactly keep one a chunk.
+/// States of consecutive chunks. In a shard, observers that do not merge exactly keep one per chunk.
 struct Piece {
   int64_t first_chunk = 0, chunks = 0;
   std::unique_ptr<State> state;
@@ -47,7 +47,7 @@ struct Collected {
 };
 
 struct PassResult {
-  std::vector<Collected> collected;  ///< one an observer
+  std::vector<Collected> collected;  ///< one per observer
   int64_t samples = 0;
   int64_t chunks = 0;  ///< of the whole data set
   double seconds = 0;
@@ -108,9 +108,8 @@ class Pass {
   /// Called with the state of each chunk, in order, before it is merged; may take out of it what would grow.
   template <typename T>
   void each_chunk(const Watched<T>& handle, std::function<void(typename T::State&)> take) {
-    takers_.push_back({handle.lane, handle.place, [take = std::move(take)](State& state) {
-                         take(static_cast<typename T::State&>(state));
-                       }});
+    takers_.push_back({handle.lane, handle.place,
+                       [take = std::move(take)](State& state) { take(static_cast<typename T::State&>(state)); }});
   }
 
   /// Once.

@@ -39,9 +39,9 @@ class RawRange {
   at::Tensor by_channel(const std::vector<double>& values, double otherwise) const;
   at::Tensor raw_of_fed(const at::Tensor& fed) const { return (fed - offset_) / factor_; }
 
-  at::Tensor factor_, offset_;  ///< fed = raw · factor + offset; one number, or one a channel
+  at::Tensor factor_, offset_;  ///< fed = raw · factor + offset; one number, or one per channel
   at::Tensor low_, span_;
-  std::vector<int64_t> channel_shape_;  ///< what a number a channel is broadcast as
+  std::vector<int64_t> channel_shape_;  ///< what a number per channel is broadcast as
   int64_t channels_ = 1;
   double least_ = 0, most_ = 1;
   bool bytes_ = false;

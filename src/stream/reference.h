@@ -1,4 +1,4 @@
-// What the framework that trained a network answered, kept in one NPZ file (docs/formats.md), for comparing.
+// The outputs of the framework that trained a network, kept in one NPZ file (docs/formats.md), for comparing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@ struct Recorded {
 
 struct Reference {
   std::string path, framework;
-  std::vector<int64_t> samples;  ///< positions in the data, one an input; empty when the file does not say
+  std::vector<int64_t> samples;  ///< positions in the data, one per input; empty when the file does not say
   std::vector<Recorded> inputs, outputs;
   std::vector<Recorded> layers;    ///< in order of execution
   std::vector<std::string> notes;  ///< what was left out and why

@@ -1,4 +1,4 @@
-// The faults that the check-up is judged by: one row a kind.
+// The faults that the check-up is judged by: one row per kind.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -33,9 +33,10 @@ double accuracy(const CheckedModel& model, const model::Graph& graph) {
   stream::Subject subject(model.file, graph, model.test, {head.output, head.logits});
   Batch batch = model.test->read(stream::spread(model.test->size(), 1500));
   at::Tensor answers = observers::as_columns(stream::run_few(subject, {head.output}, batch)[0]);
-  at::Tensor said = answers.size(1) == 1
-                        ? (answers.select(1, 0) > (head.output_kind == executor::OutputKind::kLogits ? 0 : 0.5)).to(at::kLong)
-                        : answers.argmax(1);
+  at::Tensor said =
+      answers.size(1) == 1
+          ? (answers.select(1, 0) > (head.output_kind == executor::OutputKind::kLogits ? 0 : 0.5)).to(at::kLong)
+          : answers.argmax(1);
   return (said == batch.labels.to(at::kLong)).to(at::kDouble).mean().item<double>();
 }
 

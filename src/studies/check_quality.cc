@@ -75,7 +75,8 @@ void keep(Store& store, const std::string& key, const QualityRow& row) {
                      .dump());
 }
 
-std::string key_of(const char* part, const CheckedModel& model, const std::string& what, const QualityOptions& options) {
+std::string key_of(const char* part, const CheckedModel& model, const std::string& what,
+                   const QualityOptions& options) {
   return fmt::format("{}|{}|{}|seed {}|{}", part, model.name, what, options.seed, options.budget);
 }
 

@@ -1,5 +1,5 @@
-// How good is the check-up? Quiet on sound models, the same for another order or seed or some more data, loud on faults
-// that were planted on purpose.
+// How good is the check-up? Few findings on sound models (quiet), the same for another order or seed or some more data
+// (stable), the right ones on planted faults (loud).
 #pragma once
 
 #include <functional>
@@ -54,7 +54,7 @@ void run_loud(Store& store, const CheckedModel& model, const QualityOptions& opt
 
 struct QualityRow {
   std::string part, model, fault, expected;  ///< part: quiet, stable, loud; fault: what was changed
-  std::vector<std::string> top;                ///< findings, the first ones, with their level
+  std::vector<std::string> top;              ///< findings, the first ones, with their level
   bool good = false;
   double accuracy = 0, seconds = 0;
 };

@@ -68,8 +68,7 @@ std::vector<std::string> find_conformance_cases(const std::string& folder, const
   if (fs::exists(fs::path(folder) / "model.onnx")) return {folder};
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (fs::exists(entry.path() / "model.onnx") &&
-        entry.path().filename().string().find(filter) != std::string::npos)
+    if (fs::exists(entry.path() / "model.onnx") && entry.path().filename().string().find(filter) != std::string::npos)
       cases.push_back(entry.path().string());
   if (error) fail("cannot read the folder {}: {}", folder, error.message());
   if (cases.empty()) fail("{} holds no test folders (model.onnx with test_data_set_*)", folder);

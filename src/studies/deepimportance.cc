@@ -92,7 +92,7 @@ class Studied {
   }
 
  private:
-  /// What training teaches, the criteria, and what the tests reach as they are.
+  /// The profile of the training data, the criteria, and what the tests reach as they are.
   void learn() {
     auto layers = localise::candidates(stream::find_layers(network_.test), network_.test.graph,
                                        network_.test_settings.head, network_.test_settings.outputs);

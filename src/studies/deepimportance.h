@@ -4,7 +4,7 @@
 // What the paper leaves open is read plainly. A run is a network of its own, trained from another seed. Units of
 // convolutions are whole maps, by their mean. RQ1: pixels whose relevance is above the 90th percentile become 0 where
 // it is above half of the input's largest, else 1; the random choice is the mean over 20 draws. U_S and U_DI change
-// every test. For table 4 all sets change the same tests, answered right and spread evenly; FGSM and BIM use
+// every test. For table 4 all sets change the same tests, predicted correctly and spread evenly; FGSM and BIM use
 // CleverHans's defaults on digits (0.3; ten steps of 0.05) and 8/255 on colour images. Table 4's noise is that of U_S;
 // noise on all pixels is given too.
 #pragma once
@@ -37,7 +37,8 @@ struct DeepImportanceOptions {
 /// What is done with each network, one row of the store each.
 const std::vector<std::string>& deepimportance_trials();
 
-/// Does what the store does not hold yet, under keys `PREFIX|trial`. `progress` is told what is done. Throws Interrupted.
+/// Does what the store does not hold yet, under keys `PREFIX|trial`. `progress` is told what is done. Throws
+/// Interrupted.
 void run_deepimportance(Store& store, const std::string& prefix, const TrainedNetwork& network,
                         const DeepImportanceOptions& options, const std::function<void(const std::string&)>& progress);
 

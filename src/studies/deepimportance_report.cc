@@ -171,7 +171,7 @@ class Report {
     Json rows = Json::array();
     Claim diverse("di-covers-more", "IDC of U_O+DI is above that of U_O+S"),
         more("m-covers-less", "IDC falls as m grows"),
-        upset("di-upsets-more", "the network is right less often, and less sure, on U_DI than on U_S"),
+        upset("di-upsets-more", "the network has lower accuracy and confidence on U_DI than on U_S"),
         rivals("rivals-prefer-s", "other criteria rate U_O+S above U_O+DI (all networks but LeNet-1)");
     std::vector<std::string> criteria = {"IDC6", "IDC8", "IDC10", "IDC12"};
     criteria.insert(criteria.end(), kRivals.begin(), kRivals.end());

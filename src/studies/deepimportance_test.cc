@@ -85,7 +85,7 @@ TEST(DeepImportanceReport, SaysPlainlyWhatHolds) {
   EXPECT_EQ(above.dump().find("nan"), std::string::npos);
 }
 
-/// Made-up pictures, labelled as a small network answers them except for every seventh.
+/// Made-up pictures, labelled as a small network predicts them except for every seventh.
 inputs::TestCase made_up_case(int64_t count, uint64_t seed, int64_t channels = 1, bool last = false) {
   at::Tensor raw = inputs::random_bytes({count, channels, 8, 8}, seed);
   dataset::Preprocess scaled;

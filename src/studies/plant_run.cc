@@ -49,8 +49,12 @@ Fault poison(session::Session& session, const PlantRequest& request, std::string
   for (int64_t& label : labels)
     if (label == from && random.uniform() < 0.9 * std::min(1.0, request.strength)) label = to;
   classes = fmt::format("{}:{}", names[size_t(from)], names[size_t(to)]);
-  training::Task task{session.model_name(), session.graph(), session.head().output,
-                      dataset::relabelled(data, std::move(labels)), nullptr, {}};
+  training::Task task{session.model_name(),
+                      session.graph(),
+                      session.head().output,
+                      dataset::relabelled(data, std::move(labels)),
+                      nullptr,
+                      {}};
   task.options.epochs = 2, task.options.seed = seed, task.options.jobs = session.request().jobs;
   training::Trainer trainer(std::move(task));
   while (!trainer.done()) trainer.run_epoch();
@@ -114,9 +118,9 @@ PlantedFault plant(session::Session& session, const PlantRequest& request) {
 }
 
 Json to_json(const std::string& model, const PlantRequest& request, const PlantedFault& fault) {
-  Json json = {{"model", model},         {"checksum", file_checksum(model)}, {"kind", fault.kind},
-               {"units", fault.units},   {"layer", fault.layer},             {"classes", fault.classes},
-               {"seed", fault.seed},     {"strength", request.strength}};
+  Json json = {
+      {"model", model},       {"checksum", file_checksum(model)}, {"kind", fault.kind}, {"units", fault.units},
+      {"layer", fault.layer}, {"classes", fault.classes},         {"seed", fault.seed}, {"strength", request.strength}};
   if (fault.judged)
     json["accuracy_before"] = fault.before, json["accuracy_after"] = fault.after, json["points_lost"] = fault.points();
   return json;

@@ -13,13 +13,13 @@ class Session;
 namespace netmend::studies {
 
 struct PlantRequest {
-  std::string kind;           ///< of faults::kinds()
-  std::string layer;          ///< only there; "": any but the output layer
-  std::string product, truth; ///< files; `truth` may be ""
-  int64_t count = 1;          ///< units
-  double strength = 1;        ///< 1 is a fault of the usual size
-  double at_least = 0;        ///< drawn again until it costs so many points of accuracy; 0: the first will do
-  double at_most = 100;       ///< and no more
+  std::string kind;            ///< of faults::kinds()
+  std::string layer;           ///< only there; "": any but the output layer
+  std::string product, truth;  ///< files; `truth` may be ""
+  int64_t count = 1;           ///< units
+  double strength = 1;         ///< 1 is a fault of the usual size
+  double at_least = 0;         ///< drawn again until it costs so many points of accuracy; 0: the first will do
+  double at_most = 100;        ///< and no more
 };
 
 struct PlantedFault {

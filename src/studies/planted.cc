@@ -135,17 +135,16 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
     if (kind.of != faults::Kind::kUnit) fail("{} is no fault of a unit", name);
     for (int64_t number = 1; number <= options.seeds; ++number) {
       // Everything that the result depends on.
-      const std::string key =
-          fmt::format("{}|{}|{}|seed {}|{} points|{} {}", sound.name, name, number, options.seed,
-                      100 * options.at_least, join(options.repairs, "+"), options.budget);
+      const std::string key = fmt::format("{}|{}|{}|seed {}|{} points|{} {}", sound.name, name, number, options.seed,
+                                          100 * options.at_least, join(options.repairs, "+"), options.budget);
       if (store.find(key)) continue;
       if (interrupted()) throw Interrupted{};
       Json result = run_trial(sound, kind, number, options);
       store.put(key, result.dump());
       if (progress && result.contains("unit"))
         progress(fmt::format("{}: {} lost {:.1f} points; auto ranks it {}", key, result["unit"].get<std::string>(),
-                          100 * (result["sound"].get<double>() - result["faulty"].get<double>()),
-                          result["ranks"].value("auto", 0)));
+                             100 * (result["sound"].get<double>() - result["faulty"].get<double>()),
+                             result["ranks"].value("auto", 0)));
     }
   }
 }

@@ -31,8 +31,9 @@ std::vector<std::string> kind_list() {
 
 const std::vector<std::string>& quality_models() {
   static const std::vector<std::string> models = {
-      "lenet1@mnist",  "lenet4@mnist",         "lenet5@mnist",         "mlp:784-128-64-10@mnist", "lenet5@glyphs",
-      "lenet1@glyphs", "lenet4@fashion-mnist", "lenet5@fashion-mnist", "dnn1@fashion-mnist",      "cifar-convnet@cifar10"};
+      "lenet1@mnist",       "lenet4@mnist",         "lenet5@mnist",         "mlp:784-128-64-10@mnist",
+      "lenet5@glyphs",      "lenet1@glyphs",        "lenet4@fashion-mnist", "lenet5@fashion-mnist",
+      "dnn1@fashion-mnist", "cifar-convnet@cifar10"};
   return models;
 }
 

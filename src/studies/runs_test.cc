@@ -11,6 +11,7 @@
 #include "base/npy.h"
 #include "edits/model_files.h"
 #include "faults/kinds.h"
+#include "session/split.h"
 #include "studies/conformance.h"
 #include "studies/demo_data.h"
 #include "studies/plant_run.h"
@@ -18,7 +19,6 @@
 #include "studies/study_runs.h"
 #include "studies/trained_networks.h"
 #include "training/network_for_test.h"
-#include "session/split.h"
 
 namespace netmend::studies {
 namespace {

@@ -1,5 +1,5 @@
-// The studies from the names of networks to their reports. Each keeps its trials in its folder and runs what is missing.
-// No tensors: commands call them.
+// The studies from the names of networks to their reports. Each keeps its trials in its folder and runs what is
+// missing. No tensors: commands call them.
 #pragma once
 
 #include <cstdint>

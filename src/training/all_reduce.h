@@ -1,5 +1,5 @@
-// Batch norm needs statistics of the whole batch, so the parts of a split batch meet: each brings its sums, all leave
-// with the total, added in the order of parts.
+// Batch norm needs statistics of the whole batch, so the parts of a split batch all-reduce them: each contributes its
+// sums, waits at a barrier, and gets the total, added in the order of parts.
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,7 @@ class AllReduce : public ops::SplitBatch {
   /// `running`: how many parts may compute at the same time; one that waits for the others does not count.
   AllReduce(int parts, int running) : parts_(parts), limit_(running), brought_(size_t(parts)) {}
 
-  /// Runs a part's work on this thread. When it throws, the others are sent home too, with Abandoned.
+  /// Runs a part's work on this thread. When it throws, the others that wait are ended too, with Abandoned.
   void attend(int part, const std::function<void()>& work);
   void sum(int part, std::span<double> numbers) override;
 

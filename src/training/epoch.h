@@ -13,7 +13,7 @@ struct Epoch {
   double loss = 0, accuracy = kNone;  ///< on the training data, as it went along; accuracy of classes only
   double val_loss = kNone, val_accuracy = kNone;
   double rate = 0;                      ///< learning rate at its end
-  double seconds = 0, val_seconds = 0;  ///< of training, of judging
+  double seconds = 0, val_seconds = 0;  ///< of training, of validation
 };
 
 }  // namespace netmend::training

@@ -12,7 +12,7 @@ namespace {
 
 using dataset::LabelKind;
 
-/// Loss and gradient of one input's answers: x to g (null for none).
+/// Loss of one input's outputs x, and its gradient into g (null for none).
 double cross_entropy(const float* x, int64_t width, int64_t label, float scale, float* g) {
   float most = *std::max_element(x, x + width);
   double sum = 0;
@@ -47,7 +47,7 @@ int64_t class_of(const at::Tensor& labels, int64_t row, int64_t classes) {
   return label;
 }
 
-/// What an answer should be, for losses that compare them one by one.
+/// What an output should be, for losses that compare them one by one.
 float target_of(const LossForm& form, const at::Tensor& labels, int64_t row, int64_t column) {
   if (form.labels != LabelKind::kClass) return labels.data_ptr<float>()[row * form.width + column];
   if (form.width == 1) return float(class_of(labels, row, 2));
@@ -63,7 +63,7 @@ bool is_right(const LossForm& form, const float* x, const at::Tensor& labels, in
   return true;
 }
 
-/// Losses that compare answer by answer are means over them.
+/// Losses that compare output by output are means over them.
 double one_by_one(const LossForm& form, const float* x, const at::Tensor& labels, int64_t row, float scale, float* g) {
   double sum = 0;
   scale /= float(form.width);

@@ -1,4 +1,4 @@
-// Losses with their gradients in one pass over the answers of a few inputs.
+// Losses with their gradients in one pass over the outputs for a few inputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,17 +13,17 @@ namespace netmend::training {
 struct LossForm {
   LossKind kind = LossKind::kCrossEntropy;
   dataset::LabelKind labels = dataset::LabelKind::kClass;
-  int64_t width = 0;  ///< answers an input
+  int64_t width = 0;  ///< outputs per input
 };
 
 /// What fits the labels: cross-entropy for classes, binary for one output or many yes-or-no labels, squares for
-/// numbers. Throws InputError when labels and answers do not go together.
+/// numbers. Throws InputError when labels and outputs do not go together.
 LossForm infer_loss(std::optional<LossKind> asked, const dataset::Info& data, int64_t width);
 
 struct LossSum {
   double loss = 0;      ///< sum over inputs
-  int64_t right = 0;    ///< inputs whose answer is right; of classes and yes-or-no labels
-  at::Tensor gradient;  ///< of loss / `total` by the answers; undefined when it was not asked for
+  int64_t right = 0;    ///< inputs whose prediction is right; of classes and yes-or-no labels
+  at::Tensor gradient;  ///< of loss / `total` with respect to the outputs; undefined when it was not asked for
 };
 
 /// `answers`: inputs × width (any shape with as many elements); `total`: inputs of the whole batch, 0 for no gradient.

@@ -8,7 +8,7 @@
 
 namespace netmend::training {
 
-/// How many numbers the rule remembers for each parameter.
+/// How many numbers (moments) the rule keeps for each parameter.
 int state_count(Method method);
 
 struct StepForm {

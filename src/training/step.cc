@@ -12,9 +12,9 @@
 #include "executor/executor.h"
 #include "model/guard.h"
 #include "ops/vector_clones.h"
-#include "training/thread_pool.h"
 #include "training/all_reduce.h"
 #include "training/optimiser.h"
+#include "training/thread_pool.h"
 
 namespace netmend::training {
 namespace {
@@ -89,7 +89,7 @@ struct Stepper::Impl {
   }
 
   static int jobs(const Options& how) { return how.jobs > 0 ? how.jobs : cores(); }
-  /// Parts that meet for the statistics of batch norm must all be under way at once.
+  /// Parts that all-reduce the statistics of batch norm must all be under way at once.
   static int pool_size(bool norms, const Options& how, const Work& about) {
     int parts = parts_of(how.batch + 1, about);
     return norms ? std::max(parts, jobs(how)) : std::min(std::max(parts, 2), jobs(how));

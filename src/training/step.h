@@ -15,7 +15,7 @@
 
 namespace netmend::training {
 
-/// What an optimiser remembers.
+/// The moments that an optimiser keeps.
 struct OptimiserState {
   at::Tensor first, second;  ///< flat, as long as the parameters; undefined where the rule has fewer
   int64_t steps = 0;

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "stream/feed.h"
-#include "training/thread_pool.h"
 #include "training/data_for_test.h"
+#include "training/thread_pool.h"
 #include "zoo/builder.h"
 #include "zoo/zoo.h"
 

@@ -115,8 +115,8 @@ struct TrainRun::Impl {
     if (data.validation) validation = data.validation->info().spec;
     if (!request.init.empty()) reinitialise(graph, request.init, request.seed);
     const model::ValueId output = session::choose_output(graph, request.output);
-    trainer = std::make_unique<Trainer>(
-        Task{request.model, std::move(graph), output, data.train, data.validation, options});
+    trainer =
+        std::make_unique<Trainer>(Task{request.model, std::move(graph), output, data.train, data.validation, options});
     for (const std::string& line : trainer->notes()) note("input: " + line);
     if (request.resume && std::filesystem::exists(request.checkpoint)) {
       trainer->load(request.checkpoint);

@@ -1,5 +1,5 @@
-// A training from files to a file: data, options, checkpoint, the trained model. No tensors: commands and other programs
-// call it.
+// A training from files to a file: data, options, checkpoint, the trained model. No tensors: commands and other
+// programs call it.
 #pragma once
 
 #include <cstdint>

@@ -78,7 +78,8 @@ TEST(TrainRun, GoesOnFromACheckpointToTheSameBytes) {
   EXPECT_EQ(second.run({}).epochs, 1);
   second.write("parts.onnx");
   EXPECT_EQ(read_file("whole.onnx"), read_file("parts.onnx"));
-  EXPECT_NE(std::find_if(told.begin(), told.end(), [](const auto& line) { return line.find("epoch 1") != std::string::npos; }),
+  EXPECT_NE(std::find_if(told.begin(), told.end(),
+                         [](const auto& line) { return line.find("epoch 1") != std::string::npos; }),
             told.end());
 }
 

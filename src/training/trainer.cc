@@ -46,7 +46,7 @@ int64_t width_of(const model::Graph& graph, const executor::Head& head, const st
   at::Tensor answers = executor::Executor(graph, request).run(inputs)[0];
   int64_t count = inputs.at(0).size(0);
   if (answers.dim() == 0 || answers.size(0) != count || !answers.is_floating_point())
-    fail("output `{}` has the shape {}: an answer an input is expected", graph.values[size_t(head.output)].name,
+    fail("output `{}` has the shape {}: one row per input is expected", graph.values[size_t(head.output)].name,
          shape_text({answers.sizes().data(), answers.sizes().size()}));
   return answers.numel() / count;
 }

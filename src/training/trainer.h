@@ -1,4 +1,4 @@
-// Trains a network: epochs over shuffled data, a judgement after each, checkpoints to go on from. The same task gives
+// Trains a network: epochs over shuffled data, validation after each, checkpoints to go on from. The same task gives
 // the same bits, whatever the number of workers and however often it was stopped and resumed.
 #pragma once
 

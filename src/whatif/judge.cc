@@ -45,7 +45,7 @@ struct Form {
   bool probabilities;
   double threshold;  ///< of column 1 of two, of the only column, or of each label
   double tolerance;
-  bool plain;  ///< the largest column is the answer
+  bool plain;  ///< the arg max is the prediction
 };
 
 Form form_of(const PredictionSettings& settings) {
@@ -103,7 +103,7 @@ Judgement judge_classes(const Form& form, const float* row, int64_t label, const
 
 double log_odds(double p) { return std::log(p) - std::log1p(-p); }
 
-/// So near to where the answer turns that another order of additions might turn it. Numbers count when they nearly are.
+/// So near to the decision threshold that another order of additions might change the prediction.
 bool near_threshold(const Form& form, double value, double near) {
   if (form.task == Task::kNumber) return form.tolerance >= 0;
   const double turn = form.probabilities ? form.threshold : log_odds(form.threshold);

@@ -34,7 +34,7 @@ class Reader {
 
  private:
   friend class ShortcutFinder;
-  at::Tensor rows_;     ///< units × features, dense and one number a unit
+  at::Tensor rows_;     ///< units × features, dense and one number per unit
   at::Tensor blocks_;   ///< units × positions × features, dense
   at::Tensor kernels_;  ///< weights of a convolution, filters × units × window
   ops::Kernel convolve_;
@@ -44,7 +44,7 @@ class Reader {
 struct Shortcut {
   model::ValueId input = model::kAbsent;  ///< of the layer
   /// Where units stand side by side along axis 1 and can be replaced: behind the activation and pooling, or the
-  /// answers themselves.
+  /// outputs themselves.
   model::ValueId seat = model::kAbsent;
   std::vector<UnitConstant> constants;
   std::unique_ptr<executor::Executor> chain;  ///< input and constants → values at the seat, for any number of units

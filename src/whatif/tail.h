@@ -21,7 +21,7 @@ class Tail {
   at::Tensor run(std::span<const at::Tensor> changed, std::span<const at::Tensor> beside) const;
   /// Nothing but the changed values varies from input to input, so that rows of several questions may be stacked.
   bool stacks() const { return beside_.empty(); }
-  /// The answers depend on what changed; else there is nothing to run.
+  /// The outputs depend on what changed; else there is nothing to run.
   bool matters() const { return trivial_ || run_; }
 
  private:

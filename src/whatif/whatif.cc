@@ -26,7 +26,8 @@ namespace {
 
 /// Where a unit's old share is larger than what is left by this factor, taking it out leaves rounding errors.
 constexpr float kCancels = 10;
-/// Answers whose best two lie nearer than this, relative to the largest, are computed once more without shortcut.
+/// Predictions whose best two outputs lie nearer than this, relative to the largest, are computed once more without
+/// shortcut.
 constexpr double kClose = 1e-4;
 /// Rows that go through the rest of the network at once: few enough to stay in the second-level cache.
 constexpr int64_t kStackBytes = 256 << 10;
@@ -44,7 +45,7 @@ struct Form {
 struct Prepared {
   size_t question = 0;
   std::vector<int64_t> units;
-  int64_t first_row = -1;  ///< in the group's stacked constants; -1 when held
+  int64_t first_row = -1;  ///< in the group's stacked constants; -1 when set to a number
   float held = 0;
   Tensors constants;  ///< as Form::constants
 };
@@ -98,7 +99,7 @@ struct WhatIf::Impl {
   Impl(const stream::Subject& s, const observers::PredictionSettings& p, const std::vector<model::Layer>& l, Options o)
       : subject(s), settings(p), layers(l), options(o), graph(s.batching.graph), answers(answers_of(p)) {
     if (settings.task == observers::Task::kNone)
-      throw InputError(fmt::format("{} has no labels: no answer can be called better", settings.data),
+      throw InputError(fmt::format("{} has no labels: no prediction can be called better", settings.data),
                        "Give data with labels.");
     block = subject.batching.kind == executor::Batching::kOne ? 1 : subject.batch_size();
     shortcuts.resize(layers.size());
@@ -252,7 +253,7 @@ struct WhatIf::Impl {
   void hold(const Question& question, size_t q, std::map<Form, Group>& groups) {
     const model::Layer& layer = layers.at(size_t(question.layer));
     const Shortcut* way = shortcut(question.layer);
-    if (!way) fail("units of {} cannot be held: what follows does not take them one by one", layer.name);
+    if (!way) fail("units of {} cannot be set to a number: what follows does not take them one by one", layer.name);
     check(question.unit >= 0 && question.unit < layer.units, "{} has {} units", layer.name, layer.units);
     Form form;
     form.layer = question.layer;
@@ -459,7 +460,7 @@ struct WhatIf::Impl {
       }
     }
 
-    /// One unit a question, one number a unit: rank-one changes of a matrix, whose rows can be stacked.
+    /// One unit per question, one number per unit: rank-one changes of a matrix, whose rows can be stacked.
     static bool single_rows(const Group& group) {
       if (!group.way->reader->rows().defined()) return false;
       return std::all_of(group.members.begin(), group.members.end(),

@@ -1,7 +1,7 @@
-// What would be, if: the answers of a network under many changes, without running it from the start for each. Inputs go
-// block by block and all changes are tried on a block while its activations are at hand. A change to a few units of a
-// layer costs their own new values and what the next operator makes of the difference; anything else costs the part of
-// the network that depends on it.
+// What would be, if: the predictions of a network under many changes, without running it from the start for each.
+// Inputs go block by block and all changes are tried on a block while its activations are at hand. A change to a few
+// units of a layer costs their own new values and what the next operator makes of the difference; anything else costs
+// the part of the network that depends on it.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@
 
 namespace netmend::whatif {
 
-/// A change to try. Without edits and hold it is the network as it is.
+/// A change to try. Without edits and unit it is the network as it is.
 struct Question {
   std::vector<edits::Edit> edits;
-  /// Instead of edits: one unit's value where the next operator reads it, behind activation and pooling, held at a
+  /// Instead of edits: one unit's value where the next operator reads it, behind activation and pooling, set to a
   /// number for every input and position.
   int layer = -1;  ///< in the list of layers given to WhatIf
   int64_t unit = -1;
@@ -28,7 +28,7 @@ struct Question {
 };
 
 struct Options {
-  int jobs = 0;        ///< 0 for one a core; changes nothing
+  int jobs = 0;        ///< 0 for one per core; changes nothing
   bool keep = false;   ///< keep activations between calls, for searches that come back
   int64_t memory = 0;  ///< bytes that kept activations may take; 0 for a quarter of the budget
   bool plain = false;  ///< no shortcuts: every change runs all that depends on it
@@ -45,11 +45,11 @@ class WhatIf {
          const std::vector<model::Layer>& layers, Options options = {});
   ~WhatIf();
 
-  /// Throws InputError: edits that do not fit, a layer whose units cannot be held. Throws Interrupted on Ctrl-C.
+  /// Throws InputError: edits that do not fit, a layer whose units cannot be set. Throws Interrupted on Ctrl-C.
   void ask(std::span<const Question> questions, const Sink& sink);
-  /// Whether units of this layer can be held and are changed the short way.
+  /// Whether units of this layer can be set to a number and are changed the short way.
   bool has_shortcut(int layer);
-  /// The mean over all inputs of what can be held, by layer and unit; empty for layers without shortcut.
+  /// The mean over all inputs of what can be set, by layer and unit; empty for layers without shortcut.
   std::vector<std::vector<double>> means();
   int64_t kept_bytes() const;
 

@@ -123,7 +123,7 @@ Graph dave2(Builder& b) {
   return b.finish(b.dense("fc5", x, sizes.back(), 1), "steering", 1);
 }
 
-/// Kim 2014: windows of 3, 4 and 5 words over word vectors, the largest answer of each filter over the sentence.
+/// Kim 2014: windows of 3, 4 and 5 words over word vectors, the largest activation of each filter over the sentence.
 Graph textcnn(Builder& b, int64_t vocabulary) {
   constexpr int64_t length = 56, width = 300, maps = 100;
   ValueId words = b.embedding("embedding", b.input("ids", {length}, model::Element::kInt64), vocabulary, width);
