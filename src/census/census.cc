@@ -17,7 +17,7 @@
 namespace netmend::census {
 namespace {
 
-constexpr int64_t kLooked = 512;  ///< inputs that show the range of raw values
+constexpr int64_t kLooked = 512;        ///< inputs that show the range of raw values
 constexpr int64_t kMostColumns = 2048;  ///< of a table whose values are kept
 
 Content content_of(const dataset::Feature& feature) {

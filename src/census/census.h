@@ -32,7 +32,7 @@ struct Form {
   std::vector<std::string> columns;     ///< of the sums: channels, columns, or one for all values
   std::vector<SourceColumn> source;     ///< of a table
   std::vector<Line> undo;
-  double low = 0, high = 1;  ///< of pictures: the valid range of raw values
+  double low = 0, high = 1;                                 ///< of pictures: the valid range of raw values
   int64_t channels = 1, height = 0, width = 0, values = 0;  ///< values: kept of each input, of a table
   bool descriptors = false;
   int64_t keep_each = 1;  ///< values and descriptors are kept of every n-th input: more would not fit the budget
@@ -76,7 +76,7 @@ struct CensusState : stream::State {
   std::vector<uint8_t> full_length;  ///< of padded texts: 1 where nothing is padded
   std::vector<int64_t> kept;         ///< inputs whose values and descriptors are here
   std::vector<float> values;         ///< kept × values, as fed; of tables
-  std::vector<int8_t> descriptors;    ///< kept × kDescriptor
+  std::vector<int8_t> descriptors;   ///< kept × kDescriptor
   std::vector<ColumnMoments> moments;
   const Form& form() const { return form_; }
 

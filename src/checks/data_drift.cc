@@ -110,8 +110,8 @@ bool look_at_range(DataLook& look) {
     return false;
   }
   const auto &here = tests[worst], &there = trains[worst];
-  std::string brief = fmt::format("{}: test {:.3g} ± {:.3g}, training {:.3g} ± {:.3g}", form.columns[worst], here.mean(),
-                                  here.deviation(), there.mean(), there.deviation());
+  std::string brief = fmt::format("{}: test {:.3g} ± {:.3g}, training {:.3g} ± {:.3g}", form.columns[worst],
+                                  here.mean(), here.deviation(), there.mean(), there.deviation());
   const double gap = gap_to_training(look);
   auto finding = findings::make(
       "range-shift", "train-test", look.words(look.test), {gap, 0}, Certainty::kLikely, brief,

@@ -242,7 +242,8 @@ Ruling judge_must_pass(const Criterion& criterion, session::Session& session) {
 Ruling judge_latency(const Criterion& criterion, session::Session& session, bool strict) {
   const session::Latency latency = session::measure_latency(session);
   session.folder("gate").add("latency", latency.figures);
-  Ruling ruling = decide(criterion, latency.median, latency.inputs, strict, "median, one input at a time, on this machine");
+  Ruling ruling =
+      decide(criterion, latency.median, latency.inputs, strict, "median, one input at a time, on this machine");
   ruling.more = 0;  // more inputs do not make a machine quieter
   return ruling;
 }
@@ -305,8 +306,8 @@ std::vector<Criterion> gate_criteria(session::Session& session, const GateReques
 }
 
 bool stops_gate(session::Session& session, const preflight::Blocker& blocker) {
-  const findings::SplitFindings split =
-      findings::split_accepted({preflight::finding_of(blocker, session, "gate")}, session.config().accepted, findings::today());
+  const findings::SplitFindings split = findings::split_accepted({preflight::finding_of(blocker, session, "gate")},
+                                                                 session.config().accepted, findings::today());
   if (split.accepted.empty()) return true;
   session.note(fmt::format("{} is accepted as known in {}", blocker.id(), session.config().path));
   return false;

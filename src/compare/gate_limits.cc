@@ -19,7 +19,8 @@ std::pair<std::string, std::string> cut(const std::string& name) {
 
 void unknown(const Criterion& criterion, const std::string& head) {
   std::vector<std::string> names = observers::metric_names();
-  for (const char* more : {"recall", "precision", "overall_drop", "class_drop", "must_pass", "latency"}) names.emplace_back(more);
+  for (const char* more : {"recall", "precision", "overall_drop", "class_drop", "must_pass", "latency"})
+    names.emplace_back(more);
   throw InputError(
       fmt::format("{}: there is no such criterion{}", criterion.line, did_you_mean(head, names)),
       fmt::format("There are {}, recall[CLASS], precision[CLASS], METRIC[COLUMN=VALUE], overall_drop, class_drop, "
@@ -38,7 +39,7 @@ bool is_share(const Criterion& criterion) {
 
 Limit read_limit(const Criterion& criterion) {
   const bool latency = criterion.kind == Criterion::kLatency;
-  const char* example = latency ? "\"<= 5 ms\", the median of one input at a time"
+  const char* example = latency               ? "\"<= 5 ms\", the median of one input at a time"
                         : is_drop(criterion)  ? "\"<= 0.5\", in points"
                         : is_share(criterion) ? "\">= 0.90\", a share, or \">= 90 %\""
                                               : "\"<= 2.5\"";
@@ -161,8 +162,9 @@ std::string figure_words(const Ruling& ruling) {
 
 std::string doubt_words(const Ruling& ruling) {
   if (!ruling.unclear) return "";
-  if (ruling.more == 0) return ruling.criterion.kind == Criterion::kLatency ? "unclear: the interval holds the limit"
-                                                                               : "unclear: the figure is the limit";
+  if (ruling.more == 0)
+    return ruling.criterion.kind == Criterion::kLatency ? "unclear: the interval holds the limit"
+                                                        : "unclear: the figure is the limit";
   // Two digits are all that such an estimate has.
   double scale = std::pow(10, std::max(0.0, std::floor(std::log10(double(ruling.more))) - 1));
   return fmt::format("unclear: about {} more inputs would decide",

@@ -57,7 +57,8 @@ CheckRun run_check(session::Session& session, const checks::CheckupRequest& requ
   Checkup checkup = checks::check_up(session, request);
   ReportOptions how;
   how.pictures = options.pictures;
-  if (options.latency && session.has_data() && !checkup.blocked) how.latency = session::measure_latency(session).figures;
+  if (options.latency && session.has_data() && !checkup.blocked)
+    how.latency = session::measure_latency(session).figures;
   CheckRun run;
   run.report = write_report(session, checkup, how);
   if (!programs.empty() && !checkup.interrupted) {

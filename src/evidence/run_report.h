@@ -10,8 +10,8 @@
 namespace netmend::evidence {
 
 struct ReportOptions {
-  bool pictures = true;                              ///< inputs as pictures and texts, else only their names
-  nlohmann::ordered_json latency = nullptr;          ///< as session/latency.h measures it
+  bool pictures = true;                      ///< inputs as pictures and texts, else only their names
+  nlohmann::ordered_json latency = nullptr;  ///< as session/latency.h measures it
 };
 
 /// What programs read: verdict, metric, findings, accepted, passed, skipped, preflight, result. Nothing in it depends

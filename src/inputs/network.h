@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "inputs/originals.h"
-#include "stream/raw_range.h"
 #include "model/layer.h"
 #include "observers/predictions.h"
 #include "stream/pass.h"
+#include "stream/raw_range.h"
 
 namespace netmend::inputs {
 

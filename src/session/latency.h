@@ -17,7 +17,6 @@ struct Latency {
   int64_t inputs = 0;
 };
 
-
 Latency measure_latency(Session& session);
 
 }  // namespace netmend::session

@@ -155,8 +155,9 @@ Slice judge(const std::vector<Column>& columns, const Rule& rule, std::span<cons
   }
   slice.here = estimate(here), slice.rest = estimate(rest);
   const double gap = here.mean() - rest.mean();
-  const double half_width = stats::kDeviations * std::sqrt(here.sample_variance() / double(std::max<int64_t>(1, here.count())) +
-                                                           rest.sample_variance() / double(std::max<int64_t>(1, rest.count())));
+  const double half_width =
+      stats::kDeviations * std::sqrt(here.sample_variance() / double(std::max<int64_t>(1, here.count())) +
+                                     rest.sample_variance() / double(std::max<int64_t>(1, rest.count())));
   slice.behind = {gap, gap - half_width, gap + half_width};
   const auto all = double(here.count() + rest.count());
   slice.gain = all > 0 ? std::max(0.0, gap) * double(here.count()) / all : 0;

@@ -52,7 +52,8 @@ std::string slow_best(const Made& data, int64_t least, double apart) {
   for (size_t row : rows) all.add(data.failing[row]);
   const double variance = all.variance();
   auto z_of = [&](const std::pair<stats::Moments, stats::Moments>& s) {
-    return (s.first.mean() - s.second.mean()) / std::sqrt(variance * (1 / double(s.first.count()) + 1 / double(s.second.count())));
+    return (s.first.mean() - s.second.mean()) /
+           std::sqrt(variance * (1 / double(s.first.count()) + 1 / double(s.second.count())));
   };
   double one = 0, two = 0;
   Rule best_one, best_two;
@@ -108,7 +109,8 @@ TEST(Rules, FiguresAreThoseOfTheOtherHalf) {
     if (data.half[i]) (data.columns[3].codes[i] == 0 ? here : rest).add(data.failing[i]);
   EXPECT_NEAR(slice.here.value, here.mean(), 1e-12);
   EXPECT_NEAR(slice.rest.value, rest.mean(), 1e-12);
-  EXPECT_NEAR(slice.gain, (here.mean() - rest.mean()) * double(here.count()) / double(here.count() + rest.count()), 1e-12);
+  EXPECT_NEAR(slice.gain, (here.mean() - rest.mean()) * double(here.count()) / double(here.count() + rest.count()),
+              1e-12);
   EXPECT_EQ(slice.judged_on, here.count());
 }
 

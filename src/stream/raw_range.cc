@@ -41,8 +41,7 @@ RawRange::RawRange(const dataset::Dataset& data, size_t feature, const std::stri
       !std::isfinite(high - low))
     throw InputError(fmt::format("--range {}: expected the smallest and the largest raw value", given),
                      "For example --range 0:255 or --range 0:1, before scale, mean and std.");
-  bytes_ =
-      low == 0 && high == 255 && seen_in(raw_of_fed(data.read(spread(data.size(), 64)).inputs[feature])).whole;
+  bytes_ = low == 0 && high == 255 && seen_in(raw_of_fed(data.read(spread(data.size(), 64)).inputs[feature])).whole;
   set_bounds(low, high, bytes_ ? "bytes, as --range says" : "as --range says");
 }
 

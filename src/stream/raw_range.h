@@ -15,8 +15,7 @@ class RawRange {
   /// Of one feature, in its channels where preprocessing differs by channel. `given` is LOW:HIGH in raw units, or "":
   /// then values of 512 inputs tell bytes, 0 … 1 and −1 … 1; what is none of them is looked through for its smallest
   /// and largest values, by channel or column, in at most `most` inputs. Throws InputError.
-  RawRange(const dataset::Dataset& data, size_t feature, const std::string& given = "",
-           int64_t most = INT64_MAX);
+  RawRange(const dataset::Dataset& data, size_t feature, const std::string& given = "", int64_t most = INT64_MAX);
 
   /// The four forms of a value: as the network is fed, raw, and as a part of the range.
   at::Tensor units(const at::Tensor& fed) const;
