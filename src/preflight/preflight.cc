@@ -201,6 +201,7 @@ class Examination {
     if (expected_.metric < 0) return false;
     int64_t count = 0;
     stats::Estimate now = metric_on(*subject_.data, count);
+    result_.looked.push_back({"preflight: the expected metric", count});
     expected_met_ = meets(now, count, subject_.data->size());
     found_instead_ =
         fmt::format("Expected {}, found {} on {} inputs", metric_text(expected_.metric), metric_text(now.value), count);
@@ -239,7 +240,7 @@ class Examination {
 
   /// A damaged unit makes a network do better with odd inputs too. Where ablating one unit (zero, mean, sign-flip or
   /// refit) does away with as large a share of the mistakes, the inputs are not to blame.
-  bool one_unit_does_away_with(double share) const {
+  bool one_unit_does_away_with(double share) {
     if (subject_.batching.kind != executor::Batching::kAny) return false;
     std::vector<int64_t> failing, passing;
     for (const observers::SampleRow& row : trial_.asis)
@@ -253,6 +254,7 @@ class Examination {
       localise::AblationOptions how;
       how.inputs = Trial::kInputs, how.jobs = options_.jobs;
       const localise::Ablation found = localise::ablate(subject_, settings_, layers, failing, passing, how);
+      result_.looked.push_back({"preflight: ablation of single units", found.inputs});
       const double most = found.right.empty() ? 0 : *std::max_element(found.right.begin(), found.right.end());
       return most >= share * (1 - found.accuracy);
     } catch (const InputError&) {
@@ -266,6 +268,7 @@ class Examination {
       std::shared_ptr<const dataset::Dataset> data = other.open();
       int64_t count = 0;
       stats::Estimate now = metric_on(*data, count);
+      result_.looked.push_back({"preflight: the expected metric on " + other.words, count, false});
       std::string about = settings_.metric == "accuracy" ? "" : fmt::format(" ({})", settings_.metric);
       result_.tried.push_back({"data", other.words + about, other.line, now});
       if (!meets(now, count, data->size()) || result_.blocker) continue;
@@ -379,6 +382,8 @@ Preflight examine(session::Session& session) {
   if (!session.request().metric.empty() || !session.request().output.empty() || other_data) expected.metric = -1;
   Preflight result = examine(session.test().subject, session.task(), expected, how);
   session.record(session.test(), "preflight", result.inputs);
+  for (const Preflight::Looked& looked : result.looked)
+    if (looked.tests) session.record(session.test(), looked.reason, looked.inputs, 0, looked.inputs == session.test().inputs());
   if (!config.reference.empty()) look_at_reference(session, result);
   return result;
 }

@@ -47,6 +47,13 @@ struct Preflight {
   std::vector<Tried> tried;  ///< as it is first, then the best
   std::optional<Blocker> blocker;
   int64_t inputs = 0;  ///< that set-ups were tried on
+  /// What else went through the network, for the record of traversals: tests, or another split that may be meant.
+  struct Looked {
+    std::string reason;
+    int64_t inputs = 0;
+    bool tests = true;
+  };
+  std::vector<Looked> looked;
 };
 
 /// Do the model and the test data of a session belong together? With what netmend.toml expects, saved outputs of the

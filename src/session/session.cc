@@ -315,8 +315,8 @@ void Session::run(stream::Pass& pass, const Split& split, const std::string& rea
   impl_->budget.spend(double(pass.samples()) * split.subject.cost);
 }
 
-void Session::record(const Split& split, const std::string& reason, int64_t inputs, double seconds) {
-  impl_->traversals.push_back({split.name, reason, inputs, false, seconds});
+void Session::record(const Split& split, const std::string& reason, int64_t inputs, double seconds, bool whole) {
+  impl_->traversals.push_back({split.name, reason, inputs, whole, seconds});
 }
 
 std::string Session::words() const {

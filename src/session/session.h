@@ -87,8 +87,8 @@ class Session {
   /// Runs the pass and records the traversal of the split.
   void run(stream::Pass& pass, const Split& split, const std::string& reason);
   void run(stream::Pass& pass, const Split& split, const std::string& reason, const stream::PassOptions& options);
-  /// Records work on some inputs that is no pass.
-  void record(const Split& split, const std::string& reason, int64_t inputs, double seconds = 0);
+  /// Records work that no pass of this session did; `whole` where it went over all inputs and counts as a pass.
+  void record(const Split& split, const std::string& reason, int64_t inputs, double seconds = 0, bool whole = false);
   const std::vector<Traversal>& traversals() const;
 
   void note(const std::string& line) const;
