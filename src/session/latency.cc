@@ -43,6 +43,7 @@ Latency measure_latency(Session& session) {
   const Split& test = session.test();
   const observers::PredictionSettings& task = session.task();
   const std::vector<int64_t> samples = stream::spread(test.subject.data->size(), kInputs, 0.5);
+  session.record(test, "latency", int64_t(samples.size()));
   // The executor is made once, as a server would; a fixed batch is fed the same input throughout.
   executor::Request request;
   request.wanted = {task.head.output};
