@@ -1,55 +1,11 @@
-// KMNC, NBC and SNAC: the range that a unit has on training data is cut into sections, and what lies beyond it is two
-// corners. Ma et al.: DeepGauge, ASE 2018.
-//
-// Sections are half-open, the last one closed; corners are strictly beyond the range. Units with one training value
-// have no sections and do not count. Published programs differ: DeepImportance's counts sections outside the range too
-// (here up to k on either side) and keeps constant units; NLC's leaves out the smallest value and keeps constant units,
-// which it never covers; dnn-tip's leaves out the largest value and lets corners begin at the range's ends; DeepGini's
-// has k−1 sections inside and two outside.
+// Former names, for folders that still use them.
 #pragma once
 
-#include "observers/coverage/goals.h"
-#include "observers/coverage/ranges.h"
+#include "observers/coverage/kmnc.h"
+#include "observers/coverage/nbc_snac.h"
 
 namespace netmend::observers {
 
-class SectionCoverage : public GoalCriterion {
- public:
-  /// `ranges`: one a unit.
-  SectionCoverage(SpacePtr space, RangesPtr ranges, int64_t sections = 1000,
-                  Published published = Published::kCorrected);
-  std::string name() const override { return "KMNC"; }
-  int64_t goals_a_unit() const override;
-  int64_t counted_a_unit() const override;
-  bool has_goals(int64_t unit) const override;
-  void reach(const UnitBatch& batch, Reached& reached) const override;
-  std::vector<Parameter> parameters() const override { return {{"sections", double(sections_)}}; }
-
- private:
-  /// The goal of a finite value among those of its unit, or -1.
-  int64_t section(const UnitRange& range, double value) const;
-  RangesPtr ranges_;
-  int64_t sections_;
-  Published published_;
-};
-
-/// NBC with both corners, SNAC with the upper one alone.
-class CornerCoverage : public GoalCriterion {
- public:
-  /// Corners begin `deviations` standard deviations beyond the range.
-  CornerCoverage(SpacePtr space, RangesPtr ranges, bool both, double deviations = 0,
-                 Published published = Published::kCorrected);
-  std::string name() const override { return both_ ? "NBC" : "SNAC"; }
-  int64_t goals_a_unit() const override { return both_ ? 2 : 1; }
-  bool has_goals(int64_t unit) const override { return (*ranges_)[size_t(unit)].seen > 0; }
-  void reach(const UnitBatch& batch, Reached& reached) const override;
-  std::vector<Parameter> parameters() const override { return {{"deviations", deviations_}}; }
-
- private:
-  RangesPtr ranges_;
-  bool both_;
-  double deviations_;
-  Published published_;
-};
+using SectionCoverage = Kmnc;
 
 }  // namespace netmend::observers
