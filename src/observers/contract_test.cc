@@ -153,9 +153,9 @@ TEST_P(Contract, MergingLeavesItsSourceAndAnEmptyStreamIsFine) {
   EXPECT_FALSE(bytes(*observer->fresh()).empty());
 }
 
-/// How far sums may move when inputs are grouped otherwise. A float carries seven digits; matrix products of other sizes
-/// add up in another order, which costs the last of them, and sums over hundreds of inputs a little more. Counts move
-/// only where a value lies that near to a threshold, and none of these do.
+/// How far sums may move when inputs are grouped otherwise. A float carries seven digits; matrix products of other
+/// sizes add up in another order, which costs the last of them, and sums over hundreds of inputs a little more. Counts
+/// move only where a value lies that near to a threshold, and none of these do.
 constexpr double kRounding = 1e-5;
 
 void expect_near(const std::vector<double>& numbers, const std::vector<double>& expected) {

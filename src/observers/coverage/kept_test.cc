@@ -1,11 +1,10 @@
 // What a pass keeps for criteria: ranges, peaks and traces of units.
-#include "observers/coverage/peaks.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "observers/coverage/batches_for_test.h"
+#include "observers/coverage/peaks.h"
 #include "observers/coverage/ranges.h"
 #include "observers/coverage/traces.h"
 

@@ -26,7 +26,8 @@ double section_twin(const UnitBatch& batch, int64_t k) {
 
 TEST(Kmnc, EqualsASlowTwin) {
   for (int64_t sections : {1000, 7})
-    expect_twin(Kmnc(test_space(), test_ranges(), sections), [&](const UnitBatch& batch) { return section_twin(batch, sections); });
+    expect_twin(Kmnc(test_space(), test_ranges(), sections),
+                [&](const UnitBatch& batch) { return section_twin(batch, sections); });
 }
 
 TEST(Kmnc, EdgesBelongWhereTheyShould) {
