@@ -1,94 +1,20 @@
 // Every row of the catalogue goes through the same checks.
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/error.h"
-#include "executor/layers.h"
-#include "observers/catalog.h"
-#include "observers/part_predictions.h"
-#include "observers/spectrum.h"
+#include "observers/random_case_for_test.h"
 #include "observers/unit_profile.h"
-#include "stream/pass.h"
 #include "stream/state_file.h"
-#include "zoo/zoo.h"
 
 namespace netmend::observers {
 namespace {
 
-using stream::Collected;
 using stream::Observer;
 using stream::State;
-
-/// What stands in the first number of the first two inputs; kLeftOut: these inputs are not there at all.
-enum class First { kSound, kNan, kInf, kLeftOut };
-constexpr int64_t kBroken = 2;
-
-/// Random inputs and labels, in memory.
-class RandomData : public dataset::Dataset {
- public:
-  RandomData(int64_t count, First first = First::kSound, std::vector<int64_t> shape = {12})
-      : left_out_(first == First::kLeftOut ? kBroken : 0) {
-    at::Tensor noise = at::arange(count * model::checked_count(shape), at::kFloat);
-    x_ = at::sin(noise * 1.7).view({count, -1});
-    if (first == First::kNan) x_[0][0] = NAN, x_[1][0] = NAN;
-    if (first == First::kInf) x_[0][0] = INFINITY, x_[1][0] = -INFINITY;
-    std::vector<int64_t> sizes = shape;
-    sizes.insert(sizes.begin(), count);
-    x_ = x_.view(sizes);
-    info_.spec = "random";
-    info_.size = count - left_out_;
-    info_.features = {{"x", std::move(shape), at::kFloat, false}};
-    info_.labels = dataset::LabelKind::kClass;
-    for (int c = 0; c < 4; ++c) info_.classes.push_back(std::to_string(c));
-  }
-  dataset::Batch read(std::span<const int64_t> samples) const override {
-    std::vector<int64_t> numbers(samples.begin(), samples.end());  // the others keep their numbers
-    for (int64_t& number : numbers) number += left_out_;
-    at::Tensor rows = at::tensor(numbers, at::kLong);
-    return {{x_.index_select(0, rows)}, {at::Tensor()}, rows.remainder(4), numbers};
-  }
-  dataset::Display display(int64_t) const override { return {}; }
-
- private:
-  int64_t left_out_;
-  at::Tensor x_;
-};
-
-struct Fixture {
-  std::shared_ptr<RandomData> data;
-  stream::Subject subject;
-  Materials materials;
-
-  explicit Fixture(int64_t count, First inputs = First::kSound, const std::string& network = "mlp:12-9-7-4",
-                   std::vector<int64_t> shape = {12})
-      : data(std::make_shared<RandomData>(count, inputs, std::move(shape))), subject(make(network, data)) {
-    executor::Head head = executor::find_head(subject.graph, subject.graph.outputs[0]);
-    std::vector<int64_t> first{0, 1, 2, 3};
-    dataset::Batch batch = data->read(first);
-    at::NoGradGuard no_grad;
-    at::Tensor output = executor::Executor(subject.graph).run(batch.inputs)[0];
-    materials.predictions = infer_task(subject.graph, head, data->info(), batch, output);
-    materials.layers = executor::find_layers(subject.graph);
-    materials.subject = &subject;
-  }
-  static stream::Subject make(const std::string& network, std::shared_ptr<RandomData> data) {
-    model::Graph graph = zoo::make(network);
-    std::vector<model::ValueId> outputs = graph.outputs;
-    return {network, std::move(graph), data, outputs};
-  }
-  stream::PassResult run(const Observer& observer, int jobs, stream::Shard shard = {}) const {
-    stream::PassOptions options;
-    options.jobs = jobs;
-    options.shard = shard;
-    options.quiet = true;
-    return stream::run_pass(subject, {&observer}, options);
-  }
-};
 
 std::string bytes(const State& state) {
   std::ostringstream out;
@@ -104,7 +30,7 @@ class Contract : public testing::TestWithParam<size_t> {
 constexpr int64_t kInputs = 3000;  // three chunks, the last batch not full
 
 TEST_P(Contract, WorkersAndShardsChangeNoBit) {
-  Fixture fixture(kInputs);
+  RandomCase fixture(kInputs);
   auto observer = row().make(fixture.materials);
   std::string alone = bytes(*fixture.run(*observer, 1).collected[0].fold(*observer));
   for (int jobs : {2, 5}) EXPECT_EQ(bytes(*fixture.run(*observer, jobs).collected[0].fold(*observer)), alone);
@@ -127,7 +53,7 @@ TEST_P(Contract, WorkersAndShardsChangeNoBit) {
 }
 
 TEST_P(Contract, StatesSurviveSavingAndRefuseDamage) {
-  Fixture fixture(100);
+  RandomCase fixture(100);
   auto observer = row().make(fixture.materials);
   std::string saved = bytes(*fixture.run(*observer, 1).collected[0].fold(*observer));
   auto again = observer->fresh();
@@ -141,7 +67,7 @@ TEST_P(Contract, StatesSurviveSavingAndRefuseDamage) {
 }
 
 TEST_P(Contract, MergingLeavesItsSourceAndAnEmptyStreamIsFine) {
-  Fixture fixture(200);
+  RandomCase fixture(200);
   auto observer = row().make(fixture.materials);
   auto state = fixture.run(*observer, 1).collected[0].fold(*observer);
   std::string before = bytes(*state);
@@ -189,7 +115,7 @@ struct Outputs : Observer {
 TEST_P(Contract, ChangesNoOutputOfTheNetwork) {
   for (const auto& [network, shape] : {std::pair<const char*, std::vector<int64_t>>{"mlp:12-9-7-4", {12}},
                                        std::pair<const char*, std::vector<int64_t>>{"lenet5", {1, 28, 28}}}) {
-    Fixture fixture(100, First::kSound, network, shape);
+    RandomCase fixture(100, FirstInputs::kSound, network, shape);
     const Outputs outputs(fixture.subject.graph.outputs[0]);
     auto observer = row().make(fixture.materials);
     auto outputs_of = [&](const Observer* watching) {
@@ -210,7 +136,7 @@ TEST_P(Contract, ChangesNoOutputOfTheNetwork) {
 TEST_P(Contract, BatchSizesChangeNothingButRounding) {
   std::vector<double> expected;
   for (int64_t size : {stream::kBatch, int64_t(7), int64_t(1)}) {
-    Fixture fixture(300);
+    RandomCase fixture(300);
     fixture.subject.batching.kind = executor::Batching::kFixed;
     fixture.subject.batching.size = size;
     auto observer = row().make(fixture.materials);
@@ -224,7 +150,7 @@ TEST_P(Contract, BatchSizesChangeNothingButRounding) {
 }
 
 /// The states of consecutive parts, so many batches each; 0 for all of them in one.
-std::vector<std::unique_ptr<State>> states_of(const Fixture& fixture, const Observer& observer, int64_t batches) {
+std::vector<std::unique_ptr<State>> states_of(const RandomCase& fixture, const Observer& observer, int64_t batches) {
   constexpr int64_t kInputsABatch = 20;
   executor::Request request;
   for (const stream::Tap& tap : observer.taps()) request.wanted.push_back(tap.value);
@@ -247,7 +173,7 @@ std::vector<std::unique_ptr<State>> states_of(const Fixture& fixture, const Obse
 }
 
 TEST_P(Contract, MergedPartsAreTheWhole) {
-  Fixture fixture(330);
+  RandomCase fixture(330);
   auto observer = row().make(fixture.materials);
   const auto whole = states_of(fixture, *observer, 0);
   for (int64_t batches : {1, 3, 10}) {
@@ -263,12 +189,12 @@ TEST_P(Contract, MergedPartsAreTheWhole) {
 
 /// NaN makes every value behind it NaN, so that all figures but the counts are those of the other inputs alone.
 TEST_P(Contract, BrokenNumbersAreCountedNotSpread) {
-  auto found = [&](First first) {
-    Fixture fixture(300, first);
+  auto found = [&](FirstInputs first) {
+    RandomCase fixture(300, first);
     auto observer = row().make(fixture.materials);
     return row().found(*fixture.run(*observer, 2).collected[0].fold(*observer));
   };
-  const Found sound = found(First::kLeftOut), nan = found(First::kNan), inf = found(First::kInf);
+  const Found sound = found(FirstInputs::kLeftOut), nan = found(FirstInputs::kNan), inf = found(FirstInputs::kInf);
   EXPECT_EQ(sound.not_finite, 0);
   EXPECT_GT(nan.inputs, sound.inputs);
   EXPECT_GT(inf.inputs, sound.inputs);
@@ -284,152 +210,8 @@ INSTANTIATE_TEST_SUITE_P(Catalog, Contract, testing::Range<size_t>(0, catalog().
   return name;
 });
 
-TEST(Predictions, EqualASlowTwin) {
-  Fixture fixture(500);
-  Predictions observer(fixture.materials.predictions, true);
-  auto folded = fixture.run(observer, 2).collected[0].fold(observer);
-  const auto& state = dynamic_cast<const PredictionState&>(*folded);
-  PredictionResult result = finish(observer, state);
-  std::vector<int64_t> all(500);
-  for (int64_t i = 0; i < 500; ++i) all[size_t(i)] = i;
-  dataset::Batch batch = fixture.data->read(all);
-  at::NoGradGuard no_grad;
-  at::Tensor logits = executor::Executor(fixture.subject.graph).run(batch.inputs)[0];
-  EXPECT_EQ(result.correct, (logits.argmax(1) == batch.labels).sum().item<int64_t>());
-  EXPECT_NEAR(result.loss, at::nll_loss(at::log_softmax(logits, 1), batch.labels).item<double>(), 1e-5);
-  int64_t counted = 0;
-  for (const auto& row : result.confusion)
-    for (int64_t count : row) counted += count;
-  EXPECT_EQ(counted, 500);
-  ASSERT_EQ(state.rows.size(), 500u);
-  for (int64_t i = 0; i < 500; ++i) EXPECT_EQ(state.rows[size_t(i)].sample, i);
-}
-
-TEST(PartPredictions, EqualTheRowsOfThePart) {
-  Fixture fixture(500);
-  Predictions whole(fixture.materials.predictions, true);
-  PartPredictions part(fixture.materials.predictions, [](int64_t sample) { return sample % 7 < 2; });
-  auto all = fixture.run(whole, 2).collected[0].fold(whole), some = fixture.run(part, 2).collected[0].fold(part);
-  int64_t samples = 0, right = 0;
-  double loss = 0;
-  for (const SampleRow& row : dynamic_cast<const PredictionState&>(*all).rows)
-    if (row.sample % 7 < 2) ++samples, right += row.right == SampleRow::kRight, loss += row.loss;
-  PredictionResult result = finish(part.whole(), dynamic_cast<const PartState&>(*some).judged);
-  EXPECT_EQ(result.samples, samples);
-  EXPECT_EQ(result.correct, right);
-  EXPECT_NEAR(result.loss, loss / double(samples), 1e-6);
-}
-
-TEST(UnitProfile, EqualsASlowTwin) {
-  Fixture fixture(1500);
-  UnitProfile observer(fixture.materials.layers);
-  auto folded = fixture.run(observer, 2).collected[0].fold(observer);
-  const auto& state = dynamic_cast<const UnitProfileState&>(*folded);
-  std::vector<int64_t> all(1500);
-  for (int64_t i = 0; i < 1500; ++i) all[size_t(i)] = i;
-  executor::Request request;
-  request.wanted = {fixture.materials.layers[1].post};
-  at::NoGradGuard no_grad;
-  at::Tensor values =
-      executor::Executor(fixture.subject.graph, request).run(fixture.data->read(all).inputs)[0].to(at::kDouble);
-  for (int64_t u = 0; u < 7; ++u) {
-    const UnitStats& unit = state.stats[1][size_t(u)];
-    at::Tensor column = values.select(1, u);
-    EXPECT_NEAR(unit.mean, column.mean().item<double>(), 1e-6);
-    EXPECT_NEAR(unit.variance(), column.var(false).item<double>(), 1e-6);
-    EXPECT_NEAR(unit.min, column.min().item<double>(), 1e-6);
-    EXPECT_NEAR(unit.max, column.max().item<double>(), 1e-6);
-    EXPECT_EQ(unit.zeros, (column == 0).sum().item<int64_t>());
-  }
-}
-
-TEST(UnitProfile, CountsWhatIsNotFinite) {
-  Fixture fixture(300, First::kNan);
-  UnitProfile observer(fixture.materials.layers);
-  auto folded = fixture.run(observer, 1).collected[0].fold(observer);
-  const auto& state = dynamic_cast<const UnitProfileState&>(*folded);
-  int64_t broken = 0;
-  for (const UnitStats& unit : state.stats[0]) {
-    broken += unit.not_finite;
-    EXPECT_TRUE(std::isfinite(unit.mean));
-  }
-  EXPECT_GT(broken, 0);
-}
-
-/// Counted input by input, without groups or batches.
-void expect_spectrum(const Fixture& fixture, const SpectrumSettings& settings, int64_t inputs) {
-  Spectrum observer(fixture.materials.predictions, fixture.materials.layers, settings);
-  auto folded = fixture.run(observer, 2).collected[0].fold(observer);
-  const auto& state = dynamic_cast<const SpectrumState&>(*folded);
-  EXPECT_EQ(state.samples, inputs);
-  std::vector<int64_t> all(static_cast<size_t>(inputs));
-  for (int64_t i = 0; i < inputs; ++i) all[size_t(i)] = i;
-  executor::Request request;
-  request.wanted = {fixture.subject.graph.outputs[0]};
-  for (const model::Layer& layer : observer.layers())
-    request.wanted.push_back(settings.before_activation ? layer.pre : layer.post);
-  at::NoGradGuard no_grad;
-  std::vector<at::Tensor> values =
-      executor::Executor(fixture.subject.graph, request).run(fixture.data->read(all).inputs);
-  at::Tensor predicted = values[0].argmax(1);
-  for (size_t l = 0; l < observer.layers().size(); ++l)
-    values[l + 1] = model::unit_values(observer.layers()[l], values[l + 1]);
-  std::vector<std::vector<int64_t>> active(2, std::vector<int64_t>(size_t(count_units(observer.layers()))));
-  std::vector<int64_t> sides(2);
-  for (int64_t i = 0; i < inputs; ++i) {
-    int64_t label = i % 4, answer = predicted[i].item<int64_t>();
-    if (settings.target.label >= 0 && label != settings.target.label) continue;
-    if (settings.target.predicted >= 0 && answer != label && answer != settings.target.predicted) continue;
-    size_t side = answer == label ? 1 : 0;
-    ++sides[side];
-    size_t unit = 0;
-    for (size_t l = 0; l < observer.layers().size(); ++l)
-      for (int64_t u = 0; u < observer.layers()[l].units; ++u)
-        active[side][unit++] += values[l + 1][i][u].item<float>() > float(settings.threshold);
-  }
-  at::Tensor counted = state.active.sum(1), totals = state.inputs.sum(1);
-  for (int64_t side = 0; side < 2; ++side) {
-    EXPECT_EQ(totals[side].item<int64_t>(), sides[size_t(side)]);
-    for (int64_t u = 0; u < counted.size(1); ++u)
-      EXPECT_EQ(counted[side][u].item<int64_t>(), active[size_t(side)][size_t(u)]) << u;
-  }
-}
-
-TEST(Spectrum, EqualsASlowTwin) {
-  Fixture fixture(1100);
-  expect_spectrum(fixture, {}, 1100);
-  expect_spectrum(fixture, {0.2, {}}, 1100);
-  expect_spectrum(fixture, {-0.1, {2}}, 1100);
-  expect_spectrum(fixture, {0, {3, 1}}, 1100);
-}
-
-TEST(Spectrum, EqualsASlowTwinWhereUnitsHaveMaps) {
-  for (const char* network : {"lenet5", "lenet4", "cnn1"}) {
-    Fixture fixture(70, First::kSound, network, {1, 28, 28});
-    expect_spectrum(fixture, {}, 70);
-    expect_spectrum(fixture, {0.01, {}}, 70);
-    expect_spectrum(fixture, {0, {}, true}, 70);
-  }
-  Fixture wide(6, First::kSound, "cifar-convnet", {3, 32, 32});
-  expect_spectrum(wide, {}, 6);
-}
-
-TEST(Spectrum, SidesFollowTheTarget) {
-  auto row = [](double label, double predicted) { return SampleRow{7, label, predicted, 0, 0, label == predicted}; };
-  EXPECT_EQ(Target{}.side(row(1, 1)), Side::kPassing);
-  EXPECT_EQ(Target{}.side(row(1, 2)), Side::kFailing);
-  EXPECT_EQ(Target{}.side(SampleRow{}), Side::kNeither);
-  EXPECT_EQ((Target{1}.side(row(2, 2))), Side::kNeither);
-  EXPECT_EQ((Target{1, 2}.side(row(1, 3))), Side::kNeither);
-  EXPECT_EQ((Target{1, 2}.side(row(1, 2))), Side::kFailing);
-  Target listed;
-  listed.may_fail = [](int64_t sample) { return sample == 8; };
-  EXPECT_EQ(listed.side(row(1, 2)), Side::kNeither);
-  EXPECT_EQ(listed.side(row(1, 1)), Side::kPassing);
-}
-
 TEST(Shards, MissingDoubleAndForeignPartsAreRefused) {
-  Fixture fixture(kInputs);
+  RandomCase fixture(kInputs);
   UnitProfile observer(fixture.materials.layers);
   auto part = [&](int64_t i, const std::string& subject) {
     stream::PassResult result = fixture.run(observer, 1, {i, 2});
