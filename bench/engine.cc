@@ -19,13 +19,15 @@
 #include "explain/relevance.h"
 #include "localise/candidates.h"
 #include "localise/ranking.h"
-#include "observers/coverage/layer_spread.h"
-#include "observers/coverage/neuron_coverage.h"
-#include "observers/coverage/sections.h"
-#include "observers/coverage/sign_pairs.h"
-#include "observers/coverage/top_units.h"
-#include "observers/surprise/distance.h"
-#include "observers/surprise/likelihood.h"
+#include "observers/coverage/kmnc.h"
+#include "observers/coverage/mcdc.h"
+#include "observers/coverage/nbc_snac.h"
+#include "observers/coverage/nc.h"
+#include "observers/coverage/nlc.h"
+#include "observers/coverage/tknc.h"
+#include "observers/coverage/tknp.h"
+#include "observers/surprise/dsa.h"
+#include "observers/surprise/lsa.h"
 #include "onnx/reader.h"
 #include "peak.h"
 #include "stream/layers.h"
@@ -242,11 +244,9 @@ nlohmann::json criteria(const std::string& path, const std::string& train, const
     observers::RangesPtr ranges = profile.ranges();
     observers::Criteria observer(
         about.settings, space,
-        {shared(observers::NeuronCoverage(space)), shared(observers::SectionCoverage(space, ranges)),
-         shared(observers::CornerCoverage(space, ranges, true)),
-         shared(observers::CornerCoverage(space, ranges, false)), shared(observers::TopUnits(space)),
-         shared(observers::TopPatterns(space)), shared(observers::SignPairs(space)),
-         shared(observers::LayerSpread(space))});
+        {shared(observers::Nc(space)), shared(observers::Kmnc(space, ranges)), shared(observers::Nbc(space, ranges)),
+         shared(observers::Snac(space, ranges)), shared(observers::Tknc(space)), shared(observers::Tknp(space)),
+         shared(observers::Mcdc(space)), shared(observers::Nlc(space))});
     stream::PassResult done = stream::run_pass(*about.tests, {&observer}, about.options);
     const auto& state = dynamic_cast<observers::CriteriaState&>(*done.collected[0].pieces[0].state);
     for (size_t i = 0; i < observer.list().size(); ++i) value += observer.list()[i]->figure(*state.tallies[i]).value;
@@ -277,9 +277,9 @@ nlohmann::json surprise(const std::string& path, const std::string& train, const
   observers::ClassTraces known = observers::sort_by_class(profile.traces(), classes, false),
                          asked = observers::sort_by_class(
                              dynamic_cast<const observers::TraceTally&>(*state.tallies[0]).kept, classes, false);
-  observers::DistanceSurprise(known).scores(asked, jobs);
+  observers::Dsa(known).scores(asked, jobs);
   const double distance = since();
-  observers::LikelihoodSurprise likelihood(known);
+  observers::Lsa likelihood(known);
   likelihood.scores(asked, jobs);
   likelihood.scores(known, jobs);
   return {{"seconds", since()},

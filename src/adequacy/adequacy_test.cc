@@ -105,7 +105,7 @@ struct Fixture {
     executor::Head head = executor::find_head(tests.graph, tests.graph.outputs[0]);
     dataset::Batch batch = tests.data->read(std::vector<int64_t>{0});
     settings = observers::infer_task(tests.graph, head, tests.data->info(), batch,
-                                      stream::run_few(tests, {head.output}, batch)[0]);
+                                     stream::run_few(tests, {head.output}, batch)[0]);
     std::vector<model::Layer> layers = executor::find_layers(tests.graph);
     layers.pop_back();
     space = std::make_shared<observers::UnitSpace>(layers);
@@ -189,7 +189,7 @@ TEST(Assess, WithoutTrainingDataSaysWhatIsMissing) {
   EXPECT_GE(value_of(found, "NC"), 0);
   EXPECT_EQ(value_of(found, "KMNC"), -1);
   int64_t needing = 0;
-  for (const CriterionRow& row : criteria()) needing += row.needs_training;
+  for (const CriterionRow& row : criteria()) needing += row.needs.training;
   EXPECT_EQ(int64_t(found.skipped.size()), needing);
   for (const Skipped& skipped : found.skipped) EXPECT_EQ(skipped.why, "give --train");
 }

@@ -2,20 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/text.h"
-#include "observers/coverage/layer_spread.h"
-#include "observers/coverage/neuron_coverage.h"
-#include "observers/coverage/sections.h"
-#include "observers/coverage/sign_pairs.h"
-#include "observers/coverage/top_units.h"
-#include "observers/surprise/buckets.h"
-#include "observers/surprise/distance.h"
-#include "observers/surprise/likelihood.h"
-#include "observers/surprise/mahalanobis.h"
+#include "observers/surprise/surprise_coverage.h"
+#include "observers/surprise/surprise_scores.h"
 
 namespace netmend::adequacy {
 namespace {
@@ -24,23 +16,12 @@ using observers::Criteria;
 using observers::CriteriaState;
 using observers::Criterion;
 using observers::Figure;
-using observers::GoalCriterion;
-using observers::GoalTally;
-using observers::ImportanceCoverage;
-using observers::PatternCriterion;
+using observers::Idc;
 using observers::Profile;
 using observers::Published;
-using observers::QuantisedUnit;
-using observers::RangeTally;
 using observers::SpacePtr;
-using observers::SurpriseBuckets;
-using observers::TraceTally;
 using observers::UnitBatch;
-
-template <typename T>
-std::shared_ptr<const Criterion> make(T criterion) {
-  return std::make_shared<T>(std::move(criterion));
-}
+using Memory = CriterionRow::Memory;
 
 /// The values of one layer's units alone.
 UnitBatch layer_part(const UnitBatch& all, const observers::UnitSpace& space, size_t layer) {
@@ -88,116 +69,93 @@ class Assessor::Impl {
  private:
   void skip(const std::string& what, const std::string& why) { found_.skipped.push_back({what, why}); }
 
-  /// Takes a criterion in unless its tally would be too large; then says so.
-  bool add(std::shared_ptr<const Criterion> criterion) {
+  /// Takes a criterion in unless its tallies would be too large; then says so.
+  void add(std::shared_ptr<const Criterion> criterion, Memory memory) {
     const double states = 2 + (options_.pass.jobs > 0 ? options_.pass.jobs : cores());
-    const double bytes = criterion->bytes(tests_.data->size());
-    const double all = criterion->name() == "MCDC" || criterion->name() == "TKNP" ? bytes : bytes * states;
-    if (found_.bytes + all > options_.most_bytes) {
-      skip(criterion->name(),
-           fmt::format("would take {} of memory (--memory allows more, --layer needs less)", bytes_text(all)));
-      return false;
-    }
-    found_.bytes += all;
+    const double bytes = criterion->bytes(tests_.data->size()) * (memory == Memory::kPerInput ? 1 : states);
+    if (found_.bytes + bytes > options_.most_bytes)
+      return skip(criterion->name(),
+                  fmt::format("would take {} of memory (--memory allows more, --layer needs less)", bytes_text(bytes)));
+    found_.bytes += bytes;
     list_.push_back(std::move(criterion));
-    return true;
   }
 
-  /// Reads and keeps what all criteria need: first the extremes, then the traces.
   void choose() {
-    add(make(observers::Ranges(space_)));
-    const double wide = observers::Traces(space_, 0, space_->layers().size()).bytes(tests_.data->size());
+    keep_ranges();
+    keep_traces();
+    kept_ = list_.size();
+    for (const Wanted& wanted : options_.criteria) choose(criterion_row(wanted.name), wanted.parameter);
+  }
+
+  /// Extremes of units on the tests, which are held against those on training data.
+  void keep_ranges() {
+    ranges_ = std::make_shared<observers::Ranges>(space_);
+    add(ranges_, Memory::kPerWorker);
+    if (list_.empty()) ranges_ = nullptr;
+  }
+
+  /// Of all layers where they fit, else of the profile's.
+  void keep_traces() {
+    const int64_t inputs = tests_.data->size();
+    const double wide = observers::Traces(space_, 0, space_->layers().size()).bytes(inputs);
     traced_all_ = wide <= options_.most_bytes / 2;
     const size_t from = traced_all_ || !profile_ ? 0 : profile_->layer();
     const size_t end = traced_all_ ? space_->layers().size() : profile_ ? from + 1 : 0;
-    auto traces = std::make_shared<observers::Traces>(space_, from, end, tests_.data->size());
-    if (traces->bytes(tests_.data->size()) > options_.most_bytes)
-      throw InputError(fmt::format("the traces of {} inputs would take {}", with_commas(tests_.data->size()),
-                                   bytes_text(traces->bytes(tests_.data->size()))),
+    traces_ = std::make_shared<observers::Traces>(space_, from, end, inputs);
+    const double bytes = traces_->bytes(inputs);
+    if (bytes > options_.most_bytes)
+      throw InputError(fmt::format("the traces of {} inputs would take {}", with_commas(inputs), bytes_text(bytes)),
                        "--limit N takes fewer inputs, --memory allows more.");
-    found_.bytes += traces->bytes(tests_.data->size());
-    list_.push_back(traces);
+    found_.bytes += bytes;
+    list_.push_back(traces_);
     if (!traced_all_)
       skip("inputs that add nothing", "the values of all units would not fit into memory (--layer needs less)");
-    for (const Wanted& wanted : options_.criteria) {
-      if (criterion_row(wanted.name).needs_training && !profile_)
-        skip(wanted.name, options_.no_training);
-      else
-        choose_one(wanted);
+  }
+
+  void choose(const CriterionRow& row, double parameter) {
+    const std::string name(row.name);
+    if (std::string why = missing(row.needs); !why.empty()) return skip(name, why);
+    if (row.score) {
+      buckets_[name] = int64_t(parameter);
+      return;
     }
+    observers::CriterionMaterials materials;
+    if (profile_) materials = profile_->materials();
+    materials.space = space_;
+    materials.parameter = parameter;
+    materials.published = options_.published;
+    materials.important = options_.important;
+    materials.zero_cluster = options_.zero_cluster;
+    observers::MadeCriteria made = row.make(materials);
+    found_.notes.insert(found_.notes.end(), made.notes.begin(), made.notes.end());
+    important_.insert(important_.end(), made.important.begin(), made.important.end());
+    for (auto& criterion : made.list) add(std::move(criterion), row.memory);
+    if (!made.skipped.empty()) skip(name, made.skipped);
   }
 
-  void choose_one(const Wanted& wanted) {
-    const auto whole = int64_t(wanted.parameter);
-    if (wanted.name == "NC") add(make(observers::NeuronCoverage(space_, wanted.parameter, options_.published)));
-    if (wanted.name == "KMNC")
-      add(make(observers::SectionCoverage(space_, profile_->ranges(), whole, options_.published)));
-    if (wanted.name == "NBC" || wanted.name == "SNAC")
-      add(make(observers::CornerCoverage(space_, profile_->ranges(), wanted.name == "NBC", wanted.parameter,
-                                         options_.published)));
-    if (wanted.name == "TKNC") add(make(observers::TopUnits(space_, whole)));
-    if (wanted.name == "TKNP") add(make(observers::TopPatterns(space_, whole, options_.published)));
-    if (wanted.name == "MCDC" && space_->layers().size() < 2) return skip("MCDC", "needs two layers at least");
-    if (wanted.name == "MCDC") add(make(observers::SignPairs(space_, options_.published)));
-    if (wanted.name == "NLC") add(make(observers::LayerSpread(space_)));
-    if (wanted.name == "IDC") choose_importance();
-    if (wanted.name == "LSC" || wanted.name == "DSC" || wanted.name == "MDSC") buckets_[wanted.name] = whole;
-  }
-
-  void choose_importance() {
-    const std::vector<double>& importance = profile_->facts.importance;
-    const size_t layer = profile_->layer();
-    if (importance.empty()) return skip("IDC", options_.no_importance);
-    if (int64_t(importance.size()) != space_->units(layer))
-      return skip("IDC", "looks at whole units: leave out --unit element");
-    std::vector<int64_t> order(importance.size());
-    for (size_t u = 0; u < order.size(); ++u) order[u] = int64_t(u);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return importance[size_t(a)] > importance[size_t(b)]; });
-    std::vector<QuantisedUnit> units;
-    int64_t last = 0;
-    for (int64_t m : options_.important) {
-      const int64_t there = std::min<int64_t>(m, int64_t(order.size()));
-      if (there < m)
-        found_.notes.push_back(
-            fmt::format("{} has {} units: m = {} becomes {}", space_->layers()[layer].name, there, m, there));
-      if (there == last) continue;
-      last = there;
-      while (int64_t(units.size()) < there) units.push_back(quantise(order[units.size()]));
-      auto coverage = std::make_shared<ImportanceCoverage>(space_, layer, units);
-      if (coverage->units().empty()) return skip("IDC", "no important unit has a finite value on training data");
-      if (options_.published == Published::kDeepImportance) read_before(*coverage, layer);
-      add(coverage);
-      important_.push_back(coverage);
-    }
-  }
-
-  QuantisedUnit quantise(int64_t unit) const {
-    const UnitBatch& traces = profile_->traces();
-    std::vector<float> values;
-    values.reserve(traces.rows.size());
-    for (int64_t row = 0; row < traces.count(); ++row) values.push_back(traces.input(row)[unit]);
-    return observers::quantise(unit, values, {options_.zero_cluster, options_.published});
-  }
-
-  /// The authors' program measures at the layer before, by the same numbers.
-  void read_before(ImportanceCoverage& coverage, size_t layer) {
-    bool there = layer > 0;
-    for (const QuantisedUnit& unit : coverage.units()) there = there && unit.unit < space_->units(layer - 1);
-    if (there)
-      coverage.read_at(layer - 1);
-    else
-      found_.notes.push_back(
-          "IDC is measured at its own layer: the one before has too few units for the published way");
+  /// What a criterion needs and is not there, in words; "" when all is.
+  std::string missing(const CriterionRow::Needs& needs) const {
+    if (needs.training && !profile_) return options_.no_training;
+    if (needs.importance && profile_ && profile_->facts.importance.empty()) return options_.no_importance;
+    if (int64_t(space_->layers().size()) < needs.layers) return fmt::format("needs {} layers at least", needs.layers);
+    if (predicted_classes(settings_) < needs.classes)
+      return "predictions are not classes, of which another could be near";
+    return "";
   }
 
   CriteriaState& state() const { return *state_; }
-  const UnitBatch& traces() const { return dynamic_cast<const TraceTally&>(*state().tallies[1]).kept; }
+  const UnitBatch& traces() const { return state().own_tally(*traces_).kept; }
 
   void finish() {
-    for (size_t i = 2; i < list_.size(); ++i) {
-      found_.figures.push_back(list_[i]->figure(*state().tallies[i]));
-      note_uncovered(*list_[i], *state().tallies[i]);
+    for (size_t i = kept_; i < list_.size(); ++i) {
+      const observers::Tally& tally = *state().tallies[i];
+      const std::string name = list_[i]->name();
+      found_.figures.push_back(list_[i]->figure(tally));
+      if (criterion_row(name).lists_uncovered) {
+        const std::vector<int64_t> units = list_[i]->uncovered_units(tally);
+        auto& all = found_.uncovered[name];
+        all.insert(all.end(), units.begin(), units.end());
+      }
     }
     if (profile_) {
       tests_layer_ = traced_all_ ? layer_part(traces(), *space_, profile_->layer()) : traces();
@@ -209,94 +167,51 @@ class Assessor::Impl {
     in_order_of_the_table();
   }
 
-  void note_uncovered(const Criterion& criterion, const observers::Tally& tally) {
-    if (criterion.name() != "NC" && criterion.name() != "TKNC") return;
-    auto& units = found_.uncovered[criterion.name()];
-    for (int64_t unit = 0; unit < space_->units(); ++unit)
-      if (!dynamic_cast<const GoalTally&>(tally).reached(unit)) units.push_back(unit);
-  }
-
   void score() {
     if (buckets_.empty()) return;
     const int64_t classes = predicted_classes(settings_);
     const bool by_label = options_.published == Published::kNlc && settings_.by_class();
     const observers::ClassTraces training = observers::sort_by_class(profile_->traces(), classes, by_label);
     const observers::ClassTraces tests = observers::sort_by_class(tests_layer_, classes, by_label);
-    const bool corrected = options_.published == Published::kCorrected;
     int64_t unknown = 0;
     for (int64_t c = 0; c < classes; ++c) unknown += training.size(c) == 0 && tests.size(c) > 0;
     if (unknown > 0)
       found_.notes.push_back(
           fmt::format("{} class{} predicted for tests and for no training input: these tests have no surprise", unknown,
                       unknown == 1 ? "" : "es"));
-    if (buckets_.count("LSC")) score_likelihood(training, tests, corrected && !by_label);
-    if (buckets_.count("DSC")) {
-      if (classes < 2)
-        skip("DSC", "predictions are not classes, of which another could be near");
-      else
-        bucket("DSC", "DSA", 0,
-               options_.published == Published::kSadl || options_.published == Published::kDeepImportance ? 2000 : 2,
-               observers::DistanceSurprise(training, options_.published).scores(tests, options_.pass.jobs));
-    }
-    if (buckets_.count("MDSC")) score_mahalanobis(training, tests);
+    const bool as_in_profile = options_.published == Published::kCorrected && !by_label;
+    const observers::SurpriseMaterials materials{training, tests, options_.published, options_.pass.jobs,
+                                                 as_in_profile ? &profile_->facts : nullptr};
+    for (const CriterionRow& row : criteria())
+      if (row.score && buckets_.count(std::string(row.name))) fill_buckets(row, row.score(materials));
   }
 
-  void score_likelihood(const observers::ClassTraces& training, const observers::ClassTraces& tests, bool known) {
-    const observers::LikelihoodSurprise likelihood(training);
-    if (likelihood.units() == 0)
-      return skip("LSC", "no unit of the layer varies within every class, so that there is no density");
-    if (likelihood.units() < likelihood.all_units())
-      found_.notes.push_back(fmt::format("LSC looks at {} of {} units: the others hardly vary within some class",
-                                         likelihood.units(), likelihood.all_units()));
-    if (likelihood.regularised() > 0)
-      found_.notes.push_back(fmt::format("LSC: the covariance of {} class{} is singular and was widened a little",
-                                         likelihood.regularised(), likelihood.regularised() == 1 ? "" : "es"));
-    double low = known ? profile_->facts.likelihood_low : NAN;
-    if (!std::isfinite(low)) {
-      low = INFINITY;
-      for (double score : likelihood.scores(training, options_.pass.jobs))
-        if (std::isfinite(score)) low = std::min(low, score);
-      if (known) profile_->facts.likelihood_low = low;
-    }
-    if (!std::isfinite(low)) return skip("LSC", "no training input has a density");
-    bucket("LSC", "LSA", low, 2000, likelihood.scores(tests, options_.pass.jobs));
-  }
-
-  void score_mahalanobis(const observers::ClassTraces& training, const observers::ClassTraces& tests) {
-    const observers::MahalanobisSurprise spread(training, options_.published);
-    double high = 0;
-    for (double score : spread.scores(training))
-      if (std::isfinite(score)) high = std::max(high, score);
-    if (high == 0) return skip("MDSC", "training inputs do not spread within any class");
-    bucket("MDSC", "MDSA", 0, high, spread.scores(tests));
-  }
-
-  void bucket(const std::string& name, const std::string& score_name, double low, double high,
-              std::vector<double> scores) {
-    SurpriseBuckets buckets(name, low, high, buckets_[name], options_.published);
-    found_.figures.push_back(buckets.figure(scores));
+  void fill_buckets(const CriterionRow& row, observers::SurpriseScores found) {
+    const std::string name(row.name);
+    found_.notes.insert(found_.notes.end(), found.notes.begin(), found.notes.end());
+    if (!found.skipped.empty()) return skip(name, found.skipped);
+    observers::SurpriseCoverage coverage(name, found.low, found.high, buckets_.at(name), options_.published);
+    found_.figures.push_back(coverage.figure(found.scores));
     found_.figures.back().parameters.push_back({"layer", 0, space_->layers()[profile_->layer()].name});
-    places_[name] = buckets.places(scores);
-    found_.surprise.push_back({score_name, std::move(scores)});
+    places_[name] = coverage.places(found.scores);
+    found_.surprise.push_back({found.name, std::move(found.scores)});
   }
 
   void look_at_importance() {
-    for (size_t i = 0; i < important_.size(); ++i) {
-      const size_t place = size_t(std::find(list_.begin(), list_.end(), important_[i]) - list_.begin());
-      if (place == list_.size()) continue;
-      found_.important.push_back({important_[i]->figure(*state().tallies[place]),
-                                  find_combinations(*important_[i], profile_->traces(), tests_layer_),
-                                  important_[i]->units()});
+    for (const auto& criterion : important_) {
+      if (std::find(list_.begin(), list_.end(), criterion) == list_.end()) continue;
+      found_.important.push_back({criterion->figure(state().tally(*criterion)),
+                                  find_combinations(*criterion, profile_->traces(), tests_layer_), criterion->units()});
     }
     if (!important_.empty()) found_.regions = find_regions(*important_.back(), profile_->traces(), tests_layer_);
   }
 
   /// Not for some kinds of tests alone: training is not cut down to the same kinds.
   void look_at_highs() {
-    if (options_.counts) return;
-    const auto& ranges = dynamic_cast<const RangeTally&>(*state().tallies[0]).ranges;
+    if (options_.counts || !ranges_) return;
     std::vector<double> highs;
-    for (const observers::UnitRange& range : ranges) highs.push_back(range.seen > 0 ? range.high : -INFINITY);
+    for (const observers::UnitRange& range : state().own_tally(*ranges_).ranges)
+      highs.push_back(range.seen > 0 ? range.high : -INFINITY);
     found_.low_units =
         observers::find_low_units(profile_->peaks(), profile_->facts.inputs, highs, found_.inputs, found_.highs_judged);
     std::erase_if(found_.low_units, [](const observers::LowUnit& unit) { return !std::isfinite(unit.tests); });
@@ -309,23 +224,6 @@ class Assessor::Impl {
     uint64_t count = 0;
   };
 
-  void tell(const GoalCriterion& criterion, Told& told) const {
-    observers::Reached reached;
-    criterion.reach(traces(), reached);
-    size_t at = 0;
-    for (size_t row = 0; row < told.goals.size(); ++row)
-      for (; at < reached.ends[row]; ++at) told.goals[row].push_back(uint32_t(reached.goals[at]));
-    told.count = uint64_t(criterion.goals());
-  }
-
-  void tell(const ImportanceCoverage& criterion, Told& told) const {
-    std::unordered_map<std::string, uint32_t> numbers;
-    for (size_t row = 0; row < told.goals.size(); ++row)
-      if (std::string pattern = criterion.pattern(traces(), int64_t(row)); !pattern.empty())
-        told.goals[row].push_back(numbers.try_emplace(pattern, uint32_t(numbers.size())).first->second);
-    told.count = numbers.size();
-  }
-
   std::vector<Told> tell_all() const {
     std::vector<Told> all;
     auto fresh = [&](const std::string& name) -> Told& {
@@ -333,11 +231,15 @@ class Assessor::Impl {
       all.back().goals.resize(found_.rows.size());
       return all.back();
     };
-    for (size_t i = 2; i < list_.size(); ++i) {
-      if (const auto* goals = dynamic_cast<const GoalCriterion*>(list_[i].get()); goals && goals->goals() < UINT32_MAX)
-        tell(*goals, fresh(goals->name()));
-      if (const auto* important = dynamic_cast<const ImportanceCoverage*>(list_[i].get()))
-        tell(*important, fresh(important->name()));
+    for (size_t i = kept_; i < list_.size(); ++i) {
+      observers::Reached reached;
+      const std::optional<int64_t> count = list_[i]->reach_by_input(traces(), reached);
+      if (!count) continue;
+      Told& told = fresh(list_[i]->name());
+      told.count = uint64_t(*count);
+      size_t at = 0;
+      for (size_t row = 0; row < told.goals.size(); ++row)
+        for (; at < reached.ends[row]; ++at) told.goals[row].push_back(uint32_t(reached.goals[at]));
     }
     for (const auto& [name, places] : places_) {
       if (options_.published == Published::kNlc) continue;  // without end: no numbers in advance
@@ -354,8 +256,7 @@ class Assessor::Impl {
     uint64_t next = 0;
     std::vector<std::vector<uint32_t>> goals(found_.rows.size());
     for (const Told& told : all) {
-      const bool fine = told.name == "KMNC" || buckets_.count(told.name) > 0;
-      if ((coarse && fine) || next + told.count > UINT32_MAX) continue;
+      if ((coarse && criterion_row(told.name).fine) || next + told.count > UINT32_MAX) continue;
       for (size_t row = 0; row < goals.size(); ++row)
         for (uint32_t goal : told.goals[row]) goals[row].push_back(uint32_t(next) + goal);
       next += told.count;
@@ -391,12 +292,15 @@ class Assessor::Impl {
   SpacePtr space_;
   Profile* profile_;
   const AssessOptions& options_;
-  Criteria::List list_;  ///< ranges, traces, then the criteria
+  Criteria::List list_;                              ///< what is kept of the tests, then the criteria
+  size_t kept_ = 0;                                  ///< where these begin
+  std::shared_ptr<const observers::Ranges> ranges_;  ///< null where they do not fit into memory
+  std::shared_ptr<const observers::Traces> traces_;
   bool traced_all_ = true;
   std::map<std::string, int64_t> buckets_;  ///< of the surprise criteria asked for
-  std::vector<std::shared_ptr<ImportanceCoverage>> important_;
+  std::vector<std::shared_ptr<const Idc>> important_;
   std::unique_ptr<const Criteria> observer_;
-  CriteriaState* state_ = nullptr;  ///< while finishing
+  CriteriaState* state_ = nullptr;                      ///< while finishing
   UnitBatch tests_layer_;                               ///< values of the traced layer
   std::map<std::string, std::vector<int64_t>> places_;  ///< buckets of the tests
   Assessment found_;

@@ -1,22 +1,19 @@
-// Which criteria are asked for: one table of them, and the list that a user types.
+// Which criteria are asked for: the list that a user types, checked against the table of criteria.
 #pragma once
 
-#include <cmath>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "observers/coverage/table.h"
+
 namespace netmend::adequacy {
 
-struct CriterionRow {
-  std::string_view name;       ///< as the literature has it
-  std::string_view asks;       ///< what it wants covered, in plain words
-  std::string_view parameter;  ///< that may follow the name, or ""
-  double usual = 0;
-  bool needs_training = false;
-};
-std::span<const CriterionRow> criteria();
+using observers::CriterionRow;
+
+inline std::span<const CriterionRow> criteria() { return observers::criterion_rows(); }
 /// Their names with commas, for help and messages.
 std::string criteria_names();
 /// The row of a name that is in the table.
@@ -26,8 +23,8 @@ struct Wanted {
   std::string name;
   double parameter = 0;
 };
-/// `all`, or names with commas between them, each with a parameter if need be: `NC:0.5,KMNC:100,IDC`. LSA, DSA and MDSA
-/// stand for LSC, DSC and MDSC. Throws InputError with the nearest name and the list.
+/// `all`, or names with commas between them, each with a parameter if need be: `NC:0.5,KMNC:100,IDC`. Rows may
+/// have a second name (LSA for LSC). Throws InputError with the nearest name and the list.
 std::vector<Wanted> parse_criteria(const std::string& text);
 
 /// `6,8,10,12`, ascending and without doubles. Throws InputError.

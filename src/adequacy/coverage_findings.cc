@@ -65,7 +65,7 @@ Json figure_json(const Figure& figure) {
       parameters[parameter.name] = finite(parameter.number);
   Json json = {{"name", figure.name},
                {"parameters", parameters},
-               {"covered", figure.name == "NLC" ? Json(nullptr) : count_json(figure.covered)},
+               {"covered", criterion_row(figure.name).counts ? count_json(figure.covered) : Json(nullptr)},
                {"total", count_json(figure.total)},
                {"value", finite(figure.value)}};
   if (!figure.notes.empty()) json["notes"] = figure.notes;
@@ -78,7 +78,7 @@ Json layers_json(const CoverageFindings& f) {
   for (size_t l = 0; l < f.space->layers().size(); ++l) {
     Json criteria = Json::array();
     for (const Figure& figure : f.found.figures)
-      if (figure.name != "MCDC" && l < figure.layers.size()) {
+      if (l < figure.layers.size() && figure.layers[l].layer == f.space->layers()[l].name) {  // not pairs of layers
         const Figure::Part& part = figure.layers[l];
         const bool share = part.total > 0;
         criteria.push_back({{"name", figure.name},

@@ -55,12 +55,13 @@ class ProfileSource {
       return &*profile_;
     }
     const bool wants = std::any_of(wanted.begin(), wanted.end(),
-                                   [](const Wanted& one) { return criterion_row(one.name).needs_training; });
+                                   [](const Wanted& one) { return criterion_row(one.name).needs.training; });
     session::Split* train = wants ? session_.train() : nullptr;
     if (!train) return nullptr;
     if (!file_.empty()) require_writable(file_);
-    const bool important = !file_.empty() || std::any_of(wanted.begin(), wanted.end(),
-                                                         [](const Wanted& one) { return one.name == "IDC"; });
+    const bool important = !file_.empty() || std::any_of(wanted.begin(), wanted.end(), [](const Wanted& one) {
+      return criterion_row(one.name).needs.importance;
+    });
     learn_from(*train, important);
     return &*profile_;
   }
@@ -134,8 +135,8 @@ std::string next_step(const session::Session& session, const CoverageRequest& re
     return session.command("coverage", {"--profile", stem + ".profile"});
   }
   const auto& layers = findings.space->layers();
-  return session.command("coverage",
-                         {"--profile", request.profile, "--layer", layers[layers.size() > 1 ? layers.size() - 2 : 0].name});
+  return session.command(
+      "coverage", {"--profile", request.profile, "--layer", layers[layers.size() > 1 ? layers.size() - 2 : 0].name});
 }
 
 }  // namespace
@@ -159,8 +160,8 @@ struct CoverageRun::Impl {
     const std::string unit = !request.unit.empty()                 ? request.unit
                              : how.published == Published::kDnnTip ? "element"
                                                                    : "channel";
-    findings.space = observers::make_unit_space(test.subject, std::move(layers),
-                                                {request.before_activation, unit == "element"});
+    findings.space =
+        observers::make_unit_space(test.subject, std::move(layers), {request.before_activation, unit == "element"});
     findings.layer = findings.space->layers().back().name;
     source = std::make_unique<ProfileSource>(session, request, findings.space);
     observers::Profile* profile = source->open(how.criteria);

@@ -82,7 +82,7 @@ TEST(CoverageRun, WithoutTrainingDataCriteriaThatNeedItAreSkipped) {
   std::set<std::string> skipped;
   for (const Json& one : found["skipped"]) skipped.insert(one["what"]);
   for (const CriterionRow& row : criteria())
-    EXPECT_EQ(skipped.count(std::string(row.name)) > 0, row.needs_training) << row.name;
+    EXPECT_EQ(skipped.count(std::string(row.name)) > 0, row.needs.training) << row.name;
   EXPECT_TRUE(found["train"].is_null());
 }
 

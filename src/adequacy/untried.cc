@@ -7,7 +7,7 @@
 
 namespace netmend::adequacy {
 
-using observers::ImportanceCoverage;
+using observers::Idc;
 using observers::QuantisedUnit;
 using observers::UnitBatch;
 
@@ -21,8 +21,7 @@ void note(std::vector<int64_t>& samples, int64_t sample) {
 
 }  // namespace
 
-std::vector<Region> find_regions(const ImportanceCoverage& coverage, const UnitBatch& training,
-                                 const UnitBatch& tests) {
+std::vector<Region> find_regions(const Idc& coverage, const UnitBatch& training, const UnitBatch& tests) {
   std::vector<Region> all;
   for (size_t rank = 0; rank < coverage.units().size(); ++rank) {
     const QuantisedUnit& unit = coverage.units()[rank];
@@ -48,7 +47,7 @@ std::vector<Region> find_regions(const ImportanceCoverage& coverage, const UnitB
   return all;
 }
 
-Combinations find_combinations(const ImportanceCoverage& coverage, const UnitBatch& training, const UnitBatch& tests) {
+Combinations find_combinations(const Idc& coverage, const UnitBatch& training, const UnitBatch& tests) {
   std::map<std::string, Combination> seen;
   for (int64_t row = 0; row < training.count(); ++row) {
     std::string clusters = coverage.combination(training.input(row));

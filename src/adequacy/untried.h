@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "observers/coverage/combinations.h"
+#include "observers/coverage/idc.h"
 
 namespace netmend::adequacy {
 
@@ -19,7 +19,7 @@ struct Region {
   std::vector<int64_t> samples;  ///< the first training inputs in it
 };
 /// All regions, units by importance. `training`: traces of the layer; `tests`: its values for tests, in the same form.
-std::vector<Region> find_regions(const observers::ImportanceCoverage& coverage, const observers::UnitBatch& training,
+std::vector<Region> find_regions(const observers::Idc& coverage, const observers::UnitBatch& training,
                                  const observers::UnitBatch& tests);
 
 struct Combination {
@@ -31,7 +31,7 @@ struct Combinations {
   int64_t training = 0, tests = 0, both = 0;  ///< different ones
   std::vector<Combination> untried;           ///< in training and not in tests, the most frequent first
 };
-Combinations find_combinations(const observers::ImportanceCoverage& coverage, const observers::UnitBatch& training,
+Combinations find_combinations(const observers::Idc& coverage, const observers::UnitBatch& training,
                                const observers::UnitBatch& tests);
 
 }  // namespace netmend::adequacy

@@ -1,9 +1,12 @@
-// All observers, in one table: help, docs and the contract tests come from its rows.
+// All observers, in one table: the contract tests come from its rows. Coverage criteria are rows of their own table
+// (coverage/table.h), each of which is an observer here.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "model/layer.h"
 #include "observers/predictions.h"
@@ -19,11 +22,20 @@ struct Materials {
   const stream::Subject* subject = nullptr;  ///< for observers that run the network themselves
 };
 
+/// What a state has found, in the form that tests for all observers compare.
+struct Found {
+  int64_t inputs = 0;           ///< that were seen, NaN or not
+  int64_t not_finite = 0;       ///< NaN and Inf that were counted; 0 for observers without such a count
+  std::vector<double> numbers;  ///< all else
+};
+
 struct CatalogRow {
-  std::string_view name;
-  std::string_view about;       ///< one line for help and docs
-  std::string_view state_size;  ///< constant, per unit, per input
-  std::unique_ptr<stream::Observer> (*make)(const Materials&);
+  std::string name;
+  std::string about;       ///< one line for help and docs
+  std::string state_size;  ///< constant, per unit, per input
+  std::function<std::unique_ptr<stream::Observer>(const Materials&)> make;
+  std::function<Found(const stream::State&)> found;
+  bool counts_not_finite = false;
 };
 
 std::span<const CatalogRow> catalog();

@@ -149,7 +149,8 @@ void ImportanceState::observe(const stream::View& view) {
   for (const SampleRow& row : judge_.rows) {
     const bool counted = counts ? counts(row) : row.right != SampleRow::kWrong;
     any = any || counted;
-    classes.push_back(!counted ? explain::kLeftOut : how.by_class() ? int64_t(row.predicted) : explain::kLargest);
+    const bool named = how.by_class() && std::isfinite(row.predicted);  // NaN is no class; it is found out and counted
+    classes.push_back(!counted ? explain::kLeftOut : named ? int64_t(row.predicted) : explain::kLargest);
   }
   if (!any) return;
   explain::Explained found = explain_batch(observer_.subject_, observer_.explainer_, observer_.read_, view.batch,

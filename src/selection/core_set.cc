@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "observers/surprise/distance.h"
+#include "observers/surprise/dsa.h"
 
 namespace netmend::selection {
 namespace {

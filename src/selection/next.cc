@@ -17,7 +17,7 @@
 #include "observers/coverage/criteria.h"
 #include "observers/coverage/traces.h"
 #include "observers/sample_table.h"
-#include "observers/surprise/distance.h"
+#include "observers/surprise/dsa.h"
 #include "observers/top_predictions.h"
 #include "selection/core_set.h"
 #include "selection/priority.h"
@@ -171,7 +171,7 @@ class Choosing {
       if (surprise) {
         const auto classes = int64_t(task.classes.size());
         const observers::ClassTraces training = observers::sort_by_class(known.values, classes, false);
-        order.scores = observers::DistanceSurprise(training).scores(
+        order.scores = observers::Dsa(training).scores(
             observers::sort_by_class(pool_shown_.values, classes, false), pool_.request().jobs);
       }
     }

@@ -15,9 +15,9 @@
 #include "inputs/made_dataset.h"
 #include "localise/candidates.h"
 #include "observers/input_relevance.h"
-#include "observers/surprise/buckets.h"
-#include "observers/surprise/distance.h"
-#include "observers/surprise/likelihood.h"
+#include "observers/surprise/dsa.h"
+#include "observers/surprise/lsa.h"
+#include "observers/surprise/surprise_coverage.h"
 #include "stream/layers.h"
 #include "studies/erase_relevant.h"
 
@@ -55,10 +55,6 @@ constexpr inputs::Method kErase{"erase-relevant",
                                 0,
                                 0,
                                 erase_relevant};
-
-const UnitBatch& traces_of(const stream::State& state) {
-  return dynamic_cast<const observers::TraceTally&>(*dynamic_cast<const CriteriaState&>(state).tallies.at(0)).kept;
-}
 
 /// Mean and spread over inputs.
 struct Moments {
@@ -100,7 +96,8 @@ class Studied {
     layer_ = space_->layers().size() - 1;
     learned_.emplace(learned(layer_));
     observers::Profile& profile = learned_->profile;
-    Criteria::List list{std::make_shared<observers::Traces>(space_, layer_, layer_ + 1)};
+    traces_ = std::make_shared<observers::Traces>(space_, layer_, layer_ + 1);
+    Criteria::List list{traces_};
     auto add = [&](const std::string& names, int64_t m) {
       for (auto& one : inputs::make_criteria(adequacy::parse_criteria(names), space_, &profile, m)) {
         names_.push_back(m > 0 ? fmt::format("IDC{}", m) : one->name());
@@ -111,12 +108,11 @@ class Studied {
     add("NC,KMNC,NBC,SNAC,TKNC,NLC", 0);
     criteria_.emplace(network_.test_settings, space_, std::move(list));
     originals_ = pass_over(network_.test.data, *criteria_);
-    originals_state_ = originals_->fold(*criteria_);
     known_ = observers::sort_by_class(profile.traces(), classes(), false);
     likelihood_.emplace(known_), distance_.emplace(known_);
     for (double score : likelihood_->scores(known_, options_.jobs))
       if (std::isfinite(score)) least_likelihood_ = std::min(least_likelihood_, score);
-    likelihood_scores_ = likelihood(*originals_state_), distance_scores_ = distance(*originals_state_);
+    likelihood_scores_ = likelihood(*originals_), distance_scores_ = distance(*originals_);
     range_.emplace(*network_.test.data, changed_.feature);
     attacked_.emplace(network_.test, network_.test_settings, changed_, &*range_);
     explainer_.emplace(network_.test, network_.test_settings);
@@ -132,24 +128,29 @@ class Studied {
 
   int64_t classes() const { return int64_t(network_.test_settings.classes.size()); }
 
-  stream::Collected pass_over(std::shared_ptr<const dataset::Dataset> data, const Criteria& criteria) const {
+  std::unique_ptr<CriteriaState> pass_over(std::shared_ptr<const dataset::Dataset> data,
+                                           const Criteria& criteria) const {
     stream::Subject subject = network_.test;
     subject.data = std::move(data);
-    stream::PassResult done = stream::run_pass(subject, {&criteria}, pass_);
-    if (done.interrupted) throw Interrupted{};
-    return std::move(done.collected[0]);
+    stream::Pass pass(subject);
+    auto watched = pass.watch(criteria);
+    pass.run(pass_);
+    if (pass.interrupted()) throw Interrupted{};
+    return pass.release(watched);
   }
 
-  std::vector<double> likelihood(const stream::State& state) const {
+  const UnitBatch& traces_of(const CriteriaState& state) const { return state.own_tally(*traces_).kept; }
+
+  std::vector<double> likelihood(const CriteriaState& state) const {
     if (likelihood_->units() == 0) return {};
     return likelihood_->scores(observers::sort_by_class(traces_of(state), classes(), false), options_.jobs);
   }
-  std::vector<double> distance(const stream::State& state) const {
+  std::vector<double> distance(const CriteriaState& state) const {
     return distance_->scores(observers::sort_by_class(traces_of(state), classes(), false), options_.jobs);
   }
 
   Json about() const {
-    const auto& rows = traces_of(*originals_state_).rows;
+    const auto& rows = traces_of(*originals_).rows;
     return {{"accuracy", right(rows)}, {"tests", rows.size()}, {"training", network_.train.data->size()}};
   }
 
@@ -162,7 +163,7 @@ class Studied {
   inputs::Chosen chosen(bool all) const {
     inputs::Chosen chosen;
     std::vector<const SampleRow*> rows;
-    for (const SampleRow& row : traces_of(*originals_state_).rows)
+    for (const SampleRow& row : traces_of(*originals_).rows)
       if (all || row.right == SampleRow::kRight) rows.push_back(&row);
     const auto count = int64_t(rows.size());
     for (int64_t i : stream::spread(count, all ? count : std::min(count, options_.attacked))) {
@@ -205,12 +206,13 @@ class Studied {
   /// All criteria on the tests, with a set of changed ones unless `row` is null.
   Json measure(const SetRow* row) const {
     Json json, figures;
-    std::unique_ptr<stream::State> state = originals_->fold(*criteria_);
+    CriteriaState state(*criteria_);  // of its own: what is added for one set is none of the next
+    state.merge(*originals_);
     std::vector<double> likely = likelihood_scores_, near = distance_scores_;
     if (row) {
       double success = 0;
       auto data = make(inputs::find_method(row->method), chosen(row->all), row->eps, &success);
-      std::unique_ptr<stream::State> more = pass_over(data, *criteria_).fold(*criteria_);
+      std::unique_ptr<CriteriaState> more = pass_over(data, *criteria_);
       auto append = [](std::vector<double>& to, const std::vector<double>& from) {
         to.insert(to.end(), from.begin(), from.end());
       };
@@ -219,14 +221,15 @@ class Studied {
       const auto& rows = traces_of(*more).rows;
       for (const SampleRow& one : rows) confidence += one.confidence / double(rows.size());
       json = {{"inputs", rows.size()}, {"success", success}, {"accuracy", right(rows)}, {"confidence", confidence}};
-      state->merge(*more);
+      state.merge(*more);
     }
-    const auto& tallies = dynamic_cast<const CriteriaState&>(*state).tallies;
-    for (size_t i = 0; i < names_.size(); ++i)
-      figures[names_[i]] = criteria_->list()[i + 1]->figure(*tallies[i + 1]).value;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      const observers::Criterion& criterion = *criteria_->list()[i + 1];
+      figures[names_[i]] = criterion.figure(state.tally(criterion)).value;
+    }
     if (!likely.empty() && std::isfinite(least_likelihood_))
-      figures["LSC"] = observers::SurpriseBuckets("LSC", least_likelihood_, 2000).figure(likely).value;
-    figures["DSC"] = observers::SurpriseBuckets("DSC", 0, 2).figure(near).value;
+      figures["LSC"] = observers::SurpriseCoverage("LSC", least_likelihood_, 2000).figure(likely).value;
+    figures["DSC"] = observers::SurpriseCoverage("DSC", 0, 2).figure(near).value;
     json["figures"] = std::move(figures);
     return json;
   }
@@ -244,8 +247,8 @@ class Studied {
   /// units that are large anyway move far.
   Json reaction() const {
     auto data = make(kErase, chosen(true), -1);
-    std::unique_ptr<stream::State> state = pass_over(data, *criteria_).fold(*criteria_);
-    const UnitBatch &before = traces_of(*originals_state_), &after = traces_of(*state);
+    std::unique_ptr<CriteriaState> state = pass_over(data, *criteria_);
+    const UnitBatch &before = traces_of(*originals_), &after = traces_of(*state);
     std::vector<double> deviations;
     for (int64_t u = 0; u < before.units; ++u) {
       Moments unit;
@@ -290,16 +293,15 @@ class Studied {
       list.push_back(inputs::make_criteria({{"IDC"}}, space_, &profile, m)[0]);
     }
     Criteria criteria(network_.test_settings, space_, list);
-    auto state = pass_over(network_.test.data, criteria).fold(criteria);
+    auto state = pass_over(network_.test.data, criteria);
     auto values = [&] {
       std::vector<double> found;
-      for (size_t i = 0; i < list.size(); ++i)
-        found.push_back(list[i]->figure(*dynamic_cast<CriteriaState&>(*state).tallies[i]).value);
+      for (const auto& one : list) found.push_back(one->figure(state->tally(*one)).value);
       return found;
     };
     const std::vector<double> alone = values();
     auto data = make(inputs::find_method("relevant-noise"), chosen(true), -1);
-    state->merge(*pass_over(data, criteria).fold(criteria));
+    state->merge(*pass_over(data, criteria));
     const std::vector<double> with = values();
     for (size_t i = 0; i < list.size(); ++i)
       json["layers"].push_back({{"layer", space_->layers()[i].name}, {"U_O", alone[i]}, {"U_O+DI", with[i]}});
@@ -315,11 +317,11 @@ class Studied {
   std::optional<adequacy::LearnedProfile> learned_;
   std::vector<std::string> names_;  ///< of the criteria behind the first, which keeps traces
   std::optional<Criteria> criteria_;
-  std::optional<stream::Collected> originals_;
-  std::unique_ptr<stream::State> originals_state_;
+  std::shared_ptr<const observers::Traces> traces_;
+  std::unique_ptr<CriteriaState> originals_;  ///< what the tests reach as they are
   observers::ClassTraces known_;
-  std::optional<observers::LikelihoodSurprise> likelihood_;
-  std::optional<observers::DistanceSurprise> distance_;
+  std::optional<observers::Lsa> likelihood_;
+  std::optional<observers::Dsa> distance_;
   double least_likelihood_ = INFINITY;
   std::vector<double> likelihood_scores_, distance_scores_;
   std::optional<stream::RawRange> range_;

@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "observers/coverage/batches_for_test.h"
-#include "observers/coverage/combinations.h"
+#include "observers/coverage/idc.h"
 
 namespace netmend::observers {
 namespace {
@@ -125,7 +125,7 @@ TEST(Combinations, EveryInputShowsExactlyOne) {
       units.push_back({u, {{centroids.begin(), centroids.end()}, 0}});
       all *= double(centroids.size());
     }
-    ImportanceCoverage criterion(space, 0, units);
+    Idc criterion(space, 0, units);
     EXPECT_EQ(criterion.total(), all);
     UnitBatch batch = random_values(*space, 200, uint64_t(trial), false);
     for (int64_t row = 0; row < batch.count(); ++row) {
@@ -166,14 +166,14 @@ TEST(Combinations, MoreThanNumbersCanCountAreNoTrouble) {
   SpacePtr space = made_up_space({700});
   std::vector<QuantisedUnit> units;
   for (int64_t u = 0; u < 700; ++u) units.push_back({u, {{0, 0.5, 1, 1.5}, 0}});
-  ImportanceCoverage criterion(space, 0, units);
+  Idc criterion(space, 0, units);
   UnitBatch batch = random_values(*space, 30, 2);
   Figure figure = criterion.figure(*tally_of(criterion, batch));
   EXPECT_EQ(figure.covered, 30);
   EXPECT_TRUE(std::isfinite(figure.total));
   EXPECT_GE(figure.value, 0);
   units.resize(60);
-  EXPECT_NEAR(ImportanceCoverage(space, 0, units).total(), std::pow(4.0, 60), 1e20);
+  EXPECT_NEAR(Idc(space, 0, units).total(), std::pow(4.0, 60), 1e20);
 }
 
 TEST(Combinations, ZerosAsAskedFor) {

@@ -73,6 +73,12 @@ void CriteriaState::observe(const stream::View& view) {
   for (auto& tally : tallies) tally->add(batch_);
 }
 
+const Tally& CriteriaState::tally(const Criterion& criterion) const {
+  for (size_t i = 0; i < tallies.size(); ++i)
+    if (observer_.list_[i].get() == &criterion) return *tallies[i];
+  throw std::logic_error(criterion.name() + " is not among the criteria of this pass");
+}
+
 void CriteriaState::merge(const stream::State& later) {
   const auto& other = dynamic_cast<const CriteriaState&>(later);
   samples += other.samples;

@@ -41,6 +41,16 @@ struct CriteriaState : stream::State {
   void save(std::ostream& out) const override;
   void load(std::istream& in) override;
 
+  /// The tally of a criterion that is in the observer's list.
+  const Tally& tally(const Criterion& criterion) const;
+  /// The same, by its own type.
+  template <typename T>
+  const typename T::OwnTally& own_tally(const T& criterion) const {
+    return static_cast<const typename T::OwnTally&>(tally(criterion));
+  }
+
+  const Criteria& observer() const { return observer_; }
+
   int64_t samples = 0;                          ///< that were shown to the criteria
   std::vector<std::unique_ptr<Tally>> tallies;  ///< one a criterion
 

@@ -5,6 +5,7 @@
 
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,15 @@ struct Figure {
   std::vector<std::string> notes;  ///< what was left out
 };
 
+/// The goals that inputs reach, one input after the other.
+struct Reached {
+  std::vector<int64_t> goals;
+  std::vector<size_t> ends;  ///< of each input's goals
+  void end_input() { ends.push_back(goals.size()); }
+  void clear() { goals.clear(), ends.clear(); }
+};
+
+/// A class names the type of the tallies that fresh() gives `OwnTally` where others look into them.
 class Criterion {
  public:
   virtual ~Criterion() = default;
@@ -57,6 +67,11 @@ class Criterion {
   virtual bool merges_exactly() const { return true; }
   /// Most bytes that a tally of so many inputs takes.
   virtual double bytes(int64_t inputs) const = 0;
+  /// Which goals each input reaches, so that inputs can be chosen that reach as many as all. Returns how many numbers
+  /// goals have, from 0 on; nothing where the criterion cannot be told input by input or has too many.
+  virtual std::optional<int64_t> reach_by_input(const UnitBatch&, Reached&) const { return {}; }
+  /// Units that reached none of their goals; empty where goals are not those of units.
+  virtual std::vector<int64_t> uncovered_units(const Tally&) const { return {}; }
 };
 
 /// Whose behaviour is asked for where published programs differ from what they publish.

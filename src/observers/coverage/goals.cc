@@ -34,6 +34,20 @@ Figure GoalCriterion::figure(const Tally& tally) const {
   return figure;
 }
 
+std::optional<int64_t> GoalCriterion::reach_by_input(const UnitBatch& batch, Reached& reached) const {
+  if (goals() >= UINT32_MAX) return {};
+  reach(batch, reached);
+  return goals();
+}
+
+std::vector<int64_t> GoalCriterion::uncovered_units(const Tally& tally) const {
+  const auto& reached = dynamic_cast<const GoalTally&>(tally);
+  std::vector<int64_t> units;
+  for (int64_t unit = 0; unit < space_->units(); ++unit)
+    if (has_goals(unit) && reached.reached_of(unit) == 0) units.push_back(unit);
+  return units;
+}
+
 void GoalTally::add(const UnitBatch& batch) {
   scratch_.clear();
   criterion_.reach(batch, scratch_);

@@ -9,16 +9,11 @@
 
 namespace netmend::observers {
 
-/// The goals that inputs reach, one input after the other.
-struct Reached {
-  std::vector<int64_t> goals;
-  std::vector<size_t> ends;  ///< of each input's goals
-  void end_input() { ends.push_back(goals.size()); }
-  void clear() { goals.clear(), ends.clear(); }
-};
+class GoalTally;
 
 class GoalCriterion : public Criterion {
  public:
+  using OwnTally = GoalTally;
   explicit GoalCriterion(SpacePtr space) : space_(std::move(space)) {}
   /// Goals are numbered unit by unit, so many a unit.
   virtual int64_t goals_a_unit() const = 0;
@@ -33,6 +28,8 @@ class GoalCriterion : public Criterion {
   std::unique_ptr<Tally> fresh() const override;
   Figure figure(const Tally& tally) const override;
   double bytes(int64_t) const override { return double(goals()) / 8; }
+  std::optional<int64_t> reach_by_input(const UnitBatch& batch, Reached& reached) const override;
+  std::vector<int64_t> uncovered_units(const Tally& tally) const override;
   const UnitSpace& space() const { return *space_; }
 
  protected:

@@ -7,9 +7,12 @@
 
 namespace netmend::observers {
 
+class PeakTally;
+
 /// Not a criterion in itself: it has no figure.
 class Peaks : public Criterion {
  public:
+  using OwnTally = PeakTally;
   static constexpr int64_t kKept = 64;  ///< inputs a unit
   explicit Peaks(SpacePtr space) : space_(std::move(space)) {}
   std::string name() const override { return "peaks"; }
@@ -29,6 +32,7 @@ class PeakTally : public Tally {
   void save(std::ostream& out) const override;
   void load(std::istream& in) override;
 
+  int64_t units() const { return int64_t(counts_.size()); }
   int64_t kept(int64_t unit) const { return counts_[size_t(unit)]; }
   /// The unit's n-th highest value, from 0, and the input; of equal values the earlier input first.
   float value(int64_t unit, int64_t n) const { return values_[size_t(unit * Peaks::kKept + n)]; }

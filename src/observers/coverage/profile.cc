@@ -11,12 +11,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::unique_ptr<const Criteria> make_observer(const PredictionSettings& settings, const SpacePtr& space, size_t layer,
-                                              int64_t expected, int64_t stride) {
-  return std::make_unique<Criteria>(
-      settings, space,
-      Criteria::List{std::make_shared<Ranges>(space), std::make_shared<Peaks>(space),
-                     std::make_shared<Traces>(space, layer, layer + 1, expected, stride)});
+/// The observer's states are of this type.
+std::unique_ptr<CriteriaState> as_criteria(std::unique_ptr<stream::State> state) {
+  return std::unique_ptr<CriteriaState>(static_cast<CriteriaState*>(state.release()));
 }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -24,23 +21,32 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 }  // namespace
 
 Profile::Profile(const PredictionSettings& settings, SpacePtr space, size_t layer, int64_t expected, int64_t stride)
-    : space_(space), layer_(layer), observer_(make_observer(settings, space, layer, expected, stride)) {
+    : space_(space),
+      layer_(layer),
+      kept_ranges_(std::make_shared<Ranges>(space)),
+      kept_peaks_(std::make_shared<Peaks>(space)),
+      kept_traces_(std::make_shared<Traces>(space, layer, layer + 1, expected, stride)),
+      observer_(std::make_unique<Criteria>(settings, space, Criteria::List{kept_ranges_, kept_peaks_, kept_traces_})) {
   facts.stride = stride;
 }
 
-void Profile::learned(std::unique_ptr<stream::State> state) {
+void Profile::learned(std::unique_ptr<CriteriaState> state) {
   state_ = std::move(state);
-  const auto& all = dynamic_cast<const CriteriaState&>(*state_);
-  facts.inputs = all.samples;
-  ranges_ = std::make_shared<std::vector<UnitRange>>(dynamic_cast<const RangeTally&>(*all.tallies[0]).ranges);
+  facts.inputs = state_->samples;
+  ranges_ = std::make_shared<std::vector<UnitRange>>(state_->own_tally(*kept_ranges_).ranges);
 }
 
-const PeakTally& Profile::peaks() const {
-  return dynamic_cast<const PeakTally&>(*dynamic_cast<const CriteriaState&>(*state_).tallies[1]);
-}
+const PeakTally& Profile::peaks() const { return state_->own_tally(*kept_peaks_); }
 
-const UnitBatch& Profile::traces() const {
-  return dynamic_cast<const TraceTally&>(*dynamic_cast<const CriteriaState&>(*state_).tallies[2]).kept;
+const UnitBatch& Profile::traces() const { return state_->own_tally(*kept_traces_).kept; }
+
+CriterionMaterials Profile::materials() const {
+  CriterionMaterials materials{.space = space_};
+  materials.ranges = ranges_;
+  materials.traces = &traces();
+  materials.layer = layer_;
+  materials.importance = facts.importance;
+  return materials;
 }
 
 double Profile::bytes(int64_t inputs) const {
@@ -74,7 +80,7 @@ void Profile::save(const std::string& path) {
   file.chunks = 1;
   file.collected.pieces.push_back({0, 1, std::move(state_)});  // lent, not copied
   stream::write_state(path, file, *observer_);
-  state_ = std::move(file.collected.pieces[0].state);
+  state_ = as_criteria(std::move(file.collected.pieces[0].state));
 }
 
 namespace {
@@ -120,7 +126,7 @@ Profile load_profile(const std::string& path, const PredictionSettings& settings
       fail("{}: the profile is damaged", path);
     stream::StateFile file = stream::read_state(path, *profile.observer_);
     if (file.collected.pieces.size() != 1) fail("{}: the profile is damaged", path);
-    profile.learned(std::move(file.collected.pieces[0].state));
+    profile.learned(as_criteria(std::move(file.collected.pieces[0].state)));
     return profile;
   } catch (const Json::exception&) {
     fail("{}: the profile is damaged", path);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "observers/coverage/criteria.h"
+#include "observers/coverage/materials.h"
 #include "observers/coverage/peaks.h"
 #include "observers/coverage/ranges.h"
 #include "observers/coverage/traces.h"
@@ -31,7 +32,7 @@ class Profile {
   /// What learns, in a pass over training data.
   const Criteria& observer() const { return *observer_; }
   /// Takes over what it has learned.
-  void learned(std::unique_ptr<stream::State> state);
+  void learned(std::unique_ptr<CriteriaState> state);
 
   ProfileFacts facts;
   size_t layer() const { return layer_; }
@@ -39,6 +40,8 @@ class Profile {
   const PeakTally& peaks() const;
   const UnitBatch& traces() const;
   double bytes(int64_t inputs) const;
+  /// What criteria can be made from; looks into this profile.
+  CriterionMaterials materials() const;
 
   /// Throws InputError when it cannot be written; then nothing is left that was learned.
   void save(const std::string& path);
@@ -49,8 +52,11 @@ class Profile {
   std::string description() const;
   SpacePtr space_;
   size_t layer_;
+  std::shared_ptr<const Ranges> kept_ranges_;
+  std::shared_ptr<const Peaks> kept_peaks_;
+  std::shared_ptr<const Traces> kept_traces_;
   std::unique_ptr<const Criteria> observer_;  ///< states look at it, so it stays where it is
-  std::unique_ptr<stream::State> state_;
+  std::unique_ptr<CriteriaState> state_;
   RangesPtr ranges_;
 };
 

@@ -19,9 +19,12 @@ struct UnitRange {
 
 using RangesPtr = std::shared_ptr<const std::vector<UnitRange>>;
 
+class RangeTally;
+
 /// Not a criterion in itself: it has no figure.
 class Ranges : public Criterion {
  public:
+  using OwnTally = RangeTally;
   explicit Ranges(SpacePtr space) : space_(std::move(space)) {}
   std::string name() const override { return "ranges"; }
   std::unique_ptr<Tally> fresh() const override;

@@ -7,8 +7,11 @@
 
 namespace netmend::observers {
 
+class TraceTally;
+
 class Traces : public Criterion {
  public:
+  using OwnTally = TraceTally;
   /// Layers from `first` to before `end` of the space. `expected` inputs are made room for.
   Traces(SpacePtr space, size_t first, size_t end, int64_t expected = 0, int64_t stride = 1);
   std::string name() const override { return "traces"; }

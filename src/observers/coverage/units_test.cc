@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "observers/coverage/batches_for_test.h"
-#include "observers/coverage/neuron_coverage.h"
+#include "observers/coverage/nc.h"
 #include "observers/coverage/profile.h"
 #include "zoo/zoo.h"
 
@@ -183,8 +183,10 @@ class Profiles : public testing::Test {
     Profile made(fixture.settings, space, 1, 300, 2);
     stream::PassOptions options;
     options.quiet = true;
-    auto done = stream::run_pass(fixture.subject, {&made.observer()}, options);
-    made.learned(std::move(done.collected[0].pieces[0].state));
+    stream::Pass pass(fixture.subject);
+    auto watched = pass.watch(made.observer());
+    pass.run(options);
+    made.learned(pass.release(watched));
     made.facts.model = "this model";
     made.facts.data = "wavy";
     made.facts.importance = {1, 2, 3, 4, 5, 6, 7};

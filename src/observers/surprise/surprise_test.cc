@@ -6,10 +6,13 @@
 #include <numbers>
 
 #include "observers/coverage/batches_for_test.h"
-#include "observers/surprise/buckets.h"
-#include "observers/surprise/distance.h"
-#include "observers/surprise/likelihood.h"
-#include "observers/surprise/mahalanobis.h"
+#include "observers/coverage/profile.h"
+#include "observers/coverage/table.h"
+#include "observers/surprise/dsa.h"
+#include "observers/surprise/lsa.h"
+#include "observers/surprise/mdsa.h"
+#include "observers/surprise/surprise_coverage.h"
+#include "observers/surprise/surprise_scores.h"
 
 namespace netmend::observers {
 namespace {
@@ -67,15 +70,15 @@ double likelihood_twin(const UnitBatch& training, const UnitBatch& tests, int64_
   return -std::log(density);
 }
 
-TEST(Likelihood, EqualsASlowTwin) {
+TEST(Lsa, EqualsASlowTwin) {
   UnitBatch training = traces(300, 1), tests = traces(60, 2);
-  LikelihoodSurprise surprise(sort_by_class(training, kClasses, false));
+  Lsa surprise(sort_by_class(training, kClasses, false));
   std::vector<double> scores = surprise.scores(sort_by_class(tests, kClasses, false), 1);
   for (int64_t row = 0; row < 60; ++row) EXPECT_NEAR(scores[size_t(row)], likelihood_twin(training, tests, row), 1e-8);
   EXPECT_EQ(surprise.regularised(), 0);
 }
 
-TEST(Distance, EqualsASlowTwin) {
+TEST(Dsa, EqualsASlowTwin) {
   for (int64_t units : {1, 6, 40}) {
     UnitBatch training = traces(700, 3, units), tests = traces(300, 4, units);
     // Near and equal traces far from the middle: where sums of squares lose most.
@@ -86,18 +89,18 @@ TEST(Distance, EqualsASlowTwin) {
     }
     ClassTraces known = sort_by_class(training, kClasses, false), asked = sort_by_class(tests, kClasses, false);
     for (Published published : {Published::kCorrected, Published::kNlc}) {
-      std::vector<double> scores = DistanceSurprise(known, published).scores(asked, 2);
+      std::vector<double> scores = Dsa(known, published).scores(asked, 2);
       for (int64_t row = 0; row < 300; ++row)
         EXPECT_NEAR(scores[size_t(row)], distance_twin(training, tests, row, published == Published::kNlc),
                     1e-12 * (1 + std::abs(scores[size_t(row)])))
             << row;
     }
-    std::vector<double> one = DistanceSurprise(known).scores(asked, 1);
-    EXPECT_EQ(one, DistanceSurprise(known).scores(asked, 5));
+    std::vector<double> one = Dsa(known).scores(asked, 1);
+    EXPECT_EQ(one, Dsa(known).scores(asked, 5));
   }
 }
 
-TEST(Distance, FindsTheNearestWhereRoundingHidesIt) {
+TEST(Dsa, FindsTheNearestWhereRoundingHidesIt) {
   // A cloud that is tiny against its distance from the middle, which a second cloud opposite makes.
   UnitBatch training = traces(400, 5), tests = traces(50, 6);
   for (UnitBatch* batch : {&training, &tests})
@@ -107,19 +110,19 @@ TEST(Distance, FindsTheNearestWhereRoundingHidesIt) {
         batch->input(row)[u] = (far ? 1000.0f : -1000.0f) + batch->input(row)[u] * 1e-2f;
       }
   std::vector<double> scores =
-      DistanceSurprise(sort_by_class(training, kClasses, false)).scores(sort_by_class(tests, kClasses, false));
+      Dsa(sort_by_class(training, kClasses, false)).scores(sort_by_class(tests, kClasses, false));
   for (int64_t row = 0; row < 50; ++row) {
     const double twin = distance_twin(training, tests, row, false);
     EXPECT_NEAR(scores[size_t(row)], twin, 1e-12 * twin) << row;
   }
 }
 
-TEST(Mahalanobis, EqualsASlowTwin) {
+TEST(Mdsa, EqualsASlowTwin) {
   UnitBatch training = traces(300, 7), tests = traces(60, 8);
   ClassTraces known = sort_by_class(training, kClasses, false), asked = sort_by_class(tests, kClasses, false);
   for (Published published : {Published::kCorrected, Published::kDnnTip}) {
     const bool one = published == Published::kDnnTip;
-    std::vector<double> scores = MahalanobisSurprise(known, published).scores(asked);
+    std::vector<double> scores = Mdsa(known, published).scores(asked);
     for (int64_t row = 0; row < 60; ++row) {
       at::Tensor points = rows_of_class(training, one ? -1 : class_of(tests, row));
       at::Tensor centred = points - points.mean(0);
@@ -136,8 +139,7 @@ TEST(Surprise, ClassesWithoutExamplesHaveNoScores) {
   for (SampleRow& row : training.rows)
     if (row.predicted == 2) row.predicted = 1;
   ClassTraces known = sort_by_class(training, kClasses, false), asked = sort_by_class(tests, kClasses, false);
-  for (const auto& scores : {LikelihoodSurprise(known).scores(asked), DistanceSurprise(known).scores(asked),
-                             MahalanobisSurprise(known).scores(asked)})
+  for (const auto& scores : {Lsa(known).scores(asked), Dsa(known).scores(asked), Mdsa(known).scores(asked)})
     for (int64_t row = 0; row < 80; ++row)
       EXPECT_EQ(std::isfinite(scores[size_t(row)]), class_of(tests, row) != 2) << row;
 }
@@ -146,17 +148,16 @@ TEST(Surprise, OneExampleOrOneClassIsNoDensity) {
   UnitBatch training = traces(3, 11), tests = traces(30, 12);
   for (size_t i = 0; i < 3; ++i) training.rows[i].predicted = double(i);
   ClassTraces known = sort_by_class(training, kClasses, false), asked = sort_by_class(tests, kClasses, false);
-  LikelihoodSurprise likelihood(known);
+  Lsa likelihood(known);
   EXPECT_EQ(likelihood.without(), 3);
   for (double score : likelihood.scores(asked)) EXPECT_FALSE(std::isfinite(score));
-  for (double score : MahalanobisSurprise(known).scores(asked)) EXPECT_FALSE(std::isfinite(score));
-  for (double score : DistanceSurprise(known).scores(asked)) EXPECT_TRUE(std::isfinite(score));
+  for (double score : Mdsa(known).scores(asked)) EXPECT_FALSE(std::isfinite(score));
+  for (double score : Dsa(known).scores(asked)) EXPECT_TRUE(std::isfinite(score));
   ClassTraces single = sort_by_class(training, 1, false);
-  for (double score : DistanceSurprise(single).scores(sort_by_class(tests, 1, false)))
-    EXPECT_FALSE(std::isfinite(score));
+  for (double score : Dsa(single).scores(sort_by_class(tests, 1, false))) EXPECT_FALSE(std::isfinite(score));
   ClassTraces nothing = sort_by_class(traces(0, 1), kClasses, false);
-  for (double score : DistanceSurprise(nothing).scores(asked)) EXPECT_FALSE(std::isfinite(score));
-  EXPECT_EQ(DistanceSurprise(known).scores(nothing).size(), 0u);
+  for (double score : Dsa(nothing).scores(asked)) EXPECT_FALSE(std::isfinite(score));
+  EXPECT_EQ(Dsa(known).scores(nothing).size(), 0u);
 }
 
 TEST(Surprise, SingularCovariancesAreWidened) {
@@ -164,15 +165,15 @@ TEST(Surprise, SingularCovariancesAreWidened) {
   for (UnitBatch* batch : {&training, &tests})
     for (int64_t row = 0; row < batch->count(); ++row) batch->input(row)[5] = batch->input(row)[4];
   ClassTraces known = sort_by_class(training, kClasses, false), asked = sort_by_class(tests, kClasses, false);
-  LikelihoodSurprise likelihood(known);
-  MahalanobisSurprise spread(known);
+  Lsa likelihood(known);
+  Mdsa spread(known);
   EXPECT_EQ(likelihood.regularised(), 3);
   EXPECT_EQ(spread.regularised(), 3);
   for (double score : likelihood.scores(asked)) EXPECT_TRUE(std::isfinite(score));
   for (double score : spread.scores(asked)) EXPECT_TRUE(std::isfinite(score));
   // Fewer inputs than units.
   ClassTraces few = sort_by_class(traces(9, 15, 40), kClasses, false);
-  for (double score : LikelihoodSurprise(few).scores(sort_by_class(traces(20, 16, 40), kClasses, false)))
+  for (double score : Lsa(few).scores(sort_by_class(traces(20, 16, 40), kClasses, false)))
     EXPECT_FALSE(std::isinf(score));
 }
 
@@ -180,15 +181,15 @@ TEST(Surprise, UnitsThatHardlyVaryInAClassAreLeftOut) {
   UnitBatch training = traces(300, 17);
   for (int64_t row = 0; row < 300; ++row)
     if (class_of(training, row) == 1) training.input(row)[2] = 0.25f;
-  LikelihoodSurprise some(sort_by_class(training, kClasses, false));
+  Lsa some(sort_by_class(training, kClasses, false));
   EXPECT_EQ(some.units(), kUnits - 1);
   for (float& value : training.values) value = 1;
   ClassTraces constant = sort_by_class(training, kClasses, false);
-  LikelihoodSurprise none(constant);
+  Lsa none(constant);
   EXPECT_EQ(none.units(), 0);
   for (double score : none.scores(constant)) EXPECT_FALSE(std::isfinite(score));
-  for (double score : MahalanobisSurprise(constant).scores(constant)) EXPECT_FALSE(std::isfinite(score));
-  for (double score : DistanceSurprise(constant).scores(constant)) EXPECT_FALSE(std::isfinite(score));  // 0 of 0
+  for (double score : Mdsa(constant).scores(constant)) EXPECT_FALSE(std::isfinite(score));
+  for (double score : Dsa(constant).scores(constant)) EXPECT_FALSE(std::isfinite(score));  // 0 of 0
 }
 
 TEST(Surprise, ValuesThatAreNotNumbersHaveNoScores) {
@@ -196,32 +197,69 @@ TEST(Surprise, ValuesThatAreNotNumbersHaveNoScores) {
   training.input(5)[1] = NAN, tests.input(7)[2] = INFINITY, tests.rows[8].predicted = NAN;
   ClassTraces known = sort_by_class(training, kClasses, false), asked = sort_by_class(tests, kClasses, false);
   EXPECT_EQ(known.rows.size(), 199u);
-  for (const auto& scores : {LikelihoodSurprise(known).scores(asked), DistanceSurprise(known).scores(asked)})
+  for (const auto& scores : {Lsa(known).scores(asked), Dsa(known).scores(asked)})
     for (size_t row = 0; row < 20; ++row) EXPECT_EQ(std::isfinite(scores[row]), row != 7 && row != 8);
 }
 
-TEST(Buckets, CountWhatIsInTheRange) {
+TEST(Surprise, EveryRowScoresEveryTestOrSaysWhyNot) {
+  const UnitBatch training = traces(200, 20), tests = traces(30, 21);
+  UnitBatch constant = training;
+  for (float& value : constant.values) value = 1;
+  const ClassTraces known = sort_by_class(training, kClasses, false), asked = sort_by_class(tests, kClasses, false),
+                    same = sort_by_class(constant, kClasses, false);
+  int measures = 0;
+  for (const CriterionRow& row : criterion_rows()) {
+    if (!row.score) continue;
+    ++measures;
+    SCOPED_TRACE(row.name);
+    const SurpriseScores found = row.score({known, asked});
+    EXPECT_EQ(found.skipped, "");
+    EXPECT_EQ(found.name, row.also);
+    EXPECT_LT(found.low, found.high);
+    ASSERT_EQ(found.scores.size(), 30u);
+    EXPECT_GT(SurpriseCoverage(found.name, found.low, found.high).figure(found.scores).covered, 0);
+    const SurpriseScores nothing = row.score({same, asked});
+    if (nothing.skipped.empty()) {
+      EXPECT_EQ(nothing.scores.size(), 30u);
+    } else {
+      EXPECT_TRUE(nothing.scores.empty());
+    }
+  }
+  EXPECT_EQ(measures, 3);
+}
+
+TEST(Lsa, TheLowestTrainingScoreIsNotedAndTakenFromThere) {
+  const ClassTraces known = sort_by_class(traces(200, 20), kClasses, false),
+                    asked = sort_by_class(traces(30, 21), kClasses, false);
+  ProfileFacts facts;
+  const SurpriseScores first = lsc_row().score({known, asked, Published::kCorrected, 0, &facts});
+  EXPECT_EQ(facts.likelihood_low, first.low);
+  facts.likelihood_low = -7;
+  EXPECT_EQ(lsc_row().score({known, asked, Published::kCorrected, 0, &facts}).low, -7);
+}
+
+TEST(SurpriseCoverage, CountWhatIsInTheRange) {
   const std::vector<double> scores = {0, 0.1, 0.5, 1.9999, 2, 2.1, -1, NAN, 0.5};
-  SurpriseBuckets buckets("DSC", 0, 2, 4);
+  SurpriseCoverage buckets("DSC", 0, 2, 4);
   Figure figure = buckets.figure(scores);
   EXPECT_EQ(figure.covered, 3);  // 0 and 0.1; 0.5; 1.9999 and 2
   EXPECT_EQ(figure.total, 4);
   EXPECT_EQ(figure.notes.size(), 2u);
   EXPECT_EQ(buckets.figure({}).value, 0);
-  EXPECT_EQ(SurpriseBuckets("LSC", 0, 2000, 1000, Published::kSadl).figure({5, 5.1, 3000, 4000}).covered, 2);
-  EXPECT_EQ(SurpriseBuckets("LSC", 0, 2000, 1000, Published::kNlc).figure({1, 2.5, 3, 90000}).covered, 3);
-  EXPECT_LT(SurpriseBuckets("LSC", 0, 2000, 1000, Published::kNlc).figure({1}).total, 0);
-  EXPECT_EQ(SurpriseBuckets("LSC", 0, 0, 1000).figure({0, 1}).covered, 0);
-  EXPECT_EQ(SurpriseBuckets("DSC", 0, 2, 4, Published::kSadl).figure({3, 3}).covered, 1);
+  EXPECT_EQ(SurpriseCoverage("LSC", 0, 2000, 1000, Published::kSadl).figure({5, 5.1, 3000, 4000}).covered, 2);
+  EXPECT_EQ(SurpriseCoverage("LSC", 0, 2000, 1000, Published::kNlc).figure({1, 2.5, 3, 90000}).covered, 3);
+  EXPECT_LT(SurpriseCoverage("LSC", 0, 2000, 1000, Published::kNlc).figure({1}).total, 0);
+  EXPECT_EQ(SurpriseCoverage("LSC", 0, 0, 1000).figure({0, 1}).covered, 0);
+  EXPECT_EQ(SurpriseCoverage("DSC", 0, 2, 4, Published::kSadl).figure({3, 3}).covered, 1);
 }
 
-TEST(Buckets, NeverFallWhenInputsAreAdded) {
+TEST(SurpriseCoverage, NeverFallWhenInputsAreAdded) {
   Random random(4);
   std::vector<double> scores;
   double before = 0;
   for (int i = 0; i < 200; ++i) {
     scores.push_back(random.uniform(-0.5, 2.5));
-    const double now = SurpriseBuckets("DSC", 0, 2, 50).figure(scores).covered;
+    const double now = SurpriseCoverage("DSC", 0, 2, 50).figure(scores).covered;
     EXPECT_GE(now, before);
     before = now;
   }

@@ -1,27 +1,28 @@
-#include "observers/coverage/layer_spread.h"
+#include "observers/coverage/nlc.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
 
 #include "base/error.h"
+#include "observers/coverage/materials.h"
 
 namespace netmend::observers {
 
-std::unique_ptr<Tally> LayerSpread::fresh() const { return std::make_unique<SpreadTally>(space_); }
+std::unique_ptr<Tally> Nlc::fresh() const { return std::make_unique<NlcTally>(space_); }
 
-double LayerSpread::bytes(int64_t) const {
+double Nlc::bytes(int64_t) const {
   double bytes = 0;
   for (size_t l = 0; l < space_->layers().size(); ++l)
     bytes += 8 * double(space_->units(l)) * double(space_->units(l) + 1);
   return bytes;
 }
 
-Figure LayerSpread::figure(const Tally& tally) const {
+Figure Nlc::figure(const Tally& tally) const {
   Figure figure{name(), {}};
-  const auto& spread = dynamic_cast<const SpreadTally&>(tally);
+  const auto& spread = dynamic_cast<const NlcTally&>(tally);
   for (size_t l = 0; l < spread.layers.size(); ++l) {
-    const SpreadTally::Moments& moments = spread.layers[l];
+    const NlcTally::Moments& moments = spread.layers[l];
     double value = moments.count > 0 ? moments.products.abs().mean().item<double>() / moments.count : 0;
     figure.layers.push_back({space_->layers()[l].name, value, -1});
     figure.value += value;
@@ -30,13 +31,13 @@ Figure LayerSpread::figure(const Tally& tally) const {
   return figure;
 }
 
-SpreadTally::SpreadTally(SpacePtr space) : space_(std::move(space)) {
+NlcTally::NlcTally(SpacePtr space) : space_(std::move(space)) {
   for (size_t l = 0; l < space_->layers().size(); ++l)
     layers.push_back(
         {0, at::zeros({space_->units(l)}, at::kDouble), at::zeros({space_->units(l), space_->units(l)}, at::kDouble)});
 }
 
-void SpreadTally::Moments::merge(const Moments& later) {
+void NlcTally::Moments::merge(const Moments& later) {
   if (later.count == 0) return;
   const double both = count + later.count;
   at::Tensor apart = later.mean - mean;
@@ -45,7 +46,7 @@ void SpreadTally::Moments::merge(const Moments& later) {
   count = both;
 }
 
-void SpreadTally::add(const UnitBatch& batch) {
+void NlcTally::add(const UnitBatch& batch) {
   at::NoGradGuard no_grad;
   at::Tensor all = at::from_blob(const_cast<float*>(batch.values.data()), {batch.count(), batch.units}, at::kFloat);
   for (size_t l = 0; l < layers.size(); ++l) {
@@ -61,12 +62,12 @@ void SpreadTally::add(const UnitBatch& batch) {
   }
 }
 
-void SpreadTally::merge(const Tally& later) {
-  const auto& other = dynamic_cast<const SpreadTally&>(later);
+void NlcTally::merge(const Tally& later) {
+  const auto& other = dynamic_cast<const NlcTally&>(later);
   for (size_t l = 0; l < layers.size(); ++l) layers[l].merge(other.layers[l]);
 }
 
-void SpreadTally::save(std::ostream& out) const {
+void NlcTally::save(std::ostream& out) const {
   for (const Moments& layer : layers) {
     stream::put(out, layer.count);
     stream::put(out, layer.mean);
@@ -74,7 +75,7 @@ void SpreadTally::save(std::ostream& out) const {
   }
 }
 
-void SpreadTally::load(std::istream& in) {
+void NlcTally::load(std::istream& in) {
   for (Moments& layer : layers) {
     layer.count = stream::get_double(in);
     for (at::Tensor* tensor : {&layer.mean, &layer.products}) {
@@ -85,6 +86,15 @@ void SpreadTally::load(std::istream& in) {
     }
     if (!(layer.count >= 0) || std::isinf(layer.count)) fail("the state file is damaged");
   }
+}
+
+CriterionRow nlc_row() {
+  return {.name = "NLC",
+          .full_name = "NeuraL Coverage",
+          .asks = "how widely the units of a layer spread together",
+          .reference = "Yuan et al.: Revisiting Neuron Coverage for DNN Testing, ICSE 2023",
+          .counts = false,
+          .make = [](const CriterionMaterials& m) { return make_criterion<Nlc>(m.space); }};
 }
 
 }  // namespace netmend::observers

@@ -1,32 +1,31 @@
-#include "observers/coverage/sections.h"
+#include "observers/coverage/kmnc.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "observers/coverage/materials.h"
 
 namespace netmend::observers {
 
-SectionCoverage::SectionCoverage(SpacePtr space, RangesPtr ranges, int64_t sections, Published published)
+Kmnc::Kmnc(SpacePtr space, RangesPtr ranges, int64_t sections, Published published)
     : GoalCriterion(std::move(space)), ranges_(std::move(ranges)), sections_(sections), published_(published) {
   check(int64_t(ranges_->size()) == space_->units(), "every unit needs its range");
 }
 
-int64_t SectionCoverage::goals_a_unit() const {
+int64_t Kmnc::goals_a_unit() const {
   if (published_ == Published::kDeepImportance) return 3 * sections_;
   return published_ == Published::kDeepGini ? sections_ + 1 : sections_;
 }
 
-int64_t SectionCoverage::counted_a_unit() const {
-  return published_ == Published::kDeepImportance ? sections_ : goals_a_unit();
-}
+int64_t Kmnc::counted_a_unit() const { return published_ == Published::kDeepImportance ? sections_ : goals_a_unit(); }
 
-bool SectionCoverage::has_goals(int64_t unit) const {
+bool Kmnc::has_goals(int64_t unit) const {
   return published_ == Published::kDeepImportance || published_ == Published::kNlc ||
          !(*ranges_)[size_t(unit)].constant();
 }
 
-int64_t SectionCoverage::section(const UnitRange& range, double value) const {
+int64_t Kmnc::section(const UnitRange& range, double value) const {
   if (range.constant()) return published_ == Published::kDeepImportance ? sections_ : -1;
   const double share = (value - range.low) / (range.high - range.low);
   switch (published_) {
@@ -49,7 +48,7 @@ int64_t SectionCoverage::section(const UnitRange& range, double value) const {
   }
 }
 
-void SectionCoverage::reach(const UnitBatch& batch, Reached& reached) const {
+void Kmnc::reach(const UnitBatch& batch, Reached& reached) const {
   const int64_t each = goals_a_unit();
   for (int64_t row = 0; row < batch.count(); ++row) {
     const float* values = batch.input(row);
@@ -62,30 +61,17 @@ void SectionCoverage::reach(const UnitBatch& batch, Reached& reached) const {
   }
 }
 
-CornerCoverage::CornerCoverage(SpacePtr space, RangesPtr ranges, bool both, double deviations, Published published)
-    : GoalCriterion(std::move(space)),
-      ranges_(std::move(ranges)),
-      both_(both),
-      deviations_(deviations),
-      published_(published) {
-  check(int64_t(ranges_->size()) == space_->units(), "every unit needs its range");
-}
-
-void CornerCoverage::reach(const UnitBatch& batch, Reached& reached) const {
-  const bool ends_count = published_ == Published::kDnnTip;
-  for (int64_t row = 0; row < batch.count(); ++row) {
-    const float* values = batch.input(row);
-    for (int64_t u = 0; u < batch.units; ++u) {
-      const UnitRange& range = (*ranges_)[size_t(u)];
-      if (range.seen == 0 || !std::isfinite(values[u])) continue;
-      const double margin = deviations_ == 0 ? 0 : deviations_ * range.deviation(), value = values[u];
-      const double low = range.low - margin, high = range.high + margin;
-      const bool above = value > high || (ends_count && value == high);
-      if (both_ && (value < low || (ends_count && value == low))) reached.goals.push_back(2 * u);
-      if (above) reached.goals.push_back(both_ ? 2 * u + 1 : u);
-    }
-    reached.end_input();
-  }
+CriterionRow kmnc_row() {
+  return {.name = "KMNC",
+          .full_name = "k-multisection neuron coverage",
+          .asks = "every part of each unit's training range",
+          .reference = "Ma et al.: DeepGauge, ASE 2018",
+          .parameter = {"sections", 1000, true, 2},
+          .needs = {.training = true},
+          .fine = true,
+          .make = [](const CriterionMaterials& m) {
+            return make_criterion<Kmnc>(m.space, m.ranges, int64_t(m.parameter), m.published);
+          }};
 }
 
 }  // namespace netmend::observers

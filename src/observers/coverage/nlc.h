@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "observers/coverage/criterion.h"
+#include "observers/coverage/row.h"
 
 namespace netmend::observers {
 
-class LayerSpread : public Criterion {
+class Nlc : public Criterion {
  public:
-  explicit LayerSpread(SpacePtr space) : space_(std::move(space)) {}
+  explicit Nlc(SpacePtr space) : space_(std::move(space)) {}
   std::string name() const override { return "NLC"; }
   std::unique_ptr<Tally> fresh() const override;
   Figure figure(const Tally& tally) const override;
@@ -27,9 +28,9 @@ class LayerSpread : public Criterion {
 };
 
 /// Inputs with a value that is not a number are left out of that layer.
-class SpreadTally : public Tally {
+class NlcTally : public Tally {
  public:
-  explicit SpreadTally(SpacePtr space);
+  explicit NlcTally(SpacePtr space);
   void add(const UnitBatch& batch) override;
   void merge(const Tally& later) override;
   void save(std::ostream& out) const override;
@@ -46,5 +47,7 @@ class SpreadTally : public Tally {
  private:
   SpacePtr space_;
 };
+
+CriterionRow nlc_row();
 
 }  // namespace netmend::observers

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "observers/coverage/criterion.h"
+#include "observers/coverage/row.h"
 
 namespace netmend::observers {
 
-class SignPairs : public Criterion {
+class Mcdc : public Criterion {
  public:
-  SignPairs(SpacePtr space, Published published = Published::kCorrected)
-      : space_(std::move(space)), published_(published) {}
+  Mcdc(SpacePtr space, Published published = Published::kCorrected) : space_(std::move(space)), published_(published) {}
   std::string name() const override { return "MCDC"; }
   std::unique_ptr<Tally> fresh() const override;
   Figure figure(const Tally& tally) const override;
@@ -63,9 +63,9 @@ class SignTable {
   std::vector<uint64_t> scratch_;
 };
 
-class SignTally : public Tally {
+class McdcTally : public Tally {
  public:
-  explicit SignTally(SpacePtr space);
+  explicit McdcTally(SpacePtr space);
   void add(const UnitBatch& batch) override;
   void merge(const Tally& later) override;
   void save(std::ostream& out) const override;
@@ -76,5 +76,7 @@ class SignTally : public Tally {
  private:
   SpacePtr space_;
 };
+
+CriterionRow mcdc_row();
 
 }  // namespace netmend::observers

@@ -1,11 +1,13 @@
-#include "observers/coverage/neuron_coverage.h"
+#include "observers/coverage/nc.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "observers/coverage/materials.h"
+
 namespace netmend::observers {
 
-void NeuronCoverage::reach(const UnitBatch& batch, Reached& reached) const {
+void Nc::reach(const UnitBatch& batch, Reached& reached) const {
   for (int64_t row = 0; row < batch.count(); ++row) {
     const float* values = batch.input(row);
     for (size_t l = 0; l < space_->layers().size(); ++l) {
@@ -28,6 +30,16 @@ void NeuronCoverage::reach(const UnitBatch& batch, Reached& reached) const {
     }
     reached.end_input();
   }
+}
+
+CriterionRow nc_row() {
+  return {.name = "NC",
+          .full_name = "neuron coverage",
+          .asks = "every unit is strongly active once",
+          .reference = "Pei, Cao, Yang, Jana: DeepXplore, SOSP 2017",
+          .parameter = {"threshold", 0.75},
+          .lists_uncovered = true,
+          .make = [](const CriterionMaterials& m) { return make_criterion<Nc>(m.space, m.parameter, m.published); }};
 }
 
 }  // namespace netmend::observers

@@ -1,14 +1,17 @@
-#include "observers/surprise/likelihood.h"
+#include "observers/surprise/lsa.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
 #include <numbers>
 
+#include "base/error.h"
+#include "observers/coverage/profile.h"
+#include "observers/surprise/surprise_scores.h"
+
 namespace netmend::observers {
 
-LikelihoodSurprise::LikelihoodSurprise(const ClassTraces& training, double least_variance)
-    : all_units_(training.values.size(1)) {
+Lsa::Lsa(const ClassTraces& training, double least_variance) : all_units_(training.values.size(1)) {
   at::NoGradGuard no_grad;
   at::Tensor varied = at::ones({all_units_}, at::kBool);
   for (int64_t c = 0; c < training.classes(); ++c)
@@ -40,12 +43,12 @@ LikelihoodSurprise::LikelihoodSurprise(const ClassTraces& training, double least
   }
 }
 
-at::Tensor LikelihoodSurprise::decorrelate(const Density& density, const at::Tensor& traces) const {
+at::Tensor Lsa::decorrelate(const Density& density, const at::Tensor& traces) const {
   at::Tensor centred = traces.index_select(1, units_).to(at::kDouble).sub_(density.mean);
   return at::linalg_solve_triangular(density.factor, centred.t(), /*upper=*/false).contiguous();
 }
 
-std::vector<double> LikelihoodSurprise::scores(const ClassTraces& traces, int jobs) const {
+std::vector<double> Lsa::scores(const ClassTraces& traces, int jobs) const {
   constexpr int64_t kBlock = 64;  // a block's kernels stay in the cache
   struct Item {
     int64_t c, first, count;
@@ -70,6 +73,54 @@ std::vector<double> LikelihoodSurprise::scores(const ClassTraces& traces, int jo
     }
   });
   return scores;
+}
+
+namespace {
+
+/// The smallest score of a training input; infinite when none has one.
+double lowest_score(const Lsa& lsa, const SurpriseMaterials& m) {
+  if (m.facts && std::isfinite(m.facts->likelihood_low)) return m.facts->likelihood_low;
+  double low = INFINITY;
+  for (double score : lsa.scores(m.training, m.jobs))
+    if (std::isfinite(score)) low = std::min(low, score);
+  if (m.facts) m.facts->likelihood_low = low;
+  return low;
+}
+
+SurpriseScores score_by_likelihood(const SurpriseMaterials& m) {
+  constexpr double kHigh = 2000;  // as published
+  SurpriseScores found{"LSA", 0, kHigh, {}};
+  const Lsa lsa(m.training);
+  if (lsa.units() == 0) {
+    found.skipped = "no unit of the layer varies within every class, so that there is no density";
+    return found;
+  }
+  if (lsa.units() < lsa.all_units())
+    found.notes.push_back(fmt::format("LSC looks at {} of {} units: the others hardly vary within some class",
+                                      lsa.units(), lsa.all_units()));
+  if (lsa.regularised() > 0)
+    found.notes.push_back(fmt::format("LSC: the covariance of {} class{} is singular and was widened a little",
+                                      lsa.regularised(), lsa.regularised() == 1 ? "" : "es"));
+  found.low = lowest_score(lsa, m);
+  if (std::isfinite(found.low))
+    found.scores = lsa.scores(m.tests, m.jobs);
+  else
+    found.skipped = "no training input has a density";
+  return found;
+}
+
+}  // namespace
+
+CriterionRow lsc_row() {
+  return {.name = "LSC",
+          .full_name = "likelihood-based surprise coverage",
+          .asks = "surprise by likelihood: every degree of it",
+          .reference = "Kim, Feldt, Yoo: Guiding Deep Learning System Testing using Surprise Adequacy, ICSE 2019",
+          .also = "LSA",
+          .parameter = {"buckets", 1000, true, 2},
+          .needs = {.training = true},
+          .fine = true,
+          .score = score_by_likelihood};
 }
 
 }  // namespace netmend::observers

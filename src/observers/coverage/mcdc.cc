@@ -1,4 +1,4 @@
-#include "observers/coverage/sign_pairs.h"
+#include "observers/coverage/mcdc.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "observers/coverage/materials.h"
 
 namespace netmend::observers {
 namespace {
@@ -148,17 +149,17 @@ void SignTable::load(std::istream& in) {
   }
 }
 
-std::unique_ptr<Tally> SignPairs::fresh() const { return std::make_unique<SignTally>(space_); }
+std::unique_ptr<Tally> Mcdc::fresh() const { return std::make_unique<McdcTally>(space_); }
 
-double SignPairs::bytes(int64_t inputs) const {
+double Mcdc::bytes(int64_t inputs) const {
   double each = 0;
   for (size_t l = 0; l + 1 < space_->layers().size(); ++l)
     each += 24 + 8 * double(words_for(space_->units(l))) + 16 * double(words_for(space_->units(l + 1)));
   return each * double(inputs);
 }
 
-Figure SignPairs::figure(const Tally& tally) const {
-  const auto& signs = dynamic_cast<const SignTally&>(tally);
+Figure Mcdc::figure(const Tally& tally) const {
+  const auto& signs = dynamic_cast<const McdcTally&>(tally);
   Figure figure{name(), {}};
   figure.total = 0;
   std::vector<std::vector<uint64_t>> shared;  // DeepImportance's: pairs by number, whatever the layers
@@ -186,27 +187,38 @@ Figure SignPairs::figure(const Tally& tally) const {
   return figure;
 }
 
-SignTally::SignTally(SpacePtr space) : space_(std::move(space)) {
+McdcTally::McdcTally(SpacePtr space) : space_(std::move(space)) {
   for (size_t l = 0; l + 1 < space_->layers().size(); ++l) tables.emplace_back(space_->units(l), space_->units(l + 1));
 }
 
-void SignTally::add(const UnitBatch& batch) {
+void McdcTally::add(const UnitBatch& batch) {
   for (int64_t row = 0; row < batch.count(); ++row)
     for (size_t l = 0; l < tables.size(); ++l)
       tables[l].add(batch.input(row) + space_->first(l), batch.input(row) + space_->first(l + 1));
 }
 
-void SignTally::merge(const Tally& later) {
-  const auto& other = dynamic_cast<const SignTally&>(later);
+void McdcTally::merge(const Tally& later) {
+  const auto& other = dynamic_cast<const McdcTally&>(later);
   for (size_t l = 0; l < tables.size(); ++l) tables[l].merge(other.tables[l]);
 }
 
-void SignTally::save(std::ostream& out) const {
+void McdcTally::save(std::ostream& out) const {
   for (const SignTable& table : tables) table.save(out);
 }
 
-void SignTally::load(std::istream& in) {
+void McdcTally::load(std::istream& in) {
   for (SignTable& table : tables) table.load(in);
+}
+
+CriterionRow mcdc_row() {
+  return {.name = "MCDC",
+          .full_name = "sign-sign modified condition/decision coverage",
+          .asks = "each unit's sign decides signs in the next layer",
+          .reference = "Sun, Huang, Kroening: Testing Deep Neural Networks, 2018",
+          .also = "MC/DC",
+          .needs = {.layers = 2},
+          .memory = CriterionRow::Memory::kPerInput,
+          .make = [](const CriterionMaterials& m) { return make_criterion<Mcdc>(m.space, m.published); }};
 }
 
 }  // namespace netmend::observers

@@ -1,10 +1,11 @@
-#include "observers/surprise/distance.h"
+#include "observers/surprise/dsa.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "observers/surprise/surprise_scores.h"
 #include "ops/vector_clones.h"
 
 namespace netmend::observers {
@@ -94,14 +95,13 @@ void search_nearest(const Points& queries, int64_t first, int64_t count, const P
   }
 }
 
-DistanceSurprise::DistanceSurprise(const ClassTraces& training, Published published)
-    : training_(training), published_(published) {
+Dsa::Dsa(const ClassTraces& training, Published published) : training_(training), published_(published) {
   at::NoGradGuard no_grad;
   middle_ = training.values.size(0) > 0 ? training.values.mean(0) : at::zeros({training.values.size(1)}, at::kFloat);
   known_ = Points(training.values, middle_);
 }
 
-std::vector<double> DistanceSurprise::scores(const ClassTraces& traces, int jobs) const {
+std::vector<double> Dsa::scores(const ClassTraces& traces, int jobs) const {
   struct Item {
     int64_t c, first, count;
   };
@@ -156,6 +156,21 @@ std::vector<double> DistanceSurprise::scores(const ClassTraces& traces, int jobs
     first = std::max(first, last);
   }
   return scores;
+}
+
+CriterionRow dsc_row() {
+  return {.name = "DSC",
+          .full_name = "distance-based surprise coverage",
+          .asks = "surprise by distance: every degree of it",
+          .reference = "Kim, Feldt, Yoo: Guiding Deep Learning System Testing using Surprise Adequacy, ICSE 2019",
+          .also = "DSA",
+          .parameter = {"buckets", 1000, true, 2},
+          .needs = {.training = true, .classes = 2},
+          .fine = true,
+          .score = [](const SurpriseMaterials& m) {
+            const bool wide = m.published == Published::kSadl || m.published == Published::kDeepImportance;
+            return SurpriseScores{"DSA", 0, wide ? 2000.0 : 2.0, Dsa(m.training, m.published).scores(m.tests, m.jobs)};
+          }};
 }
 
 }  // namespace netmend::observers

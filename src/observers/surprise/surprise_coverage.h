@@ -14,10 +14,10 @@
 
 namespace netmend::observers {
 
-class SurpriseBuckets {
+class SurpriseCoverage {
  public:
-  SurpriseBuckets(std::string name, double low, double high, int64_t buckets = 1000,
-                  Published published = Published::kCorrected)
+  SurpriseCoverage(std::string name, double low, double high, int64_t buckets = 1000,
+                   Published published = Published::kCorrected)
       : name_(std::move(name)), low_(low), high_(high), buckets_(buckets), published_(published) {}
   /// The bucket of each score; -1 for none.
   std::vector<int64_t> places(const std::vector<double>& scores) const;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "observers/coverage/criterion.h"
+#include "observers/coverage/row.h"
 #include "observers/surprise/class_traces.h"
 
 namespace netmend::observers {
@@ -22,10 +23,10 @@ struct Points {
   Points rows(const std::vector<int64_t>& which) const;
 };
 
-class DistanceSurprise {
+class Dsa {
  public:
   /// `training` outlives it.
-  explicit DistanceSurprise(const ClassTraces& training, Published published = Published::kCorrected);
+  explicit Dsa(const ClassTraces& training, Published published = Published::kCorrected);
   /// One a row of the source of `traces`; kNoScore where the class has no training inputs, where there is no other
   /// class, or where the second distance is 0.
   std::vector<double> scores(const ClassTraces& traces, int jobs = 0) const;
@@ -46,5 +47,7 @@ struct Nearest {
 /// `nearest` already (one a query of all).
 void search_nearest(const Points& queries, int64_t first, int64_t count, const Points& base, int64_t from, int64_t to,
                     std::vector<Nearest>& nearest);
+
+CriterionRow dsc_row();
 
 }  // namespace netmend::observers

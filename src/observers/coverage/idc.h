@@ -14,6 +14,7 @@
 
 #include "observers/coverage/clusters.h"
 #include "observers/coverage/patterns.h"
+#include "observers/coverage/row.h"
 
 namespace netmend::observers {
 
@@ -30,15 +31,16 @@ struct QuantiseOptions {
 /// `values`: of the unit on training inputs.
 QuantisedUnit quantise(int64_t unit, std::span<const float> values, const QuantiseOptions& options = {});
 
-class ImportanceCoverage : public PatternCriterion {
+class Idc : public PatternCriterion {
  public:
   /// Units of one layer, the most important first. Those without any centroid (no finite training value) are left out.
-  ImportanceCoverage(SpacePtr space, size_t layer, std::vector<QuantisedUnit> units);
+  Idc(SpacePtr space, size_t layer, std::vector<QuantisedUnit> units);
   std::string name() const override { return "IDC"; }
   /// One byte a unit: its cluster.
   std::string pattern(const UnitBatch& batch, int64_t row) const override;
   /// The same from the values of the layer's units.
   std::string combination(const float* values) const;
+  std::optional<int64_t> reach_by_input(const UnitBatch& batch, Reached& reached) const override;
   std::vector<Parameter> parameters() const override;
   double total() const override;
   int64_t pattern_bytes() const override { return int64_t(units_.size()); }
@@ -51,5 +53,7 @@ class ImportanceCoverage : public PatternCriterion {
   size_t layer_, read_;
   std::vector<QuantisedUnit> units_;
 };
+
+CriterionRow idc_row();
 
 }  // namespace netmend::observers

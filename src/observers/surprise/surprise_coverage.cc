@@ -1,4 +1,4 @@
-#include "observers/surprise/buckets.h"
+#include "observers/surprise/surprise_coverage.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace netmend::observers {
 
-std::vector<int64_t> SurpriseBuckets::places(const std::vector<double>& scores) const {
+std::vector<int64_t> SurpriseCoverage::places(const std::vector<double>& scores) const {
   double low = published_ == Published::kDnnTip ? 0 : low_;
   const bool moving = published_ == Published::kSadl || published_ == Published::kDeepImportance;
   if (moving) {
@@ -34,7 +34,7 @@ std::vector<int64_t> SurpriseBuckets::places(const std::vector<double>& scores) 
   return places;
 }
 
-Figure SurpriseBuckets::figure(const std::vector<double>& scores) const {
+Figure SurpriseCoverage::figure(const std::vector<double>& scores) const {
   Figure figure{name_, {{"buckets", double(buckets_)}, {"low", low_}, {"high", high_}}};
   std::set<int64_t> hit;
   int64_t outside = 0, without = 0;

@@ -7,12 +7,13 @@
 #pragma once
 
 #include "observers/coverage/goals.h"
+#include "observers/coverage/row.h"
 
 namespace netmend::observers {
 
-class NeuronCoverage : public GoalCriterion {
+class Nc : public GoalCriterion {
  public:
-  NeuronCoverage(SpacePtr space, double threshold = 0.75, Published published = Published::kCorrected)
+  Nc(SpacePtr space, double threshold = 0.75, Published published = Published::kCorrected)
       : GoalCriterion(std::move(space)), threshold_(threshold), published_(published) {}
   std::string name() const override { return "NC"; }
   int64_t goals_a_unit() const override { return 1; }
@@ -23,5 +24,7 @@ class NeuronCoverage : public GoalCriterion {
   double threshold_;
   Published published_;
 };
+
+CriterionRow nc_row();
 
 }  // namespace netmend::observers

@@ -1,12 +1,14 @@
-#include "observers/surprise/mahalanobis.h"
+#include "observers/surprise/mdsa.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
 
+#include "observers/surprise/surprise_scores.h"
+
 namespace netmend::observers {
 
-MahalanobisSurprise::MahalanobisSurprise(const ClassTraces& training, Published published) : published_(published) {
+Mdsa::Mdsa(const ClassTraces& training, Published published) : published_(published) {
   at::NoGradGuard no_grad;
   const bool one = published == Published::kDnnTip;
   for (int64_t c = 0; c < (one ? 1 : training.classes()); ++c) {
@@ -24,7 +26,7 @@ MahalanobisSurprise::MahalanobisSurprise(const ClassTraces& training, Published 
   }
 }
 
-std::vector<double> MahalanobisSurprise::scores(const ClassTraces& traces) const {
+std::vector<double> Mdsa::scores(const ClassTraces& traces) const {
   at::NoGradGuard no_grad;
   std::vector<double> scores(size_t(traces.source_rows), kNoScore);
   const bool one = published_ == Published::kDnnTip;
@@ -42,6 +44,28 @@ std::vector<double> MahalanobisSurprise::scores(const ClassTraces& traces) const
     }
   }
   return scores;
+}
+
+CriterionRow mdsc_row() {
+  return {.name = "MDSC",
+          .full_name = "Mahalanobis-distance-based surprise coverage",
+          .asks = "surprise by spread of the class: every degree of it",
+          .reference = "Kim, Ju, Feldt, Yoo: Reducing DNN Labelling Cost using Surprise Adequacy, FSE 2020",
+          .also = "MDSA",
+          .parameter = {"buckets", 1000, true, 2},
+          .needs = {.training = true},
+          .fine = true,
+          .score = [](const SurpriseMaterials& m) {
+            SurpriseScores found{"MDSA", 0, 0, {}};
+            const Mdsa mdsa(m.training, m.published);
+            for (double score : mdsa.scores(m.training))
+              if (std::isfinite(score)) found.high = std::max(found.high, score);
+            if (found.high > 0)
+              found.scores = mdsa.scores(m.tests);
+            else
+              found.skipped = "training inputs do not spread within any class";
+            return found;
+          }};
 }
 
 }  // namespace netmend::observers

@@ -7,13 +7,14 @@
 // programs stop (or overwrite its diagonal), gets a small multiple of the identity added.
 #pragma once
 
+#include "observers/coverage/row.h"
 #include "observers/surprise/class_traces.h"
 
 namespace netmend::observers {
 
-class LikelihoodSurprise {
+class Lsa {
  public:
-  explicit LikelihoodSurprise(const ClassTraces& training, double least_variance = 1e-5);
+  explicit Lsa(const ClassTraces& training, double least_variance = 1e-5);
 
   int64_t units() const { return units_.defined() ? units_.size(0) : 0; }  ///< that are varied enough
   int64_t all_units() const { return all_units_; }
@@ -35,5 +36,7 @@ class LikelihoodSurprise {
   int64_t all_units_ = 0, regularised_ = 0, without_ = 0;
   std::vector<Density> densities_;
 };
+
+CriterionRow lsc_row();
 
 }  // namespace netmend::observers

@@ -4,13 +4,14 @@
 #pragma once
 
 #include "observers/coverage/criterion.h"
+#include "observers/coverage/row.h"
 #include "observers/surprise/class_traces.h"
 
 namespace netmend::observers {
 
-class MahalanobisSurprise {
+class Mdsa {
  public:
-  explicit MahalanobisSurprise(const ClassTraces& training, Published published = Published::kCorrected);
+  explicit Mdsa(const ClassTraces& training, Published published = Published::kCorrected);
   /// One a row of the source of `traces`.
   std::vector<double> scores(const ClassTraces& traces) const;
   int64_t regularised() const { return regularised_; }
@@ -24,5 +25,7 @@ class MahalanobisSurprise {
   std::vector<Spread> spreads_;  ///< one a class, or one for all
   int64_t regularised_ = 0, without_ = 0;
 };
+
+CriterionRow mdsc_row();
 
 }  // namespace netmend::observers
