@@ -13,8 +13,8 @@ namespace netmend::adequacy {
 using observers::Importance;
 using observers::ImportanceState;
 
-LearnedProfile learn(const stream::Subject& training, const observers::PredictionSettings& settings, observers::SpacePtr space,
-             size_t layer, const LearnOptions& options) {
+LearnedProfile learn(const stream::Subject& training, const observers::PredictionSettings& settings,
+                     observers::SpacePtr space, size_t layer, const LearnOptions& options) {
   LearnedProfile learned{observers::Profile(settings, space, layer, training.data->size(), options.stride)};
   stream::Pass pass(training);
   auto profile = pass.watch(learned.profile.observer());

@@ -19,8 +19,8 @@ struct LearnedProfile {
   double seconds = 0;
 };
 /// `layer` of the space is the one that is traced. Throws Interrupted.
-LearnedProfile learn(const stream::Subject& training, const observers::PredictionSettings& settings, observers::SpacePtr space,
-             size_t layer, const LearnOptions& options);
+LearnedProfile learn(const stream::Subject& training, const observers::PredictionSettings& settings,
+                     observers::SpacePtr space, size_t layer, const LearnOptions& options);
 
 /// The smallest stride with which traces of so many inputs take at most `bytes`.
 int64_t stride_for(const observers::UnitSpace& space, size_t layer, int64_t inputs, double bytes);

@@ -33,7 +33,8 @@ dataset::Batch rows_of(const dataset::Batch& batch, int64_t first, int64_t count
 
 executor::Head explained_head(const PredictionSettings& settings) {
   executor::Head head = settings.head;  // a number is not a yes or no, whatever squeezes it
-  if (settings.task == Task::kNumber && head.output_kind == executor::OutputKind::kSigmoid) head.output_kind = executor::OutputKind::kLogits;
+  if (settings.task == Task::kNumber && head.output_kind == executor::OutputKind::kSigmoid)
+    head.output_kind = executor::OutputKind::kLogits;
   return head;
 }
 

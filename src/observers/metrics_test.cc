@@ -167,7 +167,9 @@ TEST(Metrics, ThatDoNotFitAreRefused) {
   dataset::Batch batch;
   batch.samples = {0, 1};
   executor::Head head{0, 0, executor::OutputKind::kLogits};
-  auto settle = [&](TaskOverrides overrides) { return infer_task(graph, head, info, batch, at::randn({2, 2}), overrides); };
+  auto settle = [&](TaskOverrides overrides) {
+    return infer_task(graph, head, info, batch, at::randn({2, 2}), overrides);
+  };
   EXPECT_EQ(settle({.metric = "f1", .positive = "no"}).positive, 0);
   EXPECT_EQ(settle({.kind = "binary"}).task, Task::kClasses);
   EXPECT_EQ(settle({.kind = "none"}).task, Task::kNone);

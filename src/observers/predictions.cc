@@ -21,7 +21,9 @@ double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::l
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double surprise(double probability) { return -std::log(std::max(probability, 1e-12)); }
 
-bool is_probability(const executor::Head& head) { return head.logits == head.output && head.output_kind != OutputKind::kLogits; }
+bool is_probability(const executor::Head& head) {
+  return head.logits == head.output && head.output_kind != OutputKind::kLogits;
+}
 
 }  // namespace
 
@@ -107,7 +109,7 @@ void name_classes(PredictionSettings& settings, const dataset::Info& data, const
 std::string task_name(Task task) { return kTaskNames[size_t(task)]; }
 
 PredictionSettings infer_task(const model::Graph& graph, const executor::Head& head, const dataset::Info& data,
-                               const dataset::Batch& batch, const at::Tensor& output, const TaskOverrides& overrides) {
+                              const dataset::Batch& batch, const at::Tensor& output, const TaskOverrides& overrides) {
   at::Tensor columns = as_columns(output);
   const std::string& name = graph.values[size_t(head.output)].name;
   if (columns.dim() != 2 || columns.size(0) != batch.count())
@@ -125,10 +127,12 @@ PredictionSettings infer_task(const model::Graph& graph, const executor::Head& h
     fail("{} has {} {} an input, output `{}` has {} columns", data.spec, data.label_width,
          settings.task == Task::kNumber ? "numbers" : "labels", name, settings.outputs);
   name_classes(settings, data, name);
-  if (settings.by_class() && settings.classes.size() == 2) settings.positive = find_positive(settings, overrides.positive);
+  if (settings.by_class() && settings.classes.size() == 2)
+    settings.positive = find_positive(settings, overrides.positive);
   choose_metric(settings, overrides.metric);
   if (settings.task != Task::kNumber && head.output_kind == OutputKind::kLogits && overrides.output_kind != "logits" &&
-      (overrides.output_kind == "probabilities" || (settings.task != Task::kLabels && look_like_probabilities(columns))))
+      (overrides.output_kind == "probabilities" ||
+       (settings.task != Task::kLabels && look_like_probabilities(columns))))
     settings.head.output_kind = OutputKind::kProbabilities;
   return settings;
 }
@@ -375,10 +379,17 @@ PredictionResult finish(const Predictions& observer, const PredictionState& stat
 }
 
 nlohmann::json to_json(const PredictionSettings& settings) {
-  return {{"task", int(settings.task)},      {"outputs", settings.outputs},       {"classes", settings.classes},
-          {"data", settings.data},           {"gives", int(settings.head.output_kind)}, {"output", settings.head.output},
-          {"logits", settings.head.logits},  {"metric", settings.metric},         {"positive", settings.positive},
-          {"threshold", settings.threshold}, {"tolerance", settings.tolerance}};
+  return {{"task", int(settings.task)},
+          {"outputs", settings.outputs},
+          {"classes", settings.classes},
+          {"data", settings.data},
+          {"gives", int(settings.head.output_kind)},
+          {"output", settings.head.output},
+          {"logits", settings.head.logits},
+          {"metric", settings.metric},
+          {"positive", settings.positive},
+          {"threshold", settings.threshold},
+          {"tolerance", settings.tolerance}};
 }
 
 PredictionSettings settings_from_json(const nlohmann::json& json) {

@@ -17,7 +17,8 @@ namespace netmend::observers {
 /// Chooses the task from labels and output, and checks one batch of real outputs: their shape, whether they are
 /// probabilities although no softmax says so, and that labels are in range. Throws InputError.
 PredictionSettings infer_task(const model::Graph& graph, const executor::Head& head, const dataset::Info& data,
-                               const dataset::Batch& batch, const at::Tensor& output, const TaskOverrides& overrides = {});
+                              const dataset::Batch& batch, const at::Tensor& output,
+                              const TaskOverrides& overrides = {});
 /// Outputs as inputs × columns: axes of size 1 behind the columns are dropped.
 at::Tensor as_columns(const at::Tensor& output);
 /// Every row is a distribution: nothing negative, sums of 1; of one column: all in 0 … 1.

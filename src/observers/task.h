@@ -21,12 +21,12 @@ std::string task_name(Task task);
 
 /// What the user says about the task; the rest is inferred.
 struct TaskOverrides {
-  std::string kind;        ///< classes, binary, labels, number, none, or ""
-  std::string output_kind; ///< logits, probabilities, or ""
-  std::string metric;      ///< one of metric_names(), or ""
-  std::string positive;    ///< name or number of the class that f1 and the threshold are about
-  double threshold = 0.5;  ///< of the positive class, and of each label
-  double tolerance = -1;   ///< a number this near to the truth is right; below 0: numbers are never right or wrong
+  std::string kind;         ///< classes, binary, labels, number, none, or ""
+  std::string output_kind;  ///< logits, probabilities, or ""
+  std::string metric;       ///< one of metric_names(), or ""
+  std::string positive;     ///< name or number of the class that f1 and the threshold are about
+  double threshold = 0.5;   ///< of the positive class, and of each label
+  double tolerance = -1;    ///< a number this near to the truth is right; below 0: numbers are never right or wrong
 };
 /// accuracy, balanced_accuracy, f1, auc, log_loss, mae, rmse
 const std::vector<std::string>& metric_names();

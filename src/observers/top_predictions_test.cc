@@ -60,7 +60,8 @@ TEST(TopPredictions, EqualASlowTwin) {
     at::Tensor logits = at::randn({70, classes}, at::kDouble) * 3, labels = at::randint(classes, {70}, at::kLong);
     at::Tensor probabilities = at::softmax(logits, 1);
     expect_twin(rows_of(settings_for(classes, executor::OutputKind::kLogits), logits, labels), probabilities, labels);
-    expect_twin(rows_of(settings_for(classes, executor::OutputKind::kProbabilities), probabilities, labels), probabilities, labels);
+    expect_twin(rows_of(settings_for(classes, executor::OutputKind::kProbabilities), probabilities, labels),
+                probabilities, labels);
     expect_twin(rows_of(settings_for(classes, executor::OutputKind::kLogits, false), logits, {}), probabilities, {});
   }
 }
@@ -94,7 +95,8 @@ TEST(TopPredictions, WhatIsNoNumberHasNoClasses) {
 
 TEST(TopPredictions, RefuseLabelsThatAreNoClass) {
   at::Tensor labels = at::full({2}, 3, at::kLong);
-  EXPECT_THROW(rows_of(settings_for(3, executor::OutputKind::kLogits), at::zeros({2, 3}, at::kDouble), labels), InputError);
+  EXPECT_THROW(rows_of(settings_for(3, executor::OutputKind::kLogits), at::zeros({2, 3}, at::kDouble), labels),
+               InputError);
 }
 
 }  // namespace

@@ -383,7 +383,8 @@ Preflight examine(session::Session& session) {
   Preflight result = examine(session.test().subject, session.task(), expected, how);
   session.record(session.test(), "preflight", result.inputs);
   for (const Preflight::Looked& looked : result.looked)
-    if (looked.tests) session.record(session.test(), looked.reason, looked.inputs, 0, looked.inputs == session.test().inputs());
+    if (looked.tests)
+      session.record(session.test(), looked.reason, looked.inputs, 0, looked.inputs == session.test().inputs());
   if (!config.reference.empty()) look_at_reference(session, result);
   return result;
 }

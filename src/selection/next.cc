@@ -171,8 +171,8 @@ class Choosing {
       if (surprise) {
         const auto classes = int64_t(task.classes.size());
         const observers::ClassTraces training = observers::sort_by_class(known.values, classes, false);
-        order.scores = observers::Dsa(training).scores(
-            observers::sort_by_class(pool_shown_.values, classes, false), pool_.request().jobs);
+        order.scores = observers::Dsa(training).scores(observers::sort_by_class(pool_shown_.values, classes, false),
+                                                       pool_.request().jobs);
       }
     }
     if (surprise) {

@@ -62,8 +62,7 @@ void RangeTally::add(const UnitBatch& batch) {
   const int64_t inputs = batch.count(), units = batch.units;
   means_.resize(size_t(units)), squares_.resize(size_t(units)), lows_.resize(size_t(units)),
       highs_.resize(size_t(units)), zeros_.resize(size_t(units));
-  if (!sum_up(batch.values.data(), inputs, units, means_.data(), lows_.data(), highs_.data(),
-              zeros_.data()))
+  if (!sum_up(batch.values.data(), inputs, units, means_.data(), lows_.data(), highs_.data(), zeros_.data()))
     return add_finite(batch);
   for (double& mean : means_) mean /= double(inputs);
   sum_squares(batch.values.data(), inputs, units, means_.data(), squares_.data());
@@ -100,7 +99,8 @@ void RangeTally::load(std::istream& in) {
     }
     range.seen = stream::get_int(in);
     range.zeros = stream::get_int(in);
-    if (range.seen < 0 || range.zeros < 0 || range.zeros > range.seen || range.squares < 0 || range.high < range.low) fail("the state file is damaged");
+    if (range.seen < 0 || range.zeros < 0 || range.zeros > range.seen || range.squares < 0 || range.high < range.low)
+      fail("the state file is damaged");
   }
 }
 
