@@ -2,51 +2,35 @@
 
 usage: after_check_test.py NETMEND
 """
-import csv, datetime, gzip, json, os, shutil, subprocess, sys, tempfile, unittest
+import datetime, gzip, os, shutil
 import xml.etree.ElementTree as xml
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shell import Case, run
+from shell import Case, data, main, model, needs, read, read_csv, read_json, write, write_bytes, write_json
 
 MODEL = OTHER = None
 DATA = ("--data", "glyphs:test", "--limit", 2000)
 
 
-def make_models(folder):
+def setUpModule():
     """Two small networks that read drawn digits, not too well; the second saw less."""
     global MODEL, OTHER
-    MODEL, OTHER = os.path.join(folder, "m.onnx"), os.path.join(folder, "old.onnx")
-    for product, seen in ((MODEL, 8000), (OTHER, 3000)):
-        for step in (("lab", "new", "mlp:784-24-16-10", "-o", f"{folder}/raw.onnx", "--seed", 1),
-                     ("train", f"{folder}/raw.onnx", "--data", "glyphs", "--limit", seen, "--epochs", 1, "-o", product, "--out", f"{folder}/run", "--quiet")):
-            done = run(*step)
-            assert done.returncode == 0, done.stderr
-
-
-def read(path):
-    with open(path) as file:
-        return file.read()
-
-
-def write(path, text, mode="w"):
-    with open(path, mode) as file:
-        file.write(text)
+    MODEL, OTHER = (model("mlp:784-24-16-10", "--data", "glyphs", "--limit", seen) for seen in (8000, 3000))
 
 
 class Gate(Case):
     def toml(self, gate):
-        with open("netmend.toml", "w") as out:
-            out.write(f'model = {{ file = "{MODEL}" }}\ndata = {{ test = "glyphs:test" }}\ngate = {gate}\n')
+        write("netmend.toml", f'model = {{ file = "{MODEL}" }}\ndata = {{ test = "glyphs:test" }}\ngate = {gate}\n')
 
     def gate(self, limits, *arguments, code=0):
         self.toml(limits)
         return self.json("gate", "--limit", 2000, "--out", "g", *arguments, code=code)
 
     def test_the_value_decides_and_strict_takes_the_worse_end(self):
-        told = json.loads(self.ok("eval", MODEL, *DATA, "--json", "--out", "e").stdout)
+        told = self.json("eval", MODEL, *DATA, "--out", "e")
         accuracy = told["metrics"]["accuracy"]
         between = (accuracy["low"] + accuracy["value"]) / 2
-        limits = f'{{ accuracy = ">= {between}", log_loss = "<= 50", "recall[3]" = ">= 1 %", "precision[4]" = "> 0.01", auc = "> 0.5" }}'
+        limits = (f'{{ accuracy = ">= {between}", log_loss = "<= 50", "recall[3]" = ">= 1 %", '
+                  '"precision[4]" = "> 0.01", auc = "> 0.5" }')
         gate = self.gate(limits)
         self.assertTrue(gate["pass"])
         first = gate["criteria"][0]
@@ -61,22 +45,20 @@ class Gate(Case):
 
     def test_so_many_more_inputs_would_decide(self):
         """The promise is kept by an interval that is narrower by the root of the inputs."""
-        told = json.loads(self.ok("eval", MODEL, *DATA, "--json", "--out", "e").stdout)["metrics"]["accuracy"]
+        told = self.json("eval", MODEL, *DATA, "--out", "e")["metrics"]["accuracy"]
         limit = told["value"] - (told["value"] - told["low"]) / 2
         more = self.gate(f'{{ accuracy = ">= {limit}" }}')["criteria"][0]["more_inputs"]
         self.assertAlmostEqual(more / 2000, 3, delta=0.05)
 
     def test_leaves_files_for_people_and_pipelines(self):
         self.gate('{ accuracy = ">= 0.999", "recall[1]" = ">= 0.01" }', code=1)
-        with open("g/gate.md") as page:
-            text = page.read()
+        text = read("g/gate.md")
         self.assertIn("not passed", text)
         self.assertIn("| **fail** | accuracy |", text)
         suite = xml.parse("g/gate.xml").getroot()[0]
         self.assertEqual((suite.get("tests"), suite.get("failures")), ("2", "1"))
         self.assertEqual([case.find("failure") is not None for case in suite], [True, False])
-        with open("g/gate.json") as file:
-            self.assertFalse(json.load(file)["pass"])
+        self.assertFalse(read_json("g/gate.json")["pass"])
         said = self.ok("gate", "--limit", 2000, code=1).stdout
         self.assertIn("FAIL  accuracy", said)
         self.assertIn("next      netmend failures", said)
@@ -92,7 +74,8 @@ class Gate(Case):
             gate = self.gate(limits, "--against", reference)
             values.append([row["value"] for row in gate["criteria"]])
             self.assertAlmostEqual(values[-1][0], -100 * flips["change"]["value"], places=9)
-            self.assertAlmostEqual(values[-1][1], max(-100 * row["change"]["value"] for row in flips["per_class"]), places=9)
+            worst = max(-100 * row["change"]["value"] for row in flips["per_class"])
+            self.assertAlmostEqual(values[-1][1], worst, places=9)
         self.assertEqual(values[0], values[1])
         self.assertEqual(values[0], values[2])
         self.refused("gate", "--limit", 2000, words=["gate.overall_drop", "--against"])
@@ -100,19 +83,17 @@ class Gate(Case):
 
     def test_groups_and_inputs_that_must_pass(self):
         self.ok("eval", MODEL, *DATA, "--out", "e")
-        with open("e/samples.csv") as file:
-            rows = list(csv.DictReader(file))
-        with open("meta.csv", "w") as out:
-            out.write("id,half\n" + "".join(f"{row['id']},{'early' if int(row['sample']) < 700 else 'late'}\n" for row in rows))
+        rows = read_csv("e/samples.csv")
+        half = lambda row: "early" if int(row["sample"]) < 700 else "late"
+        write("meta.csv", "id,half\n" + "".join(f"{row['id']},{half(row)}\n" for row in rows))
         right = [row["id"] for row in rows if row["correct"] == "1"][:5]
         wrong = [row["id"] for row in rows if row["correct"] == "0"][:7]
         for name, ids in (("good.csv", right), ("bad.csv", right + wrong)):
-            with open(name, "w") as out:
-                out.write("id\n" + "\n".join(ids) + "\n")
-        early = [row for row in rows if int(row["sample"]) < 700]
-        with open("netmend.toml", "w") as out:
-            out.write(f'model.file = "{MODEL}"\ndata.test = "glyphs:test"\ndata.meta = "meta.csv"\ndata.groups = ["half"]\n'
-                      'gate = { "accuracy[half=early]" = ">= 0.01", "f1[half=late]" = ">= 0.01", must_pass = "good.csv" }\n')
+            write(name, "id\n" + "\n".join(ids) + "\n")
+        early = [row for row in rows if half(row) == "early"]
+        write("netmend.toml",
+              f'model.file = "{MODEL}"\ndata.test = "glyphs:test"\ndata.meta = "meta.csv"\ndata.groups = ["half"]\n'
+              'gate = { "accuracy[half=early]" = ">= 0.01", "f1[half=late]" = ">= 0.01", must_pass = "good.csv" }\n')
         gate = self.json("gate", "--limit", 2000, "--out", "g")
         self.assertAlmostEqual(gate["criteria"][0]["value"], sum(row["correct"] == "1" for row in early) / 700)
         self.assertEqual([row["inputs"] for row in gate["criteria"]], [700, 1300, 5])
@@ -147,15 +128,14 @@ class Failures(Case):
 
     def test_are_the_wrong_ones_of_the_evaluation(self):
         self.ok("eval", MODEL, *DATA, "--out", "e")
-        with open("e/samples.csv") as file:
-            wrong = {row["id"]: row for row in csv.DictReader(file) if row["correct"] == "0"}
+        wrong = {row["id"]: row for row in read_csv("e/samples.csv") if row["correct"] == "0"}
         told = self.failures("--export", "f.csv", "--out", "f")
-        with open("f.csv") as file:
-            rows = list(csv.DictReader(file))
+        rows = read_csv("f.csv")
         self.assertEqual((told["failures"], told["wrong"]), (len(wrong), len(wrong)))
         self.assertEqual({row["id"] for row in rows}, set(wrong))
         for row in rows:
-            self.assertEqual((row["label"], row["predicted"]), (wrong[row["id"]]["label"], wrong[row["id"]]["predicted"]))
+            same = wrong[row["id"]]
+            self.assertEqual((row["label"], row["predicted"]), (same["label"], same["predicted"]))
             self.assertNotEqual(row["second"], row["predicted"])
             self.assertGreaterEqual(float(row["confidence"]), float(row["second_confidence"]))
         for key, column in (("loss", "loss"), ("confidence", "confidence"), ("margin", "margin")):
@@ -180,31 +160,28 @@ class Failures(Case):
             self.ok("failures", MODEL, *DATA, "--jobs", jobs, "--export", f"{jobs}.csv")
         self.assertEqual(read("1.csv"), read("3.csv"))
 
+    @needs(files=("onnx/mnist_fc", "mnist"))
     def test_wrong_labels_come_to_light(self):
         """Of MNIST's test labels 2 % are changed on purpose: the list is made of those, and short where none are."""
-        data = os.environ.get("NETMEND_DATA", "")
-        model, images, labels = (os.path.join(data, *path.split("/")) for path in
-                                 ("onnx/mnist_fc/mnist-net_256x2.onnx", "mnist/t10k-images-idx3-ubyte.gz", "mnist/t10k-labels-idx1-ubyte.gz"))
-        if not os.path.exists(model) or not os.path.exists(labels):
-            return print("SKIPPED: labels that were changed (no MNIST in NETMEND_DATA)")
+        images, labels = (data("mnist", f"t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1"))
         with gzip.open(labels) as file:
             truth = file.read()
         changed = bytearray(truth)
         for i in range(7, 10000, 50):
             changed[8 + i] = (changed[8 + i] + 1 + i % 9) % 10
         for name, content in (("clean", truth), ("changed", changed)):
-            with open(f"{name}-idx1-ubyte", "wb") as out:
-                out.write(content)
+            write_bytes(f"{name}-idx1-ubyte", content)
         listed = {}
         for name in ("clean", "changed"):
-            self.ok("failures", model, "--data", f"idx:{images},labels={name}-idx1-ubyte,scale=1/255", "--on", "labels", "--export", f"{name}.csv")
-            with open(f"{name}.csv") as file:
-                listed[name] = list(csv.DictReader(file))
+            self.ok("failures", data("onnx", "mnist_fc", "mnist-net_256x2.onnx"), "--data",
+                    f"idx:{images},labels={name}-idx1-ubyte,scale=1/255", "--on", "labels", "--export", f"{name}.csv")
+            listed[name] = read_csv(f"{name}.csv")
         self.assertLess(len(listed["clean"]), 20)
         found = [row for row in listed["changed"] if int(row["sample"]) % 50 == 7]
         self.assertGreater(len(found) / len(listed["changed"]), 0.8)
         self.assertGreater(len(found) / 200, 0.35)
-        self.assertGreater(sum(row["suggested"] == str(truth[8 + int(row["sample"])]) for row in found) / len(found), 0.97)
+        mended = sum(row["suggested"] == str(truth[8 + int(row["sample"])]) for row in found)
+        self.assertGreater(mended / len(found), 0.97)
         margins = [float(row["margin"]) for row in listed["changed"]]
         self.assertEqual(margins, sorted(margins))
 
@@ -223,8 +200,7 @@ class Next(Case):
     def test_unsure_ones_bring_failures_early(self):
         for method in ("gini", "margin", "entropy", "max-p", "mcp"):
             told = self.next("--method", method, "--count", 100, "-o", "chosen.csv")
-            with open("chosen.csv") as file:
-                rows = list(csv.DictReader(file))
+            rows = read_csv("chosen.csv")
             self.assertEqual([row["id"] for row in rows], [row["id"] for row in told["chosen"]])
             self.assertEqual(len({row["id"] for row in rows}), 100)
             self.assertGreater(told["apfd"], 0.6, method)
@@ -244,26 +220,27 @@ class Next(Case):
 
     def test_inputs_for_a_unit(self):
         layer = self.json("locate", MODEL, *DATA, "--top", 1)["ranking"][0]["unit"]
-        told = self.json("next", MODEL, "--pool", "glyphs:train", "--limit", 2000, "--on", f"unit={layer}", "--test", "glyphs:test", "--budget", "1s")
+        told = self.json("next", MODEL, "--pool", "glyphs:train", "--limit", 2000, "--on", f"unit={layer}",
+                         "--test", "glyphs:test", "--budget", "1s")
         values = [row["score"] for row in told["chosen"]]
         self.assertEqual(values, sorted(values, reverse=True))
         self.assertEqual(sum(value > told["tests_reach"] for value in values), min(20, told["above"]))
-        self.refused("next", MODEL, "--pool", "glyphs:train", "--limit", 300, "--on", "unit=nolayer/3", words=["nolayer"])
-        self.refused("next", MODEL, "--pool", "glyphs:train", "--limit", 300, "--on", f"unit={layer.split('/')[0]}/999", words=["there is no unit"])
-        self.refused("next", MODEL, "--pool", "glyphs:train", "--limit", 300, "--on", "units", words=["unit=LAYER/NUMBER"])
+        for aim, word in (("unit=nolayer/3", "nolayer"), (f"unit={layer.split('/')[0]}/999", "there is no unit"),
+                          ("units", "unit=LAYER/NUMBER")):
+            self.refused("next", MODEL, "--pool", "glyphs:train", "--limit", 300, "--on", aim, words=[word])
         self.refused("next", MODEL, "--pool", "glyphs:train", "--method", "ginny", words=["did you mean gini?"])
 
 
 def finding(kind, where, level="serious", value=0.02, related=()):
-    return {"id": f"{kind}:{where}" if where else kind, "kind": kind, "where": where, "level": level, "certainty": "likely", "title": "Something is wrong.",
-            "brief": "much", "evidence": "12 of 30 fail.", "gain": value, "local": 0, "value": value, "next": ["netmend failures --on class=3"],
-            "inputs": [], "numbers": {}, "related": list(related)}
+    return {"id": f"{kind}:{where}" if where else kind, "kind": kind, "where": where, "level": level,
+            "certainty": "likely", "title": "Something is wrong.", "brief": "much", "evidence": "12 of 30 fail.",
+            "gain": value, "local": 0, "value": value, "next": ["netmend failures --on class=3"], "inputs": [],
+            "numbers": {}, "related": list(related)}
 
 
 def leave_run(findings, name="netmend-runs/20260101-000000-check"):
     os.makedirs(name, exist_ok=True)
-    with open(f"{name}/findings.json", "w") as out:
-        json.dump({"findings": findings}, out)
+    write_json(f"{name}/findings.json", {"findings": findings})
 
 
 class Why(Case):
@@ -307,9 +284,9 @@ class Accept(Case):
 
     def setUp(self):
         super().setUp()
-        leave_run([finding("confused-classes", "3-8", value=0.0195), finding("over-confident", ""), finding("preprocessing", "scale", "blocker")])
-        with open("netmend.toml", "w") as out:
-            out.write(f'# mine\nmodel.file = "{MODEL}"   # the one\n\n[data]\ntest = "glyphs:test"  # tests\n')
+        leave_run([finding("confused-classes", "3-8", value=0.0195), finding("over-confident", ""),
+                   finding("preprocessing", "scale", "blocker")])
+        write("netmend.toml", f'# mine\nmodel.file = "{MODEL}"   # the one\n\n[data]\ntest = "glyphs:test"  # tests\n')
 
     def test_keeps_reason_end_and_value_and_everything_else(self):
         before = read("netmend.toml")
@@ -320,8 +297,8 @@ class Accept(Case):
             self.assertIn(line, after.splitlines())
         listed = self.json("accept", "--list")["accepted"]
         self.assertEqual(len(listed), 1)
-        self.assertEqual((listed[0]["id"], listed[0]["reason"], listed[0]["until"], listed[0]["value"], listed[0]["level"]),
-                         (self.ID, 'they "look" alike', "2999-01-31", 0.0195, 2))
+        self.assertEqual([listed[0][key] for key in ("id", "reason", "until", "value", "level")],
+                         [self.ID, 'they "look" alike', "2999-01-31", 0.0195, 2])
         self.ok("accept", self.ID, "--reason", "again")  # replaces
         listed = self.json("accept", "--list")["accepted"]
         self.assertEqual([(row["reason"], row["until"]) for row in listed], [("again", None)])
@@ -372,9 +349,4 @@ class Accept(Case):
 
 
 if __name__ == "__main__":
-    shared = tempfile.mkdtemp(prefix="netmend-")
-    try:
-        make_models(shared)
-        unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=1)
-    finally:
-        shutil.rmtree(shared, ignore_errors=True)
+    main()

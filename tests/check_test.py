@@ -2,24 +2,11 @@
 
 usage: check_test.py NETMEND [slow]
 """
-import csv, json, os, random, re, shlex, subprocess, sys, tempfile
+import json, os, random, shlex
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shell import NETMEND, Case, main, run, write
+from shell import Case, main, model, read, read_bytes, read_json, run, write, write_bytes, write_csv
 
-MODELS = tempfile.mkdtemp(prefix="netmend-models-")
 LEVELS = ["blocker", "serious", "minor", "note"]
-
-
-def model(name, *training, epochs=1, seed=1):
-    """A network of the zoo, trained once for all tests."""
-    file = os.path.join(MODELS, re.sub(r"\W+", "-", " ".join(map(str, (name, *training, epochs)))) + ".onnx")
-    if not os.path.exists(file):
-        for step in ([("lab", "new", name, "-o", file, "--seed", seed)] +
-                     ([("train", file, *training, "--epochs", epochs, "-o", file, "--out", MODELS + "/run", "--quiet")] if training else [])):
-            done = run(*step)
-            assert done.returncode == 0, (step, done.stderr)
-    return file
 
 
 def digits():
@@ -29,12 +16,9 @@ def digits():
 def table(file, rows, label):
     """Three numbers that tell the label, and the label as the test wants it."""
     draw = random.Random(3)
-    with open(file, "w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(["a", "b", "c", "y"])
-        for i in range(rows):
-            a, b, c = (draw.uniform(-1, 1) for _ in range(3))
-            writer.writerow([f"{a:.4f}", f"{b:.4f}", f"{c:.4f}", label(i, a, b, c)])
+    numbers = [[draw.uniform(-1, 1) for _ in range(3)] for _ in range(rows)]
+    write_csv(file, ["a", "b", "c", "y"],
+              *[[f"{one:.4f}" for one in three] + [label(i, *three)] for i, three in enumerate(numbers)])
 
 
 class Findings(Case):
@@ -48,7 +32,8 @@ class Findings(Case):
         found = self.json("check", digits(), "--data", "glyphs", "--limit", 1500, "--budget", "quick", "--out", "run")
         self.assertGreater(found["metric"]["value"], 0.8)
         for one in found["findings"]:
-            for key in ("id", "kind", "level", "certainty", "title", "brief", "evidence", "meaning", "fault", "next", "inputs", "gain"):
+            for key in ("id", "kind", "level", "certainty", "title", "brief", "evidence", "meaning", "fault", "next",
+                        "inputs", "gain"):
                 self.assertIn(key, one)
             self.assertTrue(one["next"], one["id"])
             self.assertRegex(one["title"], r"^[^a-z].*\.$")
@@ -56,19 +41,17 @@ class Findings(Case):
         levels = [LEVELS.index(one["level"]) for one in found["findings"]]
         self.assertEqual(levels, sorted(levels))
         self.assertGreater(len(found["passed"]), 10)
-        with open("run/report.html", encoding="utf8") as file:
-            page = file.read()
+        page = read("run/report.html")
         self.assertLess(len(page), 15e6)
         self.assertNotRegex(page, r'(src|href)="http')
-        with open("run/findings.json") as file:
-            self.assertEqual(json.load(file)["verdict"], found["verdict"])
-        with open("run/evidence.json") as file:
-            evidence = json.load(file)
+        self.assertEqual(read_json("run/findings.json")["verdict"], found["verdict"])
+        evidence = read_json("run/evidence.json")
         self.assertEqual(evidence["format"], "netmend.report/1")
         self.assertEqual(len(evidence["inputs"]["id"]), len(evidence["inputs"]["right"]))
 
     def test_the_same_command_says_the_same(self):
-        first, again = (self.json("check", digits(), "--data", "glyphs:test", "--limit", 600, "--budget", "quick", "--jobs", jobs) for jobs in (1, 2))
+        same = ("check", digits(), "--data", "glyphs:test", "--limit", 600, "--budget", "quick")
+        first, again = (self.json(*same, "--jobs", jobs) for jobs in (1, 2))
         for found in (first, again):
             for key in ("run", "report"):
                 found.pop(key)
@@ -82,21 +65,13 @@ class Findings(Case):
         self.assertTrue(any(one["what"] == "everything about the model's predictions" for one in found["skipped"]))
 
     def test_weights_that_are_no_numbers_are_named(self):
-        file = os.path.abspath("broken.onnx")
         self.ok("lab", "new", "mlp:784-16-10", "-o", "fresh.onnx")
-        with open("fresh.onnx", "rb") as source:
-            data = bytearray(source.read())
-        at = data.find(b"weight")  # somewhere inside the first large initializer
-        start = max(range(len(data) - 4096), key=lambda i: i == at) + 3000
-        start -= start % 4
-        for i in range(start, start + 64):
-            data[i] = 0xFF
-        with open(file, "wb") as out:
-            out.write(data)
-        done = run("check", file, "--json")
-        self.assertIn(done.returncode, (1, 2), done.stderr)  # named, or refused as damaged: never a crash
-        if done.returncode == 1:
-            self.assertIn("non-finite-weights", [one["kind"] for one in json.loads(done.stdout)["findings"]])
+        content = bytearray(read_bytes("fresh.onnx"))
+        middle = len(content) // 2  # in the first layer's weights, which are nearly all of the file
+        content[middle:middle + 64] = b"\xff" * 64
+        write_bytes("broken.onnx", content)
+        found = self.json("check", "broken.onnx", code=1)
+        self.assertIn("non-finite-weights", [one["kind"] for one in found["findings"]])
 
     def test_the_exit_status_follows_fail_on(self):
         arguments = ("check", digits(), "--data", "glyphs:test", "--limit", 400, "--budget", "quick", "--quiet")
@@ -106,9 +81,9 @@ class Findings(Case):
         self.refused(*arguments[:-1], "--budget", "soon")
 
     def test_without_pictures_only_names_leave(self):
-        self.ok("check", digits(), "--data", "glyphs:test", "--limit", 400, "--budget", "quick", "--no-images", "--out", "run")
-        with open("run/evidence.json") as file:
-            evidence = json.load(file)
+        self.ok("check", digits(), "--data", "glyphs:test", "--limit", 400, "--budget", "quick", "--no-images",
+                "--out", "run")
+        evidence = read_json("run/evidence.json")
         self.assertEqual((evidence["inputs"]["pictures"], evidence["run"]["pictures"]), ({}, False))
         self.assertNotIn("data:image/png;base64,iVBOR", json.dumps(evidence))
 
@@ -124,10 +99,10 @@ class Findings(Case):
 
     def test_a_worse_model_is_held_against_the_older_one(self):
         worse = model("lenet5", "--data", "glyphs", "--limit", 600)
-        found = self.json("check", worse, "--data", "glyphs:test", "--limit", 1500, "--budget", "quick", "--against", digits(), "--out", "run")
+        found = self.json("check", worse, "--data", "glyphs:test", "--limit", 1500, "--budget", "quick",
+                          "--against", digits(), "--out", "run")
         self.assertIn("regressed", [one["kind"] for one in found["findings"]])
-        with open("run/evidence.json") as file:
-            compare = json.load(file)["compare"]
+        compare = read_json("run/evidence.json")["compare"]
         self.assertGreater(compare["broken"], compare["fixed"])
 
 
@@ -137,7 +112,8 @@ class SlowOddData(Case):
     def check(self, network, spec, **how):
         found = self.json("check", network, "--data", spec, "--budget", "quick", "--fail-on", "never", **how)
         self.assertTrue(os.path.exists(found["report"]))
-        return found, [one["kind"] for one in found["findings"]], " ".join(one["what"] for one in found["skipped"])
+        kinds, skipped = [one["kind"] for one in found["findings"]], " ".join(one["what"] for one in found["skipped"])
+        return found, kinds, skipped
 
     def test_numbers(self):
         table("t.csv", 400, lambda i, a, b, c: f"{2 * a - b + 0.5 * c:.4f}")
@@ -159,14 +135,15 @@ class SlowOddData(Case):
         self.assertGreater(found["metric"]["value"], 0.97)
         self.assertIn("units to blame", skipped)
         table("w.csv", 300, lambda i, a, b, c: "down" if a > 0 else "up")
-        found = self.json("check", network, "--data", "csv:w.csv,label=y,train=t.csv", "--budget", "quick", "--fail-on", "never", "--anyway")
+        found = self.json("check", network, "--data", "csv:w.csv,label=y,train=t.csv", "--budget", "quick",
+                          "--fail-on", "never", "--anyway")
         self.assertLess(found["metric"]["value"], 0.03)
 
     def test_one_class(self):
         table("t.csv", 200, lambda i, a, b, c: "only")
         network = model("mlp:3-8-2")
         done = run("check", network, "--data", "csv:t.csv,label=y", "--budget", "quick", "--json", "--fail-on", "never")
-        self.assertIn(done.returncode, (0, 2), done.stderr)  # said, not crashed: two outputs for one class is a mismatch
+        self.assertIn(done.returncode, (0, 2), done.stderr)  # said, not crashed: two outputs, one class is a mismatch
         self.assertNotIn("internal error", done.stderr)
 
     def test_no_labels(self):
@@ -186,9 +163,11 @@ class SlowNext(Case):
     """Every next command of every finding runs as printed."""
 
     def test_commands_run(self):
-        self.ok("lab", "plant", digits(), "--kind", "random-weights", "--data", "glyphs:test", "--at-least", 5, "-o", "faulty.onnx")
+        self.ok("lab", "plant", digits(), "--kind", "random-weights", "--data", "glyphs:test", "--at-least", 5,
+                "-o", "faulty.onnx")
         self.ok("lab", "plant", digits(), "--kind", "swapped-classes", "-o", "swapped.onnx")
-        cases = [("faulty.onnx", "--data", "glyphs"), (digits(), "--data", "glyphs"), ("swapped.onnx", "--data", "glyphs:test", "--anyway"),
+        cases = [("faulty.onnx", "--data", "glyphs"), (digits(), "--data", "glyphs"),
+                 ("swapped.onnx", "--data", "glyphs:test", "--anyway"),
                  (digits(), "--data", "glyphs:test,scale=-0.00392157,mean=-1")]
         seen = set()
         for case in cases:
@@ -202,7 +181,7 @@ class SlowNext(Case):
                     self.assertEqual(words[0], "netmend")
                     if words[1] == "repair":
                         words += ["--budget", "20s"]  # as printed it takes a minute
-                    done = subprocess.run([NETMEND, *words[1:]], capture_output=True, text=True, timeout=900, stdin=subprocess.DEVNULL)
+                    done = run(*words[1:], timeout=900)
                     self.assertIn(done.returncode, (0, 1), (command, done.stderr[-600:]))
                     self.assertNotIn("internal error", done.stderr)
         self.assertGreater(len(seen), 12)

@@ -2,46 +2,31 @@
 
 usage: coverage_test.py NETMEND
 """
-import csv, json, os, shutil, subprocess, sys, tempfile, unittest
+import os
 
-NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
-try:
-    import numpy
-except ImportError:
-    print("SKIPPED: needs NumPy")
-    sys.exit(0)
-try:
-    from scipy.stats import gaussian_kde
-except ImportError:
-    gaussian_kde = None
-MODEL = DATA = None
+from shell import (Case, main, model, must, need, needs, read, read_bytes, read_csv, run, parse, shared, write,
+                   write_bytes)
+
+need("numpy")
+import numpy
+
+MODEL = SHARED = DATA = None
 CLASSES, WIDTH = 4, 20
 
 
-def run(*arguments, timeout=600):
-    return subprocess.run([NETMEND, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
-
-
-def no_nan(word):
-    raise ValueError(f"{word} in the output")
-
-
-def make_case(folder):
+def setUpModule():
     """Clouds of points, some of them hard, and a small network that tells them apart."""
-    global MODEL, DATA
+    global MODEL, SHARED, DATA
+    SHARED = shared()
     random = numpy.random.RandomState(5)
     centres = random.randn(CLASSES, WIDTH)
     for name, count in (("train", 3000), ("test", 600)):
         y = random.randint(CLASSES, size=count)
         x = (centres[y] + 1.1 * random.randn(count, WIDTH)).astype(numpy.float32)
-        numpy.savez(f"{folder}/{name}.npz", x=x, y=y)
-    DATA = {name: f"npz:{folder}/{name}.npz" for name in ("train", "test")}
-    MODEL = f"{folder}/m.onnx"
-    for step in (("lab", "new", f"mlp:{WIDTH}-24-16-{CLASSES}", "-o", f"{folder}/raw.onnx", "--seed", 1),
-                 ("train", f"{folder}/raw.onnx", "--train", DATA["train"], "--epochs", 8, "-o", MODEL, "--out", f"{folder}/run", "--quiet"),
-                 ("weights", MODEL, "-o", f"{folder}/weights.npz")):
-        done = run(*step)
-        assert done.returncode == 0, done.stderr
+        numpy.savez(f"{SHARED}/{name}.npz", x=x, y=y)
+    DATA = {name: f"npz:{SHARED}/{name}.npz" for name in ("train", "test")}
+    MODEL = model(f"mlp:{WIDTH}-24-16-{CLASSES}", "--train", DATA["train"], epochs=8)
+    must("weights", MODEL, "-o", f"{SHARED}/weights.npz")
 
 
 class Twin:
@@ -70,37 +55,22 @@ class Twin:
         return [self.layers[name][1][self.answers[name] == c] for c in range(CLASSES)]
 
 
-class Coverage(unittest.TestCase):
-    def setUp(self):
-        self.home = os.getcwd()
-        self.folder = tempfile.mkdtemp(prefix="netmend-")
-        os.chdir(self.folder)
-
-    def tearDown(self):
-        os.chdir(self.home)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def ok(self, *arguments, code=0):
-        done = run(*arguments)
-        self.assertEqual(done.returncode, code, (arguments, done.stdout[-800:], done.stderr[-800:]))
-        return done
-
+class Coverage(Case):
     def coverage(self, *arguments, train=True):
-        given = (["--train", DATA["train"]] if train else []) + ["--test", DATA["test"]]
-        return json.loads(self.ok("coverage", MODEL, *given, *arguments, "--json").stdout, parse_constant=no_nan)
+        return self.judged(DATA["train"] if train else None, DATA["test"], *arguments)
+
+    def judged(self, train, test, *arguments):
+        return self.json("coverage", MODEL, *(["--train", train] if train else []), "--test", test, *arguments)
 
     def refused(self, *arguments, words=()):
-        said = self.ok("coverage", MODEL, "--train", DATA["train"], "--test", DATA["test"], *arguments, code=2).stderr
-        self.assertEqual(sum(line.startswith("error: ") for line in said.splitlines()), 1, said)
-        for word in words:
-            self.assertIn(word, said)
+        given = ("--train", DATA["train"], "--test", DATA["test"])
+        return super().refused("coverage", MODEL, *given, *arguments, words=words)
 
     def value(self, found, name, key="covered"):
         return next(c[key] for c in found["criteria"] if c["name"] == name)
 
     def scores(self, found):
-        with open(os.path.join(found["run"], "surprise.csv"), encoding="utf8") as file:
-            rows = list(csv.DictReader(file))
+        rows = read_csv(os.path.join(found["run"], "surprise.csv"))
         return {name: numpy.array([float(row[name] or "nan") for row in rows]) for name in ("LSA", "DSA", "MDSA")}
 
     def test_counts_agree_with_numpy(self):
@@ -109,7 +79,8 @@ class Coverage(unittest.TestCase):
         train, test = twin.units("train"), twin.units("test")
         low, high = train.min(0), train.max(0)
         live = high > low
-        scaled = [(v - v.min(1, keepdims=True)) / numpy.maximum(v.max(1, keepdims=True) - v.min(1, keepdims=True), 1e-30) for v in twin.layers["test"]]
+        least, most = ([pick(v, 1, keepdims=True) for v in twin.layers["test"]] for pick in (numpy.min, numpy.max))
+        scaled = [(v - a) / numpy.maximum(b - a, 1e-30) for v, a, b in zip(twin.layers["test"], least, most)]
         self.assertAlmostEqual(self.value(found, "NC"), sum((s > 0.6).any(0).sum() for s in scaled), delta=1)
         inside = (test >= low) & (test <= high) & live
         place = numpy.minimum(((test - low) / numpy.where(live, high - low, 1) * 50).astype(int), 49)
@@ -146,9 +117,9 @@ class Coverage(unittest.TestCase):
             likelihood = energy.max() + numpy.log(numpy.exp(energy - energy.max()).sum()) - numpy.log(n) - logdet / 2
             self.assertAlmostEqual(ours["LSA"][i], -likelihood, delta=1e-3 * (1 + abs(likelihood)))
 
+    @needs("scipy")
     def test_likelihood_agrees_with_scipy(self):
-        if gaussian_kde is None:
-            self.skipTest("SKIPPED: needs SciPy")
+        from scipy.stats import gaussian_kde
         ours, twin = self.scores(self.coverage("--criteria", "LSC,DSC,MDSC")), Twin(SHARED)
         known = twin.by_class("train")
         kept = numpy.all([k.var(0) >= 1e-5 for k in known], 0)
@@ -176,8 +147,7 @@ class Coverage(unittest.TestCase):
         self.assertEqual(len(found["layers"]), 2)
         self.assertEqual(found["skipped"], [])
         self.assertEqual((found["inputs"], found["train_inputs"], found["units"]), (600, 3000, 40))
-        with open(os.path.join(found["run"], "units.csv"), encoding="utf8") as file:
-            self.assertEqual(len(list(csv.DictReader(file))), 40)
+        self.assertEqual(len(read_csv(os.path.join(found["run"], "units.csv"))), 40)
 
     def test_the_subset_is_worth_as_much(self):
         criteria = ("--criteria", "IDC,NC,KMNC:30,TKNC,NBC,SNAC")
@@ -188,28 +158,21 @@ class Coverage(unittest.TestCase):
         self.assertEqual(kept, sorted(set(kept)))
         stored = numpy.load(f"{SHARED}/test.npz")
         numpy.savez("some.npz", x=stored["x"][kept], y=stored["y"][kept])
-        some = json.loads(self.ok("coverage", MODEL, "--train", DATA["train"], "--test", "npz:some.npz", *criteria, "--json", "--anyway").stdout)
-        self.assertEqual([c["covered"] for c in some["criteria"]], [c["covered"] for c in found["criteria"]])
+        covered = lambda found: [c["covered"] for c in found["criteria"]]
+        some = self.judged(DATA["train"], "npz:some.npz", *criteria, "--anyway")
+        self.assertEqual(covered(some), covered(found))
         rest = sorted(set(range(600)) - set(kept))
-        on = self.write("on.txt", [str(i) for i in kept])
-        self.assertEqual([c["covered"] for c in self.coverage(*criteria, "--on", f"inputs={on}")["criteria"]], [c["covered"] for c in found["criteria"]])
-        self.assertEqual(self.coverage(*criteria, "--on", f"inputs={self.write('rest.txt', [str(i) for i in rest])}")["inputs"], len(rest))
+        for name, chosen in (("on.txt", kept), ("rest.txt", rest)):
+            write(name, "".join(f"{i}\n" for i in chosen))
+        self.assertEqual(covered(self.coverage(*criteria, "--on", "inputs=on.txt")), covered(found))
+        self.assertEqual(self.coverage(*criteria, "--on", "inputs=rest.txt")["inputs"], len(rest))
 
     def numbers(self, path):
-        with open(path, encoding="utf8") as file:
-            return [int(line) for line in file]
-
-    def write_bytes(self, path, content):
-        with open(path, "wb") as out:
-            out.write(content)
-
-    def write(self, name, lines):
-        with open(name, "w", encoding="utf8") as out:
-            out.write("\n".join(lines) + "\n")
-        return name
+        return [int(line) for line in read(path).splitlines()]
 
     def test_workers_change_nothing(self):
-        strip = lambda found: {k: v for k, v in found.items() if "seconds" not in k and k not in ("run", "preflight", "memory", "subset", "core")}
+        apart = ("run", "preflight", "memory", "subset", "core")
+        strip = lambda found: {k: v for k, v in found.items() if "seconds" not in k and k not in apart}
         one, many = (self.coverage("--jobs", jobs) for jobs in (1, 5))
         self.assertEqual(strip(one), strip(many))
         self.assertEqual(self.numbers(one["subset"]["file"]), self.numbers(many["subset"]["file"]))
@@ -221,17 +184,15 @@ class Coverage(unittest.TestCase):
         self.assertFalse(again["learned"])
         for key in ("criteria", "important", "units_uncovered", "regions_untried", "surprise"):
             self.assertEqual(first[key], again[key], key)
-        self.assertEqual(run("lab", "new", f"mlp:{WIDTH}-24-16-{CLASSES}", "-o", "other.onnx", "--seed", 9).returncode, 0)
-        done = run("coverage", "other.onnx", "--test", DATA["test"], "--profile", "p", "--anyway")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("another model", done.stderr)
+        other = model(f"mlp:{WIDTH}-24-16-{CLASSES}", seed=9)
+        said = self.ok("coverage", other, "--test", DATA["test"], "--profile", "p", "--anyway", code=2).stderr
+        self.assertIn("another model", said)
         self.refused("--profile", "p", "--tap", "pre", words=("tap", "--profile"))
-        with open("p", "rb") as file:
-            whole = file.read()
+        whole = read_bytes("p")
         for cut in (0, 5, 200, len(whole) // 2, len(whole) - 1):
-            self.write_bytes("q", whole[:cut])
+            write_bytes("q", whole[:cut])
             self.refused("--profile", "q", words=("q",))
-        self.write_bytes("q", whole[:300] + bytes(64) + whole[364:])
+        write_bytes("q", whole[:300] + bytes(64) + whole[364:])
         self.assertIn(run("coverage", MODEL, "--test", DATA["test"], "--profile", "q").returncode, (0, 2))
         self.refused("--profile", "no/such/place", words=("no/such/place",))
 
@@ -273,18 +234,20 @@ class Coverage(unittest.TestCase):
         self.refused("--as-published", "dnntip", words=("did you mean dnn-tip",))
 
     def test_odd_data(self):
-        one = json.loads(self.ok("coverage", MODEL, "--train", DATA["train"], "--test", DATA["test"], "--limit", 1, "--anyway", "--json").stdout, parse_constant=no_nan)
+        one = self.coverage("--limit", 1, "--anyway")
         self.assertEqual(one["inputs"], 1)
         self.assertIsNone(one["units_low"])
         stored, twin = numpy.load(f"{SHARED}/train.npz"), Twin(SHARED)
         rows = twin.answers["train"] != 3  # a class without examples
         numpy.savez("three.npz", x=stored["x"][rows], y=stored["y"][rows])
-        found = json.loads(self.ok("coverage", MODEL, "--train", "npz:three.npz", "--test", DATA["test"], "--json").stdout, parse_constant=no_nan)
+        found = self.judged("npz:three.npz", DATA["test"])
         lost = int((twin.answers["test"] == 3).sum())
-        self.assertTrue(all(s["scored"] in (600 - lost, 600 - lost - 1) for s in found["surprise"]), found["surprise"])
+        for one in found["surprise"]:
+            self.assertIn(one["scored"], (600 - lost, 600 - lost - 1), one)
+        self.assertTrue(found["surprise"])
         self.assertTrue(any("no training input" in note for note in found["notes"]))
         numpy.savez("single.npz", x=stored["x"][:1], y=stored["y"][:1])
-        found = json.loads(self.ok("coverage", MODEL, "--train", "npz:single.npz", "--test", DATA["test"], "--json").stdout, parse_constant=no_nan)
+        found = self.judged("npz:single.npz", DATA["test"])
         self.assertEqual(self.value(found, "KMNC", "total"), 0)
         x = stored["x"][:400].copy()
         x[5, 3] = numpy.nan
@@ -293,19 +256,15 @@ class Coverage(unittest.TestCase):
             done = run("coverage", MODEL, "--train", train, "--test", test, "--json", "--anyway")
             self.assertIn(done.returncode, (0, 2), done.stderr)
             if done.returncode == 0:
-                json.loads(done.stdout, parse_constant=no_nan)
+                parse(done.stdout)
 
     def test_for_people(self):
         said = self.ok("coverage", MODEL, "--train", DATA["train"], "--test", DATA["test"]).stdout
         for word in ("most important units", "regions", "combined", "highs", " add ", "surprise", "units.csv"):
             self.assertIn(word, said)
-        self.assertLessEqual(max(len(line) for line in said.splitlines() if SHARED not in line), 100)
+        for line in said.splitlines():
+            self.assertTrue(len(line) <= 100 or SHARED in line, line)
 
 
 if __name__ == "__main__":
-    SHARED = tempfile.mkdtemp(prefix="netmend-")
-    try:
-        make_case(SHARED)
-        unittest.main(argv=sys.argv[:1], verbosity=1)
-    finally:
-        shutil.rmtree(SHARED, ignore_errors=True)
+    main()

@@ -2,58 +2,25 @@
 
 usage: edits_test.py NETMEND
 """
-import json, os, shutil, subprocess, sys, tempfile, unittest, warnings
+import os, sys, warnings
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
-try:
-    import numpy
-except ImportError:
-    print("SKIPPED: this Python has no numpy (Debian: python3-numpy)\n0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
-try:
+import shell
+from shell import PYTHON, lacking, main, need, needs, read_bytes, read_json, write, write_json
+
+need("numpy")
+import numpy
+
+if not lacking("torch"):
     import torch
     from torch import nn
+
+    sys.path.insert(0, PYTHON)
     from netmend import patch_state_dict
-except ImportError:
-    torch = None
-    print("SKIPPED: networks of PyTorch: this Python has no torch (Debian: python3-torch)")
 
-NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
-warnings.filterwarnings("ignore")
+    warnings.filterwarnings("ignore")
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.home, self.folder = os.getcwd(), tempfile.mkdtemp(prefix="netmend-")
-        os.chdir(self.folder)
-
-    def tearDown(self):
-        os.chdir(self.home)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def ok(self, *arguments, code=0):
-        done = subprocess.run([NETMEND, *map(str, arguments)], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
-        self.assertEqual(done.returncode, code, (arguments, done.stdout[-800:], done.stderr[-800:]))
-        return done
-
-    def json(self, *arguments):
-        return json.loads(self.ok(*arguments, "--json").stdout)
-
-    def refused(self, *arguments, words=()):
-        said = self.ok(*arguments, code=2).stderr
-        self.assertEqual(sum(line.startswith("error: ") for line in said.splitlines()), 1, said)
-        for word in words:
-            self.assertIn(word, said)
-        return said
-
-    def write(self, name, value):
-        with open(name, "w", encoding="utf8") as out:
-            out.write(value if isinstance(value, str) else json.dumps(value))
-
-    def bytes(self, name):
-        with open(name, "rb") as file:
-            return file.read()
-
+class Case(shell.Case):
     def weights(self, model):
         self.ok("weights", model, "-o", "weights.npz")
         with numpy.load("weights.npz") as file:
@@ -66,9 +33,9 @@ class Case(unittest.TestCase):
             after = changes[name](before.copy()) if name in changes else before
             for index in range(len(before) if name in changes else 0):
                 if not numpy.array_equal(before[index], after[index]):
-                    edits.append({"parameter": name, "axis": 0, "index": index, "before": before[index].ravel().tolist(),
-                                  "after": after[index].ravel().tolist()})
-        self.write("by_hand.json", {"edits": edits})
+                    edits.append({"parameter": name, "axis": 0, "index": index,
+                                  "before": before[index].ravel().tolist(), "after": after[index].ravel().tolist()})
+        write_json("by_hand.json", {"edits": edits})
         self.ok("apply", model, "by_hand.json", "-o", product)
 
 
@@ -86,47 +53,51 @@ class Apply(Case):
         self.ok("diff", "a.onnx", "b.onnx", "-o", "edits.json")
 
     def test_an_empty_list_copies_the_file(self):
-        self.write("none.json", '{"edits": []}')
+        write("none.json", '{"edits": []}')
         for flags in ([], ["--revert"]):
             self.ok("apply", "a.onnx", "none.json", "-o", "copy.onnx", *flags)
-            self.assertEqual(self.bytes("a.onnx"), self.bytes("copy.onnx"))
+            self.assertEqual(read_bytes("a.onnx"), read_bytes("copy.onnx"))
 
     def test_there_and_back(self):
         self.repaired()
         said = self.json("apply", "a.onnx", "edits.json", "-o", "c.onnx")
         self.assertEqual((said["edits"], said["units"], said["reverted"]), (2, ["conv2/2", "conv2/5"], False))
-        self.assertEqual(self.bytes("b.onnx"), self.bytes("c.onnx"))
-        self.assertNotEqual(self.bytes("a.onnx"), self.bytes("c.onnx"))
+        self.assertEqual(read_bytes("b.onnx"), read_bytes("c.onnx"))
+        self.assertNotEqual(read_bytes("a.onnx"), read_bytes("c.onnx"))
         self.ok("apply", "c.onnx", "edits.json", "--revert", "-o", "d.onnx")
-        self.assertEqual(self.bytes("a.onnx"), self.bytes("d.onnx"))
+        self.assertEqual(read_bytes("a.onnx"), read_bytes("d.onnx"))
 
     def test_in_place(self):
         self.repaired()
         self.ok("apply", "a.onnx", "edits.json", "-o", "a.onnx")
-        self.assertEqual(self.bytes("b.onnx"), self.bytes("a.onnx"))
+        self.assertEqual(read_bytes("b.onnx"), read_bytes("a.onnx"))
 
     def test_another_model_is_refused(self):
         self.repaired()
         self.ok("lab", "new", "lenet1", "-o", "other.onnx", "--seed", 4)
-        self.refused("apply", "other.onnx", "edits.json", "-o", "x.onnx", words=["was made for a.onnx with checksum", "other.onnx has"])
-        self.refused("apply", "b.onnx", "edits.json", "-o", "x.onnx", words=["checksum"])
-        self.refused("apply", "a.onnx", "edits.json", "--revert", "-o", "x.onnx", words=["conv2/5", "value 0 is", "already holds"])
-        with open("edits.json", encoding="utf8") as file:
-            edits = json.load(file)
-        del edits["model"]
-        self.write("edits.json", edits)
-        self.refused("apply", "other.onnx", "edits.json", "-o", "x.onnx", words=["conv2.weight, slice 2 of axis 0 (unit conv2/2)", "the edit expects"])
+        edits = ("edits.json", "-o", "x.onnx")
+        self.refused("apply", "other.onnx", *edits, words=["was made for a.onnx with checksum", "other.onnx has"])
+        self.refused("apply", "b.onnx", *edits, words=["checksum"])
+        self.refused("apply", "a.onnx", *edits, "--revert", words=["conv2/5", "value 0 is", "already holds"])
+        nameless = read_json("edits.json")
+        del nameless["model"]
+        write_json("edits.json", nameless)
+        self.refused("apply", "other.onnx", *edits,
+                     words=["conv2.weight, slice 2 of axis 0 (unit conv2/2)", "the edit expects"])
         self.ok("lab", "new", "lenet5", "-o", "wider.onnx")
-        self.refused("apply", "wider.onnx", "edits.json", "-o", "x.onnx", words=["conv2.weight is 16×6×5×5 in this model and 12×4×5×5 in the edits"])
+        self.refused("apply", "wider.onnx", *edits,
+                     words=["conv2.weight is 16×6×5×5 in this model and 12×4×5×5 in the edits"])
         self.assertFalse(os.path.exists("x.onnx"))
 
     def test_broken_files_are_refused(self):
-        for text, words in (("", ["is not JSON"]), ("[]", ["expected an object"]), ('{"edits": [{}]}', ["parameter is missing"]),
-                            ('{"edits": [{"parameter": "conv2.wieght", "axis": 0, "index": 0, "before": [], "after": []}]}', ["did you mean conv2.weight?"]),
-                            ('{"edits": [{"parameter": "conv2.bias", "axis": 0, "index": 99, "before": [0], "after": [0]}]}', ["no such slice"]),
-                            ('{"edits": [{"parameter": "conv2.bias", "axis": 0, "index": 0, "before": [0], "after": [1e99]}]}', ["too large for float32"]),
-                            ('{"edits": [{"parameter": "conv2.bias", "axis": 0, "index": 0, "before": [0], "after": [NaN]}]}', ["is not JSON"])):
-            self.write("bad.json", text)
+        bias = lambda after, index=0: ('{"edits": [{"parameter": "conv2.bias", "axis": 0, "index": %d, "before": [0], '
+                                       '"after": [%s]}]}' % (index, after))
+        for text, words in (("", ["is not JSON"]), ("[]", ["expected an object"]),
+                            ('{"edits": [{}]}', ["parameter is missing"]),
+                            (bias(0).replace("conv2.bias", "conv2.wieght"), ["did you mean conv2.weight?"]),
+                            (bias(0, index=99), ["no such slice"]), (bias("1e99"), ["too large for float32"]),
+                            (bias("NaN"), ["is not JSON"])):
+            write("bad.json", text)
             self.refused("apply", "a.onnx", "bad.json", "-o", "x.onnx", words=words)
         self.refused("apply", "a.onnx", "missing.json", "-o", "x.onnx", words=["missing.json"])
 
@@ -139,7 +110,7 @@ class Diff(Case):
     def test_of_a_model_and_itself(self):
         self.assertIn("no weight differs", self.ok("diff", "a.onnx", "a.onnx", "-o", "none.json").stdout)
         self.ok("apply", "a.onnx", "none.json", "-o", "b.onnx")
-        self.assertEqual(self.bytes("a.onnx"), self.bytes("b.onnx"))
+        self.assertEqual(read_bytes("a.onnx"), read_bytes("b.onnx"))
 
     def test_of_a_repaired_model(self):
         def scale(w):
@@ -151,7 +122,8 @@ class Diff(Case):
         self.change("a.onnx", "b.onnx", {"conv1.weight": scale, "fc1.bias": shift})
         found = self.json("diff", "a.onnx", "b.onnx")
         self.assertEqual([u["name"] for u in found["units"]], ["conv1/1", "fc1/7"])
-        self.assertEqual([p["name"] for p in found["parameters"]], ["fc1.bias", "conv1.weight"])  # from 0, then by share
+        # From 0, then by share.
+        self.assertEqual([p["name"] for p in found["parameters"]], ["fc1.bias", "conv1.weight"])
         self.assertEqual([(l["name"], l["units_changed"]) for l in found["layers"]], [("conv1", 1), ("fc1", 1)])
         unit = found["units"][0]
         self.assertEqual((unit["changed"], unit["values"]), (25, 26))
@@ -178,7 +150,7 @@ class Weights(Case):
         self.assertTrue(any("mean" in name for name in found), list(found)[:9])
 
 
-if torch is not None:
+def network():
     class Small(nn.Module):
         def __init__(self):
             super().__init__()
@@ -188,87 +160,93 @@ if torch is not None:
         def forward(self, x):
             return self.head(torch.relu(self.hidden(torch.relu(self.norm(self.conv(x))).flatten(1))))
 
-    def network():
-        torch.manual_seed(5)
-        net = Small()
-        net.norm.running_mean.uniform_(-0.2, 0.2), net.norm.running_var.uniform_(0.5, 1.5)
-        nn.init.uniform_(net.norm.weight, 0.5, 1.5), nn.init.uniform_(net.norm.bias, -0.2, 0.2)
-        return net.eval()
+    torch.manual_seed(5)
+    net = Small()
+    net.norm.running_mean.uniform_(-0.2, 0.2), net.norm.running_var.uniform_(0.5, 1.5)
+    nn.init.uniform_(net.norm.weight, 0.5, 1.5), nn.init.uniform_(net.norm.bias, -0.2, 0.2)
+    return net.eval()
 
-    def export(net, file, fold):
-        torch.onnx.export(net, torch.zeros(1, 3, 6, 6), file, input_names=["x"], output_names=["y"], do_constant_folding=fold,
-                          training=torch.onnx.TrainingMode.EVAL if fold else torch.onnx.TrainingMode.PRESERVE)
 
-    class TheWayHome(Case):
-        def run_model(self, model):
-            self.ok("lab", "run", model, "--input", "x=x.npy", "--out", "out")
-            return numpy.load("out/y.npy")
+def export(net, file, fold):
+    mode = torch.onnx.TrainingMode
+    torch.onnx.export(net, torch.zeros(1, 3, 6, 6), file, input_names=["x"], output_names=["y"],
+                      do_constant_folding=fold, training=mode.EVAL if fold else mode.PRESERVE)
 
-        def check(self, fold):
-            net = network()
-            export(net, "a.onnx", fold)
-            numpy.save("x.npy", numpy.random.RandomState(1).randn(1, 3, 6, 6).astype("f4"))
-            names = self.weights("a.onnx")
-            conv = next(name for name, value in names.items() if value.shape == (6, 3, 3, 3))
-            shift = next(name for name, value in names.items() if value.shape == (6,) and (not fold and name == "norm.bias" or fold))
 
-            def scale(w):
-                w[-2] *= -1.5
-                return w
+@needs("torch")
+class TheWayHome(Case):
+    def run_model(self, model):
+        self.ok("lab", "run", model, "--input", "x=x.npy", "--out", "out")
+        return numpy.load("out/y.npy")
 
-            def clear(w):
-                w[2] = 0
-                return w
-            self.change("a.onnx", "b.onnx", {conv: scale, shift: scale, "hidden.weight": clear, "head.bias": scale})
-            self.ok("diff", "a.onnx", "b.onnx", "-o", "edits.json")
-            report = patch_state_dict(net, "edits.json")
-            self.assertEqual((len(report.placed), len(report.not_placed)), (4, 0), report)
-            export(net, "c.onnx", fold)
-            before, edited, home = (self.run_model(m) for m in ("a.onnx", "b.onnx", "c.onnx"))
-            self.assertGreater(numpy.abs(before - edited).max(), 1e-3)
-            numpy.testing.assert_allclose(home, edited, rtol=1e-5, atol=1e-6)
-            with torch.no_grad():
-                numpy.testing.assert_allclose(net(torch.from_numpy(numpy.load("x.npy"))).numpy(), edited, rtol=1e-5, atol=1e-6)
-            found = self.json("diff", "b.onnx", "c.onnx")
-            self.assertLess(found["total"]["relative"], 1e-6)
+    def check(self, fold):
+        net = network()
+        export(net, "a.onnx", fold)
+        numpy.save("x.npy", numpy.random.RandomState(1).randn(1, 3, 6, 6).astype("f4"))
+        names = self.weights("a.onnx")
+        conv = next(name for name, value in names.items() if value.shape == (6, 3, 3, 3))
+        shift = next(name for name, value in names.items() if value.shape == (6,) and (fold or name == "norm.bias"))
 
-        def test_with_batch_norm_folded_away(self):
-            self.check(True)
+        def scale(w):
+            w[-2] *= -1.5
+            return w
 
-        def test_with_batch_norm_in_the_file(self):
-            self.check(False)
+        def clear(w):
+            w[2] = 0
+            return w
+        self.change("a.onnx", "b.onnx", {conv: scale, shift: scale, "hidden.weight": clear, "head.bias": scale})
+        self.ok("diff", "a.onnx", "b.onnx", "-o", "edits.json")
+        report = patch_state_dict(net, "edits.json")
+        self.assertEqual((len(report.placed), len(report.not_placed)), (4, 0), report)
+        export(net, "c.onnx", fold)
+        before, edited, home = (self.run_model(m) for m in ("a.onnx", "b.onnx", "c.onnx"))
+        self.assertGreater(numpy.abs(before - edited).max(), 1e-3)
+        numpy.testing.assert_allclose(home, edited, rtol=1e-5, atol=1e-6)
+        with torch.no_grad():
+            own = net(torch.from_numpy(numpy.load("x.npy"))).numpy()
+        numpy.testing.assert_allclose(own, edited, rtol=1e-5, atol=1e-6)
+        found = self.json("diff", "b.onnx", "c.onnx")
+        self.assertLess(found["total"]["relative"], 1e-6)
 
-        def test_units_are_named(self):
-            export(network(), "a.onnx", True)
-            self.change("a.onnx", "b.onnx", {"hidden.weight": lambda w: numpy.concatenate([w[:3], w[3:4] * 2, w[4:]])})
-            self.assertEqual([u["name"] for u in self.json("diff", "a.onnx", "b.onnx")["units"]], ["hidden/3"])
+    def test_with_batch_norm_folded_away(self):
+        self.check(True)
 
-        def test_half_precision(self):
-            class Half(nn.Module):
-                def __init__(self):
-                    super().__init__()
-                    self.weight = nn.Parameter(torch.arange(1, 21).reshape(5, 4).half() / 7)
+    def test_with_batch_norm_in_the_file(self):
+        self.check(False)
 
-                def forward(self, x):
-                    return x @ self.weight.float()
+    def test_units_are_named(self):
+        export(network(), "a.onnx", True)
+        self.change("a.onnx", "b.onnx", {"hidden.weight": lambda w: numpy.concatenate([w[:3], w[3:4] * 2, w[4:]])})
+        self.assertEqual([u["name"] for u in self.json("diff", "a.onnx", "b.onnx")["units"]], ["hidden/3"])
 
-            torch.onnx.export(Half(), torch.zeros(1, 5), "a.onnx", input_names=["x"], output_names=["y"], do_constant_folding=False)
-            numpy.save("x.npy", numpy.ones((1, 5), "f4"))
-            [(name, before)] = [(name, value) for name, value in self.weights("a.onnx").items() if value.ndim == 2]
-            self.assertEqual(before.dtype, numpy.float16)
-            self.write("edits.json", {"edits": [{"parameter": name, "axis": 1, "index": 2, "before": before[:, 2].tolist(), "after": [0.1] * 5}]})
-            self.ok("apply", "a.onnx", "edits.json", "-o", "b.onnx")
-            after = self.weights("b.onnx")[name]
-            numpy.testing.assert_array_equal(after[:, 2], numpy.float16([0.1] * 5))
-            numpy.testing.assert_array_equal(numpy.delete(after, 2, 1), numpy.delete(before, 2, 1))
-            [unit] = self.json("diff", "a.onnx", "b.onnx", "-o", "again.json")["units"]
-            self.assertTrue(unit["name"].endswith("/2"), unit)
-            self.assertAlmostEqual(float(self.run_model("b.onnx")[0, 2]), 5 * float(numpy.float16(0.1)), places=5)
-            self.ok("apply", "b.onnx", "again.json", "--revert", "-o", "c.onnx")
-            numpy.testing.assert_array_equal(self.weights("c.onnx")[name], before)
-            self.write("edits.json", {"edits": [{"parameter": name, "axis": 1, "index": 2, "before": before[:, 2].tolist(), "after": [1e5] * 5}]})
-            self.refused("apply", "a.onnx", "edits.json", "-o", "x.onnx", words=["100000 is too large for float16"])
+    def test_half_precision(self):
+        class Half(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.arange(1, 21).reshape(5, 4).half() / 7)
+
+            def forward(self, x):
+                return x @ self.weight.float()
+
+        torch.onnx.export(Half(), torch.zeros(1, 5), "a.onnx", input_names=["x"], output_names=["y"],
+                          do_constant_folding=False)
+        numpy.save("x.npy", numpy.ones((1, 5), "f4"))
+        [(name, before)] = [(name, value) for name, value in self.weights("a.onnx").items() if value.ndim == 2]
+        self.assertEqual(before.dtype, numpy.float16)
+        edit = {"parameter": name, "axis": 1, "index": 2, "before": before[:, 2].tolist(), "after": [0.1] * 5}
+        write_json("edits.json", {"edits": [edit]})
+        self.ok("apply", "a.onnx", "edits.json", "-o", "b.onnx")
+        after = self.weights("b.onnx")[name]
+        numpy.testing.assert_array_equal(after[:, 2], numpy.float16([0.1] * 5))
+        numpy.testing.assert_array_equal(numpy.delete(after, 2, 1), numpy.delete(before, 2, 1))
+        [unit] = self.json("diff", "a.onnx", "b.onnx", "-o", "again.json")["units"]
+        self.assertTrue(unit["name"].endswith("/2"), unit)
+        self.assertAlmostEqual(float(self.run_model("b.onnx")[0, 2]), 5 * float(numpy.float16(0.1)), places=5)
+        self.ok("apply", "b.onnx", "again.json", "--revert", "-o", "c.onnx")
+        numpy.testing.assert_array_equal(self.weights("c.onnx")[name], before)
+        write_json("edits.json", {"edits": [{**edit, "after": [1e5] * 5}]})
+        self.refused("apply", "a.onnx", "edits.json", "-o", "x.onnx", words=["100000 is too large for float16"])
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    main()

@@ -1,11 +1,10 @@
-"""Relevance in networks that PyTorch exported, against PyTorch's own derivatives of the same network with what relevance
-holds still (gates, attention, the deviations of norms) detached.
+"""Relevance in networks that PyTorch exported, against PyTorch's own derivatives of the same network with what
+relevance holds still (gates, attention, the deviations of norms) detached.
 
 usage: explain_models_test.py NETMEND
 """
-import csv, json, os, shutil, sys, tempfile, unittest
-
 from models_for_walks import *
+from shell import Case, main, read_csv, write_csv
 from netmend import save_data
 
 F = nn.functional
@@ -67,25 +66,14 @@ class Listener(nn.Module):
         return self.head(self.cell(x)[0][:, -1])
 
 
-class Explained(unittest.TestCase):
-    def setUp(self):
-        self.home, self.folder = os.getcwd(), tempfile.mkdtemp(prefix="netmend-")
-        os.chdir(self.folder)
-
-    def tearDown(self):
-        os.chdir(self.home)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
+class Explained(Case):
     def explain(self, model, *arguments):
-        done = call("explain", model, *arguments, "--json", "--out", "run", "--anyway")
-        self.assertEqual(done.returncode, 0, (done.stdout[-600:], done.stderr[-600:]))
-        return json.loads(done.stdout)
+        return self.json("explain", model, *arguments, "--out", "run", "--anyway")
 
     def units(self):
-        with open("run/importance.csv") as file:
-            found = {}
-            for row in csv.DictReader(file):
-                found.setdefault(row["layer"], {})[int(row["unit"].rsplit("/", 1)[1])] = float(row["score"])
+        found = {}
+        for row in read_csv("run/importance.csv"):
+            found.setdefault(row["layer"], {})[int(row["unit"].rsplit("/", 1)[1])] = float(row["score"])
         return [numpy.array([units[u] for u in range(len(units))]) for units in found.values()]
 
     def close(self, ours, theirs, tolerance=1e-3):
@@ -117,7 +105,8 @@ class Explained(unittest.TestCase):
         # Of single pictures, where nothing but pictures is shown, the sum is known.
         pixel = (double * double.grad).flatten(1).sum(1).detach()
         for map in told["maps"]:
-            self.assertAlmostEqual(map["start"] - map["absorbed"], pixel[map["sample"]].item(), delta=1e-3 * abs(map["start"]) + 1e-4)
+            self.assertAlmostEqual(map["start"] - map["absorbed"], pixel[map["sample"]].item(),
+                                   delta=1e-3 * abs(map["start"]) + 1e-4)
 
     def test_channels_last(self):
         x, y = cifar("train")
@@ -127,7 +116,8 @@ class Explained(unittest.TestCase):
         network.softmax = nn.Softmax(1)
         numpy.savez("d.npz", x=x[:100].transpose(0, 2, 3, 1), y=y[:100])
         export(network, [pixels], "m.onnx", free=True)
-        told = self.explain("m.onnx", "--data", "npz:d.npz,x=x,y=y,scale=1/255", "--predictions", "all", "--float64", "--input", 7)
+        told = self.explain("m.onnx", "--data", "npz:d.npz,x=x,y=y,scale=1/255", "--predictions", "all", "--float64",
+                            "--input", 7)
         leaf = pixels[:100].double().requires_grad_()
         network = network.double()
         network.softmax = nn.Identity()
@@ -151,8 +141,8 @@ class Explained(unittest.TestCase):
         some, labels = texts["test"][0][:120], texts["test"][1][:120]
         rows = [words.ids(text) for text in some]
         export(network, padded(rows), "m.onnx", ["input_ids", "attention_mask"], ["logits"], free=True)
-        save_data([({"input_ids": rows, "attention_mask": [numpy.ones_like(row) for row in rows]}, labels)], "d", classes=["no", "yes"],
-                  display=some, ids=[f"review-{i}" for i in range(120)])
+        save_data([({"input_ids": rows, "attention_mask": [numpy.ones_like(row) for row in rows]}, labels)], "d",
+                  classes=["no", "yes"], display=some, ids=[f"review-{i}" for i in range(120)])
         told = self.explain("m.onnx", "--data", "saved:d", "--float64", "--input", "review-5", "--input", "review-77")
         network = network.double()
         for map in told["maps"]:
@@ -185,18 +175,18 @@ class Explained(unittest.TestCase):
     def test_table_by_column(self):
         rows = {split: adult_rows(split)[:6000] for split in ("train", "test")}
         for split in rows:
-            with open(f"adult-{split}.csv", "w", newline="") as file:
-                csv.writer(file).writerows([ADULT] + rows[split])
+            write_csv(f"adult-{split}.csv", ADULT, *rows[split])
         code = Encoding(rows["train"], ADULT[:14])
         torch.manual_seed(3)
         network = perceptron(code(rows["test"]).shape[1], 32, 1)
-        train(network, [code(rows["train"])], [int(row[14] == ">50K") for row in rows["train"]], 2, 3e-3, batch=128, binary=True)
+        train(network, [code(rows["train"])], adult_labels(rows["train"]), 2, 3e-3, batch=128, binary=True)
         network = nn.Sequential(*network, nn.Sigmoid())
         export(network, [code(rows["test"])], "risk.onnx", outputs=["risk"], free=True)
         data = "csv:adult-test.csv,label=income,train=adult-train.csv,standardize=yes"
         told = self.explain("risk.onnx", "--data", data, "--input", 0, "--input", 7, "--float64")
         network = network[:-1].double()
-        names = [name if words is None else f"{name}={word}" for name, _, _, words in code.columns for word in (words or [""])]
+        names = [name if words is None else f"{name}={word}"
+                 for name, _, _, words in code.columns for word in (words or [""])]
         for map in told["maps"]:
             leaf = code(rows["test"])[map["sample"]][None].double().requires_grad_()
             logit = network(leaf)[0, 0]
@@ -224,4 +214,4 @@ class Explained(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=1, warnings="ignore")
+    main(slow=True)

@@ -2,24 +2,19 @@
 
 usage: explain_test.py NETMEND
 """
-import csv, json, os, shutil, struct, subprocess, sys, tempfile, unittest
+import os, struct
 
-try:
-    import numpy
-except ImportError:
-    print("SKIPPED: this Python has no numpy\n0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
+from shell import OneFolder, main, must, need, read, read_bytes, read_csv
 
-NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
+need("numpy")
+import numpy
+
 SIZES = (20, 12, 9, 4)
 
 
-def run(*arguments, timeout=600):
-    return subprocess.run([NETMEND, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
-
-
-def shared(rule, contributions, bias, total, relevance):
-    """What goes to each input of a dense layer, one input of the network after the other; contributions: inputs × outputs."""
+def spread(rule, contributions, bias, total, relevance):
+    """What goes to each input of a dense layer, one input of the network after the other; contributions are
+    inputs × outputs."""
     name, _, number = rule.partition(":")
     number = float(number or 0)
     plus = numpy.maximum(contributions, 0).sum(0) + numpy.maximum(bias, 0)
@@ -40,46 +35,30 @@ def shared(rule, contributions, bias, total, relevance):
     return (part * relevance).sum(1)
 
 
-class Explain(unittest.TestCase):
+class Explain(OneFolder):
     @classmethod
-    def setUpClass(cls):
-        cls.home, cls.folder = os.getcwd(), tempfile.mkdtemp(prefix="netmend-")
-        os.chdir(cls.folder)
+    def make(cls):
         draw = numpy.random.RandomState(1)
         cls.x, cls.y = draw.randn(150, SIZES[0]).astype(numpy.float32), draw.randint(0, 4, 150)
         numpy.savez("data.npz", x=cls.x, y=cls.y)
         cls.data = ("--data", "npz:data.npz,x=x,y=y", "--anyway")
-        assert run("lab", "new", "mlp:" + "-".join(map(str, SIZES)), "-o", "raw.onnx").returncode == 0
+        must("lab", "new", "mlp:" + "-".join(map(str, SIZES)), "-o", "raw.onnx")
         # Trained a little, so that biases are not 0.
-        done = run("train", "raw.onnx", "--train", "npz:data.npz,x=x,y=y", "--test", "npz:data.npz,x=x,y=y", "--epochs", 60, "--rate", 0.01,
-                   "-o", "m.onnx", "--out", "t", "--quiet")
-        assert done.returncode == 0, done.stderr
-        assert run("weights", "m.onnx", "-o", "w.npz").returncode == 0
+        must("train", "raw.onnx", "--train", "npz:data.npz,x=x,y=y", "--test", "npz:data.npz,x=x,y=y", "--epochs", 60,
+             "--rate", 0.01, "-o", "m.onnx", "--out", "t", "--quiet")
+        must("weights", "m.onnx", "-o", "w.npz")
         weights = numpy.load("w.npz")
         names = list(weights)
         matrices = [weights[name].astype(float) for name in names if weights[name].ndim == 2]
         biases = [weights[name].astype(float) for name in names if weights[name].ndim == 1]
-        cls.layers = [(next(m if m.shape == (a, b) else m.T for m in matrices if sorted(m.shape) == sorted((a, b))), next(v for v in biases if v.shape == (b,)))
-                      for a, b in zip(SIZES, SIZES[1:])]
-
-    @classmethod
-    def tearDownClass(cls):
-        os.chdir(cls.home)
-        shutil.rmtree(cls.folder, ignore_errors=True)
-
-    def ok(self, *arguments, code=0):
-        done = run(*arguments)
-        self.assertEqual(done.returncode, code, (arguments, done.stdout[-800:], done.stderr[-800:]))
-        return done
+        cls.layers = [(next(m if m.shape == (a, b) else m.T for m in matrices if sorted(m.shape) == sorted((a, b))),
+                       next(v for v in biases if v.shape == (b,))) for a, b in zip(SIZES, SIZES[1:])]
 
     def explain(self, *arguments):
-        return json.loads(self.ok("explain", "m.onnx", *self.data, *arguments, "--json", "--out", "run").stdout)
+        return self.json("explain", "m.onnx", *self.data, *arguments, "--out", "run")
 
     def refused(self, *arguments, words=()):
-        said = self.ok("explain", "m.onnx", *self.data, *arguments, code=2).stderr
-        self.assertEqual(sum(line.startswith("error: ") for line in said.splitlines()), 1, said)
-        for word in words:
-            self.assertIn(word, said)
+        return super().refused("explain", "m.onnx", *self.data, *arguments, words=words)
 
     def relevance(self, rule):
         """Of every input: of the network's inputs and of both hidden layers; with outputs."""
@@ -95,7 +74,7 @@ class Explain(unittest.TestCase):
             relevance[answer] = values[-1][answer]
             rows = []
             for (w, b), value, total in reversed(list(zip(self.layers, values, totals))):
-                relevance = shared(rule, value[:, None] * w, b, total, relevance)
+                relevance = spread(rule, value[:, None] * w, b, total, relevance)
                 rows.insert(0, relevance)
             found.append(rows), answers.append(answer)
         return found, numpy.array(answers)
@@ -113,7 +92,8 @@ class Explain(unittest.TestCase):
                 mean = each[right].mean(0)
                 scores = {int(unit["unit"].split("/")[1]): unit["score"] for unit in layer["units"]}
                 numpy.testing.assert_allclose([scores[u] for u in range(len(mean))], mean, rtol=1e-3, atol=1e-4)
-                self.assertEqual([int(unit["unit"].split("/")[1]) for unit in layer["units"]], list(numpy.argsort(-mean, kind="stable")))
+                order = [int(unit["unit"].split("/")[1]) for unit in layer["units"]]
+                self.assertEqual(order, list(numpy.argsort(-mean, kind="stable")))
                 for about in layer["classes"]:
                     chosen = right & (answers == int(about["class"]))
                     self.assertEqual(about["inputs"], chosen.sum())
@@ -127,7 +107,9 @@ class Explain(unittest.TestCase):
         told = self.explain("--input", 3, "--input", 17, "--float64")
         self.assertEqual([map["sample"] for map in told["maps"]], [3, 17])
         for map in told["maps"]:
-            self.assertEqual((map["kind"], map["predicted"], map["label"]), ("values", str(answers[map["sample"]]), str(self.y[map["sample"]])))
+            at = map["sample"]
+            self.assertEqual([map[key] for key in ("kind", "predicted", "label")],
+                             ["values", str(answers[at]), str(self.y[at])])
             parts = {part["name"]: part["relevance"] for part in map["parts"]}
             self.assertEqual(len(parts), 20)
             expected = found[map["sample"]][0]
@@ -137,7 +119,7 @@ class Explain(unittest.TestCase):
     def test_3_workers_change_nothing(self):
         def table(jobs):
             self.explain("--jobs", jobs)
-            return open("run/importance.csv").read()
+            return read("run/importance.csv")
         self.assertEqual(table(1), table(3))
 
     def test_4_other_answers_and_methods(self):
@@ -169,24 +151,25 @@ class Explain(unittest.TestCase):
 
     def test_6_pictures(self):
         for step in (("lab", "new", "lenet1", "-o", "l.onnx"),
-                     ("train", "l.onnx", "--data", "glyphs", "--limit", 3000, "--epochs", 1, "-o", "g.onnx", "--out", "t", "--quiet")):
+                     ("train", "l.onnx", "--data", "glyphs", "--limit", 3000, "--epochs", 1, "-o", "g.onnx",
+                      "--out", "t", "--quiet")):
             self.ok(*step)
-        told = json.loads(self.ok("explain", "g.onnx", "--data", "glyphs:test", "--limit", 500, "--input", 5, "--rule", "composite", "--json",
-                                  "--out", "pictures").stdout)
+        told = self.json("explain", "g.onnx", "--data", "glyphs:test", "--limit", 500, "--input", 5,
+                         "--rule", "composite", "--out", "pictures")
         self.assertEqual(told["maps"][0]["kind"], "image")
-        head = open(os.path.join("pictures", told["maps"][0]["file"]), "rb").read(24)
+        head = read_bytes(os.path.join("pictures", told["maps"][0]["file"]))[:24]
         self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
         width, height = struct.unpack(">II", head[16:24])
         self.assertTrue(width > 3 * 200 and height > 200)
-        rows = list(csv.DictReader(open("pictures/importance.csv")))
-        self.assertEqual(len(rows), sum(layer["count"] for layer in told["layers"]))
-        self.assertIn("relevance by rule", self.ok("explain", "g.onnx", "--data", "glyphs:test", "--limit", 500, "--out", "p2").stdout)
+        self.assertEqual(len(read_csv("pictures/importance.csv")), sum(layer["count"] for layer in told["layers"]))
+        said = self.ok("explain", "g.onnx", "--data", "glyphs:test", "--limit", 500, "--out", "p2").stdout
+        self.assertIn("relevance by rule", said)
 
     def test_7_without_labels_every_answer_counts(self):
         numpy.savez("bare.npz", x=self.x)
-        told = json.loads(self.ok("explain", "m.onnx", "--data", "npz:bare.npz,x=x", "--anyway", "--json", "--out", "bare").stdout)
+        told = self.json("explain", "m.onnx", "--data", "npz:bare.npz,x=x", "--anyway", "--out", "bare")
         self.assertEqual(told["explained"], 150)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=1, warnings="ignore")
+    main()

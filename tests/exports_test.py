@@ -2,19 +2,17 @@
 
 usage: exports_test.py NETMEND
 """
-import json, os, subprocess, sys, tempfile, unittest, warnings
+import os, sys, warnings
 
-try:
-    import numpy, torch
-    from torch import nn
-except ImportError:
-    print("SKIPPED: this Python has no torch (Debian: python3-torch)\n0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
+from shell import SOURCE, Case, main, need, parse
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+need("numpy", "torch")
+import numpy, torch
+from torch import nn
+
+sys.path.insert(0, os.path.join(SOURCE, "bench"))
 import networks
 
-NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
 warnings.filterwarnings("ignore")
 
 
@@ -71,40 +69,32 @@ class Patches(nn.Module):
         return self.head(self.norm(mixed)[:, 0])
 
 
-def call(*arguments):
-    done = subprocess.run([NETMEND, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-class Exports(unittest.TestCase):
+class Exports(Case):
     def agree(self, network, inputs, free_batch, opset=15, tolerance=2e-5):
         torch.manual_seed(0)
-        network.eval()
+        network.eval()  # with gradients on, PyTorch keeps its attention exportable
         names = ["input_ids", "attention_mask"] if len(inputs) == 2 else ["x"]
-        with tempfile.TemporaryDirectory() as folder:  # with gradients on, PyTorch keeps its attention exportable
-            path = os.path.join(folder, "m.onnx")
-            one = tuple(x[:1] for x in inputs)
-            axes = {name: {0: "batch"} for name in names + ["y"]} if free_batch else None
-            torch.onnx.export(network, one if not free_batch else tuple(inputs), path, input_names=names, output_names=["y"], dynamic_axes=axes, opset_version=opset)
-            expected = network(*inputs).detach().numpy()
-            use = inputs if free_batch else one
-            arguments = []
-            for name, x in zip(names, use):
-                numpy.save(os.path.join(folder, name + ".npy"), x.numpy())
-                arguments += ["--input", f"{name}={folder}/{name}.npy"]
-            listed = json.loads(call("lab", "run", path, *arguments, "--out", folder, "--json").stdout)
-            got = numpy.load(listed["outputs"][0]["file"])
-            self.assertLess(numpy.abs(got - expected[: len(got)]).max(), tolerance * max(1, numpy.abs(expected).max()))
-            info = json.loads(call("info", path, "--json").stdout)
-            self.assertGreater(len(info["layers"]), 0)
-            # Through the pass too: with labels that are PyTorch's own predictions everything is right, batched or not.
-            if len(inputs) == 1 and expected.ndim == 2 and expected.shape[1] > 1:
-                numpy.savez(os.path.join(folder, "d.npz"), x=inputs[0].numpy(), y=expected.argmax(1))
-                done = call("eval", path, "--data", f"npz:{folder}/d.npz,x=x,y=y", "--out", os.path.join(folder, "run"), "--json")
-                self.assertEqual(json.loads(done.stdout)["accuracy"], 1)
-                return done.stderr
-        return ""
+        one = tuple(x[:1] for x in inputs)
+        axes = {name: {0: "batch"} for name in names + ["y"]} if free_batch else None
+        torch.onnx.export(network, tuple(inputs) if free_batch else one, "m.onnx", input_names=names,
+                          output_names=["y"], dynamic_axes=axes, opset_version=opset)
+        expected = network(*inputs).detach().numpy()
+        arguments = []
+        for name, x in zip(names, inputs if free_batch else one):
+            numpy.save(name + ".npy", x.numpy())
+            arguments += ["--input", f"{name}={name}.npy"]
+        listed = self.json("lab", "run", "m.onnx", *arguments, "--out", ".")
+        got = numpy.load(listed["outputs"][0]["file"])
+        error = numpy.abs(got - expected[:len(got)]).max()
+        self.assertLess(error, tolerance * max(1, numpy.abs(expected).max()))
+        self.assertGreater(len(self.json("info", "m.onnx")["layers"]), 0)
+        # Through the pass too: with labels that are PyTorch's own answers everything is right, batched or not.
+        if len(inputs) != 1 or expected.ndim != 2 or expected.shape[1] == 1:
+            return ""
+        numpy.savez("d.npz", x=inputs[0].numpy(), y=expected.argmax(1))
+        done = self.ok("eval", "m.onnx", "--data", "npz:d.npz,x=x,y=y", "--out", "run", "--json")
+        self.assertEqual(parse(done.stdout)["accuracy"], 1)
+        return done.stderr
 
     def test_residual_network_with_a_batch_of_one(self):
         said = self.agree(networks.resnet20(), [torch.randn(9, 3, 32, 32)], False)
@@ -134,4 +124,4 @@ class Exports(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main(slow=True)

@@ -2,79 +2,35 @@
 
 usage: first_contact_test.py NETMEND
 """
-import json, os, shutil, struct, subprocess, sys, tempfile, unittest, zlib
+import json, os, random, shutil
 
-NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
-SHARED = tempfile.mkdtemp(prefix="netmend-")
-
-
-def run(*arguments, timeout=600):
-    return subprocess.run([NETMEND, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+import shell
+from shell import data, main, model, needs, parse, read, read_csv, write, write_json, write_png
 
 
-def make_models():
+class Case(shell.Case):
     """Two small networks that read drawn digits, the second trained longer."""
-    for name, epochs, seed in (("old", 1, 1), ("new", 2, 2)):
-        steps = [("lab", "new", "mlp:784-32-10", "-o", f"{SHARED}/raw.onnx", "--seed", seed),
-                 ("train", f"{SHARED}/raw.onnx", "--data", "glyphs", "--limit", 12000, "--epochs", epochs, "-o", f"{SHARED}/{name}.onnx", "--out", f"{SHARED}/run", "--quiet")]
-        for step in steps:
-            done = run(*step)
-            assert done.returncode == 0, done.stderr
 
-
-def write_png(path, rows):
-    """A grey picture."""
-    height, width = len(rows), len(rows[0])
-    chunk = lambda kind, body: struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-    body = b"".join(b"\0" + bytes(row) for row in rows)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as out:
-        out.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(body)) + chunk(b"IEND", b""))
-
-
-class Case(unittest.TestCase):
     def setUp(self):
-        self.home = os.getcwd()
-        self.folder = tempfile.mkdtemp(prefix="netmend-")
-        os.chdir(self.folder)
-        for name in ("old.onnx", "new.onnx"):
-            shutil.copy(os.path.join(SHARED, name), name)
+        super().setUp()
+        for name, epochs, seed in (("old.onnx", 1, 1), ("new.onnx", 2, 2)):
+            made = model("mlp:784-32-10", "--data", "glyphs", "--limit", 12000, epochs=epochs, seed=seed)
+            shutil.copy(made, name)
 
-    def tearDown(self):
-        os.chdir(self.home)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def ok(self, *arguments, code=0):
-        done = run(*arguments)
-        self.assertEqual(done.returncode, code, (arguments, done.stdout[-800:], done.stderr[-800:]))
-        return done
-
-    def json(self, *arguments, code=0):
-        return json.loads(self.ok(*arguments, "--json", code=code).stdout)
-
-    def refused(self, *arguments, words=()):
-        said = self.ok(*arguments, code=2).stderr
-        self.assertEqual(sum(line.startswith("error: ") for line in said.splitlines()), 1, said)
-        for word in words:
-            self.assertIn(word, said)
-
-    def write(self, name, text):
-        with open(name, "w", encoding="utf8") as out:
-            out.write(text)
-
-    def read(self, name):
-        with open(name, encoding="utf8") as file:
-            return file.read()
+    def not_blocked(self, *arguments):
+        found = self.json(*arguments)
+        self.assertNotIn("blocker", [one["level"] for one in found["findings"]])
+        return found
 
 
 class Init(Case):
     def test_three_commands_from_a_file_to_an_answer(self):
         self.ok("init", "new.onnx", "--data", "glyphs")
-        text = self.read("netmend.toml")
-        for part in ('model.file = "new.onnx"', 'model.kind = "classes"', 'data.test = "glyphs:test"', 'data.train = "glyphs:train"', "# "):
+        text = read("netmend.toml")
+        for part in ('model.file = "new.onnx"', 'model.kind = "classes"', 'data.test = "glyphs:test"',
+                     'data.train = "glyphs:train"', "# "):
             self.assertIn(part, text)
-        found = self.json("check", "--budget", "quick")
-        self.assertNotIn("blocker", [one["level"] for one in found["findings"]])
+        found = self.not_blocked("check", "--budget", "quick")
         self.assertGreater(found["metric"]["value"], 0.5)
         self.assertLess(found["metric"]["low"], found["metric"]["value"])
 
@@ -82,65 +38,78 @@ class Init(Case):
         styles = {
             "dotted": '# mine\nmodel.file = "new.onnx"   # keep this\n\ngoal.threshold = 0.5 # half\n',
             "inline": '# mine\nmodel = { file = "new.onnx" } # keep this\ngoal = { metric = "accuracy" }\n',
-            "headed": '# mine\n\n[goal] # why\nmetric = "accuracy"\n\n# about data\n[data]\ntest = "glyphs:test,limit=2000"  # keep this\n',
-            "mixed": 'classes = [\n  "0", "1", "2", "3", "4",\n  "5", "6", "7", "8", "9",\n]\n[model]\nfile = "new.onnx"\n# the end\n',
+            "headed": '# mine\n\n[goal] # why\nmetric = "accuracy"\n\n# about data\n[data]\n'
+                      'test = "glyphs:test,limit=2000"  # keep this\n',
+            "mixed": 'classes = [\n  "0", "1", "2", "3", "4",\n  "5", "6", "7", "8", "9",\n]\n[model]\n'
+                     'file = "new.onnx"\n# the end\n',
         }
         for style, before in styles.items():
             with self.subTest(style):
-                self.write("netmend.toml", before)
+                write("netmend.toml", before)
                 self.refused("init", "new.onnx", "--data", "glyphs", words=("--update",))
                 self.ok("init", "new.onnx", "--data", "glyphs", "--update")
-                after = self.read("netmend.toml")
+                after = read("netmend.toml")
                 # Every line is there, in its order; only an inline table has grown.
                 lines = iter(after.splitlines())
                 for line in before.splitlines():
-                    start = line.split("}")[0].rstrip()
-                    self.assertTrue(any(other.startswith(start) and (("#" not in line) or line.split("#")[1] in other) for other in lines), (line, after))
+                    begin, remark = line.split("}")[0].rstrip(), line.partition("#")[2]
+                    self.assertTrue(any(other.startswith(begin) and remark in other for other in lines), (line, after))
                 self.ok("init", "new.onnx", "--data", "glyphs", "--update")
-                self.assertEqual(self.read("netmend.toml"), after)
+                self.assertEqual(read("netmend.toml"), after)
                 self.json("eval", "new.onnx", "--limit", 500)
 
     def test_names_and_preparation_are_found_beside_the_model(self):
         names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-        sources = {"labels.txt": "\n".join(names), "classes.json": json.dumps(names), "config.json": json.dumps({"id2label": dict(enumerate(names))})}
+        sources = {"labels.txt": "\n".join(names), "classes.json": json.dumps(names),
+                   "config.json": json.dumps({"id2label": dict(enumerate(names))})}
         for file, text in sources.items():
             with self.subTest(file):
                 os.makedirs(file + ".d")
                 # A model that carries no names itself.
                 self.ok("lab", "new", "lenet1", "-o", file + ".d/m.onnx")
-                self.write(f"{file}.d/{file}", text)
+                write(f"{file}.d/{file}", text)
                 printed = self.ok("init", f"{file}.d/m.onnx", "--print").stdout
                 self.assertIn('classes = ["zero", "one"', printed)
                 self.assertIn(file, printed)
-        self.write("labels.txt.d/preprocessor_config.json", json.dumps({"do_rescale": True, "rescale_factor": 1 / 255, "image_mean": [0.5], "image_std": [0.25], "size": {"height": 28, "width": 28}, "resample": 3}))
+        write_json("labels.txt.d/preprocessor_config.json",
+                   {"do_rescale": True, "rescale_factor": 1 / 255, "image_mean": [0.5], "image_std": [0.25],
+                    "size": {"height": 28, "width": 28}, "resample": 3})
         printed = self.ok("init", "labels.txt.d/m.onnx", "--print").stdout
-        for part in ('scale = "1/255"', "mean = [0.5]", "std = [0.25]", 'resize = { height = 28, width = 28, filter = "bicubic" }', 'layout = "NCHW"'):
+        for part in ('scale = "1/255"', "mean = [0.5]", "std = [0.25]", 'layout = "NCHW"',
+                     'resize = { height = 28, width = 28, filter = "bicubic" }'):
             self.assertIn(part, printed)
 
     def test_a_folder_of_pictures_with_a_table_beside_it(self):
         # Pictures hold bytes; the model says itself that it was trained on 0…1.
         self.pictures()
-        self.write("digits/meta.csv", "path,hour\n" + "".join(f"{n % 10}/{n:04}.png,{'night' if n % 3 else 'day'}\n" for n in range(1, 1200)))
+        hours = "".join(f"{n % 10}/{n:04}.png,{'night' if n % 3 else 'day'}\n" for n in range(1, 1200))
+        write("digits/meta.csv", "path,hour\n" + hours)
         self.ok("init", "new.onnx", "--data", "images:digits")
-        text = self.read("netmend.toml")
-        for part in ('scale = "1/255"', "netmend.input.scale", 'data.meta = "digits/meta.csv"', 'data.groups = ["hour"]'):
+        text = read("netmend.toml")
+        for part in ('scale = "1/255"', "netmend.input.scale", 'data.meta = "digits/meta.csv"',
+                     'data.groups = ["hour"]'):
             self.assertIn(part, text)
-        self.assertNotIn("blocker", [one["level"] for one in self.json("check", "--budget", "quick")["findings"]])
+        self.not_blocked("check", "--budget", "quick")
         done = self.ok("eval", "--json")
-        groups = {group["value"]: group["samples"] for group in json.loads(done.stdout)["groups"]}
+        groups = {group["value"]: group["samples"] for group in parse(done.stdout)["groups"]}
         self.assertEqual(groups, {"": 1, "day": 399, "night": 800})
         self.assertIn("1 of", done.stderr)
 
     def pictures(self):
         """Digits as another program would draw them, in PNG files, a folder a class."""
-        random = __import__("random").Random(5)
-        font = ["01110 10001 10011 10101 11001 10001 01110", "00100 01100 00100 00100 00100 00100 01110", "01110 10001 00001 00110 01000 10000 11111",
-                "01110 10001 00001 00110 00001 10001 01110", "00010 00110 01010 10010 11111 00010 00010", "11111 10000 11110 00001 00001 10001 01110",
-                "01110 10000 11110 10001 10001 10001 01110", "11111 00001 00010 00100 01000 01000 01000", "01110 10001 10001 01110 10001 10001 01110", "01110 10001 10001 01111 00001 00001 01110"]
+        draw = random.Random(5)
+        font = ["01110 10001 10011 10101 11001 10001 01110", "00100 01100 00100 00100 00100 00100 01110",
+                "01110 10001 00001 00110 01000 10000 11111", "01110 10001 00001 00110 00001 10001 01110",
+                "00010 00110 01010 10010 11111 00010 00010", "11111 10000 11110 00001 00001 10001 01110",
+                "01110 10000 11110 10001 10001 10001 01110", "11111 00001 00010 00100 01000 01000 01000",
+                "01110 10001 10001 01110 10001 10001 01110", "01110 10001 10001 01111 00001 00001 01110"]
         for number in range(1200):
-            rows, top, left, bright = font[number % 10].split(), random.randrange(2, 5), random.randrange(4, 9), random.randrange(180, 255)
-            inked = lambda y, x: 0 <= y - top < 21 and 0 <= x - left < 15 and rows[(y - top) // 3][(x - left) // 3] == "1"
-            write_png(f"digits/{number % 10}/{number:04}.png", [[bright if inked(y, x) else random.randrange(12) for x in range(28)] for y in range(28)])
+            rows, top, left = font[number % 10].split(), draw.randrange(2, 5), draw.randrange(4, 9)
+            bright = draw.randrange(180, 255)
+            inked = lambda y, x: (0 <= y - top < 21 and 0 <= x - left < 15
+                                  and rows[(y - top) // 3][(x - left) // 3] == "1")
+            write_png(f"digits/{number % 10}/{number:04}.png",
+                      [[bright if inked(y, x) else draw.randrange(12) for x in range(28)] for y in range(28)])
 
 
 class Config(Case):
@@ -162,24 +131,25 @@ class Config(Case):
         }
         for text, words in cases.items():
             with self.subTest(text):
-                self.write("netmend.toml", text + "\n")
+                write("netmend.toml", text + "\n")
                 self.refused("eval", "new.onnx", "--data", "glyphs:test", words=("netmend.toml",) + words)
 
     def test_a_class_list_of_the_wrong_length_is_refused(self):
-        self.write("netmend.toml", 'classes = ["a", "b", "c"]\n')
+        write("netmend.toml", 'classes = ["a", "b", "c"]\n')
         self.refused("eval", "new.onnx", "--data", "glyphs:test", words=("3",))
 
     def test_flags_win(self):
-        self.write("netmend.toml", 'data = { test = "glyphs:test,limit=300" }\n')
+        write("netmend.toml", 'data = { test = "glyphs:test,limit=300" }\n')
         self.assertEqual(self.json("eval", "new.onnx")["samples"], 300)
         self.assertEqual(self.json("eval", "new.onnx", "--data", "glyphs:test,limit=200")["samples"], 200)
 
     def test_classes_in_another_order_are_renumbered_by_name(self):
         straight = self.json("eval", "new.onnx", "--data", "glyphs:test,limit=1000")
         order = "9876543210"
-        self.write("netmend.toml", "classes = [" + ", ".join(f'"{c}"' for c in order) + "]\n")
+        write("netmend.toml", "classes = [" + ", ".join(f'"{c}"' for c in order) + "]\n")
         turned = self.json("eval", "new.onnx", "--data", "glyphs:test,limit=1000", "--anyway")
-        self.assertEqual([row["samples"] for row in turned["per_class"]], [row["samples"] for row in straight["per_class"]][::-1])
+        counts = lambda found: [row["samples"] for row in found["per_class"]]
+        self.assertEqual(counts(turned), counts(straight)[::-1])
         self.assertLess(turned["accuracy"], straight["accuracy"])
 
 
@@ -192,42 +162,41 @@ class Preflight(Case):
         found = self.json("check", "new.onnx", "--data", spec, code=1)
         self.assertEqual(found["findings"][0]["id"], "preprocessing:scale")
         self.assertEqual(found["findings"][0]["level"], "blocker")
-        self.write("netmend.toml", found["findings"][0]["toml"] + "\n")
-        self.assertNotIn("blocker", [one["level"] for one in self.json("check", "new.onnx", "--data", "glyphs:test,limit=3000")["findings"]])
+        write("netmend.toml", found["findings"][0]["toml"] + "\n")
+        self.not_blocked("check", "new.onnx", "--data", "glyphs:test,limit=3000")
         self.assertEqual(self.json("eval", "new.onnx", "--data", spec, "--anyway")["samples"], 3000)
 
-    @unittest.skipUnless(os.path.isdir(os.path.join(os.environ.get("NETMEND_DATA", ""), "onnx", "mnist_fc")), "needs NETMEND_DATA")
+    @needs(files=("onnx/mnist_fc", "mnist"))
     def test_a_published_network_that_is_not_calibrated(self):
-        # Its outputs are scores near 0 and 1: its accuracy is far above the confidence that a softmax of them gives.
-        model = os.path.join(os.environ["NETMEND_DATA"], "onnx", "mnist_fc", "mnist-net_256x2.onnx")
-        found = self.json("check", model, "--data", "mnist:test,scale=1", code=1)["findings"][0]
+        # Its outputs are scores near 0 and 1: it is right far more often than a softmax of them is sure.
+        network = data("onnx", "mnist_fc", "mnist-net_256x2.onnx")
+        found = self.json("check", network, "--data", "mnist:test,scale=1", code=1)["findings"][0]
         self.assertEqual((found["id"], found["toml"]), ("preprocessing:scale", 'input.0 = { scale = "1/255" }'))
-        self.assertNotIn("blocker", [one["level"] for one in self.json("check", model, "--data", "mnist:test")["findings"]])
+        self.not_blocked("check", network, "--data", "mnist:test")
 
     def test_classes_in_another_order_are_named(self):
-        self.write("netmend.toml", 'classes = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0"]\n')
+        write("netmend.toml", 'classes = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0"]\n')
         found = self.json("check", "new.onnx", "--data", "glyphs:test", code=1)["findings"][0]
         self.assertEqual(found["id"], "class-order:labels")
-        self.write("netmend.toml", found["toml"] + "\n")
-        self.assertNotIn("blocker", [one["level"] for one in self.json("check", "new.onnx", "--data", "glyphs:test")["findings"]])
+        write("netmend.toml", found["toml"] + "\n")
+        self.not_blocked("check", "new.onnx", "--data", "glyphs:test")
 
     def test_what_was_expected_counts(self):
         value = self.json("eval", "new.onnx", "--data", "glyphs:test")["accuracy"]
-        self.write("netmend.toml", f"goal.expect = {value:.3f}\n")
+        write("netmend.toml", f"goal.expect = {value:.3f}\n")
         self.assertIn("as expected", self.ok("check", "new.onnx", "--data", "glyphs:test").stdout)
-        self.write("netmend.toml", f"goal.expect = {value / 2:.3f}\n")
+        write("netmend.toml", f"goal.expect = {value / 2:.3f}\n")
         found = self.json("check", "new.onnx", "--data", "glyphs:test", code=1)["findings"][0]
         self.assertEqual(found["id"], "expectation:accuracy")
 
     def test_probabilities_are_told_from_logits(self):
-        self.write("netmend.toml", 'model = { gives = "probabilities" }\n')
+        write("netmend.toml", 'model = { gives = "probabilities" }\n')
         found = self.json("check", "new.onnx", "--data", "glyphs:test", code=1)["findings"][0]
         self.assertTrue(found["id"].startswith("output-kind:"), found)
 
     def test_an_untrained_network_is_bad_not_blocked(self):
         self.ok("lab", "new", "lenet1", "-o", "raw.onnx")
-        found = self.json("check", "raw.onnx", "--data", "glyphs:test")
-        self.assertNotIn("blocker", [one["level"] for one in found["findings"]])
+        found = self.not_blocked("check", "raw.onnx", "--data", "glyphs:test")
         self.assertTrue(any("majority" in line["text"] for line in found["preflight"]["lines"]))
 
 
@@ -239,16 +208,18 @@ class Metrics(Case):
             metric = found["metrics"][name]
             self.assertLessEqual(metric["low"], metric["value"])
             self.assertGreaterEqual(metric["high"], metric["value"])
-        self.assertIn("auc", self.json("eval", "new.onnx", "--data", "glyphs:test,limit=500", "--metric", "auc")["metrics"])
+        found = self.json("eval", "new.onnx", "--data", "glyphs:test,limit=500", "--metric", "auc")
+        self.assertIn("auc", found["metrics"])
         self.refused("eval", "new.onnx", "--data", "glyphs:test", "--metric", "mae", words=("mae", "accuracy"))
 
     def test_a_short_budget_takes_an_even_sample_and_says_so(self):
         done = self.ok("eval", "new.onnx", "--data", "glyphs:test", "--budget", "0.001s", "--json")
-        found = json.loads(done.stdout)
+        found = parse(done.stdout)
         self.assertIn("--all", done.stderr)
         self.assertLess(found["samples"], found["of"])
-        self.assertEqual(min(row["samples"] for row in found["per_class"]) > 0, True)
-        self.assertEqual(self.json("eval", "new.onnx", "--data", "glyphs:test", "--budget", "0.001s", "--all")["samples"], found["of"])
+        self.assertGreater(min(row["samples"] for row in found["per_class"]), 0)
+        whole = self.json("eval", "new.onnx", "--data", "glyphs:test", "--budget", "0.001s", "--all")
+        self.assertEqual(whole["samples"], found["of"])
         self.refused("eval", "new.onnx", "--data", "glyphs:test", "--budget", "soon", words=("--budget",))
 
 
@@ -266,30 +237,27 @@ class Compare(Case):
             again = self.json("compare", reference, "new.onnx", *data, "--out", "c3")
             for key in ("inputs", "fixed", "broken", "net"):
                 self.assertEqual(again[key], direct[key], (reference, key))
-        with open("c1/flips.csv") as file:
-            self.assertEqual(len(file.readlines()) - 1, direct["fixed"] + direct["broken"])
+        self.assertEqual(len(read_csv("c1/flips.csv")), direct["fixed"] + direct["broken"])
 
     def test_the_same_model_is_not_worse(self):
         found = self.json("compare", "old.onnx", "old.onnx", "--data", "glyphs:test,limit=3000")
         self.assertEqual((found["fixed"], found["broken"], found["verdict"]), (0, 0, "not worse"))
-        self.assertEqual(self.json("compare", "new.onnx", "old.onnx", "--data", "glyphs:test,limit=3000", "--margin", 0)["verdict"], "worse")
+        found = self.json("compare", "new.onnx", "old.onnx", "--data", "glyphs:test,limit=3000", "--margin", 0)
+        self.assertEqual(found["verdict"], "worse")
 
     def test_other_data_is_refused(self):
         self.ok("eval", "old.onnx", "--data", "glyphs:test,limit=1000", "--out", "old.run")
         self.refused("compare", "old.run", "new.onnx", "--data", "glyphs:test,limit=2000", words=("--common",))
-        self.refused("compare", "old.run", "new.onnx", "--data", "glyphs:train,limit=1000", words=("--common", "other data"))
+        self.refused("compare", "old.run", "new.onnx", "--data", "glyphs:train,limit=1000",
+                     words=("--common", "other data"))
 
     def test_what_is_no_reference_is_refused(self):
-        self.write("broken.json", '{"format": "netmend-baseline", "version": 1}')
-        self.write("text.json", "hello")
+        write("broken.json", '{"format": "netmend-baseline", "version": 1}')
+        write("text.json", "hello")
         os.makedirs("empty")
         for reference in ("broken.json", "text.json", "empty", "missing.onnx"):
             self.refused("compare", reference, "new.onnx", "--data", "glyphs:test", words=(reference,))
 
 
 if __name__ == "__main__":
-    make_models()
-    try:
-        unittest.main(argv=sys.argv[:1])
-    finally:
-        shutil.rmtree(SHARED, ignore_errors=True)
+    main()

@@ -1,28 +1,25 @@
-"""The pages of docs/guide do what they say: every sh block runs, in order, in an empty folder, and says what stands beneath it.
+"""The pages of docs/guide do what they say: every sh block runs, in order, in an empty folder, and says what stands
+beneath it.
 
-usage: guide_test.py NETMEND [--exact] [--keep FOLDER] [page …]
+usage: guide_test.py NETMEND    NETMEND_KEEP=FOLDER keeps what was made, NETMEND_EXACT=1 compares figures too
 
 In a page
   ```sh                     runs; one shell a page, which stops at the first error
-  ```text                   what the sh block before it printed, shortened: a line of … stands for any lines, a … at the end of a line for
-                            its rest. Lines without a digit must have been printed, spaces aside; with --exact the others too. Figures may
-                            differ a little from one processor to another; words may not.
+  ```text                   what the sh block before it printed, shortened: a line of … stands for any lines, a … at the
+                            end of a line for its rest. Lines without a digit must have been printed, spaces aside; with
+                            NETMEND_EXACT the others too. Figures may differ a little from one processor to another;
+                            words may not.
   <!-- exit 1 -->           the next sh block ends with this status, and that is its point
   <!-- expect: words -->    the sh block before it printed these words
   <!-- needs: torch -->     SKIPPED without it
 """
-import os, re, shutil, subprocess, sys, tempfile, time, unittest
+import os, re, shutil, subprocess, sys, time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-GUIDE = os.path.join(HERE, "..", "docs", "guide")
-PYTHON = os.path.join(HERE, "..", "python")
-ARGUMENTS = sys.argv[1:]
-EXACT = "--exact" in ARGUMENTS
-KEEP = ARGUMENTS[ARGUMENTS.index("--keep") + 1] if "--keep" in ARGUMENTS else ""
-PLAIN = [word for word in ARGUMENTS if word not in ("--exact", "--keep", KEEP)]
-NETMEND = os.path.abspath(shutil.which(PLAIN[0]) or PLAIN[0]) if PLAIN else shutil.which("netmend")
-PAGES = PLAIN[1:] or ["first-check", "repair-goes-home", "table-and-groups", "text", "gate-in-a-pipeline"]
-DATA = os.environ.get("NETMEND_DATA", "")
+from shell import DATA, KEEP, NETMEND, PYTHON, SOURCE, Case, lacking, main, read, write
+
+GUIDE = os.path.join(SOURCE, "docs", "guide")
+EXACT = bool(os.environ.get("NETMEND_EXACT"))
+PAGES = ["first-check", "repair-goes-home", "table-and-groups", "text", "gate-in-a-pipeline"]
 MARK = "=== block"
 
 
@@ -36,7 +33,7 @@ class Block:
 def read_page(path):
     """Its sh blocks in order, and what it needs."""
     blocks, needs, status, fence, inside = [], [], 0, None, []
-    for number, line in enumerate(open(path, encoding="utf-8").read().splitlines(), 1):
+    for number, line in enumerate(read(path).splitlines(), 1):
         if fence is None and line.startswith("```"):
             fence, inside, start = line[3:].strip(), [], number
         elif fence is not None and line == "```":
@@ -88,64 +85,61 @@ def missing(block, printed):
     return lost
 
 
-class Guide(unittest.TestCase):
+class Guide(Case):
     def run_page(self, name):
         blocks, needs = read_page(os.path.join(GUIDE, name + ".md"))
         self.assertTrue(blocks, f"{name}.md has nothing to run")
-        for need in needs:
-            if subprocess.run([sys.executable, "-c", f"import {need}"], capture_output=True).returncode:
-                self.skipTest(f"this Python has no {need} (Debian: python3-{need})")
-        if not os.path.isdir(os.path.join(DATA, "mnist")):
-            self.skipTest("NETMEND_DATA names no folder with the public data sets")
-        top = tempfile.mkdtemp(prefix="netmend-guide-")
-        self.addCleanup(shutil.rmtree, top, ignore_errors=True)
-        work = os.path.join(os.path.abspath(KEEP), name) if KEEP else os.path.join(top, "work")
+        lost = lacking(*needs, files=("mnist",))
+        if lost:
+            self.skipTest(lost)
+        work = os.path.join(KEEP, name) if KEEP else os.path.join(self.folder, "work")
         shutil.rmtree(work, ignore_errors=True)
         os.makedirs(work)
-        with open(os.path.join(top, "python3"), "w") as file:  # python3 is the one that runs this test
-            file.write(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-        os.chmod(os.path.join(top, "python3"), 0o755)
-        environment = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
-        environment |= {"PATH": os.pathsep.join([top, os.path.dirname(NETMEND), environment["PATH"]]), "NO_COLOR": "1", "LC_ALL": "C.UTF-8",
-                        "PYTHONPATH": PYTHON, "PYTHONDONTWRITEBYTECODE": "1", "NETMEND_DATA": os.path.abspath(DATA)}
+        # python3 is the one that runs this test
+        os.chmod(write("python3", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'), 0o755)
+        screens = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+        environment = {key: value for key, value in os.environ.items() if key not in screens}
+        environment |= {"PATH": os.pathsep.join([self.folder, os.path.dirname(NETMEND), environment["PATH"]]),
+                        "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "PYTHONPATH": PYTHON, "PYTHONDONTWRITEBYTECODE": "1",
+                        "NETMEND_DATA": DATA}
         began = time.time()
         done = subprocess.run(["bash", "-c", script(blocks)], cwd=work, env=environment, text=True, timeout=900,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         print(f"  {name}: {len(blocks)} blocks, {time.time() - began:.0f} s", flush=True)
         if KEEP:
-            with open(work + ".log", "w") as file:
-                file.write(done.stdout)
+            write(work + ".log", done.stdout)
         rest = done.stdout
         for number, block in enumerate(blocks):
             printed, found, after = rest.partition(f"\n{MARK} {number} ")
             where = f"{name}.md:{block.line}"
             self.assertTrue(found, f"{where}: stopped with status {done.returncode}\n{block.text}\n{rest[-3000:]}")
             status, _, rest = after.partition("\n")
-            self.assertEqual(int(status.split()[0]), block.status, f"{where}: exit status\n{block.text}\n{printed[-3000:]}")
-            self.assertEqual(missing(block, printed), [], f"{where}: the page shows what was not printed; printed was\n{printed[-6000:]}")
+            self.assertEqual(int(status.split()[0]), block.status,
+                             f"{where}: exit status\n{block.text}\n{printed[-3000:]}")
+            self.assertEqual(missing(block, printed), [],
+                             f"{where}: the page shows what was not printed; printed was\n{printed[-6000:]}")
         self.assertEqual(done.returncode, 0)
 
     def test_commands_exist(self):
         """Every command word on the pages is one that netmend knows."""
-        said = subprocess.run([NETMEND, "--help"], capture_output=True, text=True, timeout=60).stdout
+        said = self.ok("--help").stdout
         known = set(re.findall(r"^  (?:[A-Z][a-z]+(?: here)?)?\s+([a-z]+)", said, re.M))
         self.assertTrue({"init", "check", "gate", "lab", "demo"} <= known, known)
         for file in sorted(os.listdir(GUIDE)):
-            text = open(os.path.join(GUIDE, file), encoding="utf-8").read()
+            text = read(os.path.join(GUIDE, file))
             code = "\n".join(re.findall(r"^```\w+\n(.*?)^```", text, re.M | re.S) + re.findall(r"`([^`\n]+)`", text))
-            used = set(re.findall(r"(?<![\w./-])netmend ([a-z]+)", code))
+            used = set(re.findall(r"(?<![\w./-])(?<!from )netmend ([a-z]+)", code))  # Python imports it, too
             self.assertTrue(used, file)
             self.assertEqual(used - known, set(), file)
 
     def test_every_page_is_listed_and_every_link_leads_somewhere(self):
         names = {file[:-3] for file in os.listdir(GUIDE)} - {"README"}
-        if not PLAIN[1:]:
-            self.assertEqual(names, set(PAGES))
+        self.assertEqual(names, set(PAGES))
         for name in names | {"README"}:
-            text = open(os.path.join(GUIDE, name + ".md"), encoding="utf-8").read()
+            text = read(os.path.join(GUIDE, name + ".md"))
             for link in re.findall(r"\]\(([^)#:]+)\)", text):
                 self.assertTrue(os.path.exists(os.path.join(GUIDE, link)), f"{name}.md: {link}")
-        listed = re.findall(r"\]\(([a-z-]+)\.md\)", open(os.path.join(GUIDE, "README.md"), encoding="utf-8").read())
+        listed = re.findall(r"\]\(([a-z-]+)\.md\)", read(os.path.join(GUIDE, "README.md")))
         self.assertEqual(set(listed), names)
 
 
@@ -153,9 +147,4 @@ for page in PAGES:
     setattr(Guide, "test_page_" + page.replace("-", "_"), lambda self, page=page: self.run_page(page))
 
 if __name__ == "__main__":
-    result = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(Guide))
-    for test, reason in result.skipped:
-        print(f"SKIPPED {test.id().split('.')[-1]}: {reason}")
-    bad = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - bad - len(result.skipped)} passed, {bad} failed, {len(result.skipped)} skipped")
-    sys.exit(bad != 0)
+    main(slow=True)

@@ -2,16 +2,14 @@
 
 usage: match_test.py NETMEND
 """
-import json, os, shutil, subprocess, sys, tempfile, unittest, warnings
+import json, os, warnings
 
-try:
-    import numpy, torch
-    from torch import nn
-except ImportError:
-    print("SKIPPED: this Python has no torch (Debian: python3-torch)\n0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
+from shell import Case, main, need, parse, read_bytes, write, write_bytes
 
-NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
+need("numpy", "torch")
+import numpy, torch
+from torch import nn
+
 warnings.filterwarnings("ignore")
 
 
@@ -83,26 +81,18 @@ def write_reference(file, inputs, outputs, layers=None, samples=None, **meta):
     numpy.savez(file, **members)
 
 
-class Matching(unittest.TestCase):
+class Matching(Case):
     def setUp(self):
-        self.home, self.folder = os.getcwd(), tempfile.mkdtemp(prefix="netmend-")
-        os.chdir(self.folder)
+        super().setUp()
         self.net = network()
         self.x = torch.rand(20, 3, 8, 8, generator=torch.Generator().manual_seed(1))
         self.scores, self.layers = recorded_layers(self.net, self.x)
 
-    def tearDown(self):
-        os.chdir(self.home)
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def match(self, *arguments, code=0):
+        return self.json("match", "m.onnx", "--reference", "ref.npz", "--quiet", *arguments, code=code)
 
-    def match(self, *arguments, status=0):
-        done = subprocess.run([NETMEND, "match", "m.onnx", "--reference", "ref.npz", "--json", "--quiet", *arguments],
-                              capture_output=True, text=True, timeout=300)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        if status == 2:
-            self.assertEqual(sum(line.startswith("error: ") for line in done.stderr.splitlines()), 1, done.stderr)
-            return done.stderr
-        return json.loads(done.stdout)
+    def refused(self, *arguments, words=()):
+        return super().refused("match", "m.onnx", "--reference", "ref.npz", "--quiet", *arguments, words=words)
 
     def reference(self, **more):
         write_reference("ref.npz", {"x": self.x.numpy()}, {"scores": self.scores}, self.layers, **more)
@@ -127,10 +117,9 @@ class Matching(unittest.TestCase):
     def test_for_people(self):
         export(self.net, "m.onnx")
         self.reference()
-        done = subprocess.run([NETMEND, "match", "m.onnx", "--reference", "ref.npz", "--layers"], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        said = self.ok("match", "m.onnx", "--reference", "ref.npz", "--layers").stdout
         for word in ("scores", "layer1.0.conv1", "20×8×8×8", "matches: the outputs agree"):
-            self.assertIn(word, done.stdout)
+            self.assertIn(word, said)
 
     def test_names_may_differ_and_layers_be_absent(self):
         export(self.net, "m.onnx")
@@ -138,7 +127,7 @@ class Matching(unittest.TestCase):
         self.assertTrue(self.match()["matches"])
         self.scores[3] += 1
         write_reference("ref.npz", {"pixels": self.x.numpy()}, {"logits": self.scores})
-        self.assertIn("holds no layers", self.match(status=1)["reason"])
+        self.assertIn("holds no layers", self.match(code=1)["reason"])
 
     def test_an_altered_weight_is_found_in_its_layer(self):
         for fold in (True, False):
@@ -149,7 +138,7 @@ class Matching(unittest.TestCase):
                 with torch.no_grad():
                     module.weight.view(-1)[::7] += 0.5
                 export(other, "m.onnx", fold)
-                found = self.match(status=1)
+                found = self.match(code=1)
                 # Where batch norm is folded into it, a convolution's own values are not in the file.
                 self.assertEqual(found["first_departure"], name, (fold, found))
                 self.assertIn(f"`{name}`", found["reason"])
@@ -161,7 +150,7 @@ class Matching(unittest.TestCase):
         with torch.no_grad():
             self.net.get_submodule("layer1.1.conv1").weight.view(-1)[::7] += 0.5
         export(self.net, "m.onnx")
-        found = self.match(status=1)
+        found = self.match(code=1)
         self.assertEqual(found["first_departure"], "layer1.1.conv1")
         self.assertIn("`layer1.1.conv1` (Conv", found["reason"])
 
@@ -177,14 +166,14 @@ class Matching(unittest.TestCase):
             with torch.no_grad():
                 other.get_submodule("layer2.0.conv1").weight.view(-1)[::7] += 0.5
             export(other, "m.onnx", fold)
-            found = self.match(status=1)
+            found = self.match(code=1)
             self.assertEqual(found["first_departure"], f"op{order.index('layer2.0.conv1'):02}", (fold, found["layers"]))
 
     def test_preprocessing_is_fitted(self):
         export(self.net, "m.onnx")
         raw = numpy.random.RandomState(0).randint(0, 256, (20, 3, 8, 8)).astype(numpy.uint8)
         numpy.savez("data.npz", x=raw, y=numpy.arange(20) % 5)
-        mean, std = numpy.float32([0.485, 0.456, 0.406]).reshape(3, 1, 1), numpy.float32([0.229, 0.224, 0.225]).reshape(3, 1, 1)
+        mean, std = (numpy.float32(part).reshape(3, 1, 1) for part in ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]))
 
         def reference(values):
             self.x = torch.from_numpy(numpy.ascontiguousarray(values.astype(numpy.float32)))
@@ -192,30 +181,33 @@ class Matching(unittest.TestCase):
             self.reference()
 
         reference((raw / 255 - mean) / std)
-        self.assertTrue(self.match("--data", "npz:data.npz,scale=1/255,mean=0.485:0.456:0.406,std=0.229:0.224:0.225")["matches"])
-        found = self.match("--data", "npz:data.npz,scale=1/255", status=1)
-        self.assertIn("the framework's input = (yours − [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]", found["reason"])
+        right = "npz:data.npz,scale=1/255,mean=0.485:0.456:0.406,std=0.229:0.224:0.225"
+        self.assertTrue(self.match("--data", right)["matches"])
+        found = self.match("--data", "npz:data.npz,scale=1/255", code=1)
+        self.assertIn("the framework's input = (yours − [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]",
+                      found["reason"])
         line = 'input.x = { scale = "1/255", mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225] }'
         self.assertEqual(found["preprocessing"]["config"], line)
-        found = self.match("--data", "npz:data.npz", status=1)
+        found = self.match("--data", "npz:data.npz", code=1)
         self.assertEqual(found["preprocessing"]["config"], line)
-        with open("netmend.toml", "w") as out:
-            out.write(line + '\ndata = { test = "npz:data.npz" }\n')
+        write("netmend.toml", line + '\ndata = { test = "npz:data.npz" }\n')
         self.assertTrue(self.match()["matches"])
         os.remove("netmend.toml")
         reference(raw[:, ::-1] / 255)
-        found = self.match("--data", "npz:data.npz,scale=1/255", status=1)
+        found = self.match("--data", "npz:data.npz,scale=1/255", code=1)
         self.assertIn("the colour channels are turned round", found["reason"])
         self.assertEqual(found["preprocessing"]["config"], 'input.x = { color = "BGR", scale = "1/255" }')
         reference(raw.transpose(0, 1, 3, 2) / 255)
-        self.assertIn("rows and columns are exchanged", self.match("--data", "npz:data.npz,scale=1/255", status=1)["reason"])
+        found = self.match("--data", "npz:data.npz,scale=1/255", code=1)
+        self.assertIn("rows and columns are exchanged", found["reason"])
         reference(raw[::-1] / 255)
-        self.assertIn("another order", self.match("--data", "npz:data.npz,scale=1/255", status=1)["reason"])
-        self.assertIn("has only 7", self.match("--data", "npz:data.npz,scale=1/255,limit=7", status=2))
+        self.assertIn("another order", self.match("--data", "npz:data.npz,scale=1/255", code=1)["reason"])
+        self.refused("--data", "npz:data.npz,scale=1/255,limit=7", words=["has only 7"])
 
     def test_channels_last_is_recognised(self):
         export(self.net, "m.onnx")
-        layers = {name: value.transpose(0, 2, 3, 1) if value.ndim == 4 else value for name, value in self.layers.items()}
+        layers = {name: value.transpose(0, 2, 3, 1) if value.ndim == 4 else value
+                  for name, value in self.layers.items()}
         write_reference("ref.npz", {"x": self.x.numpy().transpose(0, 2, 3, 1).copy()}, {"scores": self.scores}, layers)
         found = self.match("--layers")
         self.assertTrue(found["matches"])
@@ -230,7 +222,7 @@ class Matching(unittest.TestCase):
                 value.copy_(value.half().float())
         export(other, "m.onnx", fold=False)
         self.assertTrue(self.match("--tolerance", "1e-2")["matches"])
-        found = self.match("--tolerance", "1e-6", status=1)
+        found = self.match("--tolerance", "1e-6", code=1)
         self.assertTrue(found["reason"].startswith("precision:"), found["reason"])
         self.assertIn("float16", found["reason"])
 
@@ -239,7 +231,7 @@ class Matching(unittest.TestCase):
             export(self.net.eval(), "m.onnx", fold)
             self.scores, self.layers = recorded_layers(self.net.train(), self.x)
             self.reference()
-            found = self.match(status=1)
+            found = self.match(code=1)
             self.assertIn("batch norm in training mode", found["reason"])
             self.assertEqual(found["first_departure"], "norm", found["layers"])
 
@@ -247,46 +239,44 @@ class Matching(unittest.TestCase):
         export(self.net, "m.onnx")
         self.scores = torch.softmax(torch.from_numpy(self.scores), 1).numpy()
         self.reference()
-        self.assertIn("with a softmax at the end", self.match(status=1)["reason"])
+        self.assertIn("with a softmax at the end", self.match(code=1)["reason"])
 
     def test_another_checkpoint(self):
         for fold in (True, False):
             export(network(seed=7), "m.onnx", fold)
             self.reference()
-            found = self.match(status=1)
+            found = self.match(code=1)
             self.assertTrue(found["reason"].startswith("another model"), found["reason"])
             self.assertGreater(found["outputs"][0]["predictions_differ"], 0.1)
 
     def test_a_reference_of_another_network_is_refused(self):
         export(self.net, "m.onnx")
-        write_reference("ref.npz", {"x": numpy.zeros((4, 1, 28, 28), numpy.float32)}, {"scores": numpy.zeros((4, 5), numpy.float32)})
-        for word in ("N×3×8×8", "4×1×28×28", "another model"):
-            self.assertIn(word, self.match(status=2))
+        write_reference("ref.npz", {"x": numpy.zeros((4, 1, 28, 28), numpy.float32)},
+                        {"scores": numpy.zeros((4, 5), numpy.float32)})
+        self.refused(words=["N×3×8×8", "4×1×28×28", "another model"])
         write_reference("ref.npz", {"x": self.x.numpy(), "z": self.x.numpy()}, {"scores": self.scores})
-        self.assertIn("the model has 1 inputs (x)", self.match(status=2))
+        self.refused(words=["the model has 1 inputs (x)"])
         write_reference("ref.npz", {"x": self.x.numpy()}, {"scores": numpy.zeros((20, 9), numpy.float32)})
-        self.assertIn("20×9", self.match(status=2))
+        self.refused(words=["20×9"])
 
     def test_broken_files_are_refused(self):
         export(self.net, "m.onnx")
         self.reference()
-        with open("ref.npz", "rb") as file:
-            whole = file.read()
+        whole = read_bytes("ref.npz")
         for broken in (whole[:len(whole) // 2], b"", b"PK\5\6" + bytes(18), b"nonsense" * 10):
-            with open("ref.npz", "wb") as out:
-                out.write(broken)
-            self.match(status=2)
+            write_bytes("ref.npz", broken)
+            self.refused()
         for change in ({"format": "other"}, {"version": 2}, {"inputs": "x"}, {"outputs": []}, {"outputs": ["y"]},
                        {"samples": [-1]}, {"samples": [1, 2]}, {"layers": ["missing"]}, {"inputs": ["x", "x"]}):
             self.reference()
             about = dict(numpy.load("ref.npz"))
-            meta = {**json.loads(bytes(about["meta.bytes"])), **change}
+            meta = {**parse(bytes(about["meta.bytes"])), **change}
             about["meta.bytes"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
             numpy.savez("ref.npz", **about)
-            self.match(status=2)
+            self.refused()
         numpy.savez("ref.npz", x=self.x.numpy())
-        self.assertIn("meta.bytes", self.match(status=2))
+        self.refused(words=["meta.bytes"])
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    main(slow=True)

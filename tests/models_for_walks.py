@@ -1,31 +1,20 @@
-"""Small networks trained and exported by PyTorch, with their data: what the tests of the walks and of wrong set-ups share."""
-import csv, gzip, io, json, math, os, struct, subprocess, sys, warnings
+"""Small networks trained and exported by PyTorch, with their data: what the tests of walks, wrong set-ups and relevance
+share."""
+import csv, gzip, math, os, sys, warnings
 
-try:
-    import numpy, torch
-    from torch import nn
-except ImportError:
-    print("SKIPPED: this Python has no torch (Debian: python3-torch)\n0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
+from shell import PYTHON, data, need, read, read_bytes, write_bytes
 
-DATA = os.environ.get("NETMEND_DATA", "")
-if not os.path.isdir(os.path.join(DATA, "cifar10")):
-    print("SKIPPED: NETMEND_DATA names no folder with the public data sets\n0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
+need("numpy", "torch", files=("cifar10", "fairness", "fashion-mnist", "mnist", "rt-polarity"))
+import numpy, torch
+from torch import nn
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+sys.path.insert(0, PYTHON)
 from netmend import _png
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
-NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
 CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.247, 0.2435, 0.2616)
 MNIST_MEAN, MNIST_STD = (0.1307,), (0.3081,)
-
-
-def call(*arguments, cwd=None, timeout=300):
-    return subprocess.run([NETMEND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=timeout,
-                          stdin=subprocess.DEVNULL)
 
 
 # ---- data, as it lies in the files ----
@@ -33,13 +22,13 @@ def call(*arguments, cwd=None, timeout=300):
 def cifar(split):
     """uint8 N×3×32×32, class numbers."""
     count = {"train": 10000, "test": 2000}[split]
-    with gzip.open(os.path.join(DATA, "cifar10", f"cifar10_{split}_{count}.bin.gz")) as file:
+    with gzip.open(data("cifar10", f"cifar10_{split}_{count}.bin.gz")) as file:
         records = numpy.frombuffer(file.read(), numpy.uint8).reshape(-1, 3073)
     return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0].astype(numpy.int64)
 
 
 def cifar_names():
-    return open(os.path.join(DATA, "cifar10", "batches.meta.txt")).read().split()
+    return read(data("cifar10", "batches.meta.txt")).split()
 
 
 def idx(name, split, limit):
@@ -47,16 +36,17 @@ def idx(name, split, limit):
     start = {"train": "train", "test": "t10k"}[split]
 
     def values(kind, head):
-        with gzip.open(os.path.join(DATA, name, f"{start}-{kind}-ubyte.gz")) as file:
+        with gzip.open(data(name, f"{start}-{kind}-ubyte.gz")) as file:
             return numpy.frombuffer(file.read(), numpy.uint8, offset=head)
-    return values("images-idx3", 16).reshape(-1, 1, 28, 28)[:limit], values("labels-idx1", 8)[:limit].astype(numpy.int64)
+    images, labels = values("images-idx3", 16).reshape(-1, 1, 28, 28), values("labels-idx1", 8)
+    return images[:limit], labels[:limit].astype(numpy.int64)
 
 
 def sentences():
     """Training and test sentences with their labels, one of five in the test."""
     parts = {"train": ([], []), "test": ([], [])}
     for label, kind in enumerate(("neg", "pos")):
-        for number, line in enumerate(open(os.path.join(DATA, "rt-polarity", "rt-polarity." + kind), encoding="utf-8")):
+        for number, line in enumerate(read(data("rt-polarity", "rt-polarity." + kind)).strip().split("\n")):
             words, labels = parts["test" if number % 5 == 0 else "train"]
             words.append(line.strip()), labels.append(label)
     for name, (words, labels) in parts.items():
@@ -94,9 +84,13 @@ ADULT = ("age,workclass,fnlwgt,education,education-num,marital-status,occupation
 
 def adult_rows(split):
     """Rows as texts, the label last and without the full stop of the test file."""
-    with gzip.open(os.path.join(DATA, "fairness", "adult." + {"train": "data", "test": "test"}[split] + ".gz"), "rt") as file:
+    with gzip.open(data("fairness", "adult." + {"train": "data", "test": "test"}[split] + ".gz"), "rt") as file:
         rows = [[word.strip() for word in line] for line in csv.reader(file) if len(line) == 15]
     return [row[:14] + [row[14].rstrip(".")] for row in rows]
+
+
+def adult_labels(rows):
+    return numpy.array([int(row[14] == ">50K") for row in rows])
 
 
 class Encoding:
@@ -134,8 +128,7 @@ def write_images(folder, pixels, labels, names):
         place = os.path.join(folder, names[label])
         os.makedirs(place, exist_ok=True)
         paths.append(os.path.join(place, f"{number:05}.png"))
-        with open(paths[-1], "wb") as file:
-            file.write(_png.encode(numpy.ascontiguousarray(image.transpose(1, 2, 0))))
+        write_bytes(paths[-1], _png.encode(numpy.ascontiguousarray(image.transpose(1, 2, 0))))
     return paths
 
 
@@ -282,11 +275,12 @@ def export(network, inputs, file, names=("x",), outputs=("scores",), free=False,
     one = tuple(x[:2] if free else x[:1] for x in inputs)
     axes = None
     if free:
-        axes = {name: {0: "batch", 1: "length"} if x.dtype == torch.int64 else {0: "batch"} for name, x in zip(names, inputs)}
+        axes = {name: {0: "batch", 1: "length"} if x.dtype == torch.int64 else {0: "batch"}
+                for name, x in zip(names, inputs)}
         axes.update({name: {0: "batch"} for name in outputs})
     mode = torch.onnx.TrainingMode
-    torch.onnx.export(network, one, file, input_names=list(names), output_names=list(outputs), dynamic_axes=axes, opset_version=14,
-                      training=mode.EVAL if fold else mode.PRESERVE, do_constant_folding=fold)
+    torch.onnx.export(network, one, file, input_names=list(names), output_names=list(outputs), dynamic_axes=axes,
+                      opset_version=14, training=mode.EVAL if fold else mode.PRESERVE, do_constant_folding=fold)
     return file
 
 
@@ -323,7 +317,7 @@ def _fields(raw):
 def initializers(file):
     """Weights by name, float32 only."""
     found = {}
-    for field, graph in _fields(open(file, "rb").read()):
+    for field, graph in _fields(read_bytes(file)):
         if field != 7:
             continue
         for inside, tensor in _fields(graph):

@@ -1,30 +1,29 @@
 """Wrong set-ups × networks: the preflight must name each. Bad and damaged networks with the right set-up must pass it.
 Needs torch and the public data.
 
-usage: setups_test.py NETMEND [subject …]    NETMEND_KEEP=FOLDER keeps models, data and commands
+usage: setups_test.py NETMEND    NETMEND_KEEP=FOLDER keeps models, data and commands
 """
-import collections, copy, json, os, shutil, sys, tempfile, threading, time
+import collections, copy, os, threading, time
 from concurrent.futures import ThreadPoolExecutor
 
 from models_for_walks import *
 from netmend import save_data
+from shell import OneFolder, main, parse, run, write, write_csv
 
-FOLDER = os.path.abspath(os.environ["NETMEND_KEEP"]) if os.environ.get("NETMEND_KEEP") else tempfile.mkdtemp(prefix="netmend-setups-")
 TESTS = 1200  # inputs
 POINTS = 0.03  # a set-up that costs less hardly matters
-Case = collections.namedtuple("Case", "subject kind expected model data toml")
+Trial = collections.namedtuple("Trial", "subject kind expected model data toml")
 
 
 class Subject:
-    """A kind of network with its data, how to train it well or badly, and the ways in which people set it up wrongly."""
+    """A kind of network with its data, how to train it well or badly, and the ways to set it up wrongly."""
     outputs, names, binary, gives = 10, ("x",), False, "logits"
     epochs, rate, batch = 1, 4e-3, 64
     overfitted, overfitting = 400, 150  # inputs, steps
     seeds = (1, 2)  # of bad trainings and damages
 
     def __init__(self):
-        self.folder = os.path.join(FOLDER, self.name)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder = os.path.abspath(self.name)
         os.makedirs(self.folder)
         self.load()
 
@@ -53,16 +52,16 @@ class Subject:
         """The cases for a well trained network."""
         file = self.write(self.as_used(good), "good.onnx")
         right = self.right_data()
-        yield Case(self.name, "well trained", "", file, right, "")
+        yield Trial(self.name, "well trained", "", file, right, "")
         for kind, expected, data in self.wrong_data():
-            yield Case(self.name, kind, expected, file, data, "")
+            yield Trial(self.name, kind, expected, file, data, "")
         other = {"logits": "probabilities", "probabilities": "logits"}[self.gives]
-        yield Case(self.name, "gives wrong", "output-kind", file, right, f'model = {{ gives = "{other}" }}')
+        yield Trial(self.name, "gives wrong", "output-kind", file, right, f'model = {{ gives = "{other}" }}')
         torch.manual_seed(5)
         if not self.binary:
-            yield Case(self.name, "softmax twice", "softmax-twice", self.write(Twice(good), "twice.onnx"), right, "")
+            yield Trial(self.name, "softmax twice", "softmax-twice", self.write(Twice(good), "twice.onnx"), right, "")
         two = self.write(TwoOutputs(self.as_used(good), self.outputs), "two.onnx", ("aux", "scores"))
-        yield Case(self.name, "wrong output", "wrong-output", two, right, "")
+        yield Trial(self.name, "wrong output", "wrong-output", two, right, "")
         yield from self.wrong_split()
 
     def wrong_split(self):
@@ -73,7 +72,7 @@ class Subject:
                           binary="probability" if self.binary and self.gives == "probabilities" else self.binary)
         file = self.write(self.as_used(over), "over.onnx")
         test = self.train_data(part)
-        yield Case(self.name, "wrong split", "wrong-split", file, test,
+        yield Trial(self.name, "wrong split", "wrong-split", file, test,
                    f'data = {{ train = "{self.right_data()}", test = "{test}" }}\ngoal = {{ expect = {figure:.4f} }}')
 
     # ---- right ----
@@ -145,13 +144,15 @@ class Images(Subject):
         return ":".join(map(str, values))
 
     def right_options(self):
-        return ["scale=1/255"] + ([f"mean={self.numbers(self.mean)}", f"std={self.numbers(self.std)}"] if self.mean else [])
+        options = [f"mean={self.numbers(self.mean)}", f"std={self.numbers(self.std)}"] if self.mean else []
+        return ["scale=1/255"] + options
 
     def right_data(self):
         return self.data("right", self.pixels, self.test_labels, *self.right_options())
 
     def train_data(self, part):
-        return self.data("train", *self.arrange(self.train_pixels[:part], self.train_labels[:part]), *self.right_options())
+        chosen = self.arrange(self.train_pixels[:part], self.train_labels[:part])
+        return self.data("train", *chosen, *self.right_options())
 
     def wrong_data(self):
         x, y, right = self.pixels, self.test_labels, self.right_options()
@@ -162,7 +163,8 @@ class Images(Subject):
             yield "to −1…1", "preprocessing:scale", self.data("right", x, y, "scale=1/255", "mean=0.5", "std=0.5")
         if self.mean:
             yield "to 0…1, no mean and std", "preprocessing:scale", self.data("right", x, y, "scale=1/255")
-            done = (unit - numpy.array(self.mean, numpy.float32).reshape(1, -1, 1, 1)) / numpy.array(self.std, numpy.float32).reshape(1, -1, 1, 1)
+            mean, std = (numpy.array(values, numpy.float32).reshape(1, -1, 1, 1) for values in (self.mean, self.std))
+            done = (unit - mean) / std
             yield "normalised twice", "preprocessing:scale", self.data("done", done, y, *right[1:])
         yield "scaled twice", "preprocessing:scale", self.data("unit", unit, y, *right)
         if x.shape[1] == 3:
@@ -170,7 +172,8 @@ class Images(Subject):
             mixed = (x.reshape(-1, 32, 32, 3) if self.last else
                      numpy.ascontiguousarray(x.transpose(0, 2, 3, 1)).reshape(-1, 3, 32, 32))
             yield "channels at the other end", "preprocessing:layout", self.data("mixed", mixed, y, *right)
-        yield "rows and columns exchanged", "preprocessing:orientation", self.data("turned", x.transpose(0, 1, 3, 2), y, *right)
+        turned = self.data("turned", x.transpose(0, 1, 3, 2), y, *right)
+        yield "rows and columns exchanged", "preprocessing:orientation", turned
         order = numpy.random.RandomState(7).permutation(self.outputs)
         yield "classes permuted", "class-order", self.data("permuted", x, order[y], *right)
         swap = numpy.arange(self.outputs)
@@ -240,7 +243,8 @@ class Text(Subject):
 
     def data(self, name, ids, mask, y):
         place = self.path(name)
-        batches = [({"input_ids": ids[at:at + 500], "attention_mask": mask[at:at + 500]}, numpy.asarray(y[at:at + 500])) for at in range(0, len(y), 500)]
+        parts = [slice(at, at + 500) for at in range(0, len(y), 500)]
+        batches = [({"input_ids": ids[part], "attention_mask": mask[part]}, numpy.asarray(y[part])) for part in parts]
         if not os.path.exists(place):
             save_data(batches, place)
         return "saved:" + place
@@ -257,7 +261,8 @@ class Text(Subject):
         yield "mask inverted", "preprocessing:mask", self.data("inverted", ids, 1 - mask, y)
         yield "nothing masked", "preprocessing:mask", self.data("unmasked", ids, torch.ones_like(mask), y)
         yield "ids one higher", "preprocessing:ids", self.data("higher", torch.where(ids > 0, ids + 1, ids), mask, y)
-        yield "ids three lower", "preprocessing:ids", self.data("lower", torch.where(ids > 0, (ids - 3).clamp(min=0), ids), mask, y)
+        lower = torch.where(ids > 0, (ids - 3).clamp(min=0), ids)
+        yield "ids three lower", "preprocessing:ids", self.data("lower", lower, mask, y)
         yield "tokens in the other order", "preprocessing:ids", self.data("reversed", ids.flip(1), mask.flip(1), y)
         yield "classes permuted", "class-order", self.data("swapped", ids, mask, 1 - y)
 
@@ -270,12 +275,10 @@ class Table(Subject):
         rows = {split: adult_rows(split) for split in ("train", "test")}
         code = Encoding(rows["train"], ADULT[:14])
         self.train_inputs, self.test_inputs = [code(rows["train"])], [code(rows["test"])]
-        self.train_labels, self.test_labels = (numpy.array([int(row[14] == ">50K") for row in rows[split]]) for split in ("train", "test"))
+        self.train_labels, self.test_labels = (adult_labels(rows[split]) for split in ("train", "test"))
         for name, split, part in (("test", "test", None), ("part", "train", self.overfitted)):
-            with open(self.path(name + ".csv"), "w", newline="") as file:
-                csv.writer(file).writerows([ADULT] + rows[split][:part])
-        with open(self.path("train.csv"), "w", newline="") as file:
-            csv.writer(file).writerows([ADULT] + rows["train"])
+            write_csv(self.path(name + ".csv"), ADULT, *rows[split][:part])
+        write_csv(self.path("train.csv"), ADULT, *rows["train"])
 
     def network(self):
         return perceptron(self.train_inputs[0].shape[1], 32, 1)
@@ -284,7 +287,8 @@ class Table(Subject):
         return nn.Sequential(network, nn.Sigmoid())
 
     def data(self, name, *more):
-        return ",".join([f"csv:{self.path(name)}.csv", "label=income", f"train={self.path('train')}.csv", *(more or ["standardize=yes"])])
+        return ",".join([f"csv:{self.path(name)}.csv", "label=income", f"train={self.path('train')}.csv",
+                         *(more or ["standardize=yes"])])
 
     def right_data(self):
         return self.data("test")
@@ -303,14 +307,12 @@ SUBJECTS = [LenetOnMnist, PerceptronOnFashion, ResidualKept, ResidualFolded, Las
 
 class Judge:
     """Runs the checks beside the trainings: two at a time, one core each."""
-    mendable = ("unscaled bytes", "unscaled floats", "to −1…1", "to 0…1, no mean and std", "BGR", "classes permuted", "two classes exchanged",
-                "labels one higher")  # by a line in netmend.toml
+    mendable = ("unscaled bytes", "unscaled floats", "to −1…1", "to 0…1, no mean and std", "BGR", "classes permuted",
+                "two classes exchanged", "labels one higher")  # by a line in netmend.toml
 
     def __init__(self):
         self.pool, self.lock = ThreadPoolExecutor(2), threading.Lock()
         self.wrong, self.right, self.unmended, self.number, self.seconds = [], [], [], 0, 0
-        with open(os.path.join(FOLDER, "commands.txt"), "w"):
-            pass
 
     def check(self, case):
         self.number += 1
@@ -318,23 +320,23 @@ class Judge:
 
     def run(self, case, number):
         """(exit status, finding id, accuracy as it is, accuracy with the line that is to be pasted)"""
-        toml = os.path.join(FOLDER, f"{case.subject}-{number}.toml")
-        with open(toml, "w") as file:
-            file.write(case.toml + "\n")
-        command = ["check", case.model, "--data", case.data, "--config", toml, "--out", os.path.join(FOLDER, f"run-{number}"), "--json", "--quiet", "--jobs", 1]
+        toml = os.path.abspath(write(f"{case.subject}-{number}.toml", case.toml + "\n"))
+        command = ["check", case.model, "--data", case.data, "--config", toml]
         start = time.time()
-        done = call(*command)
-        with self.lock, open(os.path.join(FOLDER, "commands.txt"), "a") as file:
+        done = run(*command, "--out", f"run-{number}", "--json", "--quiet", "--jobs", 1)
+        with self.lock:
             self.seconds += time.time() - start
-            file.write(f"{case.subject} / {case.kind}: exit {done.returncode}: netmend {' '.join(command[:6])}\n")
+            told = f"{case.subject} / {case.kind}: exit {done.returncode}: netmend {' '.join(command)}\n"
+            write("commands.txt", told, "a")
         try:
-            result = json.loads(done.stdout)
+            result = parse(done.stdout)
         except ValueError:
             return done.returncode, "error: " + done.stderr.strip()[:200], None, None
         finding = result["findings"][0] if result["findings"] else {"id": ""}
         tried = result["preflight"]["tried"]
         mended = [row["figure"]["value"] for row in tried[1:] if row["line"] and row["line"] == finding.get("toml")]
-        return done.returncode, finding["id"], tried[0]["figure"]["value"] if tried else None, mended[0] if mended else None
+        now = tried[0]["figure"]["value"] if tried else None
+        return done.returncode, finding["id"], now, mended[0] if mended else None
 
     def finish(self):
         """Rows (case, points lost, as it should be, what was said, accuracy)."""
@@ -358,55 +360,58 @@ class Judge:
         return rows, good
 
 
-def main():
-    chosen = sys.argv[2:]
-    start, judge = time.time(), Judge()
-    for kind in SUBJECTS:
-        if chosen and kind.name not in chosen:
-            continue
-        subject = kind()
-        good = subject.trained()
-        for case in subject.wrong(good):
-            (judge.wrong if case.expected else judge.right).append((case, judge.check(case)))
-        for name, network in subject.bad(good):
-            file = subject.write(subject.as_used(network), f"bad-{name.replace(' ', '-').replace('%', 'percent')}.onnx")
-            case = Case(subject.name, name, "", file, subject.right_data(), "")
-            judge.right.append((case, judge.check(case)))
-    return report(judge, *judge.finish(), time.time() - start)
+class Setups(OneFolder):
+    @classmethod
+    def make(cls):
+        start, judge = time.time(), Judge()
+        for kind in SUBJECTS:
+            subject = kind()
+            good = subject.trained()
+            for case in subject.wrong(good):
+                (judge.wrong if case.expected else judge.right).append((case, judge.check(case)))
+            for name, network in subject.bad(good):
+                file = f"bad-{name.replace(' ', '-').replace('%', 'percent')}.onnx"
+                file = subject.write(subject.as_used(network), file)
+                case = Trial(subject.name, name, "", file, subject.right_data(), "")
+                judge.right.append((case, judge.check(case)))
+        cls.wrong, cls.right = judge.finish()
+        cls.matter = [row for row in cls.wrong if row[1] is None or row[1] >= POINTS]
+        report(judge, cls.wrong, cls.right, cls.matter, time.time() - start)
+
+    def test_wrong_ones_are_named(self):
+        self.assertGreaterEqual(sum(row[2] for row in self.matter), 0.95 * len(self.matter))
+
+    def test_right_ones_pass(self):
+        self.assertLessEqual(sum(not row[2] for row in self.right), 0.02 * len(self.right))
+
+    def test_none_is_an_error(self):
+        self.assertEqual([row for row in self.wrong + self.right if row[3].startswith("error")], [])
 
 
-def report(judge, wrong, right, seconds):
+def report(judge, wrong, right, matter, seconds):
     """A wrong set-up that changes no accuracy (None) is told by the outputs alone, and has to be."""
     shown = lambda lost: "    –" if lost is None else f"{100 * lost:5.1f}"
-    print("well trained: " + "  ".join(f"{case.subject} {100 * now:.1f} %" for case, _, _, _, now in right if case.kind == "well trained"))
+    print("well trained: " + "  ".join(f"{case.subject} {100 * now:.1f} %"
+                                       for case, _, _, _, now in right if case.kind == "well trained"))
     print("\nwrong set-ups: points lost, kind, network, what was said")
     for case, lost, named, found, now in wrong:
         print(f"  {shown(lost)}  {case.kind:<28} {case.subject:<14} {'named' if named else 'MISSED  ' + found}")
     print("\nnamed, but the line to paste is missing or leaves 3 points or more" + ("" if judge.unmended else ": none"))
     for case, best, mended in judge.unmended:
-        print(f"  {case.kind:<28} {case.subject:<14} {'no line' if mended is None else f'{100 * mended:.1f} % instead of {100 * best:.1f} %'}")
+        told = "no line" if mended is None else f"{100 * mended:.1f} % instead of {100 * best:.1f} %"
+        print(f"  {case.kind:<28} {case.subject:<14} {told}")
     blocked = [row for row in right if not row[2]]
     print("\nright set-ups that were blocked" + ("" if blocked else ": none"))
     for case, _, _, found, now in blocked:
         print(f"  {case.kind:<28} {case.subject:<14} {found}  accuracy {now}")
-    matter = [row for row in wrong if row[1] is None or row[1] >= POINTS]
     little = [row for row in wrong if row not in matter]
     named = sum(row[2] for row in matter)
-    print(f"\nnamed {named} of {len(matter)} wrong set-ups that matter; of {len(little)} that cost less than {100 * POINTS:.0f} points, "
-          f"{sum(row[2] for row in little)} named, {sum(not row[2] and ':' in row[3] for row in little)} called something else")
-    print(f"blocked {len(blocked)} of {len(right)} right set-ups; {judge.number} checks in {judge.seconds:.0f} s, {seconds:.0f} s in all")
-    errors = [row for row in wrong + right if row[3].startswith("error")]
-    for row in errors:
-        print(f"  {row[0].subject} {row[0].kind}: {row[3]}")
-    good = named >= 0.95 * len(matter) and len(blocked) <= 0.02 * len(right) and not errors
-    print("ok" if good else "FAILED: at least 95 % have to be named, at most 2 % blocked, and none may be an error")
-    return 0 if good else 1
+    print(f"\nnamed {named} of {len(matter)} wrong set-ups that matter; of {len(little)} that cost less than "
+          f"{100 * POINTS:.0f} points, {sum(row[2] for row in little)} named, "
+          f"{sum(not row[2] and ':' in row[3] for row in little)} called something else")
+    print(f"blocked {len(blocked)} of {len(right)} right set-ups; {judge.number} checks in {judge.seconds:.0f} s, "
+          f"{seconds:.0f} s in all")
 
 
 if __name__ == "__main__":
-    try:
-        status = main()
-    finally:
-        if not os.environ.get("NETMEND_KEEP"):
-            shutil.rmtree(FOLDER, ignore_errors=True)
-    sys.exit(status)
+    main(slow=True)

@@ -1,47 +1,17 @@
-"""Five walks of a new user, end to end, with networks that are trained and exported here. Needs torch and the public data.
+"""Five walks of a new user, end to end, with networks that are trained and exported here. Needs torch and the public
+data.
 
-usage: walks_test.py NETMEND [name of a test …]    NETMEND_KEEP=FOLDER keeps what was made
+usage: walks_test.py NETMEND    NETMEND_KEEP=FOLDER keeps what was made
 """
-import copy, csv, json, os, re, shutil, sys, tempfile, unittest
+import os, re, shutil, tempfile
 
 from models_for_walks import *
 from netmend import patch_state_dict, save_data
 from netmend._edits import make_edits
+from shell import OneFolder, main, read_csv, write, write_csv, write_json
 
-KEEP = os.environ.get("NETMEND_KEEP", "")
 
-
-class Walk(unittest.TestCase):
-    name = ""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = os.path.join(os.path.abspath(KEEP), cls.name) if KEEP else tempfile.mkdtemp(prefix="netmend-walk-")
-        if KEEP:
-            shutil.rmtree(cls.folder, ignore_errors=True)
-            os.makedirs(cls.folder)
-        cls.home = os.getcwd()
-        os.chdir(cls.folder)
-        cls.make()
-
-    @classmethod
-    def tearDownClass(cls):
-        os.chdir(cls.home)
-        if not KEEP:
-            shutil.rmtree(cls.folder, ignore_errors=True)
-
-    @classmethod
-    def make(cls):
-        pass
-
-    def run_in(self, *arguments, rc=0, cwd=None):
-        done = call(*arguments, cwd=cwd)
-        self.assertEqual(done.returncode, rc, f"netmend {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}")
-        return done
-
-    def json(self, *arguments, rc=0, cwd=None):
-        return json.loads(self.run_in(*arguments, "--json", rc=rc, cwd=cwd).stdout)
-
+class Walk(OneFolder):
     def finding(self, result):
         """The one blocker, with a next command that can be pasted."""
         self.assertEqual(len(result["findings"]), 1, result["findings"])
@@ -60,7 +30,6 @@ class Walk(unittest.TestCase):
 
 class A_Residual(Walk):
     """A residual network for CIFAR, batch 1, mean and std in the loader."""
-    name = "A"
 
     @classmethod
     def make(cls):
@@ -76,10 +45,10 @@ class A_Residual(Walk):
         torch.save(cls.network.state_dict(), "m.pt")
 
     def test_1_two_commands_from_file_and_folder_to_the_figure(self):
-        init = self.run_in("init", "m.onnx", "--data", "images:cifar")
+        init = self.ok("init", "m.onnx", "--data", "images:cifar")
         self.addCleanup(os.remove, "netmend.toml")
         self.assertIn("not scaled", init.stdout)
-        text = open("netmend.toml").read()
+        text = read("netmend.toml")
         for key in ("input.x.mean", "input.x.std"):
             line = next(line for line in text.splitlines() if line.startswith(key))
             self.assertRegex(line, r"#.*tried")  # each with its source
@@ -87,7 +56,7 @@ class A_Residual(Walk):
         mean = [float(v) for v in re.search(r"input\.x\.mean = \[(.*?)\]", text).group(1).split(",")]
         for value, right in zip(mean, CIFAR_MEAN):  # published, or of the data; in units of 0…1 or of 0…255
             self.assertAlmostEqual(value if max(mean) < 1 else value / 255, right, delta=0.02)
-        check = self.run_in("check")
+        check = self.ok("check")
         self.assertIn("preflight", check.stdout)
         self.assertRegex(check.stderr + check.stdout, r"batch fixed at 1 in the file, generalised to any size")
         result = self.json("check")
@@ -98,7 +67,7 @@ class A_Residual(Walk):
     def test_5_a_linked_folder_keeps_the_name_that_was_typed(self):
         place = self.elsewhere("m.onnx")
         os.symlink(os.path.abspath("cifar"), os.path.join(place, "photos"))
-        said = self.run_in("init", "m.onnx", "--data", "images:photos", "--print", cwd=place).stdout
+        said = self.ok("init", "m.onnx", "--data", "images:photos", "--print", cwd=place).stdout
         self.assertIn('"images:photos/test"', said)
 
     def test_2_unscaled_is_blocked_and_the_line_repairs_it(self):
@@ -106,26 +75,26 @@ class A_Residual(Walk):
         toml = os.path.join(place, "netmend.toml")
         data = f'model.file = "m.onnx"\ndata.test = "images:{self.folder}/cifar/test"\n'
         for wrong in ("", 'input.x = { scale = "1/255" }\n'):
-            open(toml, "w").write(data + wrong)
-            said = self.run_in("check", rc=1, cwd=place).stdout
+            write(toml, data + wrong)
+            said = self.ok("check", code=1, cwd=place).stdout
             self.assertIn("preprocessing:scale", said)
-            found = self.finding(self.json("check", rc=1, cwd=place))
+            found = self.finding(self.json("check", code=1, cwd=place))
             self.assertEqual(found["id"], "preprocessing:scale")
             self.assertIn(found["toml"], said)
             self.assertIn("mean", found["toml"])
-            open(toml, "w").write(data + found["toml"] + "\n")
+            write(toml, data + found["toml"] + "\n")
             self.assertAlmostEqual(self.json("check", cwd=place)["metric"]["value"], self.accuracy, delta=0.005)
-        open(toml, "w").write(data)
-        self.run_in("check", "--anyway", cwd=place)
+        write(toml, data)
+        self.ok("check", "--anyway", cwd=place)
 
     def test_3_the_reference_agrees_and_shows_wrong_pixels(self):
         order = sorted(range(len(self.paths)), key=lambda i: self.paths[i])[:64]  # as the folder is read
         loader = [(self.x[order], torch.as_tensor(self.labels[order]))]
         save_data.reference(self.network, loader, "ref.npz", n=64)
         data = "images:cifar/test,scale=1/255,mean=0.4914:0.4822:0.4465,std=0.247:0.2435:0.2616"
-        self.run_in("match", "m.onnx", "--reference", "ref.npz", "--data", data)
-        self.run_in("match", "m.onnx", "--reference", "ref.npz", "--layers")
-        self.run_in("match", "m.onnx", "--reference", "ref.npz", "--data", "images:cifar/test,scale=1/255", rc=1)
+        self.ok("match", "m.onnx", "--reference", "ref.npz", "--data", data)
+        self.ok("match", "m.onnx", "--reference", "ref.npz", "--layers")
+        self.ok("match", "m.onnx", "--reference", "ref.npz", "--data", "images:cifar/test,scale=1/255", code=1)
 
     def test_4_a_repair_goes_home(self):
         """A unit is changed in the file; the checkpoint gets the same change, through the folded batch norm."""
@@ -141,8 +110,8 @@ class A_Residual(Walk):
         after = {weight: before[weight].copy(), bias: before[bias].copy()}
         after[weight][7] *= -0.5
         after[bias][7] += 0.25
-        edits = make_edits({name: before[name] for name in after}, after, units={weight: "layer2.0.conv1", bias: "layer2.0.conv1"})
-        json.dump(edits, open("edits.json", "w"))
+        edits = make_edits({name: before[name] for name in after}, after, units=dict.fromkeys(after, "layer2.0.conv1"))
+        write_json("edits.json", edits)
         fresh = Residual()
         fresh.load_state_dict(torch.load("m.pt"))
         report = str(patch_state_dict(fresh, "edits.json"))
@@ -165,7 +134,6 @@ class A_Residual(Walk):
 
 class B_ChannelsLast(Walk):
     """N×H×W×C, softmax at the end, classes in the order of training, folders in that of the alphabet."""
-    name = "B"
     classes = ["ship", "cat", "truck", "airplane", "frog", "dog"]
 
     @classmethod
@@ -191,13 +159,13 @@ class B_ChannelsLast(Walk):
         toml = os.path.join(place, "netmend.toml")
         data = f'model.file = "m.onnx"\ndata.test = "images:{self.folder}/val"\n'
         scaled = 'input.image_input = { scale = "1/255", mean = [0.5, 0.5, 0.5], std = [0.5, 0.5, 0.5] }\n'
-        open(toml, "w").write(data + scaled)
-        said = self.run_in("check", rc=1, cwd=place).stdout
-        found = self.finding(self.json("check", rc=1, cwd=place))
+        write(toml, data + scaled)
+        said = self.ok("check", code=1, cwd=place).stdout
+        found = self.finding(self.json("check", code=1, cwd=place))
         self.assertEqual(found["id"].split(":")[0], "class-order")
         self.assertEqual(found["toml"], "classes = [{}]".format(", ".join(f'"{name}"' for name in self.classes)))
         self.assertIn(found["toml"], said)
-        open(toml, "w").write(data + scaled + found["toml"] + "\n")
+        write(toml, data + scaled + found["toml"] + "\n")
         result = self.json("check", cwd=place)
         self.assertAlmostEqual(result["metric"]["value"], self.accuracy, delta=0.005)
         self.assertEqual([row["class"] for row in result["result"]["per_class"]], self.classes)
@@ -205,30 +173,29 @@ class B_ChannelsLast(Walk):
     def test_2_from_nothing_both_the_scale_and_the_order_are_found(self):
         place = self.elsewhere("m.onnx")
         os.symlink(os.path.abspath("val"), os.path.join(place, "val"))
-        self.run_in("init", "m.onnx", "--data", "images:val", cwd=place)
+        self.ok("init", "m.onnx", "--data", "images:val", cwd=place)
         result = self.json("check", cwd=place)
         self.assertAlmostEqual(result["metric"]["value"], self.accuracy, delta=0.015)
-        text = open(os.path.join(place, "netmend.toml")).read()
+        text = read(os.path.join(place, "netmend.toml"))
         self.assertIn('"probabilities"', text)
         self.assertIn("NHWC", text)
 
     def test_3_names_beside_the_model_settle_it(self):
         place = self.elsewhere("m.onnx")
         os.symlink(os.path.abspath("val"), os.path.join(place, "val"))
-        open(os.path.join(place, "labels.txt"), "w").write("\n".join(self.classes) + "\n")
-        self.run_in("init", "m.onnx", "--data", "images:val", cwd=place)
-        self.assertRegex(open(os.path.join(place, "netmend.toml")).read(), r'classes = \["ship".*# labels.txt')
+        write(os.path.join(place, "labels.txt"), "\n".join(self.classes) + "\n")
+        self.ok("init", "m.onnx", "--data", "images:val", cwd=place)
+        self.assertRegex(read(os.path.join(place, "netmend.toml")), r'classes = \["ship".*# labels.txt')
         self.assertAlmostEqual(self.json("check", cwd=place)["metric"]["value"], self.accuracy, delta=0.015)
 
     def test_4_info_names_the_axes_and_units_are_channels(self):
-        self.assertRegex(self.run_in("info", "m.onnx").stdout, r"N×H×W×C")
+        self.assertRegex(self.ok("info", "m.onnx").stdout, r"N×H×W×C")
         info = self.json("info", "m.onnx")
         self.assertEqual([layer["units"] for layer in info["layers"]], [16, 32, 32, 6])
 
 
 class C_Text(Walk):
     """A transformer with ids and mask; what its tokenizer made is handed over by save_data."""
-    name = "C"
 
     @classmethod
     def make(cls):
@@ -248,30 +215,32 @@ class C_Text(Walk):
         batches = []
         for at in range(0, len(cls.rows), 64):
             part = cls.rows[at:at + 64]
-            batches.append(({"input_ids": part, "attention_mask": [numpy.ones_like(row) for row in part]}, cls.labels[at:at + 64]))
+            mask = [numpy.ones_like(row) for row in part]
+            batches.append(({"input_ids": part, "attention_mask": mask}, cls.labels[at:at + 64]))
         cls.batches = batches
-        save_data(batches, "test.data", classes=["negative", "positive"], display=cls.texts, ids=[f"review-{i}" for i in range(len(cls.texts))])
+        save_data(batches, "test.data", classes=["negative", "positive"], display=cls.texts,
+                  ids=[f"review-{i}" for i in range(len(cls.texts))])
 
     def test_1_init_check_eval(self):
         place = self.elsewhere("m.onnx")
         shutil.copytree("test.data", os.path.join(place, "test.data"))
-        self.run_in("init", "m.onnx", "--data", "saved:test.data", cwd=place)
-        text = open(os.path.join(place, "netmend.toml")).read()
+        self.ok("init", "m.onnx", "--data", "saved:test.data", cwd=place)
+        text = read(os.path.join(place, "netmend.toml"))
         self.assertIn('"negative", "positive"', text)
         self.assertAlmostEqual(self.json("check", cwd=place)["metric"]["value"], self.accuracy, delta=0.002)
         result = self.json("eval", "--units", "--out", "run", cwd=place)
         self.assertAlmostEqual(result["accuracy"], self.accuracy, delta=0.002)
-        rows = list(csv.DictReader(open(os.path.join(place, "run", "samples.csv"))))
+        rows = read_csv(os.path.join(place, "run", "samples.csv"))
         self.assertEqual(len(rows), len(self.texts))
         self.assertEqual(rows[5]["id"], "review-5")
-        units = list(csv.DictReader(open(os.path.join(place, "run", "units.csv"))))
+        units = read_csv(os.path.join(place, "run", "units.csv"))
         self.assertGreater(len(units), 64)
         self.assertTrue(all(float(unit["not_finite"]) == 0 for unit in units))
 
     def test_2_padding_does_not_count_in_a_units_mean(self):
         """What a unit gives for a text is its mean over the text's own tokens."""
         self.json("eval", "m.onnx", "--data", "saved:test.data", "--units", "--out", "run")
-        units = {row["unit"]: row for row in csv.DictReader(open("run/units.csv"))}
+        units = {row["unit"]: row for row in read_csv("run/units.csv")}
         inside = {}
 
         def keep(module, given, output):
@@ -289,32 +258,30 @@ class C_Text(Walk):
         numpy.testing.assert_allclose(found, torch.cat(means).mean(0).numpy(), atol=1e-4)
 
     def test_3_texts_are_shown_as_texts(self):
-        said = self.run_in("data", "saved:test.data")
+        said = self.ok("data", "saved:test.data")
         self.assertIn(self.texts[0][:30], said.stdout)
 
     def test_4_the_reference_agrees(self):
         save_data.reference(self.network, self.batches, "ref.npz", n=64, outputs=["logits"])
-        self.run_in("match", "m.onnx", "--reference", "ref.npz", "--data", "saved:test.data")
+        self.ok("match", "m.onnx", "--reference", "ref.npz", "--data", "saved:test.data")
 
 
 class D_Table(Walk):
     """Adult, one sigmoid, groups that are kept aside."""
-    name = "D"
     columns = [name for name in ADULT[:14] if name not in ("sex", "race")]
 
     @classmethod
     def make(cls):
         rows = {split: adult_rows(split) for split in ("train", "test")}
         for split in rows:
-            with open(f"adult-{split}.csv", "w", newline="") as file:
-                csv.writer(file).writerows([ADULT] + rows[split])
-        cls.labels = numpy.array([int(row[14] == ">50K") for row in rows["test"]])
+            write_csv(f"adult-{split}.csv", ADULT, *rows[split])
+        cls.labels = adult_labels(rows["test"])
         cls.test = rows["test"]
         code = Encoding(rows["train"], cls.columns)
         cls.x = code(rows["test"])
         torch.manual_seed(3)
         cls.network = perceptron(cls.x.shape[1], 32, 1)
-        train(cls.network, [code(rows["train"])], [int(row[14] == ">50K") for row in rows["train"]], 2, 3e-3, batch=128, binary=True)
+        train(cls.network, [code(rows["train"])], adult_labels(rows["train"]), 2, 3e-3, batch=128, binary=True)
         cls.network = nn.Sequential(*cls.network, nn.Sigmoid())
         cls.accuracy = accuracy(cls.network, [cls.x], cls.labels, binary="probability")
         export(cls.network, [cls.x], "risk.onnx", outputs=["risk"], free=True)
@@ -322,8 +289,8 @@ class D_Table(Walk):
 
     def test_1_init_and_check(self):
         place = self.elsewhere("risk.onnx", "adult-test.csv", "adult-train.csv")
-        self.run_in("init", "risk.onnx", "--data", self.data, cwd=place)
-        self.assertIn('"binary"', open(os.path.join(place, "netmend.toml")).read())
+        self.ok("init", "risk.onnx", "--data", self.data, cwd=place)
+        self.assertIn('"binary"', read(os.path.join(place, "netmend.toml")))
         self.assertAlmostEqual(self.json("check", cwd=place)["metric"]["value"], self.accuracy, delta=0.002)
 
     def test_2_groups_have_rates_and_intervals(self):
@@ -335,7 +302,8 @@ class D_Table(Walk):
         for value in ("Female", "Male"):
             group, mine = groups["sex", value], sex == value
             self.assertEqual(group["samples"], mine.sum())
-            for key, part in (("selection_rate", called[mine]), ("true_positive_rate", called[mine & (self.labels == 1)]),
+            for key, part in (("selection_rate", called[mine]),
+                              ("true_positive_rate", called[mine & (self.labels == 1)]),
                               ("false_positive_rate", called[mine & (self.labels == 0)])):
                 self.assertAlmostEqual(group[key]["value"], part.mean(), delta=0.002)
                 self.assertLess(group[key]["low"], group[key]["value"])
@@ -356,7 +324,7 @@ class D_Table(Walk):
         ones = self.labels.sum()
         auc = (ranks[self.labels == 1].sum() - ones * (ones + 1) / 2) / (ones * (len(scores) - ones))
         for metric, right in (("f1", f1), ("auc", auc)):
-            open(os.path.join(place, "netmend.toml"), "w").write(
+            write(os.path.join(place, "netmend.toml"), 
                 f'model.file = "risk.onnx"\ndata.test = "{self.data}"\ngoal.metric = "{metric}"\n')
             result = self.json("check", cwd=place)
             self.assertEqual(result["metric"]["name"], metric)
@@ -367,15 +335,15 @@ class D_Table(Walk):
         place = self.elsewhere("risk.onnx", "adult-test.csv", "adult-train.csv")
         toml = os.path.join(place, "netmend.toml")
         text = f'model.file = "risk.onnx"\ndata.test = "{self.data}"\n'
-        open(toml, "w").write(text + "goal.expect = 0.97\n")
-        found = self.finding(self.json("check", rc=1, cwd=place))
+        write(toml, text + "goal.expect = 0.97\n")
+        found = self.finding(self.json("check", code=1, cwd=place))
         self.assertEqual(found["id"].split(":")[0], "expectation")
-        open(toml, "w").write(text + f"goal.expect = {self.accuracy:.3f}\n")
-        self.assertIn("as expected", self.run_in("check", cwd=place).stdout)
+        write(toml, text + f"goal.expect = {self.accuracy:.3f}\n")
+        self.assertIn("as expected", self.ok("check", cwd=place).stdout)
 
     def test_5_the_built_in_reader_and_columns_too_many(self):
-        self.run_in("check", "risk.onnx", "--data", "adult,drop=sex:race")
-        done = self.run_in("check", "risk.onnx", "--data", "adult", rc=2)
+        self.ok("check", "risk.onnx", "--data", "adult,drop=sex:race")
+        done = self.ok("check", "risk.onnx", "--data", "adult", code=2)
         for word in (str(self.x.shape[1]), "108", "occupation"):  # both widths, and what the columns are
             self.assertIn(word, done.stderr)
 
@@ -385,14 +353,13 @@ class D_Table(Walk):
         toml = os.path.join(place, "netmend.toml")
         text = f'model.file = "risk.onnx"\ndata.test = "{self.data}"\n'
         for wrong in (f"goal.expect = {self.accuracy + 0.025:.3f}", 'goal = { metric = "f1", expect = 0.55 }'):
-            open(toml, "w").write(text + wrong + "\n")
-            found = self.finding(self.json("check", rc=1, cwd=place))
+            write(toml, text + wrong + "\n")
+            found = self.finding(self.json("check", code=1, cwd=place))
             self.assertEqual(found["id"].split(":")[0], "expectation")
 
 
 class E_Retrained(Walk):
     """Two trainings of one network: what got fixed, what got broken, whatever the reference is kept in."""
-    name = "E"
 
     @classmethod
     def make(cls):
@@ -410,8 +377,9 @@ class E_Retrained(Walk):
         cls.right = [(answers(network, [cls.x]).argmax(1).numpy() == cls.labels) for network in cls.networks]
 
     def counts(self, result):
-        return {key: result[key] for key in ("inputs", "fixed", "broken", "net")}, [
-            {key: row[key] for key in ("class", "samples", "before", "after", "fixed", "broken")} for row in result["per_class"]]
+        keys = ("class", "samples", "before", "after", "fixed", "broken")
+        return ([result[key] for key in ("inputs", "fixed", "broken", "net")],
+                [[row[key] for key in keys] for row in result["per_class"]])
 
     def test_1_three_kinds_of_reference_tell_the_same(self):
         models = self.json("compare", "old.onnx", "new.onnx", "--data", "saved:test.data")
@@ -420,38 +388,39 @@ class E_Retrained(Walk):
         self.assertAlmostEqual(models["broken"], (old & ~new).sum(), delta=2)
         self.json("eval", "old.onnx", "--data", "saved:test.data", "--out", "old-run")
         run = self.json("compare", "old-run", "new.onnx", "--data", "saved:test.data")
-        self.run_in("compare", "old.onnx", "old.onnx", "--data", "saved:test.data", "-o", "baseline.json")
+        self.ok("compare", "old.onnx", "old.onnx", "--data", "saved:test.data", "-o", "baseline.json")
         kept = self.json("compare", "baseline.json", "new.onnx", "--data", "saved:test.data")
         self.assertEqual(self.counts(run), self.counts(models))
         self.assertEqual(self.counts(kept), self.counts(models))
         self.assertLess(os.path.getsize("baseline.json"), 100000)
-        self.assertIn("fixed", self.run_in("compare", "old.onnx", "new.onnx", "--data", "saved:test.data").stdout)
+        self.assertIn("fixed", self.ok("compare", "old.onnx", "new.onnx", "--data", "saved:test.data").stdout)
 
     def test_2_other_data_is_refused_unless_common_inputs_are_meant(self):
         self.json("eval", "old.onnx", "--data", "saved:test.data", "--out", "whole-run")
-        refused = self.run_in("compare", "whole-run", "new.onnx", "--data", "saved:part.data", rc=2)
+        refused = self.ok("compare", "whole-run", "new.onnx", "--data", "saved:part.data", code=2)
         self.assertIn("--common", refused.stderr)
         common = self.json("compare", "whole-run", "new.onnx", "--data", "saved:part.data", "--common")
         old, new = (right[500:1500] for right in self.right)
         self.assertEqual(common["inputs"], 1000)
         self.assertAlmostEqual(common["fixed"], (~old & new).sum(), delta=2)
         self.assertAlmostEqual(common["broken"], (old & ~new).sum(), delta=2)
-        self.run_in("compare", "old.onnx", "old.onnx", "--data", "saved:part.data", "-o", "part.json")
+        self.ok("compare", "old.onnx", "old.onnx", "--data", "saved:part.data", "-o", "part.json")
         wider = self.json("compare", "part.json", "new.onnx", "--data", "saved:test.data", "--common")
-        self.assertEqual({key: wider[key] for key in ("inputs", "fixed", "broken")}, {key: common[key] for key in ("inputs", "fixed", "broken")})
+        for key in ("inputs", "fixed", "broken"):
+            self.assertEqual(wider[key], common[key], key)
         self.assertEqual(wider["missing"], 1000)
 
     def test_3_layers_and_units_have_the_same_names(self):
-        layers = [[(layer["name"], layer["units"]) for layer in self.json("info", name)["layers"]] for name in ("old.onnx", "new.onnx")]
+        layers = [[(layer["name"], layer["units"]) for layer in self.json("info", name)["layers"]]
+                  for name in ("old.onnx", "new.onnx")]
         self.assertEqual(layers[0], layers[1])
         self.assertEqual([name for name, _ in layers[0]], ["conv1", "conv2", "fc1", "fc2"])
         units = []
         for name in ("old.onnx", "new.onnx"):
             self.json("eval", name, "--data", "saved:part.data", "--units", "--out", "units-" + name)
-            units.append([row["unit"] for row in csv.DictReader(open(f"units-{name}/units.csv"))])
+            units.append([row["unit"] for row in read_csv(f"units-{name}/units.csv")])
         self.assertEqual(units[0], units[1])
 
 
 if __name__ == "__main__":
-    chosen = [name for name in sys.argv[2:]]
-    unittest.main(argv=sys.argv[:1] + chosen, verbosity=2 if chosen else 1, warnings="ignore")
+    main(slow=True)

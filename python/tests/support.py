@@ -1,11 +1,18 @@
-"""What the tests share: a slow plain reader of saved folders, and frameworks that may be missing."""
+"""What the tests share: a slow plain reader of saved folders, saving into one, and frameworks that may be missing."""
 import json
 import os
 import sys
+import tempfile
 import unittest
+import warnings
 import zlib
 
 import numpy as np
+
+from netmend import RecorderError, save_data
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 
 def missing(package):
     """Says it where nobody overlooks it: unittest itself shows skipped tests as a single letter."""
@@ -93,3 +100,37 @@ class Saved:
         assert "length." + spec["name"] not in archive.files
         assert list(values.shape) == [count] + shape
         return list(values)
+
+
+class SavingCase(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.dir = os.path.join(self.scratch.name, "saved")
+        self.rng = np.random.default_rng(7)
+
+    def save(self, loader, **options):
+        with warnings.catch_warnings(record=True) as self.warned:
+            warnings.simplefilter("always")
+            self.summary = save_data(loader, self.dir, **options)
+        return Saved(self.dir)
+
+    def refused(self, loader, *parts, **options):
+        with self.assertRaises(RecorderError) as caught:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                save_data(loader, options.pop("dir", self.dir), **options)
+        text = str(caught.exception)
+        for part in ("where:", "try:") + parts:
+            self.assertIn(part, text)
+        return text
+
+    def same(self, saved, expected, name="input"):
+        self.assertEqual(len(saved.inputs[name]), len(expected))
+        for a, b in zip(saved.inputs[name], expected):
+            np.testing.assert_array_equal(a, b)
+            self.assertEqual(a.shape, np.shape(b))
+
+
+def batches(x, y, size):
+    return [(x[i:i + size], y[i:i + size]) for i in range(0, len(x), size)]

@@ -1,0 +1,12 @@
+"""The Python package: data and outputs out of Python, repairs back into it. Its tests are those of python/tests.
+
+usage: python_test.py NETMEND
+"""
+import os, unittest
+
+from shell import PYTHON, finish, need
+
+need("numpy")
+
+if __name__ == "__main__":
+    finish(unittest.TestLoader().discover(os.path.join(PYTHON, "tests"), top_level_dir=PYTHON))
