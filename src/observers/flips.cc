@@ -22,10 +22,7 @@ Change Flips::add(const Before& before, const SampleRow& after) {
     change = now.error < before.error ? Change::kFixed : now.error > before.error ? Change::kBroken : Change::kNone;
   else if (before.right != now.right)
     change = now.right == SampleRow::kRight ? Change::kFixed : Change::kBroken;
-  if (std::isfinite(now.error - before.error)) {
-    difference_ += now.error - before.error;
-    difference_squares_ += (now.error - before.error) * (now.error - before.error);
-  }
+  if (std::isfinite(now.error - before.error)) difference_.add(now.error - before.error);
   auto count = [&](FlipCount& into) {
     ++into.samples;
     into.right_before += before.right == SampleRow::kRight;

@@ -8,6 +8,7 @@
 
 #include "observers/result.h"
 #include "observers/task.h"
+#include "stats/moments.h"
 
 namespace netmend::dataset {
 class Dataset;
@@ -46,7 +47,7 @@ class Flips {
   };
   std::vector<Group> groups() const;
   /// Mean of (error after − error before), for numbers.
-  stats::Estimate error_change() const { return stats::mean(difference_, difference_squares_, whole_.samples); }
+  stats::Estimate error_change() const { return difference_.mean_estimate(); }
 
  private:
   const PredictionSettings& settings_;
@@ -54,7 +55,7 @@ class Flips {
   FlipCount whole_;
   std::vector<FlipCount> per_class_;
   std::map<std::pair<size_t, std::string>, FlipCount> groups_;
-  double difference_ = 0, difference_squares_ = 0;
+  stats::Moments difference_;  ///< of absolute errors
 };
 
 /// Is the newer one at most `margin` (a share, 0.005 for half a point) worse? By the 95 % interval of the change.

@@ -13,7 +13,7 @@ constexpr size_t kMostGroups = 10000;
 }  // namespace
 
 stats::Estimate GroupResult::figure(const PredictionSettings& settings) const {
-  return settings.task == Task::kNumber ? stats::mean(error, error_squares, samples) : stats::rate(right, samples);
+  return settings.task == Task::kNumber ? error.mean_estimate() : stats::rate(right, samples);
 }
 
 void GroupCounts::add(const std::vector<SampleRow>& rows) {
@@ -30,8 +30,7 @@ void GroupCounts::add(const std::vector<SampleRow>& rows) {
       group.column = columns[column], group.value = values[column];
       ++group.samples;
       group.right += row.right == SampleRow::kRight;
-      double error = settings_.task == Task::kNumber && !std::isnan(row.loss) ? std::sqrt(double(row.loss)) : 0;
-      group.error += error, group.error_squares += error * error;
+      if (settings_.task == Task::kNumber && std::isfinite(row.loss)) group.error.add(std::sqrt(double(row.loss)));
       bool positive = two && row.label == double(settings_.positive),
            called = two && row.predicted == double(settings_.positive);
       group.positives += positive, group.called += called, group.found += positive && called;

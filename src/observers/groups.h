@@ -8,6 +8,7 @@
 
 #include "observers/result.h"
 #include "observers/task.h"
+#include "stats/moments.h"
 
 namespace netmend::dataset {
 class Dataset;
@@ -19,7 +20,7 @@ struct GroupResult {
   std::string column, value;  ///< an empty value is a missing one
   int64_t samples = 0, right = 0;
   int64_t positives = 0, called = 0, found = 0;  ///< of two classes: labels, answers and both that are positive
-  double error = 0, error_squares = 0;           ///< sums of absolute errors, for numbers
+  stats::Moments error;                          ///< absolute, for numbers
   /// Share of right answers, or the mean absolute error.
   stats::Estimate figure(const PredictionSettings& settings) const;
 };
