@@ -17,15 +17,6 @@ using model::ValueId;
 
 namespace {
 
-struct Step {
-  ops::Kernel kernel;
-  int node = -1;
-  std::vector<int> inputs;     ///< slots; -1 where the node leaves an input out
-  std::vector<bool> last_use;  ///< the slot is not needed after this step
-  std::vector<int> outputs;    ///< slots; -1 where nobody wants the output
-  std::string where;
-};
-
 at::Tensor to_carrier(const at::Tensor& tensor, const Request& request) {
   at::ScalarType type = tensor.scalar_type();
   if (request.precision == at::kDouble && type == at::kFloat) type = at::kDouble;
@@ -35,6 +26,15 @@ at::Tensor to_carrier(const at::Tensor& tensor, const Request& request) {
 }  // namespace
 
 struct Executor::Plan {
+  struct Step {
+    ops::Kernel kernel;
+    int node = -1;
+    std::vector<int> inputs;     ///< slots; -1 where the node leaves an input out
+    std::vector<bool> last_use;  ///< the slot is not needed after this step
+    std::vector<int> outputs;    ///< slots; -1 where nobody wants the output
+    std::string where;
+  };
+
   Request request;
   Graph graph;  ///< as it runs: folded and fused in Mode::kFast
   std::vector<Step> steps;

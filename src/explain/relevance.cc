@@ -25,14 +25,6 @@ using Tensors = std::vector<at::Tensor>;
 
 namespace {
 
-/// A node (or an operator and the bias that follows it) as relevance passes it, with the places of its values.
-struct Stage {
-  Step step;
-  std::vector<int> inputs, outputs;  ///< places; −1 for none
-  Tensors constants;                 ///< one per input; undefined where a value is computed
-  std::string where;
-};
-
 at::Tensor as_run(const at::Tensor& tensor, const Options& options) {
   at::ScalarType type = tensor.scalar_type();
   if (options.precision == at::kDouble && type == at::kFloat) type = at::kDouble;
@@ -65,6 +57,14 @@ Method parse_method(const std::string& text) {
 }
 
 struct Explainer::Plan {
+  /// A node (or an operator and the bias that follows it) as relevance passes it, with the places of its values.
+  struct Stage {
+    Step step;
+    std::vector<int> inputs, outputs;  ///< places; −1 for none
+    Tensors constants;                 ///< one per input; undefined where a value is computed
+    std::string where;
+  };
+
   Options options;
   executor::Head head;
   std::vector<ValueId> wanted, inputs;
