@@ -130,11 +130,10 @@ std::vector<std::string> programs_to_run(const std::vector<std::string>& typed) 
   try {
     const toml::table file = toml::parse(read_file(path, 1 << 20), path);
     if (const toml::array* listed = file["checks"]["programs"].as_array())
-      for (const toml::node& item : *listed)
-        if (item.is_string())
-          programs.push_back(item.as_string()->get());
-        else
-          fail("{}: checks.programs should be a list of texts", path);
+      for (const toml::node& item : *listed) {
+        if (!item.is_string()) fail("{}: checks.programs should be a list of texts", path);
+        programs.push_back(item.as_string()->get());
+      }
   } catch (const toml::parse_error& problem) {
     fail("{}, line {}: {}", path, problem.source().begin.line, std::string(problem.description()));
   }

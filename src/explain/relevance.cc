@@ -96,7 +96,7 @@ int Explainer::Plan::place(ValueId id) {
   return int(kept.size()) - 1;
 }
 
-Stage Explainer::Plan::stage(const Paths& paths, size_t n) {
+Explainer::Plan::Stage Explainer::Plan::stage(const Paths& paths, size_t n) {
   const Node& node = graph.nodes[n];
   const Row* row = find_row(node.op);
   const bool gradients = options.method != Method::kRelevance;
