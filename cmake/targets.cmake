@@ -2,9 +2,10 @@
 # one precompiled header); `x_test.cc` files beside the code become the folder's test program.
 
 add_library(netmend_flags INTERFACE)
-# -Wno-restrict: GCC 12 sees overlaps in std::string that are not there (its bug 105651).
+# -Wno-restrict: GCC 12 sees overlaps in std::string that are not there (its bug 105651). -Wno-subobject-linkage: files
+# that compile in groups look like headers to it.
 target_compile_options(netmend_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
-                       -Wno-restrict)
+                       -Wno-restrict -Wno-subobject-linkage)
 target_include_directories(netmend_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 if(NETMEND_SANITIZE)
   add_compile_options(-fsanitize=${NETMEND_SANITIZE} -fno-omit-frame-pointer)

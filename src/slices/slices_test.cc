@@ -62,8 +62,8 @@ std::string slow_best(const Made& data, int64_t least, double apart) {
       Rule rule{{terms[i]}};
       if (j != i) rule.terms.push_back(terms[j]);
       auto split = sums(rule, nullptr);
-      if (split.first.count < double(least) || split.second.count < double(least) ||
-          split.first.count > 0.6 * double(rows.size()) || split.first.mean() - split.second.mean() < apart)
+      if (split.first.count() < double(least) || split.second.count() < double(least) ||
+          split.first.count() > 0.6 * double(rows.size()) || split.first.mean() - split.second.mean() < apart)
         continue;
       const double z = z_of(split);
       if (j == i) {
@@ -74,7 +74,7 @@ std::string slow_best(const Made& data, int64_t least, double apart) {
       for (size_t t : {i, j}) {
         Rule single{{terms[t]}};
         auto inside = sums(rule, &single);
-        refines = refines && inside.second.count >= 1 && z_of(inside) >= 2.5;
+        refines = refines && inside.second.count() >= 1 && z_of(inside) >= 2.5;
       }
       if (refines && z > two) two = z, best_two = rule;
     }
