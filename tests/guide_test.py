@@ -1,7 +1,8 @@
 """The pages of docs/guide do what they say: every sh block runs, in order, in an empty folder, and says what stands
 beneath it.
 
-usage: guide_test.py NETMEND    NETMEND_KEEP=FOLDER keeps what was made, NETMEND_EXACT=1 compares figures too
+usage: guide_test.py NETMEND slow    NETMEND_KEEP=FOLDER keeps what was made, NETMEND_EXACT=1 compares figures too,
+                                     NETMEND_UPDATE=1 writes what was printed into the pages, line for similar line
 
 In a page
   ```sh                     runs; one shell a page, which stops at the first error
@@ -13,12 +14,13 @@ In a page
   <!-- expect: words -->    the sh block before it printed these words
   <!-- needs: torch -->     SKIPPED without it
 """
-import os, re, shutil, subprocess, sys, time
+import difflib, os, re, shutil, subprocess, sys, time
 
 from shell import DATA, KEEP, NETMEND, PYTHON, SOURCE, Case, lacking, main, read, write
 
 GUIDE = os.path.join(SOURCE, "docs", "guide")
 EXACT = bool(os.environ.get("NETMEND_EXACT"))
+UPDATE = bool(os.environ.get("NETMEND_UPDATE"))
 PAGES = ["first-check", "repair-goes-home", "table-and-groups", "text", "gate-in-a-pipeline"]
 MARK = "=== block"
 
@@ -28,6 +30,7 @@ class Block:
 
     def __init__(self, line, text, status):
         self.line, self.text, self.status, self.shown, self.words = line, text, status, [], []
+        self.places = []  # line numbers of what is shown
 
 
 def read_page(path):
@@ -42,6 +45,7 @@ def read_page(path):
                 status = 0
             elif fence == "text":
                 blocks[-1].shown += inside
+                blocks[-1].places += range(start + 1, number)
             fence = None
         elif fence is not None:
             inside.append(line)
@@ -85,6 +89,27 @@ def missing(block, printed):
     return lost
 
 
+def update(path, block, printed):
+    """Each line of the page that was not printed becomes the printed one that is most like it; returns the others."""
+    page = read(path).splitlines()
+    given = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in printed.splitlines()]
+    lost = []
+    for line, place in zip(block.shown, block.places):
+        want = plain(line)
+        if want in ("", "…") or any(plain(one) == want for one in given):
+            continue
+        if want.endswith("…") and any(plain(one).startswith(want[:-1].strip()) for one in given):
+            continue
+        like = lambda one: difflib.SequenceMatcher(None, re.sub(r"\d+", "0", want), re.sub(r"\d+", "0", plain(one))).ratio()
+        best = max(given, key=like)
+        if like(best) < 0.6:
+            lost.append(line)
+        else:
+            page[place - 1] = best
+    write(path, "\n".join(page) + "\n")
+    return lost
+
+
 class Guide(Case):
     def run_page(self, name):
         blocks, needs = read_page(os.path.join(GUIDE, name + ".md"))
@@ -116,6 +141,10 @@ class Guide(Case):
             status, _, rest = after.partition("\n")
             self.assertEqual(int(status.split()[0]), block.status,
                              f"{where}: exit status\n{block.text}\n{printed[-3000:]}")
+            if UPDATE:
+                for line in update(os.path.join(GUIDE, name + ".md"), block, printed):
+                    print(f"{where}: nothing like it was printed: {line}", flush=True)
+                continue
             self.assertEqual(missing(block, printed), [],
                              f"{where}: the page shows what was not printed; printed was\n{printed[-6000:]}")
         self.assertEqual(done.returncode, 0)

@@ -92,11 +92,13 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
               "  netmend lab study check-quality\n"
               "  netmend lab study check-quality --models lenet5@glyphs --faulty lenet5@glyphs --out study");
   o.quality.models = studies::quality_models();
-  quality->add_option("--models", o.quality.models, "Sound networks with data: NAME@DATA is trained first")
-      ->delimiter(',')
+  quality
+      ->add_option("--models", o.quality.models,
+                   "Sound networks with data: NAME@DATA is trained first; also "
+                   "FILE.onnx@TEST@TRAIN; one or more")
       ->capture_default_str();
-  quality->add_option("--faulty", o.quality.faulty, "Those that get faults (default: lenet4@mnist and lenet1@glyphs)")
-      ->delimiter(',');
+  quality->add_option("--faulty", o.quality.faulty,
+                      "Those that get faults; one or more (default: lenet4@mnist and lenet1@glyphs)");
   quality
       ->add_option("--kinds", o.quality.kinds, "Kinds of faults: " + studies::quality_kind_names() + " (default: all)")
       ->delimiter(',');

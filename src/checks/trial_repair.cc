@@ -25,13 +25,15 @@ constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
 constexpr double kWorthALayer = 0.03;  ///< a whole layer fits much that is no damage
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;
+constexpr double kShare = 0.4;    ///< of the work that is left: a check-up is more than its trial repairs
 constexpr double kControl = 0.7;  ///< of the gain: a control that gains more clears the unit
 
 using observers::points_text;
 
 class TrialRepairs {
  public:
-  TrialRepairs(Observed& seen, Results& found) : seen_(seen), found_(found), budget_(seen.session.budget()) {
+  TrialRepairs(Observed& seen, Results& found)
+      : seen_(seen), found_(found), budget_(seen.session.budget().part(kShare)) {
     if (!budget_.timed() && budget_.left() < kLeastWork) budget_ = Budget::of_work(kLeastWork);
   }
 

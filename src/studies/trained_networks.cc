@@ -40,9 +40,13 @@ NetworkFile trained_file(const StudyContext& context, const std::string& text) {
   const size_t at = text.find('@');
   if (at == std::string::npos)
     throw InputError(fmt::format("`{}` is no network with data", text),
-                     "Write it as lenet5@mnist or model.onnx@mnist:test.");
+                     "Write it as lenet5@mnist, model.onnx@mnist:test or model.onnx@TEST@TRAIN.");
   const std::string network = text.substr(0, at), data = text.substr(at + 1);
-  if (network.ends_with(".onnx")) return {network, data};
+  if (network.ends_with(".onnx")) {
+    const size_t second = data.find('@');
+    if (second == std::string::npos) return {network, data};
+    return {network, data.substr(0, second), data.substr(second + 1)};
+  }
   std::string name = network + "-" + data + ".onnx";
   std::replace(name.begin(), name.end(), ':', '-');
   const std::string file = context.folder + "/" + name;
@@ -58,7 +62,8 @@ session::Session open_session(const StudyContext& context, const NetworkFile& ne
   request.model = network.file, request.limit = limit, request.seed = context.seed, request.jobs = context.jobs;
   request.quiet = true;
   model::Graph graph = onnx::read_model(network.file);
-  const dataset::Splits splits = dataset::parse_splits(network.data);
+  dataset::Splits splits = dataset::parse_splits(network.data);
+  if (!network.train.empty()) splits.train = dataset::parse_spec(network.train);
   auto test = session::open_data(*splits.test, graph, {});
   auto train = splits.train ? session::open_data(*splits.train, graph, {}) : nullptr;
   return session::Session(std::move(request), network.file, std::move(graph), std::move(test), std::move(train));

@@ -18,9 +18,10 @@ void train_named(const std::string& network, const std::string& data, const std:
                  int jobs);
 
 struct NetworkFile {
-  std::string file, data;
+  std::string file, data, train = "";  ///< `train`: a spec where the data is no built-in name
 };
-/// `lenet5@fashion-mnist` or `model.onnx@DATA`: the file, trained first where it is a name, and the data.
+/// `lenet5@fashion-mnist`, `model.onnx@DATA` or `model.onnx@TEST@TRAIN`: the file, trained first where it is a name,
+/// and the data.
 NetworkFile trained_file(const StudyContext& context, const std::string& text);
 
 /// A session of the file, quiet, with nothing of netmend.toml that the working directory may hold.
