@@ -267,7 +267,9 @@ TEST(PredictionChecks, TellOneSidedConfusionsFromLookAlikes) {
   Results& found = one_sided.look();
   ASSERT_TRUE(raises(found, "confused-classes:c3-c5"));
   for (const Finding& one : found.findings)
-    if (one.kind == "confused-classes") EXPECT_EQ(one.level, findings::Level::kSerious);
+    if (one.kind == "confused-classes") {
+      EXPECT_EQ(one.level, findings::Level::kSerious);
+    }
   alike.test = alike.part(
       [](int64_t c, int64_t i) { return c == 3 && i < 25   ? 5
                                         : c == 5 && i < 25 ? 3

@@ -200,7 +200,7 @@ std::vector<at::Tensor> Executor::run(std::span<const at::Tensor> given, const R
     slots[size_t(plan.given[i])] = to_carrier(tensor, plan.request);
   }
   uint64_t seed = options.seed;
-  for (const Step& step : plan.steps) plan.run_step(step, slots, options, seed += 0x9e3779b97f4a7c15u);
+  for (const Plan::Step& step : plan.steps) plan.run_step(step, slots, options, seed += 0x9e3779b97f4a7c15u);
 
   std::vector<at::Tensor> wanted;
   for (size_t i = 0; i < plan.wanted.size(); ++i) {

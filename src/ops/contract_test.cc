@@ -310,7 +310,9 @@ TEST(Contract, DoublePrecisionAgreesWithSingle) {
     NodeForTest single = in_float(example);
     expect_equal(single.run(NodeForTest::Options{}), example.run({.real = at::kDouble}), 2e-4);
     at::Tensor wide = example.run({.real = at::kDouble})[0];
-    if (wide.is_floating_point()) EXPECT_EQ(wide.scalar_type(), at::kDouble);
+    if (wide.is_floating_point()) {
+      EXPECT_EQ(wide.scalar_type(), at::kDouble);
+    }
   }
 }
 
