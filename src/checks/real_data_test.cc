@@ -40,8 +40,9 @@ Results look(const std::string& spec, const std::string& network, int64_t epochs
            finding.evidence.c_str());
     // Groups of the census data do differ; rules must not be serious where the network knows its limits. One that is
     // wrong two times of three, as this one on cifar10, is not sound, and may be told so.
-    if (i >= of_data && finding.kind == "weak-slice" && metric.estimate.value > 0.8)
+    if (i >= of_data && finding.kind == "weak-slice" && metric.estimate.value > 0.8) {
       EXPECT_LT(int(finding.level), int(findings::Level::kSerious));
+    }
   }
   return found;
 }

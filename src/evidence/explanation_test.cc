@@ -43,7 +43,9 @@ TEST(Explain, RelevanceOfALayerAddsUpToTheLogit) {
     double sum = 0;
     for (size_t i = 0; i < layer.top.size(); ++i) {
       sum += layer.top[i].score;
-      if (i > 0) EXPECT_GE(layer.top[i - 1].score, layer.top[i].score);
+      if (i > 0) {
+        EXPECT_GE(layer.top[i - 1].score, layer.top[i].score);
+      }
     }
     EXPECT_EQ(int64_t(layer.top.size()), layer.units);
     EXPECT_NEAR(sum / found.start, layer.kept, 1e-4);

@@ -13,7 +13,7 @@ struct Acceptance {
   std::string id;  ///< `kind:where`
   std::string reason;
   std::string until;    ///< the last day it holds, 2027-01-31; empty for no end
-  double value = 0;     ///< Finding::value of the day
+  double value = 0;     ///< Finding::value of the day; infinite: however bad it gets
   double factor = 1.5;  ///< the finding returns when its value is beyond so many times that
 };
 

@@ -121,7 +121,7 @@ class Parser {
           wrong(*number, where + "." + name, least > 0 ? "a factor of 1 or more" : "a number of 0 or more");
         return *value;
       };
-      one.value = size("value", 0, 0);
+      one.value = size("value", INFINITY, 0);  // without one: however bad it gets
       one.factor = size("level", one.factor, 1);
       if (id.starts_with("inputs:"))
         config.accepted_inputs.push_back({place(id.substr(7)), one.reason, one.until});

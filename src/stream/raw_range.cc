@@ -89,6 +89,8 @@ void RawRange::look(const dataset::Dataset& data, size_t feature, int64_t most) 
     return set_bounds(0, 255, "bytes");
   }
   constexpr double kSlack = 1e-5;
+  if (about.image && seen.low >= -kSlack && seen.high > 127 && seen.high < 255.5)  // resized bytes, for example
+    return set_bounds(0, 255, "real numbers");
   if (seen.low >= -kSlack && seen.high <= 1 + kSlack) return set_bounds(0, 1, "real numbers");
   if (seen.low >= -1 - kSlack && seen.high <= 1 + kSlack) return set_bounds(-1, 1, "real numbers");
   measure(data, feature, most);

@@ -120,12 +120,11 @@ TEST_P(EveryCriterion, IsNothingWithoutInputsAndNeverNan) {
 }
 
 TEST_P(EveryCriterion, NeverFallsWhenInputsAreAdded) {
-  if (!row->counts) GTEST_SKIP() << "a magnitude may fall";
   UnitBatch all = random_values(*test_space(), 60, 21);
   double before = 0;
   for (int64_t count = 1; count <= 60; count += 7) {
     const double now = figure(rows_of(all, range_of(0, count))).covered;
-    EXPECT_GE(now, before);
+    EXPECT_GE(now, row->counts ? before : 0);  // a magnitude may fall, but not below nothing
     before = now;
   }
 }
@@ -178,7 +177,10 @@ TEST_P(EveryCriterion, GoalsOfInputsAddUpToWhatIsCovered) {
   const UnitBatch batch = random_values(*test_space(), 60, 17);
   Reached reached;
   const std::optional<int64_t> count = criterion->reach_by_input(batch, reached);
-  if (!count) GTEST_SKIP() << "not told input by input";
+  if (!count) {  // not told input by input
+    EXPECT_TRUE(reached.goals.empty() && reached.ends.empty());
+    return;
+  }
   ASSERT_EQ(reached.ends.size(), 60u);
   EXPECT_EQ(reached.ends.back(), reached.goals.size());
   std::set<int64_t> different(reached.goals.begin(), reached.goals.end());
@@ -188,10 +190,13 @@ TEST_P(EveryCriterion, GoalsOfInputsAddUpToWhatIsCovered) {
 }
 
 TEST_P(EveryCriterion, UncoveredUnitsAreThoseWithoutAGoal) {
-  if (!row->lists_uncovered) GTEST_SKIP() << "has no list of units";
   const auto tally = tally_of(*criterion, random_values(*test_space(), 3, 19));
   const Figure found = criterion->figure(*tally);
-  EXPECT_EQ(double(criterion->uncovered_units(*tally).size()), found.total - found.covered);
+  const double listed = double(criterion->uncovered_units(*tally).size());
+  EXPECT_LE(listed, std::max(0.0, found.total - found.covered));
+  if (row->lists_uncovered) {
+    EXPECT_EQ(listed, found.total - found.covered);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, EveryCriterion,
