@@ -36,6 +36,14 @@ std::vector<std::string> commands(std::string_view lines) {
   return all;
 }
 
+/// A script as it is typed: the indentation of its lines may mean something.
+std::vector<std::string> script(std::string_view lines) {
+  std::vector<std::string> all;
+  for (const std::string& line : split(lines, '\n'))
+    if (!trim(line).empty()) all.push_back(line.substr(0, line.find_last_not_of(" \t") + 1));
+  return all;
+}
+
 /// Patterns with the places to fill in capitals: `netmend failures --on class=CLASS`.
 std::vector<std::string> open_commands(std::string_view lines) {
   std::vector<std::string> all = commands(lines);
@@ -87,7 +95,7 @@ Json story_json(const Kind& kind, const Finding* finding, const std::string& fol
                {"needs", needs_words(kind.needs)},
                {"fault", kind.fault},
                {"next", finding ? finding->next : open_commands(kind.next)},
-               {"example", commands(kind.example)}};
+               {"example", script(kind.example)}};
   json["finding"] = finding ? findings::to_json(*finding) : Json(nullptr);
   if (finding) json["run"] = folder;
   return json;
@@ -116,7 +124,8 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
     for (const std::string& line : lines) fmt::print("    {}\n", printable(line));
   };
   list("next", finding ? finding->next : open_commands(kind.next));
-  list("an example that needs no file of yours", commands(kind.example));
+  fmt::print("\n  an example that needs no file of yours; it can be pasted into a shell\n");
+  for (const std::string& line : script(kind.example)) fmt::print("{}\n", printable(line));
   fmt::print("\n  needs {}{}\n", needs_words(kind.needs),
              kind.fault.empty() ? "" : fmt::format("   fault {}", kind.fault));
 }
