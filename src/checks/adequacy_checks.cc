@@ -49,7 +49,9 @@ void check_untested(Observed& seen, Results& out) {
   size_t told = 0;
   for (const observers::LowUnit& unit : most) {
     const double share = double(unit.higher) / double(seen.train->data->size());
-    if (told++ >= kTold || share < kOftenReached) break;
+    // Of large training data not all are kept that go higher.
+    const bool often = share >= kOftenReached || unit.higher == observers::Peaks::kKept;
+    if (told++ >= kTold || !often) break;
     const std::string name = seen.space->name(unit.unit),
                       more = unit.higher == observers::Peaks::kKept ? " or more" : "";
     auto finding = findings::make(

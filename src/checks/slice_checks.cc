@@ -25,6 +25,7 @@ using slices::Slice;
 
 constexpr double kExplained = 0.5, kAllExplained = 0.85;  ///< part of a gap that confidence and class explain
 constexpr double kGap = 0.02;
+constexpr double kLooksCost = 0.02;  ///< of the metric, for rules about how pictures look
 
 bool is_number(const observers::PredictionSettings& settings) {
   return settings.task == observers::Task::kNumber && settings.tolerance < 0;
@@ -70,10 +71,10 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
   const slices::Term& first = slice.rule.terms[0];
   if (slice.rule.terms.size() == 1 && first.op == slices::Term::kIs && columns[first.column].aside)
     finding.next.push_back(seen.session.command("repair", {"--on", "slice=" + slice.name, "-o", "fixed.onnx"}));
-  // How hard pictures are always goes with how they look; that is serious when it costs a point of the metric.
+  // How hard pictures are always goes with how they look; that is serious when it costs much.
   const bool properties = std::all_of(slice.rule.terms.begin(), slice.rule.terms.end(),
                                       [&](const slices::Term& term) { return columns[term.column].property; });
-  if (properties && slice.gain < 0.01) finding.level = std::min(finding.level, findings::Level::kMinor);
+  if (properties && slice.gain < kLooksCost) finding.level = std::min(finding.level, findings::Level::kMinor);
   std::vector<size_t> rows = slice.rows;
   std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) { return failing[a] > failing[b]; });
   for (size_t i = 0; i < std::min<size_t>(12, rows.size()); ++i)

@@ -23,9 +23,11 @@ using observers::SampleRow;
 constexpr int64_t kFewest = 20;        ///< failures, and correct predictions
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
 constexpr double kWorthALayer = 0.03;  ///< a whole layer fits much that is no damage
+constexpr double kLittle = 0.01;       ///< gain of a unit that may only stand for something larger
+constexpr double kShared = 0.8;        ///< of a unit's gain: neighbours that gain as much share the damage
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;
-constexpr double kShare = 0.4;    ///< of the work that is left: a check-up is more than its trial repairs
+constexpr double kShare = 1;      ///< of the work that is left: a check-up is more than its trial repairs
 constexpr double kControl = 0.7;  ///< of the gain: a control that gains more clears the unit
 
 using observers::points_text;
@@ -42,7 +44,9 @@ class TrialRepairs {
     find_suspects();
     if (tried_.blame && !tried_.blame->located.empty()) {
       make_problem();
-      single_unit() || whole_layer();
+      const double gain = single_unit();
+      // What a unit leaves may have another cause, and a unit that gains little may only stand for it.
+      if (gain < kLittle && error_rate_ - gain >= kWorthALayer) whole_layer() || more_training(gain);
     }
     found_.repair = std::move(tried_);
   }
@@ -111,11 +115,12 @@ class TrialRepairs {
   }
 
   /// The units fitted alone, judged on the hold-out split.
-  repair::Outcome fit(const std::vector<localise::UnitPlace>& units, double share) {
+  repair::Outcome fit(const std::vector<localise::UnitPlace>& units, double share, Budget* from = nullptr) {
+    Budget& budget = from ? *from : budget_;
     problem_->units = units;
-    problem_->budget = budget_.part(share);
+    problem_->budget = budget.part(share);
     repair::Outcome outcome = repair::mend(*problem_, "surgical", {});
-    budget_.spend(outcome.work);
+    budget.spend(outcome.work);
     return outcome;
   }
 
@@ -131,11 +136,12 @@ class TrialRepairs {
     return outcome.verdict == repair::Verdict::kRepaired ? outcome.flips.change().value : 0;
   }
 
-  bool single_unit() {
+  /// What refitting the first suspect gains, told as a finding; 0 when it is not to blame.
+  double single_unit() {
     const localise::Ranking& ranking = tried_.blame->located[0].ranking;
     const localise::RankedUnit& first = ranking.units[0];
     auto place = place_of(first.place);
-    if (!place) return false;
+    if (!place) return 0;
     repair::Outcome outcome = fit({*place}, 0.4);
     shifted(outcome);
     const double gain = gain_of(outcome);
@@ -144,7 +150,7 @@ class TrialRepairs {
     if (gain < kWorthwhile) {
       found_.passed.push_back({"refitting the most suspicious unit",
                                fmt::format("{}: {}", unit, points_text(tried_.repair->flips.change()))});
-      return false;
+      return 0;
     }
     // Would any other unit have done? Then training stopped early, and this unit is no worse than others.
     double control = 0;
@@ -162,9 +168,13 @@ class TrialRepairs {
     const std::string brief =
         fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken);
     if (control > kControl * gain) {
-      under_trained(gain, control, tried_.blame->unit(other));
-      return true;
+      under_trained(gain, fmt::format("refitting any unit gains: {:+.1f}, {:+.1f} points", 100 * gain, 100 * control),
+                    fmt::format("Refitting one unit gains {:.1f} points on held-out inputs, and refitting {}, which is "
+                                "not suspicious, gains {:.1f}: more training would help everywhere.",
+                                100 * gain, tried_.blame->unit(other), 100 * control));
+      return 1;  // nothing more to look for
     }
+    if (gain >= kWorthALayer && shared_by_layer(first, gain)) return gain;
     auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
                                   brief, evidence);
     finding.numbers = {{"fixed", flips.fixed},
@@ -173,19 +183,14 @@ class TrialRepairs {
                        {"random_rank", ranking.random_rank()}};
     show_flips(finding);
     found_.add(std::move(finding));
-    return true;
+    return gain;
   }
 
   static double first_share(const localise::RankedUnit& unit) { return std::isfinite(unit.in_top) ? unit.in_top : 1; }
 
-  void under_trained(double gain, double control, const std::string& other) {
-    found_.add(findings::make(
-        "under-trained", "", seen_.words({}), {std::min(gain, 0.0099), 0}, Certainty::kLikely,
-        fmt::format("refitting any unit gains: {:+.1f}, {:+.1f} points", 100 * gain, 100 * control),
-        fmt::format(
-            "Refitting one unit gains {:.1f} points on held-out inputs, and refitting {}, which is not suspicious, "
-            "gains {:.1f}: more training would help everywhere.",
-            100 * gain, other, 100 * control)));
+  void under_trained(double gain, const std::string& brief, const std::string& evidence) {
+    found_.add(findings::make("under-trained", "", seen_.words({}), {std::min(gain, 0.0099), 0}, Certainty::kLikely,
+                              brief, evidence));
   }
 
   std::string cheap_words() const {
@@ -211,44 +216,102 @@ class TrialRepairs {
     }
   }
 
-  /// No single unit: is a layer as a whole to blame? Of the three most suspicious layers the one whose refitting gains
-  /// least is the control.
+  std::vector<localise::UnitPlace> units_of(const model::Layer& layer) const {
+    std::vector<localise::UnitPlace> units;
+    for (size_t l = 0; l < seen_.layers.size(); ++l)
+      if (seen_.layers[l].node == layer.node)
+        for (int64_t u = 0; u < layer.units; ++u) units.push_back({l, u});
+    return units;
+  }
+
+  /// Where the whole layer is damaged, refitting any of its units makes up for it; where one unit is, its neighbours
+  /// help less. Tells of the layer, and is true, in the first case.
+  bool shared_by_layer(const localise::RankedUnit& first, double gain) {
+    const size_t layer = tried_.blame->places[first.place].layer;
+    std::vector<size_t> neighbours;
+    for (const localise::RankedUnit& unit : tried_.blame->located[0].ranking.units)
+      if (tried_.blame->places[unit.place].layer == layer && unit.place != first.place)
+        neighbours.push_back(unit.place);
+    if (neighbours.size() < 2) return false;
+    std::vector<std::string> words;
+    for (const size_t place : {neighbours[neighbours.size() / 2], neighbours.back()}) {
+      const auto at = place_of(place);
+      const double other = at ? gain_of(fit({*at}, 0.5)) : 0;
+      if (other < kShared * gain) return false;
+      words.push_back(fmt::format("{} {:+.1f}", tried_.blame->unit(place), 100 * other));
+    }
+    const model::Layer& whole = tried_.blame->layers[layer];
+    repair::Outcome outcome = fit(units_of(whole), 1);
+    if (gain_of(outcome) < kShared * gain) return false;
+    keep(std::move(outcome), whole.name);
+    damaged_layer(whole.name, fmt::format("Refitting any one of its units gains about as much: {} {:+.1f}, {} points.",
+                                          tried_.blame->unit(first.place), 100 * gain, join(words, ", ")));
+    return true;
+  }
+
+  /// Is a layer as a whole to blame? Of the three most suspicious layers the one whose refitting gains least is the
+  /// control.
   bool whole_layer() {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
-    // Fixing every failure would not be enough.
-    if (ranked.size() < 2 || budget_.left() <= 0 || error_rate_ < kWorthALayer) return false;
+    if (ranked.size() < 2 || budget_.left() <= 0) return false;
     double best = 0, least = 1;
     std::optional<repair::Outcome> outcome;
     std::string name;
     const size_t looked = std::min<size_t>(ranked.size(), 3);
-    for (size_t i = 0; i < looked && budget_.left() > 0; ++i) {
+    Budget all = budget_.part(0.6);
+    for (size_t i = 0; i < looked && all.left() > 0; ++i) {
       const model::Layer& layer = tried_.blame->layers[ranked[i].layer];
-      std::vector<localise::UnitPlace> units;
-      for (size_t l = 0; l < seen_.layers.size(); ++l)
-        if (seen_.layers[l].node == layer.node)
-          for (int64_t u = 0; u < layer.units; ++u) units.push_back({l, u});
-      repair::Outcome one = fit(units, 1 / double(looked - i));
+      repair::Outcome one = fit(units_of(layer), 1 / double(looked - i), &all);
       const double gain = gain_of(one);
       least = std::min(least, gain);
       if (gain > best) best = gain, outcome = std::move(one), name = layer.name;
     }
+    budget_.spend(all);
     if (!outcome || best < kWorthALayer) return false;
     if (least > kControl * best) {
-      under_trained(best, least, "another layer");
+      under_trained(
+          best, fmt::format("refitting any layer gains: {:+.1f}, {:+.1f} points", 100 * best, 100 * least),
+          fmt::format("Refitting {} gains {:.1f} points on held-out inputs, and refitting another layer gains "
+                      "{:.1f}: more training would help everywhere.",
+                      name, 100 * best, 100 * least));
       return true;
     }
     keep(std::move(*outcome), name);
+    damaged_layer(name,
+                  fmt::format("No single unit is to blame. Refitting another layer: {:+.1f} points.", 100 * least));
+    return true;
+  }
+
+  void damaged_layer(const std::string& name, const std::string& compared) {
     const auto& flips = tried_.repair->flips;
     auto finding = findings::make(
-        "damaged-layer", name, seen_.words({{"layer", name}}), {best, 0}, Certainty::kLikely,
+        "damaged-layer", name, seen_.words({{"layer", name}}), {flips.change().value, 0}, Certainty::kLikely,
         fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken),
-        fmt::format(
-            "No single unit is to blame. Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, p = {:.1g}. "
-            "Refitting another layer: {:+.1f} points.{}",
-            name, flips.fixed, with_commas(tried_.holdout), flips.broken, points_text(flips.change()), tried_.repair->p,
-            100 * least, cheap_words()));
+        fmt::format("Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, p = {:.1g}. {}{}", name,
+                    flips.fixed, with_commas(tried_.holdout), flips.broken, points_text(flips.change()),
+                    tried_.repair->p, compared, cheap_words()));
     show_flips(finding);
     found_.add(std::move(finding));
+  }
+
+  /// Nothing stands out: does going on with training help? Then a unit that gained a little stood for all of them.
+  bool more_training(double unit_gain) {
+    if (budget_.left() <= 0) return false;
+    problem_->units.clear();
+    problem_->budget = budget_.part(1);
+    const repair::Outcome outcome = repair::mend(*problem_, "retrain", {});
+    const double gain = gain_of(outcome);
+    if (gain < std::max(kLittle, 1.5 * unit_gain)) {
+      found_.passed.push_back({"more training", points_text(outcome.flips.change())});
+      return false;
+    }
+    std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
+    under_trained(
+        gain,
+        fmt::format("more training: {} fixed, {} broken on held-out inputs", outcome.flips.fixed, outcome.flips.broken),
+        fmt::format("Going on with training on {} of the tests gains {} on held-out inputs, and neither a "
+                    "unit nor a layer stands out.",
+                    with_commas(int64_t(problem_->parts.search.size())), points_text(outcome.flips.change())));
     return true;
   }
 
