@@ -110,13 +110,13 @@ TEST(SlowTrialChecks, NameADamagedUnit) {
 TEST(SlowTrialChecks, NameADamagedLayer) {
   model::Graph graph = sound();
   auto layers = executor::find_layers(graph);
-  edits::apply(graph, faults::plant(graph, layers, faults::find_kind("layer-noise"),
-                                    {.strength = 2, .layer = layers[0].name, .seed = 3})
-                          .edits);
+  edits::apply(
+      graph,
+      faults::plant(graph, layers, faults::find_kind("layer-noise"), {.strength = 2, .layer = layer, .seed = 3}).edits);
   const auto found = check(graph, all_tests());
   const Finding* one = find(found, "damaged-layer");
   ASSERT_NE(one, nullptr) << ids(found);
-  EXPECT_EQ(one->where, layers[0].name) << ids(found);
+  EXPECT_EQ(one->where, layer) << ids(found);
 }
 
 TEST(SlowTrialChecks, NameTrainingThatStoppedEarly) {

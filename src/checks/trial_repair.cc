@@ -46,7 +46,7 @@ class TrialRepairs {
       make_problem();
       const double gain = single_unit();
       // What a unit leaves may have another cause, and a unit that gains little may only stand for it.
-      if (gain < kLittle && error_rate_ - gain >= kWorthALayer) whole_layer() || more_training(gain);
+      if (error_rate_ - gain >= kWorthALayer && !whole_layer(gain) && gain < kLittle) more_training(gain);
     }
     found_.repair = std::move(tried_);
   }
@@ -174,7 +174,7 @@ class TrialRepairs {
                                 100 * gain, tried_.blame->unit(other), 100 * control));
       return 1;  // nothing more to look for
     }
-    if (gain >= kWorthALayer && shared_by_layer(first, gain)) return gain;
+    if (gain >= kWorthALayer && shared_by_layer(first, gain)) return 1;  // nothing more to look for
     auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
                                   brief, evidence);
     finding.numbers = {{"fixed", flips.fixed},
@@ -250,8 +250,8 @@ class TrialRepairs {
   }
 
   /// Is a layer as a whole to blame? Of the three most suspicious layers the one whose refitting gains least is the
-  /// control.
-  bool whole_layer() {
+  /// control. Where refitting one unit gains something, a layer must gain clearly more to be the better explanation.
+  bool whole_layer(double unit_gain) {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
     if (ranked.size() < 2 || budget_.left() <= 0) return false;
     double best = 0, least = 1;
@@ -267,8 +267,9 @@ class TrialRepairs {
       if (gain > best) best = gain, outcome = std::move(one), name = layer.name;
     }
     budget_.spend(all);
-    if (!outcome || best < kWorthALayer) return false;
+    if (!outcome || best < 1.15 * unit_gain + kWorthALayer) return false;
     if (least > kControl * best) {
+      if (unit_gain > 0) return false;
       under_trained(
           best, fmt::format("refitting any layer gains: {:+.1f}, {:+.1f} points", 100 * best, 100 * least),
           fmt::format("Refitting {} gains {:.1f} points on held-out inputs, and refitting another layer gains "
@@ -277,8 +278,10 @@ class TrialRepairs {
       return true;
     }
     keep(std::move(*outcome), name);
-    damaged_layer(name,
-                  fmt::format("No single unit is to blame. Refitting another layer: {:+.1f} points.", 100 * least));
+    std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
+    const std::string one = unit_gain > 0 ? fmt::format("Refitting the most suspicious unit: {:+.1f}.", 100 * unit_gain)
+                                          : "No single unit is to blame.";
+    damaged_layer(name, fmt::format("{} Refitting another layer: {:+.1f} points.", one, 100 * least));
     return true;
   }
 
