@@ -27,6 +27,8 @@ class Altered : public dataset::Dataset {
       at::Tensor index = at::tensor(order, at::kLong);
       for (size_t f = 0; f < batch.inputs.size(); ++f)
         batch.inputs[f] = at::cat({batch.inputs[f], more.inputs[f]}).index_select(0, index);
+      for (size_t f = 0; f < batch.masks.size(); ++f)
+        if (batch.masks[f].defined()) batch.masks[f] = at::cat({batch.masks[f], more.masks[f]}).index_select(0, index);
       if (batch.labels.defined()) batch.labels = at::cat({batch.labels, more.labels}).index_select(0, index);
     }
     batch.samples.assign(rows.begin(), rows.end());
