@@ -131,6 +131,15 @@ void print_end(const RepairOptions& options, const repair::RepairSplits& splits,
     fmt::print("  nothing is written: -o FILE writes the model, --plan FILE the edits\n");
 }
 
+/// Old against new, on data that the search did not see where that is known by its name.
+std::string compare_command(const session::Session& session, const std::string& product) {
+  std::string data = session.request().data;
+  const size_t name = data.substr(0, data.find(',')).rfind(":train");
+  if (name != std::string::npos) data.replace(name, 6, ":test");
+  return "netmend compare " + shell_word(session.model_name()) + " " + shell_word(product) +
+         (data.empty() ? "" : " --data " + shell_word(data));
+}
+
 }  // namespace
 
 int repair_model(const Common& common, const RepairOptions& options) {
@@ -157,7 +166,7 @@ int repair_model(const Common& common, const RepairOptions& options) {
   json["plan"] = options.plan.empty() || result.chosen < 0 ? Json(nullptr) : Json(options.plan);
   json["seconds"] = seconds;
   json["next"] = Json::array();
-  if (written) json["next"].push_back(session.command("compare") + " " + shell_word(options.product));
+  if (written) json["next"].push_back(compare_command(session, options.product));
   json["run"] = folder.path();
   write_file(folder.file("repair.json"), evidence::dump(json, 2));
   session.finish(seconds, status);
