@@ -27,7 +27,7 @@ TEST(Ranges, EqualASlowTwin) {
       EXPECT_NEAR(range.deviation(), (*twin)[u].deviation(), 1e-9);
     }
   batch.input(7)[3] = NAN;
-  const UnitRange& range = dynamic_cast<const RangeTally&>(*tally_of(criterion, batch)).ranges[3];
+  const UnitRange range = dynamic_cast<const RangeTally&>(*tally_of(criterion, batch)).ranges[3];
   EXPECT_EQ(range.seen, 299);
   EXPECT_TRUE(std::isfinite(range.mean));
 }
