@@ -148,7 +148,7 @@ void print_preflight(const preflight::Preflight& preflight, const std::string& m
   if (!blocker.line.empty())
     fmt::print("\n  Put this into netmend.toml, then try again:\n\n    {}\n",
                join(split(blocker.line, '\n'), "\n    "));
-  fmt::print("\n  Nothing is said about the model before this is settled; --anyway overrules.\n");
+  fmt::print("\n  Nothing is said about the model before this is resolved; --anyway overrules.\n");
 }
 
 }  // namespace netmend::app

@@ -123,7 +123,7 @@ class Examination {
     if (!(have_ & findings::kData)) return;
     if (missing & findings::kPredictions) {
       if (!std::exchange(blocker_told_, true))
-        out_.results.skip("everything about the model's predictions", "the blocker settled, or --anyway");
+        out_.results.skip("everything about the model's predictions", "the blocker resolved, or --anyway");
       return;
     }
     for (const findings::Need& need : findings::need_table())

@@ -67,7 +67,7 @@ const Finding* find(const std::vector<Finding>& found, const std::string& kind) 
   return nullptr;
 }
 
-std::string ids(const std::vector<Finding>& found) {
+std::string told(const std::vector<Finding>& found) {
   std::string text;
   for (const Finding& one : found) text += level_name(one.level) + " " + one.id() + " (" + one.evidence + "); ";
   return text;
@@ -75,10 +75,10 @@ std::string ids(const std::vector<Finding>& found) {
 
 TEST(SlowTrialChecks, SayNothingSeriousAboutASoundNetwork) {
   const auto found = check(sound(), tests(), training());
-  for (const Finding& one : found) EXPECT_LT(one.level, Level::kSerious) << ids(found);
+  for (const Finding& one : found) EXPECT_LT(one.level, Level::kSerious) << told(found);
   for (const char* kind : {"suspicious-unit", "damaged-layer", "under-trained", "shifted-biases", "mislabelled",
                            "failure-cluster", "untested-units", "untested-region"})
-    EXPECT_EQ(find(found, kind), nullptr) << ids(found);
+    EXPECT_EQ(find(found, kind), nullptr) << told(found);
 }
 
 double accuracy(const model::Graph& graph) {
@@ -102,7 +102,7 @@ TEST(SlowTrialChecks, NameADamagedUnit) {
   }
   const auto found = check(graph, tests());
   const Finding* one = find(found, "suspicious-unit");
-  ASSERT_NE(one, nullptr) << ids(found);
+  ASSERT_NE(one, nullptr) << told(found);
   EXPECT_EQ(one->where, fault.units[0]);
   EXPECT_EQ(one->next[0], "netmend repair m.onnx --unit " + fault.units[0] + " -o fixed.onnx");
 }
@@ -117,14 +117,14 @@ TEST(SlowTrialChecks, NameADamagedLayer) {
       faults::plant(graph, layers, faults::find_kind("layer-noise"), {.strength = 2, .layer = layer, .seed = 3}).edits);
   const auto found = check(graph, all_tests());
   const Finding* one = find(found, "damaged-layer");
-  ASSERT_NE(one, nullptr) << ids(found);
-  EXPECT_EQ(one->where, layer) << ids(found);
+  ASSERT_NE(one, nullptr) << told(found);
+  EXPECT_EQ(one->where, layer) << told(found);
 }
 
 TEST(SlowTrialChecks, NameTrainingThatStoppedEarly) {
   const auto found = check(learn(1), all_tests());
-  EXPECT_EQ(find(found, "suspicious-unit"), nullptr) << ids(found);
-  EXPECT_NE(find(found, "under-trained"), nullptr) << ids(found);
+  EXPECT_EQ(find(found, "suspicious-unit"), nullptr) << told(found);
+  EXPECT_NE(find(found, "under-trained"), nullptr) << told(found);
 }
 
 TEST(SlowTrialChecks, NameBiasesThatAreOff) {
@@ -137,7 +137,7 @@ TEST(SlowTrialChecks, NameBiasesThatAreOff) {
                            .item<double>());
   graph.replace(layers.back().bias, bias);
   const auto found = check(graph, tests());
-  ASSERT_NE(find(found, "shifted-biases"), nullptr) << ids(found);
+  ASSERT_NE(find(found, "shifted-biases"), nullptr) << told(found);
 }
 
 TEST(SlowTrialChecks, NameWrongLabelsAndBunchesOfFailures) {
@@ -146,7 +146,7 @@ TEST(SlowTrialChecks, NameWrongLabelsAndBunchesOfFailures) {
     if (labels[i] == 4 && Random(8, i).uniform() < 0.5) labels[i] = 9;
   Data wrong = dataset::relabelled(tests(), labels);
   const auto found = check(sound(), wrong);
-  EXPECT_NE(find(found, "mislabelled"), nullptr) << ids(found);
+  EXPECT_NE(find(found, "mislabelled"), nullptr) << told(found);
   for (int64_t& label : labels)
     if (label == 4) label = 9;
   Data all = dataset::relabelled(tests(), labels);
@@ -159,20 +159,20 @@ TEST(SlowTrialChecks, NameWhatTestsNeverShow) {
   for (size_t i = 0; i < labels.size(); ++i)
     if (labels[i] < 5) few.push_back(int64_t(i));
   const auto found = check(sound(), dataset::subset(tests(), few), training());
-  EXPECT_TRUE(find(found, "untested-units") || find(found, "untested-region")) << ids(found);
+  EXPECT_TRUE(find(found, "untested-units") || find(found, "untested-region")) << told(found);
   EXPECT_NE(find(check(sound(), tests(), training()), "redundant-tests"), nullptr);
 }
 
 TEST(SlowTrialChecks, NameChangesThatNobodyWouldMind) {
   const auto found = check(sound(), tests());
-  EXPECT_EQ(find(found, "not-robust"), nullptr) << ids(found);
+  EXPECT_EQ(find(found, "not-robust"), nullptr) << told(found);
   model::Graph graph = sound();
   auto layers = executor::find_layers(graph);
   edits::apply(graph, faults::plant(graph, layers, faults::find_kind("layer-noise"),
                                     {.strength = 2, .layer = layers[0].name, .seed = 3})
                           .edits);
   const auto shaken = check(graph, tests());
-  EXPECT_NE(find(shaken, "not-robust"), nullptr) << ids(shaken);
+  EXPECT_NE(find(shaken, "not-robust"), nullptr) << told(shaken);
 }
 
 }  // namespace

@@ -27,15 +27,13 @@ constexpr double kLittle = 0.01;       ///< gain of a unit that may only stand f
 constexpr double kShared = 0.8;        ///< of a unit's gain: neighbours that gain as much share the damage
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;
-constexpr double kShare = 1;      ///< of the work that is left: a check-up is more than its trial repairs
 constexpr double kControl = 0.7;  ///< of the gain: a control that gains more clears the unit
 
 using observers::points_text;
 
 class TrialRepairs {
  public:
-  TrialRepairs(Observed& seen, Results& found)
-      : seen_(seen), found_(found), budget_(seen.session.budget().part(kShare)) {
+  TrialRepairs(Observed& seen, Results& found) : seen_(seen), found_(found), budget_(seen.session.budget()) {
     if (!budget_.timed() && budget_.left() < kLeastWork) budget_ = Budget::of_work(kLeastWork);
   }
 
@@ -44,9 +42,9 @@ class TrialRepairs {
     find_suspects();
     if (tried_.blame && !tried_.blame->located.empty()) {
       make_problem();
-      const double gain = single_unit();
       // What a unit leaves may have another cause, and a unit that gains little may only stand for it.
-      if (error_rate_ - gain >= kWorthALayer && !whole_layer(gain) && gain < kLittle) more_training(gain);
+      if (const auto gain = single_unit(); gain && error_rate_ - *gain >= kWorthALayer)
+        if (!whole_layer(*gain) && *gain < kLittle) more_training(*gain);
     }
     found_.repair = std::move(tried_);
   }
@@ -136,8 +134,9 @@ class TrialRepairs {
     return outcome.verdict == repair::Verdict::kRepaired ? outcome.flips.change().value : 0;
   }
 
-  /// What refitting the first suspect gains, told as a finding; 0 when it is not to blame.
-  double single_unit() {
+  /// What refitting the first suspect gains, told as a finding; 0 when it is not to blame; nothing where the cause is
+  /// another one, and told.
+  std::optional<double> single_unit() {
     const localise::Ranking& ranking = tried_.blame->located[0].ranking;
     const localise::RankedUnit& first = ranking.units[0];
     auto place = place_of(first.place);
@@ -172,9 +171,9 @@ class TrialRepairs {
                     fmt::format("Refitting one unit gains {:.1f} points on held-out inputs, and refitting {}, which is "
                                 "not suspicious, gains {:.1f}: more training would help everywhere.",
                                 100 * gain, tried_.blame->unit(other), 100 * control));
-      return 1;  // nothing more to look for
+      return {};
     }
-    if (gain >= kWorthALayer && shared_by_layer(first, gain)) return 1;  // nothing more to look for
+    if (gain >= kWorthALayer && shared_by_layer(first, gain)) return {};
     auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
                                   brief, evidence);
     finding.numbers = {{"fixed", flips.fixed},

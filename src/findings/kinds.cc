@@ -58,7 +58,7 @@ constexpr Need kNeeds[] = {
     {kNumbers, "predictions that are numbers", ""},
     {kHidden, "a hidden layer", ""},
     {kAnyBatch, "any batch size", "a model that takes any number of inputs at once"},
-    {kPredictions, "predictions", "the blocker settled, or --anyway"},
+    {kPredictions, "predictions", "the blocker resolved, or --anyway"},
 };
 
 }  // namespace
