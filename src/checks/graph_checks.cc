@@ -8,6 +8,7 @@
 #include "checks/results.h"
 #include "checks/rows.h"
 #include "executor/layers.h"
+#include "ops/op.h"
 
 namespace netmend::checks {
 namespace {
@@ -16,59 +17,48 @@ using findings::Certainty;
 using model::kAbsent;
 using model::ValueId;
 
-const std::set<std::string> kNonlinear = {"Relu",
-                                          "LeakyRelu",
-                                          "PRelu",
-                                          "Elu",
-                                          "Selu",
-                                          "Celu",
-                                          "Gelu",
-                                          "Sigmoid",
-                                          "Tanh",
-                                          "Softplus",
-                                          "Softsign",
-                                          "HardSigmoid",
-                                          "HardSwish",
-                                          "ThresholdedRelu",
-                                          "Softmax",
-                                          "LogSoftmax",
-                                          "Hardmax",
-                                          "Erf",
-                                          "Exp",
-                                          "Log",
-                                          "Abs",
-                                          "Sqrt",
-                                          "Pow",
-                                          "Clip",
-                                          "Max",
-                                          "Min",
-                                          "MaxPool",
-                                          "GlobalMaxPool",
-                                          "LSTM",
-                                          "GRU",
-                                          "RNN",
-                                          "Mish",
-                                          "Swish",
-                                          "Sin",
-                                          "Cos",
-                                          "Sign",
-                                          "Greater",
-                                          "Less",
-                                          "Where",
-                                          "ReduceMax",
-                                          "ReduceMin",
-                                          "Reciprocal",
-                                          "Floor",
-                                          "Ceil",
-                                          "Round",
-                                          "LayerNormalization",
-                                          "InstanceNormalization",
-                                          "GroupNormalization",
-                                          "LRN",
-                                          "LpNormalization",
-                                          "RMSNormalization",
-                                          "QuantizeLinear",
-                                          "DequantizeLinear"};
+/// Activations, and what else is not linear in what it is given.
+bool is_nonlinear(const model::Node& node) {
+  static const std::set<std::string_view> others = {"Abs",
+                                                    "Ceil",
+                                                    "Cos",
+                                                    "DequantizeLinear",
+                                                    "Erf",
+                                                    "Exp",
+                                                    "Floor",
+                                                    "GRU",
+                                                    "GlobalMaxPool",
+                                                    "Greater",
+                                                    "GroupNormalization",
+                                                    "Hardmax",
+                                                    "InstanceNormalization",
+                                                    "LRN",
+                                                    "LSTM",
+                                                    "LayerNormalization",
+                                                    "Less",
+                                                    "Log",
+                                                    "LogSoftmax",
+                                                    "LpNormalization",
+                                                    "Max",
+                                                    "MaxPool",
+                                                    "Min",
+                                                    "Pow",
+                                                    "QuantizeLinear",
+                                                    "RMSNormalization",
+                                                    "RNN",
+                                                    "Reciprocal",
+                                                    "ReduceMax",
+                                                    "ReduceMin",
+                                                    "Round",
+                                                    "Sign",
+                                                    "Sin",
+                                                    "Softmax",
+                                                    "Sqrt",
+                                                    "Where"};
+  const ops::Op* op = ops::find(node.domain, node.op);
+  return (op && op->kind == ops::Kind::kActivation) || others.count(node.op);
+}
+
 /// What passes values on or adds constants: two layers with only such things between them are one.
 const std::set<std::string> kPasses = {"Identity",  "Reshape", "Flatten", "Transpose", "Squeeze",
                                        "Unsqueeze", "Cast",    "Add",     "Sub",       "BatchNormalization",
@@ -159,7 +149,7 @@ class GraphChecks {
     bool nonlinear = false;
     for (const model::Node& node : graph_.nodes)
       for (ValueId id : node.outputs)
-        if (id != head_.output && kNonlinear.count(node.op) && id != kAbsent && producers_[size_t(id)] >= 0)
+        if (id != head_.output && is_nonlinear(node) && id != kAbsent && producers_[size_t(id)] >= 0)
           nonlinear |= head_.logits == head_.output || id != head_.output;
     // A final softmax or sigmoid does not make a network of linear layers more than one of them.
     if (layers_.size() >= 2 && !nonlinear)

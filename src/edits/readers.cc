@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "edits/links.h"
+#include "ops/op.h"
 
 namespace netmend::edits {
 
@@ -17,32 +18,14 @@ using model::ValueId;
 
 namespace {
 
-/// Operators that act on each unit by itself and leave the axes where they are.
-const std::set<std::string_view> kUnitwise = {"Relu",
-                                              "LeakyRelu",
-                                              "PRelu",
-                                              "Elu",
-                                              "Selu",
-                                              "Celu",
-                                              "Sigmoid",
-                                              "Tanh",
-                                              "Gelu",
-                                              "HardSigmoid",
-                                              "Softplus",
-                                              "Softsign",
-                                              "HardSwish",
-                                              "Clip",
-                                              "MaxPool",
-                                              "Identity",
-                                              "ThresholdedRelu",
-                                              "Dropout",
-                                              "Cast",
-                                              "AveragePool",
-                                              "GlobalAveragePool",
-                                              "LpPool",
-                                              "Mish",
-                                              "GlobalMaxPool",
-                                              "BatchNormalization"};
+/// Acts on each unit by itself and leaves the axes where they are.
+bool is_unitwise(const Node& node) {
+  static const std::set<std::string_view> others = {
+      "AveragePool",   "BatchNormalization", "Cast",   "Dropout", "GlobalAveragePool",
+      "GlobalMaxPool", "Identity",           "LpPool", "MaxPool"};
+  const ops::Op* op = ops::find(node.domain, node.op);
+  return (op && op->kind == ops::Kind::kActivation) || others.count(node.op);
+}
 
 /// Where a value holds the unit's numbers.
 struct Layout {
@@ -95,7 +78,7 @@ class Search {
   }
 
   Layout passed(const Node& node, const Layout& layout) const {
-    if (kUnitwise.count(node.op)) return layout;
+    if (is_unitwise(node)) return layout;
     if (node.op == "Flatten" && integer(node, "axis", 1) == 1) return flat(node, layout);
     if (node.op == "Reshape" && to_matrix(node)) return flat(node, layout);
     if (node.op == "Transpose" && layout.kind == Layout::kAxis) return turned(node, layout);

@@ -205,4 +205,37 @@ Kernel hardmax(const NodeView& node) {
   });
 }
 
+// clang-format off
+std::span<const Op> activation_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "BiasGelu", .prepare = bias_gelu, .kind = Kind::kActivation, .domain = kMicrosoft},
+      {.name = "Celu", .prepare = celu, .kind = Kind::kActivation},
+      {.name = "Clip", .prepare = clip, .kind = Kind::kActivation},
+      {.name = "Elu", .prepare = elu, .kind = Kind::kActivation},
+      {.name = "FastGelu", .prepare = fast_gelu, .kind = Kind::kActivation, .domain = kMicrosoft},
+      {.name = "Gelu", .prepare = gelu, .kind = Kind::kActivation},
+      {.name = "Gelu", .prepare = gelu, .kind = Kind::kActivation, .domain = kMicrosoft},
+      {.name = "HardSigmoid", .prepare = hard_sigmoid, .kind = Kind::kActivation},
+      {.name = "HardSwish", .prepare = hard_swish, .kind = Kind::kActivation},
+      {.name = "Hardmax", .prepare = hardmax, .differentiable = false},
+      {.name = "LeakyRelu", .prepare = leaky_relu, .kind = Kind::kActivation},
+      {.name = "LogSoftmax", .prepare = log_softmax},
+      {.name = "Mish", .prepare = mish, .kind = Kind::kActivation},
+      {.name = "PRelu", .prepare = prelu, .kind = Kind::kActivation},
+      {.name = "QuickGelu", .prepare = quick_gelu, .kind = Kind::kActivation, .domain = kMicrosoft},
+      {.name = "Relu", .prepare = relu, .kind = Kind::kActivation},
+      {.name = "Selu", .prepare = selu, .kind = Kind::kActivation},
+      {.name = "Shrink", .prepare = shrink, .kind = Kind::kActivation},
+      {.name = "Sigmoid", .prepare = sigmoid, .kind = Kind::kActivation},
+      {.name = "Softmax", .prepare = softmax},
+      {.name = "Softplus", .prepare = softplus, .kind = Kind::kActivation},
+      {.name = "Softsign", .prepare = softsign, .kind = Kind::kActivation},
+      {.name = "Swish", .prepare = swish, .kind = Kind::kActivation},
+      {.name = "Tanh", .prepare = tanh, .kind = Kind::kActivation},
+      {.name = "ThresholdedRelu", .prepare = thresholded_relu, .kind = Kind::kActivation},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

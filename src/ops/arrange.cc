@@ -250,4 +250,21 @@ Kernel compress(const NodeView& node) {
   };
 }
 
+// clang-format off
+std::span<const Op> arrange_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "Compress", .prepare = compress},
+      {.name = "Concat", .prepare = concat},
+      {.name = "DepthToSpace", .prepare = depth_to_space},
+      {.name = "Pad", .prepare = pad},
+      {.name = "ReverseSequence", .prepare = reverse_sequence},
+      {.name = "Slice", .prepare = slice},
+      {.name = "SpaceToDepth", .prepare = space_to_depth},
+      {.name = "Split", .prepare = split},
+      {.name = "Trilu", .prepare = trilu},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

@@ -182,4 +182,14 @@ std::optional<Units> conv_transpose_units(const NodeView& node) {
   return Units{.count = weight.size(1), .weight_axis = 1, .bias_slot = node.has_input(2) ? 2 : -1};
 }
 
+// clang-format off
+std::span<const Op> conv_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "Conv", .prepare = conv, .kind = Kind::kLinear, .units = conv_units},
+      {.name = "ConvTranspose", .prepare = conv_transpose, .kind = Kind::kLinear, .units = conv_transpose_units},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

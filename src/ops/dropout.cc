@@ -101,4 +101,13 @@ Kernel dropout(const NodeView& node) {
   };
 }
 
+// clang-format off
+std::span<const Op> dropout_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "Dropout", .prepare = dropout},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

@@ -207,4 +207,59 @@ Kernel where(const NodeView&) {
   return [](Call& call) { call.set(0, at::where(call.in(0).to(at::kBool), call.in(1), call.in(2))); };
 }
 
+// clang-format off
+std::span<const Op> elementwise_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "Abs", .prepare = abs},
+      {.name = "Acos", .prepare = acos},
+      {.name = "Acosh", .prepare = acosh},
+      {.name = "Add", .prepare = add, .kind = Kind::kBias},
+      {.name = "And", .prepare = logical_and, .differentiable = false},
+      {.name = "Asin", .prepare = asin},
+      {.name = "Asinh", .prepare = asinh},
+      {.name = "Atan", .prepare = atan},
+      {.name = "Atanh", .prepare = atanh},
+      {.name = "BitwiseAnd", .prepare = bitwise_and, .differentiable = false},
+      {.name = "BitwiseOr", .prepare = bitwise_or, .differentiable = false},
+      {.name = "BitwiseXor", .prepare = bitwise_xor, .differentiable = false},
+      {.name = "Ceil", .prepare = ceil, .differentiable = false},
+      {.name = "Cos", .prepare = cos},
+      {.name = "Cosh", .prepare = cosh},
+      {.name = "Div", .prepare = div},
+      {.name = "Equal", .prepare = equal, .differentiable = false},
+      {.name = "Erf", .prepare = erf},
+      {.name = "Exp", .prepare = exp},
+      {.name = "Floor", .prepare = floor, .differentiable = false},
+      {.name = "Greater", .prepare = greater, .differentiable = false},
+      {.name = "GreaterOrEqual", .prepare = greater_or_equal, .differentiable = false},
+      {.name = "IsInf", .prepare = is_inf, .differentiable = false},
+      {.name = "IsNaN", .prepare = is_nan, .differentiable = false},
+      {.name = "Less", .prepare = less, .differentiable = false},
+      {.name = "LessOrEqual", .prepare = less_or_equal, .differentiable = false},
+      {.name = "Log", .prepare = log},
+      {.name = "Max", .prepare = max},
+      {.name = "Mean", .prepare = mean},
+      {.name = "Min", .prepare = min},
+      {.name = "Mod", .prepare = mod},
+      {.name = "Mul", .prepare = mul},
+      {.name = "Neg", .prepare = neg},
+      {.name = "Not", .prepare = logical_not, .differentiable = false},
+      {.name = "Or", .prepare = logical_or, .differentiable = false},
+      {.name = "Pow", .prepare = pow},
+      {.name = "Reciprocal", .prepare = reciprocal},
+      {.name = "Round", .prepare = round, .differentiable = false},
+      {.name = "Sign", .prepare = sign, .differentiable = false},
+      {.name = "Sin", .prepare = sin},
+      {.name = "Sinh", .prepare = sinh},
+      {.name = "Sqrt", .prepare = sqrt},
+      {.name = "Sub", .prepare = sub},
+      {.name = "Sum", .prepare = sum},
+      {.name = "Tan", .prepare = tan},
+      {.name = "Where", .prepare = where},
+      {.name = "Xor", .prepare = logical_xor, .differentiable = false},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

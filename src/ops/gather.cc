@@ -175,4 +175,20 @@ Kernel non_zero(const NodeView&) {
   });
 }
 
+// clang-format off
+std::span<const Op> gather_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "Gather", .prepare = gather},
+      {.name = "GatherElements", .prepare = gather_elements},
+      {.name = "GatherND", .prepare = gather_nd},
+      {.name = "NonZero", .prepare = non_zero, .differentiable = false},
+      {.name = "OneHot", .prepare = one_hot},
+      {.name = "Scatter", .prepare = scatter_elements, .newest = 10},
+      {.name = "ScatterElements", .prepare = scatter_elements},
+      {.name = "ScatterND", .prepare = scatter_nd},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

@@ -110,4 +110,16 @@ Kernel einsum(const NodeView& node) {
   };
 }
 
+// clang-format off
+std::span<const Op> linear_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "Einsum", .prepare = einsum},
+      {.name = "FusedMatMul", .prepare = fused_matmul, .domain = kMicrosoft},
+      {.name = "Gemm", .prepare = gemm, .kind = Kind::kLinear, .units = gemm_units},
+      {.name = "MatMul", .prepare = matmul, .kind = Kind::kLinear, .units = matmul_units},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

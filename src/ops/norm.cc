@@ -248,4 +248,21 @@ Kernel lrn(const NodeView& node) {
   });
 }
 
+// clang-format off
+std::span<const Op> norm_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "BatchNormalization", .prepare = batch_normalization, .kind = Kind::kNormalise},
+      {.name = "GroupNormalization", .prepare = group_normalization, .kind = Kind::kNormalise},
+      {.name = "InstanceNormalization", .prepare = instance_normalization, .kind = Kind::kNormalise},
+      {.name = "LRN", .prepare = lrn},
+      {.name = "LayerNormalization", .prepare = layer_normalization, .kind = Kind::kNormalise},
+      {.name = "LpNormalization", .prepare = lp_normalization},
+      {.name = "MeanVarianceNormalization", .prepare = mean_variance_normalization, .kind = Kind::kNormalise},
+      {.name = "RMSNormalization", .prepare = rms_normalization, .kind = Kind::kNormalise},
+      {.name = "SkipLayerNormalization", .prepare = skip_layer_normalization, .kind = Kind::kNormalise, .domain = kMicrosoft},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

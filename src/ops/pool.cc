@@ -183,4 +183,18 @@ Kernel global_lp_pool(const NodeView& node) {
   return unary([=](const at::Tensor& x) { return at::norm(x, p, spatial_axes(x), true); });
 }
 
+// clang-format off
+std::span<const Op> pool_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "AveragePool", .prepare = average_pool},
+      {.name = "GlobalAveragePool", .prepare = global_average_pool},
+      {.name = "GlobalLpPool", .prepare = global_lp_pool},
+      {.name = "GlobalMaxPool", .prepare = global_max_pool},
+      {.name = "LpPool", .prepare = lp_pool},
+      {.name = "MaxPool", .prepare = max_pool},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

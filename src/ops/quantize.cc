@@ -189,4 +189,19 @@ Kernel qlinear_conv(const NodeView& node) {
   };
 }
 
+// clang-format off
+std::span<const Op> quantize_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "ConvInteger", .prepare = conv_integer, .differentiable = false},
+      {.name = "DequantizeLinear", .prepare = dequantize_linear},
+      {.name = "DynamicQuantizeLinear", .prepare = dynamic_quantize_linear, .differentiable = false},
+      {.name = "MatMulInteger", .prepare = matmul_integer, .differentiable = false},
+      {.name = "QLinearConv", .prepare = qlinear_conv, .differentiable = false},
+      {.name = "QLinearMatMul", .prepare = qlinear_matmul, .differentiable = false},
+      {.name = "QuantizeLinear", .prepare = quantize_linear, .differentiable = false},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

@@ -298,6 +298,17 @@ std::optional<Units> recurrent_units(const NodeView& node) {
                .batch_axis = node.integer("layout", 0) == 1 ? 0 : 2};
 }
 
+// clang-format off
+std::span<const Op> recurrent_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "GRU", .prepare = gru, .kind = Kind::kLinear, .units = recurrent_units},
+      {.name = "LSTM", .prepare = lstm, .kind = Kind::kLinear, .units = recurrent_units},
+      {.name = "RNN", .prepare = rnn, .kind = Kind::kLinear, .units = recurrent_units},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families
 
 namespace netmend::ops {

@@ -172,4 +172,26 @@ Kernel cum_sum(const NodeView& node) {
   };
 }
 
+// clang-format off
+std::span<const Op> reduce_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "ArgMax", .prepare = arg_max, .differentiable = false},
+      {.name = "ArgMin", .prepare = arg_min, .differentiable = false},
+      {.name = "CumSum", .prepare = cum_sum},
+      {.name = "ReduceL1", .prepare = reduce_l1},
+      {.name = "ReduceL2", .prepare = reduce_l2},
+      {.name = "ReduceLogSum", .prepare = reduce_log_sum},
+      {.name = "ReduceLogSumExp", .prepare = reduce_log_sum_exp},
+      {.name = "ReduceMax", .prepare = reduce_max},
+      {.name = "ReduceMean", .prepare = reduce_mean},
+      {.name = "ReduceMin", .prepare = reduce_min},
+      {.name = "ReduceProd", .prepare = reduce_prod},
+      {.name = "ReduceSum", .prepare = reduce_sum},
+      {.name = "ReduceSumSquare", .prepare = reduce_sum_square},
+      {.name = "TopK", .prepare = top_k},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

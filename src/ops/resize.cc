@@ -325,4 +325,15 @@ Kernel grid_sample(const NodeView& node) {
   };
 }
 
+// clang-format off
+std::span<const Op> resize_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "GridSample", .prepare = grid_sample},
+      {.name = "Resize", .prepare = resize},
+      {.name = "Upsample", .prepare = upsample, .newest = 9},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

@@ -239,4 +239,28 @@ Kernel cast_like(const NodeView& node) {
   };
 }
 
+// clang-format off
+std::span<const Op> shape_rows() {
+  static constexpr Op kRows[] = {
+      {.name = "Cast", .prepare = cast},
+      {.name = "CastLike", .prepare = cast_like},
+      {.name = "Constant", .prepare = constant, .differentiable = false},
+      {.name = "ConstantOfShape", .prepare = constant_of_shape, .differentiable = false},
+      {.name = "Expand", .prepare = expand},
+      {.name = "EyeLike", .prepare = eye_like, .differentiable = false},
+      {.name = "Flatten", .prepare = flatten},
+      {.name = "Identity", .prepare = identity},
+      {.name = "Range", .prepare = range, .differentiable = false},
+      {.name = "Reshape", .prepare = reshape},
+      {.name = "Shape", .prepare = shape, .differentiable = false},
+      {.name = "Size", .prepare = size, .differentiable = false},
+      {.name = "Squeeze", .prepare = squeeze},
+      {.name = "Tile", .prepare = tile},
+      {.name = "Transpose", .prepare = transpose, .kind = Kind::kReorder},
+      {.name = "Unsqueeze", .prepare = unsqueeze},
+  };
+  return kRows;
+}
+// clang-format on
+
 }  // namespace netmend::ops::families

@@ -16,6 +16,11 @@ TEST(Table, FindsByNameAndDomain) {
   for (const Op& op : table()) EXPECT_EQ(find(op.domain, op.name), &op);
 }
 
+TEST(Table, IsSortedAndHasNoOperatorTwice) {
+  auto key = [](const Op& op) { return std::pair(op.name, op.domain); };
+  for (size_t i = 1; i < table().size(); ++i) EXPECT_LT(key(table()[i - 1]), key(table()[i])) << table()[i].name;
+}
+
 TEST(Table, UnitsBelongToLinearOperators) {
   for (const Op& op : table()) EXPECT_EQ(op.kind == Kind::kLinear, op.units != nullptr) << op.name;
 }
