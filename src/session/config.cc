@@ -163,7 +163,7 @@ class Parser {
     try {
       dataset::Spec spec = dataset::parse_spec(written);
       if (!spec.is_name()) spec.rest = place(spec.rest);
-      for (const char* file : {"labels", "train", "vocab"})
+      for (const char* file : {"labels", "train", "vocab", "meta"})
         if (auto given = spec.options.find(file); given != spec.options.end()) given->second = place(given->second);
       if (auto y = spec.options.find("y"); spec.head == "npy" && y != spec.options.end()) y->second = place(y->second);
       return dataset::spec_text(spec);
