@@ -195,6 +195,32 @@ TEST(InitPaths, LeadFromTheDraftToTheData) {
   EXPECT_EQ(again.text, draft.text);
 }
 
+/// What the preflight finds goes into the draft, whatever the classes are called.
+TEST(InitClasses, AnOrderThatWasFoundIsAdopted) {
+  const session::FolderForTest folder;
+  const model::Graph graph = zoo::make("mlp:3-4", {.seed = 2});
+  onnx::write_model(graph, "m.onnx");
+  at::manual_seed(6);
+  const at::Tensor x = at::randn({800, 3});
+  const at::Tensor weight = graph.constant(graph.nodes.at(0).inputs.at(1));
+  const at::Tensor wanted = at::matmul(x, weight.size(0) == 3 ? weight : weight.t()).argmax(1);
+  const Words by_output{"say \"hi\"", "back\\slash", "a, b", "ü: ×"};  // read in the order of the alphabet
+  std::string rows = "p,q,r,y\n";
+  for (int64_t i = 0; i < 800; ++i) {
+    std::string word = by_output[size_t(wanted[i].item<int64_t>())];
+    for (size_t at = word.find('"'); at != std::string::npos; at = word.find('"', at + 2)) word.insert(at, 1, '"');
+    rows += fmt::format("{},{},{},\"{}\"\n", x[i][0].item<float>(), x[i][1].item<float>(), x[i][2].item<float>(), word);
+  }
+  folder.write("t.csv", rows);
+  InitRequest request;
+  request.model = "m.onnx", request.test = "csv:t.csv,label=y,standardize=no";
+  const ConfigDraft draft = draft_config(request);
+  ASSERT_EQ(draft.adopted.size(), 1u);
+  EXPECT_EQ(draft.adopted[0].id(), "class-order:labels");
+  EXPECT_EQ(session::parse_config(draft.text, draft.file).classes, by_output) << draft.text;
+  EXPECT_FALSE(draft.blocked());
+}
+
 TEST(InitClasses, TooFewNamesBelongToAnotherModel) {
   const session::FolderForTest folder;
   onnx::write_model(zoo::make("mlp:784-8-10", {.seed = 1}), "m.onnx");

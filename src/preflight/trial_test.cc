@@ -6,9 +6,11 @@
 #include <cmath>
 #include <set>
 
+#include "preflight/examination.h"
 #include "preflight/planted_for_test.h"
 #include "preflight/running_statistics.h"
 #include "session/config.h"
+#include "zoo/builder.h"
 
 namespace netmend::preflight {
 namespace {
@@ -135,9 +137,46 @@ TEST(InputLine, ReadsBackWhateverTheInputIsCalled) {
   }
 }
 
-TEST(RunningStatisticsOf, TheFirstBatchNormIsFoundAndOthersAreNot) {
+/// A batch normalisation that has seen `right`, then a dense layer.
+model::Graph normalising_network(const at::Tensor& right) {
+  zoo::Builder builder("normalising", zoo::parse_scheme("glorot"), 1);
+  model::ValueId x = builder.batch_norm("bn", builder.input("image", {3, 8, 8}), 3);
+  model::Graph graph = builder.finish(builder.dense("fc", builder.flatten(x), 192, 4), "logits", 4);
+  const model::Node& norm = graph.nodes.at(0);
+  graph.replace(norm.inputs.at(3), right.mean({0, 2, 3}));
+  graph.replace(norm.inputs.at(4), right.var({0, 2, 3}, false));
+  return graph;
+}
+
+TEST(RunningStatisticsOf, TheFirstBatchNormOnTheWayToTheOutputIsFound) {
   const model::Graph plain = zoo::make("mlp:4-3-2", {.seed = 1});
   EXPECT_FALSE(find_running_statistics(plain, plain.outputs[0]).has_value());
+  at::manual_seed(4);
+  const at::Tensor right = at::rand({100, 3, 8, 8});
+  const model::Graph graph = normalising_network(right);
+  const auto found = find_running_statistics(graph, graph.outputs[0]);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->input, graph.inputs[0]);
+  EXPECT_LT(statistics_distance(*found, right), 0.01);
+  EXPECT_FALSE(find_running_statistics(graph, graph.inputs[0]).has_value());  // not on the way
+}
+
+/// Without labels only the statistics can tell that inputs are not scaled as in training.
+TEST(RunningStatisticsOf, NameTheScaleOfDataWithoutLabels) {
+  at::manual_seed(4);
+  at::Tensor right = at::rand({400, 3, 8, 8});
+  right.select(1, 0).select(1, 0).select(1, 0).fill_(0), right.select(1, 0).select(1, 0).select(1, 1).fill_(1);
+  const model::Graph graph = normalising_network(right);
+  auto looked_at = [&](const at::Tensor& given) {
+    const Planted planted(graph, dataset::picture_feature(8, 3), given, at::Tensor(), {});
+    EXPECT_EQ(planted.settings.task, observers::Task::kNone);
+    return examine(*planted.subject, planted.settings, {}, {1, {}});
+  };
+  EXPECT_FALSE(looked_at(right).blocker.has_value());
+  const Preflight found = looked_at(right * 255);
+  ASSERT_TRUE(found.blocker.has_value());
+  EXPECT_EQ(found.blocker->id(), "preprocessing:scale");
+  EXPECT_EQ(session::parse_config(found.blocker->line, "x").input.at("scale"), "1/255") << found.blocker->line;
 }
 
 TEST(RunningStatisticsOf, DistanceIsInStandardDeviationsOfTheMedianChannel) {
