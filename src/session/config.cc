@@ -258,6 +258,8 @@ class Parser {
     auto get = [&](const char* key) {
       return sizes.get(key) ? number(*sizes.get(key), where + "." + key) : std::string();
     };
+    if (get("height").empty() != get("width").empty())
+      wrong(*sizes.get(get("height").empty() ? "width" : "height"), where, "given height and width, not one of them");
     if (!get("short").empty()) found["resize"] = get("short");
     if (!get("height").empty() && !get("width").empty()) found["resize"] = get("height") + "x" + get("width");
     if (!get("crop").empty()) found["crop"] = get("crop");

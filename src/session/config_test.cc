@@ -52,6 +52,8 @@ TEST(ConfigErrors, NameLineKeyAndWhatWasExpected) {
            {"input.x = \"NCHW\"\n", "input.x should be a table"},
            {"input.x.resize = 32\n", "input.x.resize should be a table"},
            {"input.x.resize = { antialias = \"yes\" }\n", "antialias should be true or false"},
+           {"input.x.resize = { height = 32 }\n", "input.x.resize should be given height and width"},
+           {"input.x.resize = { width = 32 }\n", "input.x.resize should be given height and width"},
            {"input = { a = { scale = 1 }, b = { scale = 2 } }\n", "prepared differently"},
            {"accept.\"a:b\" = {}\n", "a table with a reason"},
            {"accept.\"a:b\" = { reason = \"r\", until = \"2027-02-30\" }\n", "should be a day"},
