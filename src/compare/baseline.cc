@@ -45,7 +45,7 @@ std::string unpack_hashes(const std::string& packed, const std::string& path) {
     int64_t run = 1;
     bool right =
         star == std::string::npos ? part.size() == 1 : parse_int(part.substr(0, star), run) && part.size() == star + 2;
-    if (!right || run < 1 || run + int64_t(text.size()) > kLargest || part.back() < '0' || part.back() > '2')
+    if (!right || run < 1 || run > kLargest - int64_t(text.size()) || part.back() < '0' || part.back() > '2')
       fail("{}: `answers` is damaged at '{}'", path, printable(part.substr(0, 20)));
     text.append(size_t(run), part.back());
   }
@@ -68,9 +68,14 @@ stats::Estimate read_estimate(const nlohmann::json& json) {
 Baseline read_folder(const std::string& folder) {
   Baseline baseline;
   nlohmann::json run = read_json(folder + "/run.json"), eval = read_json(folder + "/eval.json");
-  baseline.model = eval.value("model", "");
-  baseline.fingerprint = eval.value("fingerprint", "");
-  baseline.metric = eval["metric"].is_string() ? eval["metric"].get<std::string>() : "";
+  auto word = [&](const char* key) {
+    if (!eval.contains(key) || eval[key].is_null()) return std::string();
+    if (!eval[key].is_string()) fail("{}/eval.json: `{}` is damaged", folder, key);
+    return eval[key].get<std::string>();
+  };
+  baseline.model = word("model");
+  baseline.fingerprint = word("fingerprint");
+  baseline.metric = word("metric");
   if (eval.contains("metrics") && eval["metrics"].contains(baseline.metric))
     baseline.value = read_estimate(eval["metrics"][baseline.metric]);
   dataset::Table table(dataset::open_bytes(folder + "/samples.csv"), dataset::TableFormat{});
@@ -79,10 +84,11 @@ Baseline read_folder(const std::string& folder) {
   table.for_all([&](int64_t, const dataset::Row& row) {
     double squared = NAN;
     parse_double(row[loss], squared);
+    const double error = std::sqrt(squared);  // a prediction that is no number is as far off as can be, as elsewhere
     baseline.predictions.push_back({row[correct] == "1"   ? SampleRow::kRight
                                     : row[correct] == "0" ? SampleRow::kWrong
                                                           : SampleRow::kNotJudged,
-                                    std::sqrt(squared)});
+                                    std::isnan(error) ? INFINITY : error});
     baseline.ids.push_back(id_hash(row[id]));
   });
   return baseline;
@@ -102,7 +108,10 @@ Baseline read_baseline_file(const std::string& path) {
     std::string hashes = unpack_hashes(json.at("answers").get<std::string>(), path);
     for (char hash : hashes) baseline.predictions.push_back({hash - '0', 0});
     if (json.contains("errors"))
-      for (size_t i = 0; i < baseline.predictions.size(); ++i) baseline.predictions[i].error = json.at("errors").at(i);
+      for (size_t i = 0; i < baseline.predictions.size(); ++i) {
+        const nlohmann::json& error = json.at("errors").at(i);  // JSON has no word for infinity
+        baseline.predictions[i].error = error.is_null() ? INFINITY : error.get<double>();
+      }
     if (json.contains("ids")) baseline.ids = json.at("ids").get<std::vector<uint32_t>>();
     if (!baseline.ids.empty() && baseline.ids.size() != baseline.predictions.size())
       fail("{} names {} inputs and has predictions for {}", path, baseline.ids.size(), baseline.predictions.size());
@@ -147,7 +156,7 @@ void write_baseline(const std::string& path, const Baseline& baseline, const obs
   if (settings.task == observers::Task::kNumber) {
     for (const Before& one : baseline.predictions) json["errors"].push_back(float(one.error));
   }
-  write_file(path, json.dump() + "\n");
+  write_file(path, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 EarlierPredictions::EarlierPredictions(const Baseline& baseline, const dataset::Dataset& data, bool common)

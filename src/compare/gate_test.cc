@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -83,6 +84,77 @@ TEST(GateLimits, TheValueDecidesAndStrictTheWorseEnd) {
   EXPECT_EQ(decide(least, near, 1000, false).more, 3000);
   EXPECT_EQ(decide(least, {0.9, 0.88, 0.92}, 1000, false).more, 0);
   EXPECT_EQ(doubt_words(decide(least, near, 1000, false)), "unclear: about 3,000 more inputs would decide");
+}
+
+/// Whatever limit and interval: the twin that looks at every number of inputs in turn agrees.
+TEST(GateLimits, TheInputsThatWouldDecideAreThoseWhoseIntervalClearsTheLimit) {
+  for (const char* sign : {">=", ">", "<=", "<"})
+    for (const double value : {0.3, 0.45, 0.55, 0.7})
+      for (const double reach : {0.02, 0.1, 0.25}) {
+        const Criterion one = criteria_of(fmt::format("{{ accuracy = \"{} 0.5\" }}", sign))[0];
+        const stats::Estimate figure{value, value - reach, value + reach};
+        const Ruling ruling = decide(one, figure, 100, false);
+        EXPECT_EQ(ruling.unclear, value - reach < 0.5 && value + reach > 0.5);
+        EXPECT_EQ(ruling.pass, (value > 0.5) == (sign[0] == '>'));
+        if (!ruling.unclear) {
+          EXPECT_EQ(ruling.more, 0);
+          EXPECT_EQ(decide(one, figure, 100, true).pass, ruling.pass);  // strict only changes what is unclear
+          continue;
+        }
+        EXPECT_FALSE(decide(one, figure, 100, true).pass);
+        auto narrowed = [&](int64_t more) { return reach * std::sqrt(100.0 / double(100 + more)); };
+        EXPECT_LE(narrowed(ruling.more), std::abs(value - 0.5) + 1e-9);
+        EXPECT_GT(narrowed(ruling.more - 1), std::abs(value - 0.5) - 1e-4);
+      }
+}
+
+TEST(GateLimits, AFigureThatIsNoNumberNeverPasses) {
+  for (const char* limit : {">= 0", "> 0", "<= 1", "< 1"})
+    for (const bool strict : {false, true}) {
+      const Ruling ruling =
+          decide(criteria_of(fmt::format("{{ accuracy = \"{}\" }}", limit))[0], {NAN, NAN, NAN}, 0, strict);
+      EXPECT_FALSE(ruling.pass) << limit;
+      EXPECT_EQ(ruling.more, 0);
+      EXPECT_EQ(doubt_words(ruling), "");
+    }
+}
+
+TEST(GateLimits, NamesInBracketsMayHoldAnything) {
+  for (const std::string name : {"truck", "a:b", "a]b", "[x]", "a=b", "ü", "two words", "a,b"}) {
+    session::Config config;
+    config.gate = {{"recall[" + name + "]", ">= 0.5"}};
+    EXPECT_EQ(read_gate(config).at(0).of, name);
+  }
+  for (const char* limit : {">=", "", ">= ", "= 0.5", "=> 0.5", ">= 0.5 0.6", ">= 0,5", ">= 1e400", ">= %", ">= -0.1",
+                            ">= 101 %", ">>= 0.5", "≥ 0.5"}) {
+    EXPECT_NE(refusal(fmt::format("{{ accuracy = \"{}\" }}", limit)), "") << limit;
+  }
+  for (const char* name : {"overall_drop[x]", "must_pass[x]", "latency[x]", "recall[]", "recall[x", "", "]", "["}) {
+    EXPECT_NE(refusal(fmt::format("{{ \"{}\" = \"<= 0.5\" }}", name)), "") << name;
+  }
+}
+
+TEST(GateDocuments, NamesThatWouldBreakADocumentAreEscaped) {
+  GateReport report;
+  report.title = "m|<b>.onnx", report.inputs = 3;
+  Ruling ruling;
+  ruling.criterion.name = "recall[a|b<c>&\"d\"]", ruling.criterion.limit = ">= 0.5";
+  ruling.criterion.kind = Criterion::kRecall;
+  ruling.figure = {0.25, 0.1, 0.4}, ruling.about = "line\nbreak `code`";
+  report.rulings = {ruling};
+  const std::string xml = gate_junit(report), markdown = gate_markdown(report);
+  EXPECT_NE(xml.find("name=\"recall[a|b&lt;c&gt;&amp;&quot;d&quot;] &gt;= 0.5\""), std::string::npos) << xml;
+  EXPECT_EQ(xml.find("line\nbreak"), std::string::npos);
+  EXPECT_NE(markdown.find("a\\|b\\<c\\>"), std::string::npos) << markdown;
+  // One line per row, and five cells in each.
+  const std::string row = markdown.substr(markdown.find("| **fail**"));
+  EXPECT_EQ(std::count(row.begin(), row.end(), '\n'), 1);
+  EXPECT_FALSE(report.pass());
+  const auto json = gate_json(report);
+  EXPECT_EQ(nlohmann::json::parse(json.dump())["criteria"][0]["criterion"], ruling.criterion.name);
+  EXPECT_EQ(json["criteria"][0]["verdict"], "fail");
+  report.rulings.clear();
+  EXPECT_TRUE(report.pass());
 }
 
 /// Drawn digits and a network that was not trained: some predictions are right by chance.

@@ -25,7 +25,9 @@ std::optional<std::string> beside(const std::string& model, const std::string& n
   fs::path path = fs::path(model).parent_path() / name;
   std::error_code error;
   if (!fs::is_regular_file(path, error) || int64_t(fs::file_size(path, error)) > kLargestNote) return std::nullopt;
-  return read_file(path.string(), kLargestNote);
+  std::string text = read_file(path.string(), kLargestNote);
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // the mark some programs put before UTF-8
+  return text;
 }
 
 /// Words between quotes, and the numbers that stand before a colon. Python prints lists and dictionaries so.
@@ -82,13 +84,17 @@ class Literal {
   }
   std::optional<std::string> quoted() {
     if (at_ >= text_.size() || (text_[at_] != '"' && text_[at_] != '\'')) return std::nullopt;
+    const size_t begin = at_;
     char quote = text_[at_++];
     std::string word;
     while (at_ < text_.size() && text_[at_] != quote) {
       if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
       word += text_[at_++];
     }
-    return take(quote) ? std::optional(word) : std::nullopt;
+    if (!take(quote)) return std::nullopt;
+    // What JSON can read it knows better: `\u00e9` and its kin.
+    const auto json = nlohmann::json::parse(text_.substr(begin, at_ - begin), nullptr, false);
+    return json.is_string() ? json.get<std::string>() : word;
   }
 
   const std::string& text_;
@@ -120,6 +126,17 @@ std::string number_list(const std::vector<double>& numbers) {
   std::vector<std::string> words;
   for (double number : numbers) words.push_back(fmt::format("{:.6g}", number));
   return fmt::format("[{}]", join(words, ", "));
+}
+
+/// `0.5:0.25` of a model's metadata. Words that are no numbers are quoted: a file that came from elsewhere must not
+/// write other lines, and the reader says what is wrong with them.
+std::string metadata_list(const std::string& text) {
+  std::vector<std::string> items;
+  for (const std::string& word : split(text, ':')) {
+    double number = 0;
+    items.push_back(parse_double(word, number) ? fmt::format("{}", number) : session::toml_string(word));
+  }
+  return fmt::format("[{}]", join(items, ", "));
 }
 
 std::optional<std::vector<double>> numbers_of(const nlohmann::json& json) {
@@ -213,10 +230,8 @@ std::vector<session::Fact> find_preprocessing(const model::Graph& graph, const s
       auto own = graph.metadata.find(std::string("netmend.input.") + key), other = graph.metadata.find(key);
       if (own != graph.metadata.end() && !has(key)) {
         bool list = std::string(key) == "mean" || std::string(key) == "std";
-        facts.push_back(
-            {where + key,
-             list ? fmt::format("[{}]", join(split(own->second, ':'), ", ")) : session::toml_string(own->second),
-             fmt::format("the model's metadata, `netmend.input.{}`", key)});
+        facts.push_back({where + key, list ? metadata_list(own->second) : session::toml_string(own->second),
+                         fmt::format("the model's metadata, `netmend.input.{}`", key)});
       } else if (other != graph.metadata.end() && !has(key)) {
         auto numbers = numbers_of(nlohmann::json::parse(other->second, nullptr, false));
         if (numbers)

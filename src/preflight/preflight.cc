@@ -16,6 +16,7 @@
 #include "preflight/setups.h"
 #include "session/session.h"
 #include "session/split.h"
+#include "session/toml_edit.h"
 #include "stream/layers.h"
 #include "stream/match.h"
 #include "stream/reference.h"
@@ -124,7 +125,9 @@ class Examination {
                       "confidence can exceed {:.0f} %",
                       trial_.value_name(settings_.head.output),
                       100 * std::exp(1.0) / (std::exp(1.0) + double(settings_.outputs) - 1)),
-          before.empty() ? "" : fmt::format("model = {{ output = \"{}\", output_kind = \"probabilities\" }}", before));
+          before.empty() ? ""
+                         : fmt::format("model = {{ output = {}, output_kind = \"probabilities\" }}",
+                                       session::toml_string(before)));
   }
 
   // ---- running statistics of the first batch normalisation ----
@@ -333,7 +336,7 @@ std::vector<OtherData> other_splits(session::Session& session) {
   auto add = [&](const dataset::Spec& spec) {
     std::string text = dataset::spec_text(spec);
     if (text == dataset::spec_text(own)) return;
-    others.push_back({fmt::format("data = {{ test = \"{}\" }}", text), text,
+    others.push_back({fmt::format("data = {{ test = {} }}", session::toml_string(text)), text,
                       [&session, spec] { return session::open_data(spec, session.graph(), session.config()); }});
   };
   if (own.head.empty()) return others;  // data in memory

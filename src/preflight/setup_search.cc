@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "preflight/assignment.h"
 #include "preflight/setups.h"
+#include "session/toml_edit.h"
 
 namespace netmend::preflight {
 namespace {
@@ -207,7 +208,7 @@ class Search {
     if (order.size() > 100) return "";
     std::vector<std::string> names(order.size());
     for (size_t c = 0; c < order.size(); ++c)
-      names[size_t(order[c])] = fmt::format("\"{}\"", trial_.settings.classes[c]);
+      names[size_t(order[c])] = session::toml_string(trial_.settings.classes[c]);
     return fmt::format("classes = [{}]", join(names, ", "));
   }
 
@@ -221,7 +222,7 @@ class Search {
       Candidate candidate;
       candidate.tried = {"output",
                          fmt::format("output `{}`", trial_.value_name(id)),
-                         fmt::format("model = {{ output = \"{}\" }}", trial_.value_name(id)),
+                         fmt::format("model = {{ output = {} }}", session::toml_string(trial_.value_name(id))),
                          {}};
       candidate.kind = "wrong-output", candidate.where = trial_.value_name(trial_.settings.head.output);
       candidate.title = "Another output of the model is probably the one that counts.";

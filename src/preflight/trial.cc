@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/text.h"
+#include "session/toml_edit.h"
 
 namespace netmend::preflight {
 
@@ -35,7 +36,7 @@ std::vector<int64_t> chosen(int64_t size, double offset) {
 
 std::string toml_text(const std::string& key, const std::string& value) {
   if (key == "mean" || key == "std") return fmt::format("{} = [{}]", key, join(split(value, ':'), ", "));
-  return fmt::format("{} = \"{}\"", key, value);
+  return fmt::format("{} = {}", key, session::toml_string(value));
 }
 
 }  // namespace
@@ -102,9 +103,7 @@ std::string input_line(const std::string& input, const std::map<std::string, std
   if (options.empty()) return "";
   std::vector<std::string> parts;
   for (const auto& [key, value] : options) parts.push_back(toml_text(key, value));
-  bool plain =
-      input.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == input.npos;
-  return fmt::format("input.{} = {{ {} }}", plain ? input : '"' + input + '"', join(parts, ", "));
+  return fmt::format("input.{} = {{ {} }}", session::toml_key(input), join(parts, ", "));
 }
 
 Trial::Trial(const stream::Subject& subject, const PredictionSettings& settings, int jobs)

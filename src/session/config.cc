@@ -163,7 +163,7 @@ class Parser {
     try {
       dataset::Spec spec = dataset::parse_spec(written);
       if (!spec.is_name()) spec.rest = place(spec.rest);
-      for (const char* file : {"labels", "train", "vocab"})
+      for (const char* file : {"labels", "train", "vocab", "meta"})
         if (auto given = spec.options.find(file); given != spec.options.end()) given->second = place(given->second);
       if (auto y = spec.options.find("y"); spec.head == "npy" && y != spec.options.end()) y->second = place(y->second);
       return dataset::spec_text(spec);
@@ -258,6 +258,8 @@ class Parser {
     auto get = [&](const char* key) {
       return sizes.get(key) ? number(*sizes.get(key), where + "." + key) : std::string();
     };
+    if (get("height").empty() != get("width").empty())
+      wrong(*sizes.get(get("height").empty() ? "width" : "height"), where, "given height and width, not one of them");
     if (!get("short").empty()) found["resize"] = get("short");
     if (!get("height").empty() && !get("width").empty()) found["resize"] = get("height") + "x" + get("width");
     if (!get("crop").empty()) found["crop"] = get("crop");

@@ -16,7 +16,7 @@ std::unordered_set<std::string> read_names(const std::string& path) {
   std::string text = read_file(path, int64_t(1) << 30);
   dataset::Row row;
   std::unordered_set<std::string> names;
-  size_t at = 0, column = 0;
+  size_t at = text.starts_with("\xef\xbb\xbf") ? 3 : 0, column = 0;  // a byte-order mark is no part of a name
   for (bool first = true; at < text.size() && dataset::parse_row(text, at, format, true, row); first = false) {
     if (row.empty()) continue;
     if (first) {

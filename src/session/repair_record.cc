@@ -55,7 +55,8 @@ std::string seen_in_search(const model::Graph& graph, const dataset::Dataset& da
   int64_t seen = 0;
   for (int64_t sample : some) seen += hashes.count(content_hash(data, sample)) > 0;
   if (seen == 0 || hashes.empty() || some.empty()) return "";
-  const double kept = double(hashes.size()) / std::max(1.0, json["inputs"].get<double>());
+  // Inputs that look alike share a hash: what counts is how many were written down.
+  const double kept = double(text.size() / 8) / std::max(1.0, json["inputs"].get<double>());
   const double about = std::min(double(data.size()), double(seen) / double(some.size()) / kept * double(data.size()));
   return fmt::format("{} was repaired by a search that saw about {} of these {} inputs: its figures here flatter it",
                      "the model", with_commas(int64_t(about)), with_commas(data.size()));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "dataset/memory_dataset.h"
+#include "model/layer.h"
 #include "observers/predictions.h"
 #include "onnx/writer.h"
 #include "session/split.h"
@@ -69,6 +70,22 @@ TEST(Session, OneParserOfUnits) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean " + first), std::string::npos) << error.what();
+  }
+}
+
+TEST(Session, EveryUnitIsFoundByItsNameWhateverNodesAreCalled) {
+  for (const std::string name : {"block/conv:1", "a b", "ü", "", "/", "7"}) {
+    model::Graph graph = zoo::make("mlp:4-8-5-3", {.seed = 1});
+    graph.nodes.at(0).name = name;
+    Request request;
+    request.quiet = true;
+    Session session(request, "m.onnx", std::move(graph), some_data());
+    for (size_t l = 0; l < session.layers().size(); ++l)
+      for (int64_t u = 0; u < session.layers()[l].units; ++u) {
+        const UnitPlace place = session.unit(model::unit_name(session.layers()[l], u));
+        EXPECT_EQ(place.layer, l) << session.layers()[l].name;
+        EXPECT_EQ(place.unit, u);
+      }
   }
 }
 

@@ -55,26 +55,26 @@ class Updater {
 
   void add(const Fact& fact) {
     std::vector<std::string> parts = key_parts(fact.key);
-    const toml::table* at = &file_;
+    // The innermost table on the way that has a place of its own: a header or braces.
+    const toml::table *at = &file_, *inside = nullptr;
     size_t depth = 0;
-    while (depth + 1 < parts.size()) {
-      const toml::node* next = at->get(parts[depth]);
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+      const toml::node* next = at->get(parts[i]);
       if (!next) break;
       if (!next->is_table()) return;  // written as something else: the reader will say so
       at = next->as_table();
-      ++depth;
-      if (at->is_inline() || is_headed(*at)) break;
+      if (at->is_inline() || has_header(*at, {parts.begin(), parts.begin() + std::ptrdiff_t(i) + 1}))
+        inside = at, depth = i + 1;
     }
     const toml::node* there = &file_;
     for (const std::string& part : parts) there = there && there->is_table() ? there->as_table()->get(part) : nullptr;
     if (there) return;
     std::vector<std::string> rest;
-    bool inside = depth > 0 && (at->is_inline() || is_headed(*at));
-    for (size_t i = inside ? depth : 0; i < parts.size(); ++i) rest.push_back(toml_key(parts[i]));
-    if (inside && at->is_inline())
-      insert_inline(*at, fact, join(rest, "."));
+    for (size_t i = depth; i < parts.size(); ++i) rest.push_back(toml_key(parts[i]));
+    if (inside && inside->is_inline())
+      insert_inline(*inside, fact, join(rest, "."));
     else if (inside)
-      insert_below(size_t(at->source().begin.line), fact_line(fact, join(rest, "."), 0));
+      insert_below(size_t(inside->source().begin.line), fact_line(fact, join(rest, "."), 0));
     else
       insert_top(fact_line(fact, join(rest, "."), 0));
     parse(text());
@@ -117,11 +117,25 @@ class Updater {
     return line >= 1 && line <= lines_.size() && trim(lines_[line - 1]).starts_with("[");
   }
 
+  /// Written as [a.b] with all of its path: the tables on the way to it stand on the same line.
+  bool has_header(const toml::table& table, const std::vector<std::string>& path) const {
+    if (!is_headed(table)) return false;
+    const toml::table header = toml::parse(trim(lines_[size_t(table.source().begin.line) - 1]));
+    const toml::table* at = &header;
+    for (const std::string& part : path) {
+      const toml::node* next = at->get(part);
+      if (!next || !next->is_table()) return false;
+      at = next->as_table();
+    }
+    return at->empty();
+  }
+
   void insert_inline(const toml::table& table, const Fact& fact, const std::string& key) {
     // The comment would end the table's line early: it goes on a line of its own above.
     auto end = table.source().end;
     std::string& line = lines_.at(size_t(end.line) - 1);
-    size_t brace = line.rfind('}', byte_of(line, size_t(end.column)));
+    const size_t behind = byte_of(line, size_t(end.column));  // where a table around it may end at once
+    size_t brace = line.rfind('}', behind > 0 ? behind - 1 : 0);
     check(brace != std::string::npos, "an inline table ends in a brace");
     size_t last = line.find_last_not_of(" \t", brace - 1);
     bool empty = last != std::string::npos && line[last] == '{';
@@ -134,7 +148,7 @@ class Updater {
   /// Behind the last value of the table whose header stands on `line`.
   void insert_below(size_t line, const std::string& text) {
     size_t at = line, last = line;
-    for (; at < lines_.size() && !trim(lines_[at]).starts_with("["); ++at)
+    for (; at < lines_.size() && !opens_table(at); ++at)
       if (!trim(lines_[at]).empty() && !trim(lines_[at]).starts_with("#")) last = at + 1;
     lines_.insert(lines_.begin() + std::ptrdiff_t(last), text);
   }

@@ -1,0 +1,232 @@
+#include "preflight/setup_search.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <toml++/toml.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "preflight/examination.h"
+#include "preflight/planted_for_test.h"
+#include "session/config.h"
+
+namespace netmend::preflight {
+namespace {
+
+constexpr int64_t kPlanted = 1400, kSide = 8;
+
+std::vector<std::string> five_names() { return {"ant", "bee", "cat", "dog", "elk"}; }
+
+/// Coloured pictures of 0 … 1 whose channels, rows and columns differ, so that no exchange goes unseen.
+at::Tensor pictures() {
+  at::manual_seed(11);
+  at::Tensor x = at::rand({kPlanted, 3, kSide, kSide});
+  x = x * at::tensor({1.0, 0.6, 0.3}, at::kFloat).view({1, 3, 1, 1}) * at::linspace(0.2, 1, kSide).view({1, 1, 1, -1});
+  x[0][0][0][0] = 0, x[0][0][0][1] = 1;
+  for (int64_t i = 0; i < kPlanted; ++i)
+    x[i][0][0][2] = 0, x[i][0][0][3] = 1;  // every part of the data shows the range
+  return x;
+}
+
+/// For a network that is right on `right`, on data that holds `given` instead.
+Searched found_for(const at::Tensor& right, const at::Tensor& given) {
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  const model::Graph graph = centred_network("mlp:192-5", feature, right);
+  const Planted planted(graph, feature, given, Planted::predicted(graph, feature, right), five_names());
+  return search_setups(planted.trial());
+}
+
+TEST(SetupSearch, WhatIsRightIsNotBlocked) {
+  const at::Tensor x = pictures();
+  const Searched found = found_for(x, x);
+  EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
+  EXPECT_FALSE(found.tried.empty());
+}
+
+TEST(SetupSearch, FindsTheScaleThatWasPlanted) {
+  const at::Tensor x = pictures();
+  const at::Tensor mean = at::tensor({0.485, 0.456, 0.406}, at::kFloat).view({1, 3, 1, 1}),
+                   std = at::tensor({0.229, 0.224, 0.225}, at::kFloat).view({1, 3, 1, 1});
+  const std::vector<std::tuple<std::string, at::Tensor, at::Tensor>> cases = {
+      {"scaled to 0…1", x, x * 255},
+      {"not scaled, 0…255", x * 255, x},
+      {"scaled to −1…1", x * 2 - 1, x * 255},
+      {"scaled to 0…1, ImageNet mean and std", (x - mean) / std, x},
+      {"bright and dark exchanged", 1 - x, x}};
+  for (const auto& [words, right, given] : cases) {
+    const Searched found = found_for(right, given);
+    ASSERT_TRUE(found.blocker.has_value()) << words;
+    EXPECT_EQ(found.blocker->id(), "preprocessing:scale") << words;
+    EXPECT_NE(found.blocker->evidence.find("; " + words + ":"), std::string::npos) << found.blocker->evidence;
+    EXPECT_DOUBLE_EQ(found.tried.at(0).accuracy.value, 1) << words;
+    EXPECT_NO_THROW(session::parse_config(found.blocker->line, "netmend.toml")) << found.blocker->line;
+  }
+}
+
+TEST(SetupSearch, TheLineSaysHowToPrepareInputs) {
+  const at::Tensor x = pictures();
+  const Searched found = found_for(x * 2 - 1, x * 255);
+  ASSERT_TRUE(found.blocker.has_value());
+  const dataset::Preprocess made =
+      dataset::parse_preprocess(session::parse_config(found.blocker->line, "netmend.toml").input);
+  // The same arithmetic as the line would have done to the bytes.
+  EXPECT_NEAR((255 * made.scale.value() - made.mean.at(0)) / made.std.at(0), 1, 1e-4);
+  EXPECT_NEAR((0 * made.scale.value() - made.mean.at(0)) / made.std.at(0), -1, 1e-4);
+}
+
+TEST(SetupSearch, FindsColoursAxesAndOrientation) {
+  const at::Tensor x = pictures();
+  const at::Tensor laid_out = x.permute({0, 2, 3, 1}).contiguous().view_as(x);
+  const std::vector<std::tuple<std::string, std::string, at::Tensor>> cases = {
+      {"preprocessing:color", "red and blue exchanged", x.flip({1})},
+      {"preprocessing:orientation", "rows and columns exchanged", x.transpose(2, 3).contiguous()},
+      {"preprocessing:layout", "channels taken from the other end of the array", laid_out}};
+  for (const auto& [id, words, given] : cases) {
+    const Searched found = found_for(x, given);
+    ASSERT_TRUE(found.blocker.has_value()) << words;
+    EXPECT_EQ(found.blocker->id(), id);
+    EXPECT_NE(found.blocker->evidence.find(words), std::string::npos) << found.blocker->evidence;
+    EXPECT_NO_THROW(session::parse_config(found.blocker->line, "netmend.toml")) << found.blocker->line;
+  }
+}
+
+/// Where the scale alone shows already: the colours of these pictures matter less than their brightness.
+TEST(SetupSearch, FindsTwoThingsAtOnce) {
+  at::manual_seed(13);
+  at::Tensor x = 0.8 * at::rand({kPlanted, 1, kSide, kSide}) + 0.2 * at::rand({kPlanted, 3, kSide, kSide});
+  for (int64_t i = 0; i < kPlanted; ++i) x[i][0][0][2] = 0, x[i][0][0][3] = 1, x[i][2][0][2] = 0, x[i][2][0][3] = 1;
+  const Searched found = found_for(x * 2 - 1, x.flip({1}) * 255);
+  ASSERT_TRUE(found.blocker.has_value());
+  EXPECT_EQ(found.blocker->id(), "preprocessing:color");
+  EXPECT_NE(found.blocker->evidence.find("scaled to −1…1, red and blue exchanged"), std::string::npos)
+      << found.blocker->evidence;
+  const auto options = session::parse_config(found.blocker->line, "x").input;
+  EXPECT_EQ(options.at("color"), "BGR");
+  EXPECT_TRUE(options.count("scale"));
+}
+
+at::Tensor renumbered_labels(const at::Tensor& labels, const std::vector<int64_t>& order) {
+  at::Tensor out = labels.clone();
+  for (size_t c = 0; c < order.size(); ++c) out.masked_fill_(labels == int64_t(c), order[c]);
+  return out;
+}
+
+/// Inputs of which each class is predicted about as often as any other.
+at::Tensor table_rows() {
+  at::manual_seed(12);
+  return at::randn({kPlanted, 6});
+}
+
+TEST(SetupSearch, FindsClassesThatWereNumberedDifferently) {
+  const model::Graph graph = zoo::make("mlp:6-5", {.seed = 3});
+  const auto feature = dataset::table_feature({"a", "b", "c", "d", "e", "f"});
+  const at::Tensor x = table_rows(), labels = Planted::predicted(graph, feature, x);
+  // Label c of the data means output order[c]: so output order[c] is the label's name.
+  const std::vector<int64_t> order{2, 0, 1, 4, 3};
+  at::Tensor given = at::empty_like(labels);
+  for (size_t c = 0; c < order.size(); ++c) given.masked_fill_(labels == order[c], int64_t(c));
+  const std::vector<std::string> names{"plain", "say \"hi\"", "back\\slash", "a, b", "ü: ×"};
+  const Planted planted(graph, feature, x, given, names);
+  const Searched found = search_setups(planted.trial());
+  ASSERT_TRUE(found.blocker.has_value());
+  EXPECT_EQ(found.blocker->id(), "class-order:labels");
+  std::vector<std::string> by_output(names.size());
+  for (size_t c = 0; c < names.size(); ++c) by_output[size_t(order[c])] = names[c];
+  EXPECT_EQ(session::parse_config(found.blocker->line, "netmend.toml").classes, by_output) << found.blocker->line;
+}
+
+TEST(SetupSearch, FindsLabelsThatBeginAtOne) {
+  const model::Graph graph = zoo::make("mlp:6-5", {.seed = 3});
+  const auto feature = dataset::table_feature({"a", "b", "c", "d", "e", "f"});
+  const at::Tensor x = table_rows(), labels = Planted::predicted(graph, feature, x);
+  const Planted planted(graph, feature, x, renumbered_labels(labels, {1, 2, 3, 4, 0}), five_names());
+  const Searched found = search_setups(planted.trial());
+  ASSERT_TRUE(found.blocker.has_value());
+  EXPECT_EQ(found.blocker->id(), "class-order:labels");
+  EXPECT_NE(found.blocker->evidence.find("labels one lower"), std::string::npos) << found.blocker->evidence;
+}
+
+TEST(SetupSearch, FindsTheOutputThatCounts) {
+  const auto feature = dataset::table_feature({"a", "b", "c", "d", "e", "f"});
+  model::Graph graph = centred_network("mlp:6-5-5", feature, table_rows());
+  const model::ValueId hidden = graph.nodes.at(0).outputs.at(0);
+  graph.values[size_t(graph.outputs.at(0))].name = "the \"right\" one";
+  graph.outputs = {hidden, graph.outputs.at(0)};
+  const at::Tensor x = table_rows();
+  const Planted planted(graph, feature, x, Planted::predicted(graph, feature, x), five_names(), hidden);
+  const Searched found = search_setups(planted.trial());
+  ASSERT_TRUE(found.blocker.has_value());
+  EXPECT_EQ(found.blocker->kind, "wrong-output");
+  EXPECT_EQ(session::parse_config(found.blocker->line, "netmend.toml").output, "the \"right\" one");
+}
+
+TEST(SetupSearch, RandomLabelsAreExplainedByNothing) {
+  const model::Graph graph = centred_network("mlp:192-12-5", dataset::picture_feature(kSide, 3), pictures());
+  at::manual_seed(5);
+  const Planted planted(graph, dataset::picture_feature(kSide, 3), pictures(), at::randint(5, {kPlanted}, at::kLong),
+                        five_names());
+  const Searched found = search_setups(planted.trial());
+  EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
+}
+
+TEST(SetupSearch, OneClassAndFewInputsAreExplainedByNothing) {
+  const model::Graph graph = centred_network("mlp:192-12-5", dataset::picture_feature(kSide, 3), pictures());
+  for (const int64_t count : {1, 2, 3, 16}) {
+    const Planted planted(graph, dataset::picture_feature(kSide, 3), pictures().narrow(0, 0, count) * 255,
+                          at::zeros({count}, at::kLong), five_names());
+    const Searched found = search_setups(planted.trial());
+    EXPECT_FALSE(found.blocker.has_value()) << count << ": " << found.blocker->evidence;
+  }
+}
+
+TEST(SetupSearch, InputsThatAreNoNumbersStopNothing) {
+  at::Tensor x = pictures();
+  x[5].fill_(NAN), x[6].fill_(INFINITY);
+  const Planted planted(centred_network("mlp:192-12-5", dataset::picture_feature(kSide, 3), pictures()),
+                        dataset::picture_feature(kSide, 3), x, at::randint(5, {kPlanted}, at::kLong), five_names());
+  EXPECT_FALSE(search_setups(planted.trial()).blocker.has_value());
+  EXPECT_FALSE(examine(*planted.subject, planted.settings, {}, {1, {}}).blocker.has_value());
+}
+
+TEST(Examine, SaysWhatWasExpectedAndFound) {
+  const at::Tensor x = pictures();
+  const model::Graph graph = centred_network("mlp:192-12-5", dataset::picture_feature(kSide, 3), pictures());
+  at::Tensor labels = Planted::predicted(graph, dataset::picture_feature(kSide, 3), x);
+  at::manual_seed(9);
+  labels = at::where(at::rand({kPlanted}) < 0.25, (labels + at::randint(1, 5, {kPlanted}, at::kLong)) % 5, labels);
+  const Planted planted(graph, dataset::picture_feature(kSide, 3), x, labels, five_names());
+  const double accuracy = (Planted::predicted(graph, dataset::picture_feature(kSide, 3), x) == labels)
+                              .to(at::kDouble)
+                              .mean()
+                              .item<double>();
+  const Preflight met = examine(*planted.subject, planted.settings, {accuracy, ""}, {1, {}});
+  EXPECT_FALSE(met.blocker.has_value());
+  const Preflight missed = examine(*planted.subject, planted.settings, {accuracy + 0.02, ""}, {1, {}});
+  ASSERT_TRUE(missed.blocker.has_value());
+  EXPECT_EQ(missed.blocker->id(), "expectation:accuracy");
+  // Other data on which it holds is named instead.
+  const at::Tensor own = Planted::predicted(graph, dataset::picture_feature(kSide, 3), x);
+  const OtherData train{"data = { test = \"x:train\" }", "x:train", [&] {
+                          return std::make_shared<dataset::MemoryDataset>(dataset::picture_feature(kSide, 3), x, own,
+                                                                          five_names());
+                        }};
+  const Preflight split = examine(*planted.subject, planted.settings, {1.0, ""}, {1, {train}});
+  ASSERT_TRUE(split.blocker.has_value());
+  EXPECT_EQ(split.blocker->id(), "wrong-split:test");
+  EXPECT_EQ(split.blocker->line, train.line);
+}
+
+TEST(Examine, OutputsThatAreNotWhatTheFileSaysBlock) {
+  const at::Tensor x = pictures();
+  const Planted planted(centred_network("mlp:192-12-5", dataset::picture_feature(kSide, 3), pictures()),
+                        dataset::picture_feature(kSide, 3), x, at::randint(5, {kPlanted}, at::kLong), five_names());
+  EXPECT_FALSE(examine(*planted.subject, planted.settings, {-1, "logits"}, {1, {}}).blocker.has_value());
+  const Preflight wrong = examine(*planted.subject, planted.settings, {-1, "probabilities"}, {1, {}});
+  ASSERT_TRUE(wrong.blocker.has_value());
+  EXPECT_EQ(wrong.blocker->kind, "output-kind");
+  EXPECT_EQ(session::parse_config(wrong.blocker->line, "x").overrides.output_kind, "logits");
+}
+
+}  // namespace
+}  // namespace netmend::preflight

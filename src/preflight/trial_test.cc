@@ -1,0 +1,197 @@
+#include "preflight/trial.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "preflight/examination.h"
+#include "preflight/planted_for_test.h"
+#include "preflight/running_statistics.h"
+#include "session/config.h"
+#include "zoo/builder.h"
+
+namespace netmend::preflight {
+namespace {
+
+using observers::SampleRow;
+
+observers::PredictionSettings judged_by(observers::Task task, size_t classes = 4) {
+  observers::PredictionSettings settings;
+  settings.task = task;
+  for (size_t c = 0; c < classes; ++c) settings.classes.push_back(std::to_string(c));
+  return settings;
+}
+
+/// So many of `count` rows are wrong, the first ones.
+Rows rows_with_wrong(int64_t wrong, int64_t count, float loss = 0.1f) {
+  Rows rows{size_t(count)};
+  for (int64_t i = 0; i < count; ++i) {
+    rows[size_t(i)].right = i < wrong ? SampleRow::kWrong : SampleRow::kRight;
+    rows[size_t(i)].label = double(i % 4), rows[size_t(i)].loss = loss;
+  }
+  return rows;
+}
+
+TEST(TrialInputs, FirstAndFreshInputsAreDifferentOnesAndAllOverTheData) {
+  const model::Graph graph = zoo::make("mlp:1-2", {.seed = 1});
+  for (const int64_t size : {2, 3, 5, 64, 1000, 1023, 1024, 1025, 1537, 5000}) {
+    const Planted planted(graph, dataset::table_feature({"a"}), at::randn({size, 1}), at::zeros({size}, at::kLong),
+                          {"a", "b"});
+    const Trial trial = planted.trial();
+    const std::vector<int64_t> first = trial.first.samples, fresh = trial.read_fresh().samples;
+    std::set<int64_t> all(first.begin(), first.end());
+    EXPECT_EQ(all.size(), first.size()) << size;
+    all.insert(fresh.begin(), fresh.end());
+    EXPECT_EQ(all.size(), first.size() + fresh.size()) << size;
+    EXPECT_EQ(int64_t(first.size()), std::min<int64_t>(Trial::kInputs, size / 2));
+    EXPECT_GE(*all.begin(), 0);
+    EXPECT_LT(*all.rbegin(), size);
+    EXPECT_LE(*all.begin(), size / 8 + 1);
+    EXPECT_GE(*all.rbegin(), size - size / 2 - 1);
+    if (size >= 1000) {  // mixed: the first look must not be the first stretch of sorted data
+      int64_t beyond = 0;
+      for (size_t i = 0; i < 128; ++i) beyond += first[i] >= size / 2;
+      EXPECT_NEAR(double(beyond), 64, 30) << size;
+    }
+  }
+}
+
+TEST(TrialInputs, ChanceIsTheShareOfTheLargestClass) {
+  const model::Graph graph = zoo::make("mlp:1-3", {.seed = 1});
+  const at::Tensor labels = (at::arange(400) % 4 == 0).to(at::kLong);
+  const Planted planted(graph, dataset::table_feature({"a"}), at::randn({400, 1}), labels, {"a", "b", "c"});
+  const Trial trial = planted.trial();
+  int64_t most = 0;
+  for (const SampleRow& row : trial.asis) most += row.label == 0;
+  EXPECT_DOUBLE_EQ(trial.chance(), double(most) / double(trial.asis.size()));
+  EXPECT_EQ(trial.input_name(), "input");
+}
+
+TEST(TrialFigures, AreThoseOfALoop) {
+  const auto classes = judged_by(observers::Task::kClasses), number = judged_by(observers::Task::kNumber, 0);
+  const Rows rows = rows_with_wrong(3, 12, 4);
+  EXPECT_DOUBLE_EQ(mean_error(classes, rows), 0.25);
+  EXPECT_DOUBLE_EQ(figure(classes, rows).value, 0.75);
+  EXPECT_DOUBLE_EQ(mean_loss(rows), 4);
+  EXPECT_DOUBLE_EQ(mean_error(number, rows), 2);  // the loss of a number is its squared error
+  EXPECT_DOUBLE_EQ(figure(number, rows).value, 2);
+  EXPECT_DOUBLE_EQ(uniform_loss(classes), std::log(4));
+  EXPECT_EQ(figure_text(classes, figure(classes, rows)), "75.0 %");
+  EXPECT_EQ(figure_text(number, figure(number, rows)), "error 2");
+  EXPECT_TRUE(std::isnan(mean_error(classes, {})));
+  EXPECT_TRUE(std::isnan(mean_loss({})));
+  Rows broken = rows;
+  broken[0].loss = NAN;
+  EXPECT_EQ(mean_loss(broken), INFINITY);  // no set-up wins by predictions that are no numbers
+  EXPECT_EQ(mean_error(number, broken), INFINITY);
+}
+
+TEST(TrialRules, AFifthOfTheMistakesAndThreePointsOrTwelvePoints) {
+  const auto settings = judged_by(observers::Task::kClasses);
+  auto improves = [&](int64_t before, int64_t after, int64_t count = 500) {
+    return improves_accuracy(settings, rows_with_wrong(before, count), rows_with_wrong(after, count));
+  };
+  EXPECT_TRUE(improves(100, 80));
+  EXPECT_FALSE(improves(100, 81));  // less than a fifth
+  EXPECT_TRUE(improves(40, 25));
+  EXPECT_FALSE(improves(40, 26));  // less than three points
+  EXPECT_TRUE(improves(450, 390));
+  EXPECT_FALSE(improves(450, 391));  // no fifth, and less than twelve points
+  EXPECT_FALSE(improves(5, 0, 10));  // by chance
+  EXPECT_TRUE(improves(12, 0, 20));
+  EXPECT_FALSE(improves(80, 100));
+  EXPECT_FALSE(improves(0, 0));
+  // As many get worse as get better: not by chance only where the difference is large.
+  Rows before = rows_with_wrong(60, 500), after = rows_with_wrong(0, 500);
+  for (size_t i = 100; i < 140; ++i) after[i].right = SampleRow::kWrong;
+  EXPECT_FALSE(improves_accuracy(settings, before, after));
+}
+
+TEST(TrialRules, TheLossDecidesOnlyWherePredictionsAreAsGood) {
+  const auto settings = judged_by(observers::Task::kClasses);
+  auto lowers = [&](int64_t before, float loss, int64_t after, float then) {
+    return lowers_loss(settings, rows_with_wrong(before, 100, loss), rows_with_wrong(after, 100, then));
+  };
+  EXPECT_TRUE(lowers(10, 2.f, 10, 0.5f));
+  EXPECT_TRUE(lowers(10, 2.f, 13, 0.5f));
+  EXPECT_FALSE(lowers(10, 2.f, 14, 0.5f));   // more mistakes
+  EXPECT_FALSE(lowers(10, 1.3f, 10, 0.5f));  // below the uniform-prediction loss as it is
+  EXPECT_FALSE(lowers(10, 2.f, 10, 0.7f));   // not below half of it
+  EXPECT_FALSE(lowers(60, 2.f, 50, 0.5f));
+  EXPECT_FALSE(lowers(10, 2.f, 10, NAN));
+  EXPECT_TRUE(lowers(10, NAN, 10, 0.5f));
+  EXPECT_FALSE(
+      lowers_loss(judged_by(observers::Task::kNumber, 0), rows_with_wrong(10, 100, 2), rows_with_wrong(10, 100, 0.1f)));
+}
+
+TEST(InputLine, ReadsBackWhateverTheInputIsCalled) {
+  EXPECT_EQ(input_line("x", {}), "");
+  EXPECT_EQ(input_line("x", {{"scale", "1/255"}}), "input.x = { scale = \"1/255\" }");
+  const std::map<std::string, std::string> options = {
+      {"color", "BGR"}, {"mean", "0.5:0.25:0.125"}, {"scale", "1/255"}, {"std", "2"}};
+  for (const std::string name : {"x", "input_1", "input.1", "serving default:0", "ü", "a\"b", "a\\b", "a\nb"}) {
+    const auto read = session::parse_config(input_line(name, options) + "\n", "netmend.toml").input;
+    EXPECT_EQ(dataset::parse_preprocess(read), dataset::parse_preprocess(options)) << input_line(name, options);
+  }
+}
+
+/// A batch normalisation that has seen `right`, then a dense layer.
+model::Graph normalising_network(const at::Tensor& right) {
+  zoo::Builder builder("normalising", zoo::parse_scheme("glorot"), 1);
+  model::ValueId x = builder.batch_norm("bn", builder.input("image", {3, 8, 8}), 3);
+  model::Graph graph = builder.finish(builder.dense("fc", builder.flatten(x), 192, 4), "logits", 4);
+  const model::Node& norm = graph.nodes.at(0);
+  graph.replace(norm.inputs.at(3), right.mean({0, 2, 3}));
+  graph.replace(norm.inputs.at(4), right.var({0, 2, 3}, false));
+  return graph;
+}
+
+TEST(RunningStatisticsOf, TheFirstBatchNormOnTheWayToTheOutputIsFound) {
+  const model::Graph plain = zoo::make("mlp:4-3-2", {.seed = 1});
+  EXPECT_FALSE(find_running_statistics(plain, plain.outputs[0]).has_value());
+  at::manual_seed(4);
+  const at::Tensor right = at::rand({100, 3, 8, 8});
+  const model::Graph graph = normalising_network(right);
+  const auto found = find_running_statistics(graph, graph.outputs[0]);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->input, graph.inputs[0]);
+  EXPECT_LT(statistics_distance(*found, right), 0.01);
+  EXPECT_FALSE(find_running_statistics(graph, graph.inputs[0]).has_value());  // not on the way
+}
+
+/// Without labels only the statistics can tell that inputs are not scaled as in training.
+TEST(RunningStatisticsOf, NameTheScaleOfDataWithoutLabels) {
+  at::manual_seed(4);
+  at::Tensor right = at::rand({400, 3, 8, 8});
+  right.select(1, 0).select(1, 0).select(1, 0).fill_(0), right.select(1, 0).select(1, 0).select(1, 1).fill_(1);
+  const model::Graph graph = normalising_network(right);
+  auto looked_at = [&](const at::Tensor& given) {
+    const Planted planted(graph, dataset::picture_feature(8, 3), given, at::Tensor(), {});
+    EXPECT_EQ(planted.settings.task, observers::Task::kNone);
+    return examine(*planted.subject, planted.settings, {}, {1, {}});
+  };
+  EXPECT_FALSE(looked_at(right).blocker.has_value());
+  const Preflight found = looked_at(right * 255);
+  ASSERT_TRUE(found.blocker.has_value());
+  EXPECT_EQ(found.blocker->id(), "preprocessing:scale");
+  EXPECT_EQ(session::parse_config(found.blocker->line, "x").input.at("scale"), "1/255") << found.blocker->line;
+}
+
+TEST(RunningStatisticsOf, DistanceIsInStandardDeviationsOfTheMedianChannel) {
+  const RunningStatistics kept{0, at::zeros({3}), at::full({3}, 4.0)};
+  at::manual_seed(3);
+  const at::Tensor noise = at::randn({2000, 3}) * 2;
+  const at::Tensor shift = at::tensor({0.0, 6.0, 100.0}, at::kDouble);
+  EXPECT_NEAR(statistics_distance(kept, noise + shift), 3, 0.2);          // the middle one is 6 / 2 away
+  EXPECT_NEAR(statistics_distance(kept, noise * 20), std::log(20), 0.2);  // the spread, by its logarithm
+  EXPECT_NEAR(statistics_distance(kept, noise / 20), std::log(20), 0.2);  // too narrow is as far as too wide
+  EXPECT_EQ(statistics_distance(kept, at::zeros({10, 5})), 0);            // another number of channels says nothing
+  EXPECT_TRUE(std::isfinite(statistics_distance(kept, at::zeros({10, 3}))));
+  const RunningStatistics still{0, at::zeros({3}), at::zeros({3})};
+  EXPECT_TRUE(std::isfinite(statistics_distance(still, noise)));
+}
+
+}  // namespace
+}  // namespace netmend::preflight
