@@ -52,6 +52,11 @@ TEST(References, AnEqualExchangeIsNotWorseAndTheClassThatPaysIsStillNamed) {
   EXPECT_EQ(found.passed[0].what, "no worse than older.onnx");
 }
 
+TEST(References, OfTenClassesSomeLoseByChance) {
+  EXPECT_FALSE(raises(against_reference(6, 0), "regressed-class")) << "p = 0.03, of ten";
+  EXPECT_TRUE(raises(against_reference(10, 0), "regressed-class:c2"));
+}
+
 TEST(References, AHandfulOfRegressionsIsChance) {
   const Results found = against_reference(3, 1);
   EXPECT_TRUE(found.findings.empty()) << said(found.findings);
