@@ -1,6 +1,7 @@
 // What tests of checks share: sessions in memory, rows of the table by name, what was said.
 #pragma once
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "checks/checkup.h"
 #include "checks/observed.h"
 #include "checks/results.h"
+#include "executor/layers.h"
 #include "zoo/zoo.h"
 
 namespace netmend::checks {
@@ -29,6 +31,21 @@ inline session::Session& any_session() {
                             dataset::subset(whole, {0, 1, 2, 3}));
   }();
   return session;
+}
+
+/// A network of two columns whose logits are those columns: it predicts class 0 where the first is the larger. Its
+/// hidden units are the positive and negative parts of the columns.
+inline model::Graph passing_columns() {
+  model::Graph graph = zoo::make("mlp:2-4-2", {.seed = 5});
+  const std::vector<model::Layer> layers = executor::find_layers(graph);
+  at::Tensor parts = at::tensor({1.f, 0.f, -1.f, 0.f, 0.f, 1.f, 0.f, -1.f}).view({4, 2});
+  at::Tensor sums = at::tensor({1.f, -1.f, 0.f, 0.f, 0.f, 0.f, 1.f, -1.f}).view({2, 4});
+  auto put = [&](const model::Layer& layer, const at::Tensor& weight) {
+    const bool units_first = graph.constant(layer.weight).size(0) == weight.size(0);
+    graph.replace(layer.weight, units_first ? weight : weight.t().contiguous());
+  };
+  put(layers[0], parts), put(layers[1], sums);
+  return graph;
 }
 
 /// Runs the named rows as the check-up does.

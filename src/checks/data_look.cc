@@ -65,8 +65,9 @@ findings::Effect DataLook::cost(const Side& side, const std::function<bool(size_
 }
 
 std::string DataLook::share_text(const Side& side, int64_t count) const {
-  return fmt::format("{} of {} {} inputs ({:.2g} %)", with_commas(count), with_commas(side.inputs()), side.part->name,
-                     side.inputs() ? 100.0 * double(count) / double(side.inputs()) : 0.0);
+  const double percent = side.inputs() ? 100.0 * double(count) / double(side.inputs()) : 0.0;
+  return fmt::format("{} of {} {} inputs ({} %)", with_commas(count), with_commas(side.inputs()), side.part->name,
+                     percent < 10 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent));
 }
 
 std::vector<findings::Shown> some(const Side& side, const std::vector<int64_t>& inputs, size_t most) {

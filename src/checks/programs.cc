@@ -29,6 +29,7 @@ using findings::Json;
 constexpr int64_t kMostOutput = 16 << 20;
 constexpr auto kMostTime = std::chrono::minutes(10);
 constexpr size_t kMostFindings = 1000;
+constexpr size_t kLongest = 4000;  ///< bytes of a text
 
 std::string user_config() {
   if (const char* home = std::getenv("XDG_CONFIG_HOME"); home && *home)
@@ -71,9 +72,14 @@ std::string output_of(const std::string& program, const std::string& argument) {
     if (int64_t(text.size()) > kMostOutput) why = "it printed more than 16 MB";
   }
   close(ends[0]);
-  if (!why.empty()) kill(child, SIGKILL);
+  // One that has closed its output may go on, and not for longer than others may.
   int status = 0;
-  waitpid(child, &status, 0);
+  while (why.empty() && waitpid(child, &status, WNOHANG) == 0) {
+    if (interrupted()) why = "it was stopped";
+    if (std::chrono::steady_clock::now() > end) why = "it ran longer than ten minutes";
+    if (why.empty()) poll(nullptr, 0, 5);
+  }
+  if (!why.empty()) kill(child, SIGKILL), waitpid(child, &status, 0);
   if (interrupted()) throw Interrupted{};
   if (why.empty() && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
     why = WIFEXITED(status) ? fmt::format("it ended with exit status {}", WEXITSTATUS(status)) : "it crashed";
@@ -87,7 +93,21 @@ std::string text_of(const Json& json, const char* key, const std::string& name, 
     return "";
   }
   if (!json[key].is_string()) fail("the check {}: `{}` of a finding should be a text", name, key);
-  return json[key].get<std::string>().substr(0, 4000);
+  std::string text = json[key];
+  if (text.size() <= kLongest) return text;
+  size_t end = kLongest;
+  while (end > 0 && (uint8_t(text[end]) & 0xC0) == 0x80) --end;  // at a whole character
+  return text.substr(0, end);
+}
+
+/// One of the names that `parse` knows.
+template <typename Value>
+Value named(const std::string& text, const std::string& name, Value (*parse)(const std::string&)) {
+  try {
+    return parse(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("the check {}: {}", name, printable(error.what())), error.hint());
+  }
 }
 
 }  // namespace
@@ -104,10 +124,11 @@ std::vector<Finding> parse_program_findings(const std::string& text, const std::
     Finding finding;
     finding.kind = "user:" + name + "/" + text_of(one, "kind", name, true);
     finding.where = text_of(one, "where", name, false);
-    finding.level = findings::parse_level(text_of(one, "level", name, true));
+    finding.level = named(text_of(one, "level", name, true), name, findings::parse_level);
     if (finding.level == findings::Level::kBlocker) fail("the check {}: only netmend raises blockers", name);
     const std::string certainty = text_of(one, "certainty", name, false);
-    finding.certainty = certainty.empty() ? findings::Certainty::kPossible : findings::parse_certainty(certainty);
+    finding.certainty =
+        certainty.empty() ? findings::Certainty::kPossible : named(certainty, name, findings::parse_certainty);
     finding.title = text_of(one, "title", name, true);
     finding.evidence = text_of(one, "evidence", name, false);
     finding.brief = text_of(one, "brief", name, false);
@@ -129,7 +150,9 @@ std::vector<std::string> programs_to_run(const std::vector<std::string>& typed) 
   if (path.empty() || !fs::exists(path, error)) return programs;
   try {
     const toml::table file = toml::parse(read_file(path, 1 << 20), path);
-    if (const toml::array* listed = file["checks"]["programs"].as_array())
+    const toml::array* listed = file["checks"]["programs"].as_array();
+    if (!listed && file["checks"]["programs"]) fail("{}: checks.programs should be a list of texts", path);
+    if (listed)
       for (const toml::node& item : *listed) {
         if (!item.is_string()) fail("{}: checks.programs should be a list of texts", path);
         programs.push_back(item.as_string()->get());

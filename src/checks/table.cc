@@ -273,7 +273,7 @@ const std::vector<Check>& table() {
        "units to blame, and whether repairing them helps",
        {"suspicious-unit", "damaged-layer", "under-trained", "shifted-biases"},
        kJudged | kHidden | kAnyBatch,
-       kRows,
+       kRows | kWatchCensus,  // duplicates must not be on both sides of its split
        check_trial_repair},
   };
   return rows;

@@ -40,16 +40,20 @@ class TrialRepairs {
   void run() {
     if (!possible()) return;
     find_suspects();
-    if (tried_.blame && !tried_.blame->located.empty()) {
-      make_problem();
-      // What a unit leaves may have another cause, and a unit that gains little may only stand for it.
-      if (const auto gain = single_unit(); gain && error_rate_ - *gain >= kWorthALayer)
-        if (!whole_layer(*gain) && *gain < kLittle) more_training(*gain);
-    }
+    try_repairs();
     found_.repair = std::move(tried_);
   }
 
  private:
+  void try_repairs() {
+    if (tried_.blame && !tried_.blame->located.empty()) {
+      if (!make_problem()) return;
+      // What a unit leaves may have another cause, and a unit that gains little may only stand for it.
+      if (const auto gain = single_unit(); gain && error_rate_ - *gain >= kWorthALayer)
+        if (!whole_layer(*gain) && *gain < kLittle) more_training(*gain);
+    }
+  }
+
   bool possible() {
     int64_t wrong = 0, right = 0;
     for (const SampleRow& row : seen_.test->rows) {
@@ -87,7 +91,8 @@ class TrialRepairs {
     }
   }
 
-  void make_problem() {
+  /// False, and told, where the inputs are too few different ones to have three parts.
+  bool make_problem() {
     std::vector<int64_t> strata;
     for (const SampleRow& row : seen_.test->rows)
       strata.push_back((seen_.settings.by_class() ? int64_t(row.label) : 0) * 3 + row.right);
@@ -107,9 +112,15 @@ class TrialRepairs {
                             observers::Target{}};
     problem_.emplace(std::move(problem));
     problem_->seed = seen_.seed(), problem_->jobs = seen_.jobs(), problem_->quiet = true;
-    tried_.holdout = int64_t(problem_->parts.holdout.size());
+    const repair::Parts& parts = problem_->parts;
+    if (parts.search.empty() || parts.selection.empty() || parts.holdout.empty()) {
+      found_.skipped.push_back({"units to blame", "more inputs that are not duplicates of each other"});
+      return false;
+    }
+    tried_.holdout = int64_t(parts.holdout.size());
     seen_.session.record(seen_.session.test(), "trial repairs: search, selection and hold-out splits",
-                         int64_t(problem_->parts.search.size() + problem_->parts.selection.size()) + tried_.holdout);
+                         int64_t(parts.search.size() + parts.selection.size()) + tried_.holdout);
+    return true;
   }
 
   /// The units fitted alone, judged on the hold-out split.

@@ -16,7 +16,8 @@ using observers::UnitRange;
 
 constexpr double kDeadShare = 1.0 / 6;  ///< of a layer: up to that is usual for small rectifier networks
 constexpr double kStuckShare = 0.3;
-constexpr double kHuge = 1e4;  ///< half precision ends at 65,504
+constexpr int64_t kEnoughInputs = 16;  ///< inputs: on fewer a unit may have one value by chance
+constexpr double kHuge = 1e4;          ///< half precision ends at 65,504
 
 /// Where a saturating function ends.
 bool limits(const std::string& activation, double& low, double& high) {
@@ -49,6 +50,7 @@ class UnitChecks {
   }
 
   void dead_units() {
+    if (inputs() < kEnoughInputs) return found_.skip("units that never react", "at least 16 inputs");
     int64_t dead = 0, units = 0;
     for (size_t l = 0; l < layers(); ++l) units += seen_.space->units(l), dead += look_dead(l);
     if (dead == 0)
@@ -57,6 +59,7 @@ class UnitChecks {
   }
 
   void saturated_units() {
+    if (inputs() < kEnoughInputs) return;
     for (size_t l = 0; l < layers(); ++l) stuck(l);
   }
 
@@ -85,7 +88,7 @@ class UnitChecks {
   }
 
   bool constant(size_t l) const {
-    if (inputs() < 16) return false;
+    if (inputs() < kEnoughInputs) return false;
     for (int64_t u = seen_.space->first(l); u < seen_.space->first(l + 1); ++u) {
       const UnitRange all = range(u);
       if (!all.constant() && all.high - all.low > 1e-7 * std::max(std::abs(all.high), std::abs(all.low))) return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <map>
 
 #include "evidence/relevance_picture.h"
 
@@ -51,7 +52,7 @@ class Mapping {
   }
 
  private:
-  InputMap one(const dataset::Batch& batch, const InputRelevance& found, int64_t row) const {
+  InputMap one(const dataset::Batch& batch, const InputRelevance& found, int64_t row) {
     InputMap map;
     map.sample = batch.samples[size_t(row)];
     map.id = data_.id(map.sample);
@@ -78,12 +79,15 @@ class Mapping {
   }
 
   void draw(InputMap& map, const dataset::Feature& feature, const dataset::Display& display,
-            const at::Tensor& relevance) const {
+            const at::Tensor& relevance) {
     std::string caption = fmt::format("{} as {}  logit {:.3g}", map.id, map.predicted, map.start);
     if (!map.label.empty() && map.label != map.predicted) caption += "  is " + map.label;
     dataset::Image picture = relevance_picture(display, relevance_plane(feature, relevance), caption);
     map.kind = "image";
-    map.file = "map-" + as_file_name(map.id) + ".png";
+    std::string name = as_file_name(map.id);
+    // `a/b` and `a_b` are two inputs.
+    while (files_.try_emplace(name, map.sample).first->second != map.sample) name += fmt::format("-{}", map.sample);
+    map.file = "map-" + name + ".png";
     dataset::write_png(folder_.file(map.file), picture.height, picture.width, picture.channels, picture.pixels);
   }
 
@@ -95,6 +99,7 @@ class Mapping {
   const PredictionSettings& task_;
   const dataset::Dataset& data_;
   const RunFolder& folder_;
+  std::map<std::string, int64_t> files_;  ///< names of pictures, and whose they are
 };
 
 }  // namespace

@@ -37,21 +37,21 @@ std::string base64(const std::string& bytes) {
   return out;
 }
 
-/// Shrunk to a thumbnail by means over blocks.
+/// Shrunk to a thumbnail by means over blocks; a side that is shorter than a block stays one pixel.
 std::string thumbnail(const dataset::Display& display) {
   const int64_t block = (std::max(display.height, display.width) + kLargest - 1) / kLargest;
   if (block <= 1) return dataset::encode_png(display.height, display.width, display.channels, display.pixels);
-  const int64_t height = display.height / block, width = display.width / block;
-  if (height == 0 || width == 0) return "";
+  const int64_t rows = std::min(block, display.height), columns = std::min(block, display.width);
+  const int64_t height = display.height / rows, width = display.width / columns;
   std::vector<uint8_t> small(size_t(height * width * display.channels));
   for (int64_t y = 0; y < height; ++y)
     for (int64_t x = 0; x < width; ++x)
       for (int64_t c = 0; c < display.channels; ++c) {
         int64_t sum = 0;
-        for (int64_t dy = 0; dy < block; ++dy)
-          for (int64_t dx = 0; dx < block; ++dx)
-            sum += display.pixels[size_t(((y * block + dy) * display.width + x * block + dx) * display.channels + c)];
-        small[size_t((y * width + x) * display.channels + c)] = uint8_t(sum / (block * block));
+        for (int64_t dy = 0; dy < rows; ++dy)
+          for (int64_t dx = 0; dx < columns; ++dx)
+            sum += display.pixels[size_t(((y * rows + dy) * display.width + x * columns + dx) * display.channels + c)];
+        small[size_t((y * width + x) * display.channels + c)] = uint8_t(sum / (rows * columns));
       }
   return dataset::encode_png(height, width, display.channels, small);
 }

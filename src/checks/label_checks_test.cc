@@ -1,0 +1,58 @@
+// Labels in doubt, from made-up predictions a little on either side of the limits.
+#include <gtest/gtest.h>
+
+#include "checks/checks_for_test.h"
+
+namespace netmend::checks {
+namespace {
+
+using findings::Finding;
+using findings::Level;
+
+/// A network that is sure of itself and right, but for so many inputs whose label is another one.
+Results with_doubted_labels(int64_t doubted, double accuracy = 0.95) {
+  Observed seen{.session = any_session()};
+  seen.settings.classes = {"cat", "dog", "owl"};
+  seen.test.emplace();
+  seen.test->name = "test", seen.test->result.accuracy = accuracy;
+  for (int64_t i = 0; i < 1000; ++i) {
+    observers::TopRow row;
+    row.sample = i;
+    const auto sees = int32_t(i % 3), other = int32_t((i + 1) % 3), third = int32_t((i + 2) % 3);
+    row.classes = {sees, other, third, -1, -1};
+    row.probabilities = {0.97f - 0.0001f * float(i % 100), 0.02f, 0.01f, 0, 0};
+    const bool wrong = i < doubted;
+    row.label = wrong ? third : sees;
+    row.given = wrong ? 0.0001f : row.probabilities[0];
+    seen.test->top.push_back(row);
+  }
+  Results found;
+  run_rows(seen, found, {"label-errors"});
+  return found;
+}
+
+TEST(DoubtedLabels, AreToldFromThreeOnAndSuggestWhatTheNetworkSees) {
+  EXPECT_FALSE(raises(with_doubted_labels(2), "mislabelled"));
+  const Results found = with_doubted_labels(9);
+  const Finding finding = raised(found, "mislabelled:test");
+  EXPECT_NEAR(finding.value, 0.009, 1e-12);
+  ASSERT_EQ(found.label_issues.size(), 9u);
+  for (const selection::LabelIssue& issue : found.label_issues) {
+    EXPECT_LT(issue.sample, 9);
+    EXPECT_EQ(issue.suggested, issue.sample % 3);
+    EXPECT_EQ(issue.given, (issue.sample + 2) % 3);
+  }
+  int64_t pairs = 0;
+  for (const auto& [pair, count] : finding.numbers["pairs"].items()) pairs += count.get<int64_t>();
+  EXPECT_EQ(pairs, 9);
+}
+
+TEST(DoubtedLabels, OfANetworkThatIsOftenWrongAreANote) {
+  EXPECT_GT(raised(with_doubted_labels(40, 0.76), "mislabelled:test").level, Level::kNote);
+  const Finding poor = raised(with_doubted_labels(40, 0.74), "mislabelled:test");
+  EXPECT_EQ(poor.level, Level::kNote);
+  EXPECT_EQ(poor.certainty, findings::Certainty::kPossible);
+}
+
+}  // namespace
+}  // namespace netmend::checks

@@ -1,0 +1,119 @@
+// Gaps between groups and weak slices: against rates counted plainly, and near misses.
+#include <gtest/gtest.h>
+
+#include "checks/data_for_test.h"
+
+namespace netmend::checks {
+namespace {
+
+using findings::Finding;
+using findings::Level;
+
+/// Two classes and a group `sex`; every so many positives of women are missed, others one in sixteen.
+struct Grouped {
+  Sound sound{3200, 100};
+  explicit Grouped(int64_t missed_of_sixteen, int64_t women_of_ten = 5) {
+    sound.train = false;
+    sound.classes = sound.settings.classes = {"no", "yes"}, sound.settings.outputs = 2;
+    sound.wrong.clear(), sound.group_names = {"sex"};
+    int64_t women = 0, others = 0;
+    for (int64_t i = 0; i < 3200; ++i) {
+      const bool woman = i * 7 % 10 < women_of_ten, positive = i / 10 % 2 == 1;
+      sound.groups.push_back({woman ? "F" : "M"});
+      sound.y[0][i] = int64_t(positive);
+      const bool wrong = woman && positive ? women++ % 16 < missed_of_sixteen : others++ % 16 < 1;
+      if (wrong) sound.wrong.push_back(i);
+    }
+  }
+  Results check() const {
+    Observed seen = sound.observed();
+    Results found;
+    run_rows(seen, found, {"groups"});
+    return found;
+  }
+  /// The share of positives of a group that is predicted so, counted one by one.
+  double true_positive_rate(const std::string& sex) const {
+    int64_t all = 0, right = 0;
+    for (int64_t i = 0; i < 3200; ++i)
+      if (sound.groups[size_t(i)][0] == sex && sound.y[0][i].item<int64_t>() == 1)
+        ++all, right += std::find(sound.wrong.begin(), sound.wrong.end(), i) == sound.wrong.end();
+    return double(right) / double(all);
+  }
+};
+
+TEST(GroupGaps, AreTheDifferenceOfTheRates) {
+  const Grouped grouped(4);
+  const Finding finding = raised(grouped.check(), "group-gap:sex=F", Level::kSerious);
+  EXPECT_EQ(finding.numbers["rate"], "true positive rate");
+  EXPECT_NEAR(finding.numbers["here"].get<double>(), grouped.true_positive_rate("F"), 1e-9);
+  EXPECT_NEAR(finding.numbers["rest"].get<double>(), grouped.true_positive_rate("M"), 1e-9);
+  EXPECT_NEAR(finding.effect.local, grouped.true_positive_rate("M") - grouped.true_positive_rate("F"), 1e-9);
+}
+
+TEST(GroupGaps, ThatChanceExplainsAreNotTold) {
+  EXPECT_TRUE(Grouped(1).check().findings.empty());
+  EXPECT_EQ(Grouped(1).check().passed[0].what, "gaps between groups");
+}
+
+TEST(GroupGaps, OfAGroupThatIsNearlyEverybodyAreThoseOfTheOthers) {
+  EXPECT_TRUE(raises(Grouped(6, 7).check(), "group-gap:sex=F"));
+  EXPECT_FALSE(raises(Grouped(6, 8).check(), "group-gap:sex=F"));
+}
+
+TEST(GroupGaps, OfGroupsOfFewerThanFiftyInputsAreSkippedAndCounted) {
+  Grouped grouped(4);
+  for (int64_t i = 0; i < 49; ++i) grouped.sound.groups[size_t(i)] = {"X"};
+  const Results found = grouped.check();
+  ASSERT_EQ(found.skipped.size(), 1u);
+  EXPECT_EQ(found.skipped[0].what, "1 group too small to judge");
+  grouped.sound.groups[49] = {"X"};
+  EXPECT_TRUE(grouped.check().skipped.empty());
+}
+
+TEST(GroupGaps, AreNotLookedForAmongThreeClasses) {
+  Grouped grouped(8);
+  grouped.sound.classes = grouped.sound.settings.classes = {"no", "yes", "maybe"};
+  EXPECT_TRUE(grouped.check().findings.empty());
+}
+
+/// A table whose column decides how often predictions are wrong.
+Results weak_where(double threshold, double rate_below, double rate_above) {
+  Sound sound = Sound::table(3);
+  sound.train = false, sound.wrong.clear();
+  Random random(5);
+  for (int64_t i = 0; i < 900; ++i)
+    if (random.uniform() < (sound.x[0][i][0].item<float>() < threshold ? rate_below : rate_above))
+      sound.wrong.push_back(i);
+  Observed seen = sound.observed();
+  Results found;
+  run_rows(seen, found, {"slices"});
+  for (const slices::Slice& slice : found.slices)
+    for (size_t row : slice.rows) EXPECT_LT(sound.x[0][int64_t(row)][0].item<float>(), threshold + 1.0);
+  return found;
+}
+
+TEST(WeakSlices, OfANumberAreRulesThatHoldThere) {
+  const Results found = weak_where(-0.5, 0.4, 0.03);
+  ASSERT_FALSE(found.findings.empty());
+  const Finding& finding = found.findings[0];
+  EXPECT_EQ(finding.kind, "weak-slice");
+  EXPECT_NE(finding.numbers["rule"].get<std::string>().find("age"), std::string::npos) << finding.numbers.dump();
+  EXPECT_GT(finding.numbers["behind"].get<double>(), 0.2);
+  EXPECT_LT(finding.numbers["p"].get<double>(), 0.01);
+  EXPECT_LT(finding.numbers["judged_on"].get<int64_t>(), finding.numbers["inputs"].get<int64_t>())
+      << "judged on inputs that the rule was not searched on";
+}
+
+TEST(WeakSlices, AreNotFoundWhereMistakesAreSpreadEvenly) {
+  const Results found = weak_where(-0.5, 0.1, 0.1);
+  EXPECT_TRUE(found.findings.empty()) << said(found.findings);
+  EXPECT_EQ(found.passed[0].what, "weak slices");
+}
+
+TEST(WeakSlices, OfNothingButRightOrNothingButWrongPredictionsAreNone) {
+  EXPECT_TRUE(weak_where(-0.5, 0, 0).findings.empty());
+  EXPECT_TRUE(weak_where(-0.5, 1, 1).findings.empty());
+}
+
+}  // namespace
+}  // namespace netmend::checks
