@@ -142,7 +142,7 @@ class Matching(Case):
                 # Where batch norm is folded into it, a convolution's own values are not in the file.
                 self.assertEqual(found["first_departure"], name, (fold, found))
                 self.assertIn(f"`{name}`", found["reason"])
-                self.assertIn("is the first layer that departs", found["reason"])
+                self.assertIn("is to blame", found["reason"])
 
     def test_convolutions_alone_are_enough(self):
         self.layers = {name: value for name, value in self.layers.items() if "conv" in name or name == "fc"}

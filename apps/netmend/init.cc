@@ -28,17 +28,29 @@ Json draft_json(const ConfigDraft& draft) {
   return json;
 }
 
+/// A long list by its beginning.
+std::string shown(const std::string& value) {
+  constexpr size_t kMost = 90;
+  const size_t cut = value.size() > kMost ? value.rfind(',', kMost) : value.npos;
+  return cut == value.npos ? value : value.substr(0, cut) + ", …]";
+}
+
 void print_draft(const ConfigDraft& draft, bool updated, const std::string& next) {
   fmt::print("{} {}\n", draft.file, updated ? "updated" : "written");
   for (const Fact& fact : draft.facts)
     if (!fact.source.empty())
-      fmt::print("  {} = {}\n      from {}\n", fact.key, printable(fact.value.substr(0, 90)), printable(fact.source));
+      fmt::print("  {} = {}\n      from {}\n", fact.key, printable(shown(fact.value)), printable(fact.source));
   for (const preflight::Blocker& adopted : draft.adopted)
     fmt::print("\n  {} {}.\n  It is in the file now; take it out if it is wrong.\n", adopted.title, adopted.evidence);
   if (draft.preflight) {
     fmt::print("\n");
     print_preflight(*draft.preflight, draft.metric);
   }
+  if (draft.preflight && !draft.preflight->unknown.empty())
+    fmt::print(
+        "\n  It is not known {}. If you know it, add the line that says it, for example\n\n"
+        "    input.{} = {{ scale = \"1/255\", mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225] }}\n",
+        draft.preflight->unknown, draft.input);
   if (!draft.blocked()) fmt::print("\nnext: {}\n", printable(next));
 }
 

@@ -54,10 +54,31 @@ Json comparison_json(const Observed& seen, const std::string& reference, const c
   return json;
 }
 
+/// Of numbers the mean error tells, not how many of them moved a little.
+void check_numbers(Observed& seen, Results& out) {
+  const compare::Comparison& compared = *seen.comparison;
+  const stats::Estimate change = compared.flips.error_change();
+  const std::string& path = seen.reference->name;
+  const std::string text =
+      fmt::format("mean absolute error {:+.3g} ({:+.3g} to {:+.3g})", change.value, change.low, change.high);
+  if (!(change.low > 0)) return out.pass("no worse than " + path, text);
+  double now = 0;
+  for (const observers::Before& prediction : compared.newer.predictions)
+    now += std::isfinite(prediction.error) ? prediction.error / double(compared.newer.predictions.size()) : 0;
+  const double before = std::max(now - change.value, 1e-12);
+  auto finding = findings::make(
+      "regressed", "", seen.words({{"reference", path}}), {std::min(1.0, change.value / before), 0},
+      Certainty::kConfirmed, text,
+      fmt::format("Against {}: {} on {} inputs.", path, text, with_commas(compared.flips.whole().samples)));
+  finding.inputs = regressions(compared, -1);
+  out.add(std::move(finding));
+}
+
 }  // namespace
 
 void check_reference(Observed& seen, Results& out) {
   const compare::Comparison& compared = *seen.comparison;
+  if (seen.settings.task == observers::Task::kNumber && seen.settings.tolerance < 0) return check_numbers(seen, out);
   const FlipCount& whole = compared.flips.whole();
   const stats::Estimate change = whole.change();
   const std::string& path = seen.reference->name;

@@ -4,6 +4,8 @@
 #include <functional>
 #include <set>
 
+#include "base/text.h"
+
 namespace netmend::checks {
 namespace {
 
@@ -26,7 +28,13 @@ std::function<bool(const SampleRow&)> failures_of(const Observed& seen, const Re
       return (row.label == a && row.predicted == b) || (row.label == b && row.predicted == a);
     };
   }
-  if (finding.kind == "weak-class" || finding.kind == "never-predicted") {
+  if (finding.kind == "regressed") return [](const SampleRow& row) { return row.right == SampleRow::kWrong; };
+  if (finding.kind == "mislabelled") {
+    std::set<int64_t> samples;
+    for (const auto& issue : results.label_issues) samples.insert(issue.sample);
+    return [samples](const SampleRow& row) { return row.right == SampleRow::kWrong && samples.count(row.sample) > 0; };
+  }
+  if (finding.kind == "weak-class" || finding.kind == "never-predicted" || finding.kind == "regressed-class") {
     const double c = number(finding.where);
     return [c](const SampleRow& row) { return row.label == c && row.right == SampleRow::kWrong; };
   }
@@ -55,7 +63,7 @@ void explain_symptoms(const Observed& seen, Results& results) {
   });
   if (cause == found.end() || !results.repair.repair) return;
   const repair::Outcome& outcome = *results.repair.repair;
-  std::vector<std::string> gone;
+  std::vector<std::string> gone, words;
   for (Finding& symptom : found) {
     auto is = failures_of(seen, results, symptom);
     if (!is) continue;
@@ -63,9 +71,12 @@ void explain_symptoms(const Observed& seen, Results& results) {
                after = std::count_if(outcome.after.rows.begin(), outcome.after.rows.end(), is);
     if (before < kFewest || double(after) > (1 - kMost) * double(before)) continue;
     gone.push_back(symptom.id());
+    words.push_back(fmt::format("{} ({} → {} failures)", symptom.id(), before, after));
     symptom.kind.clear();
   }
   cause->related.insert(cause->related.end(), gone.begin(), gone.end());
+  if (!words.empty())
+    cause->evidence += fmt::format(" Gone after the trial repair, on held-out inputs: {}.", join(words, ", "));
   std::erase_if(found, [](const Finding& one) { return one.kind.empty(); });
 }
 

@@ -10,6 +10,7 @@
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "edits/operations.h"
 #include "localise/candidates.h"
 #include "observers/figures.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 using findings::Certainty;
 using findings::Effect;
+using observers::FlipCount;
 using observers::SampleRow;
 
 constexpr int64_t kFewest = 20;        ///< failures, and correct predictions
@@ -27,7 +29,8 @@ constexpr double kLittle = 0.01;       ///< gain of a unit that may only stand f
 constexpr double kShared = 0.8;        ///< of a unit's gain: neighbours that gain as much share the damage
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;
-constexpr double kControl = 0.7;  ///< of the gain: a control that gains more clears the unit
+constexpr size_t kScaledOn = 400;  ///< inputs that factors of a layer are tried on
+constexpr double kControl = 0.7;   ///< of the gain: a control that gains more clears the unit
 
 using observers::points_text;
 
@@ -48,9 +51,14 @@ class TrialRepairs {
   void try_repairs() {
     if (tried_.blame && !tried_.blame->located.empty()) {
       if (!make_problem()) return;
+      const auto gain = single_unit();
+      if (!gain || scaled_layer(*gain)) return;
       // What a unit leaves may have another cause, and a unit that gains little may only stand for it.
-      if (const auto gain = single_unit(); gain && error_rate_ - *gain >= kWorthALayer)
-        if (!whole_layer(*gain) && *gain < kLittle) more_training(*gain);
+      if (error_rate_ - *gain >= kWorthALayer && whole_layer(*gain)) return;
+      if (*gain >= kLittle)
+        second_unit();
+      else if (error_rate_ - *gain >= kWorthALayer)
+        more_training(*gain);
     }
   }
 
@@ -187,6 +195,10 @@ class TrialRepairs {
     if (gain >= kWorthALayer && shared_by_layer(first, gain)) return {};
     auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
                                   brief, evidence);
+    finding.title = fmt::format(
+        "Unit {} causes {:.0f} % of the failures; refitting it fixes {} and breaks {} of {} "
+        "held-out inputs.",
+        unit, 100 * share_fixed(), with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout));
     finding.numbers = {{"fixed", flips.fixed},
                        {"broken", flips.broken},
                        {"p", tried_.repair->p},
@@ -196,7 +208,110 @@ class TrialRepairs {
     return gain;
   }
 
-  static double first_share(const localise::RankedUnit& unit) { return std::isfinite(unit.in_top) ? unit.in_top : 1; }
+  /// Of the failures among the held-out inputs.
+  double share_fixed() const {
+    const FlipCount& flips = tried_.repair->flips;
+    return double(flips.fixed) / double(std::max<int64_t>(1, flips.samples - flips.right_before));
+  }
+
+  /// Is another unit damaged as well? Both are refitted together, and the second must add to the first.
+  void second_unit() {
+    const localise::Ranking& ranking = tried_.blame->located[0].ranking;
+    if (ranking.units.size() < 4 || budget_.left() <= 0) return;
+    const auto first = place_of(ranking.units[0].place);
+    const repair::Outcome alone = *tried_.repair;
+    auto added = [&](const repair::Outcome& both) {
+      FlipCount count;
+      for (size_t i = 0; i < both.after.rows.size() && i < alone.after.rows.size(); ++i) {
+        const bool before = alone.after.rows[i].right == SampleRow::kRight,
+                   after = both.after.rows[i].right == SampleRow::kRight;
+        ++count.samples, count.right_before += before, count.right_after += after;
+        count.fixed += !before && after, count.broken += before && !after;
+      }
+      return count;
+    };
+    std::optional<repair::Outcome> best;
+    FlipCount gained;
+    size_t which = 0;
+    for (size_t i = 1; i <= 3; ++i) {
+      const auto place = place_of(ranking.units[i].place);
+      if (!place || budget_.left() <= 0) continue;
+      repair::Outcome both = fit({*first, *place}, 0.3);
+      const FlipCount more = added(both);
+      if (!best || more.fixed - more.broken > gained.fixed - gained.broken)
+        best = std::move(both), gained = more, which = i;
+    }
+    if (!best || gained.change().value < kWorthwhile || stats::sign_test(gained.fixed, gained.broken) > 0.01) return;
+    const auto other = place_of(ranking.units[ranking.units.size() / 2].place);
+    const double control = other ? added(fit({*first, *other}, 0.3)).change().value : 0;
+    if (control > kControl * gained.change().value) return;
+    const std::string unit = tried_.blame->unit(ranking.units[which].place), before = tried_.repaired;
+    keep(std::move(*best), before + " and " + unit);
+    auto finding = findings::make(
+        "suspicious-unit", unit, seen_.words({{"unit", unit}}), {gained.change().value, 0}, Certainty::kLikely,
+        fmt::format("refitted with {}: {} more fixed, {} broken on held-out inputs", before, gained.fixed,
+                    gained.broken),
+        fmt::format(
+            "Beside {}: refitting both fixes {} and breaks {} more of {} held-out inputs than refitting {} alone, "
+            "{}. Refitting {} with a unit from the middle of the ranking instead: {:+.1f} points.",
+            before, gained.fixed, gained.broken, with_commas(tried_.holdout), before, points_text(gained.change()),
+            before, 100 * control));
+    finding.title =
+        fmt::format("Unit {} is damaged too; refitting it with {} fixes {} more held-out inputs and breaks {}.", unit,
+                    before, with_commas(gained.fixed), with_commas(gained.broken));
+    finding.numbers = {{"fixed", gained.fixed}, {"broken", gained.broken}};
+    found_.add(std::move(finding));
+  }
+
+  /// Are all weights of a layer too large or too small by one factor? The simplest explanation of a layer's damage.
+  bool scaled_layer(double unit_gain) {
+    const auto& ranked = tried_.blame->located[0].ranking.layers;
+    std::vector<int64_t> some = problem_->parts.selection;
+    if (some.size() > kScaledOn) some.resize(kScaledOn);
+    const double now = repair::evaluate(*problem_, {}, some).figure.accuracy;
+    double best = now + 2 * std::sqrt(now * (1 - now) / double(some.size())), factor = 1;
+    const model::Layer* layer = nullptr;
+    std::vector<edits::Edit> edits;
+    auto look = [&](const model::Layer& at, double by) {
+      std::vector<edits::Edit> made = scaled(at, by);
+      if (made.empty()) return;
+      const double then = repair::evaluate(*problem_, made, some).figure.accuracy;
+      budget_.spend(problem_->work(some.size()));
+      if (then > best) best = then, factor = by, layer = &at, edits = std::move(made);
+    };
+    for (size_t i = 0; i < std::min<size_t>(ranked.size(), 3); ++i)
+      for (double by : {1. / 16, 1. / 8, 1. / 4, 1. / 2, 2., 4., 8., 16.})
+        look(tried_.blame->layers[ranked[i].layer], by);
+    if (!layer) return false;
+    for (double by : {0.63, 0.8, 1.25, 1.6}) look(*layer, factor * by);
+    const repair::Outcome outcome = repair::judge_edits(*problem_, {"scale", "", edits, {}, {}});
+    const double gain = gain_of(outcome);
+    if (gain < kLittle || gain < 0.9 * unit_gain) return false;
+    std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
+    keep(outcome, layer->name);
+    damaged_layer(layer->name, fmt::format("All of its weights were multiplied by {:.2g}.", factor));
+    findings::Finding& told = found_.findings.back();
+    told.title =
+        fmt::format("The weights of {} are about {:.2g} times as large as they should be.", layer->name, 1 / factor);
+    told.numbers["factor"] = 1 / factor;
+    return true;
+  }
+
+  std::vector<edits::Edit> scaled(const model::Layer& layer, double by) const {
+    std::vector<edits::Edit> all;
+    try {
+      for (int64_t unit = 0; unit < layer.units; ++unit) {
+        auto own =
+            edits::operate(seen_.subject().graph, layer, unit, {edits::Target::kWeights, edits::Change::kScale, by}, 0);
+        all.insert(all.end(), own.begin(), own.end());
+      }
+    } catch (const InputError&) {
+      return {};  // weights that are shared or quantised cannot be scaled unit by unit
+    }
+    return all;
+  }
+
+  static double first_share(const localise::RankedUnit& unit) { return std::isfinite(unit.first) ? unit.first : 1; }
 
   void under_trained(double gain, const std::string& brief, const std::string& evidence) {
     found_.add(findings::make("under-trained", "", seen_.words({}), {std::min(gain, 0.0099), 0}, Certainty::kLikely,

@@ -50,6 +50,21 @@ ArrayDataset::ArrayDataset(std::vector<ArrayInput> inputs, std::optional<LabelAr
   info_.classes = labels_->classes();
 }
 
+/// Rows become images of the shape that the spec names; a file that has axes of its own is read in that order too.
+void ArrayDataset::give_shape(ArrayInput& input, const std::vector<int64_t>& shape) {
+  const std::string what = input.array.bytes->name();
+  int64_t values = 1;
+  for (int64_t side : shape) values *= side;
+  if (values != input.array.elements())
+    fail("shape={} has {} values, a sample of {} has {} ({})", fmt::join(shape, "x"), values, what,
+         input.array.elements(), shape_text(input.array.sample_shape()));
+  const int64_t count = input.array.count();
+  input.array.shape = shape;
+  input.array.shape.insert(input.array.shape.begin(), count);
+  input.form = shape.size() == 2 ? Form::kRowsColumns : guess_form(input.array);
+  if (input.form == Form::kPlain) fail("shape={}: 1, 3 or 4 channels must come first or last", fmt::join(shape, "x"));
+}
+
 void ArrayDataset::add_input(ArrayInput input, const std::map<std::string, std::string>& options) {
   const std::string what = input.array.bytes->name();
   if (input.array.count() != info_.size)
@@ -63,7 +78,10 @@ void ArrayDataset::add_input(ArrayInput input, const std::map<std::string, std::
     feature.type = at::kLong;
     feature.shape = input.array.sample_shape();
   } else {
-    made.transform = Transform(info_.preprocess, input.form, input.array.sample_shape(), what);
+    Preprocess preprocess = info_.preprocess;
+    if (!preprocess.shape.empty()) give_shape(input, preprocess.shape);
+    preprocess.shape.clear();
+    made.transform = Transform(preprocess, input.form, input.array.sample_shape(), what);
     feature = made.transform.feature(input.name);
   }
   made.array = std::move(input.array);

@@ -35,6 +35,7 @@ class ArrayDataset : public Dataset {
     bool ids = false;
   };
   void add_input(ArrayInput input, const std::map<std::string, std::string>& options);
+  static void give_shape(ArrayInput& input, const std::vector<int64_t>& shape);
   at::Tensor read_input(const Input& input, std::span<const int64_t> samples) const;
 
   std::vector<Input> inputs_;

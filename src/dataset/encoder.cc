@@ -24,11 +24,12 @@ struct Encoder::Fit {
   int64_t first_row = -1;
   std::set<std::string> words;
   int64_t count = 0;
-  double mean = 0, squares = 0;
+  double mean = 0, squares = 0, least = INFINITY, most = -INFINITY;
 
   void add_number(double value) {
     if (!std::isfinite(value)) return;
     ++count;
+    least = std::min(least, value), most = std::max(most, value);
     double before = value - mean;
     mean += before / double(count);
     squares += before * (value - mean);
@@ -102,10 +103,15 @@ void Encoder::finish(Column& column, const Fit& fit, int64_t& numbers) {
   auto pick = [&](const std::vector<double>& values, double otherwise) {
     return values.empty() ? otherwise : values[std::min(size_t(numbers), values.size() - 1)];
   };
-  const double deviation = std::sqrt(fit.squares / double(std::max<int64_t>(1, fit.count)));
   column.instead = fit.mean;
-  column.mean = options_.standardize ? fit.mean : pick(options_.mean, 0) / options_.scale;
-  column.deviation = options_.standardize ? (deviation > 0 ? deviation : 1) : pick(options_.std, 1) / options_.scale;
+  if (options_.scaling == EncoderOptions::kGiven) {
+    column.mean = pick(options_.mean, 0) / options_.scale, column.deviation = pick(options_.std, 1) / options_.scale;
+  } else {
+    const bool by_range = options_.scaling == EncoderOptions::kMinMax;
+    const double spread =
+        by_range ? fit.most - fit.least : std::sqrt(fit.squares / double(std::max<int64_t>(1, fit.count)));
+    column.mean = by_range ? fit.least : fit.mean, column.deviation = spread > 0 ? spread : 1;
+  }
   ++width_, ++numbers;
 }
 

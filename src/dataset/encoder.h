@@ -13,8 +13,8 @@ struct EncoderOptions {
   std::vector<std::string> columns;     ///< in the order they are fed
   std::vector<std::string> categories;  ///< of these, the ones that are words even if they look like numbers
   std::vector<std::string> missing = {"", "?"};
-  bool standardize = true;
-  double scale = 1;               ///< with standardize off: (x · scale − mean) / std
+  enum Scaling { kStandardised, kMinMax, kGiven } scaling = kStandardised;
+  double scale = 1;               ///< of kGiven: (x · scale − mean) / std
   std::vector<double> mean, std;  ///< one, or one a numeric column
 };
 

@@ -16,12 +16,15 @@ EncoderOptions encoder_options(const Spec& spec) {
   encoder.columns = list_option(spec.options, "columns");
   encoder.categories = list_option(spec.options, "categories");
   for (const std::string& word : list_option(spec.options, "missing")) encoder.missing.push_back(word);
-  encoder.standardize = yes_option(spec.options, "standardize", true);
+  if (text_option(spec.options, "standardize") == "minmax")
+    encoder.scaling = EncoderOptions::kMinMax;
+  else if (!yes_option(spec.options, "standardize", true))
+    encoder.scaling = EncoderOptions::kGiven;
   Preprocess given = parse_preprocess(spec.options);
-  if (!given.layout.empty() || !given.color.empty() || given.resize)
-    fail("layout=, color= and resize= are for images, {} is a table", spec.text);
+  if (!given.layout.empty() || !given.color.empty() || given.resize || given.per_image || !given.shape.empty())
+    fail("layout=, color=, per_image=, shape= and resize= are for images, {} is a table", spec.text);
   if (given.empty()) return encoder;
-  encoder.standardize = false;
+  encoder.scaling = EncoderOptions::kGiven;
   encoder.scale = given.scale.value_or(1);
   encoder.mean = given.mean;
   encoder.std = given.std;

@@ -49,6 +49,19 @@ int64_t parse_side(const std::string& key, std::string_view text) {
   return side;
 }
 
+/// 3x32x32: at most channels, rows and columns.
+std::vector<int64_t> parse_shape(const std::string& text) {
+  std::vector<int64_t> shape;
+  for (const std::string& side : split(lower(text), 'x')) {
+    shape.push_back(0);
+    if (!parse_int(side, shape.back()) || shape.back() < 1 || shape.back() > 16384) shape.clear();
+    if (shape.empty()) break;
+  }
+  if (shape.size() < 2 || shape.size() > 3)
+    fail("shape={} is not the shape of an image (try shape=28x28 or shape=3x32x32)", text);
+  return shape;
+}
+
 Resize parse_resize(const Options& options) {
   Resize resize;
   const std::string& text = options.at("resize");
@@ -79,8 +92,8 @@ std::string numbers_text(const std::vector<double>& values) { return fmt::format
 }  // namespace
 
 const std::vector<std::string>& preprocess_keys() {
-  static const std::vector<std::string> keys = {"scale",  "mean", "std",    "layout",   "color",
-                                                "resize", "crop", "filter", "antialias"};
+  static const std::vector<std::string> keys = {"scale", "mean",   "std",  "layout", "color",    "per_image",
+                                                "shape", "resize", "crop", "filter", "antialias"};
   return keys;
 }
 
@@ -95,6 +108,10 @@ Preprocess parse_preprocess(const Options& options) {
     if (!(deviation > 0)) fail("std={} holds {}: a deviation must be above 0", options.at("std"), deviation);
   if (given("layout")) out.layout = parse_word("layout", options.at("layout"), {"NCHW", "NHWC", "NCWH", "NWHC"});
   if (given("color")) out.color = parse_word("color", options.at("color"), {"RGB", "BGR"});
+  out.per_image = yes_option(options, "per_image", false);
+  if (out.per_image && (given("mean") || given("std")))
+    fail("per_image=yes takes each image's own mean and standard deviation: mean= and std= do not go with it");
+  if (given("shape")) out.shape = parse_shape(options.at("shape"));
   if (given("resize")) out.resize = parse_resize(options);
   for (const char* key : {"crop", "filter", "antialias"})
     if (given(key) && !out.resize) fail("{}={} means nothing without resize=", key, options.at(key));
@@ -110,6 +127,8 @@ Options options_of(const Preprocess& preprocess) {
   if (!preprocess.std.empty()) out["std"] = numbers_text(preprocess.std);
   if (!preprocess.layout.empty()) out["layout"] = preprocess.layout;
   if (!preprocess.color.empty()) out["color"] = preprocess.color;
+  if (preprocess.per_image) out["per_image"] = "yes";
+  if (!preprocess.shape.empty()) out["shape"] = fmt::format("{}", fmt::join(preprocess.shape, "x"));
   if (!preprocess.resize) return out;
   const Resize& resize = *preprocess.resize;
   out["resize"] = resize.shorter ? std::to_string(resize.shorter) : fmt::format("{}x{}", resize.height, resize.width);

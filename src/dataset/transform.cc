@@ -71,8 +71,9 @@ Display picture(int64_t height, int64_t width, int64_t channels, std::vector<uin
 }  // namespace
 
 Transform::Transform(const Preprocess& preprocess, Form form, std::vector<int64_t> raw_shape, const std::string& what)
-    : form_(form), resize_(preprocess.resize) {
-  for (const char* key : {"layout", "color", "resize"})
+    : form_(form), resize_(preprocess.resize), per_image_(preprocess.per_image) {
+  if (!preprocess.shape.empty()) fail("shape= is for arrays of plain rows: {} has a shape of its own", what);
+  for (const char* key : {"layout", "color", "per_image", "resize"})
     if (form == Form::kPlain && options_of(preprocess).count(key))
       fail("{}= does not apply to {}: its samples of {} are not images", key, what, shape_text(raw_shape));
   elements_ = 1;
@@ -116,6 +117,19 @@ void Transform::set_affine(const Preprocess& preprocess, const std::string& what
     uniform_ = uniform_ && factor_.back() == factor_[0] && offset_.back() == offset_[0];
   }
   uniform_ = uniform_ && !turn_colors_;
+}
+
+/// As TensorFlow's per_image_standardization: a uniform image is divided by what keeps it finite.
+void Transform::standardise(int64_t count, float* out) const {
+  const int64_t size = shape_[0] * shape_[1] * shape_[2];
+  for (int64_t i = 0; i < count; ++i, out += size) {
+    double sum = 0, squares = 0;
+    for (int64_t k = 0; k < size; ++k) sum += out[k];
+    const double mean = sum / double(size);
+    for (int64_t k = 0; k < size; ++k) squares += (out[k] - mean) * (out[k] - mean);
+    const double deviation = std::max(std::sqrt(squares / double(size)), 1 / std::sqrt(double(size)));
+    for (int64_t k = 0; k < size; ++k) out[k] = float((out[k] - mean) / deviation);
+  }
 }
 
 Feature Transform::feature(const std::string& name) const {
@@ -177,17 +191,21 @@ void Transform::apply_one(const T* raw, float* out) const {
 void Transform::apply(const uint8_t* raw, Element type, bool swapped, int64_t count, int64_t stride, float* out) const {
   int64_t result = 1;
   for (int64_t size : shape_) result *= size;
-  if (type == Element::kU8 && straight_ && uniform_ && stride == elements_)
-    return multiply_add(raw, count * elements_, factor_[0], offset_[0], out);
-  std::vector<float> values(type == Element::kU8 ? 0 : size_t(elements_));
-  for (int64_t i = 0; i < count; ++i, raw += stride, out += result) {
-    if (type == Element::kU8) {
-      apply_one(raw, out);
-    } else {
-      to_floats(raw, type, swapped, elements_, values.data());
-      apply_one(values.data(), out);
+  float* at = out;
+  if (type == Element::kU8 && straight_ && uniform_ && stride == elements_) {
+    multiply_add(raw, count * elements_, factor_[0], offset_[0], out);
+  } else {
+    std::vector<float> values(type == Element::kU8 ? 0 : size_t(elements_));
+    for (int64_t i = 0; i < count; ++i, raw += stride, at += result) {
+      if (type == Element::kU8) {
+        apply_one(raw, at);
+      } else {
+        to_floats(raw, type, swapped, elements_, values.data());
+        apply_one(values.data(), at);
+      }
     }
   }
+  if (per_image_) standardise(count, out);
 }
 
 void Transform::apply_image(const PixelView<uint8_t>& upright, float* out) const {
@@ -195,11 +213,13 @@ void Transform::apply_image(const PixelView<uint8_t>& upright, float* out) const
   PixelView<uint8_t> image = turned(upright);
   if (!resize_) {
     check(upright.height == height_ && upright.width == width_, "image of another size without resize");
-    return store(image, out);
+    store(image, out);
+  } else {
+    std::vector<uint8_t> pixels = resample(image, *resize_);
+    auto [height, width] = resized(image.height, image.width, *resize_);
+    store(interleaved<uint8_t>(pixels.data(), height, width, channels_), out);
   }
-  std::vector<uint8_t> pixels = resample(image, *resize_);
-  auto [height, width] = resized(image.height, image.width, *resize_);
-  store(interleaved<uint8_t>(pixels.data(), height, width, channels_), out);
+  if (per_image_) standardise(1, out);
 }
 
 Display Transform::display_image(const PixelView<uint8_t>& image) const {

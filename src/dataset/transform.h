@@ -45,6 +45,7 @@ class Transform {
   template <typename T>
   PixelView<T> turned(PixelView<T> image) const;
   void set_affine(const Preprocess& preprocess, const std::string& what);
+  void standardise(int64_t count, float* out) const;
 
   Form form_ = Form::kPlain;
   std::vector<int64_t> shape_;
@@ -56,6 +57,7 @@ class Transform {
   bool turn_axes_ = false;              ///< rows become columns
   std::vector<float> factor_, offset_;  ///< one per channel: value · factor + offset
   bool uniform_ = true;                 ///< the same for all channels
+  bool per_image_ = false;              ///< values are then brought to mean 0 and standard deviation 1
   bool straight_ = true;                ///< values keep their order
 };
 

@@ -145,11 +145,12 @@ std::vector<RankedUnit> rank_all(const std::vector<UnitPlace>& places, const at:
   std::vector<RankedUnit> units;
   for (size_t place : order_of(ties, scores.data_ptr<double>())) {
     auto rank = int64_t(units.size()) + 1;
-    RankedUnit unit{place, scores.data_ptr<double>()[place], NAN, rank, rank};
+    RankedUnit unit{place, scores.data_ptr<double>()[place], NAN, NAN, rank, rank};
     if (resamples > 0) {
       std::span<int32_t> own(ranks.data() + place * resamples, resamples);
       auto within = std::count_if(own.begin(), own.end(), [&](int32_t r) { return r <= top; });
       unit.in_top = double(within) / double(resamples);
+      unit.first = double(std::count(own.begin(), own.end(), 1)) / double(resamples);
       std::tie(unit.rank_low, unit.rank_high) = middle(own);
     }
     units.push_back(unit);

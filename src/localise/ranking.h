@@ -47,6 +47,7 @@ struct RankedUnit {
   size_t place = 0;  ///< in the list of places
   double score = 0;
   double in_top = 0;                    ///< share of resamples in which it is among the first `top`
+  double first = 0;                     ///< and in which it is the first of all
   int64_t rank_low = 0, rank_high = 0;  ///< from 1; holds 95 % of the resamples
 };
 struct RankedLayer {

@@ -31,7 +31,7 @@ Change Flips::add(const Before& before, const SampleRow& after) {
     into.broken += change == Change::kBroken;
   };
   count(whole_);
-  if (!per_class_.empty()) count(per_class_[size_t(after.label)]);
+  if (after.label >= 0 && size_t(after.label) < per_class_.size()) count(per_class_[size_t(after.label)]);
   if (!data_.info().groups.empty()) {
     std::vector<std::string> values = data_.groups(after.sample);
     for (size_t column = 0; column < values.size(); ++column) count(groups_[{column, values[column]}]);

@@ -15,7 +15,7 @@ namespace netmend::preflight {
 /// What the user said should be so.
 struct Expected {
   double metric = -1;       ///< what training reported on this data; below 0 when it is not known
-  std::string output_kind;  ///< logits, probabilities, or ""
+  std::string output_kind;  ///< logits, probabilities, log-probabilities, or ""
 };
 
 /// Other data that the user may have meant: the name of the split and how to open it.
@@ -28,6 +28,7 @@ struct OtherData {
 struct PreflightOptions {
   int jobs = 0;
   std::vector<OtherData> others;
+  bool free = false;  ///< nobody said how inputs are prepared: the best way is wanted, however little better it is
 };
 
 /// Throws InputError when the model cannot run on the data at all.

@@ -17,6 +17,7 @@
 #include "onnx/reader.h"
 #include "preflight/discover.h"
 #include "preflight/examination.h"
+#include "preflight/trial.h"
 #include "session/session.h"
 
 namespace netmend::preflight {
@@ -76,6 +77,7 @@ class Drafting {
   explicit Drafting(const InitRequest& request)
       : request_(request), folder_(fs::path(request.model).parent_path()), graph_(onnx::read_model(request.model)) {
     draft_.model = request.model;
+    draft_.input = toml_key(graph_.values[size_t(graph_.inputs.at(0))].name);
     draft_.file = (folder_ / "netmend.toml").string();
     std::error_code error;
     draft_.existed = fs::exists(draft_.file, error);
@@ -193,14 +195,37 @@ class Drafting {
       const stream::Subject subject(request_.model, graph_, data, {head.output, head.logits});
       const dataset::Batch batch = data->read(stream::spread(data->size(), 64));
       const at::Tensor outputs = stream::run_few(subject, {head.output}, batch, request_.jobs)[0];
+      if (count_from_one(*data, batch, observers::as_columns(outputs).size(1))) {
+        --round;
+        continue;
+      }
       const observers::PredictionSettings task =
           observers::infer_task(graph_, head, data->info(), batch, outputs, config.overrides);
-      if (round == 0) about_task(task);
-      draft_.preflight = examine(subject, task, {config.expect, config.overrides.output_kind}, {request_.jobs, {}});
+      if (round == 0) about_task(task, outputs);
+      // After the first finding the draft stands on evidence, and only a clear case changes it again.
+      const bool free = round == 0 && !told_how_to_prepare(config);
+      draft_.preflight =
+          examine(subject, task, {config.expect, config.overrides.output_kind}, {request_.jobs, {}, free});
       draft_.metric = task.metric;
       if (!draft_.blocked() || draft_.preflight->blocker->line.empty() || round + 1 == kRounds) return;
       adopt(*draft_.preflight->blocker);
     }
+  }
+
+  /// One label more than outputs, and none is 0: MATLAB's and R's count from 1. Says so in the specs.
+  bool count_from_one(const dataset::Dataset& data, const dataset::Batch& batch, int64_t outputs) {
+    static const std::vector<std::string> heads = {"npz", "npy", "idx"};
+    if (data.info().labels != dataset::LabelKind::kClass || int64_t(data.info().classes.size()) != outputs + 1 ||
+        test_->options.count("first") || std::find(heads.begin(), heads.end(), test_->head) == heads.end() ||
+        (batch.labels == 0).any().item<bool>())
+      return false;
+    for (auto [split, name] : {std::pair{&train_, "train"}, {&test_, "test"}}) {
+      if (!*split) continue;
+      (*split)->options["first"] = "1";
+      (*split)->text = dataset::spec_text(**split);
+      set_split(*split, name, dataset::Spec(**split), "labels count from 1");
+    }
+    return true;
   }
 
   void about_readers(const dataset::Info& info) {
@@ -219,17 +244,38 @@ class Drafting {
     const std::string& name = graph_.values[size_t(graph_.inputs.at(0))].name;
     for (const auto& [key, value] : dataset::options_of(info.preprocess))
       if (key == "scale" && !test_->options.count("scale"))
-        add("input." + toml_key(name) + ".scale", toml_string(value), test_->head + " is read so");
+        add("input." + toml_key(name) + ".scale", toml_string(value), reader_default());
     if (!info.groups.empty())
       add("data.groups", toml_list(info.groups), test_->head + " has these columns beside its inputs");
   }
 
-  void about_task(const observers::PredictionSettings& task) {
-    const bool logits = task.head.output_kind == executor::OutputKind::kLogits;
+  /// The spec, the file that is there, or files beside the model say how values are scaled; what a reader of known data
+  /// does by itself is no more than a first guess.
+  bool told_how_to_prepare(const Config& config) const {
+    if (test_->head == "saved") return true;
+    if (updates() && !config.input.empty()) return true;
+    for (const char* key : {"scale", "mean", "std", "per_image", "standardize"}) {
+      if (test_->options.count(key)) return true;
+      for (const Fact& fact : draft_.facts)
+        if (fact.key.starts_with("input.") && fact.key.ends_with(std::string(".") + key) && !is_guess(fact))
+          return true;
+    }
+    return false;
+  }
+  bool is_guess(const Fact& fact) const { return fact.source == reader_default(); }
+  std::string reader_default() const { return "the default for " + test_->head; }
+
+  void about_task(const observers::PredictionSettings& task, const at::Tensor& outputs) {
+    const at::Tensor columns = observers::as_columns(outputs);
+    const bool probabilities = task.head.output_kind == executor::OutputKind::kProbabilities ||
+                               task.head.output_kind == executor::OutputKind::kSigmoid;
+    const char* kind = probabilities                           ? "probabilities"
+                       : looks_like_log_probabilities(columns) ? "log-probabilities"
+                                                               : "logits";
     add("model.kind", toml_string(observers::task_name(task.task)),
-        fmt::format("{} output column{}, labels of the data", task.outputs, task.outputs == 1 ? "" : "s"));
+        fmt::format("{} output column{} and the labels of the data", task.outputs, task.outputs == 1 ? "" : "s"));
     if (task.task != observers::Task::kNumber)
-      add("model.output_kind", logits ? "\"logits\"" : "\"probabilities\"", "looked at on 64 inputs");
+      add("model.output_kind", toml_string(kind), fmt::format("the outputs for {} inputs", columns.size(0)));
     if (!task.metric.empty()) add("goal.metric", toml_string(task.metric), "the usual one for this kind");
   }
 
@@ -237,6 +283,7 @@ class Drafting {
   void adopt(const Blocker& blocker) {
     std::vector<Fact> taken;
     flatten(toml::parse(blocker.line), "", taken);
+    if (blocker.kind == "preprocessing") forget_preparation();
     for (Fact& fact : taken) {
       fact.source = blocker.brief.empty() ? "found by the preflight" : blocker.brief;
       if (const Fact* have = find(fact.key); have && have->value == fact.value) continue;
@@ -244,6 +291,22 @@ class Drafting {
       add(std::move(fact));
     }
     draft_.adopted.push_back(blocker);
+  }
+
+  /// What an adopted line says anew, in the draft and in the specs, which would win over it.
+  void forget_preparation() {
+    static const std::vector<std::string> keys = {"scale", "mean",  "std",       "layout",
+                                                  "color", "shape", "per_image", "standardize"};
+    for (const std::string& key : keys) {
+      std::erase_if(draft_.facts,
+                    [&](const Fact& fact) { return fact.key.starts_with("input.") && fact.key.ends_with("." + key); });
+      for (auto [split, name] : {std::pair{&train_, "train"}, {&test_, "test"}})
+        if (*split && (*split)->options.erase(key)) {
+          const Fact* written = find(std::string("data.") + name);
+          (*split)->text = dataset::spec_text(**split);
+          if (written) set_split(*split, name, dataset::Spec(**split), written->source);
+        }
+    }
   }
 
   void about_goal() {

@@ -30,6 +30,7 @@ struct ConfigDraft {
   /// The blocker that is left, as a finding whose next command is a check.
   findings::Finding finding() const;
   std::string model;
+  std::string input;  ///< the model's first input, as a key of netmend.toml
 };
 
 /// Opens the data as the facts so far say, infers the task, and adopts what the preflight finds. Writes nothing. Throws

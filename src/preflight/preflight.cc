@@ -53,7 +53,7 @@ class Examination {
     trial_.asis = judge(settings_, values[1], trial_.first);
     result_.tried.push_back({"", "as it is", "", figure(settings_, trial_.asis)});
     if (as_expected()) return result_;
-    if (!expected_met_ || suspicious() || worth_a_look()) try_setups();
+    if (!expected_met_ || suspicious() || (options_.free ? affordable() : worth_a_look())) try_setups();
     if (!result_.blocker) conclude();
     return result_;
   }
@@ -84,28 +84,42 @@ class Examination {
         settings_.head.logits != settings_.head.output && observers::look_like_probabilities(inside))
       return softmax_twice();
     const bool says_logits = expected_.output_kind == "logits",
-               says_probabilities = expected_.output_kind == "probabilities";
+               says_probabilities = expected_.output_kind == "probabilities",
+               says_logarithms = expected_.output_kind == "log-probabilities";
+    const std::string name = trial_.value_name(settings_.head.output);
+    const double least = columns.min().item<double>(), most = columns.max().item<double>();
+    const bool logarithms = looks_like_log_probabilities(columns);
+    const char* found = several                   ? (distribution ? "probabilities"
+                                                     : logarithms ? "log-probabilities"
+                                                                  : "logits")
+                        : least >= 0 && most <= 1 ? "probabilities"
+                                                  : "logits";
     if (several && says_logits && distribution)
       return block(
-          "output-kind", trial_.value_name(settings_.head.output), "The outputs are probabilities, not logits.",
+          "output-kind", name, "The outputs are probabilities, not logits.",
           fmt::format("model.output_kind says logits, but on {} inputs no output is negative and each row sums to 1; "
                       "taking a softmax of them once more would flatten every confidence",
                       columns.size(0)),
           "model = { output_kind = \"probabilities\" }");
     if (settings_.task == Task::kBinary && says_logits && settings_.head.output_kind != OutputKind::kLogits)
-      return block("output-kind", trial_.value_name(settings_.head.output), "The output is a probability, not a logit.",
+      return block("output-kind", name, "The output is a probability, not a logit.",
                    fmt::format("model.output_kind says logits, but on {} inputs it goes from {:.3g} to {:.3g}",
-                               columns.size(0), columns.min().item<double>(), columns.max().item<double>()),
+                               columns.size(0), least, most),
                    "model = { output_kind = \"probabilities\" }");
-    const bool in_range = columns.min().item<double>() >= 0 && columns.max().item<double>() <= 1;
+    const bool in_range = least >= 0 && most <= 1;
     if (says_probabilities && (several ? !distribution : !in_range) && settings_.task != Task::kNumber)
-      return block("output-kind", trial_.value_name(settings_.head.output), "The outputs are not probabilities.",
-                   fmt::format("model.output_kind says probabilities, but outputs go from {:.3g} to {:.3g}",
-                               columns.min().item<double>(), columns.max().item<double>()),
-                   "model = { output_kind = \"logits\" }");
-    if (settings_.task != Task::kNumber)
-      result_.lines.push_back(
-          {settings_.head.output_kind == OutputKind::kLogits ? "outputs: logits" : "outputs: probabilities"});
+      return block(
+          "output-kind", name, "The outputs are not probabilities.",
+          fmt::format("model.output_kind says probabilities, but outputs go from {:.3g} to {:.3g}", least, most),
+          fmt::format("model = {{ output_kind = \"{}\" }}", found));
+    if (says_logarithms && !logarithms && settings_.task != Task::kNumber)
+      return block(
+          "output-kind", name, "The outputs are not logarithms of probabilities.",
+          fmt::format("model.output_kind says log-probabilities, but outputs go from {:.3g} to {:.3g}, and their "
+                      "exponentials do not sum to 1",
+                      least, most),
+          fmt::format("model = {{ output_kind = \"{}\" }}", found));
+    if (settings_.task != Task::kNumber) result_.lines.push_back({fmt::format("outputs: {}", output_kind_of(columns))});
   }
 
   void softmax_twice() {
@@ -162,7 +176,7 @@ class Examination {
               fmt::format("The running statistics of the first batch normalisation are {:.1f} standard deviations off; "
                           "{}: {:.2f}",
                           distance_, setup.words, now),
-              input_line(input, setup.options));
+              input_line(input, merged(subject_.data->info(), {setup}).value_or(Options{})));
       if (result_.blocker) return result_;
     }
     return result_;
@@ -212,21 +226,34 @@ class Examination {
     return expected_met_;
   }
 
+  std::string output_kind_of(const at::Tensor& columns) const {
+    if (settings_.head.output_kind == executor::OutputKind::kProbabilities ||
+        settings_.head.output_kind == executor::OutputKind::kSigmoid)
+      return "probabilities";
+    return looks_like_log_probabilities(columns) ? "log-probabilities" : "logits";
+  }
+
   bool suspicious() const { return trial_.near_chance() || !statistics_match_; }
 
-  /// Fewer mistakes than a set-up must explain leave nothing to look for; slow networks only when something is odd.
-  bool worth_a_look() {
-    const bool sure_and_wrong = settings_.by_class() && mean_loss(trial_.asis) > uniform_loss(settings_);
-    if (settings_.task != Task::kNumber && mean_error(settings_, trial_.asis) < 0.03 && !sure_and_wrong) return false;
+  bool affordable() {
     if (30 * double(Trial::kFirstLook) * subject_.cost <= kMostWork) return true;
     result_.lines.push_back(
         {"other set-ups were not tried (this model is slow): set goal.expect in netmend.toml to be certain"});
     return false;
   }
 
+  /// Fewer mistakes than a set-up must explain leave nothing to look for; slow networks only when something is odd.
+  bool worth_a_look() {
+    const bool sure_and_wrong = settings_.by_class() && mean_loss(trial_.asis) > 0.5 * uniform_loss(settings_);
+    if (settings_.task != Task::kNumber && mean_error(settings_, trial_.asis) < 0.01 && !sure_and_wrong) return false;
+    return affordable();
+  }
+
   void try_setups() {
     if (!expected_met_ && expected_.metric >= 0) try_other_data();
-    Searched searched = search_setups(trial_);
+    SearchOptions how{options_.free, kMostWork, {}};
+    if (statistics_) how.distance = [this](const Batch& batch) { return distance(batch); };
+    Searched searched = search_setups(trial_, how);
     result_.tried.insert(result_.tried.end(), searched.tried.begin(), searched.tried.end());
     if (!searched.blocker || result_.blocker) return;
     const double wrong = mean_error(settings_, trial_.asis);
@@ -285,6 +312,7 @@ class Examination {
     if (!expected_met_ && expected_.metric >= 0)
       return block("expectation", settings_.metric, "The model does not do what was expected of it.",
                    found_instead_ + "; no common set-up explains it", "");
+    if (trial_.near_chance()) result_.unknown = "how the inputs were prepared in training";
     if (trial_.near_chance())
       result_.lines.push_back(
           {fmt::format("accuracy {} does not exceed the majority class ({:.1f} %); no common set-up explains it",
@@ -358,6 +386,12 @@ void look_at_reference(const session::Session& session, Preflight& preflight) {
   stream::Match match = stream::compare_with_reference(session.graph(), stream::read_reference(path), {});
   double most = 0;
   for (const stream::OutputMatch& output : match.outputs) most = std::max(most, output.difference.max);
+  if (!match.matches && session.graph().metadata.count("netmend.repair")) {
+    // The reference is of the model as it was: a repair that changed no output would be none.
+    preflight.lines.push_back(
+        {fmt::format("outputs differ from {} by up to {:.2g}: this model was repaired", path, most)});
+    return;
+  }
   preflight.lines.push_back({fmt::format("outputs {} {} (largest difference {:.2g} on {} inputs)",
                                          match.matches ? "match" : "do not match", path, most, match.inputs),
                              match.matches});

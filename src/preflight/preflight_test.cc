@@ -100,10 +100,55 @@ TEST(Scalings, GoFromAnyToAny) {
 
 TEST(Scalings, AreWrittenInTheReadersWords) {
   dataset::Batch batch = batch_of(brightness() * 255);
-  const std::map<std::string, std::string> options =
-      find(scalings(images({}), batch), "scaled to 0…1, ImageNet mean and std").options;
+  const Options options =
+      merged(images({}), {find(scalings(images({}), batch), "scaled to 0…1, ImageNet mean and std")}).value();
   EXPECT_EQ(options.at("scale"), "1/255");
   EXPECT_EQ(options.at("mean"), "0.485:0.456:0.406");
+}
+
+/// Whatever is written down and read again does to the source what was tried.
+TEST(Scalings, DoWhatTheirOptionsSay) {
+  const at::Tensor u = brightness();
+  dataset::Preprocess now;
+  now.scale = 1.0 / 255, now.mean = {0.5}, now.std = {0.25};
+  const dataset::Info info = images(now);
+  const dataset::Batch batch = batch_of((u - 0.5) / 0.25);
+  for (const auto& setup : scalings(info, batch)) {
+    dataset::Batch changed = batch;
+    setup.apply(changed);
+    const dataset::Preprocess said = dataset::parse_preprocess(merged(info, {setup}).value());
+    auto spread = [](const std::vector<double>& v, double otherwise) {
+      at::Tensor row = v.empty() ? at::full({1}, otherwise) : at::tensor(v, at::kFloat);
+      return row.numel() == 3 ? row.view({1, 3, 1, 1}) : row;
+    };
+    at::Tensor made = u * 255 * said.scale.value();
+    if (said.color == "BGR") made = made.flip({1});
+    made = (made - spread(said.mean, 0)) / spread(said.std, 1);
+    if (said.per_image) {
+      at::Tensor flat = made.flatten(1);
+      made = ((flat - flat.mean(1, true)) / flat.std(1, false, true)).view_as(made);
+    }
+    EXPECT_TRUE(at::allclose(changed.inputs[0], made, 1e-3, 2e-3)) << setup.words;
+  }
+}
+
+TEST(Scalings, ConstantsOfOtherDataAreLeftOut) {
+  dataset::Info info = images({});
+  dataset::Batch batch = batch_of(brightness());
+  auto has = [&](const std::string& part) {
+    for (const auto& setup : scalings(info, batch))
+      if (setup.words.find(part) != std::string::npos) return true;
+    return false;
+  };
+  EXPECT_TRUE(has("CIFAR-10"));
+  EXPECT_TRUE(has("CIFAR-100"));
+  info.spec = "cifar10:test";
+  EXPECT_TRUE(has("CIFAR-10"));
+  EXPECT_FALSE(has("CIFAR-100"));
+  EXPECT_TRUE(has("ImageNet"));
+  info.spec = "images:photos";
+  info.classes = {"truck", "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship"};
+  EXPECT_FALSE(has("CIFAR-100"));  // the names of the classes tell it too
 }
 
 TEST(Arrangements, ExchangeColoursAndAxes) {

@@ -1,6 +1,7 @@
 // Tries the usual set-ups and names the one that explains why a network does badly, if one does.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -9,12 +10,22 @@
 
 namespace netmend::preflight {
 
+struct SearchOptions {
+  /// Nobody said how inputs are prepared: the best set-up is wanted, however little better it is than the present one.
+  bool free = false;
+  double work = 4e11;  ///< multiply-adds that a first look at all may take
+  /// How far inputs are from what the network remembers of its training, in standard deviations; may be empty.
+  std::function<double(const dataset::Batch&)> distance;
+};
+
 struct Searched {
   std::vector<Tried> tried;  ///< the best first
   std::optional<Blocker> blocker;
+  bool by_loss = false;  ///< the loss convinced, not the mistakes
 };
-/// Each set-up is looked at on a few inputs, promising ones on all of the first, and what convinces there must hold on
-/// the fresh ones too.
-Searched search_setups(const Trial& trial);
+/// Each set-up is looked at on a few inputs, promising ones on all of the first, the best of them on fresh ones. Of
+/// these the most accurate is taken; among those that McNemar's test cannot tell from it the one with the lower loss,
+/// then the simplest. What a damaged bias would explain as well is not named.
+Searched search_setups(const Trial& trial, const SearchOptions& options = {});
 
 }  // namespace netmend::preflight

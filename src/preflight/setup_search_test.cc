@@ -91,6 +91,61 @@ TEST(SetupSearch, FindsColoursAxesAndOrientation) {
   }
 }
 
+/// Neither shows without the other.
+TEST(SetupSearch, FindsAxesAndScaleThatAreBothWrong) {
+  const at::Tensor x = pictures();
+  const Searched found = found_for(x * 2 - 1, x.permute({0, 2, 3, 1}).contiguous().view_as(x) * 255);
+  ASSERT_TRUE(found.blocker.has_value());
+  EXPECT_EQ(found.blocker->id(), "preprocessing:layout");
+  EXPECT_NE(found.blocker->evidence.find("scaled to −1…1, channels taken from the other end"), std::string::npos)
+      << found.blocker->evidence;
+  const auto options = session::parse_config(found.blocker->line, "x").input;
+  EXPECT_EQ(options.at("shape"), "8x8x3");
+  EXPECT_EQ(options.at("layout"), "NCHW");
+}
+
+/// Whoever has not said how inputs are prepared gets the best way, also where it is a little better; who has said it is
+/// only contradicted in a clear case.
+TEST(SetupSearch, ALittleBetterIsNamedOnlyWhereNothingWasSaid) {
+  const at::Tensor x = pictures();
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  // Weights that sum to 0 do not see brightness: what is left of the scale is how much the biases weigh.
+  model::Graph graph = zoo::make("mlp:192-5", {.seed = 3});
+  const model::Node& layer = graph.nodes.back();
+  const at::Tensor weight = graph.constant(layer.inputs.at(1));
+  graph.replace(layer.inputs.at(1), weight - weight.mean(weight.size(0) == 192 ? 0 : 1, true));
+  graph.replace(layer.inputs.at(2), at::zeros({5}));
+  graph.replace(layer.inputs.at(2), -0.3 * Planted::outputs(graph, feature, x).mean(0));
+  at::Tensor labels = Planted::predicted(graph, feature, x * 2 - 1);
+  at::manual_seed(13);
+  labels = at::where(at::rand({kPlanted}) < 0.3, (labels + 1) % 5, labels);  // mistakes that nothing explains
+  const Planted planted(graph, feature, x, labels, five_names());
+  const Searched said = search_setups(planted.trial());
+  EXPECT_FALSE(said.blocker.has_value()) << said.blocker->evidence;
+  const Searched found = search_setups(planted.trial(), {.free = true});
+  ASSERT_TRUE(found.blocker.has_value());
+  EXPECT_NE(found.blocker->evidence.find("scaled to −1…1"), std::string::npos) << found.blocker->evidence;
+}
+
+/// The biases of the last layer are off, not the inputs.
+TEST(SetupSearch, DamagedBiasesAreNoPreprocessing) {
+  const at::Tensor x = pictures();
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  const model::Graph sound = centred_network("mlp:192-5", feature, x);
+  for (int64_t unit = 0; unit < 5; ++unit) {
+    model::Graph damaged = sound;
+    const model::ValueId bias = damaged.nodes.back().inputs.at(2);
+    at::Tensor values = damaged.constant(bias).clone();
+    values[unit] += 1.0;
+    damaged.replace(bias, values);
+    const Planted planted(damaged, feature, x, Planted::predicted(sound, feature, x), five_names());
+    for (bool free : {false, true}) {
+      const Searched found = search_setups(planted.trial(), {.free = free});
+      EXPECT_FALSE(found.blocker.has_value()) << unit << " " << found.blocker->evidence;
+    }
+  }
+}
+
 /// Where the scale alone shows already: the colours of these pictures matter less than their brightness.
 TEST(SetupSearch, FindsTwoThingsAtOnce) {
   at::manual_seed(13);

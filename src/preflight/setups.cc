@@ -2,11 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/spec.h"
 
 namespace netmend::preflight {
 namespace {
@@ -43,28 +45,61 @@ struct Normalising {
   double factor;
   std::vector<double> mean, std;
   enum Channels { kAny, kThree, kOne } channels;
+  const char* data = "";  ///< the data set that the constants are of; "" for those that are used with any
+  bool blue_first = false;
 };
 
 const std::vector<Normalising>& normalisings() {
+  using N = Normalising;
+  static const std::vector<double> imagenet = {0.485, 0.456, 0.406}, cifar = {0.4914, 0.4822, 0.4465};
   static const std::vector<Normalising> all = {
-      {"scaled to 0…1", 1, {}, {}, Normalising::kAny},
-      {"not scaled, 0…255", 255, {}, {}, Normalising::kAny},
-      {"scaled to −1…1", 1, {0.5}, {0.5}, Normalising::kAny},
-      {"scaled to 0…1, ImageNet mean and std", 1, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}, Normalising::kThree},
-      {"scaled to 0…1, CIFAR-10 mean and std",
+      {"scaled to 0…1", 1, {}, {}, N::kAny},
+      {"not scaled, 0…255", 255, {}, {}, N::kAny},
+      {"scaled to −½…½", 1, {0.5}, {}, N::kAny},
+      {"scaled to −1…1", 1, {0.5}, {0.5}, N::kAny},
+      {"scaled to 0…1, ImageNet mean and std", 1, imagenet, {0.229, 0.224, 0.225}, N::kThree},
+      {"scaled to 0…1, CIFAR-10 mean and std", 1, cifar, {0.247, 0.2435, 0.2616}, N::kThree, "cifar10"},
+      {"scaled to 0…1, CIFAR-10 mean and the std of one image",
        1,
-       {0.4914, 0.4822, 0.4465},
-       {0.247, 0.2435, 0.2616},
-       Normalising::kThree},
-      {"0…255, ImageNet mean taken off", 255, {123.68, 116.779, 103.939}, {}, Normalising::kThree},
-      {"scaled to 0…1, MNIST mean and std", 1, {0.1307}, {0.3081}, Normalising::kOne},
-      {"scaled to 0…1, Fashion-MNIST mean and std", 1, {0.286}, {0.353}, Normalising::kOne},
-      {"bright and dark exchanged", -1, {-1}, {}, Normalising::kAny},
+       cifar,
+       {0.2023, 0.1994, 0.201},
+       N::kThree,
+       "cifar10"},
+      {"scaled to 0…1, CIFAR-10 mean, std 0.225", 1, cifar, {0.225}, N::kThree, "cifar10"},
+      {"scaled to 0…1, CIFAR-100 mean and std",
+       1,
+       {0.5071, 0.4865, 0.4409},
+       {0.2673, 0.2564, 0.2762},
+       N::kThree,
+       "cifar100"},
+      {"0…255, ImageNet mean taken off", 255, {123.68, 116.779, 103.939}, {}, N::kThree},
+      {"0…255, blue first, ImageNet mean taken off", 255, {103.939, 116.779, 123.68}, {}, N::kThree, "", true},
+      {"scaled to 0…1, MNIST mean and std", 1, {0.1307}, {0.3081}, N::kOne, "mnist"},
+      {"scaled to 0…1, Fashion-MNIST mean and std", 1, {0.286}, {0.353}, N::kOne, "fashion-mnist"},
+      {"bright and dark exchanged", -1, {-1}, {}, N::kAny},
   };
   return all;
 }
 
-bool suits(const Normalising& way, const Feature& feature) {
+/// The data set that its name or the names of its classes tell; "" when nothing does.
+std::string known_data(const Info& data) {
+  static const std::vector<std::pair<const char*, std::vector<std::string>>> classes = {
+      {"cifar10", {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}},
+      {"fashion-mnist",
+       {"Ankle boot", "Bag", "Coat", "Dress", "Pullover", "Sandal", "Shirt", "Sneaker", "T-shirt/top", "Trouser"}}};
+  const std::string head = data.spec.substr(0, data.spec.find_first_of(":,"));
+  for (const Normalising& way : normalisings())
+    if (head == way.data && !head.empty()) return head;
+  std::vector<std::string> names = data.classes;
+  std::sort(names.begin(), names.end());
+  for (const auto& [name, all] : classes)
+    if (names == all) return name;
+  return "";
+}
+
+bool suits(const Normalising& way, const Feature& feature, const std::string& known) {
+  const std::string data = way.data;
+  if (!data.empty() && !known.empty() && data != known) return false;
   return way.channels == Normalising::kAny || (way.channels == Normalising::kThree) == has_colors(feature);
 }
 
@@ -87,7 +122,8 @@ Source read_source(const Info& data, const Batch& sample, int feature) {
   source.factor = done.scale.value_or(1.0) / std;
   source.offset = -spread(done.mean, 0) / std;
   at::Tensor values = (sample.inputs[size_t(feature)] - source.offset) / source.factor;
-  source.brightness = values.max().item<double>() > 1.5 ? 1.0 / 255 : 1;
+  const double most = values.max().item<double>();  // some small pictures have 16 shades
+  source.brightness = most > 16.5 ? 1.0 / 255 : most > 1.5 ? 1.0 / 16 : 1;
   return source;
 }
 
@@ -99,19 +135,27 @@ std::optional<Source> read_brightness(const Info& data, const Batch& sample, int
     return v.min().item<double>() >= -0.02 && v.max().item<double>() <= 1.02 * high;
   };
   if (within(values, 1 / source.brightness)) return source;
+  // Several constants may be near enough: the ones that give the whole range, then those that give whole bytes.
   const Feature& about = data.features[size_t(feature)];
+  std::optional<Source> best;
+  double least = INFINITY;
   for (const Normalising& way : normalisings()) {
-    if (way.mean.empty() || way.factor < 0 || !suits(way, about)) continue;
+    if (way.mean.empty() || way.factor < 0 || way.blue_first || !suits(way, about, "")) continue;
     at::Tensor std = way.std.empty() ? at::ones({1}) : along_channels(way.std, about);
     at::Tensor bright = (values * std + along_channels(way.mean, about)) / way.factor;
-    bool touches = bright.max().item<double>() > 0.9 && bright.min().item<double>() < 0.1;
-    if (!within(bright, 1) || !touches) continue;
-    source.offset = source.offset - along_channels(way.mean, about) / std * source.factor;
-    source.factor = source.factor * way.factor / std;
-    source.brightness = 1;
-    return source;
+    const double low = bright.min().item<double>(), high = bright.max().item<double>();
+    if (!within(bright, 1) || high <= 0.9 || low >= 0.1) continue;
+    const at::Tensor bytes = bright * 255;
+    const double off = (bytes - bytes.round()).abs().mean().item<double>();  // a quarter for any other constants
+    const double distance = std::abs(low) + std::abs(1 - high) + off;
+    if (distance >= least) continue;
+    least = distance;
+    best = source;
+    best->offset = source.offset - along_channels(way.mean, about) / std * source.factor;
+    best->factor = source.factor * way.factor / std;
+    best->brightness = 1;
   }
-  return std::nullopt;
+  return best;
 }
 
 std::string list_text(const std::vector<double>& numbers) {
@@ -120,11 +164,16 @@ std::string list_text(const std::vector<double>& numbers) {
   return join(words, ":");
 }
 
-/// Keys of the preprocessing that a scaling does not decide.
-std::map<std::string, std::string> other_options(const Info& data) {
-  auto options = dataset::options_of(data.preprocess);
-  for (const char* key : {"scale", "mean", "std"}) options.erase(key);
-  return options;
+/// The four options that say how values are scaled: those that are not given go.
+Options scaling(const std::string& scale, const std::string& mean = "", const std::string& std = "",
+                const std::string& per_image = "") {
+  return {{"scale", scale}, {"mean", mean}, {"std", std}, {"per_image", per_image}};
+}
+
+std::string scale_text(double scale) {
+  for (int whole : {255, 16})
+    if (scale == 1.0 / whole) return fmt::format("1/{}", whole);
+  return fmt::format("{:.6g}", scale);
 }
 
 Setup normalised(const Info& data, const Source& source, const Normalising& way) {
@@ -132,13 +181,53 @@ Setup normalised(const Info& data, const Source& source, const Normalising& way)
   Setup setup;
   setup.about = "scale";
   setup.words = way.words;
-  setup.options = other_options(data);
-  double scale = source.brightness * way.factor;
-  setup.options["scale"] = scale == 1.0 / 255 ? "1/255" : fmt::format("{:.6g}", scale);
-  if (!way.mean.empty()) setup.options["mean"] = list_text(way.mean);
-  if (!way.std.empty()) setup.options["std"] = list_text(way.std);
+  const bool plain = way.factor == 255 && way.mean.empty();  // as the file has it, whatever its range
+  const double scale = plain && source.brightness < 1 ? 1 : source.brightness * way.factor;
+  setup.changes = scaling(scale_text(scale), list_text(way.mean), list_text(way.std));
+  if (way.blue_first) (*setup.changes)["color"] = "BGR";
+  const bool flip = way.blue_first && data.preprocess.color != "BGR";
   at::Tensor mean = way.mean.empty() ? at::zeros({1}) : along_channels(way.mean, feature);
   at::Tensor std = way.std.empty() ? at::ones({1}) : along_channels(way.std, feature);
+  setup.apply = [=, axis = channel_axis(feature)](Batch& batch) {
+    at::Tensor& values = batch.inputs[size_t(source.feature)];
+    at::Tensor raw = (values - source.offset) / source.factor;
+    if (flip) raw = raw.flip({axis});
+    values = (raw * scale - mean) / std;
+  };
+  return setup;
+}
+
+std::vector<double> numbers_of(const at::Tensor& tensor) {
+  at::Tensor flat = tensor.flatten().to(at::kDouble).contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+constexpr int64_t kMostNumbers = 64;  ///< of a mean that is written down
+
+/// Each channel or column by its own mean and deviation in the data, or by its least and largest value. What the
+/// values are scaled by now stays: mean and std are in units after it.
+Setup fitted(const Info& data, const Batch& sample, const Source& source, bool by_range) {
+  const Feature& feature = data.features[size_t(source.feature)];
+  const bool table = feature.shape.size() == 1 && !feature.image, colors = has_colors(feature);
+  const double scale = data.preprocess.scale.value_or(1);
+  at::Tensor raw = (sample.inputs[size_t(source.feature)] - source.offset) / source.factor * scale;
+  std::vector<int64_t> axes = {0};
+  for (int64_t axis = 1; axis < raw.dim() && !table; ++axis)
+    if (!colors || axis != channel_axis(feature)) axes.push_back(axis);
+  at::Tensor mean = by_range ? raw.amin(axes, true) : raw.mean(axes, true);
+  at::Tensor std = (by_range ? raw.amax(axes, true) - mean : raw.std(axes, false, true)).clamp_min(1e-8);
+  if (table) {  // columns that say yes or no are left as they are
+    at::Tensor flag = ((raw == 0) | (raw == 1)).all(0, true);
+    mean = at::where(flag, at::zeros_like(mean), mean), std = at::where(flag, at::ones_like(std), std);
+  }
+  Setup setup;
+  setup.about = "scale";
+  setup.words = by_range ? "each column from its least to its largest value"
+                : table  ? "each column by its own mean and deviation"
+                         : "by the data's own mean and std";
+  if (mean.numel() <= kMostNumbers)
+    setup.changes = scaling(data.preprocess.scale ? scale_text(scale) : "1", list_text(numbers_of(mean)),
+                            list_text(numbers_of(std)));
   setup.apply = [=](Batch& batch) {
     at::Tensor& values = batch.inputs[size_t(source.feature)];
     values = ((values - source.offset) / source.factor * scale - mean) / std;
@@ -146,63 +235,38 @@ Setup normalised(const Info& data, const Source& source, const Normalising& way)
   return setup;
 }
 
-/// Each channel or column by its own mean and deviation in the data.
-Setup standardised(const Info& data, const Batch& sample, const Source& source) {
-  const Feature& feature = data.features[size_t(source.feature)];
-  at::Tensor raw = (sample.inputs[size_t(source.feature)] - source.offset) / source.factor;
-  const bool table = feature.shape.size() == 1, colors = has_colors(feature);
-  std::vector<int64_t> axes = {0};
-  for (int64_t axis = 1; axis < raw.dim() && !table; ++axis)
-    if (!colors || axis != channel_axis(feature)) axes.push_back(axis);
-  at::Tensor mean = raw.mean(axes, true), std = raw.std(axes, false, true).clamp_min(1e-8);
-  if (table) {  // columns that say yes or no are left as they are
-    at::Tensor flag = ((raw == 0) | (raw == 1)).all(0, true);
-    mean = at::where(flag, at::zeros_like(mean), mean), std = at::where(flag, at::ones_like(std), std);
-  }
-  Setup setup;
-  setup.about = "scale";
-  setup.words = table ? "each column by its own mean and deviation" : "by the data's own mean and std";
-  if (!table) {
-    auto numbers = [](const at::Tensor& t) {
-      at::Tensor flat = t.flatten().to(at::kDouble).contiguous();
-      return std::vector<double>(flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel());
-    };
-    setup.options = other_options(data);
-    setup.options["mean"] = list_text(numbers(mean));
-    setup.options["std"] = list_text(numbers(std));
-  }
-  setup.apply = [=](Batch& batch) {
-    at::Tensor& values = batch.inputs[size_t(source.feature)];
-    values = ((values - source.offset) / source.factor - mean) / std;
-  };
-  return setup;
-}
-
-Setup each_image_standardised(const Info& data, int feature) {
+Setup each_image_standardised(const Info& data, const Source& source) {
   Setup setup;
   setup.about = "scale";
   setup.words = "each image by its own mean and deviation";
-  setup.apply = [feature](Batch& batch) {
-    at::Tensor& values = batch.inputs[size_t(feature)];
-    at::Tensor flat = values.flatten(1);
-    values = ((flat - flat.mean(1, true)) / flat.std(1, false, true).clamp_min(1e-6)).view_as(values);
+  setup.changes = scaling(scale_text(source.brightness), "", "", "yes");
+  setup.apply = [=](Batch& batch) {
+    at::Tensor& values = batch.inputs[size_t(source.feature)];
+    at::Tensor flat = ((values - source.offset) / source.factor * source.brightness).flatten(1);
+    const double least = 1 / std::sqrt(double(flat.size(1)));
+    values = ((flat - flat.mean(1, true)) / flat.std(1, false, true).clamp_min(least)).view_as(values);
   };
   return setup;
 }
 
-Setup arranged(const char* about, const char* words, std::map<std::string, std::string> options, int feature,
+Setup arranged(const char* about, const char* words, std::optional<Options> changes, int feature,
                std::function<at::Tensor(const at::Tensor&)> change) {
-  return {about, words, std::move(options), [=](Batch& batch) {
+  return {about, words, std::move(changes), [=](Batch& batch) {
             at::Tensor& values = batch.inputs[size_t(feature)];
             values = change(values).contiguous();
           }};
 }
 
-void add_image_arrangements(const Info& data, const Batch& sample, int f, std::vector<Setup>& all) {
+/// An image that is read as rows: `shape` of the file's rows, and in which order the network takes it.
+Options as_rows(const std::vector<int64_t>& shape, const char* layout) {
+  return {{"shape", fmt::format("{}", fmt::join(shape, "x"))}, {"layout", layout}};
+}
+
+void add_image_arrangements(const Info& data, const Batch& sample, int f, bool flat, std::vector<Setup>& all) {
   const Feature& feature = data.features[size_t(f)];
+  const bool last = feature.channels_last;
   const int64_t channel = channel_axis(feature);
   const std::vector<int64_t>& shape = feature.shape;
-  auto options = dataset::options_of(data.preprocess);
   // What belongs to a channel, its mean and std, stays where it is when values move: they are moved as the source has
   // them.
   const Source source = read_brightness(data, sample, f).value_or(read_source(data, sample, f));
@@ -211,32 +275,33 @@ void add_image_arrangements(const Info& data, const Batch& sample, int f, std::v
       return change((x - source.offset) / source.factor) * source.factor + source.offset;
     };
   };
+  const int64_t c = last ? shape.back() : shape[0], rows = shape[last ? 0 : 1], columns = shape[last ? 1 : 2];
+  const bool moved = !data.preprocess.shape.empty() || data.preprocess.resize;  // its memory is no longer the file's
   if (has_colors(feature)) {
-    auto turned = options;
-    turned["color"] = data.preprocess.color == "BGR" ? "RGB" : "BGR";
-    all.push_back(arranged("color", "red and blue exchanged", turned, f,
+    all.push_back(arranged("color", "red and blue exchanged",
+                           Options{{"color", data.preprocess.color == "BGR" ? "RGB" : "BGR"}}, f,
                            as_in_source([=](const at::Tensor& x) { return x.flip({channel}); })));
     auto other = [=](const at::Tensor& x) {  // values lie in memory as if the other axis came first
-      int64_t n = x.size(0), c = feature.channels_last ? shape[2] : shape[0],
-              rows = feature.channels_last ? shape[0] : shape[1], columns = feature.channels_last ? shape[1] : shape[2];
-      return feature.channels_last ? x.reshape({n, c, rows, columns}).permute({0, 2, 3, 1})
-                                   : x.reshape({n, rows, columns, c}).permute({0, 3, 1, 2});
+      int64_t n = x.size(0);
+      return last ? x.reshape({n, c, rows, columns}).permute({0, 2, 3, 1})
+                  : x.reshape({n, rows, columns, c}).permute({0, 3, 1, 2});
     };
-    all.push_back(arranged("layout", "channels taken from the other end of the array", {}, f, as_in_source(other)));
+    std::optional<Options> written = last ? as_rows({c, rows, columns}, "NHWC") : as_rows({rows, columns, c}, "NCHW");
+    all.push_back(arranged("layout", "channels taken from the other end of the array", moved ? std::nullopt : written,
+                           f, as_in_source(other)));
     auto mixed = [=](const at::Tensor& x) {  // the same turned around: right axes, filled in the other order
-      at::Tensor turned_axes = feature.channels_last ? x.permute({0, 3, 1, 2}) : x.permute({0, 2, 3, 1});
+      at::Tensor turned_axes = last ? x.permute({0, 3, 1, 2}) : x.permute({0, 2, 3, 1});
       return turned_axes.contiguous().view(x.sizes());
     };
-    all.push_back(arranged("layout", "channels laid out at the other end of the array", {}, f, as_in_source(mixed)));
+    // A network that takes rows is given them in the order of the axes.
+    std::optional<Options> order = flat ? std::optional(Options{{"layout", last ? "NCHW" : "NHWC"}}) : std::nullopt;
+    all.push_back(arranged("layout", "channels laid out at the other end of the array", order, f, as_in_source(mixed)));
   }
-  int64_t rows = feature.channels_last ? 1 : shape.size() == 3 ? 2 : 1;
-  auto sideways = options;
-  sideways["layout"] = feature.channels_last ? "NWHC" : "NCWH";
-  if (data.preprocess.layout == "NWHC" || data.preprocess.layout == "NCWH")
-    sideways["layout"] = feature.channels_last ? "NHWC" : "NCHW";
-  if (shape.size() >= 2 && shape[size_t(rows - 1)] == shape[size_t(rows)])
-    all.push_back(arranged("orientation", "rows and columns exchanged", sideways, f,
-                           [=](const at::Tensor& x) { return x.transpose(rows, rows + 1); }));
+  const bool sideways = data.preprocess.layout == "NWHC" || data.preprocess.layout == "NCWH";
+  if (rows == columns)
+    all.push_back(arranged("orientation", "rows and columns exchanged",
+                           Options{{"layout", last ? (sideways ? "NHWC" : "NWHC") : (sideways ? "NCHW" : "NCWH")}}, f,
+                           [=](const at::Tensor& x) { return x.transpose(last ? 1 : 2, last ? 2 : 3); }));
 }
 
 /// Square images that come as plain rows of numbers.
@@ -244,17 +309,25 @@ void add_flat_arrangements(const Feature& feature, int f, std::vector<Setup>& al
   if (feature.shape.size() != 1 || !feature.columns.empty()) return;
   const int64_t count = feature.shape[0];
   for (int64_t channels : {1, 3}) {
-    int64_t side = int64_t(std::lround(std::sqrt(double(count) / double(channels))));
+    const int64_t side = int64_t(std::lround(std::sqrt(double(count) / double(channels))));
     if (side < 8 || side * side * channels != count) continue;
-    if (channels == 1)
-      all.push_back(arranged("orientation", "rows and columns exchanged", {}, f, [=](const at::Tensor& x) {
-        return x.view({-1, side, side}).transpose(1, 2).reshape({-1, count});
+    auto add = [&](const char* about, const char* words, const Options& options, std::vector<int64_t> seen,
+                   std::vector<int64_t> axes) {
+      all.push_back(arranged(about, words, options, f, [=](const at::Tensor& x) {
+        std::vector<int64_t> shape = seen;
+        shape.insert(shape.begin(), x.size(0));
+        return x.view(shape).permute(axes).reshape({x.size(0), count});
       }));
-    else
-      all.push_back(
-          arranged("layout", "channels taken from the other end of the array", {}, f, [=](const at::Tensor& x) {
-            return x.view({-1, side, side, 3}).permute({0, 3, 1, 2}).reshape({-1, count});
-          }));
+    };
+    if (channels == 1) {
+      add("orientation", "rows and columns exchanged", as_rows({side, side}, "NCWH"), {side, side}, {0, 2, 1});
+    } else {
+      add("layout", "channels last in the file, first for the network", as_rows({side, side, 3}, "NCHW"),
+          {side, side, 3}, {0, 3, 1, 2});
+      add("layout", "channels first in the file, last for the network", as_rows({3, side, side}, "NHWC"),
+          {3, side, side}, {0, 2, 3, 1});
+      add("orientation", "rows and columns exchanged", as_rows({3, side, side}, "NCWH"), {3, side, side}, {0, 1, 3, 2});
+    }
   }
 }
 
@@ -266,21 +339,50 @@ void add_id_arrangements(const Info& data, std::vector<Setup>& all) {
       for (size_t ids = 0; ids < data.features.size(); ++ids)
         if (ids != f && data.features[ids].type == at::kLong && data.features[ids].shape == feature.shape &&
             lower(data.features[ids].name).find("id") != std::string::npos)
-          all.push_back({"mask", "token number 0 masked", {}, [=](Batch& batch) {
-                           batch.inputs[f] = (batch.inputs[ids] != 0).to(at::kLong);
-                         }});
+          all.push_back({"mask", "token number 0 masked", std::nullopt,
+                         [=](Batch& batch) { batch.inputs[f] = (batch.inputs[ids] != 0).to(at::kLong); }});
     if (lower(feature.name).find("mask") != std::string::npos) {
-      all.push_back(arranged("mask", "mask turned around", {}, int(f), [](const at::Tensor& x) { return 1 - x; }));
       all.push_back(
-          arranged("mask", "nothing masked", {}, int(f), [](const at::Tensor& x) { return at::ones_like(x); }));
+          arranged("mask", "mask turned around", std::nullopt, int(f), [](const at::Tensor& x) { return 1 - x; }));
+      all.push_back(arranged("mask", "nothing masked", std::nullopt, int(f),
+                             [](const at::Tensor& x) { return at::ones_like(x); }));
       continue;
     }
     for (int64_t by : {-3, -2, -1, 1, 2, 3})
-      all.push_back(arranged("ids", by < 0 ? "token numbers smaller by a few" : "token numbers larger by a few", {},
-                             int(f), [=](const at::Tensor& x) { return at::where(x > 0, (x + by).clamp_min(0), x); }));
-    all.push_back(
-        arranged("ids", "tokens in the other order", {}, int(f), [](const at::Tensor& x) { return x.flip({1}); }));
+      all.push_back(arranged("ids", by < 0 ? "token numbers smaller by a few" : "token numbers larger by a few",
+                             std::nullopt, int(f),
+                             [=](const at::Tensor& x) { return at::where(x > 0, (x + by).clamp_min(0), x); }));
+    all.push_back(arranged("ids", "tokens in the other order", std::nullopt, int(f),
+                           [](const at::Tensor& x) { return x.flip({1}); }));
   }
+}
+
+}  // namespace
+
+namespace {
+
+/// A table is encoded by its training rows, so what else it could be fed as is read again.
+std::vector<Setup> table_scalings(const Info& data, int f) {
+  std::vector<Setup> all;
+  const dataset::Spec spec = dataset::parse_spec(data.spec);
+  for (const auto& [way, words] : {std::pair{"yes", "each column by its own mean and deviation"},
+                                   {"minmax", "each column from its least to its largest value"},
+                                   {"no", "columns as they are in the file"}}) {
+    dataset::Spec other = spec;
+    for (const char* key : {"scale", "mean", "std"}) other.options.erase(key);
+    other.options["standardize"] = way;
+    other.text = dataset::spec_text(other);
+    std::shared_ptr<const dataset::Dataset> table = dataset::open(other);
+    Setup setup{"scale", words, scaling(""),
+                [=](Batch& batch) { batch.inputs[size_t(f)] = table->read(batch.samples).inputs[size_t(f)]; }};
+    (*setup.changes)["standardize"] = way;
+    all.push_back(std::move(setup));
+  }
+  return all;
+}
+
+bool is_table_file(const Info& data, int f) {
+  return !data.features[size_t(f)].columns.empty() && (data.spec.starts_with("csv:") || data.spec.starts_with("adult"));
 }
 
 }  // namespace
@@ -288,26 +390,40 @@ void add_id_arrangements(const Info& data, std::vector<Setup>& all) {
 std::vector<Setup> scalings(const Info& data, const Batch& sample) {
   std::vector<Setup> all;
   int f = quantities(data);
-  if (f < 0) return all;
+  if (f < 0 || data.preprocess.per_image) return all;  // what each image was divided by is not kept
   const Feature& feature = data.features[size_t(f)];
+  if (is_table_file(data, f)) return table_scalings(data, f);
   if (std::optional<Source> source = feature.columns.empty() ? read_brightness(data, sample, f) : std::nullopt) {
+    const std::string known = known_data(data);
     for (const Normalising& way : normalisings())
-      if (suits(way, feature)) all.push_back(normalised(data, *source, way));
-    all.push_back(standardised(data, sample, *source));
-    if (feature.shape.size() > 1) all.push_back(each_image_standardised(data, f));
+      if (suits(way, feature, known)) all.push_back(normalised(data, *source, way));
+    all.push_back(fitted(data, sample, *source, false));
+    if (feature.image) all.push_back(each_image_standardised(data, *source));
   } else if (feature.shape.size() == 1) {
-    all.push_back(standardised(data, sample, read_source(data, sample, f)));
+    for (bool by_range : {false, true}) all.push_back(fitted(data, sample, read_source(data, sample, f), by_range));
   }
   return all;
 }
 
-std::vector<Setup> arrangements(const Info& data, const Batch& sample) {
+std::vector<Setup> arrangements(const Info& data, const Batch& sample, bool flat) {
   std::vector<Setup> all;
   int f = quantities(data);
-  if (f >= 0 && data.features[size_t(f)].image) add_image_arrangements(data, sample, f, all);
+  if (f >= 0 && data.features[size_t(f)].image && data.features[size_t(f)].shape.size() == 3)
+    add_image_arrangements(data, sample, f, flat, all);
   if (f >= 0) add_flat_arrangements(data.features[size_t(f)], f, all);
   add_id_arrangements(data, all);
   return all;
+}
+
+std::optional<Options> merged(const Info& data, const std::vector<Setup>& setups) {
+  Options options = dataset::options_of(data.preprocess);
+  for (const char* size : {"resize", "crop", "filter", "antialias"}) options.erase(size);
+  for (const Setup& setup : setups) {
+    if (!setup.changes) return std::nullopt;
+    for (const auto& [key, value] : *setup.changes) options[key] = value;
+  }
+  std::erase_if(options, [](const auto& option) { return option.second.empty(); });
+  return options;
 }
 
 }  // namespace netmend::preflight

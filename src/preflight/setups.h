@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,18 +12,24 @@
 
 namespace netmend::preflight {
 
+using Options = std::map<std::string, std::string>;
+
+/// One respect in which inputs could be prepared differently from how it is done now.
 struct Setup {
   std::string about;  ///< scale, color, layout, orientation, mask, ids: what it changes
   std::string words;  ///< for people: `scaled to 0…1`
-  /// What to write into `input.x` of netmend.toml, as in data specs; empty when that cannot be said there.
-  std::map<std::string, std::string> options;
+  /// Options of data specs that it decides, "" for one that goes; nullopt when it cannot be written as options.
+  std::optional<Options> changes;
   std::function<void(dataset::Batch&)> apply;  ///< turns a batch as the data gives it into one of this set-up
 };
 
 /// Set-ups that differ from what `data` does now in how values are scaled and shifted. `sample` shows the range of the
-/// values; statistics of the data itself are taken from it.
+/// values; statistics of the data itself are taken from it. Constants of another data set are left out where the name
+/// of the data or of its classes tells which one it is.
 std::vector<Setup> scalings(const dataset::Info& data, const dataset::Batch& sample);
-/// Set-ups that differ in the order of colours, axes, tokens: each is tried on top of a scaling.
-std::vector<Setup> arrangements(const dataset::Info& data, const dataset::Batch& sample);
+/// Set-ups that differ in the order of colours, axes, tokens. `flat`: the network takes rows, not images.
+std::vector<Setup> arrangements(const dataset::Info& data, const dataset::Batch& sample, bool flat = false);
+/// What `data` does now with all changes made, without sizes; nullopt when one of them cannot be written.
+std::optional<Options> merged(const dataset::Info& data, const std::vector<Setup>& setups);
 
 }  // namespace netmend::preflight

@@ -2,6 +2,7 @@
 // than another.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,18 +25,45 @@ double uniform_loss(const observers::PredictionSettings& settings);
 stats::Estimate figure(const observers::PredictionSettings& settings, const Rows& rows);
 std::string figure_text(const observers::PredictionSettings& settings, const stats::Estimate& figure);
 
+/// Changes of verdict from one set of predictions to another for the same inputs.
+struct Changes {
+  int64_t fixed = 0, broken = 0;
+  double p = 1;  ///< McNemar's exact test
+};
+Changes changes(const observers::PredictionSettings& settings, const Rows& rows, const Rows& other);
+
 /// Is `better` so much better than `rows` on the same inputs that something must be behind it?
 using Convinces = bool(const observers::PredictionSettings& settings, const Rows& rows, const Rows& better);
-/// By mistakes: a fifth of them and three points at least, or twelve points, and not by chance.
+/// By mistakes, and not by chance: a third of them and a point at least, or a fifth and three points, or twelve points.
 Convinces improves_accuracy;
-/// By loss. Networks of plain rectifiers predict almost the same for inputs of another scale, but with far too high a
-/// confidence: as it is the loss is above the uniform-prediction loss, with `better` below half of it, and the
-/// predictions are as good.
-Convinces lowers_loss;
+
+/// Negative log-likelihood of each label under softmax(values / temperature), from what `wanted` gives; empty for tasks
+/// without classes.
+std::vector<double> losses(const observers::PredictionSettings& settings, const at::Tensor& values,
+                           const dataset::Batch& batch, double temperature);
+struct Fitted {
+  double temperature = 1;
+  std::vector<double> losses;
+  double mean() const;
+};
+/// The temperature in 1/most … most under which the loss is least. Networks differ in how confident they are (mixup,
+/// label smoothing, too long a training); what they know is left when that is taken out.
+Fitted fit_temperature(const observers::PredictionSettings& settings, const at::Tensor& values,
+                       const dataset::Batch& batch, double most);
+/// A bias for each class that makes every class as frequent in the predictions as in the labels: what a
+/// damaged bias of the last layer would explain. Undefined for tasks without classes.
+at::Tensor fit_biases(const observers::PredictionSettings& settings, const at::Tensor& values,
+                      const dataset::Batch& batch);
+/// Values as they would be with such biases, in the form that `judge` takes.
+at::Tensor with_biases(const observers::PredictionSettings& settings, const at::Tensor& values, const at::Tensor& bias);
+
+/// Rows of negative numbers whose exponentials sum to 1.
+bool looks_like_log_probabilities(const at::Tensor& columns);
 
 /// The inputs that everything is tried on.
 struct Trial {
-  static constexpr int64_t kInputs = 512;     ///< a set-up is judged on, and as many again to confirm it
+  static constexpr int64_t kInputs = 512;  ///< a set-up is judged on, and at least as many again to confirm it
+  static constexpr int64_t kMostFresh = 2048;
   static constexpr int64_t kFirstLook = 128;  ///< of these, the first look at each
 
   const stream::Subject& subject;
@@ -46,8 +74,9 @@ struct Trial {
 
   Trial(const stream::Subject& subject, const observers::PredictionSettings& settings, int jobs);
 
-  dataset::Batch read_fresh() const;  ///< as many others, to confirm on
-  model::ValueId wanted() const;      ///< what is judged
+  /// Others, to confirm on: more of them the faster the network is. Up to `work` multiply-adds.
+  dataset::Batch read_fresh(double work) const;
+  model::ValueId wanted() const;  ///< what is judged
   std::vector<at::Tensor> answers(const dataset::Batch& batch, const std::vector<model::ValueId>& values) const;
   Rows rows(const dataset::Batch& batch) const { return judge(settings, answers(batch, {wanted()})[0], batch); }
   /// The majority-class baseline.

@@ -40,7 +40,7 @@ TEST(TrialInputs, FirstAndFreshInputsAreDifferentOnesAndAllOverTheData) {
     const Planted planted(graph, dataset::table_feature({"a"}), at::randn({size, 1}), at::zeros({size}, at::kLong),
                           {"a", "b"});
     const Trial trial = planted.trial();
-    const std::vector<int64_t> first = trial.first.samples, fresh = trial.read_fresh().samples;
+    const std::vector<int64_t> first = trial.first.samples, fresh = trial.read_fresh(1e9).samples;
     std::set<int64_t> all(first.begin(), first.end());
     EXPECT_EQ(all.size(), first.size()) << size;
     all.insert(fresh.begin(), fresh.end());
@@ -96,7 +96,8 @@ TEST(TrialRules, AFifthOfTheMistakesAndThreePointsOrTwelvePoints) {
   EXPECT_TRUE(improves(100, 80));
   EXPECT_FALSE(improves(100, 81));  // less than a fifth
   EXPECT_TRUE(improves(40, 25));
-  EXPECT_FALSE(improves(40, 26));  // less than three points
+  EXPECT_TRUE(improves(40, 26));   // a third
+  EXPECT_FALSE(improves(40, 28));  // less than a third, and less than three points
   EXPECT_TRUE(improves(450, 390));
   EXPECT_FALSE(improves(450, 391));  // no fifth, and less than twelve points
   EXPECT_FALSE(improves(5, 0, 10));  // by chance
@@ -109,21 +110,40 @@ TEST(TrialRules, AFifthOfTheMistakesAndThreePointsOrTwelvePoints) {
   EXPECT_FALSE(improves_accuracy(settings, before, after));
 }
 
-TEST(TrialRules, TheLossDecidesOnlyWherePredictionsAreAsGood) {
+TEST(TrialRules, TheTemperatureThatFitsIsFound) {
   const auto settings = judged_by(observers::Task::kClasses);
-  auto lowers = [&](int64_t before, float loss, int64_t after, float then) {
-    return lowers_loss(settings, rows_with_wrong(before, 100, loss), rows_with_wrong(after, 100, then));
-  };
-  EXPECT_TRUE(lowers(10, 2.f, 10, 0.5f));
-  EXPECT_TRUE(lowers(10, 2.f, 13, 0.5f));
-  EXPECT_FALSE(lowers(10, 2.f, 14, 0.5f));   // more mistakes
-  EXPECT_FALSE(lowers(10, 1.3f, 10, 0.5f));  // below the uniform-prediction loss as it is
-  EXPECT_FALSE(lowers(10, 2.f, 10, 0.7f));   // not below half of it
-  EXPECT_FALSE(lowers(60, 2.f, 50, 0.5f));
-  EXPECT_FALSE(lowers(10, 2.f, 10, NAN));
-  EXPECT_TRUE(lowers(10, NAN, 10, 0.5f));
-  EXPECT_FALSE(
-      lowers_loss(judged_by(observers::Task::kNumber, 0), rows_with_wrong(10, 100, 2), rows_with_wrong(10, 100, 0.1f)));
+  at::manual_seed(2);
+  const int64_t count = 4000;
+  const auto classes = int64_t(settings.classes.size());
+  const at::Tensor logits = at::randn({count, classes}, at::kDouble) * 2;
+  dataset::Batch batch;
+  batch.samples.resize(size_t(count));
+  batch.labels = at::multinomial(at::softmax(logits, 1), 1, true).squeeze(1);
+  auto judged = settings;
+  judged.head.logits = judged.head.output = 0;
+  const Fitted plain = fit_temperature(judged, logits, batch, 8), sharp = fit_temperature(judged, logits * 4, batch, 8);
+  EXPECT_NEAR(plain.temperature, 1, 0.2);
+  EXPECT_NEAR(sharp.temperature, 4, 0.8);
+  EXPECT_NEAR(plain.mean(), sharp.mean(), 1e-2);
+  EXPECT_DOUBLE_EQ(fit_temperature(judged, logits * 4, batch, 1).temperature, 1);
+  // A bias that was added to the outputs is found again, up to what is common to all classes.
+  at::Tensor off = at::zeros({classes}, at::kDouble);
+  off[1] = 3;
+  at::Tensor found = fit_biases(judged, logits + off, batch);
+  found = found - found[0];
+  EXPECT_NEAR(found[1].item<double>(), -3, 0.25);
+  EXPECT_TRUE(at::allclose(with_biases(judged, logits, off), logits + off));
+  EXPECT_TRUE(fit_temperature(judged_by(observers::Task::kNumber, 0), logits, batch, 8).losses.empty());
+}
+
+TEST(TrialRules, LogarithmsOfProbabilitiesAreRecognised) {
+  at::manual_seed(2);
+  const at::Tensor logits = at::randn({50, 4}) * 3;
+  EXPECT_TRUE(looks_like_log_probabilities(at::log_softmax(logits, 1)));
+  EXPECT_FALSE(looks_like_log_probabilities(logits));
+  EXPECT_FALSE(looks_like_log_probabilities(-logits.abs()));
+  EXPECT_FALSE(looks_like_log_probabilities(at::softmax(logits, 1)));
+  EXPECT_FALSE(looks_like_log_probabilities(at::zeros({5, 1})));
 }
 
 TEST(InputLine, ReadsBackWhateverTheInputIsCalled) {

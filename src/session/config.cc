@@ -21,11 +21,12 @@ const std::vector<std::string> kChecks = {"only", "skip"};
 const std::vector<std::string> kModel = {"file", "output", "kind", "output_kind", "gives", "reference"};
 const std::vector<std::string> kData = {"train", "test", "id", "meta", "groups"};
 const std::vector<std::string> kGoal = {"metric", "expect", "positive", "threshold", "tolerance"};
-const std::vector<std::string> kInput = {"layout", "color", "scale", "mean", "std", "resize"};
+const std::vector<std::string> kInput = {"layout", "color", "scale",       "mean",     "std",
+                                         "resize", "shape", "standardize", "per_image"};
 const std::vector<std::string> kResize = {"short", "crop", "height", "width", "filter", "antialias"};
 const std::vector<std::string> kAccept = {"reason", "until", "value", "level"};
 const std::vector<std::string> kKinds = {"classes", "binary", "labels", "number", "none"};
-const std::vector<std::string> kOutputKinds = {"logits", "probabilities"};
+const std::vector<std::string> kOutputKinds = {"logits", "probabilities", "log-probabilities"};
 
 class Parser {
  public:

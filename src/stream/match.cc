@@ -302,14 +302,21 @@ class Comparison {
   // Reasons, the most certain first: each looks for evidence of its own.
 
   std::string find_reason() const {
-    for (auto look :
-         {&Comparison::fast_mode, &Comparison::broken_numbers, &Comparison::other_ending, &Comparison::other_feed,
-          &Comparison::training_mode, &Comparison::precision, &Comparison::other_weights, &Comparison::first_layer})
+    for (auto look : {&Comparison::repaired, &Comparison::fast_mode, &Comparison::broken_numbers,
+                      &Comparison::other_ending, &Comparison::other_feed, &Comparison::training_mode,
+                      &Comparison::precision, &Comparison::other_weights, &Comparison::first_layer})
       if (std::string reason = (this->*look)(); !reason.empty()) return reason;
     return fmt::format(
         "the outputs differ by up to {:.3g}; {} holds no layers that would show where: write it with "
         "layers",
         match_.outputs[0].difference.max, reference_.path);
+  }
+
+  /// A reference is of the model as it was: a repair that changed no output would be none.
+  std::string repaired() const {
+    if (!runner_.graph().metadata.count("netmend.repair")) return "";
+    const std::string where = first_layer();
+    return "the model was repaired after the reference was written" + (where.empty() ? "" : ": " + where);
   }
 
   std::string fast_mode() const {
@@ -454,18 +461,23 @@ class Comparison {
         wrong, tried);
   }
 
+  /// A layer that differs when it is given the recorded values is to blame, not one that passes a difference on.
   std::string first_layer() const {
-    for (const LayerMatch& layer : match_.layers) {
-      if (!layer.departs) continue;
-      std::string where = fmt::format("`{}` ({}, node {})", layer.name, layer.op, layer.node);
-      if (layer.alone > options_.tolerance)
+    auto where = [](const LayerMatch& layer) {
+      return fmt::format("`{}` ({}, node {})", layer.name, layer.op, layer.node);
+    };
+    for (bool weights : {true, false})
+      for (const LayerMatch& layer : match_.layers)
+        if (layer.alone > options_.tolerance && !layer.folded && layer.weights == weights)
+          return fmt::format(
+              "{} is to blame: given the framework's own input it still differs by {:.2g} of its size, "
+              "so its weights or attributes are not the framework's",
+              where(layer), layer.alone);
+    for (const LayerMatch& layer : match_.layers)
+      if (layer.departs)
         return fmt::format(
-            "{} is the first layer that departs: given the framework's own input it still differs by "
-            "{:.2g} of its size, so its weights or attributes are not the framework's",
-            where, layer.alone);
-      return fmt::format("{} is the first layer that departs, by {:.2g} of its size; small differences before it grow",
-                         where, layer.difference.relative);
-    }
+            "{} is the first layer that departs, by {:.2g} of its size; small differences before it grow", where(layer),
+            layer.difference.relative);
     if (match_.layers.empty()) return "";
     return "all recorded layers agree: what departs lies between the last of them and the outputs";
   }

@@ -52,8 +52,10 @@ void RawRange::set_affine(const dataset::Info& info, const dataset::Feature& fea
   channels_ = rank == 0 ? 1 : feature.shape[size_t(first ? 0 : rank - 1)];
   channel_shape_.assign(size_t(rank) + 1, 1);
   if (rank > 0) channel_shape_[size_t(first ? 1 : rank)] = channels_;
-  // The encoder of a table has done what preprocessing asks for, column by column: its values are taken as they are.
-  const dataset::Preprocess own = feature.columns.empty() ? info.preprocess : dataset::Preprocess();
+  // The encoder of a table has done what preprocessing asks for, column by column, and what each image was divided by
+  // is not kept: such values are taken as they are.
+  const bool kept = feature.columns.empty() && !info.preprocess.per_image;
+  const dataset::Preprocess own = kept ? info.preprocess : dataset::Preprocess();
   std::vector<double> factor, offset;
   const size_t count = std::max(own.mean.size(), own.std.size());
   auto pick = [](const std::vector<double>& values, size_t c, double otherwise) {
