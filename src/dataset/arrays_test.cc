@@ -47,6 +47,43 @@ TEST(Idx, ImagesAndLabels) {
   EXPECT_EQ(display.pixels, (std::vector<uint8_t>{28, 35, 42, 49}));
 }
 
+/// Rows that are images in truth: read in the order that the spec names, whatever shape the file gives them.
+TEST(Arrays, RowsAreReadInTheShapeOfTheSpec) {
+  TemporaryFolder folder;
+  std::string path = folder.write("i", idx_bytes(8, {5, 12}, pixels(60)));
+  const at::Tensor rows = open("idx:" + path)->read(range(5)).inputs[0];
+  ASSERT_EQ(rows.sizes(), (at::IntArrayRef{5, 12}));
+  auto read = [&](const std::string& options) { return open("idx:" + path + options)->read(range(5)).inputs[0]; };
+  EXPECT_TRUE(at::equal(read(",shape=3x2x2"), rows.view({5, 3, 2, 2})));
+  EXPECT_TRUE(at::equal(read(",shape=2x2x3"), rows.view({5, 2, 2, 3})));
+  EXPECT_TRUE(at::equal(read(",shape=2x2x3,layout=NCHW"), rows.view({5, 2, 2, 3}).permute({0, 3, 1, 2})));
+  EXPECT_TRUE(at::equal(read(",shape=3x2x2,layout=NHWC"), rows.view({5, 3, 2, 2}).permute({0, 2, 3, 1})));
+  EXPECT_TRUE(at::equal(read(",shape=3x4,layout=NCWH"), rows.view({5, 1, 3, 4}).transpose(2, 3)));
+  auto refused = [&](const std::string& options, const std::string& why) {
+    EXPECT_TRUE(mentions(error_of([&] { read(options); }), why)) << options;
+  };
+  refused(",shape=3x2x3", "18 values");
+  refused(",shape=12", "not the shape of an image");
+  refused(",shape=3xx4", "not the shape of an image");
+  refused(",shape=2x3x2", "must come first or last");
+  EXPECT_TRUE(mentions(error_of([] { open("glyphs:test,shape=28x28"); }), "shape of its own"));
+}
+
+/// As TensorFlow's per_image_standardization.
+TEST(Arrays, EachImageByItsOwnMeanAndDeviation) {
+  TemporaryFolder folder;
+  std::string values = pixels(32);
+  for (int i = 16; i < 32; ++i) values[size_t(i)] = 9;  // a uniform image
+  std::string path = folder.write("i", idx_bytes(8, {2, 4, 4}, values));
+  const at::Tensor raw = open("idx:" + path)->read(range(2)).inputs[0].flatten(1);
+  const at::Tensor made = open("idx:" + path + ",per_image=yes,scale=1/255")->read(range(2)).inputs[0].flatten(1);
+  EXPECT_TRUE(at::allclose(made[0], (raw[0] - raw[0].mean()) / raw[0].std(false), 1e-4, 1e-5));
+  EXPECT_TRUE(at::equal(made[1], at::zeros({16})));
+  EXPECT_TRUE(mentions(error_of([&] { open("idx:" + path + ",per_image=yes,mean=0.5"); }), "do not go with it"));
+  const Preprocess kept = parse_preprocess({{"per_image", "yes"}, {"shape", "3x2x2"}});
+  EXPECT_EQ(parse_preprocess(options_of(kept)), kept);
+}
+
 TEST(Idx, AllTypesAreRead) {
   TemporaryFolder folder;
   auto value_of = [&](uint8_t type, const std::string& bytes) {

@@ -125,6 +125,16 @@ TEST(Csv, GroupsAreKeptAside) {
   EXPECT_TRUE(at::equal(number->read(range(4)).labels, at::tensor({1, 0, 0, 1}, at::kLong)));
 }
 
+TEST(Csv, ColumnsFromTheirLeastToTheirLargestValue) {
+  TemporaryFolder folder;
+  std::string train = folder.write("train.csv", "a,b,y\n2,7,0\n10,7,1\n6,7,0\n");
+  std::string test = folder.write("test.csv", "a,b,y\n4,8,0\n12,7,1\n");
+  auto data = open("csv:" + test + ",label=y,train=" + train + ",standardize=minmax");
+  EXPECT_TRUE(at::equal(data->read(range(2)).inputs[0], at::tensor({0.25f, 1.f, 1.25f, 0.f}).view({2, 2})));
+  EXPECT_TRUE(mentions(error_of([&] { open("csv:" + test + ",label=y,standardize=maybe"); }), "neither yes nor no"));
+  EXPECT_TRUE(mentions(error_of([&] { open("csv:" + test + ",label=y,per_image=yes"); }), "is a table"));
+}
+
 TEST(Csv, MistakesAreNamed) {
   TemporaryFolder folder;
   std::string path = folder.write("p.csv", kPeople);

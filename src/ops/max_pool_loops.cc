@@ -63,17 +63,19 @@ NETMEND_INLINE void two_by_two(const T* x, T* __restrict y, const PoolShape& s, 
 }
 
 /// The same for planes of even width: pairs of rows first, into `half`, then neighbours. Chunks of a fixed size
-/// vectorise whatever the width; one may run over the end of its row, into what the next row overwrites.
+/// vectorise whatever the width; one may run over the end of its row, into what the next row overwrites, but not over
+/// the end of all rows.
 template <typename T>
 NETMEND_INLINE void two_by_two_even(const T* __restrict x, T* __restrict y, const PoolShape& s, int64_t planes,
                                     T* __restrict half) {
   int64_t width = s.in[2], rows = s.out[1], pairs = rows * s.out[2];
   planes *= s.in[0];
+  const T* const end_of_all = x + planes * s.in[1] * width;
   for (int64_t p = 0; p < planes; ++p, y += pairs) {
     for (int64_t h = 0; h < rows; ++h) {
       const T *a = x + (p * s.in[1] + 2 * h) * width, *b = a + width;
       T* to = half + h * width;
-      bool last = p + 1 == planes && h + 1 == rows;  // nothing may be read behind the end
+      const bool last = end_of_all - (b + width) < kPoolChunk;  // of narrow planes also the rows before the last
       int64_t j = 0;
       for (int64_t end = last ? width - kPoolChunk : width - 1; j <= end; j += kPoolChunk) {
         for (int i = 0; i < kPoolChunk; ++i) to[j + i] = larger(a[j + i], b[j + i]);

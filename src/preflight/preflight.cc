@@ -251,16 +251,16 @@ class Examination {
 
   void try_setups() {
     if (!expected_met_ && expected_.metric >= 0) try_other_data();
-    SearchOptions how{options_.free, kMostWork, {}};
+    SearchOptions how{options_.free, kMostWork / 4, {}};
     if (statistics_) how.distance = [this](const Batch& batch) { return distance(batch); };
     Searched searched = search_setups(trial_, how);
     result_.tried.insert(result_.tried.end(), searched.tried.begin(), searched.tried.end());
     if (!searched.blocker || result_.blocker) return;
-    const double wrong = mean_error(settings_, trial_.asis);
-    const double gain = searched.tried.empty() ? 0 : searched.tried[0].accuracy.value - (1 - wrong);
-    // Where the loss convinced and not the mistakes, a unit has nothing to explain.
-    const bool by_mistakes = searched.blocker->id() == "preprocessing:scale" && settings_.by_class() && gain >= 0.05;
-    if (by_mistakes && one_unit_does_away_with(0.8 * gain / wrong)) {
+    // Where the loss convinced and not the mistakes, a unit has nothing to explain; where nearly all mistakes go, no
+    // damage was behind them.
+    const bool by_mistakes = searched.blocker->id() == "preprocessing:scale" && settings_.by_class() &&
+                             searched.removed * mean_error(settings_, trial_.asis) >= 0.05 && searched.removed < 0.75;
+    if (by_mistakes && one_unit_does_away_with(0.8 * searched.removed)) {
       result_.lines.push_back({"ablating one unit removes as many failures as another preprocessing would"});
       return;
     }
@@ -282,7 +282,8 @@ class Examination {
       std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
       if (layers.empty()) return false;
       localise::AblationOptions how;
-      how.inputs = Trial::kInputs, how.jobs = options_.jobs;
+      Budget budget = Budget::of_work(kLittleWork);
+      how.inputs = Trial::kInputs, how.jobs = options_.jobs, how.budget = &budget;
       const localise::Ablation found = localise::ablate(subject_, settings_, layers, failing, passing, how);
       result_.looked.push_back({"preflight: ablation of single units", found.inputs});
       const double most = found.right.empty() ? 0 : *std::max_element(found.right.begin(), found.right.end());

@@ -23,11 +23,12 @@ using observers::PredictionSettings;
 using observers::SampleRow;
 using observers::Task;
 
-constexpr double kDistinct = 0.05;  ///< McNemar's p below which two set-ups are told apart
-constexpr double kTemperature = 8;  ///< networks are that much too confident at most
-constexpr double kFreshWork = 6e9;  ///< multiply-adds for one set-up on fresh inputs
-constexpr size_t kFinalists = 8;    ///< set-ups that are judged on all of the first inputs
-constexpr size_t kLast = 6;         ///< and on fresh ones
+constexpr double kDistinct = 0.05;                ///< McNemar's p below which two set-ups are told apart
+constexpr double kTemperature = 8;                ///< networks are that much too confident at most
+constexpr double kFreshWork = 6e9;                ///< multiply-adds for one set-up on fresh inputs
+constexpr double kGood = 0.1, kExcellent = 0.02;  ///< error on the first look
+constexpr size_t kFinalists = 5;                  ///< set-ups that are judged on all of the first inputs
+constexpr size_t kLast = 4;                       ///< and on fresh ones
 
 /// What a set-up makes of some inputs.
 struct Outcome {
@@ -192,8 +193,11 @@ class Search {
       (candidate ? candidate : found_[0].get())->plainness = i;  // what changes nothing is how it is done now
       if (candidate) scaled.push_back(candidate);
     }
-    // Neither shows without the other when two things are wrong at once.
+    // Neither shows without the other when two things are wrong at once. Where one thing alone does well, no other axis
+    // is meant, but the scale may still be another.
     scaled = ranked(scaled);
+    if (const Candidate& well = *ranked(all())[0]; well.few.error < kGood)
+      std::erase_if(axes, [&](const Setup& axis) { return well.setups.empty() || well.setups[0].words != axis.words; });
     if (!affords(scaled.size() * axes.size()) && scaled.size() > 2) scaled.resize(2);
     for (const Setup& axis : axes)
       for (const Candidate* scale : scaled)
@@ -204,6 +208,7 @@ class Search {
              (c->setups[0].changes && c->setups[0].changes->count("color"));
     });
     if (best.size() > 4) best.resize(4);
+    if (!best.empty() && best[0]->few.error < kExcellent) colors.clear();
     for (const Setup& color : colors)
       for (const Candidate* base : best) {
         std::vector<Setup> setups = base->setups;
@@ -333,26 +338,33 @@ class Search {
     const bool by_mistakes = convinces(now, best), by_loss = !by_mistakes && lowers_loss(now, best);
     if ((!by_mistakes && !by_loss && !options_.free) || biases_explain(now, best)) return;
     result_.by_loss = by_loss;
+    result_.removed = 1 - best.fresh.error / std::max(now.fresh.error, 1e-12);
     name(best, by_loss);
   }
 
-  /// The best of the first look on all of the first inputs, and the best of these.
+  /// The best of the first look on all of the first inputs, and the best of these: by mistakes and by loss, since many
+  /// set-ups make about as few mistakes.
   Places finalists() {
-    Places by_error = ranked(all()), chosen;
-    Places by_loss = by_error;
-    std::erase_if(by_loss, [&](const Candidate* c) { return c->few.error > by_error[0]->few.error + 0.1; });
-    std::stable_sort(by_loss.begin(), by_loss.end(),
-                     [](const Candidate* a, const Candidate* b) { return a->few.loss.mean() < b->few.loss.mean(); });
-    if (by_error.size() > kFinalists) by_error.resize(kFinalists);
-    if (by_loss.size() > kFinalists / 2) by_loss.resize(kFinalists / 2);
-    for (const Places& some : {by_error, by_loss, Places{found_[0].get()}})
-      for (Candidate* candidate : some)
-        if (std::find(chosen.begin(), chosen.end(), candidate) == chosen.end() && on_first(*candidate).made())
-          chosen.push_back(candidate);
-    std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
-      return std::pair(a->first.error, a->first.loss.mean()) < std::pair(b->first.error, b->first.loss.mean());
+    Places chosen = best_of(ranked(all()), &Candidate::few, kFinalists);
+    if (std::find(chosen.begin(), chosen.end(), found_[0].get()) == chosen.end()) chosen.push_back(found_[0].get());
+    std::erase_if(chosen, [&](Candidate* c) { return !on_first(*c).made(); });
+    return best_of(chosen, &Candidate::first, kLast);
+  }
+
+  static Places best_of(const Places& places, Outcome Candidate::*on, size_t most) {
+    if (places.empty()) return {};
+    Places by_error = places, by_loss, chosen;
+    std::stable_sort(by_error.begin(), by_error.end(), [&](const Candidate* a, const Candidate* b) {
+      return std::pair((a->*on).error, (a->*on).loss.mean()) < std::pair((b->*on).error, (b->*on).loss.mean());
     });
-    if (chosen.size() > kLast) chosen.resize(kLast);
+    for (Candidate* c : by_error)
+      if ((c->*on).error <= (by_error[0]->*on).error + 0.05) by_loss.push_back(c);
+    std::stable_sort(by_loss.begin(), by_loss.end(), [&](const Candidate* a, const Candidate* b) {
+      return (a->*on).loss.mean() < (b->*on).loss.mean();
+    });
+    for (const Places* some : {&by_error, &by_loss})
+      for (size_t i = 0; i < std::min(most, some->size()); ++i)
+        if (std::find(chosen.begin(), chosen.end(), (*some)[i]) == chosen.end()) chosen.push_back((*some)[i]);
     return chosen;
   }
 

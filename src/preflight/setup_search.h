@@ -13,7 +13,7 @@ namespace netmend::preflight {
 struct SearchOptions {
   /// Nobody said how inputs are prepared: the best set-up is wanted, however little better it is than the present one.
   bool free = false;
-  double work = 4e11;  ///< multiply-adds that a first look at all may take
+  double work = 1e11;  ///< multiply-adds that a first look at all may take
   /// How far inputs are from what the network remembers of its training, in standard deviations; may be empty.
   std::function<double(const dataset::Batch&)> distance;
 };
@@ -22,6 +22,7 @@ struct Searched {
   std::vector<Tried> tried;  ///< the best first
   std::optional<Blocker> blocker;
   bool by_loss = false;  ///< the loss convinced, not the mistakes
+  double removed = 0;    ///< share of the mistakes that are gone with the set-up that is named
 };
 /// Each set-up is looked at on a few inputs, promising ones on all of the first, the best of them on fresh ones. Of
 /// these the most accurate is taken; among those that McNemar's test cannot tell from it the one with the lower loss,

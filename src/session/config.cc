@@ -218,7 +218,7 @@ class Parser {
   }
 
   std::string number(const toml::node& node, const std::string& key) const {
-    if (auto value = node.value<double>(); value && node.is_number()) return fmt::format("{:.17g}", *value);
+    if (auto value = node.value<double>(); value && node.is_number()) return fmt::format("{}", *value);  // the shortest that reads back
     if (node.is_string()) return node.as_string()->get();  // "1/255"
     wrong(node, key, "a number");
   }
