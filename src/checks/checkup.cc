@@ -81,6 +81,8 @@ class Examination {
       if (!(row->needs & ~(have_ | findings::kHidden))) watch |= row->watches;
     // Failures of groups of inputs are what the checks of data weigh their findings by.
     if (!out_.blocked && watch) watch |= kWatchPredictions;
+    // The report shows what the tests cover, also where there is no training data to compare them with.
+    if ((watch & kWatchUnits) && rows_.size() == checks().size()) watch |= kWatchCriteria;
     if (out_.blocked) watch &= kWatchCensus;
     step("passes over the data", [&] {
       out_.seen =

@@ -6,6 +6,7 @@
 #include "census/near_duplicates.h"
 #include "checks/data_look.h"
 #include "checks/rows.h"
+#include "findings/phrases.h"
 #include "slices/failing.h"
 #include "slices/rules.h"
 
@@ -15,13 +16,17 @@ namespace {
 using findings::Certainty;
 
 constexpr double kWorthNaming = 0.005;  ///< share of repeated inputs
+constexpr double kLeakSerious = 0.01;   ///< share of tests that are in training data
 constexpr double kFewDifferent =
     0.05;  ///< a table with more duplicates than this has few columns, and duplicates are natural
 
 std::string figure_text(const observers::Metric& metric) {
   if (!std::isfinite(metric.estimate.value)) return "unknown";
   return observers::is_error(metric.name) ? fmt::format("{} {:.4g}", metric.name, metric.estimate.value)
-                                          : fmt::format("{} {:.2f} %", metric.name, 100 * metric.estimate.value);
+                                          : fmt::format("{} {}", metric.name,
+                                                        metric.estimate.value >= 1 || metric.estimate.value <= 0
+                                                            ? findings::percent(metric.estimate.value)
+                                                            : fmt::format("{:.2f} %", 100 * metric.estimate.value));
 }
 
 /// Mean failing without these inputs, and with them.
@@ -69,13 +74,13 @@ void look_within(DataLook& look, const Side& side) {
   const double change = side.failing.empty() ? 0 : without(side, repeats) - side.mean_failing();
   const bool small = natural(side, int64_t(exact.size()));
   std::string brief = look.share_text(side, count);
-  auto finding =
-      findings::make("duplicates", side.part->name, look.words(side),
-                     {std::isfinite(change) && !small ? std::abs(change) : 0, 0}, Certainty::kConfirmed, brief,
-                     fmt::format("{} repeat another: {} exact duplicates, {} near-duplicates; {}.{}", brief,
-                                 with_commas(int64_t(exact.size())), with_commas(int64_t(near.size())),
-                                 both_figures(look, side, repeats),
-                                 small ? " In a table with so few different rows that is natural." : ""));
+  auto finding = findings::make(
+      "duplicates", side.part->name, look.words(side), {std::isfinite(change) && !small ? std::abs(change) : 0, 0},
+      Certainty::kConfirmed, brief,
+      fmt::format("{} repeat another: {}, {}; {}.{}", brief,
+                  findings::counted(int64_t(exact.size()), "exact duplicate"),
+                  findings::counted(int64_t(near.size()), "near-duplicate"), both_figures(look, side, repeats),
+                  small ? " In a table with so few different rows that is natural." : ""));
   finding.value = double(count) / double(side.inputs());
   // So many duplicates make the tests smaller than they look, and every interval too narrow.
   if (!small && side.part->name == "test" && finding.value >= 0.2)
@@ -106,7 +111,8 @@ void look_for_conflicts(DataLook& look, const Side& side) {
       "conflicting-labels", side.part->name, look.words(side),
       {small ? 0 : double(wrong) / double(std::max<int64_t>(1, side.inputs())), 0}, Certainty::kConfirmed, brief,
       fmt::format(
-          "{} share their content with an input of another label; predictions for at least {} of them must be wrong.{}",
+          "{} share their content with an input of another label; whatever is predicted, at least {} of them must be "
+          "wrong.{}",
           brief, with_commas(wrong),
           small ? " In a table with so few different rows that is natural: what tells them apart is not in it." : ""));
   finding.value = double(wrong) / double(std::max<int64_t>(1, side.inputs()));
@@ -142,20 +148,21 @@ void look_between(DataLook& look) {
   const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, repeated) - now;
   const bool small = natural(test, same);
   std::string brief =
-      fmt::format("{} tests: {} exact, {} near-duplicates", with_commas(count), with_commas(same), with_commas(near));
+      fmt::format("{}: {}, {}", findings::counted(count, "test"), findings::counted(same, "exact duplicate"),
+                  findings::counted(near, "near-duplicate"));
   // Only what flatters counts: without the duplicates more predictions would be wrong.
   auto finding =
       findings::make("split-leak", "train-test", look.words(test),
                      {std::isfinite(apart) && !small ? std::max(0.0, apart) : 0, 0}, Certainty::kConfirmed, brief,
-                     fmt::format("{} are also in training data: {} exact duplicates, {} near-duplicates; {}.{}{}",
-                                 look.share_text(test, count), with_commas(same), with_commas(near),
-                                 both_figures(look, test, repeated), looked,
+                     fmt::format("{} {} also in training data: {}, {}; {}.{}{}", look.share_text(test, count),
+                                 count == 1 ? "is" : "are", findings::counted(same, "exact duplicate"),
+                                 findings::counted(near, "near-duplicate"), both_figures(look, test, repeated), looked,
                                  small ? " In a table with so few different rows that is natural." : ""));
   finding.value = double(count) / double(std::max<int64_t>(1, test.inputs()));
   finding.inputs = some(test, samples);
   finding.numbers = {{"same", same}, {"near", near}, {"looked_at", search.looked_at}};
-  // A test set of which a good part was seen in training judges nothing, whatever the two figures are.
-  if (finding.value >= 0.1 && !small) finding.level = std::max(finding.level, findings::Level::kMinor);
+  // A test set of which a part was seen in training judges nothing, whatever the two figures are.
+  if (!small && finding.value >= kLeakSerious) finding.level = findings::Level::kSerious;
   look.found.add(std::move(finding));
 }
 

@@ -35,7 +35,7 @@ Row check_groups, check_slices;
 // cluster_checks.cc
 Row check_failure_clusters;
 // adequacy_checks.cc
-Row check_redundant_tests, check_untested;
+Row check_untested;
 // reference_checks.cc
 Row check_reference;
 // robustness_checks.cc
