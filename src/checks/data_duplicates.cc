@@ -1,6 +1,7 @@
 // Inputs that occur more than once: within a split, with other labels, in both splits.
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "census/near_duplicates.h"
@@ -9,6 +10,7 @@
 #include "findings/phrases.h"
 #include "slices/failing.h"
 #include "slices/rules.h"
+#include "stats/distributions.h"
 
 namespace netmend::checks {
 namespace {
@@ -17,8 +19,8 @@ using findings::Certainty;
 
 constexpr double kWorthNaming = 0.005;  ///< share of repeated inputs
 constexpr double kLeakSerious = 0.01;   ///< share of tests that are in training data
-constexpr double kFewDifferent =
-    0.05;  ///< a table with more duplicates than this has few columns, and duplicates are natural
+constexpr double kManyDifferent = 0.2;  ///< of the rows: a column with so many values tells rows apart
+constexpr double kFewCollide = 0.005;   ///< of the rows of a table that has such a column
 
 std::string figure_text(const observers::Metric& metric) {
   if (!std::isfinite(metric.estimate.value)) return "unknown";
@@ -45,9 +47,34 @@ std::string both_figures(const DataLook& look, const Side& side, const std::vect
                      figure_text(slices::metric_of(settings, side.part->rows, [&](size_t i) { return !left_out[i]; })));
 }
 
-bool natural(const Side& side, int64_t copies) {
-  return side.census->form().content == census::Content::kTable &&
-         double(copies) > kFewDifferent * double(std::max<int64_t>(1, side.inputs()));
+/// Rows of a table collide by chance where no column tells them apart: none with many different values.
+bool natural(const Side& side) {
+  const census::CensusState& census = *side.census;
+  const auto width = size_t(census.form().values);
+  if (census.form().content != census::Content::kTable || width == 0) return false;
+  const size_t rows = std::min<size_t>(census.kept.size(), 20000);
+  for (size_t v = 0; v < width; ++v) {
+    std::unordered_set<float> different;
+    for (size_t i = 0; i < rows; ++i) different.insert(census.values[i * width + v]);
+    if (double(different.size()) > kManyDifferent * double(rows)) return false;
+  }
+  return true;
+}
+
+/// Inputs that another one of their own split equals.
+int64_t with_a_copy(const Side& side) {
+  int64_t count = 0;
+  for (const std::vector<int64_t>& group : census::equal_groups(side.census->hashes)) count += int64_t(group.size());
+  return count;
+}
+
+/// Tests are in training data no more often than training inputs are in the rest of it: rows that collide, not a leak.
+bool collide(const Side& test, const Side& train, int64_t same) {
+  if (test.census->form().content != census::Content::kTable || train.inputs() < 2) return false;
+  const double usual = double(with_a_copy(train)) / double(train.inputs());
+  // Where many are equal for no reason that the columns give, the source had duplicates before it was split.
+  if (usual > kFewCollide && !natural(test)) return false;
+  return stats::binomial_tail(same, test.inputs(), std::min(1.0, 1.25 * usual)) > 0.01;
 }
 
 constexpr size_t kListed = 100;  ///< pairs for the views
@@ -72,7 +99,7 @@ void look_within(DataLook& look, const Side& side) {
   if (count < 3 || double(count) < kWorthNaming * double(side.inputs()))
     return look.pass(fmt::format("duplicates in {}", side.part->name), look.share_text(side, count));
   const double change = side.failing.empty() ? 0 : without(side, repeats) - side.mean_failing();
-  const bool small = natural(side, int64_t(exact.size()));
+  const bool small = natural(side);
   std::string brief = look.share_text(side, count);
   auto finding = findings::make(
       "duplicates", side.part->name, look.words(side), {std::isfinite(change) && !small ? std::abs(change) : 0, 0},
@@ -96,16 +123,14 @@ void look_within(DataLook& look, const Side& side) {
 
 void look_for_conflicts(DataLook& look, const Side& side) {
   if (look.classes.empty()) return;
-  int64_t inputs = 0, wrong = 0, copies = 0;
+  int64_t inputs = 0, wrong = 0;
   std::vector<int64_t> samples;
   for (const census::Conflict& conflict : census::conflicts(side.census->hashes, side.census->labels)) {
     inputs += int64_t(conflict.samples.size()), wrong += conflict.wrong_at_best;
     samples.insert(samples.end(), conflict.samples.begin(), conflict.samples.end());
   }
-  for (const std::vector<int64_t>& group : census::equal_groups(side.census->hashes))
-    copies += int64_t(group.size()) - 1;
   if (inputs == 0) return look.pass(fmt::format("equal inputs with different labels in {}", side.part->name), "none");
-  const bool small = natural(side, copies);
+  const bool small = natural(side);
   std::string brief = look.share_text(side, inputs);
   auto finding = findings::make(
       "conflicting-labels", side.part->name, look.words(side),
@@ -146,7 +171,10 @@ void look_between(DataLook& look) {
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   if (count == 0) return look.pass("tests that are in training data", "none");
   const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, repeated) - now;
-  const bool small = natural(test, same);
+  const bool small = collide(test, train, same);
+  if (small && near == 0 && !natural(test))
+    return look.pass("tests that are in training data",
+                     fmt::format("{}, as often as training rows equal each other", look.share_text(test, same)));
   std::string brief =
       fmt::format("{}: {}, {}", findings::counted(count, "test"), findings::counted(same, "exact duplicate"),
                   findings::counted(near, "near-duplicate"));
@@ -157,7 +185,7 @@ void look_between(DataLook& look) {
                      fmt::format("{} {} also in training data: {}, {}; {}.{}{}", look.share_text(test, count),
                                  count == 1 ? "is" : "are", findings::counted(same, "exact duplicate"),
                                  findings::counted(near, "near-duplicate"), both_figures(look, test, repeated), looked,
-                                 small ? " In a table with so few different rows that is natural." : ""));
+                                 small ? " Rows of training data equal each other as often: that is natural." : ""));
   finding.value = double(count) / double(std::max<int64_t>(1, test.inputs()));
   finding.inputs = some(test, samples);
   finding.numbers = {{"same", same}, {"near", near}, {"looked_at", search.looked_at}};
