@@ -7,6 +7,7 @@
 
 #include "base/pool.h"
 #include "base/text.h"
+#include "checks/rows.h"
 #include "checks/symptoms.h"
 #include "executor/executor.h"
 #include "findings/merge.h"
@@ -135,6 +136,7 @@ class Examination {
   }
 
   void finish() {
+    weigh_labels(out_.results);
     if (out_.seen && out_.seen->test) explain_symptoms(*out_.seen, out_.results);
     std::vector<Finding> all = std::move(out_.results.findings);
     out_.results.findings.clear();

@@ -289,7 +289,7 @@ netmend check fresh.onnx --data csv:large.csv,label=y,kind=number --only constan
     {"mislabelled", "{n} {split} labels look wrong.", Rule::kEffect, kData | kLabels | kClasses,
      "data-wrong-labels",
      "For these inputs the network confidently predicts another class than the label (confident learning). It must "
-     "not have been trained on them.",
+     "not have been trained on them. It is a note where the network is no better than a linear model, or damaged.",
      "Annotators made mistakes, classes were mixed up, or files were moved.",
      "Look at the inputs; the most convincing come first. Some will be hard inputs with correct labels.",
      "Correct the labels in the source. Do not just delete them: removing what the network gets wrong inflates the "
