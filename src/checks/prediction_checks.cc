@@ -39,7 +39,7 @@ using findings::percent;
 using findings::percent_range;
 
 /// Below, an expected calibration error is not worth a word; above, confidence misleads whoever relies on it.
-constexpr double kOverConfident = 0.03, kUnderConfident = 0.05, kSeriousOver = 0.15, kSeriousUnder = 0.3;
+constexpr double kOverConfident = 0.03, kUnderConfident = 0.05, kSeriousOver = 0.15, kMinorUnder = 0.1;
 constexpr double kClearly = 0.01;  ///< the lower limit of an error that is told
 
 /// Whether two classes are confused one way or both ways, where counts tell.
@@ -324,10 +324,13 @@ class PredictionChecks {
             "corrects the mean confidence and changes no prediction.",
             all.ece, all.ece_low, all.ece_high, all.ece_chance, percent(all.confidence), percent(all.accuracy),
             percent_range(accuracy.low, accuracy.high), of_the_sure));
-    // In proportion: a few points are a note, and so many that no threshold can be trusted are serious.
-    finding.level = !clear                                                 ? findings::Level::kNote
-                    : all.ece_low >= (over ? kSeriousOver : kSeriousUnder) ? findings::Level::kSerious
-                                                                           : findings::Level::kMinor;
+    // In proportion: a few points are a note, and so many that a threshold lets anything through are serious.
+    if (over)
+      finding.level = !clear                        ? findings::Level::kNote
+                      : all.ece_low >= kSeriousOver ? findings::Level::kSerious
+                                                    : findings::Level::kMinor;
+    else  // nothing is let through that should not be
+      finding.level = all.ece_low >= kMinorUnder ? findings::Level::kMinor : findings::Level::kNote;
     finding.value = all.ece;
     finding.numbers = {{"ece", all.ece},
                        {"ece_low", all.ece_low},

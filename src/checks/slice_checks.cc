@@ -43,6 +43,8 @@ std::string right_text(const stats::Estimate& failing) {
 
 std::string points_range(double low, double high) { return fmt::format("{:.1f} to {:.1f}", 100 * low, 100 * high); }
 
+std::string part_text(double part) { return part >= 1 ? "all" : percent(part); }
+
 /// What a gap may be put down to other than the slice itself.
 struct Explained {
   double by_class = 0;  ///< part that the classes of its inputs explain
@@ -62,8 +64,10 @@ findings::Level slice_level(findings::Level asked, const std::vector<slices::Col
   if (all([](const slices::Column& column) { return column.property; }))
     return slice.gain < kLooksCost || explained.by_class >= kHarderClasses ? std::min(asked, findings::Level::kMinor)
                                                                            : asked;
-  // Of inputs that the network was given, some are harder than others, and it knows: still worth a look.
-  return slice.explained_by_confidence >= slices::kMostlyExplained ? std::min(asked, findings::Level::kMinor) : asked;
+  // Of columns that the network is given, some values go with harder classes: that is a note. Where it is less
+  // confident for another reason, it is worth a look.
+  if (slice.explained_by_confidence < slices::kMostlyExplained) return asked;
+  return std::min(asked, explained.by_class >= kHarderClasses ? findings::Level::kNote : findings::Level::kMinor);
 }
 
 void add_slice(const Observed& seen, const std::vector<slices::Column>& columns, const Slice& slice,
@@ -89,9 +93,9 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
                           p_text(slice.p), counted(slice.inputs, "input"), with_commas(slice.judged_on));
   if (slice.explained_by_confidence >= slices::kMostlyExplained)
     evidence += fmt::format(" Expected errors given confidence and class explain {} of the gap.",
-                            percent(slice.explained_by_confidence));
+                            part_text(slice.explained_by_confidence));
   if (explained.by_class >= kHarderClasses)
-    evidence += fmt::format(" Harder classes alone explain {} of it.", percent(explained.by_class));
+    evidence += fmt::format(" Harder classes alone explain {} of it.", part_text(explained.by_class));
   auto finding = findings::make("weak-slice", slice.name, words, {slice.gain, slice.behind.value}, Certainty::kLikely,
                                 brief, evidence);
   finding.level = slice_level(finding.level, columns, slice, explained);

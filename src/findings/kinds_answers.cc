@@ -183,7 +183,7 @@ netmend check fit.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y
     {"under-confident", "Predictions are under-confident.", Rule::kMinor, kData | kLabels | kClasses,
      "layer-redundant-softmax, hp-epochs",
      "The expected calibration error (ECE) is at least 0.05, more than chance explains, and most of it is confidence "
-     "below accuracy. A decision threshold on the confidence discards correct predictions. It is serious from 0.3 on.",
+     "below accuracy. A decision threshold on the confidence discards correct predictions.",
      "Training stopped early, label smoothing or regularisation is strong, or softmax is applied twice.",
      "Look at the reliability diagram and the expected calibration error (ECE) in the report.",
      "Temperature scaling corrects the mean confidence with one number and changes no prediction.",
