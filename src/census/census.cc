@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -18,6 +19,7 @@ namespace netmend::census {
 namespace {
 
 constexpr int64_t kLooked = 512;        ///< inputs that show the range of raw values
+constexpr size_t kFewestIds = 300;      ///< different whole numbers: more than levels of grey
 constexpr int64_t kMostColumns = 2048;  ///< of a table whose values are kept
 
 Content content_of(const dataset::Feature& feature) {
@@ -26,11 +28,33 @@ Content content_of(const dataset::Feature& feature) {
   return feature.columns.empty() ? Content::kSeries : Content::kTable;
 }
 
+/// Whole numbers from 0 on, of which most occur rarely: ids of words that a file stores as numbers. Their distances
+/// mean nothing.
+bool are_ids(const dataset::Dataset& data, size_t feature) {
+  if (data.size() == 0) return false;
+  at::Tensor some = data.read(stream::spread(data.size(), kLooked)).inputs[feature].to(at::kFloat).contiguous();
+  const float* values = some.data_ptr<float>();
+  std::set<float> different;
+  for (int64_t i = 0; i < some.numel(); ++i) {
+    if (!(values[i] >= 0) || values[i] != std::floor(values[i]) || values[i] > 1e7f) return false;
+    different.insert(values[i]);
+  }
+  return different.size() > kFewestIds;
+}
+
 /// Pictures before tables before series before ids: the feature that says most about an input.
 size_t choose_feature(const std::vector<dataset::Feature>& features) {
+  // A series as long as the ids beside it is their mask.
+  auto masks = [&](const dataset::Feature& one) {
+    return content_of(one) == Content::kSeries &&
+           std::any_of(features.begin(), features.end(), [&](const dataset::Feature& other) {
+             return content_of(other) == Content::kIds && other.shape == one.shape;
+           });
+  };
   size_t best = 0;
   for (size_t i = 1; i < features.size(); ++i)
-    if (content_of(features[i]) < content_of(features[best])) best = i;
+    if (masks(features[best]) || (!masks(features[i]) && content_of(features[i]) < content_of(features[best])))
+      best = i;
   return best;
 }
 
@@ -107,16 +131,19 @@ Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()
       }
       break;
     case Content::kSeries:
-      form_.descriptors = fixed;
+      form_.sequences = fixed && feature.shape.size() == 1 && are_ids(data, form_.feature);
+      form_.descriptors = fixed && !form_.sequences;
       break;
     case Content::kIds:
+      form_.sequences = true;
       form_.properties = {"length"};
       if (feature.unknown >= 0) form_.properties.push_back("unknown");
       break;
   }
   if (form_.columns.empty()) form_.columns = {"all values"};
   const int64_t always = 8 + 8 + 4 + 4 + 1 + 4 * int64_t(form_.properties.size());
-  const int64_t kept = 8 + 4 * form_.values + (form_.descriptors ? kDescriptor : 0),
+  const int64_t kept =
+                    8 + 4 * form_.values + (form_.descriptors ? kDescriptor : 0) + (form_.sequences ? 4 * kSketch : 0),
                 size = std::max<int64_t>(1, data.size());
   const int64_t left = std::max<int64_t>(budget - always * size, kept);
   form_.keep_each = std::max<int64_t>(1, (kept * size + left - 1) / left);
@@ -220,7 +247,7 @@ void CensusState::observe_rows(const at::Tensor& fed, const dataset::Batch& batc
         moments[c].add(double(which));
       }
       for (int64_t v = 0; v < width; ++v)
-        rounded.push_back(std::isfinite(row[v]) ? std::llround(std::clamp(double(row[v]), -1e12, 1e12) * 1000)
+        rounded.push_back(std::isfinite(row[v]) ? std::llround(std::clamp(double(row[v]), -1e12, 1e12) * 1e5)
                                                 : INT64_MIN);
       loose.push_back(hash64(rounded.data(), rounded.size() * 8, 0));
       if (keep) values.insert(values.end(), row, row + width);
@@ -229,6 +256,7 @@ void CensusState::observe_rows(const at::Tensor& fed, const dataset::Batch& batc
     for (int64_t v = 0; v < width; ++v)
       if (!used.defined() || used.data_ptr<bool>()[i * length + v / std::max<int64_t>(step, 1)])
         moments[0].add(form_.undo[0].raw(row[v]));
+    if (keep && form_.sequences) keep_sketch(tokens_of(info_.features[form_.feature], fed[i], {}));
     if (keep && form_.descriptors) {
       descriptors.resize(descriptors.size() + size_t(kDescriptor));
       descriptor_of_row({row, size_t(width)}, descriptors.data() + descriptors.size() - kDescriptor);
@@ -241,23 +269,36 @@ void CensusState::observe_ids(const at::Tensor& ids, const at::Tensor& mask) {
   const int64_t count = ids.size(0), length = count ? ids.numel() / count : 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t* row = ids.data_ptr<int64_t>() + i * length;
-    std::vector<int64_t> words;
     int64_t used = 0, unknown = 0;
     for (int64_t t = 0; t < length; ++t) {
       if (mask.defined() ? !mask.data_ptr<bool>()[i * length + t] : feature.pad >= 0 && row[t] == feature.pad) continue;
       ++used, unknown += row[t] == feature.unknown && feature.unknown >= 0;
-      if (feature.unknown < 0 || row[t] != feature.unknown) words.push_back(row[t]);
       moments[0].add(double(row[t]));
     }
-    std::sort(words.begin(), words.end());
-    // Texts of a few words are alike by chance; they count as alike only when they are the same.
-    loose.push_back(words.size() >= 4 ? hash64(words.data(), words.size() * 8, 1)
-                                      : hashes[hashes.size() - size_t(count - i)]);
+    if (!kept.empty() && std::binary_search(kept.begin(), kept.end(), inputs() - count + i))
+      keep_sketch(tokens_of(feature, ids[i], mask.defined() ? mask[i] : at::Tensor()));
     properties.push_back(float(used));
     if (form_.properties.size() > 1) properties.push_back(used ? float(unknown) / float(used) : 0.f);
     const bool free = !feature.shape.empty() && feature.shape[0] < 0;
     full_length.push_back(uint8_t(!free && length > 0 && used == length));
   }
+}
+
+void CensusState::keep_sketch(const std::vector<int64_t>& tokens) {
+  const auto sketch = sketch_of(tokens);
+  sketches.insert(sketches.end(), sketch.begin(), sketch.end());
+}
+
+std::vector<int64_t> tokens_of(const dataset::Feature& feature, const at::Tensor& row, const at::Tensor& mask) {
+  at::Tensor ids = row.to(at::kLong).contiguous(), used = mask.defined() ? mask.contiguous() : mask;
+  std::vector<int64_t> tokens;
+  for (int64_t t = 0; t < ids.numel(); ++t) {
+    const int64_t id = ids.data_ptr<int64_t>()[t];
+    if (used.defined() ? used.data_ptr<bool>()[t] : feature.pad < 0 || id != feature.pad) tokens.push_back(id);
+  }
+  // What nobody names as padding is 0 at the end.
+  while (!used.defined() && !tokens.empty() && tokens.back() == 0) tokens.pop_back();
+  return tokens;
 }
 
 void CensusState::merge(const stream::State& later) {
@@ -272,23 +313,27 @@ void CensusState::merge(const stream::State& later) {
   for (int64_t sample : other.kept) kept.push_back(before + sample);
   append(values, other.values);
   append(descriptors, other.descriptors);
+  append(sketches, other.sketches);
   for (size_t c = 0; c < moments.size(); ++c) moments[c].merge(other.moments[c]);
 }
 
 void CensusState::save(std::ostream& out) const {
   put_all(out, hashes), put_all(out, loose), put_all(out, labels), put_all(out, properties), put_all(out, not_finite);
   put_all(out, full_length), put_all(out, kept), put_all(out, values), put_all(out, descriptors), put_all(out, moments);
+  put_all(out, sketches);
 }
 
 void CensusState::load(std::istream& in) {
   get_all(in, hashes), get_all(in, loose), get_all(in, labels), get_all(in, properties), get_all(in, not_finite);
   get_all(in, full_length), get_all(in, kept), get_all(in, values), get_all(in, descriptors), get_all(in, moments);
+  get_all(in, sketches);
   const size_t count = hashes.size();
   const bool fits = labels.size() == count && not_finite.size() == count && moments.size() == form_.columns.size() &&
                     properties.size() == count * form_.properties.size() && (loose.empty() || loose.size() == count) &&
                     (full_length.empty() || full_length.size() == count) &&
                     values.size() == kept.size() * size_t(form_.values) &&
                     descriptors.size() == (form_.descriptors ? kept.size() * size_t(kDescriptor) : 0) &&
+                    sketches.size() == (form_.sequences ? kept.size() * size_t(kSketch) : 0) &&
                     std::all_of(kept.begin(), kept.end(), [&](int64_t k) { return k >= 0 && k < int64_t(count); });
   if (!fits) fail("a saved census is of other data than {}", info_.spec);
 }

@@ -9,6 +9,7 @@
 
 #include "census/picture.h"
 #include "census/raw.h"
+#include "census/sequences.h"
 #include "dataset/dataset.h"
 #include "stats/moments.h"
 #include "stream/observer.h"
@@ -35,8 +36,9 @@ struct Form {
   double low = 0, high = 1;                                 ///< of pictures: the valid range of raw values
   int64_t channels = 1, height = 0, width = 0, values = 0;  ///< values: kept of each input, of a table
   bool descriptors = false;
-  int64_t keep_each = 1;  ///< values and descriptors are kept of every n-th input: more would not fit the budget
-  int64_t bytes = 0;      ///< that the census of the whole takes
+  bool sequences = false;  ///< of ids, also where a file stores them as numbers: sketches are kept
+  int64_t keep_each = 1;   ///< values and descriptors are kept of every n-th input: more would not fit the budget
+  int64_t bytes = 0;       ///< that the census of the whole takes
 };
 
 struct CensusState;
@@ -69,7 +71,7 @@ struct CensusState : stream::State {
   std::vector<float> property(size_t which) const;
 
   std::vector<uint64_t> hashes;      ///< of the exact content, one per input
-  std::vector<uint64_t> loose;       ///< of texts: words in any order; of tables: values to three digits; else empty
+  std::vector<uint64_t> loose;       ///< of tables: values to five digits; else empty
   std::vector<float> labels;         ///< class, or number; NaN without; of several labels: none
   std::vector<float> properties;     ///< inputs × properties
   std::vector<int32_t> not_finite;   ///< values of each input that are NaN or Inf
@@ -77,16 +79,21 @@ struct CensusState : stream::State {
   std::vector<int64_t> kept;         ///< inputs whose values and descriptors are here
   std::vector<float> values;         ///< kept × values, as fed; of tables
   std::vector<int8_t> descriptors;   ///< kept × kDescriptor
+  std::vector<uint32_t> sketches;    ///< kept × kSketch, of sequences
   std::vector<ColumnMoments> moments;
   const Form& form() const { return form_; }
 
  private:
+  void keep_sketch(const std::vector<int64_t>& tokens);
   void observe_pictures(const at::Tensor& fed);
   void observe_rows(const at::Tensor& fed, const dataset::Batch& batch);
   void observe_ids(const at::Tensor& ids, const at::Tensor& mask);
   const dataset::Info& info_;
   const Form& form_;
 };
+
+/// The ids of one input without its padding: `mask`, or the feature's own id for it, or zeros at the end.
+std::vector<int64_t> tokens_of(const dataset::Feature& feature, const at::Tensor& row, const at::Tensor& mask);
 
 /// The census of a data set without a network: reads it on `jobs` threads (0 for all cores). The result does not depend
 /// on their number.

@@ -207,6 +207,11 @@ TEST(Comparison, DistancesAgreeWithTheirDefinitions) {
   EXPECT_NEAR(shares_distance(std::vector<int64_t>{50, 50}, std::vector<int64_t>{80, 20}), 0.3, 1e-12);
   EXPECT_LT(shares_p(std::vector<int64_t>{500, 500}, std::vector<int64_t>{800, 200}), 1e-6);
   EXPECT_GT(shares_p(std::vector<int64_t>{50, 50}, std::vector<int64_t>{52, 48}), 0.3);
+  // Exact where counts are few: 4 of 4 against 0 of 4.
+  EXPECT_NEAR(shares_p(std::vector<int64_t>{4, 0}, std::vector<int64_t>{0, 4}), 2.0 / 70, 1e-12);
+  EXPECT_NEAR(shares_p(std::vector<int64_t>{30, 1, 0, 1}, std::vector<int64_t>{30, 0, 1, 0}), 1, 0.6);
+  EXPECT_EQ(shares_p(std::vector<int64_t>{1, 0}, std::vector<int64_t>{1, 0}), 1);
+  EXPECT_EQ(shares_p(std::vector<int64_t>{0, 0}, std::vector<int64_t>{1, 0}), 1);
   EXPECT_NEAR(evenness(std::vector<int64_t>{10, 10, 10}), 1, 1e-12);
   EXPECT_NEAR(evenness(std::vector<int64_t>{30, 0, 0}), 1.0 / 3, 1e-12);
 }

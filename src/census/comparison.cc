@@ -64,12 +64,35 @@ double shares_p(std::span<const int64_t> a, std::span<const int64_t> b) {
   const double all_a = double(std::accumulate(a.begin(), a.end(), int64_t(0))),
                all_b = double(std::accumulate(b.begin(), b.end(), int64_t(0)));
   if (all_a == 0 || all_b == 0) return 1;
-  double sum = 0, degrees = -1;
+  // The chi-square distribution holds for expected counts of five or more: rarer ones are counted together, and two
+  // that are left are compared exactly.
+  std::vector<std::pair<double, double>> counts;
   for (size_t c = 0; c < std::max(a.size(), b.size()); ++c) {
-    const double x = c < a.size() ? double(a[c]) : 0, y = c < b.size() ? double(b[c]) : 0, both = x + y;
-    if (both == 0) continue;
-    ++degrees;
-    const double expected_x = both * all_a / (all_a + all_b), expected_y = both - expected_x;
+    const double x = c < a.size() ? double(a[c]) : 0, y = c < b.size() ? double(b[c]) : 0;
+    if (x + y > 0) counts.emplace_back(x, y);
+  }
+  if (counts.size() > 2) {
+    const double smaller = std::min(all_a, all_b) / (all_a + all_b);
+    double x = 0, y = 0;
+    std::erase_if(counts, [&](const auto& one) {
+      const bool rare = (one.first + one.second) * smaller < 5;
+      if (rare) x += one.first, y += one.second;
+      return rare;
+    });
+    if (x + y > 0) counts.emplace_back(x, y);
+  }
+  if (counts.size() < 2) return 1;
+  if (counts.size() == 2) {
+    const auto hits = int64_t(counts[0].first), count = int64_t(all_a), hits_all = hits + int64_t(counts[0].second),
+               all = count + int64_t(all_b);
+    const double more = stats::fisher_tail(hits, count, hits_all, all),
+                 fewer = stats::fisher_tail(hits_all - hits, all - count, hits_all, all);
+    return std::min(1.0, 2 * std::min(more, fewer));
+  }
+  double sum = 0;
+  const double degrees = double(counts.size()) - 1;
+  for (const auto& [x, y] : counts) {
+    const double both = x + y, expected_x = both * all_a / (all_a + all_b), expected_y = both - expected_x;
     sum += (x - expected_x) * (x - expected_x) / expected_x + (y - expected_y) * (y - expected_y) / expected_y;
   }
   return stats::chi_squared_tail(sum, degrees);

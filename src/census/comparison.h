@@ -15,7 +15,8 @@ double ks_distance(std::span<const float> a, std::span<const float> b);
 double standardised_difference(std::span<const float> a, std::span<const float> b);
 /// Half of the sum of differences of shares, 0 … 1.
 double shares_distance(std::span<const int64_t> a, std::span<const int64_t> b);
-/// How likely shares so different are by chance: chi-square test of two rows of counts.
+/// How likely shares so different are by chance: Fisher's exact test of two categories, chi-square test of more; those
+/// with an expected count below five are counted together.
 double shares_p(std::span<const int64_t> a, std::span<const int64_t> b);
 
 /// Effective number of classes as a part of their number: exp(entropy) / classes; 1 when all are as many.

@@ -100,8 +100,47 @@ NearSearch by_loose_hashes(const CensusState& part, const CensusState& other, bo
   return found;
 }
 
+/// Sequences of tokens by runs that they share, confirmed by their edit distance.
+NearSearch by_sequences(const CensusState& part, const dataset::Dataset& data, const CensusState& other,
+                        const dataset::Dataset& other_data, bool within) {
+  NearSearch found{{}, int64_t(part.kept.size()), part.inputs(), int64_t(other.kept.size())};
+  auto reader = [](const dataset::Dataset& of, size_t feature) {
+    return [&of, feature, kept = std::unordered_map<int64_t, std::vector<int64_t>>()](
+               int64_t sample) mutable -> const std::vector<int64_t>& {
+      if (kept.size() > 50000) kept.clear();
+      auto [known, added] = kept.try_emplace(sample);
+      if (added) {
+        const dataset::Batch batch = of.read(std::vector<int64_t>{sample});
+        const at::Tensor mask = feature < batch.masks.size() ? batch.masks[feature] : at::Tensor();
+        known->second =
+            tokens_of(of.info().features[feature], batch.inputs[feature][0], mask.defined() ? mask[0] : mask);
+      }
+      return known->second;
+    };
+  };
+  auto ours = reader(data, part.form().feature), theirs = reader(other_data, other.form().feature);
+  std::vector<std::vector<int64_t>> candidates = alike_sketches(part.sketches, other.sketches, within);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const int64_t sample = part.kept[i];
+    DuplicatePair best{sample, -1, 0};
+    for (int64_t candidate : candidates[i]) {
+      const int64_t near = other.kept[size_t(candidate)];
+      if (part.hashes[size_t(sample)] == other.hashes[size_t(near)]) {  // exact duplicates are counted elsewhere
+        best.other = -1;
+        break;
+      }
+      const std::vector<int64_t> own = ours(sample);
+      if (const double alike = alike_sequences(own, theirs(near)); alike > best.alike && alike < 1)
+        best.other = near, best.alike = alike;
+    }
+    if (best.other >= 0) found.pairs.push_back(best);
+  }
+  return found;
+}
+
 NearSearch search(const CensusState& part, const dataset::Dataset& data, const CensusState& other,
                   const dataset::Dataset& other_data, bool within, int jobs, double most) {
+  if (part.form().sequences && other.form().sequences) return by_sequences(part, data, other, other_data, within);
   if (!part.form().descriptors || !other.form().descriptors) return by_loose_hashes(part, other, within);
   const double pairs = double(part.kept.size()) * double(other.kept.size());
   const double thin = pairs > most ? most / pairs : 1;

@@ -21,8 +21,9 @@ struct NearSearch {
 };
 
 /// Inputs of one part that nearly repeat one of the other. Where the product of both would be more than `most` pairs,
-/// evenly spread inputs are compared, and `looked_at` says how many. Texts and tables are compared by
-/// CensusState::loose (the same words in another order; values equal to three digits), which costs nothing.
+/// evenly spread inputs are compared, and `looked_at` says how many. Sequences of tokens are compared by
+/// the runs of tokens that they share and by their edit distance, tables by CensusState::loose (values equal to five
+/// digits of a deviation).
 NearSearch near_duplicates(const CensusState& part, const dataset::Dataset& data, const CensusState& other,
                            const dataset::Dataset& other_data, int jobs = 0, double most = 2e9);
 /// The same within a part: each input that nearly repeats an earlier one.

@@ -56,11 +56,10 @@ std::vector<DuplicatePair> exact_within(const CensusState& state) {
 }
 
 std::string near_rule(const Form& form) {
+  if (form.sequences) return fmt::format("sequences of which at most {:.0f} % are edited", 100 * kMostEdits);
   switch (form.content) {
-    case Content::kIds:
-      return "the same words in another order";
     case Content::kTable:
-      return "values equal to three digits";
+      return "values equal to five digits";
     default:
       return fmt::format("values that correlate at least {}", kNearlySame);
   }

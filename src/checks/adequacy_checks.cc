@@ -1,3 +1,4 @@
+// What training data drives higher than any test does.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,32 +19,21 @@ constexpr double kOftenReached = 0.02;  ///< of training inputs: worth a finding
 
 }  // namespace
 
-void check_redundant_tests(Observed& seen, Results& out) {
-  if (!seen.adequacy || !seen.adequacy->core || seen.adequacy->inputs == 0) return;
-  const adequacy::Assessment& tests = *seen.adequacy;
-  const auto kept = int64_t(tests.core->kept.size()), spare = tests.inputs - kept;
-  if (spare * 2 <= tests.inputs)
-    return out.pass("tests that add no coverage",
-                    fmt::format("{} of {}", with_commas(spare), with_commas(tests.inputs)));
-  out.add(findings::make("redundant-tests", "", seen.words({{"n", with_commas(spare)}}), {}, Certainty::kConfirmed,
-                         fmt::format("{} of {} cover as much", with_commas(kept), with_commas(tests.inputs)),
-                         fmt::format("{} of {} tests cover every goal that all of them cover ({}).", with_commas(kept),
-                                     with_commas(tests.inputs), join(tests.core->criteria, ", "))));
-}
-
 void check_untested(Observed& seen, Results& out) {
   if (!seen.adequacy) return;
   const adequacy::Assessment& tests = *seen.adequacy;
   if (!tests.highs_judged)
     return out.skip("units whose activations tests never drive as high as training", "more tests");
   const auto low = int64_t(tests.low_units.size()), units = seen.space->units();
-  if (low == 0) out.pass("tests reach what training reaches", fmt::format("all {} units", with_commas(units)));
+  if (low == 0)
+    out.pass("tests reach what training reaches",
+             units == 1 ? "the only unit" : fmt::format("all {} units", with_commas(units)));
   if (double(low) > kManyUnits * double(units))
     out.add(findings::make("untested-units", "", seen.words({{"n", with_commas(low)}, {"of", with_commas(units)}}), {},
-                           Certainty::kLikely, fmt::format("{} of {} units", low, units),
-                           fmt::format("For {} of {} units more training inputs than chance explains have a higher "
-                                       "activation than any test.",
-                                       low, units)));
+                           Certainty::kLikely, fmt::format("{} of {} units", with_commas(low), with_commas(units)),
+                           fmt::format("More training inputs than chance explains have a higher activation than any "
+                                       "test: so it is for {} of {} units.",
+                                       with_commas(low), with_commas(units))));
   std::vector<observers::LowUnit> most = tests.low_units;
   std::stable_sort(most.begin(), most.end(), [](const auto& a, const auto& b) { return a.higher > b.higher; });
   size_t told = 0;
@@ -56,10 +46,11 @@ void check_untested(Observed& seen, Results& out) {
                       more = unit.higher == observers::Peaks::kKept ? " or more" : "";
     auto finding = findings::make(
         "untested-region", name, seen.words({{"unit", name}}), {}, Certainty::kLikely,
-        fmt::format("{}{} training inputs above every test", unit.higher, more),
-        fmt::format("Training data drives {} up to {:.3g}, tests up to {:.3g}; {}{} training inputs have a higher "
-                    "activation than any test. Some are shown.",
-                    name, unit.training, unit.tests, unit.higher, more));
+        fmt::format("{}{} training inputs above every test", with_commas(unit.higher), more),
+        fmt::format(
+            "Training data drives {} up to {:.3g}, tests up to {:.3g}. Training inputs with a higher activation "
+            "than any test: {}{}. Some are shown.",
+            name, unit.training, unit.tests, with_commas(unit.higher), more));
     for (size_t i = 0; i < std::min<size_t>(12, unit.samples.size()); ++i)
       finding.inputs.push_back({"train", unit.samples[i]});
     finding.value = share;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+
+#include "stats/intervals.h"
 
 namespace netmend::checks {
 
@@ -15,12 +18,22 @@ Calibration calibration(const std::vector<observers::SampleRow>& rows, int bins)
     ++all.count, all.accuracy += double(row.right), all.confidence += row.confidence;
   }
   if (all.count == 0) return all;
+  double variance = 0;
   for (CalibrationBin& bin : all.bins) {
     if (bin.count == 0) continue;
-    bin.confidence /= double(bin.count);
-    all.ece +=
-        std::abs(bin.confidence - double(bin.correct) / double(bin.count)) * double(bin.count) / double(all.count);
+    const double count = double(bin.count), weight = count / double(all.count);
+    bin.confidence /= count;
+    const double gap = bin.confidence - double(bin.correct) / count;
+    all.ece += std::abs(gap) * weight;
+    (gap > 0 ? all.above : all.below) += std::abs(gap) * weight;
+    // One success and one failure more, so that few that are all right do not look certain.
+    const double rate = (double(bin.correct) + 1) / (count + 2);
+    variance += weight * weight * rate * (1 - rate) / count;
+    const double sure = std::clamp(bin.confidence, 0.0, 1.0);
+    all.ece_chance += weight * std::sqrt(2 / std::numbers::pi * sure * (1 - sure) / count);
   }
+  const double half = stats::kDeviations * std::sqrt(variance);
+  all.ece_low = std::max(0.0, all.ece - all.ece_chance - half), all.ece_high = std::min(1.0, all.ece + half);
   all.accuracy /= double(all.count), all.confidence /= double(all.count);
   return all;
 }

@@ -16,6 +16,9 @@ struct CalibrationBin {
 struct Calibration {
   std::vector<CalibrationBin> bins;
   double ece = 0;                       ///< expected calibration error
+  double ece_low = 0, ece_high = 0;     ///< its 95 % interval, from the binomial spread of each bin
+  double ece_chance = 0;                ///< what so many inputs would show if every confidence were right
+  double above = 0, below = 0;          ///< parts of the ECE: confidence above accuracy, and below
   double confidence = 0, accuracy = 0;  ///< means
   int64_t count = 0;
 };

@@ -84,6 +84,34 @@ TEST(Calibration, OverAndUnderConfidenceOfOneBinCancelAndOfTwoBinsAddUp) {
   EXPECT_NEAR(calibration(two, 1).ece, 0.05, 1e-6);
 }
 
+TEST(Calibration, TheIntervalOfTheErrorBeginsAtNothingWhereConfidenceIsRight) {
+  int above = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    std::vector<SampleRow> rows;
+    for (int i = 0; i < 500; ++i) {
+      const double confidence = 0.5 + 0.5 * random.uniform();
+      rows.push_back(answered(confidence, random.uniform() < confidence));
+    }
+    const Calibration all = calibration(rows);
+    EXPECT_GT(all.ece, 0);
+    above += all.ece_low > 0;
+    EXPECT_NEAR(all.above + all.below, all.ece, 1e-12);
+  }
+  EXPECT_LE(above, 10) << "of 200";
+}
+
+TEST(Calibration, TheIntervalOfTheErrorHoldsATrueError) {
+  std::vector<SampleRow> rows;
+  for (int i = 0; i < 1000; ++i) rows.push_back(answered(0.95, i % 10 < 8));
+  const Calibration all = calibration(rows);
+  EXPECT_NEAR(all.ece, 0.15, 1e-6);
+  EXPECT_GT(all.ece_low, 0.11);
+  EXPECT_LT(all.ece_high, 0.18);
+  EXPECT_GT(all.above, 0.14);
+  EXPECT_EQ(all.below, 0);
+}
+
 TEST(Calibration, NothingThatWasJudgedGivesNoFigures) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const std::vector<SampleRow>& rows :

@@ -7,6 +7,7 @@
 
 #include "base/pool.h"
 #include "base/text.h"
+#include "checks/rows.h"
 #include "checks/symptoms.h"
 #include "executor/executor.h"
 #include "findings/merge.h"
@@ -81,6 +82,8 @@ class Examination {
       if (!(row->needs & ~(have_ | findings::kHidden))) watch |= row->watches;
     // Failures of groups of inputs are what the checks of data weigh their findings by.
     if (!out_.blocked && watch) watch |= kWatchPredictions;
+    // The report shows what the tests cover, also where there is no training data to compare them with.
+    if ((watch & kWatchUnits) && rows_.size() == checks().size()) watch |= kWatchCriteria;
     if (out_.blocked) watch &= kWatchCensus;
     step("passes over the data", [&] {
       out_.seen =
@@ -133,6 +136,7 @@ class Examination {
   }
 
   void finish() {
+    weigh_labels(out_.results);
     if (out_.seen && out_.seen->test) explain_symptoms(*out_.seen, out_.results);
     std::vector<Finding> all = std::move(out_.results.findings);
     out_.results.findings.clear();

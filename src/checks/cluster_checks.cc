@@ -8,6 +8,7 @@
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "findings/phrases.h"
 
 namespace netmend::checks {
 namespace {
@@ -35,7 +36,7 @@ void check_failure_clusters(Observed& seen, Results& found) {
   for (int64_t i = 0; i < traces.count(); ++i)
     if (traces.rows[size_t(i)].right == SampleRow::kWrong) failing.push_back(i);
   if (int64_t(failing.size()) < kFewest) {
-    found.passed.push_back({"failures do not cluster", fmt::format("{} failures", failing.size())});
+    found.pass("failures do not cluster", findings::counted(int64_t(failing.size()), "failure"));
     return;
   }
   if (int64_t(failing.size()) > kMostFailures || traces.count() > kMostTests) {
@@ -79,8 +80,8 @@ void check_failure_clusters(Observed& seen, Results& found) {
     if (int64_t(list.size()) >= kFewest) large.push_back(std::move(list));
   std::stable_sort(large.begin(), large.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   if (large.empty())
-    found.passed.push_back(
-        {"failures do not cluster", fmt::format("{} failures among correct predictions", failing.size())});
+    found.passed.push_back({"failures do not cluster", fmt::format("{} failures among correct predictions",
+                                                                   with_commas(int64_t(failing.size())))});
   std::map<int64_t, size_t> place;  // traces may be every n-th input only
   for (size_t i = 0; i < seen.test->rows.size(); ++i) place[seen.test->rows[i].sample] = i;
   for (size_t c = 0; c < large.size(); ++c) {
@@ -97,17 +98,23 @@ void check_failure_clusters(Observed& seen, Results& found) {
     auto name = [&](int64_t label) {
       return label >= 0 && label < int64_t(names.size()) ? names[size_t(label)] : std::string("?");
     };
+    const auto size = int64_t(large[c].size());
+    // The pair is what the cluster is about only where it is most of it.
+    const std::string pair_words =
+        2 * most->second > size
+            ? fmt::format("mostly {} predicted as {}", name(most->first.first), name(most->first.second))
+            : fmt::format("the most frequent {} predicted as {} ({})", name(most->first.first),
+                          name(most->first.second), findings::percent(double(most->second) / double(size)));
     const std::string where = name(most->first.first) + "-as-" + name(most->first.second);
     const double share = double(large[c].size()) / double(std::max<int64_t>(1, traces.count()));
     auto finding = findings::make(
         "failure-cluster", where, seen.words({{"n", with_commas(int64_t(large[c].size()))}}),
         {std::min(0.3 * share, share >= 0.03 ? 1.0 : 0.0099), 0}, Certainty::kLikely,
-        fmt::format("{} failures, mostly {} predicted as {}", large[c].size(), name(most->first.first),
-                    name(most->first.second)),
-        fmt::format(
-            "{} failures whose nearest neighbours in feature space are at least {:.0f} % failures too, {} of them {} "
-            "predicted as {}.",
-            large[c].size(), 100 * kMostlyWrong, most->second, name(most->first.first), name(most->first.second)));
+        fmt::format("{} failures, {}", with_commas(size), pair_words),
+        fmt::format("At least {:.0f} % of the nearest neighbours in feature space of each of these {} failures are "
+                    "failures too; {} of the {} are {} predicted as {}.",
+                    100 * kMostlyWrong, with_commas(size), with_commas(most->second), with_commas(size),
+                    name(most->first.first), name(most->first.second)));
     for (size_t i = 0; i < std::min<size_t>(12, large[c].size()); ++i)
       finding.inputs.push_back({"test", traces.rows[size_t(large[c][i])].sample});
     found.add(std::move(finding));

@@ -58,6 +58,22 @@ TEST(FailureClusters, ABunchOfFailuresIsNamedByWhatItIsTakenFor) {
   for (size_t i = 0; i < looked.found.clusters.size(); ++i) EXPECT_EQ(looked.found.clusters[i], i >= 400 ? 0 : -1) << i;
 }
 
+TEST(FailureClusters, APairIsMostOfAClusterOnlyAboveHalfOfIt) {
+  for (const auto& [above, words] : std::vector<std::pair<int64_t, const char*>>{
+           {16, "30 failures, mostly below predicted as above"}, {15, "30 failures, the most frequent "}}) {
+    Points points;
+    points.cloud(5, 1, 200, 0, 1), points.cloud(1, 5, 200, 0, 2);
+    // On both sides of the diagonal, near each other, all of them wrong.
+    for (int64_t i = 0; i < 30; ++i)
+      points.add(20 + 0.01 * double(i), 20 + 0.01 * double(i) + (i < above ? 0.005 : -0.005), true);
+    const auto looked = points.look();
+    ASSERT_FALSE(looked.found.findings.empty());
+    const findings::Finding& finding = looked.found.findings[0];
+    EXPECT_EQ(finding.brief.find(words), 0u) << finding.brief;
+    EXPECT_EQ(finding.brief.find("(50.0 %)") != std::string::npos, above == 15) << finding.brief;
+  }
+}
+
 TEST(FailureClusters, FailuresAmongCorrectPredictionsAreNoCluster) {
   Points points;
   points.cloud(5, 1, 300, 30, 1), points.cloud(1, 5, 300, 30, 2);

@@ -7,6 +7,7 @@
 #include "census/comparison.h"
 #include "checks/data_look.h"
 #include "checks/rows.h"
+#include "findings/phrases.h"
 
 namespace netmend::checks {
 namespace {
@@ -17,6 +18,13 @@ using findings::Effect;
 constexpr double kUneven = 0.5, kRatio = 10;      ///< effective share of classes; largest to smallest
 constexpr double kShift = 0.05, kShiftP = 0.001;  ///< distance of shares
 constexpr double kWideInterval = 0.02, kFewOfClass = 30;
+
+/// The first few of many names, and how many more there are.
+std::string first_names(const std::vector<std::string>& names, size_t most) {
+  std::string text = join(std::span(names).first(std::min(names.size(), most)), ", ");
+  if (names.size() > most) text += fmt::format(" and {} more", with_commas(int64_t(names.size() - most)));
+  return text;
+}
 
 bool uneven(const std::vector<int64_t>& counts) {
   return counts.size() > 1 && (census::evenness(counts) < kUneven || census::imbalance_ratio(counts) > kRatio);
@@ -53,11 +61,15 @@ void look_at_balance(DataLook& look) {
     std::string brief = fmt::format("largest class {} inputs, smallest {}", with_commas(*most), with_commas(smallest));
     auto finding = findings::make(
         "imbalance", side->part->name, look.words(*side), effect, Certainty::kLikely, brief,
-        fmt::format("{}: {} against {} of the largest. Rare classes: {}. Worse predictions for rare classes cost {}.",
-                    brief, with_commas(smallest), with_commas(*most),
-                    names.empty() ? "none below a third of an even share"
-                                  : join(std::span(names).first(std::min<size_t>(names.size(), 8)), ", "),
-                    points_text(effect.gain)));
+        fmt::format(
+            "The largest class, {}, has {}, the smallest {}. {} {}.", look.classes[size_t(most - counts.begin())],
+            findings::counted(*most, "input"), with_commas(smallest),
+            names.empty() ? "No class has less than a third of an even share."
+                          : fmt::format("{} less than a third of an even share: {}.",
+                                        names.size() == 1 ? "One class has" : "Classes with", first_names(names, 8)),
+            side->part == look.test.part && look.test.failing.empty()
+                ? "The network was not run, so what it costs is unknown"
+                : "Worse predictions for rare classes cost " + points_text(effect.gain)));
     finding.value = census::imbalance_ratio(counts);
     finding.numbers = {{"smallest", smallest}, {"largest", *most}, {"evenness", census::evenness(counts)}};
     look.found.add(std::move(finding));
@@ -81,11 +93,12 @@ void look_for_absent(DataLook& look) {
     const Side& side = no_training ? *look.train : look.test;
     findings::Words words = look.words(side);
     words["class"] = look.classes[c];
-    std::string brief =
-        no_training ? fmt::format("{} tests, no training input", with_commas(tests[c])) : "cannot be judged: no test";
-    look.found.add(findings::make("absent-class", look.classes[c], words, effect, Certainty::kConfirmed, brief,
-                                  fmt::format("{} has none of {} {} inputs; {}.", look.classes[c],
-                                              with_commas(side.inputs()), side.part->name, brief)));
+    std::string brief = no_training ? fmt::format("{}, no training input", findings::counted(tests[c], "test"))
+                                    : "cannot be judged: no test";
+    look.found.add(findings::make(
+        "absent-class", look.classes[c], words, effect, Certainty::kConfirmed, brief,
+        fmt::format("Of {} none is of class {}; {}.", findings::counted(side.inputs(), side.part->name + " input"),
+                    look.classes[c], brief)));
   }
   if (absent == 0) look.pass("classes without inputs", "none");
   if (absent > said) look.pass("further classes without inputs", std::to_string(absent - said));
@@ -116,14 +129,17 @@ void look_at_shift(DataLook& look) {
   };
   for (size_t c = 1; c < tests.size(); ++c)
     if (std::abs(share(tests, c) - share(trains, c)) > std::abs(share(tests, most) - share(trains, most))) most = c;
-  std::string brief = fmt::format("{}: {:.1f} % of tests, {:.1f} % of training", look.classes[most],
-                                  100 * share(tests, most), 100 * share(trains, most));
-  auto finding = findings::make("class-shift", "train-test", look.words(look.test), {std::max(0.0, -change), 0},
-                                Certainty::kConfirmed, brief,
-                                fmt::format("Most of all {}. The total variation distance of the shares is {:.1f} "
-                                            "points (p = {:.1g}). With the shares of "
-                                            "training data the metric would change by {:+.1f} points.",
-                                            brief, 100 * apart, p, -100 * change));
+  std::string brief = fmt::format("{}: {} of tests, {} of training data", look.classes[most],
+                                  findings::percent(share(tests, most)), findings::percent(share(trains, most)));
+  auto finding = findings::make(
+      "class-shift", "train-test", look.words(look.test), {std::max(0.0, -change), 0}, Certainty::kConfirmed, brief,
+      fmt::format("The largest difference is {}. The total variation distance of the shares is {:.1f} "
+                  "points ({}).{}",
+                  brief, 100 * apart, findings::p_text(p),
+                  std::isfinite(now) ? fmt::format(" With the shares of training data accuracy would change "
+                                                   "by {:+.1f} points.",
+                                                   change == 0 ? 0.0 : -100 * change)
+                                     : ""));
   finding.value = apart;
   finding.numbers = {{"distance", apart}, {"p", p}};
   look.found.add(std::move(finding));
@@ -134,7 +150,8 @@ void look_at_order(DataLook& look) {
   census::Runs runs = census::runs_test(side.census->labels);
   if (side.inputs() < 50 || runs.z > -10 || double(runs.runs) > 0.5 * runs.expected)
     return look.pass("order of training labels", "shuffled");
-  std::string brief = fmt::format("{} runs of equal labels, {:.0f} if shuffled", with_commas(runs.runs), runs.expected);
+  std::string brief = fmt::format("{} of equal labels, about {} if shuffled", findings::counted(runs.runs, "run"),
+                                  with_commas(std::llround(runs.expected)));
   auto finding = findings::make("sorted-data", side.part->name, look.words(side), {}, Certainty::kConfirmed, brief,
                                 fmt::format("{}. Nothing is wrong if it is shuffled before training.", brief));
   finding.value = 1 - double(runs.runs) / std::max(1.0, runs.expected);
@@ -154,11 +171,10 @@ void look_at_test_count(DataLook& look) {
     return look.pass("number of tests", half > 0 ? fmt::format("metric known to ±{:.1f} points", 100 * half)
                                                  : with_commas(look.test.inputs()));
   std::string brief = half > kWideInterval ? fmt::format("metric known to ±{:.1f} points only", 100 * half)
-                                           : fmt::format("{} classes with fewer than 30 tests", few.size());
+                                           : fmt::format("{} with fewer than 30 tests",
+                                                         findings::counted(int64_t(few.size()), "class", "classes"));
   std::string evidence = brief;
-  if (!few.empty())
-    evidence +=
-        fmt::format(". Fewer than 30 tests: {}", join(std::span(few).first(std::min<size_t>(few.size(), 8)), ", "));
+  if (!few.empty()) evidence += fmt::format(". Fewer than 30 tests: {}", first_names(few, 8));
   auto finding =
       findings::make("few-tests", "", look.words(look.test), {}, Certainty::kConfirmed, brief, evidence + ".");
   if (half > 0.05) finding.level = findings::Level::kMinor;

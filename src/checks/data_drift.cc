@@ -9,6 +9,7 @@
 #include "checks/data_look.h"
 #include "checks/rows.h"
 #include "dataset/preprocess.h"
+#include "findings/phrases.h"
 #include "slices/rules.h"
 
 namespace netmend::checks {
@@ -86,6 +87,12 @@ double gap_to_training(const DataLook& look) {
   return std::isfinite(gap) ? std::max(0.0, gap) : 0;
 }
 
+std::string gap_words(const DataLook& look, double gap) {
+  if (look.test.failing.empty() || look.train->failing.empty()) return "The network was not run on both.";
+  if (gap < 0.0005) return "The error rate on tests is no higher.";
+  return fmt::format("The error rate on tests is higher by {}.", points_text(gap));
+}
+
 /// Values of all inputs together have moved or were scaled: what a forgotten step of preprocessing looks like.
 bool look_at_range(DataLook& look) {
   const auto &tests = look.test.census->moments, &trains = look.train->census->moments;
@@ -115,10 +122,11 @@ bool look_at_range(DataLook& look) {
   const double gap = gap_to_training(look);
   auto finding = findings::make(
       "range-shift", "train-test", look.words(look.test), {gap, 0}, Certainty::kLikely, brief,
-      fmt::format("{} (raw values, mean ± standard deviation); {:.4g} to {:.4g} against {:.4g} to {:.4g}. {} of {} "
-                  "features are "
-                  "like that. The error rate on tests is higher by {}.",
-                  brief, here.low(), here.high(), there.low(), there.high(), shifted, numbers, points_text(gap)));
+      fmt::format(
+          "{} (raw values, mean ± standard deviation); {:.4g} to {:.4g} against {:.4g} to {:.4g}. Features that "
+          "moved like that: {} of {}. {}",
+          brief, here.low(), here.high(), there.low(), there.high(), with_commas(int64_t(shifted)),
+          with_commas(int64_t(numbers)), gap_words(look, gap)));
   finding.level = std::max(finding.level, findings::Level::kMinor);
   finding.value = most;
   look.found.add(std::move(finding));
@@ -128,6 +136,7 @@ bool look_at_range(DataLook& look) {
 struct Drift {
   std::string name, brief;
   double distance = 0, gain = 0;
+  bool of_words = false;
 };
 
 /// The distance of two columns beyond what chance gives at these sizes.
@@ -136,7 +145,7 @@ std::optional<Drift> drift_of(const DataLook& look, const Column& here, const Co
   const double n = double(here.is_words() ? here.codes.size() : here.numbers.size()),
                m = double(there.is_words() ? there.codes.size() : there.numbers.size());
   if (n < 50 || m < 50) return {};
-  Drift drift{here.name, "", 0, 0};
+  Drift drift{here.name, "", 0, 0, here.is_words()};
   const double chance = 1.63 * std::sqrt((n + m) / (n * m));
   if (here.is_words()) {
     std::vector<std::string> words = there.words;
@@ -176,8 +185,8 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     return a.gain != b.gain ? a.gain > b.gain : a.distance > b.distance;
   });
   if (found.empty() && compared > 0)
-    return look.pass("drift, training against tests",
-                     fmt::format("largest distance {:.2f} of {} columns", nearest, compared));
+    return look.pass("drift, training against tests", fmt::format("{} compared, largest distance {:.2f}",
+                                                                  findings::counted(compared, "column"), nearest));
   if (range_shifted) {  // the same thing in other words
     for (const Drift& drift : found) look.found.findings.back().related.push_back("drift:" + drift.name);
     return;
@@ -186,9 +195,11 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     const Drift& drift = found[i];
     findings::Words words = look.words(look.test);
     words["name"] = drift.name;
-    auto finding = findings::make(
-        "drift", drift.name, words, {drift.gain, 0}, Certainty::kLikely, drift.brief,
-        fmt::format("{} (0 is none, 1 is no overlap). It may cost {}.", drift.brief, points_text(drift.gain)));
+    auto finding =
+        findings::make("drift", drift.name, words, {drift.gain, 0}, Certainty::kLikely, drift.brief,
+                       fmt::format("{} ({}). It may cost {}.", drift.brief,
+                                   drift.of_words ? "0 is none, 100 is no overlap" : "0 is none, 1 is no overlap",
+                                   points_text(drift.gain)));
     finding.value = drift.distance;
     look.found.add(std::move(finding));
   }
@@ -207,8 +218,8 @@ void look_for_leak(DataLook& look) {
     if (told.right < 0.95 || 1 - told.right > 0.1 * (1 - told.common)) continue;
     findings::Words words = look.words(side);
     words["name"] = column.name;
-    std::string brief =
-        fmt::format("right for {:.1f} %, the majority class for {:.1f} %", 100 * told.right, 100 * told.common);
+    std::string brief = fmt::format("right for {}, the majority class for {}", findings::percent(told.right),
+                                    findings::percent(told.common));
     auto finding =
         findings::make("label-leak", column.name, words, {}, Certainty::kLikely, brief,
                        fmt::format("A predictor from {} alone, fitted on every other {} input, is {} of the rest.",
@@ -216,7 +227,7 @@ void look_for_leak(DataLook& look) {
     finding.value = told.right;
     look.found.add(std::move(finding));
   }
-  look.pass("highest feature–label leakage score", fmt::format("{:.1f} %", 100 * best));
+  look.pass("highest feature–label leakage score", findings::percent(best));
 }
 
 }  // namespace

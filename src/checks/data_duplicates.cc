@@ -1,13 +1,16 @@
 // Inputs that occur more than once: within a split, with other labels, in both splits.
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "census/near_duplicates.h"
 #include "checks/data_look.h"
 #include "checks/rows.h"
+#include "findings/phrases.h"
 #include "slices/failing.h"
 #include "slices/rules.h"
+#include "stats/distributions.h"
 
 namespace netmend::checks {
 namespace {
@@ -15,13 +18,17 @@ namespace {
 using findings::Certainty;
 
 constexpr double kWorthNaming = 0.005;  ///< share of repeated inputs
-constexpr double kFewDifferent =
-    0.05;  ///< a table with more duplicates than this has few columns, and duplicates are natural
+constexpr double kLeakSerious = 0.01;   ///< share of tests that are in training data
+constexpr double kManyDifferent = 0.2;  ///< of the rows: a column with so many values tells rows apart
+constexpr double kFewCollide = 0.005;   ///< of the rows of a table that has such a column
 
 std::string figure_text(const observers::Metric& metric) {
   if (!std::isfinite(metric.estimate.value)) return "unknown";
   return observers::is_error(metric.name) ? fmt::format("{} {:.4g}", metric.name, metric.estimate.value)
-                                          : fmt::format("{} {:.2f} %", metric.name, 100 * metric.estimate.value);
+                                          : fmt::format("{} {}", metric.name,
+                                                        metric.estimate.value >= 1 || metric.estimate.value <= 0
+                                                            ? findings::percent(metric.estimate.value)
+                                                            : fmt::format("{:.2f} %", 100 * metric.estimate.value));
 }
 
 /// Mean failing without these inputs, and with them.
@@ -40,9 +47,34 @@ std::string both_figures(const DataLook& look, const Side& side, const std::vect
                      figure_text(slices::metric_of(settings, side.part->rows, [&](size_t i) { return !left_out[i]; })));
 }
 
-bool natural(const Side& side, int64_t copies) {
-  return side.census->form().content == census::Content::kTable &&
-         double(copies) > kFewDifferent * double(std::max<int64_t>(1, side.inputs()));
+/// Rows of a table collide by chance where no column tells them apart: none with many different values.
+bool natural(const Side& side) {
+  const census::CensusState& census = *side.census;
+  const auto width = size_t(census.form().values);
+  if (census.form().content != census::Content::kTable || width == 0) return false;
+  const size_t rows = std::min<size_t>(census.kept.size(), 20000);
+  for (size_t v = 0; v < width; ++v) {
+    std::unordered_set<float> different;
+    for (size_t i = 0; i < rows; ++i) different.insert(census.values[i * width + v]);
+    if (double(different.size()) > kManyDifferent * double(rows)) return false;
+  }
+  return true;
+}
+
+/// Inputs that another one of their own split equals.
+int64_t with_a_copy(const Side& side) {
+  int64_t count = 0;
+  for (const std::vector<int64_t>& group : census::equal_groups(side.census->hashes)) count += int64_t(group.size());
+  return count;
+}
+
+/// Tests are in training data no more often than training inputs are in the rest of it: rows that collide, not a leak.
+bool collide(const Side& test, const Side& train, int64_t same) {
+  if (test.census->form().content != census::Content::kTable || train.inputs() < 2) return false;
+  const double usual = double(with_a_copy(train)) / double(train.inputs());
+  // Where many are equal for no reason that the columns give, the source had duplicates before it was split.
+  if (usual > kFewCollide && !natural(test)) return false;
+  return stats::binomial_tail(same, test.inputs(), std::min(1.0, 1.25 * usual)) > 0.01;
 }
 
 constexpr size_t kListed = 100;  ///< pairs for the views
@@ -67,15 +99,15 @@ void look_within(DataLook& look, const Side& side) {
   if (count < 3 || double(count) < kWorthNaming * double(side.inputs()))
     return look.pass(fmt::format("duplicates in {}", side.part->name), look.share_text(side, count));
   const double change = side.failing.empty() ? 0 : without(side, repeats) - side.mean_failing();
-  const bool small = natural(side, int64_t(exact.size()));
+  const bool small = natural(side);
   std::string brief = look.share_text(side, count);
-  auto finding =
-      findings::make("duplicates", side.part->name, look.words(side),
-                     {std::isfinite(change) && !small ? std::abs(change) : 0, 0}, Certainty::kConfirmed, brief,
-                     fmt::format("{} repeat another: {} exact duplicates, {} near-duplicates; {}.{}", brief,
-                                 with_commas(int64_t(exact.size())), with_commas(int64_t(near.size())),
-                                 both_figures(look, side, repeats),
-                                 small ? " In a table with so few different rows that is natural." : ""));
+  auto finding = findings::make(
+      "duplicates", side.part->name, look.words(side), {std::isfinite(change) && !small ? std::abs(change) : 0, 0},
+      Certainty::kConfirmed, brief,
+      fmt::format("{} repeat another: {}, {}; {}.{}", brief,
+                  findings::counted(int64_t(exact.size()), "exact duplicate"),
+                  findings::counted(int64_t(near.size()), "near-duplicate"), both_figures(look, side, repeats),
+                  small ? " In a table with so few different rows that is natural." : ""));
   finding.value = double(count) / double(side.inputs());
   // So many duplicates make the tests smaller than they look, and every interval too narrow.
   if (!small && side.part->name == "test" && finding.value >= 0.2)
@@ -91,22 +123,21 @@ void look_within(DataLook& look, const Side& side) {
 
 void look_for_conflicts(DataLook& look, const Side& side) {
   if (look.classes.empty()) return;
-  int64_t inputs = 0, wrong = 0, copies = 0;
+  int64_t inputs = 0, wrong = 0;
   std::vector<int64_t> samples;
   for (const census::Conflict& conflict : census::conflicts(side.census->hashes, side.census->labels)) {
     inputs += int64_t(conflict.samples.size()), wrong += conflict.wrong_at_best;
     samples.insert(samples.end(), conflict.samples.begin(), conflict.samples.end());
   }
-  for (const std::vector<int64_t>& group : census::equal_groups(side.census->hashes))
-    copies += int64_t(group.size()) - 1;
   if (inputs == 0) return look.pass(fmt::format("equal inputs with different labels in {}", side.part->name), "none");
-  const bool small = natural(side, copies);
+  const bool small = natural(side);
   std::string brief = look.share_text(side, inputs);
   auto finding = findings::make(
       "conflicting-labels", side.part->name, look.words(side),
       {small ? 0 : double(wrong) / double(std::max<int64_t>(1, side.inputs())), 0}, Certainty::kConfirmed, brief,
       fmt::format(
-          "{} share their content with an input of another label; predictions for at least {} of them must be wrong.{}",
+          "{} share their content with an input of another label; whatever is predicted, at least {} of them must be "
+          "wrong.{}",
           brief, with_commas(wrong),
           small ? " In a table with so few different rows that is natural: what tells them apart is not in it." : ""));
   finding.value = double(wrong) / double(std::max<int64_t>(1, side.inputs()));
@@ -140,22 +171,26 @@ void look_between(DataLook& look) {
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   if (count == 0) return look.pass("tests that are in training data", "none");
   const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, repeated) - now;
-  const bool small = natural(test, same);
+  const bool small = collide(test, train, same);
+  if (small && near == 0 && !natural(test))
+    return look.pass("tests that are in training data",
+                     fmt::format("{}, as often as training rows equal each other", look.share_text(test, same)));
   std::string brief =
-      fmt::format("{} tests: {} exact, {} near-duplicates", with_commas(count), with_commas(same), with_commas(near));
+      fmt::format("{}: {}, {}", findings::counted(count, "test"), findings::counted(same, "exact duplicate"),
+                  findings::counted(near, "near-duplicate"));
   // Only what flatters counts: without the duplicates more predictions would be wrong.
   auto finding =
       findings::make("split-leak", "train-test", look.words(test),
                      {std::isfinite(apart) && !small ? std::max(0.0, apart) : 0, 0}, Certainty::kConfirmed, brief,
-                     fmt::format("{} are also in training data: {} exact duplicates, {} near-duplicates; {}.{}{}",
-                                 look.share_text(test, count), with_commas(same), with_commas(near),
-                                 both_figures(look, test, repeated), looked,
-                                 small ? " In a table with so few different rows that is natural." : ""));
+                     fmt::format("{} {} also in training data: {}, {}; {}.{}{}", look.share_text(test, count),
+                                 count == 1 ? "is" : "are", findings::counted(same, "exact duplicate"),
+                                 findings::counted(near, "near-duplicate"), both_figures(look, test, repeated), looked,
+                                 small ? " Rows of training data equal each other as often: that is natural." : ""));
   finding.value = double(count) / double(std::max<int64_t>(1, test.inputs()));
   finding.inputs = some(test, samples);
   finding.numbers = {{"same", same}, {"near", near}, {"looked_at", search.looked_at}};
-  // A test set of which a good part was seen in training judges nothing, whatever the two figures are.
-  if (finding.value >= 0.1 && !small) finding.level = std::max(finding.level, findings::Level::kMinor);
+  // A test set of which a part was seen in training judges nothing, whatever the two figures are.
+  if (!small && finding.value >= kLeakSerious) finding.level = findings::Level::kSerious;
   look.found.add(std::move(finding));
 }
 

@@ -120,6 +120,39 @@ TEST(DuplicateLimits, AFewRowsOfASmallTableAreNatural) {
   }
 }
 
+TEST(DuplicateLimits, ALeakIntoATableIsNotNatural) {
+  // Few values in every column: rows collide, and a fifth of the tests more than that.
+  for (const bool small : {false, true}) {
+    Sound sound = Sound::table();
+    Random random(9);
+    if (small)
+      for (int part : {0, 1})
+        for (int64_t i = 0; i < sound.x[part].size(0); ++i)
+          sound.x[part][i][0] = double(random.below(80)), sound.x[part][i][1] = double(random.below(100));
+    const Results before = sound.check();
+    EXPECT_TRUE(!raises(before, "split-leak") || raised(before, "split-leak").level == Level::kNote)
+        << said(before.findings);
+    for (int64_t i = 0; i < 180; ++i) sound.x[0][i] = sound.x[1][i];
+    EXPECT_EQ(raised(sound.check(), "split-leak:train-test").level, Level::kSerious) << small;
+  }
+}
+
+TEST(DuplicateLimits, AFewRowsThatCollideAreNoLeak) {
+  Sound sound = Sound::table();
+  for (int64_t i = 0; i < 3; ++i) sound.x[1][i] = sound.x[1][100 + i];
+  sound.x[0][7] = sound.x[1][50];
+  EXPECT_FALSE(raises(sound.check(), "split-leak"));
+}
+
+TEST(DuplicateLimits, OneInAHundredTestsFromTrainingDataIsSerious) {
+  for (const auto& [count, level] : std::vector<std::pair<int64_t, Level>>{{8, Level::kNote}, {9, Level::kSerious}}) {
+    Sound sound;
+    sound.wrong.clear();
+    for (int64_t i = 0; i < count; ++i) sound.x[0][i] = sound.x[1][i];
+    EXPECT_EQ(raised(sound.check(), "split-leak:train-test").level, level) << count;
+  }
+}
+
 TEST(DuplicateLimits, OnlyALeakThatFlattersCosts) {
   for (const bool flatters : {true, false}) {
     Sound sound;

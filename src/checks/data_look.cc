@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "findings/phrases.h"
 #include "slices/failing.h"
 #include "slices/rules.h"
 
@@ -65,9 +66,9 @@ findings::Effect DataLook::cost(const Side& side, const std::function<bool(size_
 }
 
 std::string DataLook::share_text(const Side& side, int64_t count) const {
-  const double percent = side.inputs() ? 100.0 * double(count) / double(side.inputs()) : 0.0;
-  return fmt::format("{} of {} {} inputs ({} %)", with_commas(count), with_commas(side.inputs()), side.part->name,
-                     percent < 10 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent));
+  if (side.inputs() == 0) return fmt::format("no {} inputs", side.part->name);
+  return fmt::format("{} of {} ({})", with_commas(count), findings::counted(side.inputs(), side.part->name + " input"),
+                     findings::percent(double(count) / double(side.inputs())));
 }
 
 std::vector<findings::Shown> some(const Side& side, const std::vector<int64_t>& inputs, size_t most) {
@@ -77,7 +78,7 @@ std::vector<findings::Shown> some(const Side& side, const std::vector<int64_t>& 
 }
 
 std::string points_text(double share) {
-  return share < 0.0005 ? "nothing that could be measured" : fmt::format("{:.1f} points", 100 * share);
+  return share < 0.0005 ? "nothing that could be measured" : findings::points(share);
 }
 
 }  // namespace netmend::checks

@@ -7,6 +7,7 @@
 #include "census/comparison.h"
 #include "checks/data_look.h"
 #include "checks/rows.h"
+#include "findings/phrases.h"
 
 namespace netmend::checks {
 namespace {
@@ -37,11 +38,13 @@ void look_for_constant(DataLook& look, const Side& side) {
   }
   if (names.empty()) return look.pass(fmt::format("constant features in {}", side.part->name), "none");
   std::string list = join(std::span(names).first(std::min<size_t>(names.size(), 6)), ", ");
+  if (names.size() > 6) list += fmt::format(" and {} more", with_commas(int64_t(names.size() - 6)));
   std::string brief = fmt::format("{} of {}: {}", names.size(), form.columns.size(), list);
-  auto finding = findings::make(
-      "constant-features", side.part->name, look.words(side), {}, Certainty::kConfirmed, brief,
-      fmt::format("{} the same for all {} {} inputs{}.", names.size() == 1 ? list + " is" : list + " are",
-                  with_commas(side.inputs()), side.part->name, moves ? ", but not in the other split" : ""));
+  auto finding =
+      findings::make("constant-features", side.part->name, look.words(side), {}, Certainty::kConfirmed, brief,
+                     fmt::format("{} the same for all {}{}.", names.size() == 1 ? list + " is" : list + " are",
+                                 findings::counted(side.inputs(), side.part->name + " input"),
+                                 moves ? ", but not in the other split" : ""));
   finding.value = double(names.size()) / double(form.columns.size());
   if (moves) finding.level = findings::Level::kMinor;
   look.found.add(std::move(finding));
@@ -58,7 +61,7 @@ void look_for_missing(DataLook& look, const Side& side) {
   std::string brief = look.share_text(side, int64_t(inputs.size()));
   auto finding = findings::make(
       "missing-values", side.part->name, look.words(side), effect, Certainty::kConfirmed, brief,
-      fmt::format("{} contain NaN or Inf, in {}; it costs {}.", brief,
+      fmt::format("{} {} NaN or Inf, in {}; it costs {}.", brief, inputs.size() == 1 ? "contains" : "contain",
                   columns.empty() ? "another feature"
                                   : join(std::span(columns).first(std::min<size_t>(columns.size(), 6)), ", "),
                   points_text(effect.gain)));
@@ -79,15 +82,15 @@ void look_for_unknown(DataLook& look) {
     return words > 0 ? lost / words : 0;
   };
   const double here = share_of(side), there = look.train ? share_of(*look.train) : NAN;
-  std::string brief = fmt::format("{:.1f} % of tokens", 100 * here);
-  if (look.train) brief += fmt::format(", training {:.1f} %", 100 * there);
+  std::string brief = fmt::format("{} of tokens", findings::percent(here));
+  if (look.train) brief += fmt::format(", in training data {}", findings::percent(there));
   if (here <= kUnknown) return look.pass("unknown tokens in test", brief);
   std::vector<float> unknown = side.census->property(1);
   Effect effect = look.cost(side, [&](size_t i) { return unknown[i] > kManyUnknown; });
   std::vector<int64_t> inputs = where(side, [&](size_t i) { return unknown[i] > kManyUnknown; });
   auto finding =
       findings::make("unknown-tokens", side.part->name, look.words(side), effect, Certainty::kConfirmed, brief,
-                     fmt::format("{} are unknown. {} have more than a fifth of such tokens; it costs {}.", brief,
+                     fmt::format("Unknown: {}. {} with more than a fifth of such tokens; it costs {}.", brief,
                                  look.share_text(side, int64_t(inputs.size())), points_text(effect.gain)));
   finding.value = here;
   finding.inputs = some(side, inputs);
@@ -105,9 +108,11 @@ void look_for_cut(DataLook& look) {
   // Texts that all have one length were never padded: that is their length, not a limit.
   if (share <= kCut || share > 0.95) return look.pass("texts that fill the whole length", brief);
   Effect effect = look.cost(side, [&](size_t i) { return full[i] != 0; });
-  auto finding = findings::make(
-      "truncated-text", side.part->name, look.words(side), effect, Certainty::kLikely, brief,
-      fmt::format("{} fill the whole length and were probably longer; it costs {}.", brief, points_text(effect.gain)));
+  auto finding = findings::make("truncated-text", side.part->name, look.words(side), effect, Certainty::kLikely, brief,
+                                fmt::format("{} {}; it costs {}.", brief,
+                                            inputs.size() == 1 ? "fills the whole length and was probably longer"
+                                                               : "fill the whole length and were probably longer",
+                                            points_text(effect.gain)));
   finding.value = share;
   finding.inputs = some(side, inputs);
   look.found.add(std::move(finding));
@@ -157,10 +162,11 @@ void look_for_outliers(DataLook& look) {
   if (inputs.empty()) return look.pass("inputs unlike all others", "none");
   Effect effect = look.cost(side, [&](size_t i) { return odd[i] != 0; });
   std::string brief = join(std::span(what).first(std::min<size_t>(what.size(), 3)), ", ");
-  auto finding =
-      findings::make("outlier-inputs", side.part->name, look.words(side), effect, Certainty::kLikely, brief,
-                     fmt::format("{} are unlike the others: {}; it costs {}.",
-                                 look.share_text(side, int64_t(inputs.size())), brief, points_text(effect.gain)));
+  if (what.size() > 3) brief += ", …";
+  auto finding = findings::make(
+      "outlier-inputs", side.part->name, look.words(side), effect, Certainty::kLikely, brief,
+      fmt::format("{} {} unlike the others: {}; it costs {}.", look.share_text(side, int64_t(inputs.size())),
+                  inputs.size() == 1 ? "is" : "are", brief, points_text(effect.gain)));
   finding.value = double(inputs.size()) / double(side.inputs());
   finding.inputs = some(side, inputs);
   look.found.add(std::move(finding));

@@ -8,6 +8,7 @@
 #include "checks/results.h"
 #include "checks/rows.h"
 #include "executor/layers.h"
+#include "findings/phrases.h"
 #include "ops/op.h"
 
 namespace netmend::checks {
@@ -94,9 +95,10 @@ class GraphChecks {
     const std::string example = names.empty() ? first : names.front();
     found_.add(findings::make(
         "unused-weights", example, with({{"n", with_commas(parts)}}), {}, Certainty::kConfirmed,
-        fmt::format("{} nodes and {} weights", nodes, with_commas(weights)),
-        fmt::format("{} node{} and {} parameter{} ({} weights) reach no output; the first is {}.", nodes,
-                    nodes == 1 ? "" : "s", names.size(), names.size() == 1 ? "" : "s", with_commas(weights), example)));
+        fmt::format("{} and {}", findings::counted(nodes, "node"), findings::counted(weights, "weight")),
+        fmt::format("Without a way to an output: {} and {} ({}); the first is {}.", findings::counted(nodes, "node"),
+                    findings::counted(int64_t(names.size()), "parameter"), findings::counted(weights, "weight"),
+                    example)));
   }
 
   void softmax_twice() {
@@ -169,15 +171,15 @@ class GraphChecks {
       if (other.op != layer.op && !(other.op == "Gemm" || other.op == "MatMul")) continue;
       if (other.units < layer.units || layer.op == "Conv") continue;
       if (++pairs > 3) break;
-      found_.add(
-          findings::make("linear-pair", other.name + "-" + layer.name, with({{"a", other.name}, {"b", layer.name}}), {},
-                         Certainty::kConfirmed, fmt::format("{} units, then {}", other.units, layer.units),
-                         fmt::format("The {} units of {} go into {} without an activation: together they are one "
-                                     "linear layer.",
-                                     other.units, other.name, layer.name)));
+      found_.add(findings::make(
+          "linear-pair", other.name + "-" + layer.name, with({{"a", other.name}, {"b", layer.name}}), {},
+          Certainty::kConfirmed, fmt::format("{} units, then {}", with_commas(other.units), with_commas(layer.units)),
+          fmt::format("The {} units of {} go into {} without an activation: together they are one "
+                      "linear layer.",
+                      other.units, other.name, layer.name)));
     }
     if (pairs == 0)
-      found_.passed.push_back({"nonlinearities between layers", fmt::format("{} layers", layers_.size())});
+      found_.passed.push_back({"nonlinearities between layers", findings::counted(int64_t(layers_.size()), "layer")});
   }
 
   void norms() {
@@ -195,8 +197,8 @@ class GraphChecks {
                                               mean.numel(), node.name)));
     }
     if (looked > 0 && empty == 0)
-      found_.passed.push_back(
-          {"running statistics of batch normalisation", fmt::format("updated in {} of {}", looked, looked)});
+      found_.passed.push_back({"running statistics of batch normalisation",
+                               fmt::format("updated in {}", findings::counted(looked, "layer"))});
   }
 
  private:

@@ -4,9 +4,11 @@
 #include <map>
 
 #include "base/text.h"
+#include "checks/linear_baseline.h"
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "findings/phrases.h"
 
 namespace netmend::checks {
 namespace {
@@ -14,9 +16,36 @@ namespace {
 using findings::Certainty;
 using findings::Json;
 
-constexpr double kFew = 0.0015;       ///< of the labels: so many are in doubt in sound data too
-constexpr double kGoodEnough = 0.75;  ///< accuracy of a network whose doubts count
-constexpr double kTrulyWrong = 0.8;   ///< of those in doubt, by what planted ones show
+constexpr double kFew = 0.0015;        ///< of the labels: so many are in doubt in sound data too
+constexpr double kGoodEnough = 0.75;   ///< accuracy of a network whose doubts count
+constexpr double kTrulyWrong = 0.8;    ///< of those in doubt, by what planted ones show
+constexpr double kAboveLinear = 0.02;  ///< accuracy above a linear model's
+constexpr double kEasy = 0.9;          ///< accuracy of a linear model from which on nothing more can be asked
+
+/// Why the network's doubts may say more about itself than about the labels; empty where they count.
+std::string poor_judge(Observed& seen) {
+  const double accuracy = seen.test->result.accuracy;
+  if (accuracy < kGoodEnough) return " The network is often wrong, which makes it a poor judge of labels.";
+  const std::optional<stats::Estimate> linear = linear_baseline(seen);
+  if (!linear || accuracy >= linear->value + kAboveLinear || (linear->value >= kEasy && accuracy >= linear->low))
+    return "";
+  return fmt::format(
+      " A linear model reaches {} on the same data: a network that is not clearly better is a poor judge of labels.",
+      findings::percent(linear->value));
+}
+
+/// A repair or a layer says that the network itself is damaged.
+bool damaged(const findings::Finding& finding) {
+  static constexpr std::string_view kinds[] = {"suspicious-unit", "damaged-layer", "non-finite-weights",
+                                               "constant-layer"};
+  return std::find(std::begin(kinds), std::end(kinds), finding.kind) != std::end(kinds) &&
+         finding.level >= findings::Level::kMinor && finding.certainty >= Certainty::kLikely;
+}
+
+void make_note(findings::Finding& finding, const std::string& why) {
+  finding.certainty = Certainty::kPossible, finding.level = findings::Level::kNote;
+  finding.evidence += why;
+}
 
 }  // namespace
 
@@ -28,9 +57,9 @@ void check_labels(Observed& seen, Results& out) {
   issues = selection::label_issues(seen.test->top, classes);
   const double share = double(issues.size()) / double(std::max<size_t>(1, seen.test->top.size()));
   if (share < kFew || issues.size() < 3) {
-    out.passed.push_back(
-        {"test labels agree with confident predictions",
-         fmt::format("{} of {} in doubt", issues.size(), with_commas(int64_t(seen.test->top.size())))});
+    out.passed.push_back({"test labels agree with confident predictions",
+                          fmt::format("{} of {} in doubt", with_commas(int64_t(issues.size())),
+                                      with_commas(int64_t(seen.test->top.size())))});
     return;
   }
   std::map<std::pair<int32_t, int32_t>, int64_t> pairs;
@@ -41,21 +70,19 @@ void check_labels(Observed& seen, Results& out) {
   auto finding = findings::make(
       "mislabelled", "test", seen.words({{"n", with_commas(int64_t(issues.size()))}, {"split", "test"}}),
       {kTrulyWrong * share, 0}, Certainty::kLikely,
-      fmt::format("{} test labels look wrong, {} of them {} for {}", with_commas(int64_t(issues.size())), most->second,
-                  seen.settings.classes[size_t(most->first.first)], seen.settings.classes[size_t(most->first.second)]),
+      fmt::format("{} test labels look wrong, most often {} that looks like {} ({})",
+                  with_commas(int64_t(issues.size())), seen.settings.classes[size_t(most->first.first)],
+                  seen.settings.classes[size_t(most->first.second)], with_commas(most->second)),
       fmt::format(
-          "The network confidently predicts another class for {} of {} labels ({:.1f} %); most often the label is {} "
-          "and the prediction {} ({}). If all of these labels are wrong, accuracy is about {:.1f} % instead of "
-          "{:.1f} %. Some will be hard inputs with correct labels.",
-          with_commas(int64_t(issues.size())), with_commas(int64_t(seen.test->top.size())), 100 * share,
+          "The network confidently predicts another class for {} of {} labels ({}); most often the label is {} "
+          "and the prediction {} ({}). If all of these labels are wrong, accuracy is about {} instead of {}. Some will "
+          "be hard inputs with correct labels.",
+          with_commas(int64_t(issues.size())), with_commas(int64_t(seen.test->top.size())), findings::percent(share),
           seen.settings.classes[size_t(most->first.first)], seen.settings.classes[size_t(most->first.second)],
-          most->second, 100 * std::min(1.0, accuracy + share), 100 * accuracy));
+          with_commas(most->second), findings::percent(std::min(1.0, accuracy + share)), findings::percent(accuracy)));
   for (size_t i = 0; i < std::min<size_t>(12, issues.size()); ++i) finding.inputs.push_back({"test", issues[i].sample});
   finding.value = share;
-  if (accuracy < kGoodEnough) {  // a network that is often wrong is a poor judge of labels
-    finding.certainty = Certainty::kPossible;
-    finding.level = findings::Level::kNote;
-  }
+  if (const std::string why = poor_judge(seen); !why.empty()) make_note(finding, why);
   for (const auto& [pair, count] : pairs) {
     const std::string &a = seen.settings.classes[size_t(pair.first)], &b = seen.settings.classes[size_t(pair.second)];
     Json& sum = finding.numbers["pairs"][a < b ? a + "-" + b : b + "-" + a];
@@ -64,6 +91,13 @@ void check_labels(Observed& seen, Results& out) {
     given = (given.is_null() ? 0 : given.get<int64_t>()) + count;
   }
   out.add(std::move(finding));
+}
+
+void weigh_labels(Results& out) {
+  if (!std::any_of(out.findings.begin(), out.findings.end(), damaged)) return;
+  for (findings::Finding& finding : out.findings)
+    if (finding.kind == "mislabelled" && finding.level > findings::Level::kNote)
+      make_note(finding, " The network is damaged itself, which makes it a poor judge of labels.");
 }
 
 }  // namespace netmend::checks

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "checks/checks_for_test.h"
+#include "checks/rows.h"
 
 namespace netmend::checks {
 namespace {
@@ -10,7 +11,7 @@ using findings::Finding;
 using findings::Level;
 
 /// A network that is sure of itself and right, but for so many inputs whose label is another one.
-Results with_doubted_labels(int64_t doubted, double accuracy = 0.95) {
+Results with_doubted_labels(int64_t doubted, double accuracy = 0.95, double linear = -1) {
   Observed seen{.session = any_session()};
   seen.settings.classes = {"cat", "dog", "owl"};
   seen.test.emplace();
@@ -26,6 +27,7 @@ Results with_doubted_labels(int64_t doubted, double accuracy = 0.95) {
     row.given = wrong ? 0.0001f : row.probabilities[0];
     seen.test->top.push_back(row);
   }
+  if (linear >= 0) seen.linear_tried = true, seen.linear = stats::rate(std::llround(1000 * linear), 1000);
   Results found;
   run_rows(seen, found, {"label-errors"});
   return found;
@@ -52,6 +54,30 @@ TEST(DoubtedLabels, OfANetworkThatIsOftenWrongAreANote) {
   const Finding poor = raised(with_doubted_labels(40, 0.74), "mislabelled:test");
   EXPECT_EQ(poor.level, Level::kNote);
   EXPECT_EQ(poor.certainty, findings::Certainty::kPossible);
+}
+
+TEST(DoubtedLabels, OfANetworkThatIsNoBetterThanALinearModelAreANote) {
+  for (const auto& [linear, level] :
+       std::vector<std::pair<double, Level>>{{0.70, Level::kSerious}, {0.79, Level::kNote}, {0.85, Level::kNote}}) {
+    const Finding finding = raised(with_doubted_labels(40, 0.80, linear), "mislabelled:test");
+    EXPECT_EQ(finding.level, level) << linear;
+    EXPECT_EQ(finding.evidence.find("linear model") != std::string::npos, level == Level::kNote) << finding.evidence;
+  }
+  EXPECT_EQ(raised(with_doubted_labels(40, 0.96, 0.965), "mislabelled:test").level, Level::kSerious)
+      << "where a linear model is nearly always right, nothing more can be asked";
+}
+
+TEST(DoubtedLabels, OfADamagedNetworkAreANote) {
+  for (const auto& [kind, level] : std::vector<std::pair<const char*, Level>>{
+           {"suspicious-unit", Level::kNote}, {"damaged-layer", Level::kNote}, {"drift", Level::kSerious}}) {
+    Results found = with_doubted_labels(40);
+    findings::Finding damage;
+    damage.kind = kind, damage.where = "conv1/7", damage.level = Level::kSerious;
+    damage.certainty = findings::Certainty::kLikely;
+    found.add(damage);
+    weigh_labels(found);
+    EXPECT_EQ(find(found.findings, "mislabelled:test")->level, level) << kind;
+  }
 }
 
 }  // namespace

@@ -125,6 +125,33 @@ TEST(ModelChecks, NamesCopiesOutliersAndEmptyUnits) {
   EXPECT_TRUE(raises(look(graph), "zero-units:" + layers[1].name));
 }
 
+TEST(ModelChecks, NamesAFilterOfEightTimesTheNoiseAndNoLongTails) {
+  for (const char* zoo : {"lenet5", "mlp:784-64-64-64-10"}) {
+    EXPECT_FALSE(raises(look(trained(zoo)), "extreme-weights")) << zoo;
+    for (size_t l : {0, 1}) {
+      model::Graph graph = trained(zoo);
+      const model::Layer layer = layers_of(graph)[l];
+      rewrite(graph, layer.weight, [&](at::Tensor& w) {
+        at::manual_seed(3);
+        const int64_t axis = layer.weight == layer.weight_input ? layer.weight_axis : w.size(0) == layer.units ? 0 : 1;
+        at::Tensor unit = w.select(axis, 2);
+        unit.copy_(8 * w.std() * at::randn_like(unit));
+      });
+      const Results found = look(graph);
+      EXPECT_TRUE(raises(found, "extreme-weights:" + layer.name)) << zoo << " " << layer.name;
+    }
+  }
+  // Units whose sizes scatter, and weights with the tails of a few degrees of freedom, as attention has them.
+  model::Graph graph = trained();
+  const model::Layer layer = layers_of(graph)[1];
+  rewrite(graph, layer.weight, [](at::Tensor& w) {
+    at::manual_seed(5);
+    at::Tensor scale = (0.5 * at::randn({w.size(0), 1})).exp();
+    w.copy_(0.05 * scale * at::randn_like(w) / (at::randn({3, w.size(0), w.size(1)}).square().mean(0)).sqrt());
+  });
+  EXPECT_FALSE(raises(look(graph), "extreme-weights")) << said(look(graph).findings);
+}
+
 TEST(ModelChecks, NamesUnitsThatAreAllAlike) {
   model::Graph graph = trained("lenet5");
   auto layers = layers_of(graph);
@@ -165,6 +192,30 @@ TEST(UnitChecks, NameDeadUnitsAndNotAFew) {
   auto layers = layers_of(graph);
   rewrite(graph, layers[2].bias, [](at::Tensor& b) { b.narrow(0, 0, 60).fill_(-1e3); });
   EXPECT_TRUE(raises(Examined(graph).found, "dead-units:" + layers[2].name));
+}
+
+TEST(UnitChecks, DeadUnitsThatCostNothingAreANote) {
+  model::Graph graph = trained("lenet5");
+  const model::Layer layer = layers_of(graph)[2];
+  const std::string id = "dead-units:" + layer.name;
+  struct Case {
+    int64_t dead;
+    double linear;  ///< below 0: unknown
+    findings::Level level;
+  };
+  using findings::Level;
+  for (const Case& one : {Case{60, 0.86, Level::kNote}, Case{60, 0.96, Level::kSerious}, Case{90, -1, Level::kMinor},
+                          Case{30, -1, Level::kNote}, Case{115, -1, Level::kSerious}, Case{115, 0.86, Level::kMinor}}) {
+    model::Graph dead = graph;
+    rewrite(dead, layer.bias, [&](at::Tensor& b) { b.narrow(0, 0, one.dead).fill_(-1e3); });
+    Examined examined(dead);
+    examined.seen.linear_tried = true;
+    if (one.linear >= 0) examined.seen.linear = stats::rate(std::llround(1000 * one.linear), 1000);
+    examined.seen.test->result.accuracy = 0.93;
+    Results found;
+    run_rows(examined.seen, found, {"dead-units"});
+    EXPECT_EQ(raised(found, id).level, one.level) << one.dead << " " << one.linear;
+  }
 }
 
 TEST(UnitChecks, NameTheFirstBlindLayerAlone) {

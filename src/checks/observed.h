@@ -52,7 +52,9 @@ struct Observed {
   std::optional<adequacy::Assessment> adequacy;  ///< of the tests
   std::optional<compare::Reference> reference;
   std::optional<compare::Comparison> comparison;  ///< with the reference
-  bool interrupted = false;                       ///< by Ctrl-C: the splits may be cut short
+  bool linear_tried = false;                      ///< linear_baseline() keeps its result
+  std::optional<stats::Estimate> linear;
+  bool interrupted = false;  ///< by Ctrl-C: the splits may be cut short
 
   const stream::Subject& subject() const;  ///< the model, fed by the tests
   uint64_t seed() const { return session.request().seed; }

@@ -10,7 +10,9 @@
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
-#include "observers/figures.h"
+#include "findings/phrases.h"
+#include "slices/groups.h"
+#include "stats/distributions.h"
 #include "stats/moments.h"
 
 namespace netmend::checks {
@@ -32,7 +34,25 @@ constexpr double kOneSided = 0.2, kTimes = 5;
 /// Below serious, whatever the difference: a hard class is no fault.
 constexpr double kNotSerious = 0.049, kNotSeriousGain = 0.0099;
 
-using observers::percent_text;
+using findings::counted;
+using findings::percent;
+using findings::percent_range;
+
+/// Below, an expected calibration error is not worth a word; above, confidence misleads whoever relies on it.
+constexpr double kOverConfident = 0.03, kUnderConfident = 0.05, kSeriousOver = 0.15, kMinorUnder = 0.1;
+constexpr double kClearly = 0.01;  ///< the lower limit of an error that is told
+
+/// Whether two classes are confused one way or both ways, where counts tell.
+enum class Ways { kUnclear, kOne, kBoth };
+Ways ways_of(int64_t there, int64_t of_there, int64_t back, int64_t of_back) {
+  const int64_t both = there + back;
+  if (both == 0 || of_there + of_back == 0) return Ways::kUnclear;
+  // Classes of different sizes are confused as often where counts go with the sizes.
+  const double even = double(of_there) / double(of_there + of_back);
+  const double p = 2 * std::min(stats::binomial_tail(there, both, even), stats::binomial_cdf(there, both, even));
+  if (p < 0.05 && 5 * back <= there) return Ways::kOne;
+  return back >= 3 && 3 * back >= there ? Ways::kBoth : Ways::kUnclear;
+}
 
 class PredictionChecks {
  public:
@@ -55,11 +75,12 @@ class PredictionChecks {
   void not_finite() {
     const int64_t broken = test_.result.not_finite;
     if (broken == 0) return found_.pass("predictions are finite", "no NaN or Inf");
-    auto finding = findings::make(
-        "non-finite-predictions", "", words({{"n", with_commas(broken)}}),
-        {double(broken) / double(std::max<int64_t>(1, test_.result.samples)), 0}, Certainty::kConfirmed,
-        fmt::format("{} of {} inputs", with_commas(broken), with_commas(test_.result.samples)),
-        fmt::format("{} of {} predictions are NaN or Inf.", with_commas(broken), with_commas(test_.result.samples)));
+    auto finding =
+        findings::make("non-finite-predictions", "", words({{"n", with_commas(broken)}}),
+                       {double(broken) / double(std::max<int64_t>(1, test_.result.samples)), 0}, Certainty::kConfirmed,
+                       fmt::format("{} of {} inputs", with_commas(broken), with_commas(test_.result.samples)),
+                       fmt::format("{} of {} predictions {} NaN or Inf.", with_commas(broken),
+                                   with_commas(test_.result.samples), broken == 1 ? "is" : "are"));
     finding.inputs =
         show([](const SampleRow& row) { return !std::isfinite(row.confidence) || !std::isfinite(row.loss); });
     found_.add(std::move(finding));
@@ -86,21 +107,23 @@ class PredictionChecks {
     if (accuracy.low > chance + 0.02 || balanced > level + 0.1 || test_.result.samples < 30) {
       found_.passed.push_back(
           {"better than the majority class",
-           fmt::format("accuracy {}, majority class {}", percent_text(accuracy.value), percent_text(chance))});
+           fmt::format("accuracy {}, majority class {}", percent(accuracy.value), percent(chance))});
       return;
     }
-    found_.add(findings::make(
-        "no-better-than-baseline", "", words({{"common", common->name}}), {1 - chance, 0}, Certainty::kConfirmed,
-        fmt::format("accuracy {}, majority class {}", percent_text(accuracy.value), percent_text(chance)),
-        fmt::format("Accuracy {} ({}–{}) on {} inputs; always predicting {} would reach {}.",
-                    percent_text(accuracy.value), percent_text(accuracy.low), percent_text(accuracy.high),
-                    with_commas(test_.result.samples), common->name, percent_text(chance))));
+    found_.add(findings::make("no-better-than-baseline", "",
+                              words({{"common", common->name}, {"degree", accuracy.low > chance ? "hardly" : "no"}}),
+                              {1 - chance, 0}, Certainty::kConfirmed,
+                              fmt::format("accuracy {}, majority class {}", percent(accuracy.value), percent(chance)),
+                              fmt::format("Accuracy {} ({}) on {}; always predicting {} would reach {}.",
+                                          percent(accuracy.value), percent_range(accuracy.low, accuracy.high),
+                                          counted(test_.result.samples, "input"), common->name, percent(chance))));
   }
 
   struct Pair {
     size_t a = 0, b = 0;     ///< a is called b more often than the reverse
     int64_t ab = 0, ba = 0;  ///< counts
-    bool one_sided = false;
+    bool one_sided = false;  ///< or exchanged
+    bool exchanged = false;
     int64_t sum() const { return ab + ba; }
   };
 
@@ -112,7 +135,7 @@ class PredictionChecks {
     std::vector<Pair> pairs;
     for (size_t i = 0; i < confusion.size(); ++i)
       for (size_t j = i + 1; j < confusion.size(); ++j) {
-        Pair pair{i, j, confusion[i][j], confusion[j][i], false};
+        Pair pair{i, j, confusion[i][j], confusion[j][i], false, false};
         if (pair.ab < pair.ba) std::swap(pair.a, pair.b), std::swap(pair.ab, pair.ba);
         if (pair.sum() == 0) continue;
         const double there = double(pair.ab) / double(std::max<int64_t>(1, per_class[pair.a].samples)),
@@ -120,6 +143,7 @@ class PredictionChecks {
         // Both ways nearly always: swapped. One way often: poisoned.
         pair.one_sided =
             confusion.size() > 2 && pair.ab >= 10 && there >= kOneSided && (there >= kTimes * back || back > 0.5);
+        pair.exchanged = pair.one_sided && back > 0.5;
         pairs.push_back(pair);
       }
     std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& x, const Pair& y) { return x.sum() > y.sum(); });
@@ -132,8 +156,9 @@ class PredictionChecks {
       tell(pair, share);
     }
     if (told == 0 && !pairs.empty() && confusion.size() > 2)
-      found_.passed.push_back({"confusions are spread", fmt::format("the most frequent pair is {} of {} failures",
-                                                                    pairs[0].sum(), with_commas(failures))});
+      found_.passed.push_back(
+          {"confusions are spread", fmt::format("the most frequent pair is {} of {}", with_commas(pairs[0].sum()),
+                                                counted(failures, "failure"))});
   }
 
   void tell(const Pair& pair, double share) {
@@ -146,20 +171,33 @@ class PredictionChecks {
     const std::string where = a < b ? a + "-" + b : b + "-" + a;
     auto finding = findings::make(
         "confused-classes", where, words({{"a", a}, {"b", b}}), effect, Certainty::kConfirmed,
-        fmt::format("{} of {} failures; worth up to {:.1f} points", pair.sum(),
-                    with_commas(test_.result.samples - test_.result.correct), 100 * worth),
-        fmt::format("{} of class {} predicted as {}, {} of class {} predicted as {}: {:.0f} % of all failures. {}",
-                    with_commas(pair.ab), a, b, with_commas(pair.ba), b, a, 100 * share,
-                    pair.one_sided
-                        ? "So one-sided a confusion (or so complete an exchange) has a cause: wrong labels in training "
-                          "data, or damage to the last layers."
-                        : "It goes both ways, as with classes that look alike."));
+        fmt::format("{} of {}; worth up to {}", with_commas(pair.sum()),
+                    counted(test_.result.samples - test_.result.correct, "failure"), findings::points(worth)),
+        fmt::format("{} of class {} predicted as {}, {} of class {} predicted as {}: {} of all failures.{}",
+                    with_commas(pair.ab), a, b, with_commas(pair.ba), b, a, percent(share), direction(pair)));
     finding.numbers = {{"a", a}, {"b", b}, {"a_as_b", pair.ab}, {"b_as_a", pair.ba}, {"one_sided", pair.one_sided}};
     finding.inputs = show([&](const SampleRow& row) {
       return (row.label == double(pair.a) && row.predicted == double(pair.b)) ||
              (row.label == double(pair.b) && row.predicted == double(pair.a));
     });
     found_.add(std::move(finding));
+  }
+
+  std::string direction(const Pair& pair) const {
+    if (pair.exchanged)
+      return " The two are exchanged, which has a cause: labels that were swapped, or damage to the last layer.";
+    if (pair.one_sided)
+      return " So one-sided a confusion has a cause: wrong labels in training data, or damage to the last layers.";
+    const auto& per_class = test_.result.per_class;
+    switch (ways_of(pair.ab, per_class[pair.a].samples, pair.ba, per_class[pair.b].samples)) {
+      case Ways::kOne:
+        return pair.ba == 0 ? " It goes one way only." : " It goes one way for the most part.";
+      case Ways::kBoth:
+        return " It goes both ways, as with classes that look alike.";
+      case Ways::kUnclear:
+        break;
+    }
+    return "";
   }
 
   void weak_classes() {
@@ -193,8 +231,7 @@ class PredictionChecks {
     }
     if (told == 0) {
       const ClassResult& worst = per_class[order[0]];
-      found_.passed.push_back(
-          {"recall by class", fmt::format("lowest: {} {}", worst.name, percent_text(worst.recall))});
+      found_.passed.push_back({"recall by class", fmt::format("lowest: {} {}", worst.name, percent(worst.recall))});
     }
   }
 
@@ -204,13 +241,12 @@ class PredictionChecks {
     Effect effect{hope * behind * double(one.samples) / double(test_.result.samples), behind};
     if (hope < kHopeful)
       effect.local = std::min(effect.local, kNotSerious), effect.gain = std::min(effect.gain, kNotSeriousGain);
-    auto finding =
-        findings::make(kind, one.name, words({{"class", one.name}}), effect, Certainty::kConfirmed,
-                       fmt::format("recall {} on {} inputs, median class {}", percent_text(one.recall),
-                                   with_commas(one.samples), percent_text(usual)),
-                       fmt::format("Recall {} ({}–{}) on {} inputs of class {}; the median over classes is {}. {}",
-                                   percent_text(one.recall), percent_text(one.range.low), percent_text(one.range.high),
-                                   with_commas(one.samples), one.name, percent_text(usual), taken_for(c)));
+    auto finding = findings::make(kind, one.name, words({{"class", one.name}}), effect, Certainty::kConfirmed,
+                                  fmt::format("recall {} on {}, median class {}", percent(one.recall),
+                                              counted(one.samples, "input"), percent(usual)),
+                                  fmt::format("Recall {} ({}) on {} of class {}; the median over classes is {}.{}",
+                                              percent(one.recall), percent_range(one.range.low, one.range.high),
+                                              counted(one.samples, "input"), one.name, percent(usual), taken_for(c)));
     finding.numbers = {{"recall", one.recall}, {"samples", one.samples}, {"median", usual}};
     finding.inputs =
         show([&](const SampleRow& row) { return row.label == double(c) && row.right == SampleRow::kWrong; });
@@ -225,8 +261,8 @@ class PredictionChecks {
     std::sort(others.begin(), others.end());
     std::vector<std::string> names;
     for (size_t i = 0; i < std::min<size_t>(3, others.size()); ++i)
-      names.push_back(fmt::format("{} ({})", settings_.classes[others[i].second], -others[i].first));
-    return names.empty() ? "" : "Most often predicted as " + join(names, ", ") + ".";
+      names.push_back(fmt::format("{} ({})", settings_.classes[others[i].second], with_commas(-others[i].first)));
+    return names.empty() ? "" : " Most often predicted as " + join(names, ", ") + ".";
   }
 
   void misleading() {
@@ -241,16 +277,17 @@ class PredictionChecks {
     const double gap = test_.result.accuracy - balanced;
     if (gap < 0.1)
       return found_.passed.push_back(
-          {"accuracy and balanced accuracy agree", fmt::format("{:.1f} points above balanced accuracy", 100 * gap)});
+          {"accuracy and balanced accuracy agree",
+           fmt::format("accuracy {}, balanced accuracy {}", percent(test_.result.accuracy), percent(balanced))});
     // Two uneven classes and a cautious network are common; far more than that hides something.
     const Effect effect{0, gap >= 0.25 ? gap : std::min(gap, kNotSerious)};
     found_.add(findings::make(
         "misleading-metric", "accuracy", words(), effect, Certainty::kConfirmed,
-        fmt::format("accuracy {}, balanced accuracy {}", percent_text(test_.result.accuracy), percent_text(balanced)),
+        fmt::format("accuracy {}, balanced accuracy {}", percent(test_.result.accuracy), percent(balanced)),
         fmt::format(
             "Accuracy is {}, balanced accuracy (the mean recall over classes) {}: the largest class has {} inputs, the "
             "smallest {}.",
-            percent_text(test_.result.accuracy), percent_text(balanced), with_commas(most), with_commas(least))));
+            percent(test_.result.accuracy), percent(balanced), with_commas(most), with_commas(least))));
   }
 
   void confidence() {
@@ -259,30 +296,47 @@ class PredictionChecks {
     if (all.count < 200)
       return found_.skipped.push_back({"confidence against accuracy", "at least 200 labelled inputs"});
     const stats::Estimate accuracy = stats::rate(int64_t(std::llround(all.accuracy * double(all.count))), all.count);
-    const double gap = all.confidence - all.accuracy;
     // A network that is nearly always right can be off by little only: then what counts is how much of that little.
-    const bool sure_of_mistakes = gap > 0.7 * (1 - all.accuracy) && (1 - all.accuracy) * double(all.count) >= 20;
-    const bool over = (gap > 0.03 || sure_of_mistakes) && all.confidence > accuracy.high,
-               under = gap < -0.05 && all.confidence < accuracy.low;
-    if (!over && !under)
-      return found_.passed.push_back({"confidence matches accuracy",
-                                      fmt::format("mean confidence {}, accuracy {}, ECE {:.3f}",
-                                                  percent_text(all.confidence), percent_text(all.accuracy), all.ece)});
+    const bool sure_of_mistakes =
+        all.above - all.below > 0.7 * (1 - all.accuracy) && (1 - all.accuracy) * double(all.count) >= 20;
+    const bool above = all.above > all.below;
+    const bool clear = all.ece_low > kClearly && all.ece >= (above ? kOverConfident : kUnderConfident);
+    const bool over = above && (clear || (sure_of_mistakes && all.ece_low > 0)), under = !above && clear;
+    const std::string brief = fmt::format("mean confidence {}, accuracy {}, ECE {:.3f}", percent(all.confidence),
+                                          percent(all.accuracy), all.ece);
+    if (!over && !under) return found_.pass("confidence matches accuracy", brief);
     int64_t sure = 0, wrong = 0;
     for (const SampleRow& row : test_.rows)
       if (row.confidence > 0.99f && row.right != SampleRow::kNotJudged) ++sure, wrong += row.right == SampleRow::kWrong;
+    const std::string of_the_sure =
+        sure == 0
+            ? "No prediction has a confidence above 99 %."
+            : fmt::format("Of {} with a confidence above 99 %, {} wrong.", counted(sure, "prediction"),
+                          wrong == 0 ? "none is"
+                          : wrong == 1
+                              ? "1 is"
+                              : fmt::format("{} ({}) are", with_commas(wrong), percent(double(wrong) / double(sure))));
     auto finding = findings::make(
-        over ? "over-confident" : "under-confident", "", words(), {}, Certainty::kConfirmed,
-        fmt::format("mean confidence {}, accuracy {}, ECE {:.3f}", percent_text(all.confidence),
-                    percent_text(all.accuracy), all.ece),
+        over ? "over-confident" : "under-confident", "", words(), {}, Certainty::kConfirmed, brief,
         fmt::format(
-            "Mean confidence {}, accuracy {} ({}–{}); expected calibration error (ECE) {:.3f}. Of {} predictions "
-            "with a confidence above 99 %, {} are wrong. One number, the temperature, corrects the mean "
-            "confidence and changes no prediction.",
-            percent_text(all.confidence), percent_text(all.accuracy), percent_text(accuracy.low),
-            percent_text(accuracy.high), all.ece, with_commas(sure),
-            sure ? percent_text(double(wrong) / double(sure)) : "none"));
-    finding.value = std::abs(gap);
+            "The expected calibration error (ECE) is {:.3f} ({:.3f}–{:.3f}); were every confidence right, chance "
+            "would show about {:.3f}. Mean confidence {}, accuracy {} ({}). {} One number, the temperature, "
+            "corrects the mean confidence and changes no prediction.",
+            all.ece, all.ece_low, all.ece_high, all.ece_chance, percent(all.confidence), percent(all.accuracy),
+            percent_range(accuracy.low, accuracy.high), of_the_sure));
+    // In proportion: a few points are a note, and so many that a threshold lets anything through are serious.
+    if (over)
+      finding.level = !clear                        ? findings::Level::kNote
+                      : all.ece_low >= kSeriousOver ? findings::Level::kSerious
+                                                    : findings::Level::kMinor;
+    else  // nothing is let through that should not be
+      finding.level = all.ece_low >= kMinorUnder ? findings::Level::kMinor : findings::Level::kNote;
+    finding.value = all.ece;
+    finding.numbers = {{"ece", all.ece},
+                       {"ece_low", all.ece_low},
+                       {"ece_high", all.ece_high},
+                       {"confidence", all.confidence},
+                       {"accuracy", all.accuracy}};
     finding.inputs =
         over ? show([](const SampleRow& row) { return row.right == SampleRow::kWrong && row.confidence > 0.9f; })
              : show([](const SampleRow& row) { return row.right == SampleRow::kRight && row.confidence < 0.5f; });
@@ -333,9 +387,9 @@ class PredictionChecks {
       found_.add(findings::make(
           "clipped-numbers", upper ? "above" : "below", words({{"limit", fmt::format("{:.4g}", limit)}}), {0.02, 0},
           Certainty::kConfirmed,
-          fmt::format("{} predictions at {:.4g}, {} labels beyond", with_commas(there), limit, with_commas(beyond)),
-          fmt::format("{} of {} predictions are exactly {:.4g}, and {} labels lie beyond it.", with_commas(there),
-                      with_commas(count), limit, with_commas(beyond))));
+          fmt::format("{} at {:.4g}, {} beyond", counted(there, "prediction"), limit, counted(beyond, "label")),
+          fmt::format("Predictions of exactly {:.4g}: {} of {}. Labels beyond it: {}.", limit, with_commas(there),
+                      with_commas(count), with_commas(beyond))));
     }
   }
 
@@ -365,18 +419,19 @@ class PredictionChecks {
     const auto& train = seen_.train->result;
     if (train.samples == 0 || test_.result.samples == 0) return;
     const double gap = train.accuracy - test_.result.accuracy;
-    if (gap < (train.accuracy > 0.9 ? 0.07 : 0.1))
+    const stats::Estimate apart = slices::difference(stats::rate(train.correct, train.samples),
+                                                     stats::rate(test_.result.correct, test_.result.samples));
+    if (gap < (train.accuracy > 0.9 ? 0.07 : 0.1) || apart.low <= 0 || test_.result.samples < 30)
       return found_.passed.push_back(
           {"accuracy on training data and tests",
-           fmt::format("{} and {}", percent_text(train.accuracy), percent_text(test_.result.accuracy))});
+           fmt::format("{} and {}", percent(train.accuracy), percent(test_.result.accuracy))});
     // A few points are the usual price of fitting; what is beyond ten may be had.
-    found_.add(
-        findings::make("over-fit", "", words(), {0.3 * std::max(0.0, gap - 0.1), 0}, Certainty::kConfirmed,
-                       fmt::format("{} on training data, {} on tests", percent_text(train.accuracy),
-                                   percent_text(test_.result.accuracy)),
-                       fmt::format("Accuracy {} on {} training inputs, {} on {} tests: {:.1f} points apart.",
-                                   percent_text(train.accuracy), with_commas(train.samples),
-                                   percent_text(test_.result.accuracy), with_commas(test_.result.samples), 100 * gap)));
+    found_.add(findings::make(
+        "over-fit", "", words(), {0.3 * std::max(0.0, gap - 0.1), 0}, Certainty::kConfirmed,
+        fmt::format("{} on training data, {} on tests", percent(train.accuracy), percent(test_.result.accuracy)),
+        fmt::format("Accuracy {} on {}, {} on {}: {} apart ({:.1f} to {:.1f}).", percent(train.accuracy),
+                    counted(train.samples, "training input"), percent(test_.result.accuracy),
+                    counted(test_.result.samples, "test"), findings::points(gap), 100 * apart.low, 100 * apart.high)));
   }
 
   const Observed& seen_;

@@ -81,6 +81,88 @@ TEST(PredictionLimits, ConfidenceIsOffByThreePointsAboveOrFiveBelow) {
   }
 }
 
+TEST(PredictionLimits, TheLevelOfOverConfidenceGrowsWithTheError) {
+  struct Case {
+    int64_t wrong;
+    double sure;
+    Level level;
+  };
+  for (const Case& one : {Case{3, 0.9925, Level::kNote}, Case{8, 0.97, Level::kMinor}, Case{30, 0.95, Level::kSerious},
+                          Case{8, 0.85, Level::kNote}, Case{8, 0.40, Level::kMinor}}) {
+    Answered answers;
+    answers.test = answers.part(wrong_of_each(one.wrong), [&](const SampleRow&) { return one.sure; });
+    const bool over = one.sure > 1 - 0.01 * double(one.wrong);
+    const Finding finding = raised(answers.look(), over ? "over-confident" : "under-confident");
+    EXPECT_EQ(finding.level, one.level) << one.sure;
+    EXPECT_GT(finding.numbers["ece_low"].get<double>(), 0);
+  }
+}
+
+TEST(PredictionLimits, ErrorsOfConfidenceThatCancelInTheMeanAreSeen) {
+  Answered answers;  // half of the predictions 95 % sure and half 55 % sure, all of them right three times in four
+  answers.test = answers.part(wrong_of_each(25), [](const SampleRow& row) { return row.sample % 2 ? 0.95 : 0.55; });
+  const Results& found = answers.look();
+  EXPECT_TRUE(raises(found, "over-confident") || raises(found, "under-confident")) << said(found.findings);
+}
+
+/// Class 2 predicted as 3 so often, 3 as 2 so often, and ten mistakes elsewhere.
+std::string told_of_pair(int64_t there, int64_t back) {
+  Answered answers;
+  answers.test = answers.part(
+      [&](int64_t c, int64_t i) {
+        if (c == 2 && i < there) return int64_t(3);
+        if (c == 3 && i < back) return int64_t(2);
+        return i == 99 ? (c + 4) % 10 : c;
+      },
+      well_calibrated);
+  return raised(answers.look(), "confused-classes:c2-c3").evidence;
+}
+
+TEST(Confusions, GoBothWaysOnlyWhereTheyDo) {
+  auto has = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
+  EXPECT_TRUE(has(told_of_pair(10, 0), "one way only"));
+  EXPECT_FALSE(has(told_of_pair(10, 0), "both ways"));
+  EXPECT_TRUE(has(told_of_pair(15, 2), "one way for the most part"));
+  EXPECT_TRUE(has(told_of_pair(10, 10), "both ways"));
+  EXPECT_TRUE(has(told_of_pair(12, 5), "both ways"));
+  EXPECT_FALSE(has(told_of_pair(9, 2), "way")) << "two of eleven do not tell";
+  EXPECT_FALSE(has(told_of_pair(19, 5), "way")) << "neither the one nor the other";
+  EXPECT_TRUE(has(told_of_pair(60, 1), "So one-sided"));
+  EXPECT_TRUE(has(told_of_pair(90, 90), "exchanged"));
+}
+
+TEST(Confusions, OfClassesOfDifferentSizesAreComparedByTheirRates) {
+  Answered answers;  // 12 of 1,000 and 3 of 100 are taken for each other: the small class goes more often
+  std::vector<int64_t> sizes(10, 100);
+  sizes[2] = 1000;
+  answers.test = answers.part(
+      [&](int64_t c, int64_t i) {
+        if (c == 2 && i < 12) return int64_t(3);
+        if (c == 3 && i < 3) return int64_t(2);
+        return i == 99 ? (c + 4) % 10 : c;
+      },
+      well_calibrated, sizes);
+  EXPECT_EQ(raised(answers.look(), "confused-classes:c2-c3").evidence.find("one way"), std::string::npos);
+}
+
+TEST(OverFitting, OfAFewInputsIsChance) {
+  Answered answers;
+  answers.test = answers.part([](int64_t c, int64_t i) { return c == 0 && i == 0 ? 1 : c; }, well_calibrated,
+                              std::vector<int64_t>(10, 1));
+  answers.train = answers.part(wrong_of_each(0), well_calibrated);
+  EXPECT_FALSE(raises(answers.look(), "over-fit")) << "one of ten tests";
+}
+
+TEST(Sentences, AreTrueOfOneOfEverything) {
+  Answered answers;
+  answers.test = answers.part([](int64_t c, int64_t i) { return c == 0 && i == 0 ? 1 : c; }, well_calibrated);
+  const Results& found = answers.look();
+  for (const Passed& passed : found.passed) {
+    EXPECT_EQ(passed.value.find("1 failures"), std::string::npos) << passed.value;
+    EXPECT_EQ(passed.value.find("-"), std::string::npos) << passed.what << ": " << passed.value;
+  }
+}
+
 TEST(PredictionLimits, ConfidenceOfFewerThanTwoHundredTestsIsSkippedAndSaidSo) {
   for (const auto& [of_each, told] : std::vector<std::pair<int64_t, bool>>{{19, false}, {20, true}}) {
     Answered answers;

@@ -6,6 +6,7 @@
 #include "checks/results.h"
 #include "checks/rows.h"
 #include "compare/paired.h"
+#include "findings/phrases.h"
 #include "observers/figures.h"
 
 namespace netmend::checks {
@@ -15,6 +16,12 @@ using findings::Certainty;
 using observers::FlipCount;
 using observers::points_text;
 using Json = nlohmann::ordered_json;
+
+/// `1 regression, 1,204 fixes`
+std::string flips_text(const FlipCount& count) {
+  return fmt::format("{}, {}", findings::counted(count.broken, "regression"),
+                     findings::counted(count.fixed, "fix", "fixes"));
+}
 
 std::vector<findings::Shown> regressions(const compare::Comparison& compared, double label) {
   std::vector<findings::Shown> shown;
@@ -84,16 +91,13 @@ void check_reference(Observed& seen, Results& out) {
   const std::string& path = seen.reference->name;
   const findings::Words words = seen.words({{"reference", path}});
   if (change.high < 0) {
-    auto finding =
-        findings::make("regressed", "", words, {-change.value, 0}, Certainty::kConfirmed,
-                       fmt::format("{} regressions, {} fixes", whole.broken, whole.fixed),
-                       fmt::format("Against {}: {} regressions and {} fixes on {} inputs, {}.", path, whole.broken,
-                                   whole.fixed, with_commas(whole.samples), points_text(change)));
+    auto finding = findings::make("regressed", "", words, {-change.value, 0}, Certainty::kConfirmed, flips_text(whole),
+                                  fmt::format("Against {}: {} on {}, {}.", path, flips_text(whole),
+                                              findings::counted(whole.samples, "input"), points_text(change)));
     finding.inputs = regressions(compared, -1);
     out.add(std::move(finding));
   } else {
-    out.pass("no worse than " + path,
-             fmt::format("{} regressions, {} fixes, {}", whole.broken, whole.fixed, points_text(change)));
+    out.pass("no worse than " + path, fmt::format("{}, {}", flips_text(whole), points_text(change)));
   }
   const auto& per_class = compared.flips.per_class();
   const auto& classes = seen.settings.classes;
@@ -105,14 +109,15 @@ void check_reference(Observed& seen, Results& out) {
     if (count.samples == 0 || own.high >= 0 || chance > 0.05 || -own.value < 0.01) continue;
     findings::Words more = words;
     more["class"] = classes[c];
-    auto finding = findings::make(
-        "regressed-class", classes[c], more,
-        {-own.value * double(count.samples) / double(std::max<int64_t>(1, whole.samples)), -own.value},
-        Certainty::kConfirmed, fmt::format("{} regressions, {} fixes", count.broken, count.fixed),
-        fmt::format("Recall {:.1f} → {:.1f} % on {} inputs, {}: {} regressions, {} fixes. Overall {}.",
-                    100.0 * double(count.right_before) / double(count.samples),
-                    100.0 * double(count.right_after) / double(count.samples), with_commas(count.samples),
-                    points_text(own), count.broken, count.fixed, points_text(change)));
+    auto finding =
+        findings::make("regressed-class", classes[c], more,
+                       {-own.value * double(count.samples) / double(std::max<int64_t>(1, whole.samples)), -own.value},
+                       Certainty::kConfirmed, flips_text(count),
+                       fmt::format("Recall {} → {} on {}, {}: {}. Overall {}.",
+                                   findings::percent(double(count.right_before) / double(count.samples)),
+                                   findings::percent(double(count.right_after) / double(count.samples)),
+                                   findings::counted(count.samples, "input"), points_text(own), flips_text(count),
+                                   points_text(change)));
     finding.inputs = regressions(compared, double(c));
     out.add(std::move(finding));
   }

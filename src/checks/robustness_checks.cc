@@ -5,6 +5,7 @@
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "findings/phrases.h"
 #include "inputs/campaign.h"
 
 namespace netmend::checks {
@@ -93,16 +94,18 @@ void check_robustness(Observed& seen, Results& found) {
       finding = findings::make(
           "not-robust", mild.method, seen.words({{"change", mild.words}, {"method", mild.method}}), effect,
           Certainty::kConfirmed,
-          fmt::format("{:.0f} % of {} correct predictions change under {}", 100 * share.value, made, mild.words),
-          fmt::format("Of {} correct predictions {} ({:.0f} %, {:.0f}–{:.0f}) change under {}.", made, flipped,
-                      100 * share.value, 100 * share.low, 100 * share.high, mild.words));
+          fmt::format("{} of {} correct predictions change under {}", findings::percent(share.value), with_commas(made),
+                      mild.words),
+          fmt::format("Of {} correct predictions {} ({}; {}) change under {}.", with_commas(made), with_commas(flipped),
+                      findings::percent(share.value), findings::percent_range(share.low, share.high), mild.words));
       finding.inputs = std::move(shown);
       found.add(std::move(finding));
     }
     seen.session.budget().spend(2 * double(tried * chosen.count()) * cost);
     seen.session.record(seen.session.test(), "small perturbations", tried * chosen.count());
     if (tried > 0 && told == 0)
-      found.pass(what, fmt::format("at most {:.1f} % of predictions change ({} kinds)", 100 * worst, tried));
+      found.pass(what, fmt::format("at most {} of predictions change ({} tried)", findings::percent(worst),
+                                   findings::counted(tried, "perturbation")));
     if (tried == 0) found.skip(what, "images, a table or tokens");
   } catch (const InputError& error) {
     found.skip(what, error.what());

@@ -22,6 +22,8 @@ Row check_finite_predictions, check_majority_baseline, check_confusions, check_c
     check_bias, check_clipping, check_constant_predictions, check_overfitting;
 // label_checks.cc
 Row check_labels;
+/// Labels that a damaged network doubts are a note; once all rows have run.
+void weigh_labels(Results& out);
 // data_classes.cc
 Row check_test_size, check_imbalance, check_absent_classes, check_label_shift, check_label_order;
 // data_duplicates.cc
@@ -35,7 +37,7 @@ Row check_groups, check_slices;
 // cluster_checks.cc
 Row check_failure_clusters;
 // adequacy_checks.cc
-Row check_redundant_tests, check_untested;
+Row check_untested;
 // reference_checks.cc
 Row check_reference;
 // robustness_checks.cc

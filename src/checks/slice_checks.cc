@@ -9,7 +9,7 @@
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
-#include "observers/figures.h"
+#include "findings/phrases.h"
 #include "slices/failing.h"
 #include "slices/groups.h"
 #include "slices/rules.h"
@@ -23,58 +23,86 @@ using slices::Group;
 using slices::Rate;
 using slices::Slice;
 
-constexpr double kExplained = 0.5, kAllExplained = 0.85;  ///< part of a gap that confidence and class explain
+constexpr double kHarderClasses = 0.5;  ///< part of a gap that harder classes explain: then it is theirs
 constexpr double kGap = 0.02;
 constexpr double kLooksCost = 0.02;  ///< of the metric, for rules about how pictures look
+
+using findings::counted;
+using findings::p_text;
+using findings::percent;
+using findings::percent_range;
+using findings::plain;
 
 bool is_number(const observers::PredictionSettings& settings) {
   return settings.task == observers::Task::kNumber && settings.tolerance < 0;
 }
 
 std::string right_text(const stats::Estimate& failing) {
-  return fmt::format("{:.1f} % ({:.1f}–{:.1f})", 100 * (1 - failing.value), 100 * (1 - failing.high),
-                     100 * (1 - failing.low));
+  return fmt::format("{} ({})", percent(1 - failing.value), percent_range(1 - failing.high, 1 - failing.low));
+}
+
+std::string points_range(double low, double high) { return fmt::format("{:.1f} to {:.1f}", 100 * low, 100 * high); }
+
+std::string part_text(double part) { return part >= 1 ? "all" : percent(part); }
+
+/// What a gap may be put down to other than the slice itself.
+struct Explained {
+  double by_class = 0;  ///< part that the classes of its inputs explain
+};
+
+/// The level that the gap itself asks for, less where it says nothing new.
+findings::Level slice_level(findings::Level asked, const std::vector<slices::Column>& columns, const Slice& slice,
+                            const Explained& explained) {
+  auto all = [&](auto holds) {
+    return std::all_of(slice.rule.terms.begin(), slice.rule.terms.end(),
+                       [&](const slices::Term& term) { return holds(columns[term.column]); });
+  };
+  // A source that the data keeps aside (a camera, a site) should not matter: lower confidence there is part of the
+  // alarm, and no excuse.
+  if (!all([](const slices::Column& column) { return !column.aside; })) return asked;
+  // How hard pictures are always goes with how they look, and harder classes look alike; serious is what costs much.
+  if (all([](const slices::Column& column) { return column.property; }))
+    return slice.gain < kLooksCost || explained.by_class >= kHarderClasses ? std::min(asked, findings::Level::kMinor)
+                                                                           : asked;
+  // Of columns that the network is given, some values go with harder classes: that is a note. Where it is less
+  // confident for another reason, it is worth a look.
+  if (slice.explained_by_confidence < slices::kMostlyExplained) return asked;
+  return std::min(asked, explained.by_class >= kHarderClasses ? findings::Level::kNote : findings::Level::kMinor);
 }
 
 void add_slice(const Observed& seen, const std::vector<slices::Column>& columns, const Slice& slice,
-               const std::vector<double>& failing, double unit, Results& found) {
+               const std::vector<double>& failing, double unit, const Explained& explained, Results& found) {
   const bool number = is_number(seen.settings);
   findings::Words words = seen.words({{"rule", slice.words}});
-  std::string brief, evidence;
+  const std::string held_out = counted(slice.judged_on, "held-out input");
+  std::string brief, evidence = fmt::format("Where {}: ", slice.words);
   if (number) {
-    brief = fmt::format("mean error {:.4g} on {} inputs, elsewhere {:.4g}", slice.here.value * unit,
-                        with_commas(slice.inputs), slice.rest.value * unit);
-    evidence =
-        fmt::format("Where {}: mean error {:.4g} ({:.4g}–{:.4g}) against {:.4g}", slice.words, slice.here.value * unit,
-                    slice.here.low * unit, slice.here.high * unit, slice.rest.value * unit);
+    brief = fmt::format("mean error {} on {}, elsewhere {}", plain(slice.here.value * unit), held_out,
+                        plain(slice.rest.value * unit));
+    evidence +=
+        fmt::format("mean error {} ({} to {}) against {} elsewhere", plain(slice.here.value * unit),
+                    plain(slice.here.low * unit), plain(slice.here.high * unit), plain(slice.rest.value * unit));
   } else {
-    brief = fmt::format("{:.1f} % on {} inputs, elsewhere {:.1f} %", 100 * (1 - slice.here.value),
-                        with_commas(slice.inputs), 100 * (1 - slice.rest.value));
-    evidence = fmt::format("Where {}: accuracy {} against {} elsewhere, {:.1f} points lower ({:.1f}–{:.1f})",
-                           slice.words, right_text(slice.here), right_text(slice.rest), 100 * slice.behind.value,
-                           100 * slice.behind.low, 100 * slice.behind.high);
+    brief = fmt::format("accuracy {} on {}, elsewhere {}", percent(1 - slice.here.value), held_out,
+                        percent(1 - slice.rest.value));
+    evidence +=
+        fmt::format("accuracy {} against {} elsewhere, {} lower ({})", right_text(slice.here), right_text(slice.rest),
+                    findings::points(slice.behind.value), points_range(slice.behind.low, slice.behind.high));
   }
-  evidence += fmt::format("; on {} inputs that the rule was not searched on, p = {:.1g}.", with_commas(slice.judged_on),
-                          slice.p);
-  const bool knows = slice.explained_by_confidence >= kExplained;
-  if (knows)
-    evidence += fmt::format(
-        " Lower confidence and harder classes there explain {:.0f} % of the gap: these inputs are hard rather than "
-        "treated differently.",
-        100 * slice.explained_by_confidence);
+  evidence += fmt::format(", {}. The rule holds for {}; the figures are of the {} that it was not searched on.",
+                          p_text(slice.p), counted(slice.inputs, "input"), with_commas(slice.judged_on));
+  if (slice.explained_by_confidence >= slices::kMostlyExplained)
+    evidence += fmt::format(" Expected errors given confidence and class explain {} of the gap.",
+                            part_text(slice.explained_by_confidence));
+  if (explained.by_class >= kHarderClasses)
+    evidence += fmt::format(" Harder classes alone explain {} of it.", part_text(explained.by_class));
   auto finding = findings::make("weak-slice", slice.name, words, {slice.gain, slice.behind.value}, Certainty::kLikely,
                                 brief, evidence);
-  if (knows)
-    finding.level = std::min(finding.level, slice.explained_by_confidence >= kAllExplained ? findings::Level::kNote
-                                                                                           : findings::Level::kMinor);
+  finding.level = slice_level(finding.level, columns, slice, explained);
   // A group that the data keeps aside can be aimed at.
   const slices::Term& first = slice.rule.terms[0];
   if (slice.rule.terms.size() == 1 && first.op == slices::Term::kIs && columns[first.column].aside)
     finding.next.push_back(seen.session.command("repair", {"--on", "slice=" + slice.name, "-o", "fixed.onnx"}));
-  // How hard pictures are always goes with how they look; that is serious when it costs much.
-  const bool properties = std::all_of(slice.rule.terms.begin(), slice.rule.terms.end(),
-                                      [&](const slices::Term& term) { return columns[term.column].property; });
-  if (properties && slice.gain < kLooksCost) finding.level = std::min(finding.level, findings::Level::kMinor);
   std::vector<size_t> rows = slice.rows;
   std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) { return failing[a] > failing[b]; });
   for (size_t i = 0; i < std::min<size_t>(12, rows.size()); ++i)
@@ -83,6 +111,7 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
                      {"inputs", slice.inputs},
                      {"judged_on", slice.judged_on},
                      {"behind", slice.behind.value},
+                     {"explained_by_class", explained.by_class},
                      {"behind_low", slice.behind.low},
                      {"behind_high", slice.behind.high},
                      {"p", slice.p},
@@ -92,43 +121,57 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
 
 /// A rate that is worse for a group than for everybody else, clearly and by enough.
 struct Gap {
+  enum What { kMissed, kWronglyPredicted, kErrors };
   const Group* group = nullptr;
   const Rate* rate = nullptr;
-  bool missed = false;  ///< the true positive rate is lower; else the false positive rate is higher
+  What what = kErrors;
   double size = 0;
 };
 
 std::optional<Gap> gap_of(const Group& group) {
   std::optional<Gap> worst;
-  auto look = [&](const std::optional<Rate>& rate, bool missed) {
+  auto look = [&](const Rate* rate, Gap::What what) {
     if (!rate || rate->count < 50 || !(rate->p < (group.columns.size() > 1 ? 0.01 : 0.05))) return;
-    const double size = missed ? -rate->apart.value : rate->apart.value;
-    if (std::isfinite(size) && size >= kGap && (!worst || size > worst->size))
-      worst = Gap{&group, &*rate, missed, size};
+    const double size = what == Gap::kMissed ? -rate->apart.value : rate->apart.value;
+    if (std::isfinite(size) && size >= kGap && (!worst || size > worst->size)) worst = Gap{&group, rate, what, size};
   };
-  look(group.true_positive, true);
-  look(group.false_positive, false);
+  look(group.true_positive ? &*group.true_positive : nullptr, Gap::kMissed);
+  look(group.false_positive ? &*group.false_positive : nullptr, Gap::kWronglyPredicted);
+  if (!worst) look(&group.failing, Gap::kErrors);
   return worst;
 }
 
 void add_gap(const Observed& seen, const Gap& gap, int64_t inputs, Results& found) {
   const Rate& rate = *gap.rate;
-  const std::string name = gap.group->name(), positive = seen.settings.classes[size_t(seen.settings.positive)];
-  const std::string what = gap.missed ? fmt::format("{} is missed more often", positive)
-                                      : fmt::format("{} is wrongly predicted more often", positive);
+  const std::string name = gap.group->name();
+  std::string what = "accuracy is lower", kind = "accuracy";
+  if (gap.what != Gap::kErrors) {
+    const std::string positive = seen.settings.classes[size_t(seen.settings.positive)];
+    what = fmt::format("{} is {} more often", positive, gap.what == Gap::kMissed ? "missed" : "wrongly predicted");
+    kind = gap.what == Gap::kMissed ? "true positive rate" : "false positive rate";
+  }
+  // Errors are shown as accuracy, and lower is worse as it is of the true positive rate.
+  const bool errors = gap.what == Gap::kErrors;
+  auto shown = [&](const stats::Estimate& one) {
+    return errors ? stats::Estimate{1 - one.value, 1 - one.high, 1 - one.low} : one;
+  };
+  const stats::Estimate here = shown(rate.here), rest = shown(rate.rest);
+  const bool lower = gap.what == Gap::kMissed;
   findings::Words words = seen.words({{"group", name}, {"what", what}, {"column", join(gap.group->columns, ",")}});
-  const char* kind = gap.missed ? "true positive rate" : "false positive rate";
-  std::string brief = fmt::format("{} {:.1f} % against {:.1f} %", kind, 100 * rate.here.value, 100 * rate.rest.value);
   const double share = inputs ? double(rate.count) / double(inputs) : 0;
   auto finding = findings::make(
-      "group-gap", name, words, {gap.size * share, gap.size}, Certainty::kConfirmed, brief,
+      "group-gap", name, words, {gap.size * share, gap.size}, Certainty::kConfirmed,
+      fmt::format("{} {} against {}", kind, percent(here.value), percent(rest.value)),
       fmt::format(
-          "{} ({} inputs, {:.1f}–{:.1f}) for {}; gap {:.1f} points ({:.1f}–{:.1f}), p = {:.1g} after correction.",
-          brief, with_commas(rate.count), 100 * rate.here.low, 100 * rate.here.high, name, 100 * gap.size,
-          100 * (gap.missed ? -rate.apart.high : rate.apart.low),
-          100 * (gap.missed ? -rate.apart.low : rate.apart.high), rate.p));
-  finding.numbers = {
-      {"rate", kind}, {"here", rate.here.value}, {"rest", rate.rest.value}, {"inputs", rate.count}, {"p", rate.p}};
+          "For {} the {} is {} ({}, {}), for all others {}: a gap of {} ({}), {} after correction.", name, kind,
+          percent(here.value), percent_range(here.low, here.high), counted(rate.count, "input"), percent(rest.value),
+          findings::points(gap.size),
+          lower ? points_range(-rate.apart.high, -rate.apart.low) : points_range(rate.apart.low, rate.apart.high),
+          p_text(rate.p)));
+  // A threshold is one of two classes.
+  if (errors && seen.settings.classes.size() != 2)
+    finding.next = {seen.session.command("slices", {"--groups", join(gap.group->columns, ",")})};
+  finding.numbers = {{"rate", kind}, {"here", here.value}, {"rest", rest.value}, {"inputs", rate.count}, {"p", rate.p}};
   found.add(std::move(finding));
 }
 
@@ -149,7 +192,7 @@ Table table_of(const Observed& seen) {
 void check_groups(Observed& seen, Results& found) {
   const Table table = table_of(seen);
   std::vector<Group> groups = slices::compare_groups(table.columns, seen.test->rows, table.failing, seen.settings);
-  if (!seen.settings.by_class() || seen.settings.classes.size() != 2) return;
+  if (is_number(seen.settings)) return;
   std::vector<Gap> gaps;
   int64_t small = 0;
   for (const Group& group : groups) {
@@ -173,7 +216,8 @@ void check_groups(Observed& seen, Results& found) {
     for (const std::string& column : gap.group->columns) said[column] = std::max(said[column], gap.size);
     add_gap(seen, gap, int64_t(seen.test->rows.size()), found);
   }
-  if (gaps.empty()) found.passed.push_back({"gaps between groups", fmt::format("none of {} groups", groups.size())});
+  if (gaps.empty())
+    found.pass("gaps between groups", fmt::format("{} compared", counted(int64_t(groups.size()) - small, "group")));
   if (small > 0)
     found.skipped.push_back({fmt::format("{} group{} too small to judge", with_commas(small), small == 1 ? "" : "s"),
                              "at least 50 inputs of each"});
@@ -184,20 +228,24 @@ void check_slices(Observed& seen, Results& found) {
   if (table.columns.empty())
     return found.skip("weak slices", "columns kept aside (groups=, meta=): these inputs have no plain properties");
   std::vector<uint8_t> half = slices::halves(seen.test->census->hashes, seen.seed());
-  std::vector<double> expected;
+  std::vector<double> expected, by_class;
   if (seen.settings.by_class()) {
     std::vector<float> confidence;
     std::vector<double> classes;
     for (const observers::SampleRow& row : seen.test->rows)
       confidence.push_back(row.confidence), classes.push_back(row.label);
     expected = slices::expected_errors(confidence, classes, table.failing, half);
+    by_class = slices::expected_errors(std::vector<float>(confidence.size(), 0), classes, table.failing, half);
   }
   slices::Weakness weak = slices::find_weak(table.columns, table.failing, half, expected);
   const double unit = slices::error_unit(seen.settings, seen.test->rows);
-  for (const Slice& slice : weak.slices) add_slice(seen, table.columns, slice, table.failing, unit, found);
+  for (const Slice& slice : weak.slices) {
+    const Explained explained{slices::explained_part(slice, table.failing, half, by_class)};
+    add_slice(seen, table.columns, slice, table.failing, unit, explained, found);
+  }
   if (weak.slices.empty())
-    found.pass("weak slices",
-               fmt::format("none of {} rules over {} columns", with_commas(weak.rules), table.columns.size()));
+    found.pass("weak slices", fmt::format("none of {} over {}", counted(weak.rules, "rule"),
+                                          counted(int64_t(table.columns.size()), "column")));
   found.slices = std::move(weak.slices);
 }
 

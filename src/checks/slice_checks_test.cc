@@ -70,10 +70,19 @@ TEST(GroupGaps, OfGroupsOfFewerThanFiftyInputsAreSkippedAndCounted) {
   EXPECT_TRUE(grouped.check().skipped.empty());
 }
 
-TEST(GroupGaps, AreNotLookedForAmongThreeClasses) {
-  Grouped grouped(8);
+TEST(GroupGaps, OfMoreClassesAreThoseOfAccuracy) {
+  Grouped grouped(4);  // a quarter of the women's positives, a sixteenth of all others
   grouped.sound.classes = grouped.sound.settings.classes = {"no", "yes", "maybe"};
-  EXPECT_TRUE(grouped.check().findings.empty());
+  const Finding finding = raised(grouped.check(), "group-gap:sex=F", Level::kSerious);
+  EXPECT_EQ(finding.numbers["rate"], "accuracy");
+  EXPECT_LT(finding.numbers["here"].get<double>(), finding.numbers["rest"].get<double>() - 0.05);
+  EXPECT_NEAR(finding.effect.local, finding.numbers["rest"].get<double>() - finding.numbers["here"].get<double>(),
+              1e-9);
+  EXPECT_NE(finding.title.find("accuracy is lower"), std::string::npos) << finding.title;
+  EXPECT_EQ(finding.next[0].find("--threshold"), std::string::npos) << "a threshold is one of two classes";
+  Grouped fair(1);
+  fair.sound.classes = fair.sound.settings.classes = {"no", "yes", "maybe"};
+  EXPECT_TRUE(fair.check().findings.empty());
 }
 
 /// A table whose column decides how often predictions are wrong.
@@ -102,6 +111,46 @@ TEST(WeakSlices, OfANumberAreRulesThatHoldThere) {
   EXPECT_LT(finding.numbers["p"].get<double>(), 0.01);
   EXPECT_LT(finding.numbers["judged_on"].get<int64_t>(), finding.numbers["inputs"].get<int64_t>())
       << "judged on inputs that the rule was not searched on";
+}
+
+TEST(WeakSlices, NameTheNumberOfInputsThatTheFigureIsOf) {
+  const Finding finding = weak_where(-0.5, 0.4, 0.03).findings.at(0);
+  const auto judged = finding.numbers["judged_on"].get<int64_t>(), all = finding.numbers["inputs"].get<int64_t>();
+  EXPECT_NE(finding.brief.find(fmt::format("on {} held-out inputs", judged)), std::string::npos) << finding.brief;
+  EXPECT_EQ(finding.brief.find(fmt::format("on {} ", all)), std::string::npos) << finding.brief;
+  EXPECT_NE(finding.evidence.find(fmt::format("holds for {} inputs; the figures are of the {}", all, judged)),
+            std::string::npos)
+      << finding.evidence;
+  EXPECT_EQ(finding.evidence.find("p = 0"), std::string::npos) << finding.evidence;
+}
+
+/// Two cameras, of which one makes darker images, with more errors and lower confidence there.
+Results two_cameras(bool named) {
+  Sound sound(3000, 100);
+  sound.train = false, sound.wrong.clear();
+  if (named) sound.group_names = {"camera"};
+  Random random(3);
+  for (int64_t i = 0; i < 3000; ++i) {
+    const bool dark = i % 4 == 0;
+    if (dark) sound.x[0][i] *= 0.4;
+    if (named) sound.groups.push_back({dark ? "B" : "A"});
+    const bool wrong = random.uniform() < (dark ? 0.2 : 0.05);
+    if (wrong) sound.wrong.push_back(i);
+    sound.confidence.push_back(float(dark ? 0.6 + 0.1 * random.uniform() : 0.9 + 0.1 * random.uniform()));
+  }
+  Observed seen = sound.observed();
+  Results found;
+  run_rows(seen, found, {"groups", "slices"});
+  return found;
+}
+
+TEST(WeakSlices, LowerConfidenceUnderAShiftIsNoExcuse) {
+  const Results named = two_cameras(true), unnamed = two_cameras(false);
+  EXPECT_GE(int(raised(named, "group-gap:camera=B", Level::kSerious).level), int(Level::kSerious));
+  const Finding dark = unnamed.findings.at(0);
+  EXPECT_EQ(dark.kind, "weak-slice") << said(unnamed.findings);
+  EXPECT_GT(dark.numbers["explained_by_confidence"].get<double>(), 0.6);
+  EXPECT_EQ(dark.level, Level::kSerious) << dark.evidence;
 }
 
 TEST(WeakSlices, AreNotFoundWhereMistakesAreSpreadEvenly) {

@@ -244,12 +244,6 @@ const std::vector<Check>& table() {
        kRows | kWatchUnits,
        check_failure_clusters},
       // Tests.
-      {"redundant-tests",
-       "tests that add no coverage",
-       {"redundant-tests"},
-       kData | kPredictions | kHidden,
-       kRows | kWatchUnits | kWatchCriteria,
-       check_redundant_tests},
       {"untested",
        "activations that training data reaches and tests do not",
        {"untested-units", "untested-region"},

@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "checks/linear_baseline.h"
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "findings/phrases.h"
 
 namespace netmend::checks {
 namespace {
@@ -15,6 +17,7 @@ using findings::Certainty;
 using observers::UnitRange;
 
 constexpr double kDeadShare = 1.0 / 6;  ///< of a layer: up to that is usual for small rectifier networks
+constexpr double kNearlyAll = 0.9;      ///< of a layer: what is left passes little on
 constexpr double kStuckShare = 0.3;
 constexpr int64_t kEnoughInputs = 16;  ///< inputs: on fewer a unit may have one value by chance
 constexpr double kHuge = 1e4;          ///< half precision ends at 65,504
@@ -28,7 +31,7 @@ bool limits(const std::string& activation, double& low, double& high) {
 
 class UnitChecks {
  public:
-  UnitChecks(const Observed& seen, Results& found) : seen_(seen), found_(found), ranges_(*seen.test->units->ranges()) {
+  UnitChecks(Observed& seen, Results& found) : seen_(seen), found_(found), ranges_(*seen.test->units->ranges()) {
     if (seen.train && seen.train->units) more_ = seen.train->units->ranges().get();
   }
 
@@ -44,9 +47,10 @@ class UnitChecks {
     if (l == seen_.space->layers().size()) return found_.pass("layers whose activations never change", "none");
     found_.add(findings::make(
         "constant-layer", seen_.space->layers()[l].name, words(l, 0), {0.2, 0}, Certainty::kConfirmed,
-        fmt::format("all {} units, {} inputs", seen_.space->units(l), with_commas(inputs())),
-        fmt::format("All {} units of {} have one value for all of {} inputs; it is the first such layer.",
-                    seen_.space->units(l), seen_.space->layers()[l].name, with_commas(inputs()))));
+        fmt::format("{}, {}", findings::counted(seen_.space->units(l), "unit"), findings::counted(inputs(), "input")),
+        fmt::format("No unit of {} ({}) changes its value over {}; it is the first such layer.",
+                    seen_.space->layers()[l].name, findings::counted(seen_.space->units(l), "unit"),
+                    findings::counted(inputs(), "input"))));
   }
 
   void dead_units() {
@@ -54,8 +58,8 @@ class UnitChecks {
     int64_t dead = 0, units = 0;
     for (size_t l = 0; l < layers(); ++l) units += seen_.space->units(l), dead += look_dead(l);
     if (dead == 0)
-      found_.pass("dead units",
-                  fmt::format("{} of {}, nowhere more than a sixth of a layer", silent_, with_commas(units)));
+      found_.pass("dead units", fmt::format("{} of {}, nowhere more than a sixth of a layer", with_commas(silent_),
+                                            with_commas(units)));
   }
 
   void saturated_units() {
@@ -105,18 +109,27 @@ class UnitChecks {
     if (double(count) <= kDeadShare * double(of) || count < 2) return 0;
     std::vector<std::string> names;
     for (size_t i = 0; i < std::min<size_t>(dead.size(), 6); ++i) names.push_back(seen_.space->name(dead[i]));
-    // More than half of a layer is an alarm: what is left may not do, and half of the failures may be put down to it.
-    const double share = double(count) / double(of), failing = 1 - seen_.test->result.accuracy;
+    // Units that are dead cost nothing where the rest does; what they cost shows against a linear model.
+    const double share = double(count) / double(of), accuracy = seen_.test->result.accuracy;
     const bool judged = seen_.settings.by_class() && seen_.test->result.samples > 0;
-    const findings::Effect effect =
-        share > 0.5 ? findings::Effect{judged ? 0.5 * failing : 0, share} : findings::Effect{0, 0.03};
-    auto finding =
-        findings::make("dead-units", seen_.space->layers()[l].name, words(l, count), effect, Certainty::kConfirmed,
-                       fmt::format("{} of {} units, on {} inputs", count, of, with_commas(inputs())),
-                       fmt::format("{} of {} units of {} have one value on all {} inputs: {}{}.", count, of,
-                                   seen_.space->layers()[l].name, with_commas(inputs()), join(names, ", "),
-                                   dead.size() > names.size() ? " …" : ""));
-    finding.value = double(count) / double(of);
+    const std::optional<stats::Estimate> linear = judged ? linear_baseline(seen_) : std::nullopt;
+    const bool costs = linear && accuracy < linear->low, pays = linear && accuracy > linear->high;
+    std::string against;
+    if (linear)
+      against = fmt::format(" Accuracy is {}, a linear model's {}.", findings::percent(accuracy),
+                            findings::percent(linear->value));
+    auto finding = findings::make(
+        "dead-units", seen_.space->layers()[l].name, words(l, count), {costs ? 0.5 * (1 - accuracy) : 0, 0},
+        Certainty::kConfirmed,
+        fmt::format("{} of {} units, on {}", with_commas(count), with_commas(of), findings::counted(inputs(), "input")),
+        fmt::format("{} of {} units of {} have one value on all {} inputs: {}{}.{}", with_commas(count),
+                    with_commas(of), seen_.space->layers()[l].name, with_commas(inputs()), join(names, ", "),
+                    dead.size() > names.size() ? " …" : "", against));
+    if (share > kNearlyAll && !pays)
+      finding.level = findings::Level::kSerious;
+    else if (share > kNearlyAll || (share > 0.5 && !pays))
+      finding.level = std::max(finding.level, findings::Level::kMinor);
+    finding.value = share;
     found_.add(std::move(finding));
     return count;
   }
@@ -131,11 +144,12 @@ class UnitChecks {
       count += all.seen > 0 && (all.low > high - near || all.high < low + near);
     }
     if (double(count) <= kStuckShare * double(seen_.space->units(l)) || count < 2) return;
-    found_.add(findings::make("saturated-units", seen_.space->layers()[l].name, words(l, count), {},
-                              Certainty::kConfirmed, fmt::format("{} of {} units", count, seen_.space->units(l)),
-                              fmt::format("{} of {} units of {} ({}) stay within 1 % of a limit on all {} inputs.",
-                                          count, seen_.space->units(l), seen_.space->layers()[l].name,
-                                          seen_.space->layers()[l].activation, with_commas(inputs()))));
+    found_.add(findings::make(
+        "saturated-units", seen_.space->layers()[l].name, words(l, count), {}, Certainty::kConfirmed,
+        fmt::format("{} of {} units", with_commas(count), with_commas(seen_.space->units(l))),
+        fmt::format("{} of {} units of {} ({}) stay within 1 % of a limit on all {} inputs.", with_commas(count),
+                    with_commas(seen_.space->units(l)), seen_.space->layers()[l].name,
+                    seen_.space->layers()[l].activation, with_commas(inputs()))));
   }
 
   double huge(size_t l) {
@@ -161,7 +175,7 @@ class UnitChecks {
     return most;
   }
 
-  const Observed& seen_;
+  Observed& seen_;
   Results& found_;
   const std::vector<UnitRange>& ranges_;
   const std::vector<UnitRange>* more_ = nullptr;

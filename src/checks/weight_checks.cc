@@ -11,13 +11,17 @@
 #include "checks/results.h"
 #include "checks/rows.h"
 #include "executor/layers.h"
+#include "findings/phrases.h"
 
 namespace netmend::checks {
 namespace {
 
 using findings::Certainty;
 
-constexpr double kOutlier = 10;          ///< times the 99.9 % of the layer
+constexpr double kOutlier = 20;          ///< times the 99.9 % of the layer
+constexpr double kLoudUnit = 4;          ///< times the median of the units' root mean squares
+constexpr double kFarUnit = 6;           ///< deviations of their logarithms, by the median
+constexpr int64_t kFewWeights = 8;       ///< of a unit, for its root mean square to mean anything
 constexpr double kAlike = 0.999;         ///< cosine of duplicates
 constexpr int64_t kFewest = 256;         ///< weights of a layer, for its quantiles to mean anything
 constexpr int64_t kMostCompared = 4096;  ///< units of a layer, for all pairs
@@ -84,28 +88,66 @@ class WeightChecks {
     }
   }
 
+  /// Against the layer itself, by medians: a layer with long tails is no fault, what stands apart from them is.
   void outliers() {
     int64_t told = 0;
     for (const model::Layer& layer : layers_) {
       at::Tensor rows = unit_rows(graph_, layer);
-      if (!rows.defined() || rows.numel() < kFewest) continue;
-      at::Tensor sizes = std::get<0>(rows.abs().flatten().sort());
-      const int64_t n = sizes.numel();
-      const double usual = sizes[std::min(n - 1, int64_t(0.999 * double(n)))].item<double>();
-      const double most = sizes[n - 1].item<double>(), middle = sizes[n / 2].item<double>();
-      // A unit in a thousand may hold the 99.9 %; then the median tells.
-      const double bar = std::max(kOutlier * std::min(usual, 20 * middle), 1e-6);
-      const int64_t far = (rows.abs() > bar).count_nonzero().item<int64_t>();
-      if (most <= bar || far > n / 50) continue;
-      ++told;
-      const int64_t unit = rows.abs().argmax().item<int64_t>() / rows.size(1);
-      found_.add(findings::make(
-          "extreme-weights", layer.name, with({{"layer", layer.name}}), {}, Certainty::kConfirmed,
-          fmt::format("up to {:.3g}, 99.9 % below {:.3g}", most, usual),
-          fmt::format("{} weight{} of {} above {:.3g}, the largest {:.3g} in {}; the median is {:.3g}.", far,
-                      far == 1 ? "" : "s", layer.name, bar, most, model::unit_name(layer, unit), middle)));
+      if (!rows.defined()) continue;
+      if (loud_unit(layer, rows) || loud_weight(layer, rows)) ++told;
     }
-    if (told == 0) found_.pass("weights without outliers", fmt::format("{} layers", layers_.size()));
+    if (told == 0) found_.pass("weights without outliers", findings::counted(int64_t(layers_.size()), "layer"));
+  }
+
+  /// A unit all of whose weights are many times those of the others.
+  bool loud_unit(const model::Layer& layer, const at::Tensor& rows) {
+    const int64_t units = rows.size(0);
+    if (units < 4 || rows.size(1) < kFewWeights || &layer == last_) return false;
+    const at::Tensor root = rows.square().mean(1).sqrt();
+    std::vector<double> size(root.data_ptr<double>(), root.data_ptr<double>() + units), order = size;
+    std::sort(order.begin(), order.end());
+    const double middle = order[size_t(units / 2)];
+    if (!(middle > 0)) return false;
+    // Scales differ by factors: the spread is one of logarithms.
+    std::vector<double> apart;
+    for (double one : order)
+      if (one > 0) apart.push_back(std::abs(std::log(one / middle)));
+    std::sort(apart.begin(), apart.end());
+    const double spread = 1.4826 * apart[apart.size() / 2];
+    const double bar = middle * std::max(kLoudUnit, std::exp(kFarUnit * spread));
+    const auto far = int64_t(order.end() - std::upper_bound(order.begin(), order.end(), bar));
+    if (far == 0 || (far > 1 && far * 20 > units) || order[size_t(units - far)] < 2 * order[size_t(units - far - 1)])
+      return false;
+    const auto unit = int64_t(std::max_element(size.begin(), size.end()) - size.begin());
+    const std::string name = model::unit_name(layer, unit);
+    found_.add(findings::make(
+        "extreme-weights", layer.name, with({{"layer", layer.name}}), {}, Certainty::kConfirmed,
+        fmt::format("{}: {:.3g} times the weights of its layer", name, size[size_t(unit)] / middle),
+        fmt::format("The root mean square of the weights of {} is {:.3g}, {:.3g} times the median over the {} units of "
+                    "{}. Units that stand apart like that: {}; the next largest is {:.3g}.",
+                    name, size[size_t(unit)], size[size_t(unit)] / middle, with_commas(units), layer.name, far,
+                    order[size_t(units - far - 1)])));
+    return true;
+  }
+
+  /// Single weights far beyond the tail of their layer.
+  bool loud_weight(const model::Layer& layer, const at::Tensor& rows) {
+    if (rows.numel() < kFewest) return false;
+    const at::Tensor sizes = std::get<0>(rows.abs().flatten().sort());
+    const int64_t n = sizes.numel();
+    const double usual = sizes[int64_t(0.999 * double(n - 1))].item<double>(), most = sizes[n - 1].item<double>(),
+                 middle = sizes[n / 2].item<double>();
+    const double bar = std::max(kOutlier * usual, 1e-6);
+    if (most <= bar) return false;
+    const int64_t far = (sizes > bar).count_nonzero().item<int64_t>();
+    if (far > std::max<int64_t>(1, n / 1000) || most < 5 * sizes[n - far - 1].item<double>()) return false;
+    const int64_t unit = rows.abs().argmax().item<int64_t>() / rows.size(1);
+    found_.add(findings::make(
+        "extreme-weights", layer.name, with({{"layer", layer.name}}), {}, Certainty::kConfirmed,
+        fmt::format("up to {:.3g}, 99.9 % below {:.3g}", most, usual),
+        fmt::format("{} of {} above {:.3g}, the largest {:.3g} in {}; the median is {:.3g}.",
+                    findings::counted(far, "weight"), layer.name, bar, most, model::unit_name(layer, unit), middle)));
+    return true;
   }
 
   void zero_units() {
@@ -119,9 +161,10 @@ class WeightChecks {
       ++told;
       found_.add(findings::make(
           "zero-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count)}}), {}, Certainty::kConfirmed,
-          fmt::format("{} of {} units", count, layer.units),
+          fmt::format("{} of {} units", with_commas(count), with_commas(layer.units)),
           fmt::format(
-              "{} of the {} units of {} have no weight that is not 0{}.", count, layer.units, layer.name,
+              "Units of {} without a weight other than 0: {} of {}{}.", layer.name, with_commas(count),
+              with_commas(layer.units),
               count == 1 ? fmt::format(" ({})", model::unit_name(layer, empty.nonzero()[0][0].item<int64_t>())) : "")));
     }
     if (told == 0) found_.pass("units without weights", "none");
@@ -141,9 +184,10 @@ class WeightChecks {
       ++told;
       found_.add(
           findings::make("duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}),
-                         {}, Certainty::kConfirmed, fmt::format("{} of {} units repeat another", count, layer.units),
+                         {}, Certainty::kConfirmed,
+                         fmt::format("{} of {} units repeat another", with_commas(count), with_commas(layer.units)),
                          fmt::format("{} of the {} units of {} point the same way as an earlier one (cosine above {}).",
-                                     count, layer.units, layer.name, kAlike)));
+                                     with_commas(count), with_commas(layer.units), layer.name, kAlike)));
     }
     if (told == 0) found_.pass("duplicate units", "none");
   }
@@ -174,8 +218,9 @@ class WeightChecks {
           fmt::format("{} equal biases, standard deviation {:.3g}", graph_.constant(layer->bias).numel(), spread),
           fmt::format(
               "All biases of {} are {:.3g}, its weights have the standard deviation {:.3g} of a fresh initialisation, "
-              "and {} other layers have changed.",
-              layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread, moved)));
+              "and {} changed.",
+              layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread,
+              moved == 1 ? "the other layer has" : fmt::format("{} other layers have", with_commas(moved)))));
     }
   }
 

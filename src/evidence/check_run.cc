@@ -35,11 +35,9 @@ std::string coverage_line(const Checkup& checkup) {
   const adequacy::Assessment& tests = *checkup.seen->adequacy;
   std::vector<std::string> parts;
   if (tests.highs_judged && !tests.low_units.empty())
-    parts.push_back(fmt::format("{} of {} units are never driven as high as in training", tests.low_units.size(),
+    parts.push_back(fmt::format("{} of {} units are never driven as high as in training",
+                                with_commas(int64_t(tests.low_units.size())),
                                 with_commas(checkup.seen->space->units())));
-  if (tests.core)
-    parts.push_back(
-        fmt::format("{} inputs add no coverage", with_commas(tests.inputs - int64_t(tests.core->kept.size()))));
   return join(parts, "; ");
 }
 

@@ -16,7 +16,7 @@ enum class Rule {
   kBlocker,  ///< other results cannot be trusted
   kEffect,   ///< serious from 1 point of the metric or 5 points in a class or slice; minor from a fifth of that; else
              ///< note
-  kMinor,    ///< minor with any effect worth naming, never more
+  kMinor,    ///< minor with any effect worth naming, unless the check grades it itself
   kNote,
 };
 

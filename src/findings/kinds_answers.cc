@@ -108,7 +108,7 @@ with zipfile.ZipFile("ref.npz", "w") as file:
 echo 'model = { reference = "ref.npz" }' > netmend.toml
 netmend check fresh.onnx --data glyphs)"},
     {"no-better-than-baseline",
-     "The model is no better than always predicting {common}.",
+     "The model is {degree} better than always predicting {common}.",
      Rule::kEffect, kData | kLabels | kClasses,
      "hp-epochs, hp-learning-rate, proc-missing-checkpoint, data-wrong-labels",
      "Accuracy does not clearly exceed the majority-class baseline, and balanced accuracy is close to chance. "
@@ -136,8 +136,8 @@ netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 netmend check sound.onnx --data glyphs --only weak-classes)"},
     {"confused-classes", "{a} and {b} are often confused.", Rule::kEffect, kData | kLabels | kClasses,
      "data-wrong-labels, data-overlapping-classes, weights-trained",
-     "These two classes make up a large share of all failures (8 % or more), or a fifth or more of one class is "
-     "predicted as the other.",
+     "Confusions of these two classes make up a large share of all failures (8 % or more), or a fifth or more of one "
+     "class is predicted as the other.",
      "One-sided, confident confusions come from wrong labels or damaged output weights. Confusions in both directions "
      "with low confidence come from classes that look alike.",
      "Look at the inputs: how many are mislabelled, and could a person tell the two classes apart?",
@@ -161,8 +161,8 @@ netmend train changed.onnx --data glyphs --epochs 1 -o never.onnx
 netmend check never.onnx --data glyphs --only weak-classes)"},
     {"over-confident", "Predictions are over-confident.", Rule::kMinor, kData | kLabels | kClasses,
      "hp-missing-regularisation, data-wrong-labels, x-drift",
-     "Mean confidence is higher than accuracy, by more than chance explains. A decision threshold on the confidence "
-     "lets more errors through than it promises.",
+     "The expected calibration error (ECE) is larger than chance explains, and most of it is confidence above accuracy. "
+     "A decision threshold on the confidence lets more errors through than it promises. It is serious from 0.15 on.",
      "Training continued after the validation loss had reached its minimum, or the inputs are unlike the training "
      "data.",
      "Look at the reliability diagram and the expected calibration error (ECE) in the report.",
@@ -182,8 +182,8 @@ netmend train fresh.onnx --train csv:train.csv,label=y --epochs 60 --rate 0.01 -
 netmend check fit.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only calibration)"},
     {"under-confident", "Predictions are under-confident.", Rule::kMinor, kData | kLabels | kClasses,
      "layer-redundant-softmax, hp-epochs",
-     "Mean confidence is more than 5 points below accuracy. A decision threshold on the confidence discards correct "
-     "predictions.",
+     "The expected calibration error (ECE) is at least 0.05, more than chance explains, and most of it is confidence "
+     "below accuracy. A decision threshold on the confidence discards correct predictions.",
      "Training stopped early, label smoothing or regularisation is strong, or softmax is applied twice.",
      "Look at the reliability diagram and the expected calibration error (ECE) in the report.",
      "Temperature scaling corrects the mean confidence with one number and changes no prediction.",
@@ -289,7 +289,7 @@ netmend check fresh.onnx --data csv:large.csv,label=y,kind=number --only constan
     {"mislabelled", "{n} {split} labels look wrong.", Rule::kEffect, kData | kLabels | kClasses,
      "data-wrong-labels",
      "For these inputs the network confidently predicts another class than the label (confident learning). It must "
-     "not have been trained on them.",
+     "not have been trained on them. It is a note where the network is no better than a linear model, or damaged.",
      "Annotators made mistakes, classes were mixed up, or files were moved.",
      "Look at the inputs; the most convincing come first. Some will be hard inputs with correct labels.",
      "Correct the labels in the source. Do not just delete them: removing what the network gets wrong inflates the "

@@ -222,8 +222,9 @@ netmend check fresh.onnx --data csv:odd.csv,label=y,standardize=no --only outlie
      "x-unfair-group, data-not-enough, weights-trained",
      "The error rate (or mean error) is higher in this slice than elsewhere. The rule was found on one half of the "
      "inputs and judged on the other half.",
-     "Training data has too few such inputs, they are preprocessed or labelled differently, or they are hard. Where "
-     "confidence is lower too, the inputs are hard; where it is not, something misleads the network.",
+     "Training data has too few such inputs, they are preprocessed or labelled differently, or they are hard. Lower "
+     "confidence there says that the network notices, not that nothing is wrong: inputs from a source that training "
+     "did not show look like that too.",
      "Count the training inputs of the slice. Look at its failures: are labels and inputs correct? netmend locate "
      "says whether few units cause them.",
      "Collect or relabel inputs of the slice, preprocess them alike, aim a repair at it, or abstain there.",
@@ -234,8 +235,8 @@ netmend train fresh.onnx --train csv:devices.csv,label=y,drop=device --epochs 10
 netmend check sound.onnx --data csv:devices.csv,label=y,drop=device,groups=device --only slices)"},
     {"group-gap", "Error rates differ for {group}: {what}.", Rule::kEffect, kData | kLabels | kGroups | kClasses,
      "x-unfair-group",
-     "The true positive rate is lower, or the false positive rate higher, than for all other inputs, by at least 2 "
-     "points. The p-value is corrected for the number of groups that were compared.",
+     "Accuracy is lower (of two classes: the true positive rate is lower, or the false positive rate higher) than for "
+     "all other inputs, by at least 2 points. The p-value is corrected for the number of groups that were compared.",
      "Training data has fewer or differently labelled inputs of the group, other features stand for membership, or "
      "base rates differ and one decision threshold serves all.",
      "Look at the rates with their intervals, and at intersections with other groups. Sweep the decision threshold: "

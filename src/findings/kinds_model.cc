@@ -123,8 +123,9 @@ netmend check linear.onnx --only nonlinearity)"},
 netmend check fresh.onnx --only running-statistics)"},
     {"extreme-weights", "A few weights of {layer} are far larger than the rest.", Rule::kMinor, kModel,
      "weights-trained, x-numeric-limit",
-     "They exceed ten times the 99.9th percentile of the layer's magnitudes, or 200 times the median where that is "
-     "less. Either they are damaged, or their unit dominates the layer.",
+     "A unit's weights are several times those of the other units of its layer (by their root mean square, and beyond "
+     "how much the others scatter), or single weights exceed twenty times the 99.9th percentile of the layer. Either "
+     "they are damaged, or their unit dominates the layer.",
      "The file or the memory was damaged, training saw inputs that were not scaled, or a unit came to dominate.",
      "netmend locate says whether failures depend on that unit. netmend diff against an older version says whether "
      "its weights changed alone.",
@@ -188,7 +189,7 @@ netmend check partly.onnx --only untrained-layers)"},
      "hp-learning-rate, layer-neuron-count",
      "Each of them has the same activation, usually 0, on every input that was run, so the layer is narrower than its "
      "number of units says. Up to a sixth of a layer is usual for small ReLU networks; only more than that is "
-     "reported.",
+     "reported, as a note unless accuracy is clearly below that of a linear model or nearly the whole layer is dead.",
      "The learning rate was too high early in training, the biases drifted far below 0, or the layer has far more "
      "units than the task needs.",
      "Look at the biases: scattered negative ones mean that the units died in training, identical ones that they were "

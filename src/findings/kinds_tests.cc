@@ -38,17 +38,6 @@ awk -F, 'NR==1 || $1<0.8' train.csv > test.csv
 netmend lab new mlp:2-8-2 -o fresh.onnx
 netmend train fresh.onnx --train csv:train.csv,label=y --epochs 10 --rate 0.01 -o sound.onnx
 netmend check sound.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only untested)"},
-    {"redundant-tests", "{n} tests add no coverage.", Rule::kNote, kData | kHidden,
-     "test-low-quality",
-     "The other tests, less than half of all, already cover every goal of the coverage criteria that all of them "
-     "cover.",
-     "Many tests are similar, or the network is small and its coverage goals are few.",
-     "netmend coverage -o FILE writes the tests that are worth keeping.",
-     "Spend labels on other inputs. Keep the redundant tests for the interval of the metric.",
-     "coverage {case}",
-     R"(netmend lab new mlp:784-16-10 -o fresh.onnx
-netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
-netmend check sound.onnx --data glyphs --only redundant-tests)"},
     {"not-robust", "Predictions change under {change}.", Rule::kEffect, kData | kClasses | kAnyBatch,
      "proc-missing-augmentation, x-adversarial",
      "A perturbation that a person would hardly notice changes many correct predictions.",

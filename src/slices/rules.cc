@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "slices/groups.h"
 #include "stats/distributions.h"
 
 namespace netmend::slices {
@@ -33,12 +34,16 @@ std::string number_text(float value) {
   return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
 }
 
+/// Nothing but 0 and 1.
+bool right_or_wrong(const Moments& failing) {
+  const double mean = failing.mean();
+  return std::abs(failing.variance() - mean * (1 - mean)) < 1e-9 &&
+         std::abs(failing.sum() - std::round(failing.sum())) < 1e-3;
+}
+
 stats::Estimate estimate(const Moments& failing) {
   // Of shares of right and wrong the score interval is right for few inputs too.
-  const double right_or_wrong = failing.mean() * (1 - failing.mean());
-  if (std::abs(failing.variance() - right_or_wrong) < 1e-9)
-    return stats::rate(std::llround(failing.sum()), failing.count());
-  return failing.mean_estimate();
+  return right_or_wrong(failing) ? stats::rate(std::llround(failing.sum()), failing.count()) : failing.mean_estimate();
 }
 
 /// The search: a matrix of terms × rows, so that counts and failing of all pairs of terms are two products.
@@ -144,25 +149,20 @@ Slice judge(const std::vector<Column>& columns, const Rule& rule, std::span<cons
   slice.rule = rule;
   slice.name = rule_name(columns, rule);
   slice.words = rule_words(columns, rule);
-  Moments here, rest, expected_here, expected_rest;
+  Moments here, rest;
   for (size_t row = 0; row < failing.size(); ++row) {
     if (std::isnan(failing[row])) continue;
     const bool in = rule.holds(columns, row);
     if (in) ++slice.inputs, ++(half[row] ? slice.judged_on : slice.found_on), slice.rows.push_back(row);
     if (half[row] == 0) continue;
     (in ? here : rest).add(failing[row]);
-    if (!expected.empty()) (in ? expected_here : expected_rest).add(expected[row]);
   }
   slice.here = estimate(here), slice.rest = estimate(rest);
   const double gap = here.mean() - rest.mean();
-  const double half_width =
-      stats::kDeviations * std::sqrt(here.sample_variance() / double(std::max<int64_t>(1, here.count())) +
-                                     rest.sample_variance() / double(std::max<int64_t>(1, rest.count())));
-  slice.behind = {gap, gap - half_width, gap + half_width};
+  slice.behind = difference(slice.here, slice.rest);
   const auto all = double(here.count() + rest.count());
   slice.gain = all > 0 ? std::max(0.0, gap) * double(here.count()) / all : 0;
-  if (!expected.empty() && gap > 0)
-    slice.explained_by_confidence = std::clamp((expected_here.mean() - expected_rest.mean()) / gap, 0.0, 1.0);
+  slice.explained_by_confidence = explained_part(slice, failing, half, expected);
   return slice;
 }
 
@@ -170,9 +170,12 @@ Slice judge(const std::vector<Column>& columns, const Rule& rule, std::span<cons
 
 double larger_by_chance(const Moments& here, const Moments& rest) {
   if (here.count() < 1 || rest.count() < 1) return 1;
-  // The pooled variance stands in where few inputs show none of their own.
   Moments all = here;
   all.merge(rest);
+  if (right_or_wrong(here) && right_or_wrong(rest))
+    return stats::fisher_tail(std::llround(here.sum()), here.count(),
+                              std::llround(here.sum()) + std::llround(rest.sum()), all.count());
+  // The pooled variance stands in where few inputs show none of their own.
   const double variance = std::max(all.sample_variance(), 1e-12);
   const double each = 1 / double(here.count()) + 1 / double(rest.count());
   return stats::t_tail((here.mean() - rest.mean()) / std::sqrt(variance * each), double(all.count() - 2));
@@ -351,6 +354,21 @@ std::vector<double> expected_errors(std::span<const float> confidence, std::span
     expected[i] = (table == by_class.end() ? whole : table->second).expected(shown(i));
   }
   return expected;
+}
+
+double explained_part(const Slice& slice, std::span<const double> failing, std::span<const uint8_t> half,
+                      std::span<const double> expected) {
+  if (expected.empty()) return 0;
+  std::vector<uint8_t> inside(failing.size(), 0);
+  for (size_t row : slice.rows) inside[row] = 1;
+  Moments here, rest, expected_here, expected_rest;
+  for (size_t row = 0; row < failing.size(); ++row) {
+    if (std::isnan(failing[row]) || half[row] == 0) continue;
+    (inside[row] ? here : rest).add(failing[row]);
+    (inside[row] ? expected_here : expected_rest).add(expected[row]);
+  }
+  const double gap = here.mean() - rest.mean();
+  return gap > 0 ? std::clamp((expected_here.mean() - expected_rest.mean()) / gap, 0.0, 1.0) : 0;
 }
 
 std::vector<uint8_t> halves(std::span<const uint64_t> hashes, uint64_t seed) {

@@ -46,6 +46,9 @@ struct Slice {
   std::vector<size_t> rows;             ///< that the rule holds for
 };
 
+/// Part of a slice's gap from which on confidence and class explain most of it: said wherever a slice is shown.
+constexpr double kMostlyExplained = 0.7;
+
 struct Search {
   int64_t least = 50;   ///< inputs of a slice
   double widest = 0.6;  ///< part of the inputs that still is a slice
@@ -73,13 +76,17 @@ Weakness find_weak(const std::vector<Column>& columns, std::span<const double> f
 std::vector<double> expected_errors(std::span<const float> confidence, std::span<const double> classes,
                                     std::span<const double> failing, std::span<const uint8_t> half);
 
+/// Which part of a slice's gap a table of expected errors explains, on half 1; 0 without a table or a gap.
+double explained_part(const Slice& slice, std::span<const double> failing, std::span<const uint8_t> half,
+                      std::span<const double> expected);
+
 /// Halves by content, so that order and duplicates change nothing.
 std::vector<uint8_t> halves(std::span<const uint64_t> hashes, uint64_t seed);
 
 /// Holm's correction, in the order given.
 std::vector<double> holm(std::span<const double> p);
 
-/// One-sided p of `here` having the larger mean.
+/// One-sided p of `here` having the larger mean: Fisher's exact test of right and wrong, Student's of other numbers.
 double larger_by_chance(const stats::Moments& here, const stats::Moments& rest);
 
 }  // namespace netmend::slices

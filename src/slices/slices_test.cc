@@ -6,6 +6,7 @@
 #include "slices/failing.h"
 #include "slices/groups.h"
 #include "slices/rules.h"
+#include "stats/distributions.h"
 
 namespace netmend::slices {
 namespace {
@@ -239,6 +240,25 @@ TEST(Failing, MetricOfAPartIsTheMetric) {
   EXPECT_NEAR(metric_of(settings, rows, [](size_t i) { return i != 3; }).estimate.value, 0.75, 1e-12);
   settings.metric = "accuracy";
   EXPECT_NEAR(metric_of(settings, rows).estimate.value, 0.5, 1e-12);
+}
+
+TEST(LargerByChance, IsExactForFewErrors) {
+  auto counts = [](int64_t hits, int64_t all) {
+    stats::Moments out;
+    for (int64_t i = 0; i < all; ++i) out.add(i < hits);
+    return out;
+  };
+  // 7 of 82 where 1.2 % are expected.
+  const double p = larger_by_chance(counts(7, 82), counts(60, 5000));
+  EXPECT_GT(p, 2e-5);
+  EXPECT_LT(p, 2e-4);
+  EXPECT_DOUBLE_EQ(p, stats::fisher_tail(7, 82, 67, 5082));
+  EXPECT_EQ(larger_by_chance(counts(0, 10), counts(5, 10)), 1);
+  EXPECT_EQ(larger_by_chance(counts(0, 0), counts(5, 10)), 1);
+  // Numbers that are neither 0 nor 1 are compared by their means.
+  stats::Moments low, high;
+  for (int i = 0; i < 50; ++i) low.add(0.3 + 0.01 * (i % 7)), high.add(0.4 + 0.01 * (i % 5));
+  EXPECT_LT(larger_by_chance(high, low), 1e-6);
 }
 
 }  // namespace

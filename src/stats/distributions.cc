@@ -1,8 +1,10 @@
 #include "stats/distributions.h"
 
+#include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/fisher_f.hpp>
+#include <boost/math/distributions/hypergeometric.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
@@ -40,6 +42,21 @@ double binomial_cdf(int64_t hits, int64_t trials, double p) {
   if (hits < 0) return 0;
   if (hits >= trials) return 1;
   return bm::cdf(bm::binomial(double(trials), p), double(hits));
+}
+
+double binomial_tail(int64_t hits, int64_t trials, double p) {
+  if (hits <= 0 || std::isnan(p)) return 1;
+  if (hits > trials || p <= 0) return 0;
+  if (p >= 1) return 1;
+  return bm::cdf(bm::complement(bm::binomial(double(trials), p), double(hits - 1)));
+}
+
+double fisher_tail(int64_t hits, int64_t count, int64_t all_hits, int64_t all) {
+  if (count < 0 || all_hits < 0 || count > all || all_hits > all) return 1;
+  const int64_t least = std::max<int64_t>(0, count + all_hits - all), most = std::min(count, all_hits);
+  if (hits <= least) return 1;
+  if (hits > most) return 0;
+  return bm::cdf(bm::complement(bm::hypergeometric(uint64_t(all_hits), uint64_t(count), uint64_t(all)), hits - 1));
 }
 
 }  // namespace netmend::stats

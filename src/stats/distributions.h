@@ -17,5 +17,10 @@ double chi_squared_tail(double x, double degrees);
 double f_tail(double f, double degrees1, double degrees2);
 /// P(X ≤ hits) of `trials` with probability `p` each.
 double binomial_cdf(int64_t hits, int64_t trials, double p);
+/// P(X ≥ hits) of `trials` with probability `p` each; exact however small it is.
+double binomial_tail(int64_t hits, int64_t trials, double p);
+/// Fisher's exact test, one side: how likely `hits` or more of `count` are, when `all_hits` of `all` are drawn from
+/// without looking. 1 for counts that cannot be.
+double fisher_tail(int64_t hits, int64_t count, int64_t all_hits, int64_t all);
 
 }  // namespace netmend::stats

@@ -32,6 +32,24 @@ TEST(Distributions, HaveAnAnswerForEveryNumber) {
   EXPECT_EQ(binomial_cdf(10, 10, 0.5), 1);
 }
 
+TEST(Distributions, TailsOfCountsAreExact) {
+  // 7 of 82 where 1.2 % are expected: a normal approximation would give 2e-9.
+  EXPECT_NEAR(binomial_tail(7, 82, 0.012), 6.204e-5, 1e-8);
+  EXPECT_EQ(binomial_tail(0, 10, 0.5), 1);
+  EXPECT_EQ(binomial_tail(11, 10, 0.5), 0);
+  EXPECT_EQ(binomial_tail(3, 10, 0), 0);
+  EXPECT_EQ(binomial_tail(10, 10, 1), 1);
+  EXPECT_GT(binomial_tail(1000, 1000, 0.5), 0) << "not lost to rounding";
+  // The lady tasting tea: 4 of 4 right, of 8 cups of which 4 are.
+  EXPECT_NEAR(fisher_tail(4, 4, 4, 8), 1.0 / 70, 1e-12);
+  EXPECT_NEAR(fisher_tail(3, 4, 4, 8), 17.0 / 70, 1e-12);
+  EXPECT_EQ(fisher_tail(0, 4, 4, 8), 1);
+  EXPECT_EQ(fisher_tail(5, 4, 4, 8), 0);
+  EXPECT_EQ(fisher_tail(2, 9, 4, 8), 1) << "more than there are";
+  EXPECT_NEAR(fisher_tail(7, 82, 67, 5082), binomial_tail(7, 82, 67.0 / 5082), 5e-5) << "few of many";
+  EXPECT_LT(fisher_tail(30000, 50000, 50000, 100000), 1e-300);
+}
+
 TEST(Moments, MergingEqualsAdding) {
   Moments all, first, second;
   for (int i = 0; i < 100; ++i) {
