@@ -64,7 +64,7 @@ std::string options_text(const Info& info, const dataset::Feature& about) {
   std::map<std::string, std::string> options = dataset::options_of(info.preprocess);
   if (!about.columns.empty())  // a table is stored as it was encoded
     for (auto& [key, value] : options) value = std::string(1, key == "mean" ? '0' : '1');
-  options.erase("shape");  // what is written has its axes
+  options.erase("shape");         // what is written has its axes
   if (info.preprocess.per_image)  // and values as they were fed
     for (const char* key : {"per_image", "scale"}) options.erase(key);
   if (options.count("resize") && about.image) {

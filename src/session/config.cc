@@ -218,7 +218,8 @@ class Parser {
   }
 
   std::string number(const toml::node& node, const std::string& key) const {
-    if (auto value = node.value<double>(); value && node.is_number()) return fmt::format("{}", *value);  // the shortest that reads back
+    if (auto value = node.value<double>(); value && node.is_number())
+      return fmt::format("{}", *value);                    // the shortest that reads back
     if (node.is_string()) return node.as_string()->get();  // "1/255"
     wrong(node, key, "a number");
   }
