@@ -95,9 +95,12 @@ void check_labels(Observed& seen, Results& out) {
 
 void weigh_labels(Results& out) {
   if (!std::any_of(out.findings.begin(), out.findings.end(), damaged)) return;
-  for (findings::Finding& finding : out.findings)
+  for (findings::Finding& finding : out.findings) {
+    // What a damaged network's confidence is worth follows from the damage.
+    if (finding.kind == "over-confident") finding.level = std::min(finding.level, findings::Level::kMinor);
     if (finding.kind == "mislabelled" && finding.level > findings::Level::kNote)
       make_note(finding, " The network is damaged itself, which makes it a poor judge of labels.");
+  }
 }
 
 }  // namespace netmend::checks

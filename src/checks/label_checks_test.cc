@@ -75,8 +75,12 @@ TEST(DoubtedLabels, OfADamagedNetworkAreANote) {
     damage.kind = kind, damage.where = "conv1/7", damage.level = Level::kSerious;
     damage.certainty = findings::Certainty::kLikely;
     found.add(damage);
+    findings::Finding sure;
+    sure.kind = "over-confident", sure.level = Level::kSerious;
+    found.add(sure);
     weigh_labels(found);
     EXPECT_EQ(find(found.findings, "mislabelled:test")->level, level) << kind;
+    EXPECT_EQ(find(found.findings, "over-confident")->level, level == Level::kNote ? Level::kMinor : Level::kSerious);
   }
 }
 

@@ -22,7 +22,7 @@ Row check_finite_predictions, check_majority_baseline, check_confusions, check_c
     check_bias, check_clipping, check_constant_predictions, check_overfitting;
 // label_checks.cc
 Row check_labels;
-/// Labels that a damaged network doubts are a note; once all rows have run.
+/// Labels that a damaged network doubts are a note, and its confidence is no fault of its own; once all rows have run.
 void weigh_labels(Results& out);
 // data_classes.cc
 Row check_test_size, check_imbalance, check_absent_classes, check_label_shift, check_label_order;

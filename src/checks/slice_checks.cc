@@ -58,8 +58,9 @@ findings::Level slice_level(findings::Level asked, const std::vector<slices::Col
                        [&](const slices::Term& term) { return holds(columns[term.column]); });
   };
   // A source that the data keeps aside (a camera, a site) should not matter: lower confidence there is part of the
-  // alarm, and no excuse.
-  if (!all([](const slices::Column& column) { return !column.aside; })) return asked;
+  // alarm, and no excuse; harder classes are one.
+  const auto if_harder = explained.by_class >= kHarderClasses ? std::min(asked, findings::Level::kMinor) : asked;
+  if (!all([](const slices::Column& column) { return !column.aside; })) return if_harder;
   // How hard pictures are always goes with how they look, and harder classes look alike; serious is what costs much.
   if (all([](const slices::Column& column) { return column.property; }))
     return slice.gain < kLooksCost || explained.by_class >= kHarderClasses ? std::min(asked, findings::Level::kMinor)
