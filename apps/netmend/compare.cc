@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "compare/regressions.h"
 #include "evidence/json.h"
+#include "findings/phrases.h"
 #include "netmend/show.h"
 #include "observers/figures.h"
 
@@ -125,9 +126,8 @@ void print_compare(session::Session& session, const std::string& reference, cons
   } else {
     fmt::print("  {} fixed (wrong before, right now), {} broken (regressions: right before, wrong now), net {:+}\n",
                with_commas(found.whole.fixed), with_commas(found.whole.broken), found.whole.net());
-    fmt::print("  accuracy changes by {}, p = {:.2g} (exact McNemar test)\n",
-               observers::points_text(found.whole.change(), 2),
-               stats::sign_test(found.whole.fixed, found.whole.broken));
+    fmt::print("  accuracy changes by {}, {} (exact McNemar test)\n", observers::points_text(found.whole.change(), 2),
+               findings::p_text(stats::sign_test(found.whole.fixed, found.whole.broken)));
     fmt::print("  {}\n", verdict_sentence(found.verdict, found.margin));
   }
   std::vector<std::string> worse;

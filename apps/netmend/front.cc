@@ -32,7 +32,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               match        does it predict as the framework did that trained it, and if not, why?
               next         which unlabelled inputs to label first
               stress       noise, shifts, corruptions, attacks: how often does the prediction change?
-              coverage     what the tests never try, and which tests add nothing
+              coverage     what the tests never cover
               locate       which units and layers are to blame when it is wrong
               explain      which units predictions come from, and which pixels, words or columns
   Mend        repair       search for a small change, confirm on unseen data, write a new model

@@ -12,6 +12,7 @@
 #include "base/shell.h"
 #include "base/text.h"
 #include "evidence/json.h"
+#include "findings/phrases.h"
 #include "netmend/show.h"
 #include "observers/figures.h"
 #include "repair/repair_run.h"
@@ -85,10 +86,10 @@ void print_outcome(const repair::RepairSplits& splits, const RepairResult& resul
       classes.push_back(fmt::format("{} {:+d}", printable(one.name), one.fixes - one.regressions));
   if (!classes.empty()) fmt::print("  fixes less regressions by class   {}\n", join(classes, "   "));
   if (result.chosen >= 0 && splits.outcomes)
-    fmt::print("\n  {}: {}, {}, {}, p = {:.2g}: {}\n", result.verdict,
+    fmt::print("\n  {}: {}, {}, {}, {}: {}\n", result.verdict,
                fmt::format("{} {}", with_commas(result.fixes), result.fixes == 1 ? "fix" : "fixes"),
-               counted(result.regressions, "regression"), observers::points_text(result.change), result.p,
-               result.reason);
+               counted(result.regressions, "regression"), observers::points_text(result.change),
+               findings::p_text(result.p), result.reason);
   else
     fmt::print("\n  {}: {}\n", result.verdict, result.reason);
 }

@@ -23,8 +23,7 @@ using netmend::slices::ThresholdRates;
 using netmend::slices::ThresholdStep;
 using observers::estimate_json;
 
-constexpr size_t kShown = 40;             ///< groups
-constexpr double kMostlyExplained = 0.7;  ///< share of a slice's gap that confidence and class explain
+constexpr size_t kShown = 40;  ///< groups
 
 Json rate_json(const Rate& rate) {
   return {{"here", estimate_json(rate.here)},
@@ -139,7 +138,7 @@ void print_slices(const Survey& survey) {
     else
       fmt::print("{:>7.1f} %   {:>6.1f} ({:>4.1f}–{:>5.1f})   {:.2f} points{}\n", 100 * rest.value,
                  100 * slice.behind.value, 100 * slice.behind.low, 100 * slice.behind.high, 100 * slice.gain,
-                 slice.explained_by_confidence > kMostlyExplained
+                 slice.explained_by_confidence > slices::kMostlyExplained
                      ? "   (expected errors given confidence and class explain most of it)"
                      : "");
   }

@@ -109,7 +109,7 @@ class Assessor::Impl {
     found_.bytes += bytes;
     list_.push_back(traces_);
     if (!traced_all_)
-      skip("inputs that add nothing", "the values of all units would not fit into memory (--layer needs less)");
+      skip("a core of the tests", "the values of all units would not fit into memory (--layer needs less)");
   }
 
   void choose(const CriterionRow& row, double parameter) {
@@ -277,7 +277,7 @@ class Assessor::Impl {
     const std::vector<Told> all = tell_all();
     found_.subset = smallest(all, false);
     found_.core = smallest(all, true);
-    if (!found_.subset) skip("inputs that add nothing", "none of the criteria asked for can be told input by input");
+    if (!found_.subset) skip("a core of the tests", "none of the criteria asked for can be told input by input");
     if (found_.core && found_.core->criteria == found_.subset->criteria) found_.core.reset();
   }
 

@@ -11,6 +11,7 @@
 #include "checks/results.h"
 #include "checks/rows.h"
 #include "edits/operations.h"
+#include "findings/phrases.h"
 #include "localise/candidates.h"
 #include "observers/figures.h"
 
@@ -179,10 +180,10 @@ class TrialRepairs {
     const std::string evidence = fmt::format(
         "First of {} units in {:.0f} of 100 resamples (random baseline: rank {:.0f}). Refitting it fixes {} and breaks "
         "{} "
-        "of {} held-out inputs, {}, p = {:.1g}. Refitting {}, from the middle of the ranking: {:+.1f} points.{}",
+        "of {} held-out inputs, {}, {}. Refitting {}, from the middle of the ranking: {:+.1f} points.{}",
         ranking.units.size(), 100 * first_share(first), ranking.random_rank(), flips.fixed, flips.broken,
-        with_commas(tried_.holdout), points_text(flips.change()), tried_.repair->p, tried_.blame->unit(other),
-        100 * control, cheap_words());
+        with_commas(tried_.holdout), points_text(flips.change()), findings::p_text(tried_.repair->p),
+        tried_.blame->unit(other), 100 * control, cheap_words());
     const std::string brief =
         fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken);
     if (control > kControl * gain) {
@@ -415,9 +416,9 @@ class TrialRepairs {
     auto finding = findings::make(
         "damaged-layer", name, seen_.words({{"layer", name}}), {flips.change().value, 0}, Certainty::kLikely,
         fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken),
-        fmt::format("Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, p = {:.1g}. {}{}", name,
-                    flips.fixed, with_commas(tried_.holdout), flips.broken, points_text(flips.change()),
-                    tried_.repair->p, compared, cheap_words()));
+        fmt::format("Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, {}. {}{}", name, flips.fixed,
+                    with_commas(tried_.holdout), flips.broken, points_text(flips.change()),
+                    findings::p_text(tried_.repair->p), compared, cheap_words()));
     show_flips(finding);
     found_.add(std::move(finding));
   }
