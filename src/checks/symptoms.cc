@@ -28,7 +28,6 @@ std::function<bool(const SampleRow&)> failures_of(const Observed& seen, const Re
       return (row.label == a && row.predicted == b) || (row.label == b && row.predicted == a);
     };
   }
-  if (finding.kind == "regressed") return [](const SampleRow& row) { return row.right == SampleRow::kWrong; };
   if (finding.kind == "mislabelled") {
     std::set<int64_t> samples;
     for (const auto& issue : results.label_issues) samples.insert(issue.sample);
