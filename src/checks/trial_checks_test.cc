@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/random.h"
 #include "checks/checkup.h"
 #include "dataset/relabelled.h"
@@ -119,6 +122,49 @@ TEST(SlowTrialChecks, NameADamagedLayer) {
   const Finding* one = find(found, "damaged-layer");
   ASSERT_NE(one, nullptr) << told(found);
   EXPECT_EQ(one->where, layer) << told(found);
+}
+
+TEST(SlowTrialChecks, NameALayerWhoseWeightsWereMultiplied) {
+  const auto layers = executor::find_layers(sound());
+  model::Graph graph;
+  const model::Layer* damaged = nullptr;
+  double planted = 0;
+  for (size_t l = 0; l + 1 < layers.size() && !damaged; ++l)  // many factors cost nothing
+    for (double factor : {8.0, 0.12}) {
+      model::Graph one = sound();
+      one.replace(layers[l].weight, one.constant(layers[l].weight) * factor);
+      if (accuracy(sound()) - accuracy(one) < 0.05) continue;
+      graph = std::move(one), damaged = &layers[l], planted = factor;
+      break;
+    }
+  ASSERT_NE(damaged, nullptr);
+  const auto found = check(graph, all_tests());
+  const Finding* one = find(found, "damaged-layer");
+  ASSERT_NE(one, nullptr) << planted << " " << told(found);
+  EXPECT_EQ(one->where, damaged->name) << planted << " " << told(found);
+  ASSERT_TRUE(one->numbers.contains("factor")) << told(found);
+  EXPECT_NEAR(std::log(one->numbers["factor"].get<double>() / planted), 0, 0.7) << one->title;
+}
+
+TEST(SlowTrialChecks, NameBothOfTwoDamagedUnits) {
+  model::Graph graph = sound();
+  const auto layers = executor::find_layers(graph);
+  std::vector<std::string> units;
+  for (uint64_t seed = 1; seed < 100 && units.size() < 2; ++seed) {
+    model::Graph alone = sound();
+    const faults::Fault fault = faults::plant(alone, layers, faults::find_kind("random-weights"), {.seed = seed});
+    edits::apply(alone, fault.edits);
+    if (accuracy(sound()) - accuracy(alone) < 0.04 || (!units.empty() && units[0] == fault.units[0])) continue;
+    edits::apply(graph, fault.edits);
+    units.push_back(fault.units[0]);
+  }
+  ASSERT_EQ(units.size(), 2u);
+  const auto found = check(graph, all_tests());
+  std::vector<std::string> named;
+  for (const Finding& one : found)
+    if (one.kind == "suspicious-unit") named.push_back(one.where);
+  std::sort(named.begin(), named.end()), std::sort(units.begin(), units.end());
+  EXPECT_EQ(named, units) << told(found);
 }
 
 TEST(SlowTrialChecks, NameTrainingThatStoppedEarly) {

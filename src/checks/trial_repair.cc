@@ -52,14 +52,11 @@ class TrialRepairs {
   void try_repairs() {
     if (tried_.blame && !tried_.blame->located.empty()) {
       if (!make_problem()) return;
-      const auto gain = single_unit();
+      auto gain = single_unit();
       if (!gain || scaled_layer(*gain)) return;
-      // What a unit leaves may have another cause, and a unit that gains little may only stand for it.
-      if (error_rate_ - *gain >= kWorthALayer && whole_layer(*gain)) return;
-      if (*gain >= kLittle)
-        second_unit();
-      else if (error_rate_ - *gain >= kWorthALayer)
-        more_training(*gain);
+      if (*gain >= kLittle && second_unit()) gain = gain_of(*tried_.repair);
+      // What units leave may have another cause, and a unit that gains little may only stand for it.
+      if (error_rate_ - *gain >= kWorthALayer && !whole_layer(*gain) && *gain < kLittle) more_training(*gain);
     }
   }
 
@@ -216,9 +213,9 @@ class TrialRepairs {
   }
 
   /// Is another unit damaged as well? Both are refitted together, and the second must add to the first.
-  void second_unit() {
+  bool second_unit() {
     const localise::Ranking& ranking = tried_.blame->located[0].ranking;
-    if (ranking.units.size() < 4 || budget_.left() <= 0) return;
+    if (ranking.units.size() < 4 || budget_.left() <= 0) return false;
     const auto first = place_of(ranking.units[0].place);
     const repair::Outcome alone = *tried_.repair;
     auto added = [&](const repair::Outcome& both) {
@@ -242,10 +239,11 @@ class TrialRepairs {
       if (!best || more.fixed - more.broken > gained.fixed - gained.broken)
         best = std::move(both), gained = more, which = i;
     }
-    if (!best || gained.change().value < kWorthwhile || stats::sign_test(gained.fixed, gained.broken) > 0.01) return;
+    if (!best || gained.change().value < kWorthwhile || stats::sign_test(gained.fixed, gained.broken) > 0.01)
+      return false;
     const auto other = place_of(ranking.units[ranking.units.size() / 2].place);
     const double control = other ? added(fit({*first, *other}, 0.3)).change().value : 0;
-    if (control > kControl * gained.change().value) return;
+    if (control > kControl * gained.change().value) return false;
     const std::string unit = tried_.blame->unit(ranking.units[which].place), before = tried_.repaired;
     keep(std::move(*best), before + " and " + unit);
     auto finding = findings::make(
@@ -262,6 +260,7 @@ class TrialRepairs {
                     before, with_commas(gained.fixed), with_commas(gained.broken));
     finding.numbers = {{"fixed", gained.fixed}, {"broken", gained.broken}};
     found_.add(std::move(finding));
+    return true;
   }
 
   /// Are all weights of a layer too large or too small by one factor? The simplest explanation of a layer's damage.

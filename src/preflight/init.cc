@@ -89,8 +89,9 @@ class Drafting {
     if (FoundClasses found = find_classes(graph_, request_.model); !found.names.empty())
       set_classes(found.names, found.source);
     const bool prepared = test_ && test_->head == "saved";  // nothing is left to be done to it
+    const bool rows = test_ && (test_->head == "csv" || test_->head == "text" || test_->head == "adult");
     for (Fact& fact : find_preprocessing(graph_, request_.model))
-      if (!prepared) add(std::move(fact));
+      if (!prepared && !(rows && fact.key.ends_with(".layout"))) add(std::move(fact));
     if (test_) look_at_data();
     about_goal();
     sort_facts();
@@ -207,9 +208,21 @@ class Drafting {
       draft_.preflight =
           examine(subject, task, {config.expect, config.overrides.output_kind}, {request_.jobs, {}, free});
       draft_.metric = task.metric;
+      if (!draft_.blocked()) look_for_training_rows(config);
       if (!draft_.blocked() || draft_.preflight->blocker->line.empty() || round + 1 == kRounds) return;
       adopt(*draft_.preflight->blocker);
     }
+  }
+
+  /// A table is encoded by its training rows; where they are not named, by its own, which is a little off.
+  void look_for_training_rows(const Config& config) {
+    if (test_->head != "csv" || train_ || test_->options.count("train")) return;
+    auto said = config.input.find("standardize");
+    if (config.input.count("scale") || (said != config.input.end() && said->second == "no") ||
+        test_->options.count("scale") || test_->options.count("standardize"))
+      return;
+    draft_.preflight->lines.push_back(
+        {"columns are scaled by the test rows, since no training rows are named (--train csv:FILE)", false});
   }
 
   /// One label more than outputs, and none is 0: MATLAB's and R's count from 1. Says so in the specs.

@@ -112,5 +112,49 @@ TEST(Init, WithoutDataTheModelAloneIsDrafted) {
   EXPECT_THROW(draft_config(request), InputError);
 }
 
+std::string idx_of(std::vector<int> sizes, const std::string& bytes) {
+  std::string out = {0, 0, 8, char(sizes.size())};
+  for (int size : sizes) out += std::string{0, 0, char(size >> 8), char(size & 255)};
+  return out + bytes;
+}
+
+/// MATLAB's and R's labels: one more than outputs, and none is 0.
+TEST(Init, LabelsThatCountFromOneAreRecognised) {
+  const FolderForTest folder;
+  onnx::write_model(zoo::make("mlp:4-3", {.seed = 1}), "m.onnx");
+  std::string pixels, labels;
+  for (int i = 0; i < 300; ++i) {
+    for (int k = 0; k < 4; ++k) pixels += char((i * 37 + k * 61) % 256);
+    labels += char(1 + i % 3);
+  }
+  folder.write("x", idx_of({300, 4}, pixels));
+  folder.write("y", idx_of({300}, labels));
+  InitRequest request;
+  request.model = "m.onnx", request.data = "idx:x,labels=y", request.jobs = 1;
+  const ConfigDraft draft = draft_config(request);
+  EXPECT_NE(value_of(draft, "data.test").find("first=1"), std::string::npos) << value_of(draft, "data.test");
+  labels[0] = 0;  // then they do not
+  folder.write("y", idx_of({300}, labels));
+  EXPECT_THROW(draft_config(request), InputError);
+}
+
+TEST(Init, SaysThatTrainingRowsOfATableAreNotKnown) {
+  const FolderForTest folder;
+  onnx::write_model(zoo::make("mlp:2-2", {.seed = 1}), "m.onnx");
+  std::string rows = "a,b,y\n";
+  for (int i = 0; i < 60; ++i) rows += fmt::format("{},{},{}\n", i % 7, i % 5, i % 2 ? "yes" : "no");
+  folder.write("t.csv", rows);
+  auto said = [](const std::string& data) {
+    InitRequest request;
+    request.model = "m.onnx", request.data = data, request.jobs = 1;
+    const ConfigDraft draft = draft_config(request);
+    for (const Line& line : draft.preflight->lines)
+      if (line.text.find("no training rows are named") != std::string::npos) return !line.holds;
+    return draft.blocked();
+  };
+  EXPECT_TRUE(said("csv:t.csv,label=y"));
+  EXPECT_FALSE(said("csv:t.csv,label=y,train=t.csv"));
+}
+
 }  // namespace
 }  // namespace netmend::preflight

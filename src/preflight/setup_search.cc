@@ -336,7 +336,9 @@ class Search {
     const Candidate& best = choose(last);
     if (&best == &now) return;
     const bool by_mistakes = convinces(now, best), by_loss = !by_mistakes && lowers_loss(now, best);
-    if ((!by_mistakes && !by_loss && !options_.free) || biases_explain(now, best)) return;
+    if (!by_mistakes && !by_loss && !options_.free) return;
+    // What is only a little better is a choice between guesses; damage costs more.
+    if (by_mistakes && biases_explain(now, best)) return;
     result_.by_loss = by_loss;
     result_.removed = 1 - best.fresh.error / std::max(now.fresh.error, 1e-12);
     name(best, by_loss);
@@ -462,8 +464,33 @@ class Search {
     if (!trial_.settings.by_class()) return true;
     if (figure(candidate.settings, candidate.fresh.rows).low <= trial_.chance()) return false;
     if (!candidate.order.empty() && !one_to_one(candidate.fresh.rows)) return false;
+    // A ruined network does better with odd inputs too, but not as well as one that was trained on them.
+    if (!options_.free && !candidate.setups.empty() && candidate.order.empty() &&
+        1 - candidate.fresh.error < nearest_mean())
+      return false;
     if (!options_.distance || candidate.setups.empty()) return true;
     return options_.distance(prepared(candidate, trial_.first)) <= std::max(1.0, 2 * options_.distance(trial_.first));
+  }
+
+  /// The accuracy of the simplest classifier there is, the nearest mean of a class, on the fresh inputs: what any
+  /// trained network exceeds. 0 where inputs are no quantities.
+  double nearest_mean() const {
+    auto flat = [](const Batch& batch) {
+      std::vector<at::Tensor> columns;
+      for (const at::Tensor& input : batch.inputs)
+        if (input.is_floating_point()) columns.push_back(input.flatten(1).nan_to_num(0, 0, 0));
+      return columns.empty() ? at::Tensor() : at::cat(columns, 1);
+    };
+    const at::Tensor known = flat(trial_.first), asked = flat(fresh_);
+    if (!known.defined()) return 0;
+    const at::Tensor labels = trial_.first.labels.to(at::kLong);
+    const auto classes = int64_t(trial_.settings.classes.size());
+    at::Tensor sums = at::zeros({classes, known.size(1)}), counts = at::zeros({classes, 1});
+    sums.index_add_(0, labels, known), counts.index_add_(0, labels, at::ones({known.size(0), 1}));
+    const at::Tensor means = sums / counts.clamp_min(1);
+    at::Tensor distances = means.square().sum(1) - 2 * at::matmul(asked, means.t());
+    distances.masked_fill_((counts == 0).t(), INFINITY);
+    return (distances.argmin(1) == fresh_.labels.to(at::kLong)).to(at::kDouble).mean().item<double>();
   }
 
   /// For most classes the most frequent prediction is the right one.

@@ -103,6 +103,15 @@ bool suits(const Normalising& way, const Feature& feature, const std::string& kn
   return way.channels == Normalising::kAny || (way.channels == Normalising::kThree) == has_colors(feature);
 }
 
+/// The most likely first: the constants of the data set, where it is known, before those that are used with any.
+std::vector<Normalising> by_likelihood(const std::string& known) {
+  std::vector<Normalising> all = normalisings();
+  std::stable_partition(all.begin(), all.end(), [&](const Normalising& way) {
+    return way.mean.empty() ? way.factor > 0 : !known.empty() && way.data == known;
+  });
+  return all;
+}
+
 /// How the values as the source has them (before the preprocessing that is set now) relate to brightness.
 struct Source {
   int feature = 0;
@@ -361,22 +370,47 @@ void add_id_arrangements(const Info& data, std::vector<Setup>& all) {
 
 namespace {
 
+/// Pixels of a picture a row: so many columns of bytes that they make a square.
+bool holds_pictures(const Feature& feature, const at::Tensor& raw) {
+  const int64_t count = feature.shape.at(0);
+  const auto side = int64_t(std::lround(std::sqrt(double(count))));
+  return side >= 8 && side * side == count && raw.min().item<double>() >= 0 && raw.max().item<double>() <= 255 &&
+         raw.max().item<double>() > 16.5;
+}
+
 /// A table is encoded by its training rows, so what else it could be fed as is read again.
-std::vector<Setup> table_scalings(const Info& data, int f) {
+std::vector<Setup> table_scalings(const Info& data, const Batch& sample, int f) {
   std::vector<Setup> all;
   const dataset::Spec spec = dataset::parse_spec(data.spec);
-  for (const auto& [way, words] : {std::pair{"yes", "each column by its own mean and deviation"},
-                                   {"minmax", "each column from its least to its largest value"},
-                                   {"no", "columns as they are in the file"}}) {
+  auto again = [&](const std::string& way) -> std::shared_ptr<const dataset::Dataset> {
     dataset::Spec other = spec;
     for (const char* key : {"scale", "mean", "std"}) other.options.erase(key);
     other.options["standardize"] = way;
     other.text = dataset::spec_text(other);
-    std::shared_ptr<const dataset::Dataset> table = dataset::open(other);
-    Setup setup{"scale", words, scaling(""),
-                [=](Batch& batch) { batch.inputs[size_t(f)] = table->read(batch.samples).inputs[size_t(f)]; }};
-    (*setup.changes)["standardize"] = way;
-    all.push_back(std::move(setup));
+    return dataset::open(other);
+  };
+  auto add = [&](const std::string& words, const std::shared_ptr<const dataset::Dataset>& table, Options changes,
+                 double scale, double mean, double std) {
+    all.push_back({"scale", words, std::move(changes), [=](Batch& batch) {
+                     batch.inputs[size_t(f)] = (table->read(batch.samples).inputs[size_t(f)] * scale - mean) / std;
+                   }});
+  };
+  const auto raw = again("no");
+  if (holds_pictures(data.features[size_t(f)], raw->read(sample.samples).inputs[size_t(f)]))
+    for (const Normalising& way : normalisings()) {
+      if (way.channels == Normalising::kThree) continue;
+      const double scale = way.factor / 255, mean = way.mean.empty() ? 0 : way.mean[0],
+                   std = way.std.empty() ? 1 : way.std[0];
+      Options changes = scaling(scale_text(scale), list_text(way.mean), list_text(way.std));
+      changes["standardize"] = "";
+      add(way.words, raw, std::move(changes), scale, mean, std);
+    }
+  for (const auto& [way, words] : {std::pair{"yes", "each column by its own mean and deviation"},
+                                   {"minmax", "each column from its least to its largest value"},
+                                   {"no", "columns as they are in the file"}}) {
+    Options changes = scaling("");
+    changes["standardize"] = way;
+    add(words, std::string(way) == "no" ? raw : again(way), std::move(changes), 1, 0, 1);
   }
   return all;
 }
@@ -392,10 +426,10 @@ std::vector<Setup> scalings(const Info& data, const Batch& sample) {
   int f = quantities(data);
   if (f < 0 || data.preprocess.per_image) return all;  // what each image was divided by is not kept
   const Feature& feature = data.features[size_t(f)];
-  if (is_table_file(data, f)) return table_scalings(data, f);
+  if (is_table_file(data, f)) return table_scalings(data, sample, f);
   if (std::optional<Source> source = feature.columns.empty() ? read_brightness(data, sample, f) : std::nullopt) {
     const std::string known = known_data(data);
-    for (const Normalising& way : normalisings())
+    for (const Normalising& way : by_likelihood(known))
       if (suits(way, feature, known)) all.push_back(normalised(data, *source, way));
     all.push_back(fitted(data, sample, *source, false));
     if (feature.image) all.push_back(each_image_standardised(data, *source));
