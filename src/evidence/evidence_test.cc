@@ -10,6 +10,7 @@
 #include "checks/programs.h"
 #include "dataset/memory_dataset.h"
 #include "evidence/check_run.h"
+#include "evidence/points_for_test.h"
 #include "evidence/schema_for_test.h"
 #include "training/trainer.h"
 #include "zoo/zoo.h"
@@ -19,15 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-struct Folder {
-  std::string path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "evidence-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-};
 
 std::shared_ptr<const dataset::Dataset> some(const char* spec, int64_t count) {
   std::shared_ptr<const dataset::Dataset> whole = dataset::open(spec);
@@ -58,7 +50,7 @@ CheckRun run(const std::string& out, int jobs, checks::CheckupRequest how = {}, 
 Json read(const std::string& path) { return Json::parse(read_file(path, 1 << 28)); }
 
 TEST(Evidence, SameFindingsForAnyNumberOfWorkersAndOnePassPerSplit) {
-  Folder folder;
+  RunFolderForTest folder;
   for (int jobs : {1, 2, 7}) run(folder.path + "/" + std::to_string(jobs), jobs);
   const std::string one = read_file(folder.path + "/1/findings.json", 1 << 28);
   EXPECT_EQ(one, read_file(folder.path + "/2/findings.json", 1 << 28));
@@ -73,7 +65,7 @@ TEST(Evidence, FollowsTheSchema) {
   const std::string path = "report/evidence.schema.json";
   ASSERT_TRUE(fs::exists(path)) << "tests run in the project's root";
   const Schema schema(read(path));
-  Folder folder;
+  RunFolderForTest folder;
   run(folder.path, 2, {}, true);
   const Json document = read(folder.path + "/evidence.json");
   for (const std::string& fault : schema.faults(document)) ADD_FAILURE() << fault;
@@ -89,7 +81,7 @@ TEST(Evidence, FollowsTheSchema) {
 }
 
 TEST(Evidence, OnlyAndSkipChooseRows) {
-  Folder folder;
+  RunFolderForTest folder;
   checks::CheckupRequest only;
   only.only = {"calibration"};
   const CheckRun one = run(folder.path + "/only", 1, only);
@@ -117,7 +109,7 @@ TEST(Programs, TheirFindingsAreTheirOwn) {
 }
 
 TEST(Programs, RunInTheRunFolderAndJoinTheOthers) {
-  Folder folder;
+  RunFolderForTest folder;
   const std::string program = folder.path + "/mine";
   write_file(program,
              "#!/bin/sh\ntest -f \"$1/findings.json\" || exit 3\n"

@@ -17,15 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct MapFolder {
-  std::string path;
-  MapFolder() {
-    std::string name = (fs::temp_directory_path() / "maps-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~MapFolder() { fs::remove_all(path); }
-};
-
 std::vector<InputMap> maps_of(PointCase& points, const std::string& out, const std::vector<int64_t>& samples) {
   points.out = out;
   session::Session& session = points.open();
@@ -35,7 +26,7 @@ std::vector<InputMap> maps_of(PointCase& points, const std::string& out, const s
 }
 
 TEST(InputMaps, ColumnsAddUpToTheLogitOfThePrediction) {
-  MapFolder folder;
+  RunFolderForTest folder;
   PointCase points(20);
   for (const InputMap& map : maps_of(points, folder.path, {0, 3, 11})) {
     const at::Tensor row = points.x[map.sample];
@@ -52,7 +43,7 @@ TEST(InputMaps, ColumnsAddUpToTheLogitOfThePrediction) {
 }
 
 TEST(InputMaps, OfInputsThatAreNanSaySoInsteadOfAClass) {
-  MapFolder folder;
+  RunFolderForTest folder;
   PointCase points(20);
   points.x[2].fill_(NAN);
   points.remake();
@@ -63,7 +54,7 @@ TEST(InputMaps, OfInputsThatAreNanSaySoInsteadOfAClass) {
 }
 
 TEST(InputMaps, PicturesOfDifferentInputsLieInDifferentFilesWhateverTheirNames) {
-  MapFolder folder;
+  RunFolderForTest folder;
   PointCase points(6);
   at::Tensor pixels = at::rand({6, 1, 1, 2});
   points.data = std::make_shared<NamedData>(dataset::picture_feature(2), pixels, points.y, points.classes);

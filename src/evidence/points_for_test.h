@@ -5,10 +5,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/random.h"
 #include "checks/checks_for_test.h"
 #include "dataset/memory_dataset.h"
@@ -86,5 +89,16 @@ inline std::string from_base64(const std::string& text) {
   }
   return out;
 }
+
+/// A folder for what a check-up writes; it goes away with the test.
+struct RunFolderForTest {
+  std::string path;
+  RunFolderForTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "netmend-test-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~RunFolderForTest() { std::filesystem::remove_all(path); }
+  std::string text(const std::string& file) const { return read_file(path + "/" + file, 1 << 28); }
+};
 
 }  // namespace netmend::evidence

@@ -23,18 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-struct ReportFolder {
-  std::string path;
-  ReportFolder() {
-    std::string name = (fs::temp_directory_path() / "report-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~ReportFolder() { fs::remove_all(path); }
-  std::string text(const std::string& file) const { return read_file(path + "/" + file, 1 << 28); }
-  Json json(const std::string& file) const { return Json::parse(text(file)); }
-};
-
-CheckRun checked(PointCase& points, const ReportFolder& folder, bool pictures = true, bool anyway = true) {
+CheckRun checked(PointCase& points, const RunFolderForTest& folder, bool pictures = true, bool anyway = true) {
   points.out = folder.path;
   session::Session& session = points.open();
   checks::CheckupRequest how;
@@ -45,7 +34,7 @@ CheckRun checked(PointCase& points, const ReportFolder& folder, bool pictures = 
 }
 
 /// What is wrong with the form of a run's evidence, a line each.
-std::string form_faults(const ReportFolder& folder) {
+std::string form_faults(const RunFolderForTest& folder) {
   static const Schema schema(nlohmann::json::parse(read_file("report/evidence.schema.json", 1 << 24)));
   std::string all;
   for (const std::string& fault : schema.faults(nlohmann::json::parse(folder.text("evidence.json"))))
@@ -82,33 +71,33 @@ TEST(RunFiles, HaveTheirFormForEveryKindOfTask) {
                             for (int i = 0; i < 120; ++i) groups.push_back({i % 2 ? "F" : "M", i % 3 ? "\xff" : ""});
                             p.data->set_groups({"sex", "odd \"name\""}, groups);
                           }}}) {
-    ReportFolder folder;
+    RunFolderForTest folder;
     PointCase points(120);
     one.change(points);
     const CheckRun run = checked(points, folder);
     EXPECT_EQ(form_faults(folder), "") << one.name;
-    EXPECT_EQ(folder.json("findings.json")["verdict"], run.verdict) << one.name;
+    EXPECT_EQ(Json::parse(folder.text("findings.json"))["verdict"], run.verdict) << one.name;
     EXPECT_TRUE(fs::exists(folder.path + "/report.html") && fs::exists(folder.path + "/run.json")) << one.name;
   }
 }
 
 TEST(RunFiles, OfAModelAloneHaveTheirFormToo) {
-  ReportFolder folder;
+  RunFolderForTest folder;
   session::Request request;
   request.quiet = true, request.out = folder.path;
   session::Session session(request, "model.onnx", zoo::make("mlp:4-8-3", {.seed = 2}), nullptr);
   run_check(session, {}, {});
   EXPECT_EQ(form_faults(folder), "");
-  EXPECT_TRUE(folder.json("findings.json")["metric"].is_null());
-  EXPECT_FALSE(folder.json("evidence.json").contains("inputs"));
-  EXPECT_EQ(folder.json("evidence.json")["run"]["data"], Json::array());
+  EXPECT_TRUE(Json::parse(folder.text("findings.json"))["metric"].is_null());
+  EXPECT_FALSE(Json::parse(folder.text("evidence.json")).contains("inputs"));
+  EXPECT_EQ(Json::parse(folder.text("evidence.json"))["run"]["data"], Json::array());
 }
 
 TEST(RunFiles, GiveTheFindingsBackThatWereWritten) {
-  ReportFolder folder;
+  RunFolderForTest folder;
   PointCase points(300, 0.3);
   const CheckRun run = checked(points, folder);
-  const Json document = folder.json("findings.json");
+  const Json document = Json::parse(folder.text("findings.json"));
   EXPECT_EQ(document, run.document);
   ASSERT_FALSE(run.findings.empty());
   ASSERT_EQ(document["findings"].size(), run.findings.size());
@@ -128,11 +117,11 @@ TEST(RunFiles, GiveTheFindingsBackThatWereWritten) {
 }
 
 TEST(RunFiles, TheTableOfInputsHasARowForEveryInputThatAFindingShows) {
-  ReportFolder folder;
+  RunFolderForTest folder;
   PointCase points(400, 0.3);
   points.x[5][0] = 1e6, points.remake();  // an outlier, which the network may get right
   checked(points, folder);
-  const Json document = folder.json("evidence.json");
+  const Json document = Json::parse(folder.text("evidence.json"));
   const auto& samples = document["inputs"]["sample"];
   int64_t shown = 0;
   for (const Json& finding : document["findings"])
@@ -145,14 +134,14 @@ TEST(RunFiles, TheTableOfInputsHasARowForEveryInputThatAFindingShows) {
 }
 
 TEST(RunFiles, NamesWithMarkupAndBrokenBytesStayInsideThePage) {
-  ReportFolder folder;
+  RunFolderForTest folder;
   PointCase points(120);
   points.classes = {"</script><script>alert(1)</script>", "caf\xe9 <!--"};
   points.remake();
   for (int i = 0; i < 120; ++i) points.data->ids.push_back("</script>" + std::to_string(i));
   checked(points, folder);
   EXPECT_EQ(form_faults(folder), "");
-  const Json document = folder.json("evidence.json");
+  const Json document = Json::parse(folder.text("evidence.json"));
   EXPECT_EQ(document["classes"][0], points.classes[0]);
   EXPECT_EQ(document["classes"][1], "caf\xEF\xBF\xBD <!--");
   const std::string page = folder.text("report.html");
@@ -162,11 +151,11 @@ TEST(RunFiles, NamesWithMarkupAndBrokenBytesStayInsideThePage) {
 }
 
 TEST(RunFiles, WithoutPicturesHaveNamesAlone) {
-  ReportFolder folder;
+  RunFolderForTest folder;
   PointCase points(120);
   points.data->texts.assign(120, "a secret");
   checked(points, folder, false);
-  EXPECT_EQ(folder.json("evidence.json")["run"]["pictures"], false);
+  EXPECT_EQ(Json::parse(folder.text("evidence.json"))["run"]["pictures"], false);
   for (const char* file : {"evidence.json", "findings.json", "report.html"})
     EXPECT_EQ(folder.text(file).find("a secret"), std::string::npos) << file;
   checked(points, folder, true);
@@ -174,7 +163,7 @@ TEST(RunFiles, WithoutPicturesHaveNamesAlone) {
 }
 
 TEST(RunFiles, ThatAreBrokenAreNamedWithWhatToDo) {
-  ReportFolder folder;
+  RunFolderForTest folder;
   PointCase points(120);
   checked(points, folder);
   const std::string whole = folder.text("evidence.json"), path = folder.path + "/evidence.json";

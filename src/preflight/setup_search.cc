@@ -204,15 +204,14 @@ class Search {
         if (Candidate* both = look(with({scale->setups[0], axis}))) both->plainness = scale->plainness;
     Places best = ranked(all());
     std::erase_if(best, [](const Candidate* c) {
-      return c->setups.empty() || c->setups.back().about == "color" ||
-             (c->setups[0].changes && c->setups[0].changes->count("color"));
+      return c->setups.empty() || (c->setups[0].changes && c->setups[0].changes->count("color"));
     });
     if (best.size() > 4) best.resize(4);
     if (!best.empty() && best[0]->few.error < kExcellent) colors.clear();
     for (const Setup& color : colors)
       for (const Candidate* base : best) {
-        std::vector<Setup> setups = base->setups;
-        setups.push_back(color);
+        std::vector<Setup> setups = base->setups;  // colours are exchanged where channels are when the axes are right
+        setups.insert(setups.begin() + base->scales(), color);
         if (Candidate* all_three = look(with(setups))) all_three->plainness = base->plainness;
       }
   }

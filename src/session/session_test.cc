@@ -13,6 +13,7 @@
 #include "model/layer.h"
 #include "observers/predictions.h"
 #include "onnx/writer.h"
+#include "session/folder_for_test.h"
 #include "session/split.h"
 #include "zoo/zoo.h"
 
@@ -20,21 +21,6 @@ namespace netmend::session {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder of its own that the test works in.
-struct Folder {
-  fs::path before = fs::current_path(), path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "session-XXXXXX").string();
-    path = mkdtemp(name.data());
-    fs::current_path(path);
-  }
-  ~Folder() {
-    fs::current_path(before);
-    fs::remove_all(path);
-  }
-  void write(const std::string& file, const std::string& text) const { std::ofstream(path / file) << text; }
-};
 
 std::shared_ptr<const dataset::Dataset> some_data(int64_t count = 600, int64_t classes = 3) {
   at::manual_seed(1);
@@ -123,7 +109,7 @@ TEST(Session, SamplesByWorkAndTellsIt) {
 }
 
 TEST(Session, RecordsTraversalsInTheRun) {
-  Folder folder;
+  FolderForTest folder;
   Request request;
   request.out = "run";
   Session session = make(request);
@@ -145,7 +131,7 @@ TEST(Session, RecordsTraversalsInTheRun) {
 }
 
 TEST(Session, FilesAndFlags) {
-  Folder folder;
+  FolderForTest folder;
   onnx::write_model(zoo::make("mlp:784-4-10", {.seed = 1}), "m.onnx");
   EXPECT_THROW(Session(Request{}), InputError);  // no model
   Request request;
