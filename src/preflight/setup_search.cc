@@ -532,16 +532,16 @@ class Search {
                 : "";
     const bool slight = options_.free && !by_loss && !convinces(now, best);
     auto text = [&](const Rows& rows) { return figure_text(trial_.settings, figure(trial_.settings, rows)); };
-    result_.blocker =
-        Blocker{best.kind,
-                best.where,
-                slight ? "Inputs that are prepared in another way suit the network better." : best.title,
-                fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others (as it is {}){}", text(now.first.rows),
-                            guessing, best.tried.words, text(best.first.rows), now.first.rows.size(),
-                            text(best.fresh.rows), best.fresh.rows.size(), text(now.fresh.rows), loss),
-                best.tried.line,
-                fmt::format("tried on {} inputs: {} instead of {}", best.fresh.rows.size(), text(best.fresh.rows),
-                            text(now.fresh.rows))};
+    result_.blocker = Blocker{
+        best.kind,
+        best.where,
+        slight ? "Inputs that are prepared in another way suit the network better." : best.title,
+        fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others (as it is {}){}", text(now.first.rows),
+                    guessing, best.tried.words, text(best.first.rows), with_commas(int64_t(now.first.rows.size())),
+                    text(best.fresh.rows), with_commas(int64_t(best.fresh.rows.size())), text(now.fresh.rows), loss),
+        best.tried.line,
+        fmt::format("tried on {} inputs: {} instead of {}", with_commas(int64_t(best.fresh.rows.size())),
+                    text(best.fresh.rows), text(now.fresh.rows))};
   }
 
   const Trial& trial_;
