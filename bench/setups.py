@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trained classifiers as strangers own them, each with data and a known right set-up: does `netmend init` find it?
 
-usage: setups.py train DATA OUT [--seconds N] [--networks] [--part I/N]
-       setups.py judge OUT NETMEND [--half seen|unseen|all] [--only NAME…] [--jobs N] [--show]
+usage: setups.py train DATA OUT [--seconds N] [--networks] [--part I/N] [--half HALF]
+       setups.py judge OUT NETMEND [--half seen|unseen|drawn|all] [--only NAME…] [--jobs N] [--show]
        setups.py list OUT
 
 train   every row of the tables below that is not there yet: a folder OUT/NAME with model.onnx and the owner's files,
@@ -14,10 +14,11 @@ judge   `netmend init` as the owner would type it, in a fresh copy of the folder
         the best temperature) with the netmend.toml that it wrote, beside those of the true set-up. Needs NETMEND_DATA.
         right: at most 0.3 points and 3 % worse, or the true constants; doubt: says that it does not know, and guesses
         nothing; wrong: anything else that it wrote, or that the next command refuses; error: nothing written, no such
-        words. Of the unseen half only the counts are printed, unless --show.
+        words. Of all but the seen half only the counts are printed, unless --show.
 
 Half of the rows are put aside unseen: where the first byte of SHA-256 of the name is odd. The name alone decides, so
-the halves were fixed before anything was judged. Rules are made and tuned on the seen half.
+the halves were fixed before anything was judged. Rules are made and tuned on the seen half. Once the unseen half has
+been looked at, the rows that chance draws (their names begin with r-) take its place: --half drawn.
 """
 import argparse, collections, copy, csv, gzip, hashlib, io, json, math, os, shutil, subprocess, sys, tempfile, time
 import warnings, zipfile
@@ -27,6 +28,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "python"))
 
 
 def half(name):
+    if name.startswith("r-"):
+        return "drawn"
     return "unseen" if hashlib.sha256(name.encode()).digest()[0] % 2 else "seen"
 
 
@@ -273,7 +276,45 @@ PUBLIC = [
     stranger("p-flat-web", "mnist", "flat", "unit", "u8 flat", "yliess86/MNISTWeb@c6749350db3b mnist.onnx"),
     stranger("p-two-files", "mnist", "nchw", "-1…1", "built in", "zuramai/mnist-onnx@cd2b048a7ad3 mnist.onnx"),
 ]
-ROWS = PICTURES + TABLES + TEXTS + PUBLIC
+
+
+def drawn(seed=20271, pictures=44):
+    """Rows that nobody chose: network, preparation, file and training are drawn."""
+    import random
+    draw, rows = random.Random(seed), []
+    colours = ["unit", "-1…1", "cifar .2023", "cifar .2470", "cifar .225", "imagenet", "inception", "caffe", "raw", "own",
+               "each image", "bgr", "-½…½", "bgr, imagenet as rgb", "global"]
+    for at in range(pictures):
+        source = draw.choice(["mnist", "fashion-mnist", "cifar10"])
+        grey = source != "cifar10"
+        net = draw.choice(["lenet", "cnn", "cnn bn", "residual", "vit", "allconv", "depthwise", "mlp", "mlp bn"] +
+                          (["lstm", "gru"] if grey else ["stem"]))
+        greys = ["unit", "-1…1", source.removesuffix("-mnist"), "raw", "own", "each image", "inverted", "-½…½"]
+        prep = draw.choice(greys if grey else colours)
+        form = "flat" if net.startswith("mlp") else "hw" if net in ("lstm", "gru") else draw.choice(["nchw", "nchw", "nhwc"])
+        kept = {"flat": ["built in", "u8 flat", "f01 flat"] + (["csv"] if grey else []),
+                "hw": ["built in", "u8 hw", "idx"]}.get(form, ["built in", "u8 nchw", "u8 nhwc", "f01 nchw", "f01 nhwc",
+                                                               "png", "matlab", "npy"])
+        store = draw.choice(kept)
+        if (form == "nhwc" and store in ("matlab", "npy")) or (net == "stem" and store == "built in"):
+            store = "u8 nhwc"
+        trick = draw.choice(["plain"] * 5 + ["mixup", "smoothing", "pgd", "int8", "weak", "rounded"])
+        more = {"size": (64, 64)} if net == "stem" else {}
+        rows.append(picture(f"r-{at:02}", source, net, form, prep, store, trick,
+                            draw.choice(["logits", "logits", "softmax", "log softmax"]), **more))
+    for at in range(6):
+        source = draw.choice(["adult", "compas", "german", "breast_cancer", "wine"])
+        out = draw.choice(["logits", "softmax"] + ([] if source == "wine" else ["sigmoid"]))
+        prep = draw.choice(["standard", "min-max", "raw"])
+        rows.append(table(f"r-table-{at}", source, prep, draw.choice(["csv", "csv, train", "csv, train"]), out,
+                          **({"norm": True} if prep == "raw" else {})))
+    for at in range(4):
+        rows.append(Text(f"r-text-{at}", draw.choice(["gru", "lstm", "bag", "kim"]), draw.choice(["saved", "text"]),
+                         draw.choice(["logits", "softmax"]), {}))
+    return rows
+
+
+ROWS = PICTURES + TABLES + TEXTS + PUBLIC + drawn()
 
 
 def folder_of(row):
@@ -1084,7 +1125,7 @@ def make_data(row, task, folder):
         json.dump(about, file)
 
 
-def train(data, out, seconds=None, networks_only=False, part="1/1"):
+def train(data, out, seconds=None, networks_only=False, part="1/1", which="all"):
     global numpy, torch, nn
     import numpy, torch
     from torch import nn
@@ -1095,6 +1136,8 @@ def train(data, out, seconds=None, networks_only=False, part="1/1"):
         folder = os.path.join(out, folder_of(row))
         there = lambda name: os.path.exists(os.path.join(folder, name))
         if row in PUBLIC and not there("model.onnx"):
+            continue
+        if which not in ("all", half(row.name)):
             continue
         if number_of_row % parts != mine - 1 or (there("model.onnx") and (networks_only or there("data.json"))):
             continue
@@ -1273,14 +1316,14 @@ def judge(out, netmend, which="seen", only=(), jobs=1, show=False):
     netmend = os.path.abspath(netmend)
     entries = [entry for entry in read_json(out, "list.json")
                if which in ("all", entry["half"]) and (not only or entry["name"] in only)]
-    counts = {name: collections.Counter() for name in ("seen", "unseen")}
+    counts = {name: collections.Counter() for name in ("seen", "unseen", "drawn")}
     start = time.time()
     print("halves by the first byte of SHA-256 of the name: even is seen, odd is unseen")
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(jobs) as pool:
         for entry, (said, ours, true, words) in zip(entries, pool.map(
                 lambda entry: verdict(entry, os.path.abspath(out), netmend, place), entries)):
             counts[entry["half"]][said] += 1
-            if entry["half"] == "unseen" and not show:  # nobody should tune on these
+            if entry["half"] != "seen" and not show:  # nobody should tune on these
                 continue
             figure = lambda f: f"{100 * f.accuracy:6.2f} {f.entropy:7.4f}" if f else " " * 14
             first = words.strip().split("\n")[0] if words.strip() else ""
@@ -1313,16 +1356,17 @@ def main():
     command.add_argument("--seconds", type=float)
     command.add_argument("--networks", action="store_true")
     command.add_argument("--part", default="1/1")
+    command.add_argument("--half", default="all", choices=("seen", "unseen", "drawn", "all"))
     command = commands.add_parser("judge")
     command.add_argument("out"), command.add_argument("netmend")
-    command.add_argument("--half", default="seen", choices=("seen", "unseen", "all"))
+    command.add_argument("--half", default="seen", choices=("seen", "unseen", "drawn", "all"))
     command.add_argument("--only", nargs="+", default=())
     command.add_argument("--jobs", type=int, default=1)
     command.add_argument("--show", action="store_true")
     commands.add_parser("list").add_argument("out")
     given = parser.parse_args()
     if given.command == "train":
-        train(given.data, given.out, given.seconds, given.networks, given.part)
+        train(given.data, given.out, given.seconds, given.networks, given.part, given.half)
     elif given.command == "judge":
         judge(given.out, given.netmend, given.half, given.only, given.jobs, given.show)
     else:

@@ -29,8 +29,8 @@ Calibration calibration(const std::vector<observers::SampleRow>& rows, int bins)
     // One success and one failure more, so that few that are all right do not look certain.
     const double rate = (double(bin.correct) + 1) / (count + 2);
     variance += weight * weight * rate * (1 - rate) / count;
-    const double sure = std::clamp(bin.confidence, 0.0, 1.0);
-    all.ece_chance += weight * std::sqrt(2 / std::numbers::pi * sure * (1 - sure) / count);
+    const double confident = std::clamp(bin.confidence, 0.0, 1.0);
+    all.ece_chance += weight * std::sqrt(2 / std::numbers::pi * confident * (1 - confident) / count);
   }
   const double half = stats::kDeviations * std::sqrt(variance);
   all.ece_low = std::max(0.0, all.ece - all.ece_chance - half), all.ece_high = std::min(1.0, all.ece + half);

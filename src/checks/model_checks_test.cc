@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "checks/answers_for_test.h"
 #include "checks/calibration.h"
+#include "checks/predictions_for_test.h"
 #include "executor/layers.h"
 #include "stream/layers.h"
 

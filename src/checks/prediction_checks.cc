@@ -297,25 +297,25 @@ class PredictionChecks {
       return found_.skipped.push_back({"confidence against accuracy", "at least 200 labelled inputs"});
     const stats::Estimate accuracy = stats::rate(int64_t(std::llround(all.accuracy * double(all.count))), all.count);
     // A network that is nearly always right can be off by little only: then what counts is how much of that little.
-    const bool sure_of_mistakes =
+    const bool confident_mistakes =
         all.above - all.below > 0.7 * (1 - all.accuracy) && (1 - all.accuracy) * double(all.count) >= 20;
     const bool above = all.above > all.below;
     const bool clear = all.ece_low > kClearly && all.ece >= (above ? kOverConfident : kUnderConfident);
-    const bool over = above && (clear || (sure_of_mistakes && all.ece_low > 0)), under = !above && clear;
+    const bool over = above && (clear || (confident_mistakes && all.ece_low > 0)), under = !above && clear;
     const std::string brief = fmt::format("mean confidence {}, accuracy {}, ECE {:.3f}", percent(all.confidence),
                                           percent(all.accuracy), all.ece);
     if (!over && !under) return found_.pass("confidence matches accuracy", brief);
-    int64_t sure = 0, wrong = 0;
+    int64_t confident = 0, wrong = 0;
     for (const SampleRow& row : test_.rows)
-      if (row.confidence > 0.99f && row.right != SampleRow::kNotJudged) ++sure, wrong += row.right == SampleRow::kWrong;
-    const std::string of_the_sure =
-        sure == 0
-            ? "No prediction has a confidence above 99 %."
-            : fmt::format("Of {} with a confidence above 99 %, {} wrong.", counted(sure, "prediction"),
-                          wrong == 0 ? "none is"
-                          : wrong == 1
-                              ? "1 is"
-                              : fmt::format("{} ({}) are", with_commas(wrong), percent(double(wrong) / double(sure))));
+      if (row.confidence > 0.99f && row.right != SampleRow::kNotJudged)
+        ++confident, wrong += row.right == SampleRow::kWrong;
+    const std::string of_the_confident =
+        confident == 0 ? "No prediction has a confidence above 99 %."
+                       : fmt::format("Of {} with a confidence above 99 %, {} wrong.", counted(confident, "prediction"),
+                                     wrong == 0   ? "none is"
+                                     : wrong == 1 ? "1 is"
+                                                  : fmt::format("{} ({}) are", with_commas(wrong),
+                                                                percent(double(wrong) / double(confident))));
     auto finding = findings::make(
         over ? "over-confident" : "under-confident", "", words(), {}, Certainty::kConfirmed, brief,
         fmt::format(
@@ -323,7 +323,7 @@ class PredictionChecks {
             "would show about {:.3f}. Mean confidence {}, accuracy {} ({}). {} One number, the temperature, "
             "corrects the mean confidence and changes no prediction.",
             all.ece, all.ece_low, all.ece_high, all.ece_chance, percent(all.confidence), percent(all.accuracy),
-            percent_range(accuracy.low, accuracy.high), of_the_sure));
+            percent_range(accuracy.low, accuracy.high), of_the_confident));
     // In proportion: a few points are a note, and so many that a threshold lets anything through are serious.
     if (over)
       finding.level = !clear                        ? findings::Level::kNote

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "checks/answers_for_test.h"
+#include "checks/predictions_for_test.h"
 
 namespace netmend::checks {
 namespace {

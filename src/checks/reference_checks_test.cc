@@ -1,7 +1,7 @@
 // What got worse than in a reference, from made-up predictions of both.
 #include <gtest/gtest.h>
 
-#include "checks/answers_for_test.h"
+#include "checks/predictions_for_test.h"
 
 namespace netmend::checks {
 namespace {

@@ -54,9 +54,10 @@ class TrialRepairs {
       if (!make_problem()) return;
       auto gain = single_unit();
       if (!gain || scaled_layer(*gain)) return;
-      if (*gain >= kLittle && second_unit()) gain = gain_of(*tried_.repair);
+      const bool second = *gain >= kLittle && error_rate_ - *gain >= kLittle && second_unit();
+      if (second) gain = gain_of(*tried_.repair);
       // What units leave may have another cause, and a unit that gains little may only stand for it.
-      if (error_rate_ - *gain >= kWorthALayer && !whole_layer(*gain) && *gain < kLittle) more_training(*gain);
+      if (error_rate_ - *gain >= kWorthALayer && !whole_layer(*gain, second) && *gain < kLittle) more_training(*gain);
     }
   }
 
@@ -76,20 +77,26 @@ class TrialRepairs {
     return true;
   }
 
-  void find_suspects() {
+  std::optional<localise::Blame> suspects(const stream::Subject& subject, const std::vector<SampleRow>& rows) {
     localise::BlameOptions how;
     how.choices = {localise::find_measure("auto")};
     how.top = 10, how.resamples = 100, how.seed = seen_.seed();
     how.pass.jobs = seen_.jobs(), how.pass.quiet = true;
     Budget part = budget_.part(0.4);
     how.ablation.budget = &part;
-    how.rows = &seen_.test->rows;
+    how.rows = &rows;
     std::vector<model::Layer> layers = seen_.space->layers();
     std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
-    if (layers.empty()) return;
+    if (layers.empty()) return {};
+    localise::Blame blame = localise::blame(subject, seen_.settings, layers, how);
+    budget_.spend(part);
+    return blame;
+  }
+
+  void find_suspects() {
     try {
-      tried_.blame = localise::blame(seen_.subject(), seen_.settings, layers, how);
-      budget_.spend(part);
+      tried_.blame = suspects(seen_.subject(), seen_.test->rows);
+      if (!tried_.blame) return;
       seen_.session.record(seen_.session.test(), "ablation of suspicious units",
                            tried_.blame->ablated ? tried_.blame->ablated->inputs : 0);
     } catch (const InputError& error) {
@@ -140,10 +147,11 @@ class TrialRepairs {
   }
 
   /// Where a unit of the blamed layers stands among all layers.
-  std::optional<localise::UnitPlace> place_of(size_t place) const {
-    const localise::UnitPlace& at = tried_.blame->places[place];
+  std::optional<localise::UnitPlace> place_of(size_t place) const { return place_of(*tried_.blame, place); }
+  std::optional<localise::UnitPlace> place_of(const localise::Blame& blame, size_t place) const {
+    const localise::UnitPlace& at = blame.places[place];
     for (size_t l = 0; l < seen_.layers.size(); ++l)
-      if (seen_.layers[l].node == tried_.blame->layers[at.layer].node) return localise::UnitPlace{l, at.unit};
+      if (seen_.layers[l].node == blame.layers[at.layer].node) return localise::UnitPlace{l, at.unit};
     return {};
   }
 
@@ -212,28 +220,36 @@ class TrialRepairs {
     return double(flips.fixed) / double(std::max<int64_t>(1, flips.samples - flips.right_before));
   }
 
-  /// Is another unit damaged as well? Both are refitted together, and the second must add to the first.
+  /// Is another unit damaged as well? One damage hides another: the network with the first unit refitted is looked at
+  /// anew. Both units are then refitted together, and the second must add to the first.
   bool second_unit() {
-    const localise::Ranking& ranking = tried_.blame->located[0].ranking;
-    if (ranking.units.size() < 4 || budget_.left() <= 0) return false;
-    const auto first = place_of(ranking.units[0].place);
+    if (budget_.left() <= 0 || tried_.repair->chosen < 0 || !tried_.repair->tried[size_t(tried_.repair->chosen)].best)
+      return false;
+    const std::vector<edits::Edit>& edits = tried_.repair->tried[size_t(tried_.repair->chosen)].best->edits;
+    const repair::Evaluation now = repair::evaluate(*problem_, edits, problem_->parts.search);
+    const std::optional<localise::Blame> blame = suspects(repair::edited(*problem_, edits), now.rows);
+    if (!blame || blame->located.empty() || blame->located[0].ranking.units.size() < 4) return false;
+    const localise::Ranking& ranking = blame->located[0].ranking;
+    const std::string before = tried_.repaired;
+    const auto first = place_of(tried_.blame->located[0].ranking.units[0].place);
     const repair::Outcome alone = *tried_.repair;
     auto added = [&](const repair::Outcome& both) {
       FlipCount count;
       for (size_t i = 0; i < both.after.rows.size() && i < alone.after.rows.size(); ++i) {
-        const bool before = alone.after.rows[i].right == SampleRow::kRight,
-                   after = both.after.rows[i].right == SampleRow::kRight;
-        ++count.samples, count.right_before += before, count.right_after += after;
-        count.fixed += !before && after, count.broken += before && !after;
+        const bool was = alone.after.rows[i].right == SampleRow::kRight,
+                   is = both.after.rows[i].right == SampleRow::kRight;
+        ++count.samples, count.right_before += was, count.right_after += is;
+        count.fixed += !was && is, count.broken += was && !is;
       }
       return count;
     };
     std::optional<repair::Outcome> best;
     FlipCount gained;
-    size_t which = 0;
-    for (size_t i = 1; i <= 3; ++i) {
-      const auto place = place_of(ranking.units[i].place);
-      if (!place || budget_.left() <= 0) continue;
+    size_t which = 0, looked = 0;
+    for (size_t i = 0; i < ranking.units.size() && looked < 3; ++i) {
+      const auto place = place_of(*blame, ranking.units[i].place);
+      if (!place || blame->unit(ranking.units[i].place) == before || budget_.left() <= 0) continue;
+      ++looked;
       repair::Outcome both = fit({*first, *place}, 0.3);
       const FlipCount more = added(both);
       if (!best || more.fixed - more.broken > gained.fixed - gained.broken)
@@ -241,10 +257,10 @@ class TrialRepairs {
     }
     if (!best || gained.change().value < kWorthwhile || stats::sign_test(gained.fixed, gained.broken) > 0.01)
       return false;
-    const auto other = place_of(ranking.units[ranking.units.size() / 2].place);
+    const auto other = place_of(*blame, ranking.units[ranking.units.size() / 2].place);
     const double control = other ? added(fit({*first, *other}, 0.3)).change().value : 0;
     if (control > kControl * gained.change().value) return false;
-    const std::string unit = tried_.blame->unit(ranking.units[which].place), before = tried_.repaired;
+    const std::string unit = blame->unit(ranking.units[which].place);
     keep(std::move(*best), before + " and " + unit);
     auto finding = findings::make(
         "suspicious-unit", unit, seen_.words({{"unit", unit}}), {gained.change().value, 0}, Certainty::kLikely,
@@ -273,7 +289,7 @@ class TrialRepairs {
     const model::Layer* layer = nullptr;
     std::vector<edits::Edit> edits;
     auto look = [&](const model::Layer& at, double by) {
-      std::vector<edits::Edit> made = scaled(at, by);
+      std::vector<edits::Edit> made = edits::scale_layer(seen_.subject().graph, at, by);
       if (made.empty()) return;
       const double then = repair::evaluate(*problem_, made, some).figure.accuracy;
       budget_.spend(problem_->work(some.size()));
@@ -295,20 +311,6 @@ class TrialRepairs {
         fmt::format("The weights of {} are about {:.2g} times as large as they should be.", layer->name, 1 / factor);
     told.numbers["factor"] = 1 / factor;
     return true;
-  }
-
-  std::vector<edits::Edit> scaled(const model::Layer& layer, double by) const {
-    std::vector<edits::Edit> all;
-    try {
-      for (int64_t unit = 0; unit < layer.units; ++unit) {
-        auto own =
-            edits::operate(seen_.subject().graph, layer, unit, {edits::Target::kWeights, edits::Change::kScale, by}, 0);
-        all.insert(all.end(), own.begin(), own.end());
-      }
-    } catch (const InputError&) {
-      return {};  // weights that are shared or quantised cannot be scaled unit by unit
-    }
-    return all;
   }
 
   static double first_share(const localise::RankedUnit& unit) { return std::isfinite(unit.first) ? unit.first : 1; }
@@ -376,7 +378,8 @@ class TrialRepairs {
 
   /// Is a layer as a whole to blame? Of the three most suspicious layers the one whose refitting gains least is the
   /// control. Where refitting one unit gains something, a layer must gain clearly more to be the better explanation.
-  bool whole_layer(double unit_gain) {
+  /// Units of a damaged layer seem damaged one after the other; the layer then gains more than any two of them.
+  bool whole_layer(double unit_gain, bool two_units) {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
     if (ranked.size() < 2 || budget_.left() <= 0) return false;
     double best = 0, least = 1;
@@ -392,7 +395,7 @@ class TrialRepairs {
       if (gain > best) best = gain, outcome = std::move(one), name = layer.name;
     }
     budget_.spend(all);
-    if (!outcome || best < 1.15 * unit_gain + kWorthALayer) return false;
+    if (!outcome || best < (two_units ? 1.25 * unit_gain + kLittle : 1.15 * unit_gain + kWorthALayer)) return false;
     if (least > kControl * best) {
       if (unit_gain > 0) return false;
       under_trained(

@@ -139,4 +139,16 @@ std::vector<Edit> operate(const Graph& graph, const Layer& layer, int64_t unit, 
   return edits;
 }
 
+std::vector<Edit> scale_layer(const model::Graph& graph, const model::Layer& layer, double factor) {
+  std::vector<Edit> all;
+  try {
+    for (int64_t unit = 0; unit < layer.units; ++unit)
+      for (Edit& edit : operate(graph, layer, unit, {Target::kWeights, Change::kScale, factor}, 0))
+        all.push_back(std::move(edit));
+  } catch (const InputError&) {
+    return {};
+  }
+  return all;
+}
+
 }  // namespace netmend::edits

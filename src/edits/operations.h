@@ -53,5 +53,7 @@ const NamedOperation& find_operation(std::string_view name);
 /// values that the stored type cannot hold.
 std::vector<Edit> operate(const model::Graph& graph, const model::Layer& layer, int64_t unit,
                           const Operation& operation, uint64_t seed);
+/// All weights of a layer times a factor; none where they are shared or quantised.
+std::vector<Edit> scale_layer(const model::Graph& graph, const model::Layer& layer, double factor);
 
 }  // namespace netmend::edits

@@ -59,8 +59,7 @@ int64_t Network::classes() const { return settings_.task == Task::kBinary ? 2 : 
 
 at::Tensor Network::class_scores(const at::Tensor& value) const {
   at::Tensor columns = observers::as_columns(value);
-  const bool probabilities =
-      settings_.head.logits == settings_.head.output && settings_.head.output_kind != executor::OutputKind::kLogits;
+  const bool probabilities = settings_.head.without_logits();
   if (settings_.task == Task::kBinary) {
     const double limit = settings_.positive == 1 ? settings_.threshold : 1 - settings_.threshold;
     at::Tensor yes = (probabilities ? log_odds(columns) : columns) - std::log(limit / (1 - limit));

@@ -19,8 +19,7 @@ using observers::Task;
 using Tensors = std::vector<at::Tensor>;
 
 at::Tensor losses(const PredictionSettings& settings, const at::Tensor& columns, const at::Tensor& labels) {
-  const bool probabilities =
-      settings.head.logits == settings.head.output && settings.head.output_kind != executor::OutputKind::kLogits;
+  const bool probabilities = settings.head.without_logits();
   auto surprise = [](const at::Tensor& p) { return -p.clamp_min(1e-12).log(); };
   if (settings.task == Task::kClasses) {
     at::Tensor label = labels.to(at::kLong).unsqueeze(1);

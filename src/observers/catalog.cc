@@ -143,7 +143,7 @@ std::vector<CatalogRow> make_rows() {
           [](const Materials& m) { return std::make_unique<Predictions>(m.predictions, true); },
           [](const PredictionState& state) { return found_in(state); }, true),
       row_of<TopPredictions>(
-          "top-predictions", "the likeliest classes of each input and how spread the answer is", "per input",
+          "top-predictions", "the likeliest classes of each input and the entropy of its prediction", "per input",
           [](const Materials& m) { return std::make_unique<TopPredictions>(m.predictions); },
           [](const TopState& state) { return found_in(state); }, true),
       row_of<PartPredictions>(

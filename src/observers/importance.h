@@ -1,4 +1,4 @@
-// How important each unit is: its relevance for the answers given, added up over the data ("cumulative relevance" of
+// How important each unit is: its relevance for the predictions made, added up over the data ("cumulative relevance" of
 // DeepImportance, Gerasimou et al. 2020, DOI 10.1145/3377811.3380391). All units of all layers come from one pass.
 #pragma once
 

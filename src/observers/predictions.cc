@@ -21,10 +21,6 @@ double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::l
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double surprise(double probability) { return -std::log(std::max(probability, 1e-12)); }
 
-bool is_probability(const executor::Head& head) {
-  return head.logits == head.output && head.output_kind != OutputKind::kLogits;
-}
-
 }  // namespace
 
 at::Tensor as_columns(const at::Tensor& output) {
@@ -113,7 +109,7 @@ PredictionSettings infer_task(const model::Graph& graph, const executor::Head& h
   at::Tensor columns = as_columns(output);
   const std::string& name = graph.values[size_t(head.output)].name;
   if (columns.dim() != 2 || columns.size(0) != batch.count())
-    throw InputError(fmt::format("output `{}` has the shape {}: an answer an input is expected", name,
+    throw InputError(fmt::format("output `{}` has the shape {}: one prediction per input is expected", name,
                                  shape_text({output.sizes().data(), output.sizes().size()})),
                      "--output NAME chooses another output, or any value inside the model.");
   PredictionSettings settings;
@@ -208,7 +204,7 @@ void PredictionState::add_loss(double value) { loss += value, loss_squares += va
 
 SampleRow PredictionState::judge_class(const double* values, int64_t label) {
   const auto classes = int64_t(settings_.classes.size());
-  const bool probability = is_probability(settings_.head), one = settings_.task == Task::kBinary;
+  const bool probability = settings_.head.without_logits(), one = settings_.task == Task::kBinary;
   const bool positive_is_one = settings_.positive == 1;
   Answer answer =
       one ? judge_binary(values[0], label, probability, positive_is_one ? settings_.threshold : 1 - settings_.threshold)
@@ -231,7 +227,7 @@ SampleRow PredictionState::judge_class(const double* values, int64_t label) {
 }
 
 SampleRow PredictionState::judge_labels(const double* values, const double* targets) {
-  const bool probability = is_probability(settings_.head);
+  const bool probability = settings_.head.without_logits();
   double total = 0, set = 0, called = 0, surest = 1;
   bool right = true;
   for (int64_t c = 0; c < settings_.outputs; ++c) {
@@ -295,7 +291,7 @@ void PredictionState::judge(const at::Tensor& columns, const at::Tensor& labels,
       row = settings_.task == Task::kLabels ? judge_labels(values, target) : judge_number(values, target);
     } else if (finite) {
       Answer answer =
-          width == 1 ? Answer{values[0], 0, 0} : judge_classes(values, width, -1, is_probability(settings_.head));
+          width == 1 ? Answer{values[0], 0, 0} : judge_classes(values, width, -1, settings_.head.without_logits());
       row.predicted = answer.predicted, row.confidence = float(answer.confidence);
     }
     row.sample = which[i];

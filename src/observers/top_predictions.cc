@@ -56,7 +56,7 @@ std::unique_ptr<stream::State> TopPredictions::fresh() const { return std::make_
 
 void TopState::observe(const stream::View& view) {
   const executor::Head& head = settings_.head;
-  const bool normalised = head.logits == head.output && head.output_kind != executor::OutputKind::kLogits;
+  const bool normalised = head.without_logits();
   at::Tensor columns = as_columns(view.value(head.logits).to(at::kCPU, at::kDouble)).contiguous();
   const int64_t width = columns.size(1), classes = std::max<int64_t>(width, 2);
   at::Tensor labels;

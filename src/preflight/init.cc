@@ -191,6 +191,10 @@ class Drafting {
                     : session::fresh_toml(draft_.facts, ""),
           draft_.file);
       const auto data = session::open_data(*test_, graph_, config);
+      if (resize_as_the_model_wants(data->info())) {
+        --round;
+        continue;
+      }
       if (round == 0) about_readers(data->info());
       const executor::Head head = executor::find_head(graph_, session::choose_output(graph_, output_));
       const stream::Subject subject(request_.model, graph_, data, {head.output, head.logits});
@@ -223,6 +227,26 @@ class Drafting {
       return;
     draft_.preflight->lines.push_back(
         {"columns are scaled by the test rows, since no training rows are named (--train csv:FILE)", false});
+  }
+
+  /// Images of one size, and a network that takes another one.
+  bool resize_as_the_model_wants(const dataset::Info& info) {
+    const model::Value& input = graph_.values[size_t(graph_.inputs.at(0))];
+    const std::vector<model::Dim> wanted = input.shape.value_or(std::vector<model::Dim>{});
+    if (info.features.size() != 1 || !info.features[0].image || info.preprocess.resize || wanted.size() != 4 ||
+        info.features[0].shape.size() != 3)
+      return false;
+    const dataset::Feature& has = info.features[0];
+    const size_t axis = has.channels_last ? 0 : 1, channel = has.channels_last ? 2 : 0;  // of height
+    if (test_->head != "images" || wanted[channel + 1].size != has.shape[channel]) return false;
+    std::vector<int64_t> sides;
+    for (size_t i : {axis, axis + 1}) sides.push_back(wanted[i + 1].size > 0 ? wanted[i + 1].size : has.shape[i]);
+    if (sides == std::vector<int64_t>{has.shape[axis], has.shape[axis + 1]}) return false;
+    add(fmt::format("input.{}.resize", toml_key(input.name)),
+        fmt::format("{{ height = {}, width = {} }}", sides[0], sides[1]),
+        fmt::format("the model takes {}×{}, the images are {}×{}", sides[0], sides[1], has.shape[axis],
+                    has.shape[axis + 1]));
+    return true;
   }
 
   /// One label more than outputs, and none is 0: MATLAB's and R's count from 1. Says so in the specs.

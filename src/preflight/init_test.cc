@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "dataset/image_file.h"
 #include "onnx/writer.h"
 #include "preflight/discover.h"
 #include "session/config.h"
@@ -136,6 +138,22 @@ TEST(Init, LabelsThatCountFromOneAreRecognised) {
   labels[0] = 0;  // then they do not
   folder.write("y", idx_of({300}, labels));
   EXPECT_THROW(draft_config(request), InputError);
+}
+
+TEST(Init, ImagesOfAnotherSizeAreResized) {
+  const FolderForTest folder;
+  onnx::write_model(zoo::make("lenet5", {.seed = 1}), "m.onnx");
+  for (int i = 0; i < 60; ++i) {
+    const std::string place = fmt::format("photos/{}", i % 10);
+    std::filesystem::create_directories(place);
+    dataset::write_png(fmt::format("{}/{}.png", place, i), 20, 24, 1, std::vector<uint8_t>(20 * 24, uint8_t(i * 4)));
+  }
+  InitRequest request;
+  request.model = "m.onnx", request.data = "images:photos", request.jobs = 1;
+  const ConfigDraft draft = draft_config(request);
+  EXPECT_EQ(value_of(draft, "input." + draft.input + ".resize"), "{ height = 28, width = 28 }");
+  const auto input = session::parse_config(draft.text, "netmend.toml").input;
+  EXPECT_EQ(input.at("resize"), "28x28");
 }
 
 TEST(Init, SaysThatTrainingRowsOfATableAreNotKnown) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/shell.h"
 #include "base/text.h"
+#include "edits/operations.h"
 #include "executor/layers.h"
 #include "localise/ablation.h"
 #include "localise/candidates.h"
@@ -20,6 +21,7 @@
 #include "stream/layers.h"
 #include "stream/match.h"
 #include "stream/reference.h"
+#include "whatif/whatif.h"
 
 namespace netmend::preflight {
 namespace {
@@ -255,6 +257,10 @@ class Examination {
     if (statistics_) how.distance = [this](const Batch& batch) { return distance(batch); };
     Searched searched = search_setups(trial_, how);
     result_.tried.insert(result_.tried.end(), searched.tried.begin(), searched.tried.end());
+    if (!searched.doubt.empty()) {
+      result_.unknown = "how the inputs were prepared in training";
+      result_.lines.push_back({searched.doubt, false});
+    }
     if (!searched.blocker || result_.blocker) return;
     // Where the loss convinced and not the mistakes, a unit has nothing to explain; where nearly all mistakes go, no
     // damage was behind them.
@@ -264,8 +270,49 @@ class Examination {
       result_.lines.push_back({"ablating one unit removes as many failures as another preprocessing would"});
       return;
     }
+    if (by_mistakes && one_factor_does_away_with(0.8 * searched.removed)) {
+      result_.lines.push_back({"scaling one layer's weights removes as many failures as another preprocessing would"});
+      return;
+    }
     result_.blocker = std::move(searched.blocker);
     result_.lines.push_back({result_.blocker->title, false});
+  }
+
+  std::vector<model::Layer> find_layers() const {
+    std::vector<model::Layer> layers =
+        localise::candidates(stream::find_layers(subject_), subject_.graph, settings_.head, settings_.outputs);
+    std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
+    return layers;
+  }
+
+  /// A layer whose weights are all too large or too small: another scale of the inputs makes up for some of it. Of the
+  /// first layer nobody can tell the two apart.
+  bool one_factor_does_away_with(double share) {
+    if (subject_.batching.kind != executor::Batching::kAny) return false;
+    try {
+      const std::vector<model::Layer> layers = find_layers();
+      std::vector<whatif::Question> questions;
+      for (size_t i = 1; i < layers.size(); ++i)
+        for (double factor : {1. / 8, 1. / 5, 1. / 4, 1. / 2, 2., 4., 5., 8.})
+          if (auto edits = edits::scale_layer(subject_.graph, layers[i], factor); !edits.empty())
+            questions.push_back({std::move(edits)});
+      if (questions.empty() || double(questions.size()) * double(Trial::kInputs) * subject_.cost > kLittleWork)
+        return false;
+      std::vector<int64_t> samples;
+      for (const SampleRow& row : trial_.asis) samples.push_back(row.sample);
+      std::sort(samples.begin(), samples.end());
+      stream::Subject some = subject_;
+      some.data = dataset::subset(subject_.data, samples);
+      whatif::WhatIf whatif(some, settings_, layers, {options_.jobs});
+      double most = 0;
+      for (const whatif::Tally& tally : whatif::tally(whatif, settings_, questions))
+        most = std::max(most, tally.accuracy());
+      result_.looked.push_back({"preflight: layers scaled", int64_t(samples.size())});
+      const double error = mean_error(settings_, trial_.asis);
+      return most - (1 - error) >= share * error;
+    } catch (const InputError&) {
+      return false;
+    }
   }
 
   /// A damaged unit makes a network do better with odd inputs too. Where ablating one unit (zero, mean, sign-flip or
@@ -277,9 +324,7 @@ class Examination {
       (row.right == observers::SampleRow::kRight ? passing : failing).push_back(row.sample);
     if (failing.empty() || passing.empty()) return false;
     try {
-      std::vector<model::Layer> layers =
-          localise::candidates(stream::find_layers(subject_), subject_.graph, settings_.head, settings_.outputs);
-      std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
+      const std::vector<model::Layer> layers = find_layers();
       if (layers.empty()) return false;
       localise::AblationOptions how;
       Budget budget = Budget::of_work(kLittleWork);

@@ -5,15 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <tuple>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "preflight/assignment.h"
-#include "preflight/setups.h"
-#include "session/toml_edit.h"
+#include "preflight/setup_candidates.h"
 
 namespace netmend::preflight {
 namespace {
@@ -21,334 +17,53 @@ namespace {
 using dataset::Batch;
 using observers::PredictionSettings;
 using observers::SampleRow;
-using observers::Task;
+using Places = Candidates::Places;
 
-constexpr double kDistinct = 0.05;                ///< McNemar's p below which two set-ups are told apart
-constexpr double kTemperature = 8;                ///< networks are that much too confident at most
-constexpr double kFreshWork = 6e9;                ///< multiply-adds for one set-up on fresh inputs
-constexpr double kGood = 0.1, kExcellent = 0.02;  ///< error on the first look
-constexpr size_t kFinalists = 5;                  ///< set-ups that are judged on all of the first inputs
-constexpr size_t kLast = 4;                       ///< and on fresh ones
-
-/// What a set-up makes of some inputs.
-struct Outcome {
-  at::Tensor values;
-  Rows rows;
-  Fitted loss;  ///< at the temperature that suits it; empty for tasks without classes
-  double error = INFINITY;
-  bool made() const { return !rows.empty(); }
-};
-
-/// Something to try: inputs prepared otherwise, classes numbered otherwise, another output.
-struct Candidate {
-  std::vector<Setup> setups;
-  std::vector<int64_t> order;  ///< the output that each label stands for; empty for its own number
-  PredictionSettings settings;
-  model::ValueId value = model::kAbsent;
-  Tried tried;
-  std::string kind, where, title;
-  Outcome few, first, fresh;
-  size_t plainness = 0;  ///< of how its values are scaled: the place in the menu, the most usual first
-  size_t changes() const { return setups.size() + size_t(!order.empty()) + size_t(kind == "wrong-output"); }
-  bool scales() const { return !setups.empty() && setups[0].about == "scale"; }
-};
+constexpr double kDistinct = 0.05;    ///< McNemar's p below which two set-ups are told apart
+constexpr double kFurther = 0.01;     ///< the same p for inputs that are changed further
+constexpr double kNegligible = 0.01;  ///< of the inputs
+constexpr double kFreshWork = 6e9;    ///< multiply-adds for one set-up on fresh inputs
+constexpr size_t kFinalists = 5;      ///< set-ups that are judged on all of the first inputs
+constexpr size_t kLast = 4;           ///< and on fresh ones
 
 class Search {
  public:
-  Search(const Trial& trial, const SearchOptions& options) : trial_(trial), options_(options) {}
+  Search(const Trial& trial, const SearchOptions& options)
+      : trial_(trial), options_(options), candidates_(trial, options.work) {}
 
   Searched run() {
-    look(as_it_is());
-    try_inputs();
-    try_classes();
-    try_outputs();
-    settle();
-    return std::move(result_);
-  }
-
- private:
-  Candidate as_it_is() const {
-    Candidate candidate;
-    candidate.settings = trial_.settings;
-    candidate.value = trial_.wanted();
-    return candidate;
-  }
-
-  Candidate with(std::vector<Setup> setups) const {
-    Candidate candidate = as_it_is();
-    std::vector<std::string> words;
-    for (const Setup& setup : setups) words.push_back(setup.words);
-    // Of several the one that destroys most is what it is called by: axes before colours before scale.
-    const std::string& about = setups.back().about;
-    std::optional<Options> options = merged(trial_.subject.data->info(), setups);
-    candidate.tried = {about, join(words, ", "), options ? input_line(trial_.input_name(), *options) : "", {}};
-    candidate.kind = "preprocessing", candidate.where = about, candidate.title = title_of(about);
-    candidate.setups = std::move(setups);
-    return candidate;
-  }
-
-  // ---- what a candidate makes of inputs ----
-
-  /// The last set-up is applied first: an arrangement speaks of the data as it is, a scaling of what comes out.
-  Batch prepared(const Candidate& candidate, const Batch& batch) const {
-    Batch changed = batch;
-    for (auto setup = candidate.setups.rbegin(); setup != candidate.setups.rend(); ++setup) setup->apply(changed);
-    if (!candidate.order.empty())
-      changed.labels = at::tensor(candidate.order, at::kLong).index_select(0, changed.labels.to(at::kLong));
-    return changed;
-  }
-
-  Outcome outcome(const Candidate& candidate, const Batch& batch) const {
-    try {
-      const Batch changed = prepared(candidate, batch);
-      Outcome made;
-      made.values = trial_.answers(changed, {candidate.value})[0];
-      made.rows = judge(candidate.settings, made.values, changed);
-      made.error = mean_error(candidate.settings, made.rows);
-      made.loss = fit_temperature(candidate.settings, made.values, changed, kTemperature);
-      return made;
-    } catch (const InputError&) {
-      return {};  // such inputs do not fit: token numbers beyond the vocabulary, for one
-    }
-  }
-
-  static Batch first_rows(const Batch& batch, int64_t count) {
-    Batch part = batch;
-    count = std::min(count, batch.count());
-    auto cut = [&](at::Tensor& tensor) { tensor = tensor.defined() ? tensor.narrow(0, 0, count) : tensor; };
-    for (at::Tensor& tensor : part.inputs) cut(tensor);
-    for (at::Tensor& tensor : part.masks) cut(tensor);
-    cut(part.labels);
-    part.samples.resize(size_t(count));
-    return part;
-  }
-
-  /// On a few inputs; what changes nothing is not kept.
-  Candidate* look(Candidate candidate) {
-    if (!candidate.setups.empty() && changes_nothing(candidate.setups)) return nullptr;
-    candidate.few = outcome(candidate, first_rows(trial_.first, Trial::kFirstLook));
-    candidate.tried.runs = candidate.few.made();
-    if (candidate.few.made()) candidate.tried.accuracy = figure(candidate.settings, candidate.few.rows);
-    found_.push_back(std::make_unique<Candidate>(std::move(candidate)));
-    return found_.back().get();
-  }
-
-  const Outcome& on_first(Candidate& candidate) {
-    if (!candidate.first.made() && candidate.few.made()) {
-      candidate.first = outcome(candidate, trial_.first);
-      if (candidate.first.made()) candidate.tried.accuracy = figure(candidate.settings, candidate.first.rows);
-    }
-    return candidate.first;
-  }
-
-  bool changes_nothing(const std::vector<Setup>& setups) const {
-    Batch few = first_rows(trial_.first, 8), changed = few;
-    for (auto setup = setups.rbegin(); setup != setups.rend(); ++setup) setup->apply(changed);
-    for (size_t i = 0; i < few.inputs.size(); ++i)
-      if (!at::allclose(few.inputs[i], changed.inputs[i], 1e-4, 1e-5)) return false;
-    return true;
-  }
-
-  static std::string title_of(const std::string& about) {
-    if (about == "color") return "The colours are probably in the other order than in training.";
-    if (about == "layout") return "The axes of the images are probably mixed up.";
-    if (about == "orientation") return "The images probably lie on their side.";
-    if (about == "mask") return "The mask is probably not the one of training.";
-    if (about == "ids") return "The tokens are probably not numbered or ordered as in training.";
-    return "The values are probably not scaled as in training.";
-  }
-
-  // ---- what there is to try ----
-
-  using Places = std::vector<Candidate*>;
-
-  /// Those that ran, the fewest mistakes first; of equals the lower loss.
-  Places ranked(Places places) const {
-    std::erase_if(places, [](const Candidate* c) { return !c->few.made(); });
-    std::stable_sort(places.begin(), places.end(), [](const Candidate* a, const Candidate* b) {
-      return std::pair(a->few.error, a->few.loss.mean()) < std::pair(b->few.error, b->few.loss.mean());
-    });
-    return places;
-  }
-  Places all() const {
-    Places places;
-    for (const auto& candidate : found_) places.push_back(candidate.get());
-    return places;
-  }
-  bool affords(size_t looks) const {
-    return double(looks) * double(Trial::kFirstLook) * trial_.subject.cost <= options_.work;
-  }
-
-  void try_inputs() {
-    const dataset::Info& info = trial_.subject.data->info();
-    std::vector<Setup> scales = scalings(info, trial_.first), colors, axes;
-    for (Setup& setup : arrangements(info, trial_.first, takes_rows())) {
-      look(with({setup}));
-      if (setup.about == "color") colors.push_back(setup);
-      if (setup.about == "layout" || setup.about == "orientation") axes.push_back(setup);
-    }
-    Places scaled;
-    for (size_t i = 0; i < scales.size(); ++i) {
-      Candidate* candidate = look(with({scales[i]}));
-      (candidate ? candidate : found_[0].get())->plainness = i;  // what changes nothing is how it is done now
-      if (candidate) scaled.push_back(candidate);
-    }
-    // Neither shows without the other when two things are wrong at once. Where one thing alone does well, no other axis
-    // is meant, but the scale may still be another.
-    scaled = ranked(scaled);
-    if (const Candidate& well = *ranked(all())[0]; well.few.error < kGood)
-      std::erase_if(axes, [&](const Setup& axis) { return well.setups.empty() || well.setups[0].words != axis.words; });
-    if (!affords(scaled.size() * axes.size()) && scaled.size() > 2) scaled.resize(2);
-    for (const Setup& axis : axes)
-      for (const Candidate* scale : scaled)
-        if (Candidate* both = look(with({scale->setups[0], axis}))) both->plainness = scale->plainness;
-    Places best = ranked(all());
-    std::erase_if(best, [](const Candidate* c) {
-      return c->setups.empty() || (c->setups[0].changes && c->setups[0].changes->count("color"));
-    });
-    if (best.size() > 4) best.resize(4);
-    if (!best.empty() && best[0]->few.error < kExcellent) colors.clear();
-    for (const Setup& color : colors)
-      for (const Candidate* base : best) {
-        std::vector<Setup> setups = base->setups;  // colours are exchanged where channels are when the axes are right
-        setups.insert(setups.begin() + base->scales(), color);
-        if (Candidate* all_three = look(with(setups))) all_three->plainness = base->plainness;
-      }
-  }
-
-  /// The model's input is a row of numbers, whatever the data is.
-  bool takes_rows() const {
-    for (model::ValueId id : trial_.subject.graph.inputs)
-      if (trial_.value_name(id) == trial_.input_name())
-        return trial_.subject.graph.values[size_t(id)].shape.value_or(std::vector<model::Dim>{}).size() == 2;
-    return false;
-  }
-
-  /// The classes in another order: the order that fits these inputs best is judged on others.
-  void try_classes() {
-    if (!trial_.settings.by_class()) return;
-    const auto classes = int64_t(trial_.settings.classes.size());
-    std::vector<int64_t> up, down;
-    for (int64_t c = 0; c < classes; ++c) up.push_back((c + 1) % classes), down.push_back((c + classes - 1) % classes);
-    if (classes > 2) {
-      look(numbered(as_it_is(), "labels one higher", up));
-      look(numbered(as_it_is(), "labels one lower", down));
-    }
-    if (classes > 1000) return;  // too few inputs per class to tell
-    Places bases = {found_[0].get()};
-    if (trial_.near_chance()) {  // two things may be wrong at once
-      Places others = ranked(all());
-      std::erase_if(others, [](const Candidate* c) { return c->setups.empty() || !c->order.empty(); });
-      std::stable_sort(others.begin(), others.end(),
-                       [&](const Candidate* a, const Candidate* b) { return assigned(*a) > assigned(*b); });
-      if (others.size() > 3) others.resize(3);
-      bases.insert(bases.end(), others.begin(), others.end());
-    }
-    for (Candidate* base : bases) {
-      if (!on_first(*base).made()) continue;
-      std::vector<int64_t> order = best_assignment(trial_.settings, base->first.rows);
-      if (!std::is_sorted(order.begin(), order.end())) look(numbered(*base, order_words(order), order));
-    }
-  }
-
-  /// How many of the few are right when classes may be numbered in any order.
-  int64_t assigned(const Candidate& candidate) const {
-    const std::vector<int64_t> order = best_assignment(trial_.settings, candidate.few.rows);
-    int64_t right = 0;
-    for (const SampleRow& row : candidate.few.rows)
-      right += !std::isnan(row.predicted) && order[size_t(row.label)] == int64_t(row.predicted);
-    return right;
-  }
-
-  Candidate numbered(const Candidate& base, const std::string& words, const std::vector<int64_t>& order) const {
-    Candidate candidate = base;
-    candidate.few = candidate.first = candidate.fresh = {};
-    candidate.order = order;
-    const std::string& line = base.tried.line;
-    candidate.tried = {"classes",
-                       base.tried.words.empty() ? words : base.tried.words + ", " + words,
-                       line.empty() ? order_line(order) : line + "\n" + order_line(order),
-                       {}};
-    if (!base.setups.empty() && line.empty()) candidate.tried.line = "";
-    candidate.kind = "class-order", candidate.where = "labels";
-    candidate.title = "The classes are probably numbered differently from training.";
-    return candidate;
-  }
-
-  std::string order_words(const std::vector<int64_t>& order) const {
-    std::vector<std::string> moved;
-    for (size_t c = 0; c < order.size(); ++c)
-      if (order[c] != int64_t(c))
-        moved.push_back(fmt::format("{} is {}", trial_.settings.classes[c], trial_.settings.classes[size_t(order[c])]));
-    std::string rest = moved.size() > 3 ? fmt::format(" and {} more", moved.size() - 3) : "";
-    if (moved.size() > 3) moved.resize(3);
-    return "classes in another order: " + join(moved, ", ") + rest;
-  }
-
-  /// The names in the order of the model's outputs.
-  std::string order_line(const std::vector<int64_t>& order) const {
-    if (order.size() > 100) return "";
-    std::vector<std::string> names(order.size());
-    for (size_t c = 0; c < order.size(); ++c)
-      names[size_t(order[c])] = session::toml_string(trial_.settings.classes[c]);
-    return fmt::format("classes = [{}]", join(names, ", "));
-  }
-
-  void try_outputs() {
-    for (model::ValueId id : trial_.subject.graph.outputs) {
-      if (id == trial_.settings.head.output) continue;
-      Candidate candidate = as_it_is();
-      candidate.settings.head = executor::find_head(trial_.subject.graph, id);
-      if (candidate.settings.head.logits == trial_.settings.head.logits) continue;
-      candidate.value =
-          candidate.settings.task == Task::kNumber ? candidate.settings.head.output : candidate.settings.head.logits;
-      try {
-        at::Tensor columns = observers::as_columns(trial_.answers(first_rows(trial_.first, 8), {id})[0]);
-        if (columns.dim() != 2 || columns.size(1) != trial_.settings.outputs) continue;
-      } catch (const InputError&) {
-        continue;  // an output without one row per input cannot be judged
-      }
-      candidate.tried = {"output",
-                         fmt::format("output `{}`", trial_.value_name(id)),
-                         fmt::format("model = {{ output = {} }}", session::toml_string(trial_.value_name(id))),
-                         {}};
-      candidate.kind = "wrong-output", candidate.where = trial_.value_name(trial_.settings.head.output);
-      candidate.title = "Another output of the model is probably the one that counts.";
-      look(std::move(candidate));
-    }
-  }
-
-  // ---- which one it is ----
-
-  void settle() {
-    Candidate& now = *found_[0];
+    Candidate& now = candidates_.as_it_is();
     Places last = finalists();
     for (const Candidate* candidate : ranked_by_tried()) result_.tried.push_back(candidate->tried);
-    if (!now.first.made() || last.empty()) return;
+    if (!now.first.made() || last.empty()) return result_;
     fresh_ = trial_.read_fresh(kFreshWork);
-    now.fresh = outcome(now, fresh_);
+    now.fresh = candidates_.outcome(now, fresh_);
     for (Candidate* candidate : last)
-      if (candidate != &now) candidate->fresh = outcome(*candidate, fresh_);
+      if (candidate != &now) candidate->fresh = candidates_.outcome(*candidate, fresh_);
     std::erase_if(last, [&](const Candidate* c) { return c != &now && !plausible(*c); });
     if (std::find(last.begin(), last.end(), &now) == last.end()) last.push_back(&now);
     mixed_ = std::any_of(last.begin(), last.end(), [](const Candidate* c) { return !c->order.empty(); });
     const Candidate& best = choose(last);
-    if (&best == &now) return;
+    if (options_.free) result_.doubt = doubt(best);
+    if (&best == &now || !result_.doubt.empty()) return result_;
     const bool by_mistakes = convinces(now, best), by_loss = !by_mistakes && lowers_loss(now, best);
-    if (!by_mistakes && !by_loss && !options_.free) return;
+    if (!by_mistakes && !by_loss && !options_.free) return result_;
     // What is only a little better is a choice between guesses; damage costs more.
-    if (by_mistakes && biases_explain(now, best)) return;
+    if (by_mistakes && biases_explain(now, best)) return result_;
     result_.by_loss = by_loss;
     result_.removed = 1 - best.fresh.error / std::max(now.fresh.error, 1e-12);
     name(best, by_loss);
+    return result_;
   }
 
+ private:
   /// The best of the first look on all of the first inputs, and the best of these: by mistakes and by loss, since many
   /// set-ups make about as few mistakes.
   Places finalists() {
-    Places chosen = best_of(ranked(all()), &Candidate::few, kFinalists);
-    if (std::find(chosen.begin(), chosen.end(), found_[0].get()) == chosen.end()) chosen.push_back(found_[0].get());
-    std::erase_if(chosen, [&](Candidate* c) { return !on_first(*c).made(); });
+    Places chosen = best_of(candidates_.ranked(), &Candidate::few, kFinalists);
+    if (std::find(chosen.begin(), chosen.end(), &candidates_.as_it_is()) == chosen.end())
+      chosen.push_back(&candidates_.as_it_is());
+    std::erase_if(chosen, [&](Candidate* c) { return !candidates_.on_first(*c).made(); });
     return best_of(chosen, &Candidate::first, kLast);
   }
 
@@ -370,7 +85,7 @@ class Search {
   }
 
   Places ranked_by_tried() const {
-    Places places = all();
+    Places places = candidates_.all();
     places.erase(places.begin());  // as it is
     auto error = [](const Candidate* c) { return c->first.made() ? c->first.error : c->few.error; };
     std::stable_sort(places.begin(), places.end(),
@@ -468,7 +183,35 @@ class Search {
         1 - candidate.fresh.error < nearest_mean())
       return false;
     if (!options_.distance || candidate.setups.empty()) return true;
-    return options_.distance(prepared(candidate, trial_.first)) <= std::max(1.0, 2 * options_.distance(trial_.first));
+    return options_.distance(candidates_.prepared(candidate, trial_.first)) <=
+           std::max(1.0, 2 * options_.distance(trial_.first));
+  }
+
+  /// What a network remembers of its training shows in its mistakes: it makes fewer than the simplest classifier, and
+  /// not fewer still when its inputs are changed further.
+  std::string doubt(const Candidate& best) const {
+    if (!trial_.settings.by_class()) return "";
+    const stats::Estimate accuracy = figure(best.settings, best.fresh.rows);
+    if (const double simplest = nearest_mean(); accuracy.high < simplest)
+      return fmt::format("with the best set-up found it is right on {}, the nearest class mean on {:.1f} %",
+                         figure_text(best.settings, accuracy), 100 * simplest);
+    if (best.setups.empty() && best.fresh.error < kNegligible) return "";
+    const std::vector<Setup> further = stretches(trial_.subject.data->info(), candidates_.prepared(best, trial_.first));
+    if (double(further.size() * size_t(Trial::kInputs)) * trial_.subject.cost > options_.work) return "";
+    Candidate least = best;
+    for (const Setup& setup : further) {
+      Candidate changed = best;
+      changed.setups.insert(changed.setups.begin(), setup);
+      changed.first = candidates_.outcome(changed, trial_.first);
+      if (changed.first.made() && changed.first.error < least.first.error) least = std::move(changed);
+    }
+    if (least.setups.size() == best.setups.size()) return "";
+    least.fresh = candidates_.outcome(least, fresh_);
+    const Changes more = changes(trial_.settings, best.fresh.rows, least.fresh.rows);
+    if (more.p > kFurther || double(more.fixed - more.broken) < kNegligible * double(best.fresh.rows.size())) return "";
+    return fmt::format("the best set-up found ({}) is right on {}, with {} on {}: its constants are others",
+                       best.tried.words.empty() ? "as it is" : best.tried.words, figure_text(best.settings, accuracy),
+                       least.setups[0].words, figure_text(best.settings, figure(least.settings, least.fresh.rows)));
   }
 
   /// The accuracy of the simplest classifier there is, the nearest mean of a class, on the fresh inputs: what any
@@ -494,11 +237,11 @@ class Search {
 
   /// For most classes the most frequent prediction is the right one.
   bool one_to_one(const Rows& rows) const {
-    std::map<double, std::map<double, int64_t>> answers_of;
+    std::map<double, std::map<double, int64_t>> predicted_for;
     for (const SampleRow& row : rows)
-      if (!std::isnan(row.predicted)) ++answers_of[row.label][row.predicted];
+      if (!std::isnan(row.predicted)) ++predicted_for[row.label][row.predicted];
     int64_t judged = 0, kept = 0;
-    for (const auto& [label, counts] : answers_of) {
+    for (const auto& [label, counts] : predicted_for) {
       int64_t total = 0, most = 0;
       for (const auto& [answer, count] : counts) total += count, most = std::max(most, count);
       if (total < 5) continue;
@@ -524,7 +267,7 @@ class Search {
   }
 
   void name(const Candidate& best, bool by_loss) {
-    const Candidate& now = *found_[0];
+    const Candidate& now = candidates_.as_it_is();
     std::string guessing =
         trial_.settings.by_class() ? fmt::format(" (majority class: {:.0f} %)", 100 * trial_.chance()) : "";
     std::string loss =
@@ -546,7 +289,7 @@ class Search {
 
   const Trial& trial_;
   const SearchOptions& options_;
-  std::vector<std::unique_ptr<Candidate>> found_;  ///< as it is first
+  Candidates candidates_;
   Batch fresh_;
   bool mixed_ = false;  ///< orders of classes are among the last
   Searched result_;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "preflight/examination.h"
@@ -22,11 +23,14 @@ struct Searched {
   std::vector<Tried> tried;  ///< the best first
   std::optional<Blocker> blocker;
   bool by_loss = false;  ///< the loss convinced, not the mistakes
-  double removed = 0;    ///< share of the mistakes that are gone with the set-up that is named
+  /// Why not even the best is believed to be the one of training, where nobody said how inputs are prepared.
+  std::string doubt;
+  double removed = 0;  ///< share of the mistakes that are gone with the set-up that is named
 };
 /// Each set-up is looked at on a few inputs, promising ones on all of the first, the best of them on fresh ones. Of
 /// these the most accurate is taken; among those that McNemar's test cannot tell from it the one with the lower loss,
-/// then the simplest. What a damaged bias would explain as well is not named.
+/// then the simplest. What a damaged bias would explain as well is not named. Where even the best does worse than the
+/// nearest class mean, or than with values stretched or shifted further, nothing is named: `doubt` says why.
 Searched search_setups(const Trial& trial, const SearchOptions& options = {});
 
 }  // namespace netmend::preflight

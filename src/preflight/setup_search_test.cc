@@ -127,6 +127,45 @@ TEST(SetupSearch, ALittleBetterIsNamedOnlyWhereNothingWasSaid) {
   EXPECT_NE(found.blocker->evidence.find("scaled to −1…1"), std::string::npos) << found.blocker->evidence;
 }
 
+/// Constants that are not in the menu: the best of the usual ones is no answer, and is not named as one.
+TEST(SetupSearch, ConstantsThatNobodyUsesAreADoubt) {
+  const at::Tensor x = pictures();
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  const at::Tensor right = (x - 0.15) / 0.12;
+  const model::Graph graph = centred_network("mlp:192-5", feature, right);
+  const Planted planted(graph, feature, x, Planted::predicted(graph, feature, right), five_names());
+  const Searched found = search_setups(planted.trial(), {.free = true});
+  EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
+  EXPECT_NE(found.doubt.find("its constants are others"), std::string::npos) << found.doubt;
+  // Who has said how inputs are prepared is not asked again.
+  EXPECT_EQ(search_setups(planted.trial()).doubt, "");
+}
+
+TEST(SetupSearch, WorseThanTheNearestMeanIsADoubt) {
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  at::manual_seed(17);
+  const at::Tensor labels = at::randint(0, 5, {kPlanted}, at::kLong), means = at::rand({5, 3, kSide, kSide});
+  at::Tensor x = (means.index_select(0, labels) + 0.2 * at::rand({kPlanted, 3, kSide, kSide})).clamp(0, 1);
+  x.select(1, 0).select(1, 0).select(1, 2).zero_(), x.select(1, 0).select(1, 0).select(1, 3).fill_(1);
+  const Planted planted(zoo::make("mlp:192-5", {.seed = 3}), feature, x, labels, five_names());
+  const Searched found = search_setups(planted.trial(), {.free = true});
+  EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
+  EXPECT_NE(found.doubt.find("the nearest class mean on 100.0 %"), std::string::npos) << found.doubt;
+}
+
+TEST(SetupSearch, WhatIsRightIsNotDoubted) {
+  const at::Tensor x = pictures();
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  const model::Graph graph = centred_network("mlp:192-5", feature, x * 2 - 1);
+  at::Tensor labels = Planted::predicted(graph, feature, x * 2 - 1);
+  at::manual_seed(13);
+  labels = at::where(at::rand({kPlanted}) < 0.3, (labels + 1) % 5, labels);  // mistakes that nothing explains
+  const Searched found = search_setups(Planted(graph, feature, x, labels, five_names()).trial(), {.free = true});
+  EXPECT_EQ(found.doubt, "");
+  ASSERT_TRUE(found.blocker.has_value());
+  EXPECT_NE(found.blocker->evidence.find("scaled to −1…1"), std::string::npos) << found.blocker->evidence;
+}
+
 /// The biases of the last layer are off, not the inputs.
 TEST(SetupSearch, DamagedBiasesAreNoPreprocessing) {
   const at::Tensor x = pictures();

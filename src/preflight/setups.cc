@@ -58,6 +58,7 @@ const std::vector<Normalising>& normalisings() {
       {"scaled to −½…½", 1, {0.5}, {}, N::kAny},
       {"scaled to −1…1", 1, {0.5}, {0.5}, N::kAny},
       {"scaled to 0…1, ImageNet mean and std", 1, imagenet, {0.229, 0.224, 0.225}, N::kThree},
+      {"scaled to 0…1, ImageNet mean, std 0.225", 1, imagenet, {0.225}, N::kThree},
       {"scaled to 0…1, CIFAR-10 mean and std", 1, cifar, {0.247, 0.2435, 0.2616}, N::kThree, "cifar10"},
       {"scaled to 0…1, CIFAR-10 mean and the std of one image",
        1,
@@ -76,6 +77,8 @@ const std::vector<Normalising>& normalisings() {
       {"0…255, blue first, ImageNet mean taken off", 255, {103.939, 116.779, 123.68}, {}, N::kThree, "", true},
       {"scaled to 0…1, MNIST mean and std", 1, {0.1307}, {0.3081}, N::kOne, "mnist"},
       {"scaled to 0…1, Fashion-MNIST mean and std", 1, {0.286}, {0.353}, N::kOne, "fashion-mnist"},
+      {"scaled to 0…1, ImageNet mean and std of red", 1, {0.485}, {0.229}, N::kOne},
+      {"scaled to 0…1, ImageNet mean and std of all channels", 1, {0.449}, {0.226}, N::kOne},
       {"bright and dark exchanged", -1, {-1}, {}, N::kAny},
   };
   return all;
@@ -213,11 +216,14 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 
 constexpr int64_t kMostNumbers = 64;  ///< of a mean that is written down
 
-/// Each channel or column by its own mean and deviation in the data, or by its least and largest value. What the
-/// values are scaled by now stays: mean and std are in units after it.
-Setup fitted(const Info& data, const Batch& sample, const Source& source, bool by_range) {
+enum class Fit { kMean, kOneMean, kRange };
+
+/// Each channel or column (kOneMean: all channels together) by its own mean and deviation in the data, or by its least
+/// and largest value. What the values are scaled by now stays: mean and std are in units after it.
+Setup fitted(const Info& data, const Batch& sample, const Source& source, Fit fit) {
   const Feature& feature = data.features[size_t(source.feature)];
-  const bool table = feature.shape.size() == 1 && !feature.image, colors = has_colors(feature);
+  const bool by_range = fit == Fit::kRange, table = feature.shape.size() == 1 && !feature.image;
+  const bool colors = has_colors(feature) && fit != Fit::kOneMean;
   const double scale = data.preprocess.scale.value_or(1);
   at::Tensor raw = (sample.inputs[size_t(source.feature)] - source.offset) / source.factor * scale;
   std::vector<int64_t> axes = {0};
@@ -231,9 +237,10 @@ Setup fitted(const Info& data, const Batch& sample, const Source& source, bool b
   }
   Setup setup;
   setup.about = "scale";
-  setup.words = by_range ? "each column from its least to its largest value"
-                : table  ? "each column by its own mean and deviation"
-                         : "by the data's own mean and std";
+  setup.words = by_range                                      ? "each column from its least to its largest value"
+                : table                                       ? "each column by its own mean and deviation"
+                : fit == Fit::kOneMean && has_colors(feature) ? "by one mean and std of all channels of the data"
+                                                              : "by the data's own mean and std";
   if (mean.numel() <= kMostNumbers)
     setup.changes = scaling(data.preprocess.scale ? scale_text(scale) : "1", list_text(numbers_of(mean)),
                             list_text(numbers_of(std)));
@@ -256,6 +263,17 @@ Setup each_image_standardised(const Info& data, const Source& source) {
     values = ((flat - flat.mean(1, true)) / flat.std(1, false, true).clamp_min(least)).view_as(values);
   };
   return setup;
+}
+
+/// What no option can say: the mean over the data of each pixel is taken off.
+Setup mean_image_taken_off(const Info& data, const Batch& sample, const Source& source) {
+  const double scale = data.preprocess.scale.value_or(source.brightness);
+  auto raw = [=](const Batch& batch) {
+    return (batch.inputs[size_t(source.feature)] - source.offset) / source.factor * scale;
+  };
+  const at::Tensor mean = raw(sample).mean(0, true);
+  return {"scale", "the mean image taken off", std::nullopt,
+          [=](Batch& batch) { batch.inputs[size_t(source.feature)] = raw(batch) - mean; }};
 }
 
 Setup arranged(const char* about, const char* words, std::optional<Options> changes, int feature,
@@ -431,10 +449,12 @@ std::vector<Setup> scalings(const Info& data, const Batch& sample) {
     const std::string known = known_data(data);
     for (const Normalising& way : by_likelihood(known))
       if (suits(way, feature, known)) all.push_back(normalised(data, *source, way));
-    all.push_back(fitted(data, sample, *source, false));
+    all.push_back(fitted(data, sample, *source, Fit::kMean));
+    if (has_colors(feature)) all.push_back(fitted(data, sample, *source, Fit::kOneMean));
     if (feature.image) all.push_back(each_image_standardised(data, *source));
+    if (feature.image) all.push_back(mean_image_taken_off(data, sample, *source));
   } else if (feature.shape.size() == 1) {
-    for (bool by_range : {false, true}) all.push_back(fitted(data, sample, read_source(data, sample, f), by_range));
+    for (Fit fit : {Fit::kMean, Fit::kRange}) all.push_back(fitted(data, sample, read_source(data, sample, f), fit));
   }
   return all;
 }
@@ -446,6 +466,22 @@ std::vector<Setup> arrangements(const Info& data, const Batch& sample, bool flat
     add_image_arrangements(data, sample, f, flat, all);
   if (f >= 0) add_flat_arrangements(data.features[size_t(f)], f, all);
   add_id_arrangements(data, all);
+  return all;
+}
+
+std::vector<Setup> stretches(const Info& data, const Batch& sample) {
+  std::vector<Setup> all;
+  const int f = quantities(data);
+  if (f < 0) return all;
+  const double deviation = sample.inputs[size_t(f)].std().item<double>();
+  for (double factor : {0.5, 0.7, 1.0, 1.4, 2.0})
+    for (double shift : {-1.0, -0.5, 0.0, 0.5, 1.0})
+      if (factor != 1 || shift != 0)
+        all.push_back({"scale", fmt::format("values times {:g}, plus {:g}", factor, shift * deviation), std::nullopt,
+                       [=](Batch& batch) {
+                         at::Tensor& values = batch.inputs[size_t(f)];
+                         values = values * factor + shift * deviation;
+                       }});
   return all;
 }
 

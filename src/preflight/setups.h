@@ -29,6 +29,9 @@ struct Setup {
 std::vector<Setup> scalings(const dataset::Info& data, const dataset::Batch& sample);
 /// Set-ups that differ in the order of colours, axes, tokens. `flat`: the network takes rows, not images.
 std::vector<Setup> arrangements(const dataset::Info& data, const dataset::Batch& sample, bool flat = false);
+/// Set-ups that nobody writes down: values as they are prepared in `sample`, stretched and shifted. One that suits a
+/// network better shows that its constants are not among the usual ones.
+std::vector<Setup> stretches(const dataset::Info& data, const dataset::Batch& sample);
 /// What `data` does now with all changes made, without sizes; nullopt when one of them cannot be written.
 std::optional<Options> merged(const dataset::Info& data, const std::vector<Setup>& setups);
 

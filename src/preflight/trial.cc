@@ -34,15 +34,11 @@ std::vector<int64_t> mixed(std::vector<int64_t> samples) {
   return samples;
 }
 
-bool gives_probabilities(const PredictionSettings& settings) {
-  return settings.head.logits == settings.head.output && settings.head.output_kind != executor::OutputKind::kLogits;
-}
-
 /// What is judged as logits of the classes, a column each; undefined for tasks without classes.
 at::Tensor class_logits(const PredictionSettings& settings, const at::Tensor& values) {
   if (!settings.by_class()) return {};
   at::Tensor columns = observers::as_columns(values).to(at::kDouble);
-  const bool probabilities = gives_probabilities(settings);
+  const bool probabilities = settings.head.without_logits();
   if (columns.size(1) == 1) {
     if (probabilities) columns = at::logit(columns, 1e-12);
     return at::cat({at::zeros_like(columns), columns}, 1);
@@ -161,7 +157,7 @@ at::Tensor fit_biases(const PredictionSettings& settings, const at::Tensor& valu
 
 at::Tensor with_biases(const PredictionSettings& settings, const at::Tensor& values, const at::Tensor& bias) {
   const at::Tensor logits = class_logits(settings, values) + bias;
-  const bool probabilities = gives_probabilities(settings);
+  const bool probabilities = settings.head.without_logits();
   if (observers::as_columns(values).size(1) == 1) {
     const at::Tensor one = logits.narrow(1, 1, 1) - logits.narrow(1, 0, 1);
     return (probabilities ? at::sigmoid(one) : one).to(values.scalar_type());

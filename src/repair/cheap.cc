@@ -34,14 +34,10 @@ Candidate candidate(const Problem& problem, const char* method, std::string word
   return out;
 }
 
-bool is_probability(const observers::PredictionSettings& settings) {
-  return settings.head.logits == settings.head.output && settings.head.output_kind != executor::OutputKind::kLogits;
-}
-
 }  // namespace
 
 Found shift_biases(const Problem& problem, Budget& budget) {
-  if (is_probability(problem.settings)) return {{}, "the model gives probabilities, not logits"};
+  if (problem.settings.head.without_logits()) return {{}, "the model gives probabilities, not logits"};
   Logits logits = logits_of(problem, problem.parts.search);
   const int64_t width = logits.values.size(1);
   auto loss = [&](const at::Tensor& shift) {
@@ -71,7 +67,7 @@ Found shift_biases(const Problem& problem, Budget& budget) {
 Found set_temperature(const Problem& problem, Budget& budget) {
   if (problem.settings.task == observers::Task::kNumber)
     return {{}, "the model predicts numbers, which have no temperature"};
-  if (is_probability(problem.settings)) return {{}, "the model gives probabilities, not logits"};
+  if (problem.settings.head.without_logits()) return {{}, "the model gives probabilities, not logits"};
   Logits logits = logits_of(problem, problem.parts.search);
   auto loss = [&](const at::Tensor& cold) {
     return localise::losses(problem.settings, logits.values * cold.exp(), logits.labels).mean();

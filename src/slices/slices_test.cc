@@ -160,11 +160,11 @@ TEST(Rules, WhatTheNetworkKnowsIsForeseen) {
   for (bool knows : {true, false}) {
     Random random(2);
     Made data = made(6000, 9, [](const std::vector<Column>& c, size_t i) { return c[3].codes[i] == 0 ? 0.4 : 0.1; });
-    std::vector<float> sureness;
+    std::vector<float> confidence;
     for (size_t i = 0; i < data.failing.size(); ++i)
-      sureness.push_back(float((knows && data.columns[3].codes[i] == 0 ? 0.6 : 0.9) + 0.01 * random.normal()));
+      confidence.push_back(float((knows && data.columns[3].codes[i] == 0 ? 0.6 : 0.9) + 0.01 * random.normal()));
     Weakness found =
-        find_weak(data.columns, data.failing, data.half, expected_errors(sureness, {}, data.failing, data.half));
+        find_weak(data.columns, data.failing, data.half, expected_errors(confidence, {}, data.failing, data.half));
     ASSERT_EQ(found.slices.size(), 1u);
     if (knows)
       EXPECT_GT(found.slices[0].explained_by_confidence, 0.85);
@@ -177,14 +177,14 @@ TEST(Rules, AHardClassIsForeseenWhereverItOccurs) {
   Random random(5);
   Made data = made(6000, 21, [](const std::vector<Column>&, size_t) { return 0; });
   std::vector<double> classes;
-  std::vector<float> sureness(6000, 0.9f);
+  std::vector<float> confidence(6000, 0.9f);
   for (size_t i = 0; i < 6000; ++i) {
     classes.push_back(
         double(random.uniform() < (data.columns[3].codes[i] == 0 ? 0.8 : 0.2)));  // sex goes with the class
     data.failing[i] = random.uniform() < (classes[i] == 1 ? 0.4 : 0.05);
   }
   auto explained_by_confidence = [&](std::span<const double> by) {
-    return find_weak(data.columns, data.failing, data.half, expected_errors(sureness, by, data.failing, data.half))
+    return find_weak(data.columns, data.failing, data.half, expected_errors(confidence, by, data.failing, data.half))
         .slices.at(0)
         .explained_by_confidence;
   };

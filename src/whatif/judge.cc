@@ -52,7 +52,7 @@ Form form_of(const PredictionSettings& settings) {
   const bool turned = settings.by_class() && settings.positive == 0;
   Form form{settings.task,
             settings.outputs,
-            settings.head.logits == settings.head.output && settings.head.output_kind != executor::OutputKind::kLogits,
+            settings.head.without_logits(),
             turned ? 1 - settings.threshold : settings.threshold,
             settings.tolerance,
             true};
@@ -147,7 +147,7 @@ Judgement judge_number(const Form& form, const float* row, const double* truth) 
 void judge(const PredictionSettings& settings, const at::Tensor& answers, const Truth& truth, int64_t inputs,
            Judgement* rows, double near, std::vector<int64_t>* close) {
   at::Tensor columns = observers::as_columns(answers).to(at::kFloat).contiguous();
-  check(columns.dim() == 2 && columns.size(1) == settings.outputs, "answers keep their shape");
+  check(columns.dim() == 2 && columns.size(1) == settings.outputs, "predictions keep their shape");
   const Form form = form_of(settings);
   const float* row = columns.data_ptr<float>();
   int64_t input = 0;
