@@ -77,25 +77,26 @@ class TrialRepairs {
     return true;
   }
 
-  std::optional<localise::Blame> suspects(const stream::Subject& subject, const std::vector<SampleRow>& rows) {
+  std::optional<localise::Blame> suspects(const stream::Subject& subject, const std::vector<SampleRow>& rows,
+                                          Budget& budget) {
     localise::BlameOptions how;
     how.choices = {localise::find_measure("auto")};
     how.top = 10, how.resamples = 100, how.seed = seen_.seed();
     how.pass.jobs = seen_.jobs(), how.pass.quiet = true;
-    Budget part = budget_.part(0.4);
+    Budget part = budget.part(0.4);
     how.ablation.budget = &part;
     how.rows = &rows;
     std::vector<model::Layer> layers = seen_.space->layers();
     std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
     if (layers.empty()) return {};
     localise::Blame blame = localise::blame(subject, seen_.settings, layers, how);
-    budget_.spend(part);
+    budget.spend(part);
     return blame;
   }
 
   void find_suspects() {
     try {
-      tried_.blame = suspects(seen_.subject(), seen_.test->rows);
+      tried_.blame = suspects(seen_.subject(), seen_.test->rows, budget_);
       if (!tried_.blame) return;
       seen_.session.record(seen_.session.test(), "ablation of suspicious units",
                            tried_.blame->ablated ? tried_.blame->ablated->inputs : 0);
@@ -223,11 +224,19 @@ class TrialRepairs {
   /// Is another unit damaged as well? One damage hides another: the network with the first unit refitted is looked at
   /// anew. Both units are then refitted together, and the second must add to the first.
   bool second_unit() {
-    if (budget_.left() <= 0 || tried_.repair->chosen < 0 || !tried_.repair->tried[size_t(tried_.repair->chosen)].best)
+    // On top of what was meant for one damage: layers are still to be looked at.
+    Budget budget = budget_.timed() ? budget_.part(0.5) : Budget::of_work(kLeastWork);
+    const bool found = second_unit(budget);
+    if (budget_.timed()) budget_.spend(budget);
+    return found;
+  }
+
+  bool second_unit(Budget& budget) {
+    if (budget.left() <= 0 || tried_.repair->chosen < 0 || !tried_.repair->tried[size_t(tried_.repair->chosen)].best)
       return false;
     const std::vector<edits::Edit>& edits = tried_.repair->tried[size_t(tried_.repair->chosen)].best->edits;
     const repair::Evaluation now = repair::evaluate(*problem_, edits, problem_->parts.search);
-    const std::optional<localise::Blame> blame = suspects(repair::edited(*problem_, edits), now.rows);
+    const std::optional<localise::Blame> blame = suspects(repair::edited(*problem_, edits), now.rows, budget);
     if (!blame || blame->located.empty() || blame->located[0].ranking.units.size() < 4) return false;
     const localise::Ranking& ranking = blame->located[0].ranking;
     const std::string before = tried_.repaired;
@@ -248,9 +257,9 @@ class TrialRepairs {
     size_t which = 0, looked = 0;
     for (size_t i = 0; i < ranking.units.size() && looked < 3; ++i) {
       const auto place = place_of(*blame, ranking.units[i].place);
-      if (!place || blame->unit(ranking.units[i].place) == before || budget_.left() <= 0) continue;
+      if (!place || blame->unit(ranking.units[i].place) == before || budget.left() <= 0) continue;
       ++looked;
-      repair::Outcome both = fit({*first, *place}, 0.3);
+      repair::Outcome both = fit({*first, *place}, 0.3, &budget);
       const FlipCount more = added(both);
       if (!best || more.fixed - more.broken > gained.fixed - gained.broken)
         best = std::move(both), gained = more, which = i;
@@ -258,7 +267,7 @@ class TrialRepairs {
     if (!best || gained.change().value < kWorthwhile || stats::sign_test(gained.fixed, gained.broken) > 0.01)
       return false;
     const auto other = place_of(*blame, ranking.units[ranking.units.size() / 2].place);
-    const double control = other ? added(fit({*first, *other}, 0.3)).change().value : 0;
+    const double control = other ? added(fit({*first, *other}, 1, &budget)).change().value : 0;
     if (control > kControl * gained.change().value) return false;
     const std::string unit = blame->unit(ranking.units[which].place);
     keep(std::move(*best), before + " and " + unit);

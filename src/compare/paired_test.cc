@@ -213,6 +213,7 @@ TEST(Margin, IsAskedForOrThatOfTheGateOrHalfAPoint) {
   EXPECT_DOUBLE_EQ(margin_of(-1, none), 0.005);
   EXPECT_DOUBLE_EQ(margin_of(-1, gate), 0.0025);
   EXPECT_DOUBLE_EQ(margin_of(0, gate), 0);
+  EXPECT_DOUBLE_EQ(margin_of(-1, session::parse_config("gate.overall_drop = \"< 0.5\"\n", "x")), 0.005);
   for (const char* limit : {">= 1", "<= -1", "nothing"})
     EXPECT_THROW(margin_of(-1, session::parse_config(fmt::format("gate.overall_drop = \"{}\"\n", limit), "x")),
                  InputError)

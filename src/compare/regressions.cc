@@ -40,7 +40,7 @@ double margin_of(double asked, const session::Config& config) {
     session::Config alone = config;
     alone.gate = {{name, limit}};
     const Limit bound = read_gate(alone).at(0).bound;
-    if (bound.sign != Limit::kAtMost || bound.number < 0)
+    if ((bound.sign != Limit::kAtMost && bound.sign != Limit::kBelow) || bound.number < 0)
       fail("{}: gate.overall_drop should be a limit such as \"<= 0.5\"", config.path);
     return bound.number / 100;
   }
@@ -54,7 +54,9 @@ Regressions find_regressions(session::Session& session, const CompareRequest& re
                      "Give data with labels, or compare outputs with netmend lab run.");
   if (!request.baseline.empty()) require_writable(request.baseline);
   Regressions found;
-  found.margin = margin_of(request.margin, session.config());
+  // Of an error overall_drop is in its own units, which say nothing of a share of inputs.
+  found.margin = observers::is_error(task.metric) && request.margin < 0 ? margin_of(request.margin, {})
+                                                                        : margin_of(request.margin, session.config());
   const Reference reference = open_reference(session, request.reference);
   Comparison done = run_both(session, reference, request.by_id);
   RunFolder& folder = session.folder("compare");

@@ -44,7 +44,8 @@ class Search {
     if (std::find(last.begin(), last.end(), &now) == last.end()) last.push_back(&now);
     mixed_ = std::any_of(last.begin(), last.end(), [](const Candidate* c) { return !c->order.empty(); });
     const Candidate& best = choose(last);
-    if (options_.free) result_.doubt = doubt(best);
+    // Classes that are numbered otherwise hide what else is amiss: that is looked at when they are put right.
+    if (options_.free && best.order.empty()) result_.doubt = doubt(best);
     if (&best == &now || !result_.doubt.empty()) return result_;
     const bool by_mistakes = convinces(now, best), by_loss = !by_mistakes && lowers_loss(now, best);
     if (!by_mistakes && !by_loss && !options_.free) return result_;

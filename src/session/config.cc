@@ -180,7 +180,7 @@ class Parser {
     const toml::node* node = table.get(key);
     if (!node) return otherwise;
     auto value = node->value<double>();
-    if (!node->is_number() || !value || !(*value >= low && *value <= high))
+    if (!node->is_number() || !value || !std::isfinite(*value) || !(*value >= low && *value <= high))
       wrong(*node, fmt::format("goal.{}", key), expected);
     return *value;
   }
