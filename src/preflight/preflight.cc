@@ -263,9 +263,10 @@ class Examination {
     }
     if (!searched.blocker || result_.blocker) return;
     // Where the loss convinced and not the mistakes, a unit has nothing to explain; where nearly all mistakes go, no
-    // damage was behind them.
-    const bool by_mistakes = searched.blocker->id() == "preprocessing:scale" && settings_.by_class() &&
-                             searched.removed * mean_error(settings_, trial_.asis) >= 0.05 && searched.removed < 0.75;
+    // damage was behind them; and where nobody said how inputs are prepared, that is likelier than damage.
+    const bool by_mistakes = !options_.free && searched.blocker->id() == "preprocessing:scale" &&
+                             settings_.by_class() && searched.removed * mean_error(settings_, trial_.asis) >= 0.05 &&
+                             searched.removed < 0.75;
     if (by_mistakes && one_unit_does_away_with(0.8 * searched.removed)) {
       result_.lines.push_back({"ablating one unit removes as many failures as another preprocessing would"});
       return;
@@ -361,7 +362,7 @@ class Examination {
     if (trial_.near_chance()) result_.unknown = "how the inputs were prepared in training";
     if (trial_.near_chance())
       result_.lines.push_back(
-          {fmt::format("accuracy {} does not exceed the majority class ({:.1f} %); no common set-up explains it",
+          {fmt::format("accuracy {} is not clearly above the majority class ({:.1f} %); no common set-up explains it",
                        figure_text(settings_, now), 100 * trial_.chance()),
            false});
     else
