@@ -10,7 +10,6 @@ export class Detail {
   private readonly dialog: HTMLDialogElement;
   private list: number[] = [];
   private row = 0;
-  private heat = true;
   private similar = false;
 
   constructor(private readonly store: Store, private readonly onTick: () => void) {
@@ -74,11 +73,8 @@ export class Detail {
     const text = inputs.texts[row];
     if (!heat) return h("div", {}, text && !inputs.pictures[row] ? h("p", { class: "text" }, text) : shown(this.store, row));
     heat.className = "heat";
-    heat.hidden = !this.heat;
-    return h("div", {},
-      h("div", { class: "stack" }, shown(this.store, row), heat),
-      h("label", {}, h("input", { type: "checkbox", checked: this.heat, onchange: () => { this.heat = !this.heat; heat.hidden = !this.heat; } }),
-        " relevance: red speaks for the predicted class, blue against it"));
+    return h("div", {}, h("div", { class: "beside" }, shown(this.store, row), heat),
+      h("p", { class: "note" }, "Beside the input: relevance. Red speaks for the predicted class, blue against it."));
   }
 
   /// A row's values beside those of the nearest input that is predicted correctly, and beside the usual ones.

@@ -169,7 +169,7 @@ describe("real runs", { skip: skip || skipReal }, () => {
 
   /// Elements whose words do not fit into them, or that would hide them if they did not.
   const cut = (page, selector) => page.locator(selector).evaluateAll((all) => all.filter((e) => e.clientWidth && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 2 || getComputedStyle(e).textOverflow === "ellipsis" || !["none", ""].includes(getComputedStyle(e).webkitLineClamp))).map((e) => `${e.className}: ${e.textContent}`));
-  const captions = "h1, .card h3, .card h3 button, .evidence, .example, .tile, .tile .detail, .strip dd, .caption, p.note, td.name, td.sentence, td.word, figcaption h3, .opener";
+  const captions = "h1, .card h3, .card h3 button, .evidence, .example, .tile, .tile .detail, .strip dd, .caption, p.note, td.name, td.sentence, td.word, figcaption h3, .opener, .under, .cell label";
 
   it("wrap titles, captions, names and sentences and cut none", async () => {
     for (const [name, { report }] of Object.entries(runs)) {
@@ -568,7 +568,14 @@ describe("real runs", { skip: skip || skipReal }, () => {
   it("say fixes and regressions, and explain them", async () => {
     const { path, report } = runs.mnist;
     const page = await open(path);
-    const { fixed, broken } = report.compare;
+    const { fixed, broken, confusion } = report.compare;
+    const { before, right } = report.inputs;
+    const tests = testRows(report);
+    assert.equal(tests.filter((r) => before[r] === 0 && right[r] === 1).length, fixed);
+    assert.equal(tests.filter((r) => before[r] === 1 && right[r] === 0).length, broken);
+    assert.equal(confusion.filter(([a, b]) => a === b).reduce((sum, [, , n]) => sum + n, 0), tests.filter((r) => before[r] === 1).length);
+    const change = (100 * (fixed - broken)) / tests.length;
+    assert.equal(report.tiles[0].change, `${change < 0 ? "" : "+"}${change.toFixed(1)} points against the reference`);
     assert.match(await text(page, "#compare"), new RegExp(`A fix is a wrong prediction that became right.*${fixed}fixes${broken}regressions`, "s"));
     assert.match(await text(page, "#repair"), new RegExp(`hold-out set of .*${report.repair.fixed}fixes${report.repair.broken}regressions`, "s"));
     await close(page);
