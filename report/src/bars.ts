@@ -1,6 +1,6 @@
 // Shares with their intervals, as bars that can be clicked.
 import * as Plot from "@observablehq/plot";
-import { clickable, nameMargin } from "./figure";
+import { clickable, nameMargin, plot } from "./figure";
 import { interval, number, percent, plural, shortened } from "./format";
 import type { Figure } from "../generated/evidence";
 
@@ -21,7 +21,7 @@ export function shareBars(bars: Bar[], width: number, overall: number | null, cl
   const names = new Map(bars.map((b, i) => [i, shortened(b.name, 30)]));
   const rows = bars.map((b, i) => ({ ...b, i }));
   const drawn = rows.filter((b) => b.value !== null);
-  const svg = Plot.plot({
+  const svg = plot({
     width, height: 46 + 22 * bars.length, marginLeft: nameMargin([...names.values()], 200), marginRight: 110, marginTop: 8,
     x: { domain: [floor, most], label: null, tickFormat: shares ? "%" : undefined, ticks: 5, grid: true },
     y: { domain: rows.map((b) => b.i), label: null, tickSize: 0, tickFormat: (i: number) => names.get(i) ?? "" },
@@ -33,7 +33,7 @@ export function shareBars(bars: Bar[], width: number, overall: number | null, cl
       Plot.text(drawn, { y: "i", frameAnchor: "right", dx: 104, textAnchor: "end", text: (b) => `${words(b.value)} of ${b.samples.toLocaleString("en-US")}`, fill: "var(--muted)", fontSize: 11 }),
     ],
     color: { type: "identity" },
-  }) as SVGSVGElement;
+  });
   clickable(svg, "shares", drawn, (b) => `${b.name}: ${words(b.value)}${interval(b, shares ? 100 : 1, shares ? 1 : 3)} of ${plural(b.samples, "input")}`, click);
   return svg;
 }

@@ -45,7 +45,7 @@ function sliceBars(store: Store): Bar[] {
   const { report, filter, inputs } = store;
   const slices = report.slices ?? []; // indices count all of them; clusters hold failures alone and have no rate
   const drawn = (bars: Bar[]) => bars.filter((_, i) => slices[i].source !== "cluster");
-  if (!store.filtered || !inputs.slices || report.task === "number") return drawn(slices.map((s) => ({ ...s, picked: filter.slice === s.name })));
+  if (!store.filtered || !inputs.slices || report.task === "number") return drawn(slices.map((s) => ({ ...s, samples: s.held_out ?? s.samples, picked: filter.slice === s.name })));
   const sums = slices.map(() => [0, 0]);
   for (const row of store.rows) {
     for (const slice of inputs.slices[row] ?? []) {
@@ -101,7 +101,7 @@ export function classes(store: Store): Section | null {
             table: () => barTable(byClass), draw: (width) => shareBars(drawnClasses, width, overall, (b) => store.toggle({ class: b.name })),
           }) : null,
           hasSlices ? figure({
-            name: "slices", title: report.task === "number" ? "Slices" : "Accuracy by slice", note: "Subgroups from group columns, and rules found over columns and simple properties of the inputs.",
+            name: "slices", title: report.task === "number" ? "Slices" : "Accuracy by slice", note: store.filtered ? "Subgroups from group columns, and rules found over columns and simple properties of the inputs; over the inputs that pass the filter." : "Subgroups from group columns, over all of their inputs; and rules found over columns and simple properties of the inputs (defined under Method), over held-out inputs: those that a rule was not found on.",
             table: () => barTable(bySlice), draw: (width) => shareBars(drawnSlices, width, overall, (b) => store.toggle({ slice: b.name })),
           }) : null)));
   });

@@ -2,11 +2,11 @@
 import * as Plot from "@observablehq/plot";
 import type { Detail } from "./detail";
 import { h, replace } from "./dom";
-import { clickable, figure } from "./figure";
+import { clickable, figure, plot } from "./figure";
 import { confusion } from "./classes";
 import { classOf, countFlips, flipBars, flipWords, slicesOf } from "./flips";
 import { count, fileName, interval, percent, points } from "./format";
-import { thumb } from "./input_view";
+import { gallery } from "./input_view";
 import { matrix, worstPairs } from "./matrix";
 import { neighbourOrder } from "./order";
 import { section, type Section } from "./section";
@@ -25,7 +25,7 @@ export function compare(store: Store, detail: Detail): Section | null {
     const thumbs = (kind: boolean) => {
       const rows = flips.filter((f) => f.fixed === kind).map((f) => f.row);
       if (!rows.length) return null;
-      return h("div", { class: "panel" }, h("h3", {}, `${kind ? "Fixes" : "Regressions"} · ${count(rows.length)}`), h("div", { class: "thumbs" }, rows.slice(0, 36).map((row) => thumb(store, row, (r) => detail.open(r, rows)))));
+      return h("div", { class: "panel" }, h("h3", {}, `${kind ? "Fixes" : "Regressions"} · ${count(rows.length)}`), gallery(store, rows.slice(0, 36), (r) => detail.open(r, rows), { heading: "label, prediction now" }));
     };
     const points_ = flips.filter((f) => f.confidence_before !== null && store.inputs.confidence[f.row] !== null).map((f) => ({ row: f.row, fixed: f.fixed, x: f.confidence_before!, y: store.inputs.confidence[f.row]! }));
     // Of the reference only the counts are known: its matrix can obey the class and the prediction, and nothing else.
@@ -49,10 +49,10 @@ export function compare(store: Store, detail: Detail): Section | null {
           name: "compare-confidence", title: "Confidence of the reference and now", legend: [["fixes", "var(--right)"], ["regressions", "var(--wrong)"]], note: "Each point is an input whose prediction became right or wrong; click to open it.",
           table: () => ({ columns: ["id", "fixed", "confidence before", "confidence now"], rows: points_.map((p) => [store.inputs.id[p.row], p.fixed, p.x, p.y]) }),
           draw: (width) => {
-            const svg = Plot.plot({
+            const svg = plot({
               width, height: 320, marginLeft: 46, x: { domain: [0, 1], label: "confidence of the reference", tickFormat: "%", ticks: 5 }, y: { domain: [0, 1], label: "confidence now", tickFormat: "%", grid: true, ticks: 5 }, color: { type: "identity" },
               marks: [Plot.line([[0, 0], [1, 1]], { stroke: "var(--muted)", strokeDasharray: "3,3" }), Plot.dot(points_, { x: "x", y: "y", fill: (p) => (p.fixed ? "var(--right)" : "var(--wrong)"), r: 4, fillOpacity: 0.7, className: "marks-flips", sort: null })],
-            }) as SVGSVGElement;
+            });
             clickable(svg, "flips", points_, (p) => `${store.inputs.id[p.row]}: ${percent(p.x)} → ${percent(p.y)}`, (p) => detail.open(p.row, points_.map((q) => q.row)));
             return svg;
           },
@@ -60,6 +60,6 @@ export function compare(store: Store, detail: Detail): Section | null {
       all.confusion?.length && names.length > 1 ? h("div", { class: "row" },
         figure({ name: "confusion-reference", title: `Confusion matrix of ${fileName(all.reference)}`, note: partly ? "Over all inputs: only the counts of the reference are stored." : undefined, table: cellTable(before), draw: drawMatrix(before) }),
         own.length ? figure({ name: "confusion-now", title: "Confusion matrix of this model", table: cellTable(now), draw: drawMatrix(now) }) : null) : null,
-      flips.length ? h("div", { class: "row" }, thumbs(true), thumbs(false)) : null);
+      flips.length ? h("div", { class: "row flips" }, thumbs(true), thumbs(false)) : null);
   });
 }

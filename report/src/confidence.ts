@@ -1,7 +1,7 @@
 // Calibration (reliability diagram, histogram) and selective prediction (accuracy against coverage).
 import * as Plot from "@observablehq/plot";
 import { h, replace } from "./dom";
-import { figure } from "./figure";
+import { figure, plot } from "./figure";
 import { count, interval, number, percent, wilson } from "./format";
 import { section, type Section } from "./section";
 import type { Confidence } from "../generated/evidence";
@@ -67,16 +67,16 @@ function parts(store: Store): { name: string; rows: number[] }[] {
 function reliability(c: Confidence) {
   const most = Math.max(...c.bins.map((b) => b.count));
   return figure({
-    name: "reliability", title: "Reliability diagram", note: `On the diagonal, accuracy equals confidence. Expected calibration error (ECE): ${number(c.calibration_error)}.${c.temperature ? ` A temperature of ${number(c.temperature)} lowers it.` : ""} Lines: 95 % interval; numbers: inputs per bin.`,
+    name: "reliability", title: "Reliability diagram", note: `On the diagonal, accuracy equals confidence. Expected calibration error (ECE): ${number(c.calibration_error)}. Lines: 95 % interval; numbers: inputs per bin.`,
     table: () => ({ columns: ["low", "high", "count", "confidence", "accuracy"], rows: c.bins.map((b) => [b.low, b.high, b.count, b.confidence, b.accuracy]) }),
-    draw: (width) => Plot.plot({
+    draw: (width) => plot({
       width, height: 300, marginLeft: 46, marginRight: 16,
       x: { domain: [0, 1], label: "confidence", tickFormat: "%", ticks: 5 }, y: { domain: [0, 1], label: "accuracy", tickFormat: "%", ticks: 5, grid: true }, r: { range: [2.5, 14], domain: [0, most] },
       marks: [Plot.line([[0, 0], [1, 1]], { stroke: "var(--muted)", strokeDasharray: "3,3" }), Plot.line(c.bins, { x: "confidence", y: "accuracy", stroke: "var(--accent)", strokeWidth: 1.5 }),
         Plot.ruleX(c.bins, { x: "confidence", y1: (b) => wilson(b.accuracy * b.count, b.count).low, y2: (b) => wilson(b.accuracy * b.count, b.count).high, stroke: "var(--accent)", strokeOpacity: 0.5 }),
         Plot.dot(c.bins, { x: "confidence", y: "accuracy", r: "count", fill: "var(--accent)", fillOpacity: 0.75, title: (b) => `mean confidence ${percent(b.confidence)}, accuracy ${percent(b.accuracy)}, ${count(b.count)} inputs` }),
         Plot.text(c.bins, { x: "confidence", y: "accuracy", text: (b) => count(b.count), dy: 15, dx: -6, textAnchor: "end", fontSize: 10, fill: "var(--muted)" })],
-    }) as SVGSVGElement,
+    }),
   });
 }
 
@@ -86,11 +86,11 @@ function histogram(c: Confidence) {
   return figure({
     name: "confidence", title: "Confidence of correct and wrong predictions", legend: [["correct (upwards)", "var(--right)"], ["wrong (downwards)", "var(--wrong)"]], note: "Square-root scale, so that rare cases stay visible.",
     table: () => ({ columns: ["low", "high", "right", "wrong"], rows: c.histogram.map((b) => [b.low, b.high, b.right, b.wrong]) }),
-    draw: (width) => Plot.plot({
+    draw: (width) => plot({
       width, height: 282, marginLeft: 46, marginRight: 16, x: { domain: [0, 1], label: "confidence", tickFormat: "%", ticks: 5 },
       y: { label: "inputs", tickFormat: (v: number) => count(v * v), ticks: 6, grid: true }, color: { type: "identity" },
       marks: [Plot.rectY(bars, { x1: "low", x2: "high", y: (b) => root(b.n), fill: "kind", inset: 0.5, title: (b) => `${percent(b.low, 0)}–${percent(b.high, 0)}: ${count(Math.abs(b.n))}` }), Plot.ruleY([0])],
-    }) as SVGSVGElement,
+    }),
   });
 }
 
@@ -138,11 +138,11 @@ function threshold(store: Store): HTMLElement {
     table: () => ({ columns: ["threshold", "coverage", "accuracy", "kept"], rows: line.map((p) => [p.threshold, p.coverage, p.accuracy, p.kept]) }),
     draw: (width) => {
       const known = line.filter((p) => p.accuracy !== null);
-      const svg = Plot.plot({
+      const svg = plot({
         width, height: 240, marginLeft: 46, marginRight: 16, x: { domain: [0, 1], label: "confidence threshold", tickFormat: "%", ticks: 5 }, y: { label: null, tickFormat: "%", grid: true, ticks: 5, domain: [0, 1] },
         marks: [Plot.line(known, { x: "threshold", y: "accuracy", stroke: "var(--accent)", strokeWidth: 2 }), Plot.line(line, { x: "threshold", y: "coverage", stroke: "var(--second)", strokeWidth: 2 }),
           Plot.ruleX([0], { stroke: "currentColor", className: "marks-threshold" })],
-      }) as SVGSVGElement;
+      });
       const rule = svg.querySelector(".marks-threshold line");
       marker = (at) => rule?.setAttribute("transform", `translate(${at * (width - 62)},0)`);
       marker(Number(slider.value) || 0);
@@ -154,7 +154,7 @@ function threshold(store: Store): HTMLElement {
   show();
   return h("div", { class: "row" }, h("div", { class: "body" }, picture),
     h("div", { class: "panel" }, h("h3", {}, "Keep predictions from this confidence on"), slider, facts, h("h4", {}, "By class and group, lowest accuracy first"),
-      h("div", { class: "scroll short" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "group"), h("th", { class: "figures" }, "accuracy"), h("th", { class: "figures" }, "coverage"), h("th", { class: "figures" }, "kept"))), rows))));
+      h("div", { class: "scroll short" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "class or group"), h("th", { class: "figures" }, "accuracy"), h("th", { class: "figures" }, "coverage"), h("th", { class: "figures" }, "kept"))), rows))));
 }
 
 export function confidence(store: Store): Section | null {

@@ -3,14 +3,15 @@ import * as Plot from "@observablehq/plot";
 import type { Detail } from "./detail";
 import { button, h, replace } from "./dom";
 import { csv, save } from "./export";
-import { clickable, figure } from "./figure";
+import { clickable, figure, plot } from "./figure";
 import { count, number, percent, plural, shortened } from "./format";
-import { thumb } from "./input_view";
+import { gallery, thumb } from "./input_view";
 import { section, type Section } from "./section";
 import type { Data } from "../generated/evidence";
 import type { Store } from "./store";
 
 const balanceLimit = 60;
+const mostSuspected = 48;
 const colours = ["var(--accent)", "var(--second)", "var(--minor)", "var(--right)"];
 
 /// The classes of what the filter leaves, beside those of the splits.
@@ -39,7 +40,7 @@ function balance(store: Store, data: Data): HTMLElement | null {
       // One band per bar, and an empty one between classes.
       const shown = [...new Set(drawn.map((d) => d.c))];
       const turned = shown.some((c) => 6.5 * [...names[c]].length > width / shown.length - 4);
-      const svg = Plot.plot({
+      const svg = plot({
         width, height: turned ? 260 : 220, marginLeft: 46, marginBottom: turned ? 76 : 26,
         x: { axis: null, padding: 0.08, domain: shown.flatMap((c) => [...splits.keys(), "gap"].map((i) => `${c} ${i}`)) }, y: { label: "share of the split", tickFormat: "%", grid: true, ticks: 4 },
         color: { type: "identity" }, opacity: { domain: [0, 1], range: [0, 1] },
@@ -48,7 +49,7 @@ function balance(store: Store, data: Data): HTMLElement | null {
           Plot.text(shown, { x: (c) => `${c} ${Math.floor((splits.length - 1) / 2)}`, frameAnchor: "bottom", text: (c) => shortened(names[c], 12), dy: 14, rotate: turned ? -45 : 0, textAnchor: turned ? "end" : splits.length % 2 ? "middle" : "start", fill: "currentColor" }),
           Plot.ruleY([0]),
         ],
-      }) as SVGSVGElement;
+      });
       clickable(svg, "balance", drawn, (d) => `${names[d.c]}, ${d.split}: ${count(d.n)} (${percent(d.share)})`, (d) => store.toggle({ class: names[d.c] }));
       return svg;
     },
@@ -65,6 +66,12 @@ function ranges(data: Data): HTMLElement | null {
         [r.min, r.max, r.mean, r.sd].map((v) => h("td", { class: "figures" }, number(v))), h("td", { class: "figures" }, count(r.missing))))))));
 }
 
+/// Duplicates that are read stand below each other.
+function readPairs(store: Store, detail: Detail, pairs: number[][]): HTMLElement {
+  const number = (row: number) => pairs.findIndex((pair) => pair.includes(row));
+  return gallery(store, pairs.flat(), (row) => detail.open(row, pairs[number(row)]), { caption: (row) => `pair ${number(row) + 1}: ${store.splitName(row)} ${store.inputs.id[row]}`, heading: "pair" });
+}
+
 export function data(store: Store, detail: Detail): Section | null {
   const all = store.report.data;
   if (!all || !(all.splits.length || all.ranges.length || all.duplicates.length || all.suspected.length || all.words?.length)) return null;
@@ -72,7 +79,7 @@ export function data(store: Store, detail: Detail): Section | null {
     const here = store.passes;
     const suspected = all.suspected.filter((s) => here(s.row));
     const rows = suspected.map((s) => s.row);
-    const cell = (row: number, list: number[], words: string) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, list), false), h("span", { class: "caption" }, words));
+    const looksLike = new Map(suspected.map((s) => [s.row, `labelled ${store.className(s.given)}, looks like ${store.className(s.likely)}`]));
     replace(body,
       store.filtered ? h("p", { class: "note" }, "Value ranges and counts of duplicates are over all inputs; the inputs shown obey the filter.") : null,
       h("div", { class: "row" }, balance(store, all), ranges(all)),
@@ -80,12 +87,12 @@ export function data(store: Store, detail: Detail): Section | null {
         suspected.length ? h("div", { class: "panel" }, h("figcaption", {}, h("h3", {}, `${plural(suspected.length, "suspected label error")}`), h("span", { class: "files" },
           button("CSV", () => save("suspected.csv", csv({ columns: ["split", "sample", "id", "given", "likely", "confidence"],
             rows: suspected.map((s) => [store.splitName(s.row), store.inputs.sample[s.row], store.inputs.id[s.row], store.className(s.given), store.className(s.likely), s.confidence]) })), { class: "file", "aria-label": "Suspected labels: download CSV" }))),
-          h("p", { class: "note" }, "Given label → predicted class, where the model confidently disagrees. Look before you delete: removing what the model gets wrong makes it look better than it is."),
-          h("div", { class: "thumbs" }, suspected.slice(0, 48).map((s) => cell(s.row, rows, `${store.className(s.given)} → ${store.className(s.likely)}`)))) : null,
+          h("p", { class: "note" }, "The model confidently disagrees with the given label. Look before you delete: removing what the model gets wrong makes it look better than it is.", rows.length > mostSuspected ? ` The first ${mostSuspected} are shown; the CSV has all.` : null),
+          gallery(store, rows.slice(0, mostSuspected), (r) => detail.open(r, rows), { caption: (row) => looksLike.get(row)!, heading: "label" })) : null,
         all.duplicates.length ? h("div", { class: "panel" }, h("h3", {}, "Duplicates"), all.duplicates.map((d) => {
           const pairs = d.pairs.filter(([a, b]) => here(a) || here(b));
           return h("div", {}, h("p", {}, `${d.where}: ${plural(d.exact, "exact duplicate")}, ${plural(d.near, "near-duplicate")}. ${d.effect}`),
-            h("div", { class: "twins" }, pairs.slice(0, 12).map((pair) => h("div", { class: "twin" }, pair.map((row) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, pair)), h("span", { class: "caption" }, `${store.splitName(row)} ${store.inputs.id[row]}`)))))));
+            store.isRead ? readPairs(store, detail, pairs.slice(0, 12)) : h("div", { class: "twins" }, pairs.slice(0, 12).map((pair) => h("div", { class: "twin" }, pair.map((row) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, pair)), h("span", { class: "caption" }, `${store.splitName(row)} ${store.inputs.id[row]}`)))))));
         })) : null,
         all.words?.length ? h("div", { class: "panel" }, h("h3", {}, "Tokens"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "split"), h("th", { class: "figures" }, "unknown tokens"), h("th", { class: "figures" }, "mean length"))),
           h("tbody", {}, all.words.map((w) => h("tr", {}, h("td", {}, w.split), h("td", { class: "figures" }, percent(w.unknown)), h("td", { class: "figures" }, number(w.mean_length))))))) : null));

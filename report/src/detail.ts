@@ -1,7 +1,8 @@
 // One input in full, in a dialog: its values, its top predictions, their relevance, and similar inputs.
 import { button, h, replace } from "./dom";
 import { number, percent } from "./format";
-import { predictionWords, picture, shown, thumb } from "./input_view";
+import { gallery, predictionWords, picture, shown } from "./input_view";
+import { columnsOf, differs, isUnusual, unusualWords, valuesOf, valueText } from "./rows";
 import { canFindSimilar, neighbours } from "./similar";
 import type { Store } from "./store";
 
@@ -9,7 +10,6 @@ export class Detail {
   private readonly dialog: HTMLDialogElement;
   private list: number[] = [];
   private row = 0;
-  private heat = true;
   private similar = false;
 
   constructor(private readonly store: Store, private readonly onTick: () => void) {
@@ -45,7 +45,7 @@ export class Detail {
     const right = inputs.right[row];
     const near = inputs.near?.[row];
     const neighbours = (words: string, rows: number[] | undefined) =>
-      rows?.length ? h("div", {}, h("h4", {}, words), h("div", { class: "thumbs" }, rows.map((r) => thumb(store, r, (other) => this.open(other, rows))))) : null;
+      rows?.length ? h("div", {}, h("h4", {}, words), gallery(store, rows, (other) => this.open(other, rows), { narrow: true })) : null;
     replace(this.dialog,
       h("header", {},
         h("h3", {}, inputs.id[row]),
@@ -68,15 +68,27 @@ export class Detail {
 
   private input(row: number): HTMLElement {
     const { inputs } = this.store;
+    if (valuesOf(this.store, row)) return this.values(row);
     const heat = picture(inputs.heat?.[row], "relevance for the predicted class");
     const text = inputs.texts[row];
     if (!heat) return h("div", {}, text && !inputs.pictures[row] ? h("p", { class: "text" }, text) : shown(this.store, row));
     heat.className = "heat";
-    heat.hidden = !this.heat;
+    return h("div", {}, h("div", { class: "beside" }, shown(this.store, row), heat),
+      h("p", { class: "note" }, "Beside the input: relevance. Red speaks for the predicted class, blue against it."));
+  }
+
+  /// A row's values beside those of the nearest input that is predicted correctly, and beside the usual ones.
+  private values(row: number): HTMLElement {
+    const { store } = this;
+    const own = valuesOf(store, row)!;
+    const near = store.inputs.near?.[row]?.right.find((r) => valuesOf(store, r));
+    const other = near === undefined ? undefined : valuesOf(store, near);
     return h("div", {},
-      h("div", { class: "stack" }, shown(this.store, row), heat),
-      h("label", {}, h("input", { type: "checkbox", checked: this.heat, onchange: () => { this.heat = !this.heat; heat.hidden = !this.heat; } }),
-        " relevance: red speaks for the predicted class, blue against it"));
+      h("table", { class: "read" }, h("thead", {}, h("tr", {}, h("th", {}, "column"), h("th", {}, "this input"), other ? h("th", {}, `nearest correct: ${store.inputs.id[near!]}`) : null, h("th", { title: "the median, or the most frequent word" }, "typical"))),
+        h("tbody", {}, columnsOf(store).map((column, i) => h("tr", {}, h("td", { class: column.input ? "" : "aside" }, column.name),
+          h("td", { class: isUnusual(column, own[i]) ? "unusual" : "" }, valueText(own[i])), other ? h("td", { class: differs(column, own[i], other[i]) ? "different" : "" }, valueText(other[i])) : null, h("td", { class: "muted" }, valueText(column.typical)))))),
+      h("p", { class: "note" }, unusualWords(store), other ? " Bold: the nearest correct prediction has another word, or a number more than half a standard deviation away." : null,
+        columnsOf(store).some((column) => !column.input) ? " Columns in italics are not given to the model." : null));
   }
 
   private top(row: number): HTMLElement {
@@ -106,7 +118,8 @@ export class Detail {
     facts.push(["loss", number(inputs.loss[row])]);
     const before = inputs.before?.[row];
     if (before !== null && before !== undefined) facts.push(["reference", before ? "correct" : "wrong"]);
-    for (const [name, group] of Object.entries(inputs.groups)) facts.push([name, group.values[group.of[row]] ?? "–"]);
+    const own = new Set(columnsOf(store).map((column) => column.name)); // stand in the table already
+    for (const [name, group] of Object.entries(inputs.groups)) if (!own.has(name)) facts.push([name, group.values[group.of[row]] ?? "–"]);
     const slices = (inputs.slices?.[row] ?? []).map((i) => report.slices?.[i]?.name ?? "").filter(Boolean);
     if (slices.length) facts.push(["slices", slices.join(", ")]);
     const findings = report.findings.filter((f) => f.inputs.some((i) => i.sample === inputs.sample[row] && i.split === store.splitName(row)));
@@ -130,7 +143,7 @@ export class Detail {
     const { store } = this;
     const near = neighbours(store, row);
     return h("div", { class: "similar" }, h("h4", {}, "Similar inputs"), h("p", { class: "note" }, near.words),
-      h("div", { class: "thumbs" }, near.rows.map((r) => thumb(store, r, (other) => this.open(other, near.rows)))),
+      gallery(store, near.rows, (other) => this.open(other, near.rows), { narrow: true }),
       near.rows.length ? button("filter the page to these", () => { this.dialog.close(); store.set({ similar: store.keyOf(row) }, true); }, { class: "small" }) : null);
   }
 }

@@ -1,9 +1,10 @@
-// The inputs that fail, worst first: as pictures or as a table, grouped, ticked, exported.
+// The inputs that fail, worst first: as a grid of pictures or as a table of rows and sentences, grouped, ticked, exported.
 import type { Detail } from "./detail";
 import { button, choice, copyButton, h, replace } from "./dom";
 import { csv, save, type Cell } from "./export";
 import { count, number, percent, plural } from "./format";
-import { predictionWords, thumb } from "./input_view";
+import { opener, predictionWords, thumb } from "./input_view";
+import { columnsOf, headCells, unusualWords, valueCells } from "./rows";
 import { canFindSimilar } from "./similar";
 import { section, type Section } from "./section";
 import type { Store } from "./store";
@@ -70,6 +71,11 @@ export function failures(store: Store, detail: Detail): Section | null {
   const { inputs, report } = store;
   const labelled = inputs.right.some((right) => right !== null);
   const finds = Boolean(store.places || store.listed.size);
+  const clustered = Boolean(inputs.cluster?.some((cluster) => cluster !== null));
+  const usualView = store.isRead ? "table" : "grid";
+  const second = inputs.second && (report.classes?.length ?? 0) > 2; // of two classes it is the other one
+  const ownColumns = new Set(columnsOf(store).map((column) => column.name));
+  const otherGroups = Object.entries(inputs.groups).filter(([name]) => !ownColumns.has(name));
   let most = page;
   let shown: number[] = [];
   const ticks = h("div", { class: "tools ticks" });
@@ -103,21 +109,22 @@ export function failures(store: Store, detail: Detail): Section | null {
   const columns = (sort: Sort): HTMLElement[] => {
     const head = (words: string, by: Sort | null, figures = false) => h("th", { class: figures ? "figures" : "", "aria-sort": by === sort ? "descending" : null },
       by ? button(words, () => set("sort", by, "loss")) : words);
-    return [h("th"), h("th"), head("id", "id"), labelled ? head("label", "label") : null, head("prediction", "predicted"), head("confidence", "confidence", true),
-      inputs.second ? head("second prediction", null) : null, head("loss", "loss", true), inputs.before ? head("reference", null) : null, inputs.cluster ? head("cluster", null) : null,
-      ...Object.keys(inputs.groups).map((name) => head(name, null)), finds ? h("th") : null].filter((e): e is HTMLTableCellElement => e !== null);
+    return [h("th"), store.isRead ? null : h("th"), head("id", "id"), store.shows === "texts" ? head("sentence", null) : null, labelled ? head("label", "label") : null, head("prediction", "predicted"), head("confidence", "confidence", true),
+      second ? head("second prediction", null) : null, head("loss", "loss", true), inputs.before ? head("reference", null) : null, clustered ? head("cluster", null) : null,
+      ...otherGroups.map(([name]) => head(name, null)), ...headCells(store), finds ? h("th") : null].filter((e): e is HTMLTableCellElement => e !== null);
   };
   const line = (row: number) => h("tr", {},
-    h("td", {}, tick(row)), h("td", {}, thumb(store, row, (r) => detail.open(r, shown), false)), h("td", { class: "name" }, inputs.id[row]),
+    h("td", {}, tick(row)), store.isRead ? null : h("td", {}, thumb(store, row, (r) => detail.open(r, shown), false)),
+    h("td", { class: "name" }, store.shows === "rows" ? opener(store, row, (r) => detail.open(r, shown)) : inputs.id[row]), store.shows === "texts" ? h("td", { class: "sentence" }, opener(store, row, (r) => detail.open(r, shown))) : null,
     labelled ? h("td", { class: "name" }, report.classes ? store.className(inputs.label[row]) : number(inputs.label[row])) : null,
     h("td", { class: "name" }, report.classes ? store.className(inputs.predicted[row]) : number(inputs.predicted[row])), h("td", { class: "figures" }, percent(inputs.confidence[row])),
-    inputs.second ? h("td", { class: "name" }, store.className(inputs.second[row])) : null, h("td", { class: "figures" }, number(inputs.loss[row])),
-    inputs.before ? h("td", {}, inputs.before[row] === null ? "–" : inputs.before[row] ? "correct" : "wrong") : null, inputs.cluster ? h("td", { class: "figures" }, inputs.cluster[row] === null ? "–" : inputs.cluster[row]! + 1) : null,
-    Object.values(inputs.groups).map((group) => h("td", {}, group.values[group.of[row]] ?? "–")), finds ? h("td", {}, finder(row)) : null);
+    second ? h("td", { class: "name" }, store.className(inputs.second![row])) : null, h("td", { class: "figures" }, number(inputs.loss[row])),
+    inputs.before ? h("td", {}, inputs.before[row] === null ? "–" : inputs.before[row] ? "correct" : "wrong") : null, clustered ? h("td", { class: "figures" }, inputs.cluster![row] === null ? "–" : inputs.cluster![row]! + 1) : null,
+    otherGroups.map(([, group]) => h("td", {}, group.values[group.of[row]] ?? "–")), valueCells(store, row), finds ? h("td", {}, finder(row)) : null);
 
   const self = section(store, "failures", labelled ? "Failures" : "Inputs", labelled ? "wrong predictions, highest loss first; open one for details" : "lowest confidence first", (body) => {
     const everything = store.setting("failures.show", store.filter.finding ? "all" : "wrong") === "all";
-    const view = store.setting("failures.view", "grid");
+    const view = store.shows === "rows" ? "table" : store.setting("failures.view", usualView);
     const sort = store.setting("failures.sort", "loss") as Sort;
     const group = store.setting("failures.group", "none");
     shown = sorted(store, chosen(store, everything), ["loss", "confidence", "id", "label", "predicted"].includes(sort) ? sort : "loss");
@@ -129,12 +136,13 @@ export function failures(store: Store, detail: Detail): Section | null {
     replace(body,
       h("div", { class: "tools" },
         labelled ? choice("which inputs", [["wrong", "failures"], ["all", "all inputs"]], everything ? "all" : "wrong", (v) => set("show", v, store.filter.finding ? "all" : "wrong")) : null,
-        choice("view", [["grid", "grid"], ["table", "table"]], view, (v) => set("view", v, "grid")),
+        store.shows === "rows" ? null : choice("view", [["grid", "grid"], ["table", "table"]], view, (v) => set("view", v, usualView)),
         h("label", {}, "sort by ", h("select", { "aria-label": "sort by", onchange: (e: Event) => set("sort", (e.target as HTMLSelectElement).value, "loss") },
           (["loss", "confidence", "id", "label", "predicted"] as Sort[]).map((by) => h("option", { value: by, selected: by === sort }, by === "predicted" ? "prediction" : by)))),
-        report.classes ? choice("group by", [["none", "no groups"], ["pair", "by confused pair"], ...(inputs.cluster ? [["cluster", "by cluster"] as [string, string]] : [])], group, (v) => set("group", v, "none")) : null,
+        report.classes ? choice("group by", [["none", "no groups"], ["pair", "by confused pair"], ...(clustered ? [["cluster", "by cluster"] as [string, string]] : [])], group, (v) => set("group", v, "none")) : null,
         h("span", { class: "shown-count" }, plural(shown.length, everything || !labelled ? "input" : "failure"))),
       ticks,
+      store.shows === "rows" ? h("p", { class: "note" }, unusualWords(store), ownColumns.size && columnsOf(store).some((column) => !column.input) ? " Columns in italics are not given to the model." : null) : null,
       shown.length ? groups.map(part) : h("p", { class: "muted" }, "No inputs pass the filter."),
       hidden ? button(`show more (${count(hidden)} not shown)`, () => { most *= 3; self.update(); }, { class: "small" }) : null,
       inputs.left_out ? h("p", { class: "note" }, `${plural(inputs.left_out, "correctly predicted input")} are not stored in this page. Filtered views give the stored ones more weight to make up for them.`) : null);

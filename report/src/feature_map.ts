@@ -3,9 +3,9 @@ import * as Plot from "@observablehq/plot";
 import { decodeArea, encodeArea, rectangle, simplified, type Point } from "./area";
 import type { Detail } from "./detail";
 import { button, h, replace, s } from "./dom";
-import { figure } from "./figure";
+import { figure, plot } from "./figure";
 import { count, interval, percent, plural, wilson } from "./format";
-import { predictionWords, shown, thumb } from "./input_view";
+import { gallery, predictionWords, shown } from "./input_view";
 import { lasso } from "./lasso";
 import { colouring, colourings, type ColourBy, type Colouring } from "./map_colours";
 import type { Places } from "./places";
@@ -14,6 +14,7 @@ import type { Store } from "./store";
 
 const reach = 12; // pixels: how near a point must be to be meant
 const mostThumbs = 18;
+const mostRead = 6; // sentences and rows take more room
 const mostTurns = 12;
 
 /// All points of a colour are one path: ten thousand elements would make every redraw slow.
@@ -35,7 +36,7 @@ function cloud({ store, places, detail, rows, coloured, select }: Cloud, width: 
   const { explained } = places.map;
   const axis = (i: number, words: string) => (explained[i] === undefined ? words : `${words} (${percent(explained[i], 0)} of the variance)`);
   const height = Math.round(Math.min(600, Math.max(300, 0.72 * width)));
-  const svg = Plot.plot({
+  const svg = plot({
     width, height, marginLeft: 46, marginBottom: 34, marginTop: 22, x: { domain: places.x, label: axis(0, "first component"), ticks: 6 }, y: { domain: places.y, label: axis(1, "second component"), ticks: 6, grid: true }, marks: [Plot.frame({ stroke: "var(--line)" })],
   }) as SVGSVGElement & { scale: (name: string) => { apply: (value: number) => number; invert: (value: number) => number } };
   const [x, y] = [svg.scale("x"), svg.scale("y")];
@@ -118,9 +119,9 @@ function summary(store: Store, detail: Detail, places: Places, rows: number[]): 
     h("div", { class: "facts" }, fact(count(rows.length), "inputs"),
       judged.length ? fact(percent(accuracy.value) + interval(accuracy), inputs.left_out ? "accuracy of the stored inputs" : "accuracy") : null,
       sure.length ? fact(percent(sure.reduce((sum, row) => sum + inputs.confidence[row]!, 0) / sure.length), "mean confidence") : null),
-    pairs.size ? h("div", {}, h("h4", {}, "Most confused pairs (label → predicted class)"), h("ul", { class: "pairs" }, [...pairs].sort((a, b) => b[1].length - a[1].length).slice(0, 5).map(([words, members]) =>
+    pairs.size ? h("div", {}, h("h4", {}, "Most confused pairs"), h("ul", { class: "pairs" }, [...pairs].sort((a, b) => b[1].length - a[1].length).slice(0, 5).map(([words, members]) =>
       h("li", {}, button(words, () => store.toggle({ class: store.className(inputs.label[members[0]]), predicted: store.className(inputs.predicted[members[0]]) }), { class: "link" }), `: ${plural(members.length, "input")}`)))) : null,
-    worst.length ? h("div", {}, h("h4", {}, inputs.loss.some((loss) => loss !== null) ? "Inputs, highest loss first" : "Inputs"), h("div", { class: "thumbs small" }, worst.slice(0, mostThumbs).map((row) => thumb(store, row, (r) => detail.open(r, worst))))) : null,
+    worst.length ? h("div", {}, h("h4", {}, inputs.loss.some((loss) => loss !== null) ? "Inputs, highest loss first" : "Inputs"), gallery(store, worst.slice(0, store.isRead ? mostRead : mostThumbs), (r) => detail.open(r, worst), { narrow: true })) : null,
     h("h4", {}, "Select without a pointer"), rectangleForm(store, places),
     store.filter.area ? button("clear the selection", () => store.set({ area: "" }), { class: "small" }) : null);
 }
@@ -150,14 +151,14 @@ export function featureMap(store: Store, detail: Detail): Section | null {
       h("select", { "aria-label": words, onchange: (e: Event) => set(name, (e.target as HTMLSelectElement).value, otherwise) }, options.map(([value, text]) => h("option", { value, selected: value === current }, text)));
     const tools = h("span", { class: "tools" }, "colour by", select("colour", "colour by", ways, by, ways[0]?.[0] ?? "label"),
       by === "slice" ? select("slice", "slice to colour", report.slices!.map((one) => [one.name, one.name]), report.slices![slice].name, report.slices![0].name) : null);
-    const plot = figure({
+    const drawing = figure({
       name: "map", title: "Inputs on the map", tools, legend: known.map((layer): [string, string] => [layer.words, layer.colour]),
       note: `Draw a loop around points to filter the whole page to them; click a point to open it.${rows.length < here ? ` ${plural(rows.length, "input")} of ${count(here)} are on the map.` : ""}`,
       table: () => ({ columns: ["id", "x", "y", "label", "predicted", "confidence", "right", "kept"], rows: rows.map((row) => { const [x, y] = places.of(row)!; const name = (c: number | null) => (report.classes && c !== null ? store.className(c) : c); return [inputs.id[row], x, y, name(inputs.label[row]), name(inputs.predicted[row]), inputs.confidence[row], inputs.right[row], Number(store.passes(row))]; }) }),
       draw: (width) => cloud({ store, places, detail, rows, coloured, select: (line) => store.set({ area: encodeArea(simplified(line.map((p) => places.toGrid(p)))) }) }, width, tip),
     });
-    plot.querySelector(".drawing")!.after(tip);
-    replace(body, h("div", { class: "row map" }, plot, summary(store, detail, places, kept)));
+    drawing.querySelector(".drawing")!.after(tip);
+    replace(body, h("div", { class: "row map" }, drawing, summary(store, detail, places, kept)));
   });
   return self;
 }

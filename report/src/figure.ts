@@ -1,4 +1,5 @@
 // A plot with its heading, its legend, and its three files. Drawn for the width there is, and again when that changes.
+import * as Plot from "@observablehq/plot";
 import { button, h, replace } from "./dom";
 import { csv, pngBlob, save, svgText, type Legend, type Table } from "./export";
 
@@ -36,6 +37,12 @@ export function figure(drawing: Drawing): HTMLElement {
   });
   watch.observe(place);
   return element;
+}
+
+/// A plot whose axes are named without arrows: an arrow in this page leads from before to after.
+export function plot(options: Plot.PlotOptions): SVGSVGElement {
+  const { x, y } = options;
+  return Plot.plot({ ...options, x: { labelArrow: "none", ...x }, y: { labelArrow: "none", ...y } }) as SVGSVGElement;
 }
 
 function swatch(colour: string): HTMLElement {

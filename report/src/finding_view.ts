@@ -1,7 +1,7 @@
 // A finding as a card, and in full.
 import { button, command, copyButton, h, replace } from "./dom";
 import { number } from "./format";
-import { thumb } from "./input_view";
+import { gallery, predictionWords, shown, thumb } from "./input_view";
 import type { Finding } from "../generated/evidence";
 import type { Store } from "./store";
 import type { Detail } from "./detail";
@@ -26,7 +26,7 @@ export class FindingDialog {
       h("p", { class: "id" }, finding.id),
       h("p", {}, finding.evidence),
       finding.meaning ? h("p", {}, finding.meaning) : null,
-      rows.length ? h("div", {}, h("h4", {}, "Inputs that show it"), h("div", { class: "thumbs" }, rows.slice(0, 24).map((row) => thumb(store, row, (r) => this.detail.open(r, rows)))),
+      rows.length ? h("div", {}, h("h4", {}, "Inputs that show it"), gallery(store, rows.slice(0, 24), (r) => this.detail.open(r, rows)),
         button("filter the page to these", () => { this.dialog.close(); store.set({ finding: finding.id }, true); document.getElementById("failures")?.scrollIntoView(); }, { class: "small" })) : null,
       finding.next.length ? h("div", {}, h("h4", {}, "Next"), finding.next.map(command)) : null,
       h("h4", {}, "More"),
@@ -40,6 +40,16 @@ export class FindingDialog {
   }
 }
 
+const longestExample = 150;
+
+/// One input in words, the first that is short enough to stand on a card; the dialog has all of them.
+function example(store: Store, rows: number[], detail: Detail): HTMLElement | null {
+  const words = (row: number) => shown(store, row).textContent!;
+  const row = rows.find((one) => words(one).length <= longestExample);
+  if (row === undefined) return null;
+  return h("p", { class: "example" }, "for example ", button(words(row), () => detail.open(row, rows), { class: "link", title: "open this input" }), ` (${predictionWords(store, row)})`);
+}
+
 /// As one word for a shell.
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`;
@@ -50,8 +60,9 @@ export function card(store: Store, finding: Finding, dialog: FindingDialog, deta
   return h("article", { class: `card ${finding.level}` },
     h("div", { class: "says" },
       h("h3", {}, h("span", { class: `level ${finding.level}` }, finding.level), button(finding.title, () => dialog.open(finding), { class: "link", title: `${finding.id}: show all evidence` })),
-      h("p", { class: "evidence" }, finding.brief || finding.evidence)),
-    h("div", { class: "four" }, rows.slice(0, 4).map((row) => thumb(store, row, (r) => detail.open(r, rows), false))),
+      h("p", { class: "evidence" }, finding.brief || finding.evidence),
+      store.isRead ? example(store, rows, detail) : null),
+    store.isRead ? h("span", {}) : h("div", { class: "four" }, rows.slice(0, 4).map((row) => thumb(store, row, (r) => detail.open(r, rows), false))),
     h("div", { class: "does" }, h("span", { class: `certainty ${finding.certainty}`, title: `certainty: ${certaintyWords[finding.certainty]}` }, finding.certainty),
       finding.next.length ? copyButton(finding.next[0], "copy next command") : null));
 }

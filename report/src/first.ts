@@ -22,11 +22,12 @@ function tile(store: Store, tile: Tile): HTMLElement {
 function checked(report: Report): HTMLElement {
   const { run, preflight, passed, skipped, accepted } = report;
   const data = run.data.map((d) => `${d.split} ${d.used < d.size ? `${count(d.used)} of ${count(d.size)}` : count(d.size)}`).join(", ");
-  const pictures = Object.keys(report.inputs?.pictures ?? {}).length;
+  const { pictures = {}, texts = {}, table } = report.inputs ?? {};
+  const held = ([["picture", pictures], ["sentence", texts], ["row", table?.values ?? {}]] as const).map(([what, all]) => [what, Object.keys(all).length] as const).find(([, n]) => n > 0);
   const layers = run.model.layers ? ` · ${plural(run.model.layers, "layer")} · ${plural(run.model.units, "unit")} · ${plural(run.model.weights, "weight")}` : "";
   const line = (name: string, ...words: (string | HTMLElement | HTMLElement[])[]) => h("div", {}, h("dt", {}, name), h("dd", { class: name === "checked" || name === "preflight" ? "line" : "" }, ...words));
   return h("dl", { class: "strip" },
-    line("checked", `${fileName(run.model.name)}${layers}${data ? ` on ${data}` : ""} in ${duration(run.seconds)}${pictures ? `; this page contains ${plural(pictures, "picture")} of your inputs` : ""}`),
+    line("checked", `${fileName(run.model.name)}${layers}${data ? ` on ${data}` : ""} in ${duration(run.seconds)}${held ? `; this page contains ${plural(held[1], held[0])} of your data` : ""}`),
     preflight.lines.length ? line("preflight", preflight.lines.map((l) => h("span", { class: l.holds ? "holds" : "fails" }, l.text))) : "",
     passed.length ? line("passed", h("details", {}, h("summary", {}, `${plural(passed.length, "check")} passed`),
       h("ul", {}, passed.map((p) => h("li", {}, `${p.what}: `, h("b", {}, p.value)))))) : "",

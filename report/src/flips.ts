@@ -1,6 +1,6 @@
 // Fixes against regressions: what a repair and a comparison share.
 import * as Plot from "@observablehq/plot";
-import { figure, clickable, nameMargin } from "./figure";
+import { clickable, figure, nameMargin, plot } from "./figure";
 import { shortened } from "./format";
 import type { Store } from "./store";
 
@@ -20,12 +20,12 @@ export function flipBars(name: string, title: string, all: FlipRow[], click?: (r
     name, title, note: note ?? (rows.length < all.length ? `Not drawn: ${all.length - rows.length} without a change.` : undefined), legend: [["fixes", "var(--right)"], ["regressions", "var(--wrong)"]],
     table: () => ({ columns: ["name", "fixes", "regressions"], rows: all.map((r) => [r.name, r.fixed, r.broken]) }),
     draw: (width) => {
-      const svg = Plot.plot({
+      const svg = plot({
         width, height: 52 + 22 * Math.max(1, rows.length), marginLeft: nameMargin(names, 190), marginRight: 12, x: { label: null, inset: 30, tickFormat: (v: number) => String(Math.abs(v)), ticks: Math.min(5, most), grid: true },
         y: { domain: rows.map((r) => r.i), tickFormat: (i: number) => names[i], label: null, tickSize: 0 },
         marks: [Plot.barX(rows, { y: "i", x: "fixed", fill: "var(--right)", insetTop: 3, insetBottom: 3, rx: 2, className: "marks-fixed" }), Plot.barX(rows, { y: "i", x: (r) => -r.broken, fill: "var(--wrong)", insetTop: 3, insetBottom: 3, rx: 2, className: "marks-broken" }),
           Plot.text(rows, { y: "i", x: "fixed", text: (r) => (r.fixed ? `+${r.fixed}` : ""), dx: 4, textAnchor: "start", fontSize: 11 }), Plot.text(rows, { y: "i", x: (r) => -r.broken, text: (r) => (r.broken ? `−${r.broken}` : ""), dx: -4, textAnchor: "end", fontSize: 11 }), Plot.ruleX([0])],
-      }) as SVGSVGElement;
+      });
       if (click) for (const label of ["fixed", "broken"]) clickable(svg, label, rows, (r) => `${r.name}: ${r.fixed} fixes, ${r.broken} regressions`, click);
       return svg;
     },

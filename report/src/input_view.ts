@@ -1,7 +1,11 @@
-// An input as a person sees it: its picture, its words, or its name.
-import { h } from "./dom";
-import { percent, shortened } from "./format";
+// An input as a person sees it: its picture, its sentence, its row of a table, or its name. Several of them as a grid of
+// pictures, or as a table where they are to be read.
+import { button, h } from "./dom";
+import { percent } from "./format";
+import { headCells, rowSummary, valueCells } from "./rows";
 import type { Store } from "./store";
+
+type Open = (row: number) => void;
 
 /// Only pictures that stand in the page itself.
 export function picture(source: string | undefined, words: string): HTMLImageElement | null {
@@ -9,28 +13,52 @@ export function picture(source: string | undefined, words: string): HTMLImageEle
   return h("img", { src: source, alt: words, loading: "lazy", decoding: "async" });
 }
 
+const inputName = (store: Store, row: number): string => store.inputs.id[row] ?? String(row);
+
 export function shown(store: Store, row: number): HTMLElement {
   const { inputs } = store;
-  const id = inputs.id[row] ?? String(row);
+  const id = inputName(store, row);
   const image = picture(inputs.pictures[row], id);
   if (image) return h("span", { class: "shown" }, image);
-  const text = inputs.texts[row];
-  return h("span", { class: text ? "shown words" : "shown id", title: id }, shortened(text ?? id, text ? 160 : 24));
+  const words = inputs.texts[row] ?? rowSummary(store, row);
+  return h("span", { class: words ? "shown words" : "shown id", title: id }, words ?? id);
 }
 
+/// `cat, predicted dog`; one name where both are the same or only one is known.
 export function predictionWords(store: Store, row: number): string {
-  const { inputs } = store;
-  const label = inputs.label[row];
-  const predicted = inputs.predicted[row];
-  if (store.report.classes) return label === null || label === undefined ? store.className(predicted) : `${store.className(label)} → ${store.className(predicted)}`;
-  return label === null || label === undefined ? String(predicted ?? "–") : `${label} → ${predicted ?? "–"}`;
+  const name = (value: number | null | undefined) => (store.report.classes ? store.className(value) : String(value ?? "–"));
+  const [label, predicted] = [store.inputs.label[row], store.inputs.predicted[row]];
+  if (label === null || label === undefined) return `predicted ${name(predicted)}`;
+  return label === predicted ? name(label) : `${name(label)}, predicted ${name(predicted)}`;
 }
 
 /// A small clickable input with its label and prediction.
-export function thumb(store: Store, row: number, open: (row: number) => void, caption = true): HTMLElement {
-  const { inputs } = store;
-  const right = inputs.right[row];
-  const words = `${inputs.id[row]}: ${predictionWords(store, row)}, confidence ${percent(inputs.confidence[row], 0)}`;
+export function thumb(store: Store, row: number, open: Open, caption = true): HTMLElement {
+  const right = store.inputs.right[row];
+  const words = `${inputName(store, row)}: ${predictionWords(store, row)}, confidence ${percent(store.inputs.confidence[row], 0)}`;
   return h("button", { type: "button", class: `thumb ${right === 0 ? "wrong" : right === 1 ? "right" : ""}`, title: words, "aria-label": words, onclick: () => open(row) },
     shown(store, row), caption ? h("span", { class: "caption" }, predictionWords(store, row)) : null);
+}
+
+/// What opens an input that is read: its sentence, or its name.
+export function opener(store: Store, row: number, open: Open): HTMLElement {
+  return button(store.shows === "texts" ? store.inputs.texts[row] ?? inputName(store, row) : inputName(store, row), () => open(row), { class: "link opener", title: "open this input" });
+}
+
+interface GalleryOptions {
+  /// What is said of each input, and what that is.
+  caption?: (row: number) => string;
+  heading?: string;
+  /// Beside something else: summaries instead of whole rows.
+  narrow?: boolean;
+}
+
+export function gallery(store: Store, rows: number[], open: Open, { caption = (row) => predictionWords(store, row), heading = "label, prediction", narrow = false }: GalleryOptions = {}): HTMLElement {
+  if (!store.isRead) return h("div", { class: narrow ? "thumbs small" : "thumbs" }, rows.map((row) => h("div", { class: "cell" }, thumb(store, row, open, false), h("span", { class: "caption" }, caption(row)))));
+  const table = store.shows === "rows" && !narrow;
+  const words = (row: number) => (table ? valueCells(store, row) : [h("td", { class: "sentence" }, store.shows === "texts" ? opener(store, row, open) : rowSummary(store, row) ?? "–")]);
+  return h("div", { class: "scroll short" }, h("table", { class: "read" },
+    h("thead", {}, h("tr", {}, store.shows === "texts" ? null : h("th", {}, "id"), h("th", {}, heading), table ? headCells(store) : h("th", {}, store.shows === "texts" ? "sentence" : "values"))),
+    h("tbody", {}, rows.map((row) => h("tr", { class: store.inputs.right[row] === 0 ? "wrong" : store.inputs.right[row] === 1 ? "right" : "" },
+      store.shows === "texts" ? null : h("td", {}, opener(store, row, open)), h("td", { class: "name" }, caption(row)), words(row))))));
 }

@@ -1,7 +1,7 @@
 // How long one input takes: box plots over inputs, for all of them and by group.
 import * as Plot from "@observablehq/plot";
 import { h, replace } from "./dom";
-import { figure, nameMargin } from "./figure";
+import { figure, nameMargin, plot } from "./figure";
 import { count, number, plural, shortened } from "./format";
 import { section, type Section } from "./section";
 import type { Store } from "./store";
@@ -24,7 +24,7 @@ export function latency(store: Store): Section | null {
         name: "latency", title: "Latency per input",
         note: `Box: first to third quartile; line in it: median; whiskers: least and largest value.${logarithmic ? " Logarithmic axis." : ""}${boxes.length > mostBoxes ? ` The first ${mostBoxes} of ${count(boxes.length)} groups; the CSV has all.` : ""}`,
         table: () => ({ columns: ["name", "min", "q1", "median", "q3", "max", "inputs"], rows: boxes.map((b) => [b.name, b.min, b.q1, b.median, b.q3, b.max, b.count]) }),
-        draw: (width) => Plot.plot({
+        draw: (width) => plot({
           width, height: 52 + 30 * drawn.length, marginLeft: nameMargin(drawn.map((b) => b.label), 210), marginRight: 150,
           x: { label: `latency per input (${all.unit})`, type: logarithmic ? "log" : "linear", grid: true, ticks: 6, zero: !logarithmic, nice: true }, y: { domain: drawn.map((b) => b.i), tickFormat: (i: number) => drawn[i].label, label: null, tickSize: 0 },
           marks: [
@@ -34,7 +34,7 @@ export function latency(store: Store): Section | null {
             Plot.tickX(drawn, { y: "i", x: "median", stroke: "var(--accent)", strokeWidth: 2.5, insetTop: 5, insetBottom: 5 }),
             Plot.text(drawn, { y: "i", frameAnchor: "right", dx: 144, textAnchor: "end", text: (b) => `${number(b.median)} ${all.unit}, n = ${count(b.count)}`, fill: "var(--muted)", fontSize: 11 }),
           ],
-        }) as SVGSVGElement,
+        }),
       }));
   });
 }

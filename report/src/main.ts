@@ -69,7 +69,7 @@ function scheduler(sections: Section[]): () => void {
 function draw(report: Report): void {
   document.title = `${fileName(report.run.model.name)}: netmend`;
   const store = new Store(report);
-  if (!Object.keys(store.inputs.pictures).length && Object.keys(store.inputs.texts).length) document.documentElement.dataset.shows = "texts"; // texts need more room than pictures
+  document.documentElement.dataset.shows = store.shows; // what is read needs more room than what is looked at
   let sections: Section[] = [];
   const detail = new Detail(store, () => sections.find((s) => s.id === "failures")?.update());
   const dialog = new FindingDialog(store, detail);

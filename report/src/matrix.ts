@@ -1,6 +1,6 @@
 // The confusion matrix as a plot; above fifty classes the most confused pairs as bars.
 import * as Plot from "@observablehq/plot";
-import { clickable, nameMargin } from "./figure";
+import { clickable, nameMargin, plot } from "./figure";
 import { count, percent, shortened } from "./format";
 
 export type Confusion = [label: number, predicted: number, count: number][];
@@ -29,7 +29,7 @@ export function matrix(confusion: Confusion, { names, order, rates, width, click
   const side = Math.max(12, Math.min(order.length > 4 ? 46 : 78, (width - margin - 8) / order.length));
   const name = (i: number) => shortened(names[i] ?? String(i), 18);
   const turned = order.some((i) => [...(names[i] ?? "")].length * 6.4 > side);
-  const svg = Plot.plot({
+  const svg = plot({
     width: margin + side * order.length + 8,
     height: side * order.length + (turned ? margin : 36) + 24,
     marginLeft: margin, marginRight: 8, marginTop: turned ? margin : 36, marginBottom: 24,
@@ -44,7 +44,7 @@ export function matrix(confusion: Confusion, { names, order, rates, width, click
       Plot.text(["rows: label · columns: predicted class"], { frameAnchor: "bottom-left", dy: 18, dx: 0, fill: "var(--muted)", fontSize: 11 }),
     ],
     color: { type: "identity" },
-  }) as SVGSVGElement;
+  });
   if (click) clickable(svg, "confusions", cells, (c) => `${names[c.label]} predicted as ${names[c.predicted]}: ${count(c.n)} (${percent(c.rate)})`, (c) => click(c.label, c.predicted));
   return svg;
 }
@@ -53,13 +53,13 @@ export function worstPairs(confusion: Confusion, { names, rates, width, click }:
   const sums = new Map<number, number>();
   for (const [label, , n] of confusion) sums.set(label, (sums.get(label) ?? 0) + n);
   const pairs = confusion.filter(([a, b]) => a !== b).map(([label, predicted, n]) => ({ label, predicted, n, value: rates ? n / sums.get(label)! : n }))
-    .sort((a, b) => b.value - a.value).slice(0, 30).map((p, i) => ({ ...p, i, name: shortened(`${names[p.label]} → ${names[p.predicted]}`, 34) }));
-  const svg = Plot.plot({
+    .sort((a, b) => b.value - a.value).slice(0, 30).map((p, i) => ({ ...p, i, name: shortened(`${names[p.label]}, predicted ${names[p.predicted]}`, 44) }));
+  const svg = plot({
     width, height: 34 + 20 * pairs.length, marginLeft: nameMargin(pairs.map((p) => p.name), 230), marginRight: 44,
     x: { label: null, ticks: 4, tickFormat: rates ? "%" : undefined }, y: { domain: pairs.map((p) => p.i), label: null, tickSize: 0, tickFormat: (i: number) => pairs[i].name },
     marks: [Plot.barX(pairs, { y: "i", x: "value", fill: "var(--wrong)", insetTop: 2, insetBottom: 2, className: "marks-pairs" }),
       Plot.text(pairs, { y: "i", x: "value", text: (p) => (rates ? percent(p.value) : count(p.n)), textAnchor: "start", dx: 4 })],
-  }) as SVGSVGElement;
+  });
   if (click) clickable(svg, "pairs", pairs, (p) => `${names[p.label]} predicted as ${names[p.predicted]}: ${count(p.n)}`, (p) => click(p.label, p.predicted));
   return svg;
 }

@@ -30,6 +30,14 @@ function part(report: Loose, key: string, lists: string[]): void {
 
 const numbers = (value: unknown): value is number[] => Array.isArray(value) && value.every((one) => Number.isFinite(one));
 
+/// A table is used only where every row of it has as many values as there are columns.
+function table(inputs: Loose): void {
+  const { columns, values } = isObject(inputs.table) ? inputs.table : ({} as Loose);
+  const fits = Array.isArray(columns) && columns.length > 0 && columns.every((c) => isObject(c) && typeof c.name === "string") && isObject(values) &&
+    Object.values(values).every((row) => Array.isArray(row) && row.length === columns.length && row.every((value) => typeof value === "string"));
+  if (!fits) delete inputs.table;
+}
+
 /// The map and the neighbours are used only where every row that they name is there.
 function features(report: Loose): void {
   const size = isObject(report.inputs) ? (report.inputs.id as unknown[]).length : 0;
@@ -62,6 +70,7 @@ export function normalise(document: unknown): Report | string {
     inputs.left_out = Number(inputs.left_out) || 0;
     for (const key of ["second", "before", "cluster", "slices"]) if (!Array.isArray(inputs[key])) delete inputs[key];
     for (const key of ["near", "heat", "top"]) if (!isObject(inputs[key])) delete inputs[key];
+    table(inputs);
     // A column that is missing is one that knows nothing.
     const rows = (inputs.id as unknown[]).length;
     const column = (key: string, value: (row: number) => unknown) => { if ((inputs[key] as unknown[]).length !== rows) inputs[key] = Array.from({ length: rows }, (_, row) => value(row)); };

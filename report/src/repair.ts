@@ -3,9 +3,11 @@ import type { Detail } from "./detail";
 import { command, h, replace } from "./dom";
 import { classOf, countFlips, flipBars, flipWords } from "./flips";
 import { count, duration, interval, number, percent, plural, points, sentence } from "./format";
-import { thumb } from "./input_view";
+import { gallery } from "./input_view";
 import { section, type Section } from "./section";
 import type { Store } from "./store";
+
+const mostShown = 36; // the document has pictures for so many
 
 export function repair(store: Store, detail: Detail): Section | null {
   const all = store.report.repair;
@@ -17,8 +19,11 @@ export function repair(store: Store, detail: Detail): Section | null {
       const some = flips.filter((f) => f.fixed === fixed);
       const rows = some.map((f) => f.row);
       if (!rows.length) return null;
+      const value = (v: number | null) => (store.report.classes ? store.className(v) : number(v));
+      const changes = new Map(some.map((f) => [f.row, `${value(f.before)} → ${value(f.after)}`]));
       return h("div", { class: "panel" }, h("h3", {}, `${fixed ? "Fixes" : "Regressions"} · ${count(some.length)}`),
-        h("div", { class: "thumbs" }, some.slice(0, 36).map((f) => h("div", { class: "cell" }, thumb(store, f.row, (r) => detail.open(r, rows), false), h("span", { class: "caption" }, `${store.className(f.before)} → ${store.className(f.after)}`)))));
+        h("p", { class: "note" }, `Prediction before → after the repair.${rows.length > mostShown ? ` The first ${mostShown} are shown.` : ""}`),
+        gallery(store, rows.slice(0, mostShown), (r) => detail.open(r, rows), { caption: (row) => changes.get(row)!, heading: "before → after" }));
     };
     const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
     const given = all.alternatives.some((a) => a.why_not);
@@ -41,6 +46,6 @@ export function repair(store: Store, detail: Detail): Section | null {
               h("td", { class: "name" }, e.unit), h("td", {}, e.words), h("td", { class: "figures" }, number(e.distance))))))), whatif) : null,
           all.alternatives.length ? h("div", { class: "panel" }, h("h3", {}, "Alternatives"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "method"), h("th", { class: "figures" }, "change"), h("th", { class: "figures" }, "fixes"), h("th", { class: "figures" }, "regressions"), h("th", { class: "figures" }, "time"), given ? h("th", {}, "why not") : null)),
             h("tbody", {}, all.alternatives.map((a) => h("tr", {}, h("td", {}, a.method), h("td", { class: "figures" }, points(a.change)), h("td", { class: "figures" }, count(a.fixed)), h("td", { class: "figures" }, count(a.broken)), h("td", { class: "figures" }, duration(a.seconds)), given ? h("td", {}, a.why_not) : null))))) : null)),
-      flips.length ? h("div", { class: "row" }, thumbs(true), thumbs(false)) : null);
+      flips.length ? h("div", { class: "row flips" }, thumbs(true), thumbs(false)) : null);
   });
 }

@@ -5,8 +5,12 @@ import { decodeArea, inArea } from "./area";
 import { Places } from "./places";
 import { neighbours } from "./similar";
 
-/// What leaves only some of the inputs: what tiles can set, an area of the map, and the inputs similar to one.
+/// What leaves only some of the inputs: what tiles can set, what is chosen in the bar, an area of the map, and the inputs similar to one.
 export interface Filter extends TileFilter {
+  predicted?: string;
+  split?: string;
+  finding?: string;
+  text?: string;
   area?: string; // as in area.ts
   similar?: string; // SPLIT.SAMPLE
 }
@@ -20,6 +24,8 @@ const emptyInputs: Inputs = {
 export class Store {
   readonly inputs: Inputs;
   readonly size: number;
+  /// What an input is to a person.
+  readonly shows: "pictures" | "texts" | "rows" | "names";
   /// The split that figures are about, and how many of its inputs are here. Others are looked at by name or through findings.
   readonly judged: number;
   readonly places?: Places;
@@ -38,6 +44,7 @@ export class Store {
   constructor(readonly report: Report) {
     this.inputs = report.inputs ?? emptyInputs;
     this.size = this.inputs.id.length;
+    this.shows = Object.keys(this.inputs.pictures).length ? "pictures" : this.inputs.table ? "rows" : Object.keys(this.inputs.texts).length ? "texts" : "names";
     this.judged = Math.max(0, report.run.data.findIndex((d) => d.split === "test"));
     this.places = report.map && new Places(report.map);
     this.listed = new Map(report.similar?.rows.map((row, i) => [row, report.similar!.nearest[i]]));
@@ -52,6 +59,11 @@ export class Store {
 
   onChange(listener: () => void): void {
     this.listeners.push(listener);
+  }
+
+  /// Whether inputs are read rather than looked at.
+  get isRead(): boolean {
+    return this.shows === "texts" || this.shows === "rows";
   }
 
   get filtered(): boolean {
@@ -200,7 +212,7 @@ export class Store {
 
   private holds(row: number, words: string[]): boolean {
     const { inputs } = this;
-    let all = `${inputs.id[row]} ${this.className(inputs.label[row])} ${this.className(inputs.predicted[row])} ${inputs.texts[row] ?? ""}`;
+    let all = `${inputs.id[row]} ${this.className(inputs.label[row])} ${this.className(inputs.predicted[row])} ${inputs.texts[row] ?? ""} ${inputs.table?.values[row]?.join(" ") ?? ""}`;
     for (const group of Object.values(inputs.groups)) all += " " + (group.values[group.of[row]] ?? "");
     all = all.toLowerCase();
     return words.every((word) => all.includes(word));

@@ -2,9 +2,9 @@
 import * as Plot from "@observablehq/plot";
 import type { Detail } from "./detail";
 import { button, h } from "./dom";
-import { clickable, figure } from "./figure";
+import { clickable, figure, plot } from "./figure";
 import { count, number, percent, shortened } from "./format";
-import { thumb } from "./input_view";
+import { gallery } from "./input_view";
 import { measures, type Measure } from "./network";
 import type { Layer, Unit } from "../generated/evidence";
 import type { Store } from "./store";
@@ -27,10 +27,10 @@ export function unitBars(store: Store, layer: Layer, units: Unit[], measure: Mea
     table: () => ({ columns: ["unit", measures[measure].words, "mean", "std", "zeros"], rows: sorted.map((u) => [u.name, value(u), u.mean, u.sd, u.zeros]) }),
     draw: (width) => {
       const rows = drawn.map((u, i) => ({ u, i, v: value(u) ?? 0 }));
-      const svg = Plot.plot({
+      const svg = plot({
         width, height: 200, marginLeft: 46, marginBottom: 16, x: { domain: rows.map((r) => r.i), axis: null, padding: 0.15 }, y: { label: measures[measure].words, grid: true, ticks: 4, zero: true }, color: { type: "identity" },
         marks: [Plot.barY(rows, { x: "i", y1: 0, y2: (r) => Math.max(r.v, 1e-12), fill: (r) => (r.u === picked ? "var(--ink)" : "var(--accent)"), className: "marks-units" }), Plot.ruleY([0])],
-      }) as SVGSVGElement;
+      });
       clickable(svg, "units", rows, (r) => `${r.u.name}: ${number(value(r.u))}`, (r) => pick(r.u));
       return svg;
     },
@@ -45,10 +45,10 @@ function distribution(unit: Unit): HTMLElement | null {
   return figure({
     name: "unit", title: `${unit.name}: activation for correct and wrong predictions`, legend: [[`correct, ${count(total.right)} inputs`, "var(--right)"], [`wrong, ${count(total.wrong)} inputs`, "var(--wrong)"]],
     table: () => ({ columns: ["from", "to", "right", "wrong"], rows: right.map((n, i) => [edges[i], edges[i + 1], n, wrong[i]]) }),
-    draw: (width) => Plot.plot({
+    draw: (width) => plot({
       width, height: 180, marginLeft: 46, x: { label: "activation" }, y: { label: "share", tickFormat: (v: number) => percent(Math.abs(v), 0), ticks: 5, grid: true }, color: { type: "identity" },
       marks: [Plot.rectY(bars, { x1: "x1", x2: "x2", y: "y", fill: "fill", inset: 0.3 }), Plot.ruleY([0])],
-    }) as SVGSVGElement,
+    }),
   });
 }
 
@@ -62,10 +62,10 @@ function byClass(store: Store, unit: Unit): HTMLElement | null {
     draw: (width) => {
       const turned = names.some((n) => 6.5 * [...n].length > width / means.length - 4);
       const rows = means.map((m, i) => ({ m, i }));
-      const svg = Plot.plot({
+      const svg = plot({
         width, height: turned ? 220 : 160, marginLeft: 46, marginBottom: turned ? 76 : 26, x: { domain: rows.map((r) => r.i), label: null, tickFormat: (i: number) => shortened(names[i] ?? String(i), 12), tickRotate: turned ? -45 : 0, tickSize: 0 }, y: { label: "mean", grid: true, ticks: 4 }, color: { type: "identity" },
         marks: [Plot.barY(rows, { x: "i", y: "m", fill: (r) => (store.filter.class === names[r.i] ? "var(--ink)" : "var(--accent)"), className: "marks-means", rx: 1 }), Plot.ruleY([0])],
-      }) as SVGSVGElement;
+      });
       clickable(svg, "means", rows, (r) => `${names[r.i] ?? r.i}: ${number(r.m)}`, (r) => names[r.i] !== undefined && store.toggle({ class: names[r.i] }));
       return svg;
     },
@@ -78,6 +78,6 @@ export function unitPanel(store: Store, detail: Detail, unit: Unit): HTMLElement
   return h("div", { class: "row" },
     h("div", { class: "panel" }, h("h3", {}, unit.name), h("div", { class: "facts" }, fact(number(unit.mean), "mean"), fact(number(unit.sd), "standard deviation"), fact(`${number(unit.min)} … ${number(unit.max)}`, "min and max"), fact(percent(unit.zeros), "of inputs give 0"),
       unit.blame === null ? null : fact(number(unit.blame), `suspiciousness${unit.rank === null ? "" : `, rank ${count(unit.rank)}`}`), unit.importance === null ? null : fact(percent(unit.importance, 2), "importance: share of the relevance"), fact(percent(unit.untested, 2), "of training inputs exceed every test")),
-      drivers.length ? h("div", {}, h("h4", {}, "Inputs with the highest activation"), h("div", { class: "thumbs" }, drivers.map((row) => thumb(store, row, (r) => detail.open(r, drivers))))) : null),
+      drivers.length ? h("div", {}, h("h4", {}, "Inputs with the highest activation"), gallery(store, drivers, (r) => detail.open(r, drivers))) : null),
     distribution(unit), byClass(store, unit));
 }

@@ -1,11 +1,12 @@
 // The page as a user meets it, in Chromium: node page_test.mjs NETMEND FOLDER-OF-THE-BUILT-PAGE
 // Runs of netmend check on real models and data need NETMEND_DATA; those parts say SKIPPED without.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { gunzipSync } from "node:zlib";
 import { browserPath, check, close, csv, download, draw, drawn, folder, inputsOf, open, pageOf, run, smallest, start, stop } from "./browser.mjs";
-import { problems, schema } from "./schema.mjs";
+import { filled, problems, schema } from "./schema.mjs";
 
 const data = process.env.NETMEND_DATA;
 const real = Boolean(data) && ["mnist", "onnx/mnist_fc", "fairness", "rt-polarity"].every((part) => existsSync(join(data, part)));
@@ -13,6 +14,14 @@ const skipReal = real ? false : "SKIPPED: needs NETMEND_DATA with mnist/, onnx/m
 const skip = browserPath ? false : "SKIPPED: needs chromium";
 if (skip) console.log(skip);
 else if (skipReal) console.log(skipReal);
+
+/// Every field of the schema: `Report.run`, `Unit.zeros`.
+function schemaFields() {
+  const fields = (rule, path) => [
+    ...Object.entries(rule.properties ?? {}).flatMap(([name, one]) => [`${path}.${name}`, ...fields(one, `${path}.${name}`)]),
+    ...[rule.items, rule.additionalProperties].filter((one) => typeof one === "object").flatMap((one) => fields(one, path))];
+  return [...fields(schema, schema.title), ...Object.entries(schema.$defs).flatMap(([name, one]) => fields(one, name))];
+}
 
 const text = (page, selector) => page.locator(selector).first().textContent();
 const left = async (page) => Number((await text(page, ".filters .count")).match(/^[\d,]+/)[0].replaceAll(",", ""));
@@ -26,8 +35,10 @@ const select = async (page, name, value) => {
 /// Rows of the test split.
 const testRows = (report) => report.inputs.id.map((_, row) => row).filter((row) => report.inputs.split[row] === 0);
 
-/// Pictures and a reference; a table with groups, slices and more inputs than fit; sentences.
+/// Pictures and a reference; a table with groups, slices and more inputs than fit; sentences; pictures and a unit that a repair helps.
 const runs = {};
+/// Documents for single questions: a blocker, accepted findings, names that mean harm.
+const others = {};
 function keep(name, report) {
   runs[name] = { report, path: draw(name, report) };
 }
@@ -37,10 +48,41 @@ function makeRuns() {
   const [test, train] = ["adult:test,groups=sex:race", "adult:train,groups=sex:race"];
   run("lab", "new", "mlp:108-32-2", "-o", "fresh.onnx");
   run("train", "fresh.onnx", "--train", train, "--test", test, "--epochs", 2, "-o", "adult.onnx", "--out", "training", "--quiet");
-  keep("adult", check("adult", "adult.onnx", "--data", test, "--train", train));
+  keep("adult", check("adult", "adult.onnx", "--data", test, "--train", train, "--against", "fresh.onnx"));
   run("lab", "new", "textcnn", "-o", "fresh-text.onnx");
   run("train", "fresh-text.onnx", "--train", "rt-polarity:train", "--test", "rt-polarity:test", "--limit", 1000, "--epochs", 1, "-o", "text.onnx", "--out", "training-text", "--quiet");
   keep("text", check("text", "text.onnx", "--data", "rt-polarity:test", "--limit", 500));
+  run("lab", "plant", mnist(2), "--kind", "random-weights", "--count", 3, "--seed", 3, "--data", "mnist:test", "--limit", 2000, "--at-least", 3, "-o", "planted.onnx");
+  keep("planted", check("planted", "planted.onnx", "--data", "mnist:test", "--limit", 2000, "--latency"));
+  others.blocked = check("blocked", mnist(2), "--data", "mnist:test,scale=1", "--limit", 1000);
+  const known = runs.text.report.findings[0].id;
+  writeFileSync(join(folder, "accepted.toml"), `accept.${JSON.stringify(known)} = { reason = "we know", until = "2999-12-31", value = 1 }\n`);
+  others.accepted = check("accepted", "text.onnx", "--data", "rt-polarity:test", "--limit", 500, "--config", "accepted.toml");
+  others.hostile = hostileRun();
+}
+
+/// Words that would act if a page took them for anything but text.
+const evilColumn = "<img src=x onerror=window.hacked=1>";
+const evilWord = "</script><script>window.hacked=2</script>";
+const evilClass = `"><svg onload=window.hacked=3>\u2028'&lt;`;
+function hostileRun() {
+  const cell = (word) => `"${word.replaceAll('"', '""')}"`;
+  const file = (name, count, most) => {
+    const lines = [["a", cell(evilColumn), "b", "verdict"].join(",")];
+    for (let i = 0; i < count; i++) lines.push([(i * 37) % most, cell(i % 3 ? evilWord : "plain"), (i * 61) % 50, cell((i * 37) % most > 40 + (i % 7) * 5 ? evilClass : "good")].join(","));
+    writeFileSync(join(folder, name), lines.join("\n") + "\n");
+  };
+  file("evil-train.csv", 4000, 100);
+  file("evil.csv", 2400, 70); // never as large as in training
+  const [test, train] = ["csv:evil.csv,label=verdict,train=evil-train.csv", "csv:evil-train.csv,label=verdict"];
+  run("lab", "new", "mlp:4-8-2", "-o", "fresh-evil.onnx");
+  run("train", "fresh-evil.onnx", "--train", train, "--epochs", 3, "-o", "evil.onnx", "--out", "training-evil", "--quiet");
+  return check("hostile", "evil.onnx", "--data", test, "--train", train, "--anyway");
+}
+/// The columns of the census table and its rows, as the file has them.
+function censusRows(name) {
+  const lines = gunzipSync(readFileSync(join(data, "fairness", name))).toString("latin1").split("\n").map((line) => line.split(", ")).filter((row) => row.length === 15);
+  return lines;
 }
 
 describe("real runs", { skip: skip || skipReal }, () => {
@@ -50,7 +92,14 @@ describe("real runs", { skip: skip || skipReal }, () => {
   });
 
   it("write documents that follow the schema", () => {
-    for (const [name, { report }] of Object.entries(runs)) assert.deepEqual(problems(report).slice(0, 5), [], name);
+    for (const [name, report] of Object.entries({ ...Object.fromEntries(Object.entries(runs).map(([n, r]) => [n, r.report])), ...others })) assert.deepEqual(problems(report).slice(0, 5), [], name);
+  });
+
+  it("fill every field of the schema", () => {
+    const seen = new Set();
+    for (const report of [...Object.values(runs).map((r) => r.report), ...Object.values(others)]) filled(report, seen);
+    // why_not stands where a method cannot be used: on models that give probabilities or numbers.
+    assert.deepEqual(schemaFields().filter((field) => !seen.has(field) && field !== "Repair.alternatives.why_not"), []);
   });
 
   it("are held to the schema", () => {
@@ -102,16 +151,205 @@ describe("real runs", { skip: skip || skipReal }, () => {
         for (const [i, finding] of report.findings.slice(0, 5).entries()) {
           const card = page.locator("#first .card").nth(i);
           assert.match(await card.textContent(), new RegExp(finding.certainty));
-          assert.equal(await card.locator(".thumb").count(), Math.min(4, finding.inputs.length));
+          if (report.inputs.table || !Object.keys(report.inputs.pictures).length) assert.ok((await card.locator(".example").count()) <= 1 && (await card.locator(".thumb").count()) === 0);
+          else assert.equal(await card.locator(".thumb img").count(), Math.min(4, finding.inputs.length));
           assert.equal(await card.locator(".copy").count(), Math.min(1, finding.next.length));
           const [wide, all] = await Promise.all([card, page.locator("#first .cards")].map((one) => one.evaluate((e) => e.getBoundingClientRect().width)));
           assert.ok(Math.abs(wide - all) < 2, `card ${i} is ${wide} of ${all} wide`);
         }
         assert.ok((await text(page, ".strip")).includes(withCommas(report.run.data[0].size)));
+        const { pictures, texts, table } = report.inputs;
+        const [held, what] = [[pictures, "picture"], [texts, "sentence"], [table?.values ?? {}, "row"]].map(([all, word]) => [Object.keys(all).length, word]).find(([n]) => n);
+        assert.ok((await text(page, ".strip")).includes(`this page contains ${withCommas(held)} ${what}s of your data`));
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
         await close(page);
       }
     }
+  });
+
+  /// Elements whose words do not fit into them, or that would hide them if they did not.
+  const cut = (page, selector) => page.locator(selector).evaluateAll((all) => all.filter((e) => e.clientWidth && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 2 || getComputedStyle(e).textOverflow === "ellipsis" || !["none", ""].includes(getComputedStyle(e).webkitLineClamp))).map((e) => `${e.className}: ${e.textContent}`));
+  const captions = "h1, .card h3, .card h3 button, .evidence, .example, .tile, .tile .detail, .strip dd, .caption, p.note, td.name, td.sentence, td.word, figcaption h3, .opener, .under, .cell label";
+
+  it("wrap titles, captions, names and sentences and cut none", async () => {
+    for (const [name, { report }] of Object.entries(runs)) {
+      const long = copyOf(report);
+      for (const finding of long.findings) finding.title += " And so it goes on where sharpness >= 0.0668 and contrast <= 0.1234, with a_name_that_has_no_place_to_break_and_is_very_long_indeed.";
+      long.classes[1] = long.per_class[1].name = "a class whose name takes more than one line under a picture";
+      const path = draw(`${name}-long`, long);
+      for (const width of [1280, 700]) {
+        const page = await open(path, { width });
+        assert.deepEqual(await cut(page, captions), [], `${name} at ${width}`);
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, `${name} at ${width}`);
+        await close(page);
+      }
+    }
+  });
+
+  it("give a slice one accuracy: in its tile, its card and its bar", async () => {
+    let compared = 0;
+    for (const { path, report } of Object.values(runs)) {
+      const rules = (report.slices ?? []).filter((slice) => slice.source === "rule");
+      for (const slice of rules) {
+        const finding = report.findings.find((f) => f.kind === "weak-slice" && f.evidence.includes(`Where ${slice.name}:`));
+        if (!finding) continue;
+        compared++;
+        const inputs = `${withCommas(slice.held_out)} held-out input${slice.held_out === 1 ? "" : "s"}`;
+        assert.equal(finding.brief, `accuracy ${(100 * slice.value).toFixed(1)} % on ${inputs}, elsewhere ${(100 * slice.elsewhere).toFixed(1)} %`);
+      }
+      const tile = report.tiles.find((t) => t.name === "worst slice");
+      if (!tile) continue;
+      const slice = report.slices.find((s) => s.name === tile.filter.slice);
+      assert.equal(slice.value, Math.min(...report.slices.filter((s) => s.source !== "cluster").map((s) => s.value)));
+      assert.equal(tile.value, `${(100 * slice.value).toFixed(1)} %`);
+      assert.equal(tile.detail, `${slice.name}: ${withCommas(slice.held_out ?? slice.samples)} ${slice.held_out === undefined ? "" : "held-out "}inputs`);
+      const page = await open(path);
+      const bar = (await figureCsv(page, "slices")).find((row) => row.name === slice.name);
+      assert.deepEqual([Number(bar.value), Number(bar.inputs)], [slice.value, slice.held_out ?? slice.samples]);
+      await close(page);
+    }
+    assert.ok(compared > 0, "no run found a weak slice");
+  });
+
+  it("open tables as tables: raw values under their columns", async () => {
+    const { path, report } = runs.adult;
+    const { table, sample } = report.inputs;
+    const names = "age workclass fnlwgt education education-num marital-status occupation relationship race sex capital-gain capital-loss hours-per-week native-country".split(" ");
+    assert.deepEqual(table.columns.map((column) => column.name), names);
+    assert.ok(table.columns.every((column) => column.input));
+    const [tests, train] = ["adult.test.gz", "adult.data.gz"].map(censusRows);
+    for (const [row, values] of Object.entries(table.values)) assert.deepEqual(values, (report.inputs.split[row] ? train : tests)[sample[row]].slice(0, 14));
+    const page = await open(path);
+    const heads = await page.locator("#failures thead th").allTextContents();
+    assert.deepEqual(heads.slice(-15, -1), names);
+    const worst = testRows(report).filter((r) => report.inputs.right[r] === 0).sort((a, b) => report.inputs.loss[b] - report.inputs.loss[a] || a - b);
+    for (const i of [0, 1, 40]) {
+      const cells = await page.locator("#failures tbody tr").nth(i).locator("td").allTextContents();
+      assert.deepEqual(cells.slice(-15, -1), tests[sample[worst[i]]].slice(0, 14));
+    }
+    // Marked: outside the middle 90 % of the training data, or in fewer than one row of twenty (the page looks at 2,000 of them).
+    const marked = await page.locator("#failures tbody tr").evaluateAll((rows) => rows.flatMap((row) => [...row.cells].slice(-15, -1).map((cell, i) => [i, cell.textContent, cell.classList.contains("unusual")])));
+    let unusual = 0;
+    for (const [i, value, mark] of marked) {
+      unusual += mark;
+      const column = train.map((row) => row[i]);
+      const below = column.filter((v) => Number(v) < Number(value)).length / column.length;
+      const above = column.filter((v) => Number(v) > Number(value)).length / column.length;
+      const share = Number.isNaN(Number(value)) ? column.filter((v) => v === value).length / column.length : Math.min(1 - below, 1 - above);
+      if (share < 0.035) assert.ok(mark, `${names[i]} ${value}, ${share}`);
+      if (share > 0.065) assert.ok(!mark, `${names[i]} ${value}, ${share}`);
+    }
+    assert.ok(unusual > 20 && unusual < marked.length / 3, `${unusual} of ${marked.length} are marked`);
+    // One of them in full, beside the nearest that is right.
+    await page.locator("#failures .opener").first().click();
+    const near = report.inputs.near[worst[0]].right[0];
+    const lines = await page.locator("dialog[open] .large tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => [cell.textContent, cell.className])));
+    assert.deepEqual(lines.map((line) => line[2][0]), table.values[near]);
+    for (const [i, line] of lines.entries()) {
+      const [own, other] = [line[1][0], line[2][0]];
+      const { numbers } = table.columns[i];
+      assert.equal(line[2][1].includes("different"), numbers ? Math.abs(own - other) > numbers.sd / 2 : own !== other, names[i]);
+    }
+    await close(page);
+  });
+
+  it("open texts as whole sentences", async () => {
+    const { path, report } = runs.text;
+    const known = new Set(["neg", "pos"].flatMap((kind) => readFileSync(join(data, "rt-polarity", `rt-polarity.${kind}`), "utf8").split("\n").map((line) => line.trim())));
+    const page = await open(path);
+    const sentences = await page.locator("#failures td.sentence").allTextContents();
+    assert.equal(sentences.length, Math.min(96, report.inputs.right.filter((r) => r === 0).length));
+    for (const sentence of sentences) assert.ok(known.has(sentence.trim()), sentence);
+    assert.ok(Math.max(...sentences.map((s) => s.length)) > 160, "some are long");
+    await page.locator("#failures").getByRole("button", { name: "grid", exact: true }).click();
+    await drawn(page);
+    for (const sentence of await page.locator("#failures .shown").allTextContents()) assert.ok(known.has(sentence.trim()), sentence);
+    await page.locator("#failures .thumb").first().click();
+    assert.ok(known.has((await text(page, "dialog[open] .text")).trim()));
+    assert.match(await text(page, "#data"), /unknown tokens.*mean length/s);
+    await close(page);
+  });
+
+  it("show fixes and regressions as inputs, before and after", async () => {
+    for (const name of ["planted", "adult"]) {
+      const { path, report } = runs[name];
+      const { inputs, repair } = report;
+      const fixes = repair.flips.filter((flip) => flip.fixed), regressions = repair.flips.filter((flip) => !flip.fixed);
+      assert.deepEqual([fixes.length, regressions.length], [Math.min(400, repair.fixed), Math.min(400, repair.broken)], name);
+      assert.ok(fixes.length > 5, `${name}: ${fixes.length} fixes`);
+      for (const flip of repair.flips) {
+        assert.equal(inputs.predicted[flip.row], flip.before);
+        assert.equal(inputs.right[flip.row], flip.fixed ? 0 : 1);
+        if (flip.fixed) assert.equal(inputs.label[flip.row], flip.after);
+      }
+      const page = await open(path);
+      for (const [words, list] of [["Fixes", fixes], ["Regressions", regressions]]) {
+        if (!list.length) continue;
+        const panel = page.locator("#repair .flips .panel", { hasText: new RegExp(`^${words} · `) });
+        const shown = list.slice(0, 36);
+        const changes = shown.map((flip) => `${report.classes[flip.before]} → ${report.classes[flip.after]}`);
+        if (name === "planted") {
+          assert.equal(await panel.locator(".cell img").count(), shown.length, "every one has its picture");
+          assert.deepEqual(await panel.locator(".cell .caption").allTextContents(), changes);
+        } else {
+          assert.deepEqual(await panel.locator("tbody td.name").allTextContents(), changes);
+          const rows = await panel.locator("tbody tr").evaluateAll((all) => all.map((row) => [...row.cells].slice(2).map((cell) => cell.textContent)));
+          assert.deepEqual(rows, shown.map((flip) => inputs.table.values[flip.row]));
+        }
+      }
+      await close(page);
+    }
+  });
+
+  it("show neighbours of failures as what they are", async () => {
+    const { path } = runs.planted;
+    const page = await open(path);
+    await page.locator("#failures .thumb").first().click();
+    const cells = page.locator("dialog[open] .columns").nth(1).locator(".cell");
+    assert.ok((await cells.count()) > 3);
+    assert.equal(await cells.locator("img").count(), await cells.count());
+    await close(page);
+  });
+
+  it("use an arrow for before and after alone", async () => {
+    for (const [name, { path }] of Object.entries(runs)) {
+      const page = await open(path);
+      const found = await page.evaluate(() => {
+        const walker = document.createTreeWalker(document.getElementById("page"), NodeFilter.SHOW_TEXT);
+        const all = [];
+        while (walker.nextNode()) if (/[→←↑↓]/.test(walker.currentNode.data)) all.push([walker.currentNode.parentElement.closest("section")?.id, walker.currentNode.data]);
+        return all;
+      });
+      assert.deepEqual(found.filter(([section]) => section !== "repair" && section !== "compare"), [], name);
+      for (const [, words] of found) assert.match(words, / → |before → after/);
+      await close(page);
+    }
+  });
+
+  it("show names of columns, classes and values that mean harm as they are", async () => {
+    const report = others.hostile;
+    assert.ok(report.classes.includes(evilClass), JSON.stringify(report.classes));
+    assert.ok(report.inputs.table.columns.some((column) => column.name === evilColumn));
+    // The page that netmend itself wrote.
+    const page = await open(join(folder, "hostile", "report.html"));
+    assert.ok((await page.locator("#failures thead th").allTextContents()).includes(evilColumn));
+    await page.locator("#failures").getByRole("button", { name: "all inputs", exact: true }).click();
+    await drawn(page);
+    assert.ok((await page.locator("#failures tbody td").allTextContents()).includes(evilWord));
+    assert.ok((await page.locator("#failures tbody td.name").allTextContents()).includes(evilClass));
+    await select(page, "class", evilClass);
+    assert.equal(await left(page), testRows(report).filter((r) => report.classes[report.inputs.label[r]] === evilClass).length);
+    await page.locator("#failures .opener").first().click();
+    assert.ok((await text(page, "dialog[open]")).includes(evilColumn));
+    await page.keyboard.press("Escape");
+    for (const card of await page.locator("#first .card h3 button").all()) {
+      await card.click();
+      await page.keyboard.press("Escape");
+    }
+    assert.equal(await page.locator("img[src=x], svg[onload], script:not([id]) ~ script").count(), 0);
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    assert.deepEqual(page.failed, []);
+    await close(page);
   });
 
   it("have every section for which there is data, with plots that have their three files", async () => {
@@ -251,10 +489,15 @@ describe("real runs", { skip: skip || skipReal }, () => {
     await page.locator("#failures").getByRole("button", { name: "by confused pair" }).click();
     await drawn(page);
     assert.equal(await page.locator("#failures h3.group").count(), new Set(wrong.map((r) => `${inputs.label[r]} ${inputs.predicted[r]}`)).size);
-    await page.locator("#failures").getByRole("button", { name: "by cluster" }).click();
-    await drawn(page);
-    assert.equal(await page.locator("#failures h3.group").count(), new Set(wrong.map((r) => inputs.cluster[r])).size);
-    assert.match(await page.evaluate(() => location.hash), /failures\.group=cluster.*failures\.view=table/);
+    assert.match(await page.evaluate(() => location.hash), /failures\.group=pair.*failures\.view=table/);
+    const clusters = new Set(wrong.map((r) => inputs.cluster?.[r] ?? null));
+    const byCluster = page.locator("#failures").getByRole("button", { name: "by cluster" });
+    assert.equal(await byCluster.count(), clusters.size > 1 ? 1 : 0);
+    if (clusters.size > 1) {
+      await byCluster.click();
+      await drawn(page);
+      assert.equal(await page.locator("#failures h3.group").count(), clusters.size);
+    }
     await close(page);
   });
 
@@ -325,7 +568,14 @@ describe("real runs", { skip: skip || skipReal }, () => {
   it("say fixes and regressions, and explain them", async () => {
     const { path, report } = runs.mnist;
     const page = await open(path);
-    const { fixed, broken } = report.compare;
+    const { fixed, broken, confusion } = report.compare;
+    const { before, right } = report.inputs;
+    const tests = testRows(report);
+    assert.equal(tests.filter((r) => before[r] === 0 && right[r] === 1).length, fixed);
+    assert.equal(tests.filter((r) => before[r] === 1 && right[r] === 0).length, broken);
+    assert.equal(confusion.filter(([a, b]) => a === b).reduce((sum, [, , n]) => sum + n, 0), tests.filter((r) => before[r] === 1).length);
+    const change = (100 * (fixed - broken)) / tests.length;
+    assert.equal(report.tiles[0].change, `${change < 0 ? "" : "+"}${change.toFixed(1)} points against the reference`);
     assert.match(await text(page, "#compare"), new RegExp(`A fix is a wrong prediction that became right.*${fixed}fixes${broken}regressions`, "s"));
     assert.match(await text(page, "#repair"), new RegExp(`hold-out set of .*${report.repair.fixed}fixes${report.repair.broken}regressions`, "s"));
     await close(page);
@@ -336,7 +586,7 @@ describe("real runs", { skip: skip || skipReal }, () => {
       const page = await open(path);
       const said = await page.locator("section:not(#first):not(#method)").evaluateAll((all) => all.flatMap((section) => {
         const own = section.cloneNode(true);
-        own.querySelectorAll(".thumb, td.name").forEach((e) => e.remove()); // the inputs' own words
+        own.querySelectorAll(".thumb, td.name, td.word, .opener").forEach((e) => e.remove()); // the inputs' own words
         return [own.textContent, ...[...own.querySelectorAll("[title],[aria-label]")].map((e) => `${e.getAttribute("title")} ${e.getAttribute("aria-label")}`)];
       }).join(" "));
       for (const word of [/\banswer/i, /sureness/i, /how sure/i, /taken for what/i, /\bchances\b/i, /held back/i, /near cop/i, /\bslope/i]) assert.ok(!word.test(said), `${word}: ${said.match(new RegExp(`.{0,60}${word.source}.{0,60}`, "i"))?.[0]}`);
@@ -617,7 +867,7 @@ describe("any report", { skip }, () => {
     await close(page);
   });
 
-  it("fits the first screen when there is much to say", async () => {
+  it("says all of it when there is much to say", async () => {
     const report = smallest();
     const long = "a name that goes on and on and does not come to an end for a long time, and then some more of it";
     report.verdict = `Weak in many places: ${long}; ${long}; ${long}.`;
@@ -632,10 +882,10 @@ describe("any report", { skip }, () => {
     report.accepted = [report.findings[0]];
     report.preflight.lines = Array.from({ length: 5 }, () => ({ text: long, holds: true }));
     const page = await open(draw("much", report));
-    const bottom = await page.locator("#first").evaluate((e) => e.getBoundingClientRect().bottom);
-    assert.ok(bottom <= 768, `first screen ends at ${bottom}`);
     assert.equal(await page.locator(".card").count(), 5);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
+    const hidden = await page.locator("h1, .card h3 button, .evidence, .tile, .tile .detail, .strip dd").evaluateAll((all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1 || getComputedStyle(e).textOverflow === "ellipsis").map((e) => e.className));
+    assert.deepEqual(hidden, [], "names are wrapped, not cut");
     await page.getByRole("button", { name: "+ 4 more findings" }).click();
     assert.equal(await page.locator(".card").count(), 9);
     await close(page);

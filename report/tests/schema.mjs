@@ -37,3 +37,19 @@ export function problems(value, rule = schema, path = "document") {
     return rules[keyword](argument, value, path, rule);
   });
 }
+
+/// Adds the names of all fields that a document fills: `Report.run`, `Unit.zeros`. Empty lists, empty texts and null fill nothing.
+export function filled(value, seen, rule = schema, path = schema.title) {
+  if (rule.$ref) {
+    const name = rule.$ref.replace("#/$defs/", "");
+    return filled(value, seen, schema.$defs[name], name);
+  }
+  for (const one of [...(rule.oneOf ?? []), ...(rule.anyOf ?? [])]) filled(value, seen, one, path);
+  if (Array.isArray(value)) value.forEach((one) => rule.items && filled(one, seen, rule.items, path));
+  if (typeOf(value) !== "object") return;
+  for (const [name, one] of Object.entries(value)) {
+    const known = rule.properties?.[name];
+    if (known && one !== null && one !== "" && !(typeof one === "object" && !Object.keys(one).length)) seen.add(`${path}.${name}`);
+    if (known ?? typeof rule.additionalProperties === "object") filled(one, seen, known ?? rule.additionalProperties, known ? `${path}.${name}` : path);
+  }
+}

@@ -85,6 +85,8 @@ ObservedSplit observe_split(Observed& seen, Split& split, unsigned watch) {
   if (against && !pass.interrupted())
     seen.comparison.emplace(compare::pair_rows(seen.session, *seen.reference, false,
                                                older_watched ? &pass.state(*older_watched).rows : nullptr, out.rows));
+  if (seen.comparison && older_watched)
+    seen.comparison->before = observers::finish(older_predictions, pass.state(*older_watched));
   if (topped) out.top = std::move(pass.state(*topped).rows);
   if (profiled) out.units->learned(pass.release(*profiled));
   if (covered && pass.samples() > 0)

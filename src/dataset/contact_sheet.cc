@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/lettering.h"
 #include "dataset/resample.h"
-#include "dataset/tiny_font.h"
 
 namespace netmend::dataset {
 namespace {
@@ -68,16 +68,18 @@ Image contact_sheet(const Dataset& data, std::span<const int64_t> samples, int64
   check(columns >= 1, "a sheet of {} columns", columns);
   std::vector<Group> groups = group(data, samples);
   if (groups.empty()) fail("{} has no pictures to show", data.info().spec);
-  int64_t cell_height = 0, cell_width = 0, rows = 0, captions = 0, widest = 1;
+  int64_t cell_height = 0, cell_width = 0, rows = 0, captions = 0, widest = 1, longest = 0;
   for (const Group& group : groups) {
     const int64_t count = int64_t(group.pictures.size());
     rows += (count + columns - 1) / columns;
     widest = std::max(widest, std::min(count, columns));
     captions += !group.caption.empty();
+    longest = std::max(longest, text_width(group.caption));  // names are never cut
     for (const Display& picture : group.pictures)
       cell_height = std::max(cell_height, picture.height), cell_width = std::max(cell_width, picture.width);
   }
-  Image sheet{kGap + rows * (cell_height + kGap) + captions * kCaption, kGap + widest * (cell_width + kGap), 3, {}};
+  const int64_t width = std::max(widest * (cell_width + kGap), longest + kGap);
+  Image sheet{kGap + rows * (cell_height + kGap) + captions * kCaption, kGap + width, 3, {}};
   sheet.pixels.assign(size_t(sheet.height * sheet.width * 3), kGround);
   int64_t top = kGap;
   for (const Group& group : groups) {

@@ -165,8 +165,10 @@ std::vector<std::string> CsvDataset::groups(int64_t sample) const {
 Display CsvDataset::display(int64_t sample) const {
   Display display{Display::kText, 0, 0, 0, {}, ""};
   Row row = table_.row(sample);
-  for (size_t i = 0; i < row.size(); ++i)
+  for (size_t i = 0; i < row.size(); ++i) {
     display.text += fmt::format("{}{}={}", i ? " " : "", table_.columns()[i], row[i]);
+    if (int64_t(i) != label_position_) display.values.emplace_back(table_.columns()[i], row[i]);
+  }
   return display;
 }
 

@@ -59,6 +59,8 @@ struct Display {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<uint8_t> pixels;  ///< height × width × channels (1 or 3), raw values before mean and std
   std::string text;             ///< a sentence or a row
+  /// Of a row of a table: its columns beside the label and their values as the file has them.
+  std::vector<std::pair<std::string, std::string>> values = {};
 };
 
 class Dataset {

@@ -5,9 +5,12 @@
 #include <jpeglib.h>
 // clang-format on
 
+#include <map>
+
 #include "dataset/contact_sheet.h"
 #include "dataset/dataset.h"
 #include "dataset/image_file.h"
+#include "dataset/lettering.h"
 #include "dataset/test_files.h"
 
 namespace netmend::dataset {
@@ -202,9 +205,60 @@ TEST(ContactSheet, HasACaptionAndACellASample) {
   auto data = open("images:" + folder.path());
   Image sheet = contact_sheet(*data, sheet_samples(*data, 5), 2);
   EXPECT_EQ(sheet.width, 4 + 2 * 68);
-  EXPECT_EQ(sheet.height, 4 + 3 * 68 + 2 * 15);
+  EXPECT_EQ(sheet.height, 4 + 3 * 68 + 2 * (kLetterHeight + 8));
   write_contact_sheet(*data, sheet_samples(*data, 5), 2, folder.path() + "/sheet.png");
   EXPECT_EQ(read_image(folder.path() + "/sheet.png", 3).pixels, sheet.pixels);
+}
+
+TEST(ContactSheet, IsAsWideAsTheLongestNameOfAClass) {
+  const std::string name = "Great spotted woodpecker, juvenile";
+  TemporaryFolder folder;
+  folder.write(name + "/1.png", encode_png(64, 64, 1, std::vector<uint8_t>(64 * 64, 200)));
+  auto data = open("images:" + folder.path());
+  const Image sheet = contact_sheet(*data, sheet_samples(*data, 1), 2);
+  EXPECT_GE(sheet.width, text_width(name) + 8);
+  EXPECT_GT(text_width(name), 64) << "or this tests nothing";
+}
+
+Image line_of(std::string_view text) {
+  Image image{24, text_width(text) + 8, 1, {}};
+  image.pixels.assign(size_t(image.height * image.width), 0);
+  draw_text(image, 5, 4, text, 255);
+  return image;
+}
+
+TEST(Lettering, EveryLetterLooksLikeNoOther) {
+  std::string all;
+  for (char c = '!'; c <= '~'; ++c) all += c;
+  std::map<std::vector<uint8_t>, char> seen;
+  for (char c : all) {
+    auto [hit, fresh] = seen.emplace(line_of(std::string(1, c)).pixels, c);
+    EXPECT_TRUE(fresh) << c << " looks like " << hit->second;
+    EXPECT_NE(line_of(std::string(1, c)).pixels, line_of("漢").pixels) << c << " is a box";
+  }
+  EXPECT_NE(line_of("é").pixels, line_of("e").pixels);
+  EXPECT_NE(line_of("É").pixels, line_of("漢").pixels);
+}
+
+TEST(Lettering, StaysInsideItsWidthAndHasSmoothEdges) {
+  for (const char* text : {"automobile", "WAVE & gypsy", "ÄÖÜ Åß", "\xff\xc3", "漢字"}) {
+    const Image image = line_of(text);
+    int64_t full = 0, between = 0;
+    for (int64_t y = 0; y < image.height; ++y)
+      for (int64_t x = 0; x < image.width; ++x) {
+        const uint8_t value = image.pixels[size_t(y * image.width + x)];
+        full += value == 255, between += value > 40 && value < 215;
+        if (x < 2 || x >= image.width - 2) {
+          EXPECT_EQ(value, 0) << text << " at column " << x;
+        }
+      }
+    EXPECT_GT(full, 10) << text;
+    if (std::string_view(text) == "automobile") {
+      EXPECT_GT(between, 20) << "curves have grey edges";
+    }
+  }
+  Image small{4, 3, 3, std::vector<uint8_t>(36)};
+  draw_text(small, -3, -2, "does not fit, and does no harm", 255);
 }
 
 }  // namespace

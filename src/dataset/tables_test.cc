@@ -88,6 +88,8 @@ TEST(Csv, NumbersAndCategories) {
   EXPECT_TRUE(at::allclose(batch.inputs[0], expected.to(at::kFloat), 1e-5, 1e-6));
   EXPECT_TRUE(at::equal(batch.labels, at::tensor({0, 1, 1, 0}, at::kLong)));
   EXPECT_EQ(data->display(1).text, "age=40 job=? sex=m income=low");
+  using Values = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(data->display(1).values, (Values{{"age", "40"}, {"job", "?"}, {"sex", "m"}})) << "without the label";
 }
 
 TEST(Csv, FittedOnTheTrainingFile) {

@@ -21,6 +21,11 @@ using observers::SampleRow;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 constexpr int64_t kExplained = 256;  ///< tests whose relevance tells how important units are
+constexpr int64_t kFlipsKept = 400;  ///< fixes, and regressions, of the trial repair
+constexpr int64_t kFlipsShown = 36;  ///< of these, those that the page shows
+constexpr size_t kPairsShown = 12;   ///< of duplicates
+constexpr size_t kSuspectedKept = 2000, kSuspectedShown = 48;
+constexpr int64_t kTextsRead = 2000;  ///< to count their tokens
 
 Json figure(const stats::Estimate& e) {
   return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
@@ -37,10 +42,12 @@ class Evidence {
     inputs_.add_tests();
     Json json;
     if (seen_.settings.by_class()) classes(json);
-    if (seen_.space && seen_.test->units) network(json), tests(json);
     if (checkup_.results.repair.repair) repaired(json);
+    show_flips();
+    if (seen_.space && seen_.test->units) network(json), tests(json);
     weak_slices(json);
     data(json);
+    inputs_.show_failures();  // after what sections speak of: there may be more failures than room
     if (seen_.space) inputs_.add_map(json);
     json["inputs"] = inputs_.to_json();  // last: what is shown wants to have rows
     return json;
@@ -309,7 +316,7 @@ class Evidence {
             tests["useful_rows"].push_back(row);
       }
     }
-    tests["needed"] = needed, tests["redundant"] = found.inputs - needed;
+    tests["needed"] = needed;
     for (size_t i = 0; i < std::min<size_t>(50, found.low_units.size()); ++i) {
       const observers::LowUnit& unit = found.low_units[i];
       Json rows = Json::array();
@@ -323,12 +330,23 @@ class Evidence {
     }
   }
 
-  /// Rules, groups and clusters; which rows belong to which stands in the table of inputs.
+  /// Inputs whose prediction became right or wrong against the reference.
+  void show_flips() {
+    if (!seen_.comparison) return;
+    int64_t fixes = 0, regressions = 0;
+    for (const compare::Flip& flip : seen_.comparison->list)
+      if ((flip.change == observers::Change::kFixed ? fixes : regressions)++ < kFlipsShown)
+        inputs_.show(inputs_.row("test", flip.sample));
+  }
+
+  /// Rules, groups and clusters; which rows belong to which stands in the table of inputs. A rule is judged on the half
+  /// of the tests that it was not found on, as in its finding.
   void weak_slices(Json& json) {
     const auto& rows = seen_.test->rows;
     const double size = double(std::max<size_t>(1, rows.size()));
     json["slices"] = Json::array();
-    auto add = [&](const std::string& name, const char* source, const std::vector<size_t>& members) {
+    auto add = [&](const std::string& name, const char* source, const std::vector<size_t>& members,
+                   const slices::Slice* rule = nullptr) {
       int64_t wrong = 0, all_wrong = 0;
       for (size_t row : members) wrong += rows[row].right == SampleRow::kWrong;
       for (const SampleRow& row : rows) all_wrong += row.right == SampleRow::kWrong;
@@ -341,10 +359,14 @@ class Evidence {
                     {"elsewhere", count < int64_t(size) ? 1 - double(all_wrong - wrong) / (size - double(count))
                                                         : 1 - double(all_wrong) / size}};
       slice.update(figure(stats::rate(count - wrong, count)));
+      if (rule) {
+        slice.update(figure({1 - rule->here.value, 1 - rule->here.high, 1 - rule->here.low}));
+        slice["elsewhere"] = 1 - rule->rest.value, slice["held_out"] = rule->judged_on;
+      }
       inputs_.add_slice(json["slices"].size(), members);
       json["slices"].push_back(std::move(slice));
     };
-    for (const slices::Slice& slice : checkup_.results.slices) add(slice.words, "rule", slice.rows);
+    for (const slices::Slice& slice : checkup_.results.slices) add(slice.words, "rule", slice.rows, &slice);
     const auto& info = seen_.test->data->info();
     std::map<std::pair<size_t, std::string>, std::vector<size_t>> groups;
     if (!info.groups.empty())
@@ -363,6 +385,26 @@ class Evidence {
     if (json["slices"].empty()) json.erase("slices");
   }
 
+  /// How long texts are and how much of them the vocabulary knows, of evenly spread ones.
+  Json tokens(const checks::ObservedSplit& split) const {
+    const dataset::Feature& feature = split.data->info().features[0];
+    int64_t all = 0, unknown = 0;
+    const std::vector<int64_t> looked = stream::spread(split.data->size(), kTextsRead);
+    for (size_t begin = 0; begin < looked.size(); begin += 256) {
+      const std::span samples(looked.data() + begin, std::min<size_t>(256, looked.size() - begin));
+      const dataset::Batch batch = split.data->read(samples);
+      for (int64_t i = 0; i < batch.count(); ++i) {
+        const at::Tensor mask = batch.masks.empty() || !batch.masks[0].defined() ? at::Tensor() : batch.masks[0][i];
+        for (int64_t token : census::tokens_of(feature, batch.inputs[0][i], mask))
+          ++all, unknown += token == feature.unknown;
+      }
+    }
+    const double texts = double(std::max<size_t>(1, looked.size()));
+    return {{"split", split.name},
+            {"unknown", feature.unknown >= 0 && all > 0 ? Json(double(unknown) / double(all)) : Json(nullptr)},
+            {"mean_length", double(all) / texts}};
+  }
+
   void data(Json& json) {
     Json& data = json["data"];
     data = {{"splits", Json::array()},
@@ -377,6 +419,10 @@ class Evidence {
       for (float label : seen.labels)
         if (label >= 0 && size_t(label) < classes.size()) ++classes[size_t(label)];
       data["splits"].push_back({{"name", of.name}, {"size", of.data->size()}, {"classes", classes}});
+      if (of.data->info().features[0].type == at::kLong) {
+        data["words"].push_back(tokens(of));
+        continue;  // token ids have no order, and so no range
+      }
       for (size_t c = 0; c < seen.moments.size() && c < 400; ++c) {
         const census::ColumnMoments& column = seen.moments[c];
         const auto& names = seen.form().columns;
@@ -395,16 +441,19 @@ class Evidence {
             {"where", finding.where}, {"exact", 0}, {"near", 0}, {"effect", finding.brief}, {"pairs", Json::array()}};
         for (const auto& list : checkup_.results.duplicates)
           for (const auto& [a, b] : list.pairs)
-            if (list.where == finding.where)
-              row["pairs"].push_back({inputs_.row(a.split, a.sample), inputs_.row(b.split, b.sample)});
+            if (list.where == finding.where) {
+              const int64_t one = inputs_.row(a.split, a.sample), other = inputs_.row(b.split, b.sample);
+              row["pairs"].push_back({one, other});
+              if (row["pairs"].size() <= kPairsShown) inputs_.show(one), inputs_.show(other);
+            }
         if (finding.numbers.contains("same")) row["exact"] = finding.numbers["same"];
         if (finding.numbers.contains("near")) row["near"] = finding.numbers["near"];
         data["duplicates"].push_back(std::move(row));
       }
-    for (size_t i = 0; i < std::min<size_t>(200, checkup_.results.label_issues.size()); ++i) {
+    for (size_t i = 0; i < std::min(kSuspectedKept, checkup_.results.label_issues.size()); ++i) {
       const selection::LabelIssue& issue = checkup_.results.label_issues[i];
       const int64_t row = inputs_.row("test", issue.sample);
-      inputs_.show(row);
+      if (i < kSuspectedShown) inputs_.show(row);
       data["suspected"].push_back(
           {{"row", row}, {"given", issue.given}, {"likely", issue.suggested}, {"confidence", issue.confidence}});
     }
@@ -452,10 +501,15 @@ class Evidence {
         repair["edits"].push_back(
             {{"unit", unit}, {"words", best.words}, {"distance", number(std::sqrt(moved[unit]))}});
     }
+    int64_t fixes = 0, regressions = 0;
     for (const repair::Flipped& flip : outcome.list)
-      if (int64_t row = inputs_.row("test", flip.sample); row >= 0 && repair["flips"].size() < 400)
+      if (int64_t& count = flip.fixed ? fixes : regressions; count < kFlipsKept) {
+        const int64_t row = inputs_.row("test", flip.sample);
+        if (row < 0) continue;
         repair["flips"].push_back(
             {{"row", row}, {"fixed", flip.fixed}, {"before", number(flip.before)}, {"after", number(flip.after)}});
+        if (count++ < kFlipsShown) inputs_.show(row);
+      }
     repair["whatif"] = options_.whatif;
   }
 

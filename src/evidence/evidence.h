@@ -11,8 +11,9 @@ namespace netmend::evidence {
 
 struct EvidenceOptions {
   bool pictures = true;
-  int64_t most_pictures = 600;
-  int64_t most_bytes = 8 << 20;  ///< of pictures, as they are embedded
+  int64_t most_pictures = 900;
+  int64_t most_rows = 4000;      ///< of a table, or sentences: what is shown instead of pictures
+  int64_t most_bytes = 8 << 20;  ///< of pictures, rows and sentences, as they are embedded
   int64_t most_inputs = 12000;   ///< rows of the table: failures first
   int64_t most_units = 3000;
   std::string whatif;  ///< the command that tries the repair's edits; may be empty

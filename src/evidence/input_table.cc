@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "dataset/image_file.h"
+#include "evidence/table_columns.h"
 #include "observers/input_relevance.h"
 
 namespace netmend::evidence {
@@ -16,10 +17,12 @@ using Json = nlohmann::ordered_json;
 using observers::SampleRow;
 
 constexpr int64_t kLargest = 96;        ///< side of a thumbnail
-constexpr size_t kLongest = 600;        ///< bytes of a text
-constexpr int64_t kNeighboursOf = 200;  ///< failures whose nearest inputs are looked up
+constexpr size_t kLongest = 4000;       ///< bytes of a text: sentences are whole, books are not
+constexpr int64_t kNeighboursOf = 300;  ///< failures whose nearest inputs are looked up
 constexpr int64_t kNearest = 3;
-constexpr int64_t kExplained = 48;  ///< failures with a map of relevance
+constexpr int64_t kExplained = 48;     ///< failures with a map of relevance
+constexpr int64_t kSimilarTo = 600;    ///< inputs whose similar ones are listed
+constexpr double kForFailures = 0.75;  ///< of the room for what is shown; the rest is for their neighbours
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 /// Enough digits for a page, few enough for its size.
@@ -66,6 +69,12 @@ std::string shortened(std::string text) {
 
 }  // namespace
 
+InputTable::InputTable(const checks::Checkup& checkup, const EvidenceOptions& options)
+    : checkup_(checkup), options_(options), room_(options.most_rows) {
+  const dataset::Dataset& data = *part(0).data;
+  if (data.size() > 0 && data.display(0).kind == dataset::Display::kImage) room_ = options.most_pictures;
+}
+
 int64_t InputTable::find(const std::string& split, int64_t sample) const {
   auto hit = rows_.find({split == "train", sample});
   return hit == rows_.end() ? -1 : hit->second;
@@ -81,8 +90,26 @@ int64_t InputTable::row(const std::string& split, int64_t sample) {
 }
 
 void InputTable::show(int64_t row) {
-  if (row < 0 || int64_t(order_.size()) >= options_.most_pictures || !wanted_.try_emplace(row, true).second) return;
+  if (row < 0 || int64_t(order_.size()) >= room_ || !wanted_.try_emplace(row, true).second) return;
   order_.push_back(row);
+}
+
+/// Rows of failing tests, highest loss first.
+std::vector<int64_t> InputTable::failures() const {
+  std::vector<std::pair<double, int64_t>> failing;
+  const auto& tests = checkup_.seen->test->rows;
+  for (size_t row = 0; row < entries_.size(); ++row)
+    if (entries_[row].split == 0 && tests[size_t(entries_[row].sample)].right == SampleRow::kWrong)
+      failing.emplace_back(tests[size_t(entries_[row].sample)].loss, int64_t(row));
+  std::stable_sort(failing.begin(), failing.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<int64_t> rows;
+  for (const auto& [loss, row] : failing) rows.push_back(row);
+  return rows;
+}
+
+void InputTable::show_failures() {
+  for (int64_t row : failures())
+    if (double(order_.size()) < kForFailures * double(room_)) show(row);
 }
 
 void InputTable::add_slice(size_t slice, const std::vector<size_t>& tests) {
@@ -97,7 +124,7 @@ void InputTable::add_tests() {
     if (one.right == SampleRow::kWrong) failing.push_back(&one);
   std::stable_sort(failing.begin(), failing.end(), [](const auto* a, const auto* b) { return a->loss > b->loss; });
   for (const SampleRow* one : failing)
-    if (int64_t(entries_.size()) < options_.most_inputs) show(row("test", one->sample));
+    if (int64_t(entries_.size()) < options_.most_inputs) row("test", one->sample);
   const int64_t room = options_.most_inputs - int64_t(entries_.size());
   if (room > 0)
     for (int64_t i : stream::spread(int64_t(rows.size()), room)) row("test", rows[size_t(i)].sample);
@@ -113,8 +140,14 @@ nlohmann::ordered_json InputTable::to_json() const {
   add_groups(json);
   add_neighbours(json);
   add_answers(json);
-  add_displays(json);
-  if (options_.pictures) add_heat(json);
+  add_before(json);
+  json["pictures"] = Json::object();
+  json["texts"] = Json::object();
+  if (!options_.pictures) return json;
+  const std::vector<int64_t> shown = with_neighbours(json);
+  add_displays(json, shown);
+  add_table(json, part(0).data->info(), shown);
+  add_heat(json);
   return json;
 }
 
@@ -174,20 +207,73 @@ void InputTable::add_groups(Json& json) const {
   }
 }
 
-void InputTable::add_displays(Json& json) const {
-  json["pictures"] = Json::object();
-  json["texts"] = Json::object();
-  if (!options_.pictures) return;
+/// What wants to be seen, and after it the nearest inputs of the failures as far as there is room.
+std::vector<int64_t> InputTable::with_neighbours(const Json& json) const {
+  std::vector<int64_t> shown = order_;
+  if (!json.contains("near")) return shown;
+  std::map<int64_t, bool> wanted = wanted_;
+  for (int64_t nth = 0; nth < kNearest; ++nth)  // the nearest of all first
+    for (const Json& near : json["near"])
+      for (const char* side : {"right", "wrong"})
+        if (nth < int64_t(near[side].size()) && int64_t(shown.size()) < room_)
+          if (const auto row = near[side][size_t(nth)].get<int64_t>(); wanted.try_emplace(row, true).second)
+            shown.push_back(row);
+  return shown;
+}
+
+void InputTable::add_displays(Json& json, const std::vector<int64_t>& shown) const {
   int64_t bytes = 0;
-  for (int64_t row : order_) {
+  for (int64_t row : shown) {
     const Entry& entry = entries_[size_t(row)];
     const dataset::Display display = part(entry.split).data->display(entry.sample);
-    if (display.kind == dataset::Display::kText) json["texts"][std::to_string(row)] = shortened(display.text);
-    if (display.kind != dataset::Display::kImage) continue;
-    std::string picture = base64(thumbnail(display));
-    bytes += int64_t(picture.size());
+    if (display.kind == dataset::Display::kNone || !display.values.empty()) continue;
+    const bool text = display.kind == dataset::Display::kText;
+    std::string content = text ? shortened(display.text) : "data:image/png;base64," + base64(thumbnail(display));
+    bytes += int64_t(content.size());
     if (bytes > options_.most_bytes) break;
-    json["pictures"][std::to_string(row)] = "data:image/png;base64," + picture;
+    json[text ? "texts" : "pictures"][std::to_string(row)] = std::move(content);
+  }
+}
+
+/// Rows of a table with their columns; what is usual is told by the training data, or by the tests where there is none.
+void InputTable::add_table(Json& json, const dataset::Info& info, const std::vector<int64_t>& shown) const {
+  const checks::ObservedSplit& usual = part(checkup_.seen->train ? 1 : 0);
+  const std::vector<TableColumn> columns = table_columns(*usual.data);
+  if (columns.empty()) return;
+  Json table = {{"split", usual.name}, {"columns", Json::array()}, {"values", Json::object()}};
+  for (const TableColumn& column : columns) table["columns"].push_back(column_json(column, is_fed(info, column.name)));
+  int64_t bytes = 0;
+  for (int64_t row : shown) {
+    const Entry& entry = entries_[size_t(row)];
+    Json values = Json::array();
+    for (const auto& [name, value] : part(entry.split).data->display(entry.sample).values) {
+      values.push_back(shortened(value));
+      bytes += int64_t(value.size()) + 3;
+    }
+    if (values.size() != columns.size()) continue;  // a file with other columns
+    if (bytes > options_.most_bytes) break;
+    table["values"][std::to_string(row)] = std::move(values);
+  }
+  json["table"] = std::move(table);
+}
+
+/// Whether the reference's predictions were correct, where there is a reference.
+void InputTable::add_before(Json& json) const {
+  const auto& comparison = checkup_.seen->comparison;
+  if (!comparison) return;
+  std::map<int64_t, bool> before;
+  for (const compare::Flip& flip : comparison->list) before[flip.sample] = flip.change != observers::Change::kFixed;
+  json["before"] = Json::array();
+  for (const Entry& entry : entries_) {
+    const auto& rows = part(entry.split).rows;
+    const auto hit = before.find(entry.sample);
+    Json was = nullptr;
+    if (entry.split == 0 && hit != before.end())
+      was = int(hit->second);
+    else if (entry.split == 0 && comparison->missing == 0 && entry.sample < int64_t(rows.size()) &&
+             rows[size_t(entry.sample)].right != SampleRow::kNotJudged)
+      was = rows[size_t(entry.sample)].right;  // what did not flip is as it was
+    json["before"].push_back(std::move(was));
   }
 }
 
@@ -212,12 +298,9 @@ void InputTable::add_heat(Json& json) const {
   const dataset::Info& info = seen.test->data->info();
   if (info.features.empty() || !info.features[0].image || !seen.settings.by_class()) return;
   std::vector<int64_t> rows, samples;
-  for (int64_t row : order_) {
-    const Entry& entry = entries_[size_t(row)];
-    if (entry.split == 0 && seen.test->rows[size_t(entry.sample)].right == SampleRow::kWrong &&
-        int64_t(rows.size()) < kExplained)
-      rows.push_back(row), samples.push_back(entry.sample);
-  }
+  for (int64_t row : failures())
+    if (wanted_.count(row) && int64_t(rows.size()) < kExplained)
+      rows.push_back(row), samples.push_back(entries_[size_t(row)].sample);
   if (rows.empty()) return;
   try {
     observers::InputExplainer explainer(seen.subject(), seen.settings);
@@ -248,12 +331,9 @@ void InputTable::add_neighbours(Json& json) const {
   const observers::UnitBatch& traces = seen.test->units->traces();
   if (traces.count() < 8 || traces.count() > 40000) return;
   std::vector<int64_t> queries;  // rows
-  for (int64_t row : order_) {
-    const Entry& entry = entries_[size_t(row)];
-    if (entry.split == 0 && seen.test->rows[size_t(entry.sample)].right == SampleRow::kWrong &&
-        entry.sample < traces.count() && int64_t(queries.size()) < kNeighboursOf)
+  for (int64_t row : failures())
+    if (wanted_.count(row) && entries_[size_t(row)].sample < traces.count() && int64_t(queries.size()) < kNeighboursOf)
       queries.push_back(row);
-  }
   if (queries.empty()) return;
   at::Tensor all =
       at::from_blob(const_cast<float*>(traces.values.data()), {traces.count(), traces.units}).nan_to_num(0, 0, 0);
@@ -321,7 +401,8 @@ void InputTable::add_similar(Json& json, const std::vector<int64_t>& rows, const
   for (size_t i = 0; i < rows.size(); ++i) place[rows[i]] = int64_t(i);
   std::vector<int64_t> asked, at_rows;
   for (int64_t row : order_)
-    if (auto hit = place.find(row); hit != place.end()) asked.push_back(row), at_rows.push_back(hit->second);
+    if (auto hit = place.find(row); hit != place.end() && int64_t(asked.size()) < kSimilarTo)
+      asked.push_back(row), at_rows.push_back(hit->second);
   if (asked.empty()) return;
   const at::Tensor all = (centred / centred.std(0).clamp_min(1e-6)).to(at::kFloat);
   const at::Tensor queries = all.index_select(0, at::tensor(at_rows, at::kLong));

@@ -13,7 +13,7 @@ namespace netmend::evidence {
 
 class InputTable {
  public:
-  InputTable(const checks::Checkup& checkup, const EvidenceOptions& options) : checkup_(checkup), options_(options) {}
+  InputTable(const checks::Checkup& checkup, const EvidenceOptions& options);
 
   /// The row of an input; makes one where there is none yet.
   int64_t row(const std::string& split, int64_t sample);
@@ -23,6 +23,8 @@ class InputTable {
   void add_tests();
   /// Wants to be seen; the first come first.
   void show(int64_t row);
+  /// Failures that have rows, highest loss first, as far as there is room; some is kept for their neighbours.
+  void show_failures();
 
   /// Tests that belong to a slice, by its number in the report.
   void add_slice(size_t slice, const std::vector<size_t>& tests);
@@ -43,14 +45,19 @@ class InputTable {
   }
   void add_columns(nlohmann::ordered_json& json) const;
   void add_groups(nlohmann::ordered_json& json) const;
-  void add_displays(nlohmann::ordered_json& json) const;
+  std::vector<int64_t> failures() const;
+  void add_displays(nlohmann::ordered_json& json, const std::vector<int64_t>& shown) const;
+  std::vector<int64_t> with_neighbours(const nlohmann::ordered_json& json) const;
   void add_neighbours(nlohmann::ordered_json& json) const;
   void add_answers(nlohmann::ordered_json& json) const;
   void add_heat(nlohmann::ordered_json& json) const;
+  void add_before(nlohmann::ordered_json& json) const;
+  void add_table(nlohmann::ordered_json& json, const dataset::Info& info, const std::vector<int64_t>& shown) const;
   void add_similar(nlohmann::ordered_json& json, const std::vector<int64_t>& rows, const at::Tensor& centred) const;
 
   const checks::Checkup& checkup_;
   const EvidenceOptions& options_;
+  int64_t room_;  ///< how many inputs can be shown
   std::vector<Entry> entries_;
   std::map<std::pair<int, int64_t>, int64_t> rows_;
   std::vector<int64_t> order_;  ///< rows that are shown

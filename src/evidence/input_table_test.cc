@@ -45,6 +45,7 @@ TEST(InputTables, TakeFailuresFirstTheLargestLossBeforeTheOthers) {
   points.options.most_inputs = 60;
   InputTable table = points.table();
   table.add_tests();
+  table.show_failures();
   const Json json = table.to_json();
   int64_t failures = 0;
   for (int64_t i = 0; i < 200; ++i) failures += points.fails(i);
@@ -79,7 +80,7 @@ TEST(InputTables, LeaveFailuresOutOnlyWhereTheyAloneAreTooMany) {
 
 TEST(InputTables, ShowEachRowOnceAndNoMoreThanAsked) {
   PointCase points(30);
-  points.options.most_pictures = 3;
+  points.options.most_rows = 3;
   InputTable table = points.table();
   table.show(-1);
   EXPECT_EQ(table.shown(), 0);
@@ -131,7 +132,7 @@ TEST(InputTables, WithoutLabelsSayNeitherLabelNorRight) {
 TEST(InputTables, TextsAreCutAtAWholeCharacterAndBrokenOnesStillMakeADocument) {
   PointCase points(10);
   points.data->texts.assign(10, "short");
-  for (int i = 0; i < 400; ++i) points.data->texts[1] += "é";
+  for (int i = 0; i < 2400; ++i) points.data->texts[1] += "é";
   points.data->texts[2] = "<b>\"bold\"</b>\n\\";
   points.data->texts[3] = "\xff\xfe";
   InputTable table = points.table();
@@ -143,7 +144,7 @@ TEST(InputTables, TextsAreCutAtAWholeCharacterAndBrokenOnesStillMakeADocument) {
   const Json json = Json::parse(dump(table.to_json()));
   EXPECT_EQ(json["texts"][keys[0]], "short");
   const auto cut = json["texts"][keys[1]].get<std::string>();
-  EXPECT_LE(cut.size(), 600 + 4u);
+  EXPECT_LE(cut.size(), 4000 + 4u);
   EXPECT_EQ(cut.substr(cut.size() - 6), "é …") << "a whole letter before the dots";
   EXPECT_EQ(json["texts"][keys[2]], points.data->texts[2]);
   EXPECT_EQ(json["texts"][keys[3]], "\xEF\xBF\xBD\xEF\xBF\xBD") << "bytes that are no UTF-8 are replaced";
@@ -332,8 +333,10 @@ TEST(InputTables, NearestRowsAreThoseOfASearchOfAllPairs) {
 
 TEST(InputTables, NeighboursOfAFailureAreSortedByWhetherTheyAreRight) {
   PointCase points(80, 0.4);
+  points.data->texts.assign(80, "a text");
   InputTable table = points.table();
   table.add_tests();
+  table.show_failures();
   const Json json = table.to_json();
   ASSERT_TRUE(json.contains("near"));
   for (const auto& [row, sides] : json["near"].items()) {
@@ -343,9 +346,56 @@ TEST(InputTables, NeighboursOfAFailureAreSortedByWhetherTheyAreRight) {
       for (const Json& other : sides[side]) {
         EXPECT_EQ(points.fails(json["sample"][other.get<size_t>()]), side == std::string("wrong"));
         EXPECT_NE(other, std::stoi(row));
+        EXPECT_TRUE(json["texts"].contains(other.dump())) << "neighbours can be seen too";
       }
     }
   }
+}
+
+TEST(InputTables, RowsOfATableHaveTheirRawValuesUnderTheirColumns) {
+  PointCase points(60);
+  for (int64_t i = 0; i < 60; ++i) {
+    dataset::Display row;
+    row.kind = dataset::Display::kText, row.text = "not for people";
+    row.values = {
+        {"a", std::to_string(i)}, {"camera <b>", i == 7 ? "rare" : "usual"}, {"note", std::to_string(i) + "!"}};
+    if (i == 8) row.values[0].second = "?";
+    points.data->pictures.push_back(row);  // what is shown of it
+  }
+  InputTable table = points.table();
+  for (int64_t sample : {7, 8}) table.show(table.row("test", sample));
+  const Json json = table.to_json(), &shown = json["table"];
+  EXPECT_TRUE(json["texts"].empty() && json["pictures"].empty());
+  EXPECT_EQ(shown["values"][std::to_string(table.row("test", 7))], (Json{"7", "rare", "7!"}));
+  EXPECT_EQ(shown["values"][std::to_string(table.row("test", 8))], (Json{"?", "usual", "8!"}));
+  EXPECT_FALSE(shown["values"].contains(std::to_string(table.row("test", 9)))) << "it was not shown";
+  const Json &number = shown["columns"][0], &word = shown["columns"][1], &free = shown["columns"][2];
+  EXPECT_EQ(number["name"], "a");
+  EXPECT_TRUE(number["input"].get<bool>() && !word["input"].get<bool>()) << "the network is given a and b";
+  EXPECT_NEAR(std::stod(number["typical"].get<std::string>()), 29.5, 1.5) << "the median, and ? is no value";
+  EXPECT_NEAR(number["numbers"]["low"].get<double>(), 3, 1.01);
+  EXPECT_NEAR(number["numbers"]["high"].get<double>(), 56, 1.01);
+  EXPECT_NEAR(number["numbers"]["sd"].get<double>(), 17.3, 0.4);
+  EXPECT_EQ(word["name"], "camera <b>");
+  EXPECT_EQ(word["typical"], "usual");
+  EXPECT_EQ(word["common"], Json{"usual"}) << "one row of sixty is rare";
+  EXPECT_TRUE(free["common"].empty()) << "where every value is its own, none is rare";
+}
+
+TEST(InputTables, WhatIsSpokenOfIsShownBeforeFailures) {
+  PointCase points(200, 0.5);
+  points.options.most_rows = 20;
+  points.data->texts.assign(200, "a text");
+  InputTable table = points.table();
+  int64_t right = 0;
+  while (points.fails(right)) ++right;
+  table.add_tests();
+  table.show(table.row("test", right));
+  table.show_failures();
+  const Json json = table.to_json();
+  EXPECT_TRUE(json["texts"].contains(std::to_string(table.row("test", right))));
+  EXPECT_EQ(table.shown(), 15) << "the rest of the room is for neighbours";
+  EXPECT_LE(json["texts"].size(), 20u);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dataset/tiny_font.h"
+#include "dataset/lettering.h"
 #include "dataset/words.h"
 
 namespace netmend::evidence {
@@ -17,9 +17,8 @@ namespace {
 using dataset::Image;
 using Colour = std::array<double, 3>;
 
-constexpr int64_t kPanel = 224;             ///< what the longer side of a panel is enlarged to, at least
-constexpr int64_t kGap = 10, kLetters = 2;  ///< letters are enlarged
-constexpr int64_t kLine = 2 * kGap + kLetters * dataset::kLetterHeight, kBar = 12;
+constexpr int64_t kPanel = 224;  ///< what the longer side of a panel is enlarged to, at least
+constexpr int64_t kGap = 10, kLine = 2 * kGap + dataset::kLetterHeight, kBar = 12;
 constexpr uint8_t kGround = 250, kInk = 60;
 
 /// Blue, white, red; even steps look even, and both ends are as dark.
@@ -76,28 +75,15 @@ std::vector<double> spread(const dataset::Display& input, const at::Tensor& rele
   return values;
 }
 
-int64_t width_of(const std::string& text) { return kLetters * dataset::kLetterWidth * int64_t(text.size()); }
-
-void write(Image& image, int64_t top, int64_t left, const std::string& text) {
-  Image line{dataset::kLetterHeight, dataset::kLetterWidth * int64_t(text.size()), 1, {}};
-  line.pixels.assign(size_t(line.height * line.width), kGround);
-  draw_text(line, 0, 0, text, kInk);
-  for (int64_t y = 0; y < kLetters * line.height && top + y < image.height; ++y)
-    for (int64_t x = 0; x < kLetters * line.width && left + x < image.width; ++x) {
-      double grey = line.pixels[size_t(y / kLetters * line.width + x / kLetters)];
-      set(image, top + y, left + x, {grey, grey, grey});
-    }
-}
-
 void draw_scale(Image& image, int64_t top, int64_t left, int64_t width, double most) {
   for (int64_t x = 0; x < width; ++x)
     for (int64_t y = 0; y < kBar; ++y)
       set(image, top + y, left + x, diverging(2.0 * double(x) / double(width - 1) - 1));
   std::string end = fmt::format("{:.2g}", most);
   const int64_t below = top + kBar + 6;
-  write(image, below, left, "-" + end);
-  write(image, below, left + (width - width_of("0")) / 2, "0");
-  write(image, below, left + width - width_of(end), end);
+  draw_text(image, below, left, "-" + end, kInk);
+  draw_text(image, below, left + (width - dataset::text_width("0")) / 2, "0", kInk);
+  draw_text(image, below, left + width - dataset::text_width(end), end, kInk);
 }
 
 }  // namespace
@@ -111,7 +97,7 @@ Image relevance_picture(const dataset::Display& input, const at::Tensor& relevan
   const int64_t height = input.height * factor, width = input.width * factor, step = width + kGap;
   Image image{kLine + height + kGap + kBar + kLine, kGap + 3 * step, 3, {}};
   image.pixels.assign(size_t(image.height * image.width * 3), kGround);
-  write(image, kGap, kGap, caption);
+  draw_text(image, kGap, kGap, caption, kInk);
   for (int64_t y = 0; y < height; ++y)
     for (int64_t x = 0; x < width; ++x) {
       set(image, kLine + y, kGap + x, panels.pixel(y / factor, x / factor));

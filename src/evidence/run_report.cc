@@ -91,6 +91,14 @@ Json run_json(session::Session& session, bool pictures, double seconds) {
   return json;
 }
 
+/// A rule's accuracy is that on held-out inputs, as in its finding; a group's that on all of its inputs.
+std::string slice_detail(const Json& slice) {
+  const bool rule = slice.contains("held_out");
+  const auto inputs = slice[rule ? "held_out" : "samples"].get<int64_t>();
+  return fmt::format("{}: {} {}input{}", slice["name"].get<std::string>(), with_commas(inputs), rule ? "held-out " : "",
+                     inputs == 1 ? "" : "s");
+}
+
 /// Metric, worst class, worst slice, failures.
 Json tiles(const Checkup& checkup, const Json& evidence) {
   Json list = Json::array();
@@ -105,11 +113,15 @@ Json tiles(const Checkup& checkup, const Json& evidence) {
         {{"name", metric.name},
          {"value", text.substr(0, open)},
          {"detail", open == std::string::npos ? "" : "95 %: " + text.substr(open + 2, text.size() - open - 3)}});
+    const auto& compared = checkup.seen->comparison;
+    if (compared && metric.name == "accuracy")
+      list.back()["change"] =
+          fmt::format("{:+.1f} points against the reference", 100 * compared->flips.whole().change().value);
   }
   if (const observers::ClassResult* worst = observers::worst_class(*result))
     list.push_back({{"name", "worst class"},
                     {"value", fmt::format("{:.1f} %", 100 * worst->recall)},
-                    {"detail", fmt::format("{}, {} inputs", worst->name, with_commas(worst->samples))},
+                    {"detail", fmt::format("class {}: {} inputs", worst->name, with_commas(worst->samples))},
                     {"filter", {{"class", worst->name}}}});
   const Json* slice = nullptr;
   if (evidence.contains("slices"))
@@ -118,7 +130,7 @@ Json tiles(const Checkup& checkup, const Json& evidence) {
   if (slice)
     list.push_back({{"name", "worst slice"},
                     {"value", fmt::format("{:.1f} %", 100 * (*slice)["value"].get<double>())},
-                    {"detail", (*slice)["name"]},
+                    {"detail", slice_detail(*slice)},
                     {"filter", {{"slice", (*slice)["name"]}}}});
   if (settings.has_right_and_wrong())
     list.push_back({{"name", "failures"},
@@ -139,8 +151,19 @@ Json named_findings(const Checkup& checkup) {
   return list;
 }
 
+/// Findings that netmend.toml accepts, each with who wrote what about it.
+Json accepted_findings(const session::Session& session, const Checkup& checkup) {
+  Json list = findings_list(checkup.known.accepted);
+  for (Json& finding : list)
+    for (const findings::Acceptance& one : session.config().accepted)  // of two the later one counts
+      if (finding["id"] == one.id)
+        finding["accepted"] = {
+            {"reason", one.reason}, {"until", one.until}, {"value", observers::number_json(one.value)}};
+  return list;
+}
+
 /// Flips name samples; the report's table of inputs says which rows those are.
-void add_comparison(Json& evidence, const Json& comparison) {
+void add_comparison(Json& evidence, const Json& comparison, const observers::PredictionResult& reference) {
   std::map<int64_t, int64_t> rows;
   const Json &splits = evidence["inputs"]["split"], &samples = evidence["inputs"]["sample"];
   for (size_t i = 0; i < samples.size(); ++i)
@@ -151,6 +174,11 @@ void add_comparison(Json& evidence, const Json& comparison) {
     if (auto hit = rows.find(flip["sample"].get<int64_t>()); hit != rows.end())
       evidence["compare"]["flips"].push_back(
           {{"row", hit->second}, {"fixed", flip["fixed"]}, {"confidence_before", flip["confidence_before"]}});
+  Json confusion = Json::array();  // of a reference that is a model; a baseline has no counts by class
+  for (size_t i = 0; i < reference.confusion.size(); ++i)
+    for (size_t j = 0; j < reference.confusion[i].size(); ++j)
+      if (reference.confusion[i][j] > 0) confusion.push_back({i, j, reference.confusion[i][j]});
+  if (!confusion.empty()) evidence["compare"]["confusion"] = std::move(confusion);
 }
 
 /// The edits of the trial repair as edits.json; the command that tries them, or "".
@@ -165,7 +193,8 @@ std::string write_edits(session::Session& session, const Checkup& checkup) {
   return fmt::format("netmend whatif {}{} {}", words, session.words(), shell_word(path));
 }
 
-Json method() {
+/// `pictures`: slices may speak of their properties.
+Json method(bool pictures) {
   Json list = Json::array();
   auto add = [&](const std::string& name, const std::string& text) {
     list.push_back({{"name", name}, {"text", text}});
@@ -182,6 +211,12 @@ Json method() {
   add("units",
       "A unit is an output feature of a layer; its value for an input is the mean over positions after the "
       "activation.");
+  if (pictures)
+    add("properties",
+        "Of pictures, in shares of their range. Brightness: mean; contrast: standard deviation; filled: share of "
+        "pixels "
+        "that differ from the background; sharpness: mean difference of neighbouring pixels; colourfulness: mean "
+        "difference of the strongest and the weakest colour channel.");
   return list;
 }
 
@@ -230,7 +265,8 @@ std::string write_report(session::Session& session, const Checkup& checkup, cons
   }
   json["tiles"] = tiles(checkup, more);
   json["findings"] = named_findings(checkup);
-  for (const char* key : {"accepted", "passed", "skipped"}) json[key] = found[key];
+  json["accepted"] = accepted_findings(session, checkup);
+  for (const char* key : {"passed", "skipped"}) json[key] = found[key];
   json["preflight"] = {{"lines", Json::array()}, {"tried", Json::array()}};
   if (checkup.preflight) {
     json["preflight"]["lines"] = found["preflight"]["lines"];
@@ -239,10 +275,13 @@ std::string write_report(session::Session& session, const Checkup& checkup, cons
         json["preflight"]["tried"].push_back(
             {{"words", tried.words}, {"line", tried.line}, {"accuracy", estimate_json(tried.accuracy)}});
   }
-  json["method"] = method();
+  const bool pictures = checkup.seen && checkup.seen->test && !checkup.seen->test->data->info().features.empty() &&
+                        checkup.seen->test->data->info().features[0].image;
+  json["method"] = method(pictures);
   json["latency"] = options.latency;
   if (!checkup.results.comparison.is_null() && more.contains("inputs"))
-    add_comparison(more, checkup.results.comparison);
+    add_comparison(more, checkup.results.comparison,
+                   checkup.seen->comparison ? checkup.seen->comparison->before : observers::PredictionResult{});
   json.update(more);
   write_file(folder.file(report::kEvidence), dump(json));
   report::write_page(folder.path());

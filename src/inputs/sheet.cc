@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "dataset/lettering.h"
 #include "dataset/resample.h"
-#include "dataset/tiny_font.h"
 
 namespace netmend::inputs {
 namespace {
@@ -71,18 +71,19 @@ Image change_sheet(const std::vector<Shown>& shown, const Subject& changed, bool
     triples.push_back({fitted(picture(one.before, changed, blue_first)),
                        fitted(picture(one.after, changed, blue_first)),
                        fitted(picture(off * double(times) + 0.5, changed, blue_first))});
-    captions.push_back(fmt::format("X{} {}", times, one.caption));
+    captions.push_back(fmt::format("×{} {}", times, one.caption));
   }
   const int64_t height = triples[0][0].height, width = triples[0][0].width;
-  const int64_t line = dataset::kLetterHeight + 2 * kGap, cell = std::max(3 * width + 2, int64_t(120)) + 3 * kGap;
+  int64_t longest = 0;  // captions are never cut
+  for (const std::string& caption : captions) longest = std::max(longest, dataset::text_width(caption));
+  const int64_t line = dataset::kLetterHeight + 2 * kGap, cell = std::max(3 * width + 2, longest) + 3 * kGap;
   const int64_t columns = std::min<int64_t>(kColumns, int64_t(triples.size()));
   const int64_t rows = (int64_t(triples.size()) + columns - 1) / columns;
   Image sheet{kGap + rows * (height + line + kGap), kGap + columns * cell, 3, {}};
   sheet.pixels.assign(size_t(sheet.height * sheet.width * 3), kGround);
   for (size_t i = 0; i < triples.size(); ++i) {
     const int64_t top = kGap + int64_t(i) / columns * (height + line + kGap), left = kGap + int64_t(i) % columns * cell;
-    const size_t fits = size_t((cell - kGap) / dataset::kLetterWidth);
-    draw_text(sheet, top + kGap, left, captions[i].substr(0, fits), kInk);
+    draw_text(sheet, top + kGap, left, captions[i], kInk);
     for (int64_t part = 0; part < 3; ++part)
       paste(sheet, triples[i][size_t(part)], top + line, left + part * (width + 1));
   }
