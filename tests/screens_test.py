@@ -30,8 +30,8 @@ def setUpModule():
     write_people(TRAIN, 2000, 1, False)
     write_people(PEOPLE, 4000, 2, True)
     learn = ("--train", f"csv:{TRAIN},label=ok,groups=sex_as_stated_by_the_person", "--rate", "0.01")
-    NETWORK = model("mlp:4-12-2", *learn, epochs=20)
-    WORSE = model("mlp:4-12-2", *learn, "--limit", "60", epochs=3)
+    NETWORK = model("mlp:2-12-2", *learn, epochs=20)
+    WORSE = model("mlp:2-12-2", *learn, "--limit", "60", epochs=3)
 
 
 def spec():

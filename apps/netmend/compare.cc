@@ -80,22 +80,23 @@ void print_counts(const std::string& title, std::vector<NamedFlips> rows) {
   if (rows.size() > kShown && title == "class")
     std::stable_sort(rows.begin(), rows.end(),
                      [](const NamedFlips& a, const NamedFlips& b) { return a.count.net() < b.count.net(); });
-  Table table{{title, "inputs", "before", "after", "fixes", "regressions", "change in points", ""}, "lrrrrrrl"};
+  Table table{{title, "inputs", "before", "after", "fixes", "regressions", "change in points"}, "lrrrrrr"};
+  bool clear = false;
   for (size_t i = 0; i < std::min(rows.size(), kShown); ++i) {
     const FlipCount& count = rows[i].count;
     const stats::Estimate change = count.change();
-    table.rows.push_back(
-        {row_name(rows[i]), with_commas(count.samples),
-         fmt::format("{:.1f} %", 100.0 * double(count.right_before) / double(count.samples)),
-         fmt::format("{:.1f} %", 100.0 * double(count.right_after) / double(count.samples)), with_commas(count.fixed),
-         with_commas(count.broken),
-         fmt::format("{:+.2f} ({:+.2f} to {:+.2f})", 100 * change.value, 100 * change.low, 100 * change.high),
-         change.high < 0  ? "worse"
-         : change.low > 0 ? "better"
-                          : ""});
+    const bool clearly = change.high < 0 || change.low > 0;
+    clear = clear || clearly;
+    table.rows.push_back({row_name(rows[i]), with_commas(count.samples),
+                          fmt::format("{:.1f} %", 100.0 * double(count.right_before) / double(count.samples)),
+                          fmt::format("{:.1f} %", 100.0 * double(count.right_after) / double(count.samples)),
+                          with_commas(count.fixed), with_commas(count.broken),
+                          fmt::format("{:+.1f} ({:+.1f} to {:+.1f}){}", 100 * change.value, 100 * change.low,
+                                      100 * change.high, clearly ? " *" : "  ")});
   }
   fmt::print("\n");
   print_table(table);
+  if (clear) print_wrapped("* clearly better or worse: the 95 % interval excludes 0", 2);
   if (rows.size() > kShown) fmt::print("  … and {} more (--json has all)\n", rows.size() - kShown);
 }
 

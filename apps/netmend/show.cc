@@ -52,9 +52,12 @@ void print_confusions(const PredictionSettings& settings, const PredictionResult
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.count > b.count; });
   if (pairs.empty()) return;
   fmt::print("\n  most confused pairs\n");
-  for (size_t i = 0; i < std::min<size_t>(pairs.size(), 5); ++i)
-    fmt::print("  {:>6}  {} predicted as {}\n", with_commas(pairs[i].count),
-               printable(settings.classes[pairs[i].label]), printable(settings.classes[pairs[i].predicted]));
+  for (size_t i = 0; i < std::min<size_t>(pairs.size(), 5); ++i) {
+    fmt::print("  {:>6}  ", with_commas(pairs[i].count));
+    print_wrapped(
+        fmt::format("{} predicted as {}", settings.classes[pairs[i].label], settings.classes[pairs[i].predicted]), 10,
+        10);
+  }
 }
 
 }  // namespace
