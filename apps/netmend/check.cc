@@ -85,7 +85,7 @@ void print_skipped(const std::vector<checks::Skipped>& skipped) {
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     print_labelled(i == 0 ? "skipped" : "", join(groups[i].second, " · "));
-    print_labelled("", fmt::format("  needs {}", groups[i].first));
+    print_wrapped("needs " + groups[i].first, 14);
   }
 }
 

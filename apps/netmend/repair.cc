@@ -68,9 +68,7 @@ void print_start(session::Session& session, const RepairOptions& options, const 
 }
 
 void print_outcome(const repair::RepairSplits& splits, const RepairResult& result) {
-  Table table{{"", "method", result.before.metric, "fixes", "regressions", "weights", "what was done"},
-              "llrrrrl",
-              2};
+  Table table{{"", "method", result.before.metric, "fixes", "regressions", "weights", "what was done"}, "llrrrrl", 2};
   table.rows.push_back({" ", "as it was", metric_text(result.before)});
   for (size_t i = 0; i < result.methods.size(); ++i)
     if (const MethodResult& one = result.methods[i]; one.why_not.empty())
