@@ -107,7 +107,7 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
   stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000), rounds of fuzz (20)")
       ->check(CLI::Range(1, 1000000));
   stress->add_option("--step-size", o.stress.step_size,
-                     "Of bim (eps/5), pgd (2.5 eps / steps), cw (0.01) and deepfault (1)");
+                     "Of bim (eps/5), pgd (4 eps / steps), cw (0.01) and deepfault (1)");
   stress->add_option("--confidence", o.stress.confidence, "cw: by how much another class must win")
       ->check(CLI::Range(0.0, 1e6));
   stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
