@@ -68,7 +68,8 @@ class Listener(nn.Module):
 
 class Explained(Case):
     def explain(self, model, *arguments):
-        return self.json("explain", model, *arguments, "--out", "run", "--anyway")
+        rule = () if "--method" in arguments or "--rule" in arguments else ("--rule", "z")
+        return self.json("explain", model, *arguments, *rule, "--out", "run", "--anyway")
 
     def units(self):
         found = {}

@@ -2,9 +2,9 @@
 
 usage: explain_test.py NETMEND
 """
-import os, struct
+import os, struct, sys
 
-from shell import OneFolder, main, must, need, read, read_bytes, read_csv
+from shell import PYTHON, OneFolder, main, must, need, read, read_bytes, read_csv, read_json
 
 need("numpy")
 import numpy
@@ -104,7 +104,7 @@ class Explain(OneFolder):
 
     def test_2_maps_are_numpys(self):
         found, answers = self.relevance("z")
-        told = self.explain("--input", 3, "--input", 17, "--float64")
+        told = self.explain("--input", 3, "--input", 17, "--rule", "z", "--float64")
         self.assertEqual([map["sample"] for map in told["maps"]], [3, 17])
         for map in told["maps"]:
             at = map["sample"]
@@ -131,7 +131,8 @@ class Explain(OneFolder):
         one = self.explain("--on", "confusion={}:{}".format(*pair))
         self.assertEqual(one["explained"], ((self.y == pair[0]) & (answers == pair[1])).sum())
         # With rectifiers alone the z rule is the gradient times the value.
-        ours, slopes = (self.explain("--method", method, "--top", 5)["layers"] for method in ("lrp", "gradient"))
+        ours, slopes = (self.explain("--method", *method, "--top", 5)["layers"]
+                        for method in (("lrp", "--rule", "z"), ("gradient",)))
         for a, b in zip(ours, slopes):
             self.assertEqual([unit["unit"] for unit in a["units"]], [unit["unit"] for unit in b["units"]])
         way = self.explain("--method", "integrated", "--predictions", "all", "--steps", 200)
@@ -164,6 +165,31 @@ class Explain(OneFolder):
         self.assertEqual(len(read_csv("pictures/importance.csv")), sum(layer["count"] for layer in told["layers"]))
         said = self.ok("explain", "g.onnx", "--data", "glyphs:test", "--limit", 500, "--out", "p2").stdout
         self.assertIn("relevance by rule", said)
+        self.assertEqual(told["rule"], self.json("explain", "g.onnx", "--data", "glyphs:test", "--limit", 500, "--out",
+                                                 "p3")["rule"])  # convolutions on images: composite
+        self.assertEqual(self.explain()["rule"], "epsilon:0.01")  # a table of numbers
+
+    def test_8_what_has_no_relevance_is_not_listed(self):
+        rows = self.x.copy()
+        rows[:, 4:] = 0
+        numpy.savez("zeros.npz", x=rows, y=self.y)
+        said = self.ok("explain", "m.onnx", "--data", "npz:zeros.npz,x=x,y=y", "--anyway", "--predictions", "all",
+                       "--input", 3, "--out", "zeros").stdout
+        self.assertIn("x[0] ", said)
+        self.assertNotIn("x[4] ", said)
+
+    def test_9_saved_data_names_its_columns(self):
+        names = [f"column {i}" for i in range(20)]
+        sys.path.insert(0, PYTHON)
+        from netmend import save_data
+        save_data([(self.x, self.y)], "rows.data", columns=names, batched=True)
+        self.assertEqual(read_json("rows.data/data.json")["inputs"][0]["columns"], names)
+        told = self.json("explain", "m.onnx", "--data", "saved:rows.data", "--anyway", "--input", 3, "--out", "named")
+        self.assertEqual(told["maps"][0]["kind"], "columns")
+        self.assertEqual({part["name"] for part in told["maps"][0]["parts"]}, set(names))
+        with self.assertRaises(Exception) as refused:
+            save_data([(self.x, self.y)], "short.data", columns=names[1:], batched=True)
+        self.assertIn("19 names", str(refused.exception))
 
     def test_7_without_labels_every_answer_counts(self):
         numpy.savez("bare.npz", x=self.x)

@@ -3,9 +3,9 @@ for what cannot be repaired.
 
 usage: repair_test.py NETMEND
 """
-import os, subprocess, time
+import os, shlex, subprocess, sys, time
 
-from shell import Case, main, model, must, parse, read_csv, read_json, run, shared, start, write
+from shell import Case, main, model, must, needs, parse, read_csv, read_json, run, shared, start, write
 
 SOUND = FAULTY = TRUTH = None
 DATA = ("--data", "glyphs:test")
@@ -36,6 +36,10 @@ class Repair(Case):
         rows = read_csv("r/flips.csv")
         self.assertEqual(sum(row["change"] == "fixed" for row in rows), done["fixed"])
         self.assertEqual(sum(row["change"] == "broken" for row in rows), done["broken"])
+        # The next command judges it on what the search did not see.
+        said = self.ok(*shlex.split(done["next"][0])[1:]).stdout
+        self.assertRegex(said, rf"on {DATA[1]}\S*, {done['inputs']['holdout']:,} inputs")
+        self.assertIn(f"{done['fixed']} fixes", said)
         # The plan is the repair.
         self.ok("apply", FAULTY, "plan.json", "-o", "applied.onnx")
         a, b = (self.json("eval", name, *DATA, "--out", "e") for name in ("fixed.onnx", "applied.onnx"))
@@ -117,6 +121,65 @@ class Repair(Case):
                      words=("planted-faults", "sbfl-repair"))
         write("s/trials.db", "x" * 5000)
         self.refused(*flags, words=("trials.db",))
+
+
+
+RECURRENT = """
+import sys
+import numpy as np, torch
+
+kind, both, name = sys.argv[1], sys.argv[2] == "both", sys.argv[3]
+torch.manual_seed(0), torch.set_num_threads(1)
+draw = np.random.default_rng(1)
+y = draw.integers(0, 3, 1500)
+x = np.stack([np.sin(np.arange(12) * (0.3 + 0.25 * k) + draw.uniform(0, 6)) + 0.3 * draw.normal(size=12) for k in y])
+x = x.astype("f")[..., None]
+np.savez(name + ".npz", x=x, y=y)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.r = getattr(torch.nn, kind)(1, 12, batch_first=True, bidirectional=both)
+        self.fc = torch.nn.Linear(24 if both else 12, 3)
+
+    def forward(self, x):
+        out, last = self.r(x)
+        last = last[0] if isinstance(last, tuple) else last
+        return self.fc(torch.cat([last[-2], last[-1]], 1) if both else out[:, -1])
+
+
+net = Net()
+step = torch.optim.Adam(net.parameters(), 1e-2)
+X, Y = torch.tensor(x), torch.tensor(y)
+for _ in range(8):
+    for at in range(0, 1500, 50):
+        step.zero_grad()
+        torch.nn.functional.cross_entropy(net(X[at:at + 50]), Y[at:at + 50]).backward()
+        step.step()
+net.r.weight_ih_l0.data[3::12] *= -6  # a unit of the hidden layer, in all of its gates
+net.r.weight_hh_l0.data[3::12] *= 4
+torch.onnx.export(net.eval(), torch.zeros(1, 12, 1), name + ".onnx", input_names=["x"], output_names=["y"],
+                  dynamic_axes={"x": {0: "N"}, "y": {0: "N"}}, opset_version=14)
+"""
+
+
+@needs("numpy", "torch")
+class SlowRecurrent(Case):
+    def test_units_of_lstm_and_gru_can_be_repaired(self):
+        for kind, directions in (("LSTM", "one"), ("GRU", "both")):
+            name = f"{kind}-{directions}"
+            subprocess.run([sys.executable, "-c", RECURRENT, kind, directions, name], check=True, capture_output=True)
+            data = ("--data", f"npz:{name}.npz,x=x,y=y")
+            layer = self.json("info", name + ".onnx")["layers"][0]["name"]
+            done = self.json("repair", name + ".onnx", *data, "--method", "surgical", "--unit", f"{layer}/3", "--budget",
+                             "quick", "--plan", "plan.json", "--force", "-o", "fixed.onnx", "--anyway", "--quiet")
+            tried = {one["method"]: one for one in done["tried"]}
+            self.assertNotIn("why_not", tried["surgical"], name)
+            self.assertGreater(tried["surgical"]["weights"], 0)
+            self.assertGreaterEqual(tried["surgical"]["after"]["accuracy"], done["before"]["accuracy"] - 0.01)
+            self.json("whatif", name + ".onnx", "plan.json", *data)
+            self.json("locate", name + ".onnx", *data, "--resamples", 5, "--anyway")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,15 @@ class Stress(Case):
                 self.assertLessEqual(method["success"]["low"], method["success"]["rate"])
             self.assertLessEqual(told["methods"][0]["distortion"]["linf"]["max"], 0.1 + (0.003 if flags else 1e-5))
 
+    def test_pgd_is_at_least_as_strong_as_bim(self):
+        network = model("lenet5", "--data", "glyphs", "--limit", 4000, epochs=1)
+        for eps in (0.05, 0.1):
+            told = self.json("stress", network, "--data", "glyphs:test", "--limit", 200, "--method", "bim,pgd", "--eps",
+                             eps, "-o", "p.npz", "--out", "p", "--anyway")
+            won = {one["method"]: one["success"]["count"] for one in told["methods"]}
+            self.assertGreater(won["bim"], 5, eps)
+            self.assertGreaterEqual(won["pgd"], won["bim"], eps)
+
     def test_workers_and_repeats_change_nothing(self):
         for jobs, name in ((1, "a.npz"), (3, "b.npz"), (2, "c.npz")):
             self.stress("--method", "pgd,jsma,shear,random-noise,relevant-noise", "--jobs", jobs, product=name)

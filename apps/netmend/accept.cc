@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "findings/accepted.h"
 #include "findings/kinds.h"
+#include "findings/phrases.h"
 #include "netmend/terminal.h"
 #include "session/config.h"
 #include "session/input_names.h"
@@ -79,6 +80,18 @@ void check_terms(const AcceptOptions& options, Acceptance& one) {
                      "1.5x lets the finding return when it is one and a half times as bad as today.");
 }
 
+/// How bad a finding is, in what it is measured in; most are shares of inputs, predictions or the metric.
+std::string size_words(const findings::Finding& finding) {
+  if (finding.kind == "over-confident" || finding.kind == "under-confident")
+    return "ECE " + findings::plain(finding.value);
+  if (finding.kind == "imbalance")
+    return fmt::format("{} inputs in the largest class for 1 in the smallest", findings::plain(finding.value));
+  if (finding.kind == "drift") return "distance " + findings::plain(finding.value);
+  if (finding.kind == "biased-numbers") return findings::plain(finding.value) + " standard deviations of the labels";
+  const bool share = finding.value >= 0 && finding.value <= 1;
+  return share ? findings::percent(finding.value) : findings::plain(finding.value);
+}
+
 int accept_finding(const Common& common, const AcceptOptions& options) {
   findings::find_kind(options.what);
   Acceptance one;
@@ -97,7 +110,7 @@ int accept_finding(const Common& common, const AcceptOptions& options) {
   }
   if (found->level == findings::Level::kBlocker)
     throw InputError(fmt::format("{} is a blocker: nothing else can be trusted while it is there", one.id),
-                     "Settle it; --anyway goes on in spite of it, once.");
+                     "Resolve it; --anyway goes on in spite of it, once.");
   one.value = found->value;
   const std::string path = toml_path(common);
   store(path, entry(one, true));
@@ -110,7 +123,11 @@ int accept_finding(const Common& common, const AcceptOptions& options) {
                        {"file", path}}),
            0;
   fmt::print("  accepted {} in {}{}\n", printable(one.id), path, one.until.empty() ? "" : " until " + one.until);
-  fmt::print("  it returns when it is clearly worse than today ({:.3g}, {:g} times that)\n", one.value, one.factor);
+  print_wrapped(fmt::format("today: {}", found->brief), 2);
+  print_wrapped(one.value > 0 ? fmt::format("it returns when it is clearly worse: more than {:g} times {}", one.factor,
+                                            size_words(*found))
+                              : "it returns when it is clearly worse than that",
+                2);
   return 0;
 }
 
@@ -194,7 +211,7 @@ int prune(const Common& common, const AcceptOptions& options, const Config& conf
     for (const auto& [id, why] : gone) rows.push_back({{"id", id}, {"why", why}});
     return print_json({{"file", config.path}, {"removed", rows}}), 0;
   }
-  for (const auto& [id, why] : gone) fmt::print("  took out {}: {}\n", printable(id), printable(why));
+  for (const auto& [id, why] : gone) fmt::print("  removed {}: {}\n", printable(id), printable(why));
   if (gone.empty()) fmt::print("  everything that is accepted in {} still occurs\n", config.path);
   return 0;
 }

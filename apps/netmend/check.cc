@@ -16,8 +16,6 @@ namespace {
 using findings::Finding;
 using findings::Level;
 
-constexpr size_t kShown = 5;  ///< findings on the first screen
-
 int list_checks(const Common& common) {
   if (common.json) {
     Json json = {{"checks", Json::array()}};
@@ -43,14 +41,11 @@ std::string level_text(Level level) {
   return (level == Level::kBlocker || level == Level::kSerious ? "\033[1m" : "\033[2m") + text + "\033[0m";
 }
 
-void print_findings(const evidence::CheckRun& run) {
+/// Notes are counted; everything else is shown with its whole text.
+void print_findings(const evidence::CheckRun& run, const std::string& folder) {
   std::vector<const Finding*> shown;
-  std::map<Level, int64_t> rest;
   for (const Finding& finding : run.findings)
-    if (finding.level > Level::kNote && shown.size() < kShown)
-      shown.push_back(&finding);
-    else
-      ++rest[finding.level];
+    if (finding.level > Level::kNote) shown.push_back(&finding);
   size_t ids = 0;
   for (const Finding* finding : shown) ids = std::max(ids, text_columns(printable(finding->id())));
   ids = std::min<size_t>(ids, 40);
@@ -64,20 +59,23 @@ void print_findings(const evidence::CheckRun& run) {
                   same_line ? std::max(13 + ids, used + 2) : 11);
   }
   std::vector<std::string> more;
-  for (Level level : {Level::kSerious, Level::kMinor, Level::kNote})
-    if (rest[level] > 0)
-      more.push_back(level == Level::kNote ? counted(rest[level], "note")
-                                           : fmt::format("{} more {}", rest[level], level_name(level)));
-  if (!run.known.accepted.empty()) more.push_back(fmt::format("{} accepted", run.known.accepted.size()));
+  if (const size_t notes = run.findings.size() - shown.size(); notes > 0)
+    more.push_back(
+        fmt::format("{}: netmend why --run {}", counted(int64_t(notes), "note"), printable(shell_word(folder))));
+  if (!run.known.accepted.empty())
+    more.push_back(
+        fmt::format("{}: netmend accept --list", counted(int64_t(run.known.accepted.size()), "accepted finding")));
   if (!run.known.stale.empty())
-    more.push_back(fmt::format("{} accepted that no longer occur: accept --prune", run.known.stale.size()));
-  if (!more.empty()) fmt::print("  {}{}\n", shown.empty() ? "" : "+ ", join(more, ", "));
+    more.push_back(fmt::format("{} that no longer {}: netmend accept --prune",
+                               counted(int64_t(run.known.stale.size()), "accepted finding"),
+                               run.known.stale.size() == 1 ? "occurs" : "occur"));
+  for (const std::string& line : more) fmt::print("  {}{}\n", shown.empty() ? "" : "+ ", line);
   for (const findings::Returned& one : run.known.returned)
-    fmt::print("  back: {} ({})\n", printable(one.acceptance.id), one.why);
+    print_wrapped(fmt::format("no longer accepted: {} ({})", one.acceptance.id, one.why), 2);
   if (!shown.empty() || !more.empty()) fmt::print("\n");
 }
 
-/// What needs the same thing stands together.
+/// What needs the same thing stands together; names hold commas, so something else stands between them.
 void print_skipped(const std::vector<checks::Skipped>& skipped) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
   for (const checks::Skipped& one : skipped) {
@@ -86,8 +84,8 @@ void print_skipped(const std::vector<checks::Skipped>& skipped) {
     hit->second.push_back(one.what);
   }
   for (size_t i = 0; i < groups.size(); ++i) {
-    fmt::print("  {}   ", i == 0 ? "skipped" : "       ");
-    print_wrapped(fmt::format("{} (needs {})", join(groups[i].second, ", "), groups[i].first), 12, 12);
+    print_labelled(i == 0 ? "skipped" : "", join(groups[i].second, " · "));
+    print_wrapped("needs " + groups[i].first, 14);
   }
 }
 
@@ -96,11 +94,9 @@ void print_run(const evidence::CheckRun& run, session::Session& session) {
   print_wrapped(run.verdict, 2);
   if (!run.numbers.empty()) print_wrapped(run.numbers, 2);
   fmt::print("\n");
-  print_findings(run);
+  print_findings(run, session.folder("check").path());
   auto line = [](const char* name, const std::string& text) {
-    if (text.empty()) return;
-    fmt::print("  {:<10}", name);
-    print_wrapped(text, 12, 12);
+    if (!text.empty()) print_labelled(name, text);
   };
   line("tests", run.coverage);
   if (!run.passed.empty()) line("passed", counted(int64_t(run.passed.size()), "check"));
@@ -113,6 +109,28 @@ void print_run(const evidence::CheckRun& run, session::Session& session) {
   }
   if (!session.has_data()) fmt::print("  data      netmend init {} --data SPEC\n", shell_word(session.model_name()));
   fmt::print("  report    {}\n", run.report);
+}
+
+/// What the exit status is and why; a serious finding never goes with 0 without a word.
+std::string exit_words(const evidence::CheckRun& run, const std::string& fail_on, int status) {
+  auto from = [&](Level level) {
+    return std::count_if(run.findings.begin(), run.findings.end(), [&](const Finding& f) { return f.level >= level; });
+  };
+  if (run.interrupted) return fmt::format("{}: stopped before the end", status);
+  if (status != 0) {
+    const Level bar = findings::parse_level(fail_on);
+    const int64_t count = from(bar);
+    return fmt::format("{}: {} at level {}{} (--fail-on {})", status, counted(count, "finding"), fail_on,
+                       bar == Level::kBlocker ? "" : " or above", fail_on);
+  }
+  for (Level level : {Level::kBlocker, Level::kSerious})
+    if (const int64_t count = from(level); count > 0)
+      return fmt::format("0 in spite of {} (--fail-on {}); with --fail-on {} it would be 1",
+                         counted(count, level == Level::kBlocker ? "blocker" : "serious finding"), fail_on,
+                         level_name(level));
+  return fail_on == "never"
+             ? "0: --fail-on never"
+             : fmt::format("0: no finding at level {}{}", fail_on, fail_on == "blocker" ? "" : " or above");
 }
 
 void print_identity(session::Session& session) {
@@ -135,7 +153,9 @@ int check(const Common& common, const CheckOptions& options) {
   request.only = options.only, request.skip = options.skip;
   request.reference = options.reference, request.anyway = options.anyway;
   if (!common.json)
-    request.on_preflight = [&](const preflight::Preflight& found) { print_preflight(found, session.task().metric); };
+    request.on_preflight = [&](const preflight::Preflight& found) {
+      print_preflight(found, session.task().metric, options.anyway ? OnBlocker::kGoOn : OnBlocker::kDataOnly);
+    };
   evidence::CheckRun run =
       evidence::run_check(session, request, {!options.no_images, options.latency, options.programs});
   const int status = run.exit_status(options.fail_on);
@@ -146,6 +166,7 @@ int check(const Common& common, const CheckOptions& options) {
     return print_json(run.document), status;
   }
   print_run(run, session);
+  print_labelled("exit", exit_words(run, options.fail_on, status));
   if (run.interrupted) say(common, "stopped: this is what was finished");
   return status;
 }

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "netmend/flags.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 
@@ -23,6 +24,7 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   app->footer("Examples:\n" + examples);
   app->add_flag("--json", common.json, "Print one JSON document on stdout");
   app->add_flag("--quiet", common.quiet, "No progress, no notes");
+  app->add_flag("--wide", common.wide, "Do not wrap lines (default: COLUMNS, else the terminal's width, else 100)");
   app->add_option("--seed", common.seed, "Random seed")->capture_default_str();
   app->add_option("--jobs", common.jobs, "Worker threads (default: one per core); never changes a result")
       ->check(CLI::Range(0, 1024));
@@ -96,6 +98,7 @@ int run(int argc, char** argv, const Program& program) {
     return 2;
   }
   common.arguments.assign(argv, argv + argc);
+  if (common.wide) never_wrap();
   if (program.prepare) program.prepare();
   stop_on_interrupt();
   const int status = action();

@@ -12,7 +12,7 @@ namespace netmend::app {
 
 /// Flags with one meaning everywhere.
 struct Common {
-  bool json = false, quiet = false;
+  bool json = false, quiet = false, wide = false;
   uint64_t seed = 42;
   int jobs = 0;
   std::string device = "cpu", memory, out, config;
@@ -127,7 +127,7 @@ struct CoverageOptions : CaseOptions {
 int coverage(const Common& common, const CoverageOptions& options);
 
 struct ExplainOptions : CaseOptions {
-  std::string method = "lrp", rule = "z", on, predictions = "right", tap = "post";
+  std::string method = "lrp", rule, on, predictions = "right", tap = "post";
   std::vector<std::string> layers;  ///< empty: all but the output layer
   std::vector<std::string> inputs;  ///< those whose maps are drawn; empty: a few
   int64_t top = 10, steps = 50;

@@ -80,20 +80,23 @@ void print_counts(const std::string& title, std::vector<NamedFlips> rows) {
   if (rows.size() > kShown && title == "class")
     std::stable_sort(rows.begin(), rows.end(),
                      [](const NamedFlips& a, const NamedFlips& b) { return a.count.net() < b.count.net(); });
-  size_t width = title.size();
-  for (const NamedFlips& row : rows) width = std::max(width, row_name(row).size());
-  width = std::min<size_t>(width, 32);
-  fmt::print("\n  {:<{}}  inputs   before    after   fixed  broken  change in points\n", title, width);
+  Table table{{title, "inputs", "before", "after", "fixes", "regressions", "change in points"}, "lrrrrrr"};
+  bool clear = false;
   for (size_t i = 0; i < std::min(rows.size(), kShown); ++i) {
     const FlipCount& count = rows[i].count;
     const stats::Estimate change = count.change();
-    const char* mark = change.high < 0 ? "  worse" : change.low > 0 ? "  better" : "";
-    fmt::print("  {:<{}}  {:>6}  {:>5.1f} %  {:>5.1f} %  {:>6}  {:>6}  {:+.2f} ({:+.2f} to {:+.2f}){}\n",
-               printable(row_name(rows[i])), width, count.samples,
-               100.0 * double(count.right_before) / double(count.samples),
-               100.0 * double(count.right_after) / double(count.samples), count.fixed, count.broken, 100 * change.value,
-               100 * change.low, 100 * change.high, mark);
+    const bool clearly = change.high < 0 || change.low > 0;
+    clear = clear || clearly;
+    table.rows.push_back({row_name(rows[i]), with_commas(count.samples),
+                          fmt::format("{:.1f} %", 100.0 * double(count.right_before) / double(count.samples)),
+                          fmt::format("{:.1f} %", 100.0 * double(count.right_after) / double(count.samples)),
+                          with_commas(count.fixed), with_commas(count.broken),
+                          fmt::format("{:+.1f} ({:+.1f} to {:+.1f}){}", 100 * change.value, 100 * change.low,
+                                      100 * change.high, clearly ? " *" : "  ")});
   }
+  fmt::print("\n");
+  print_table(table);
+  if (clear) print_wrapped("* clearly better or worse: the 95 % interval excludes 0", 2);
   if (rows.size() > kShown) fmt::print("  … and {} more (--json has all)\n", rows.size() - kShown);
 }
 
@@ -117,24 +120,35 @@ void print_compare(session::Session& session, const std::string& reference, cons
   const std::string& metric = session.task().metric;
   fmt::print("{} → {}  on {}, {} inputs\n", reference, session.model_name(), found.data,
              with_commas(found.whole.samples));
-  fmt::print("  {} {} → {}\n", metric, found.figure_before ? figure_text(metric, *found.figure_before) : "–",
-             found.after.empty() ? "–" : figure_text(metric, found.after[0].estimate));
+  if (found.missing > 0 && found.has_right_and_wrong)  // the newer figure would be of inputs that the older never saw
+    fmt::print("  accuracy {} → {}\n",
+               figure_text("accuracy", stats::rate(found.whole.right_before, found.whole.samples)),
+               figure_text("accuracy", stats::rate(found.whole.right_after, found.whole.samples)));
+  else
+    fmt::print("  {} {} → {}\n", metric, found.figure_before ? figure_text(metric, *found.figure_before) : "–",
+               found.after.empty() ? "–" : figure_text(metric, found.after[0].estimate));
   if (!found.has_right_and_wrong) {
     const stats::Estimate& change = found.error_change;
-    fmt::print("  {} predictions came closer, {} moved away; mean error {:+.4g} ({:+.4g} to {:+.4g})\n",
-               with_commas(found.whole.fixed), with_commas(found.whole.broken), change.value, change.low, change.high);
+    print_wrapped(fmt::format("{} predictions came closer, {} moved away; mean error {:+.4g} ({:+.4g} to {:+.4g})",
+                              with_commas(found.whole.fixed), with_commas(found.whole.broken), change.value, change.low,
+                              change.high),
+                  2);
   } else {
-    fmt::print("  {} fixed (wrong before, right now), {} broken (regressions: right before, wrong now), net {:+}\n",
-               with_commas(found.whole.fixed), with_commas(found.whole.broken), found.whole.net());
-    fmt::print("  accuracy changes by {}, {} (exact McNemar test)\n", observers::points_text(found.whole.change(), 2),
-               findings::p_text(stats::sign_test(found.whole.fixed, found.whole.broken)));
-    fmt::print("  {}\n", verdict_sentence(found.verdict, found.margin));
+    print_wrapped(fmt::format("{} (wrong before, correct now), {} (correct before, wrong now), net {:+}",
+                              findings::counted(found.whole.fixed, "fix", "fixes"),
+                              findings::counted(found.whole.broken, "regression"), found.whole.net()),
+                  2);
+    print_wrapped(
+        fmt::format("accuracy changes by {}, {} (exact McNemar test)", observers::points_text(found.whole.change(), 2),
+                    findings::p_text(stats::sign_test(found.whole.fixed, found.whole.broken))),
+        2);
+    print_wrapped(verdict_sentence(found.verdict, found.margin), 2);
   }
   std::vector<std::string> worse;
   for (const NamedFlips& one : found.classes)
     if (const stats::Estimate change = one.count.change(); change.high < 0)
       worse.push_back(fmt::format("{} ({:+.1f})", printable(one.name), 100 * change.value));
-  if (!worse.empty()) fmt::print("  classes that are clearly worse, in points: {}\n", join(worse, ", "));
+  if (!worse.empty()) print_wrapped("classes that are clearly worse, in points: " + join(worse, ", "), 2);
   print_counts("class", found.classes);
   print_counts("group", found.groups);
   if (found.missing > 0)
@@ -145,7 +159,7 @@ void print_compare(session::Session& session, const std::string& reference, cons
 
 int compare(const Common& common, const CompareOptions& options) {
   session::Session session(request_of(common, options));
-  const Examined examined = examine(common, options, session, "compare " + shell_word(options.reference));
+  const Examined examined = examine(common, options, session, "compare");
   if (examined.stop) return *examined.stop;
   const double margin = options.margin < 0 ? -1 : options.margin / 100;
   const Regressions found =
@@ -163,8 +177,12 @@ int compare(const Common& common, const CompareOptions& options) {
     print_json(json);
   } else {
     print_compare(session, options.reference, found);
-    fmt::print("\n  every input that changed sides: {}/flips.csv{}\n", folder.path(),
+    fmt::print("\n  every fix and regression: {}/flips.csv{}\n", folder.path(),
                options.product.empty() ? "" : "   baseline: " + options.product);
+    if (found.verdict == Verdict::kWorse)
+      print_labelled("exit", fmt::format("{}: compare reports and never fails; netmend gate fails by the limits in "
+                                         "netmend.toml",
+                                         status));
   }
   if (found.interrupted)
     say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(found.whole.samples)));

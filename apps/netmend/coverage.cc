@@ -40,7 +40,7 @@ std::string names(const Json& list, size_t most) {
 std::string text(const Json& json, const char* key) { return printable(json[key].get<std::string>()); }
 
 void print_figures(const Json& found) {
-  fmt::print("\n    {:<6}{:<54}{:>19}\n", "", "what it wants covered", "covered");
+  Table table{{"criterion", "what it wants covered", "covered", ""}, "llrr", 2};
   for (const Json& figure : found["criteria"]) {
     const auto name = figure["name"].get<std::string>();
     std::string asks(adequacy::criterion_row(name).asks);
@@ -55,11 +55,10 @@ void print_figures(const Json& found) {
                               : share                   ? percent(figure["value"])
                               : name == "NLC"           ? fmt::format("{:.4g}", figure["value"].get<double>())
                                                         : "";
-    std::string line = fmt::format("    {:<6}{:<54}{:>19}  {:>9}", name,
-                                   asks.size() > 53 ? asks.substr(0, 50) + "..." : asks, covered, value);
-    line.resize(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
+    table.rows.push_back({name, asks, covered, value});
   }
+  fmt::print("\n");
+  print_table(table);
 }
 
 /// Regions that training reaches and no test does, most training inputs first.
@@ -156,10 +155,15 @@ void print_coverage(const CoverageOptions& options, const Json& found) {
       found["train"].is_null()
           ? ""
           : fmt::format("   training {} ({})", with_commas(found["train_inputs"]), text(found, "train"));
-  fmt::print("  {} · {}   tests {} ({}){}\n", counted(int64_t(found["layers"].size()), "layer"),
-             counted(found["units"], "unit"), with_commas(found["inputs"]), text(found, "data"), against);
+  print_wrapped(
+      fmt::format("{} · {}   tests {} ({}){}", counted(int64_t(found["layers"].size()), "layer"),
+                  counted(found["units"], "unit"), with_commas(found["inputs"]), text(found, "data"), against),
+      2);
   if (!options.published.empty()) fmt::print("  figures as {} publishes them\n", lower(options.published));
-  if (std::string sentence = verdict(found); !sentence.empty()) fmt::print("\n  {}\n", sentence);
+  if (std::string sentence = verdict(found); !sentence.empty()) {
+    fmt::print("\n");
+    print_wrapped(sentence, 2);
+  }
   print_figures(found);
   fmt::print("\n");
   print_untried(found);

@@ -146,6 +146,7 @@ class Demo {
     options.model = faulty_, options.data = data, options.train = "glyphs:train", options.budget = "quick";
     Common own = common_;
     own.json = false, own.out = folder;
+    own.arguments = {"netmend", "check", faulty_, "--data", data, "--train", "glyphs:train", "--budget", "quick"};
     Muted muted(common_.json);
     const int status = check(own, options);
     take_findings(folder);
@@ -168,6 +169,8 @@ class Demo {
     repair.product = fixed, repair.yes = true;
     Common own = common_;
     own.json = false, own.out = folder_.file("repair");
+    own.arguments = {"netmend", "repair",   faulty_, "--data", "glyphs:train", "--limit",
+                     "12000",   "--budget", "quick", "-o",     fixed};
     int status = 0;
     {
       Muted muted(common_.json);

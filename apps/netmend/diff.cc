@@ -52,13 +52,15 @@ std::string relative_text(const edits::Amount& amount) {
 template <typename Row, typename Extra>
 void print_rows(const char* title, const std::vector<Row>& rows, int count, const Extra& extra) {
   if (rows.empty()) return;
-  fmt::print("\n  {:<40} {:>20} {:>10} {:>10}\n", title, "values changed", "largest", "relative");
+  Table table{{title, "values changed", "largest", "relative", ""}, "lrrrl"};
   for (size_t i = 0; i < std::min(rows.size(), size_t(count)); ++i)
-    fmt::print("  {:<40} {:>20} {:>10.3g} {:>10}{}\n", printable(rows[i].name),
-               fmt::format("{} of {}", with_commas(rows[i].amount.changed), with_commas(rows[i].amount.values)),
-               rows[i].amount.largest, relative_text(rows[i].amount), extra(rows[i]));
+    table.rows.push_back(
+        {rows[i].name, fmt::format("{} of {}", with_commas(rows[i].amount.changed), with_commas(rows[i].amount.values)),
+         fmt::format("{:.3g}", rows[i].amount.largest), relative_text(rows[i].amount), extra(rows[i])});
+  fmt::print("\n");
+  print_table(table);
   if (rows.size() > size_t(count))
-    fmt::print("  and {} more (--count, --json)\n", with_commas(int64_t(rows.size()) - count));
+    fmt::print("  … and {} more (--count, --json)\n", with_commas(int64_t(rows.size()) - count));
 }
 
 void print_text(const DiffOptions& options, const edits::Difference& found) {
@@ -66,16 +68,16 @@ void print_text(const DiffOptions& options, const edits::Difference& found) {
     fmt::print("  no weight differs: {} parameters, {} values\n", found.parameters, with_commas(found.total.values));
     return;
   }
-  fmt::print("  {} → {}: {} of {} values differ, in {} of {} parameters and {}; relative change {}\n",
-             printable(options.before), printable(options.after), with_commas(found.total.changed),
-             with_commas(found.total.values), found.changed.size(), found.parameters,
-             counted(int64_t(found.units.size()), "unit"), relative_text(found.total));
-  print_rows("layer", found.layers, options.count, [](const edits::LayerChange& row) {
-    return fmt::format("   {} of {} units", row.units_changed, row.units);
-  });
+  print_wrapped(fmt::format("{} → {}: {} of {} values differ, in {} of {} parameters and {}; relative change {}",
+                            options.before, options.after, with_commas(found.total.changed),
+                            with_commas(found.total.values), found.changed.size(), found.parameters,
+                            counted(int64_t(found.units.size()), "unit"), relative_text(found.total)),
+                2);
+  print_rows("layer", found.layers, options.count,
+             [](const edits::LayerChange& row) { return fmt::format("{} of {} units", row.units_changed, row.units); });
   print_rows("unit", found.units, options.count, [](const edits::UnitChange&) { return ""; });
   print_rows("parameter", found.changed, options.count,
-             [](const edits::ParameterChange& row) { return "   " + shape_text(row.shape); });
+             [](const edits::ParameterChange& row) { return shape_text(row.shape); });
 }
 
 }  // namespace

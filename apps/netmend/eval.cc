@@ -48,8 +48,11 @@ int eval(const Common& common, const EvalOptions& options) {
   session::Session session(request_of(common, options));
   const preflight::Preflight preflight = preflight::examine(session);
   const bool blocked = preflight.blocker && !options.anyway;
-  if (!common.json) print_preflight(preflight, session.task().metric);
-  if (blocked && !common.json) return 1;
+  if (!common.json) print_preflight(preflight, session.task().metric, blocked ? OnBlocker::kStop : OnBlocker::kGoOn);
+  if (blocked && !common.json) {
+    fmt::print("  next      {}\n", printable(preflight::finding_of(*preflight.blocker, session, "eval").next.at(0)));
+    return 1;
+  }
   const session::Evaluation done = session::evaluate(session, {options.units, options.float64});
   const int status = done.interrupted ? 130 : blocked ? 1 : 0;
   const RunFolder& folder = session.folder("eval");

@@ -8,6 +8,7 @@
 #include "evidence/explanation.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
+#include "session/model_info.h"
 
 namespace netmend::app {
 namespace {
@@ -15,20 +16,17 @@ namespace {
 using evidence::Explanation;
 
 void print_layer(const evidence::ExplainedLayer& layer, size_t top, bool classes) {
-  size_t width = 6;
   const size_t shown = std::min(top, layer.top.size());
-  for (size_t i = 0; i < shown; ++i) width = std::max(width, layer.top[i].name.size());
-  width = std::min<size_t>(width, 40);
   fmt::print("\n  {}   {}, {:.0f} % of the logit passes here\n", printable(layer.name), counted(layer.units, "unit"),
              100 * layer.kept);
-  fmt::print("        {:<{}}   relevance   of the logit   {}\n", "unit", width, classes ? "most for" : "");
+  Table table{{"", "unit", "relevance", "of the logit", classes ? "most for" : ""}, "rlrrl", 2, 4};
   for (size_t i = 0; i < shown; ++i) {
     const evidence::ExplainedUnit& unit = layer.top[i];
-    fmt::print(
-        "  {:>4}  {:<{}}   {:>9.4g}      {:>6.1f} %     {}\n", i + 1, printable(unit.name), width, unit.score,
-        100 * unit.share,
-        unit.strongest.empty() ? "" : fmt::format("{} ({:.3g})", printable(unit.strongest), unit.strongest_score));
+    table.rows.push_back(
+        {std::to_string(i + 1), unit.name, fmt::format("{:.4g}", unit.score), fmt::format("{:.1f} %", 100 * unit.share),
+         unit.strongest.empty() ? "" : fmt::format("{} ({:.3g})", unit.strongest, unit.strongest_score)});
   }
+  print_table(table);
 }
 
 /// Words or columns of an input in a line: positive relevance for the prediction first, then negative.
@@ -41,19 +39,29 @@ void print_map(const evidence::InputMap& map, const std::string& folder) {
   if (map.parts.empty()) return;
   constexpr size_t kShown = 24;
   std::vector<std::string> words;
-  for (size_t i = 0; i < std::min(map.parts.size(), kShown); ++i)
-    words.push_back(fmt::format("{} {:+.3g}", printable(map.parts[i].name), map.parts[i].relevance));
-  fmt::print("                {}{}\n", join(words, map.kind == "tokens" ? "  " : ", "),
-             map.parts.size() > kShown ? fmt::format("  … {} more", map.parts.size() - kShown) : "");
+  size_t more = 0;  // what has no relevance at all, such as a category that the row is not of, is not worth a word
+  for (const evidence::NamedRelevance& part : map.parts) {
+    if (part.relevance == 0) continue;
+    if (words.size() < kShown)
+      words.push_back(fmt::format("{} {:+.3g}", part.name, part.relevance));
+    else
+      ++more;
+  }
+  if (more > 0) words.push_back(fmt::format("… and {} more", more));
+  print_parts(words, 16);
 }
 
 void print_explanation(const ExplainOptions& options, const Explanation& found, const std::string& folder) {
   fmt::print("{}  on {}{}\n", printable(found.model), printable(found.data),
              found.target.empty() ? "" : ", " + printable(found.target));
-  fmt::print("  {}   {} of {} explained{}   mean logit {:.4g}   {:.2f} s\n", found.how, with_commas(found.explained),
-             counted(found.inputs, "input"), options.on.empty() ? " (" + options.predictions + " predictions)" : "",
-             found.start, found.seconds);
-  fmt::print("  {:.1f} % of it stays with biases and other constants above the layers shown\n", 100 * found.absorbed);
+  print_wrapped(found.how + ": how much of the predicted class's logit comes from a unit or a part of the input", 2);
+  print_parts({fmt::format("{} of {} explained{}", with_commas(found.explained), counted(found.inputs, "input"),
+                           options.on.empty() ? " (" + options.predictions + " predictions)" : ""),
+               fmt::format("mean logit {:.4g}", found.start), fmt::format("{:.2f} s", found.seconds)},
+              2);
+  print_wrapped(
+      fmt::format("{:.1f} % of it stays with biases and other constants above the layers shown", 100 * found.absorbed),
+      2);
   if (found.not_finite > 0) fmt::print("  {} left out: NaN or Inf\n", counted(found.not_finite, "input"));
   constexpr size_t kShown = 12;
   const auto top = size_t(found.layers.size() > 4 ? std::min<int64_t>(options.top, 5) : options.top);
@@ -65,16 +73,26 @@ void print_explanation(const ExplainOptions& options, const Explanation& found, 
   for (const evidence::InputMap& map : found.maps) print_map(map, folder);
 }
 
+/// What the field uses: on images epsilon for dense layers, positive contributions for convolutions, flat for the first
+/// layer; elsewhere flat would spread relevance over all words or columns alike.
+std::string usual_rule(const session::Session& session) {
+  const session::ModelInfo info = session::describe_model(session.model_name(), "", {});
+  const bool convolutions = info.operators.count("Conv") > 0;
+  const bool image = std::any_of(info.inputs.begin(), info.inputs.end(),
+                                 [](const session::DeclaredValue& input) { return !input.layout.empty(); });
+  return !convolutions ? "epsilon" : image ? "composite" : "dense=epsilon,conv=gamma,first=epsilon";
+}
+
 }  // namespace
 
 int explain(const Common& common, const ExplainOptions& options) {
-  const evidence::ExplainRequest request{options.method,       options.rule,   options.on,  options.predictions,
-                                         options.layers,       options.inputs, options.top, options.steps,
-                                         options.tap == "pre", options.float64};
+  evidence::ExplainRequest request{options.method, options.rule, options.on,    options.predictions,  options.layers,
+                                   options.inputs, options.top,  options.steps, options.tap == "pre", options.float64};
   evidence::check_request(request);  // a slip of the finger shows before the work
   session::Session session(request_of(common, options));
   Examined examined = examine(common, options, session, "explain");
   if (examined.stop) return *examined.stop;
+  if (request.method == "lrp" && request.rule.empty()) request.rule = usual_rule(session);
   Explanation found = evidence::explain(session, request);
   RunFolder& folder = session.folder("explain");
   found.document["preflight"] = evidence::preflight_json(examined.preflight);

@@ -22,7 +22,6 @@ using selection::Failure;
 using selection::FailureGroup;
 using selection::FailureRow;
 using selection::FailuresReport;
-using Table = std::vector<std::vector<std::string>>;
 
 Json failure_json(session::Session& session, const Failure& failure) {
   const FailureRow row = selection::describe(session, failure);
@@ -84,65 +83,38 @@ std::string beginning(const std::string& whole, size_t width) {
   return text.substr(0, end) + "…";
 }
 
-/// Cut to a width that a line has room for: the end of a path tells more than its beginning.
-std::string short_name(const std::string& name, size_t width) {
-  const std::string text = printable(name);
-  if (text.size() <= width) return text;
-  size_t at = text.size() - width + 3;
-  while (at < text.size() && (uint8_t(text[at]) & 0xC0) == 0x80) ++at;  // not in the middle of a character
-  return "…" + text.substr(at);
-}
-
 std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : "–"; }
-
-/// Columns as wide as they must be.
-void print_table(const Table& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], text_columns(row[c]));
-  }
-  for (const auto& row : rows) {
-    std::string line = " ";
-    for (size_t c = 0; c < row.size(); ++c)
-      line += " " + row[c] + std::string(widths[c] - text_columns(row[c]) + 1, ' ');
-    line.resize(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
-  }
-}
 
 void print_failures(session::Session& session, const std::vector<Failure>& failures, int64_t top) {
   const bool classes = session.task().by_class();
-  Table table{{"id", "label", "predicted", "confidence"}};
-  if (classes) table[0].push_back("second");
-  table[0].push_back("loss");
-  for (const std::string& column : selection::group_columns(session)) table[0].push_back(short_name(column, 16));
+  Table table{{"id", "label", "predicted", "confidence"}, "lllr"};
+  auto column = [&](const std::string& name, char align) { table.head.push_back(name), table.align += align; };
+  if (classes) column("second", 'l');
+  column("loss", 'r');
+  for (const std::string& name : selection::group_columns(session)) column(name, 'l');
   bool texts = false;
   for (size_t i = 0; i < std::min(failures.size(), size_t(top)); ++i) {
     const Failure& failure = failures[i];
     const FailureRow row = selection::describe(session, failure);
-    const std::string predicted = row.predicted.empty() ? "NaN" : short_name(row.predicted, 20);
-    table.push_back({short_name(row.id, 36), short_name(row.label, 20), predicted, percent(failure.row.confidence)});
-    if (classes)
-      table.back().push_back(
-          row.second.empty() ? "" : short_name(row.second, 20) + " " + percent(failure.second_probability));
-    table.back().push_back(std::isfinite(failure.row.loss) ? fmt::format("{:.3g}", failure.row.loss) : "–");
-    for (const std::string& value : row.groups) table.back().push_back(short_name(value, 16));
-    if (!row.text.empty()) table.back().push_back(beginning(row.text, 60)), texts = true;
+    const std::string predicted = row.predicted.empty() ? "NaN" : row.predicted;
+    std::vector<std::string> cells = {row.id, row.label, predicted, percent(failure.row.confidence)};
+    if (classes) cells.push_back(row.second.empty() ? "" : row.second + " " + percent(failure.second_probability));
+    cells.push_back(std::isfinite(failure.row.loss) ? fmt::format("{:.3g}", failure.row.loss) : "–");
+    cells.insert(cells.end(), row.groups.begin(), row.groups.end());
+    if (!row.text.empty()) cells.push_back(beginning(row.text, 60)), texts = true;
+    table.rows.push_back(std::move(cells));
   }
-  if (texts) table[0].push_back("text");
+  if (texts) column("text", 'l');
   print_table(table);
   if (failures.size() > size_t(top)) fmt::print("  … and {} more\n", with_commas(int64_t(failures.size()) - top));
 }
 
 void print_failure_groups(const FailuresReport& report, int64_t top) {
-  Table table{{"failures", "share", "group", "worst"}};
+  Table table{{"group", "failures", "share", "worst"}, "lrrl"};
   for (size_t i = 0; i < std::min(report.groups.size(), size_t(top)); ++i) {
     const FailureGroup& group = report.groups[i];
-    std::vector<std::string> worst;
-    for (const std::string& id : group.worst) worst.push_back(short_name(id, 24));
-    table.push_back({with_commas(group.count), percent(double(group.count) / double(report.failures.size())),
-                     short_name(group.name, 40), join(worst, "  ")});
+    table.rows.push_back({group.name, with_commas(group.count),
+                          percent(double(group.count) / double(report.failures.size())), join(group.worst, "  ")});
   }
   print_table(table);
   if (report.groups.size() > size_t(top)) fmt::print("  … and {} more groups\n", report.groups.size() - size_t(top));
@@ -152,20 +124,20 @@ void print_doubtful(session::Session& session, const FailuresReport& report, int
   fmt::print("  {} look{} wrong: the model is confident of another class\n",
              counted(int64_t(report.doubtful.size()), "label"), report.doubtful.size() == 1 ? "s" : "");
   if (report.training_data)
-    fmt::print("  this is training data: the model has learned its wrong labels too, and most stay hidden\n");
+    print_wrapped("this is training data: the model has learned its wrong labels too, and most stay hidden", 2);
   if (report.doubtful.empty()) return;
-  Table table{{"id", "label", "suggested", "confidence", "probability of the label"}};
+  Table table{{"id", "label", "suggested", "confidence", "probability of the label"}, "lllrr"};
   for (size_t i = 0; i < std::min(report.doubtful.size(), size_t(top)); ++i) {
     const DoubtfulLabel& one = report.doubtful[i];
-    table.push_back({short_name(selection::input_name(session, one.sample), 36), short_name(one.label, 20),
-                     short_name(one.suggested, 20), percent(one.confidence),
-                     fmt::format("{:.2g}", std::max(0.0, one.margin + one.confidence))});
+    table.rows.push_back({selection::input_name(session, one.sample), one.label, one.suggested, percent(one.confidence),
+                          fmt::format("{:.2g}", std::max(0.0, one.margin + one.confidence))});
   }
   fmt::print("\n");
   print_table(table);
   if (report.doubtful.size() > size_t(top))
     fmt::print("  … and {} more\n", with_commas(int64_t(report.doubtful.size()) - top));
-  fmt::print("\n  look at inputs before you delete them: removing what the model gets wrong inflates its accuracy\n");
+  fmt::print("\n");
+  print_wrapped("look at inputs before you delete them: removing what the model gets wrong inflates its accuracy", 2);
 }
 
 void print_report(session::Session& session, const FailuresOptions& options, const FailuresReport& report) {

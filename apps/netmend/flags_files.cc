@@ -4,7 +4,7 @@
 namespace netmend::app {
 
 void add_files(CLI::App& app, Options& o, Action& action) {
-  CLI::App* why = command(app, "why", "The story of a finding: cause, how to confirm, how to repair",
+  CLI::App* why = command(app, "why", "A finding explained: meaning, cause, how to confirm, how to repair",
                           "  netmend why confused-classes:cat-dog\n"
                           "  netmend why dead-units\n"
                           "  netmend why --list");
@@ -22,7 +22,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
   accept->add_option("--reason", o.accept.reason, "Why; whoever reads it next year should understand");
   accept->add_option("--until", o.accept.until, "The last day it holds, such as 2027-06-30 (default: no end)");
   accept->add_option("--level", o.accept.level,
-                     "The finding returns when it is so many times as bad as today (default: 1.5x)");
+                     "The finding returns when it is this many times as bad as today (default: 1.5x)");
   accept->add_option("--file", o.accept.file, "Names of inputs, in a column id or one per line");
   accept->add_flag("--list", o.accept.list, "What is accepted");
   accept->add_flag("--prune", o.accept.prune, "Take out what no longer occurs or has ended");

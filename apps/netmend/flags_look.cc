@@ -57,7 +57,11 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
   locate->add_option("model", o.locate.model, "ONNX file (default: the one that netmend.toml names)");
   locate
       ->add_option("--measure", o.locate.measure,
-                   localise::measure_names() + "; dstarN for another exponent, arachne for single weights, or all")
+                   "How suspicious a unit is. auto: by ablation and gradient, the most reliable. The others count on "
+                   "how many wrong and correct predictions a unit is active: " +
+                       localise::measure_names() +
+                       "; dstarN for another exponent. arachne ranks single weights; all: "
+                       "every measure")
       ->capture_default_str();
   locate->add_option(
       "--on", o.locate.on,
@@ -97,19 +101,19 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
   stress->add_option("-o", o.stress.product, "The new inputs, an NPZ file that opens as data")->required();
   stress->add_option("--eps", o.stress.eps,
                      "Size ε of the perturbation as a part of the valid range of raw values, before mean and std: 0.1, "
-                     "8/255 (for bytes 8 levels). Standard deviation of noises, share of tokens, part of a column's "
-                     "standard deviation "
-                     "(default: 0.1, noises 0.3, attacks on "
-                     "colour images 8/255)");
+                     "8/255 (for bytes 8 levels); for noise its standard deviation, for text the share of tokens, for "
+                     "tables a part of each column's standard deviation (default: 0.1, noise 0.3, attacks on colour "
+                     "images 8/255)");
   stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000), rounds of fuzz (20)")
       ->check(CLI::Range(1, 1000000));
-  stress->add_option("--step-size", o.stress.step_size, "Of bim (eps/5), pgd (eps/30), cw (0.01) and deepfault (1)");
+  stress->add_option("--step-size", o.stress.step_size,
+                     "Of bim (eps/5), pgd (4 eps / steps), cw (0.01) and deepfault (1)");
   stress->add_option("--confidence", o.stress.confidence, "cw: by how much another class must win")
       ->check(CLI::Range(0.0, 1e6));
   stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
   stress->add_option("--on", o.stress.on,
                      "Only these inputs: class=cat, slice=COLUMN=VALUE, or inputs=FILE with their names");
-  stress->add_option("--from", o.stress.from, "Inputs to begin with: those whose prediction is right, or all")
+  stress->add_option("--from", o.stress.from, "Inputs to start from: those predicted correctly (right), or all")
       ->capture_default_str()
       ->check(CLI::IsMember({"right", "all"}));
   stress
@@ -121,7 +125,8 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
       "--criteria", o.stress.criteria,
       "Also say how much more of these criteria is covered, and guide fuzz by them: NC, TKNC, TKNP, MCDC, NLC; with "
       "--profile also KMNC, NBC, SNAC, IDC (fuzz: NC,TKNC, or KMNC,NBC with --profile)");
-  stress->add_option("--profile", o.stress.profile, "What netmend coverage --profile FILE learned from training data");
+  stress->add_option("--profile", o.stress.profile,
+                     "Profile of the training data that netmend coverage --profile wrote");
   stress->add_option("--layer", o.stress.layers,
                      "Criteria look at this layer; may be repeated (default: all but the output layer)");
   stress->add_option("--queue", o.stress.queue,
@@ -180,16 +185,18 @@ void add_explain(CLI::App& app, Options& o, Action& action) {
   explain->add_option("model", o.explain.model, "ONNX file (default: the one that netmend.toml names)");
   explain->add_option("--method", o.explain.method, "lrp (layer-wise relevance propagation), gradient or integrated")
       ->capture_default_str();
-  explain
-      ->add_option("--rule", o.explain.rule,
-                   "Of lrp: z, epsilon[:0.01], gamma[:0.25], alpha-beta[:3], flat, w2, composite, or by kind of layer: "
-                   "dense=epsilon,conv=gamma:0.1,first=flat")
-      ->capture_default_str();
+  explain->add_option(
+      "--rule", o.explain.rule,
+      "Of lrp: z, epsilon[:0.01], gamma[:0.25], alpha-beta[:3], flat, w2, composite, or by kind of layer: "
+      "dense=epsilon,conv=gamma:0.1,first=flat (default: composite for convolutions on images, gamma for "
+      "other convolutions, epsilon for everything else)");
   explain->add_option(
       "--on", o.explain.on,
       "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, or "
       "inputs=FILE with their names");
-  explain->add_option("--predictions,--answers", o.explain.predictions, "Explain right, wrong or all predictions")
+  explain
+      ->add_option("--predictions,--answers", o.explain.predictions,
+                   "Explain correct (right), wrong or all predictions")
       ->capture_default_str()
       ->check(CLI::IsMember({"right", "wrong", "all"}));
   explain->add_option("--layer", o.explain.layers,

@@ -16,13 +16,14 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
               "  netmend repair model.onnx --data mnist:train -o fixed.onnx\n"
               "  netmend repair model.onnx --on confusion=cat:dog -o fixed.onnx --plan edits.json --review\n"
               "  netmend repair model.onnx --unit conv1/7 --method surgical --budget 2m -o fixed.onnx");
-  repair->add_option("model", o.repair.model, "ONNX file (default: that of netmend.toml)");
+  repair->add_option("model", o.repair.model, "ONNX file (default: the one that netmend.toml names)");
   repair->add_option("--method", o.repair.method, repair::method_names())->capture_default_str();
   repair->add_option("-o", o.repair.product,
                      "The repaired model; not written when it does not help on the hold-out set");
   repair->add_option("--plan", o.repair.plan, "The edits, as edits.json");
-  repair->add_option("--on", o.repair.on,
-                     "Which failures: class=cat, confusion=cat:dog, slice=column=value, inputs=FILE");
+  repair->add_option(
+      "--on", o.repair.on,
+      "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, inputs=FILE");
   repair
       ->add_option("--unit", o.repair.units, "Units whose weights may change, conv1/7,conv1/8 (default: searched for)")
       ->delimiter(',');
@@ -34,8 +35,10 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str()
       ->group(group);
   repair->add_option("--mutation", o.repair.mutation, edits::operation_names())->capture_default_str()->group(group);
-  repair->add_option("--value", o.repair.value, "Of the mutation (default: its usual one)")->group(group);
-  repair->add_option("--stop", o.repair.stop, "On loss, accuracy, both or either")->capture_default_str()->group(group);
+  repair->add_option("--value", o.repair.value, "Parameter of the mutation (default: its own)")->group(group);
+  repair->add_option("--stop", o.repair.stop, "When to stop: on loss, accuracy, both or either")
+      ->capture_default_str()
+      ->group(group);
   repair->add_option("--loss-offset", o.repair.loss_offset, "By how much the loss may rise in a round")
       ->capture_default_str()
       ->group(group);
@@ -46,12 +49,13 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
       ->group(group);
   repair->add_flag("--keep-offsets", o.repair.keep_offsets, "Do not halve the offsets each round")->group(group);
   repair->add_flag("--train-between", o.repair.train_between, "Train for an epoch after each mutation")->group(group);
-  repair->add_flag("--refresh", o.repair.refresh, "Count the spectrum anew before each round")->group(group);
+  repair->add_flag("--refresh", o.repair.refresh, "Count active units again before each round")->group(group);
   repair->add_option("--at-a-time", o.repair.at_a_time, "Units mutated in a round")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(group);
-  repair->add_flag("--as-published", o.repair.as_published, "As the listing does it, mistakes included")->group(group);
+  repair->add_flag("--as-published", o.repair.as_published, "As the published listing does it, mistakes included")
+      ->group(group);
   with_case(repair, o.repair);
   repair->callback([&] { action = [&] { return repair_model(common, o.repair); }; });
 }
@@ -97,7 +101,7 @@ void add_mend(CLI::App& app, Options& o, Action& action) {
 
 void add_train(CLI::App& app, Options& o, Action& action) {
   CLI::App* train = command(
-      app, "train", "Train a model, or go on training one",
+      app, "train", "Train a model, or continue training one",
       "  netmend lab new lenet5 -o lenet5.onnx && netmend train lenet5.onnx --data mnist -o trained.onnx\n"
       "  netmend train trained.onnx --data mnist --keep-weights --epochs 1 --rate 1e-4 -o tuned.onnx\n"
       "  netmend train m.onnx --train npz:train.npz --test npz:test.npz --checkpoint m.ckpt --resume -o out.onnx");

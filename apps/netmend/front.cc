@@ -21,7 +21,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               check        everything that fits model and data: what is wrong, where, how certain, what next
               compare      two models on the same data: regressions and fixes
               gate         pass or fail against the limits in netmend.toml; for pipelines
-              why          the story of a finding: cause, how to confirm, how to repair
+              why          a finding explained: meaning, cause, how to confirm, how to repair
               accept       mark a finding or inputs as known, with a reason and an end date
               open         show the report of the latest or a given run
   Look        info         layers, shapes, units, operators, what we can and cannot do with this model
@@ -49,7 +49,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               lab merge    put the shards of a pass together
   Start here  demo         the whole tour on data of its own: trains, plants faults, finds and repairs them
 
-  Everywhere  --json (one document on stdout)  --quiet  --seed N  --jobs N  --device cpu|cuda  --memory 8G
+  Everywhere  --json (one document on stdout)  --quiet  --wide  --seed N  --jobs N  --device cpu|cuda  --memory 8G
               --out DIR (the run folder)  -o FILE (the product)
 
 new here? netmend demo

@@ -19,34 +19,30 @@ using compare::GateReport;
 using compare::Ruling;
 
 void print_rulings(const std::vector<Ruling>& rulings) {
-  size_t name = 9, value = 5;
+  Table table{{"", "criterion", "measured", "limit", ""}, "lllll", 2};
   for (const Ruling& ruling : rulings) {
-    name = std::max(name, printable(ruling.criterion.name).size());
-    value = std::max(value, text_columns(figure_words(ruling)));
-  }
-  for (const Ruling& ruling : rulings) {
-    std::string notes;
+    std::vector<std::string> notes;
     for (const std::string& note : {ruling.about, doubt_words(ruling), accepted_words(ruling)})
-      if (!note.empty()) notes += "   " + printable(note);
-    const std::string limit =
-        ruling.criterion.kind == Criterion::kMustPass ? ruling.criterion.limit : "limit " + ruling.criterion.limit;
-    const std::string figure = figure_words(ruling);
-    fmt::print("  {}  {:<{}}  {}{}  {}{}\n", ruling.pass ? "pass" : "FAIL", printable(ruling.criterion.name), name,
-               figure, std::string(value - text_columns(figure), ' '), printable(limit), notes);
+      if (!note.empty()) notes.push_back(note);
+    table.rows.push_back({ruling.pass ? "pass" : "FAIL", ruling.criterion.name, figure_words(ruling),
+                          ruling.criterion.limit, join(notes, "; ")});
   }
+  print_table(table);
 }
 
 void print_report(const GateReport& report, const std::string& folder) {
   if (!report.blocker) {
     fmt::print("{}\n", report.title);
     print_rulings(report.rulings);
-    fmt::print("\n  {}{}\n",
-               report.pass()
-                   ? "passed"
-                   : fmt::format("not passed: {} of {} criteria fail", report.failed(), report.rulings.size()),
-               report.strict ? ", by the worse end of each interval" : "");
+    fmt::print("\n");
+    print_wrapped(fmt::format("{}{}",
+                              report.pass() ? "passed: exit 0"
+                                            : fmt::format("not passed, {} of {} not met: exit 1", report.failed(),
+                                                          counted(int64_t(report.rulings.size()), "limit")),
+                              report.strict ? " (the worse end of each interval decides)" : ""),
+                  2);
   } else {
-    fmt::print("\n  not passed: model and data do not belong together\n");
+    fmt::print("\n  not passed: model and data do not belong together: exit 1\n");
   }
   if (!report.next.empty()) fmt::print("  next      {}\n", printable(report.next));
   fmt::print("  {0}/gate.md   {0}/gate.xml   {0}/gate.json\n", folder);
@@ -60,8 +56,8 @@ int gate(const Common& common, const GateOptions& options) {
   const compare::GateRequest request{options.against, options.common_only, options.strict};
   const std::vector<Criterion> criteria = compare::gate_criteria(session, request);
   const preflight::Preflight preflight = preflight::examine(session);
-  if (!common.json) print_preflight(preflight, session.task().metric);
   const bool blocked = preflight.blocker && !options.anyway && compare::stops_gate(session, *preflight.blocker);
+  if (!common.json) print_preflight(preflight, session.task().metric, blocked ? OnBlocker::kStop : OnBlocker::kGoOn);
   const GateReport report = blocked ? compare::blocked_gate(session, request, *preflight.blocker)
                                     : compare::run_gate(session, criteria, request);
   const int status = report.pass() ? 0 : 1;

@@ -70,36 +70,30 @@ Json info_json(const ModelInfo& info) {
 }
 
 void print_stages(const ModelInfo& info, bool every_node) {
-  size_t width = 8;
-  for (const LayerInfo& layer : info.layers) width = std::max(width, layer.name.size());
-  width = std::min<size_t>(width, 48);
-  auto padded = [](std::string text) {
-    const size_t columns = text_columns(text);
-    return text + std::string(columns < 18 ? 18 - columns : 0, ' ');
-  };
-  fmt::print("\n  {:<{}}  {:<18} {:<18} {:>6} {:>12}  {}\n", "stage", width, "operator", "shape", "units", "parameters",
-             "activation");
+  Table table{{"stage", "operator", "shape", "units", "parameters", "activation"}, "lllrrl"};
   for (const DeclaredValue& input : info.inputs)
-    fmt::print("  {:<{}}  {:<18} {}\n", printable(input.name), width, "input",
-               input.tried_shape.empty() ? printable(declared_text(input)) : shape_text(input.tried_shape));
+    table.rows.push_back(
+        {input.name, "input", input.tried_shape.empty() ? declared_text(input) : shape_text(input.tried_shape)});
   for (const NodeInfo& node : info.ran)
     if (node.layer >= 0) {
       const LayerInfo& layer = info.layers[size_t(node.layer)];
-      fmt::print("  {:<{}}  {:<18} {} {:>6} {:>12}  {}\n", printable(layer.name), width, printable(node.op),
-                 padded(shape_text(node.shape)), layer.units, with_commas(layer.parameters),
-                 printable(layer.activation));
+      table.rows.push_back({layer.name, node.op, shape_text(node.shape), with_commas(layer.units),
+                            with_commas(layer.parameters), layer.activation});
     } else if (every_node || (node.reshapes && node.shape.size() > 1)) {
-      fmt::print("  {:<{}}  {:<18} {}\n", every_node ? printable(node.name) : "", width, printable(node.op),
-                 shape_text(node.shape));
+      table.rows.push_back({every_node ? node.name : "", node.op, shape_text(node.shape)});
     }
+  fmt::print("\n");
+  print_table(table);
 }
 
 void print_info(const ModelInfo& info, const InfoOptions& options) {
   int64_t units = 0;
   for (const LayerInfo& layer : info.layers) units += layer.units;
-  fmt::print("{}  {} layers · {} units · {} parameters · {} nodes · opset {}{}\n", printable(options.model),
-             info.layers.size(), with_commas(units), with_commas(info.parameters), info.nodes, info.opset,
-             info.producer.empty() ? "" : " · " + printable(info.producer));
+  print_wrapped(
+      fmt::format("{}  {} · {} · {} · {} · opset {}{}", options.model, counted(int64_t(info.layers.size()), "layer"),
+                  counted(units, "unit"), counted(info.parameters, "parameter"), counted(info.nodes, "node"),
+                  info.opset, info.producer.empty() ? "" : " · " + info.producer),
+      0);
   for (const DeclaredValue& input : info.inputs)
     fmt::print("  input   {}  {} {}{}\n", printable(input.name), input.type, axes_text(input),
                printable(declared_text(input)));
@@ -113,9 +107,10 @@ void print_info(const ModelInfo& info, const InfoOptions& options) {
 
 void print_chain(const ModelInfo& info) {
   fmt::print("\nThe shapes on the way to it:\n");
+  Table table{{"node", "operator", "shape"}, "lll"};
   for (const NodeInfo& node : info.chain)
-    fmt::print("  {:<40} {:<20} {}\n", printable(node.name), printable(node.op),
-               node.shape.empty() ? "✗" : shape_text(node.shape));
+    table.rows.push_back({node.name, node.op, node.shape.empty() ? "✗" : shape_text(node.shape)});
+  print_table(table);
 }
 
 }  // namespace

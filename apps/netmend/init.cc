@@ -44,7 +44,7 @@ void print_draft(const ConfigDraft& draft, bool updated, const std::string& next
     fmt::print("\n  {} {}.\n  It is in the file now; take it out if it is wrong.\n", adopted.title, adopted.evidence);
   if (draft.preflight) {
     fmt::print("\n");
-    print_preflight(*draft.preflight, draft.metric);
+    print_preflight(*draft.preflight, draft.metric, OnBlocker::kAsk);
   }
   if (draft.preflight && !draft.preflight->unknown.empty())
     fmt::print(

@@ -22,38 +22,45 @@ using localise::ScoredUnit;
 std::string percent(double value) { return std::isfinite(value) ? fmt::format("{:.0f} %", 100 * value) : "–"; }
 
 void print_units(const MeasureRanking& ranking) {
-  size_t width = 6;
-  for (int64_t i = 0; i < ranking.top; ++i) width = std::max(width, ranking.units[size_t(i)].unit.size());
-  width = std::min<size_t>(width, 40);
   const bool ablation = !ranking.units[0].best_ablation.empty();  // what a score would be by chance is of counts
-  fmt::print("\n        {:<{}}      score  {:>9}   active: wrong    right   in first {:<3}  rank in resamples\n",
-             "unit", width, ablation ? "ablation" : "by chance", ranking.top);
+  Table table{{"", "unit", "score", ablation ? "ablation" : "by chance", "active: wrong", "correct",
+               fmt::format("in first {}", ranking.top), "rank"},
+              "rlrrrrrr",
+              2};
   for (int64_t i = 0; i < ranking.top; ++i) {
     const ScoredUnit& unit = ranking.units[size_t(i)];
     const localise::Counts& c = unit.counts;
-    fmt::print("  {:>4}  {:<{}}  {:>9.4g}  {:>9}         {:>5.1f} %  {:>5.1f} %   {:>10}   {:>8}–{}\n", i + 1,
-               printable(unit.unit), width, unit.score,
-               ablation ? unit.best_ablation : fmt::format("{:.4g}", unit.chance), 100 * c.af / (c.af + c.nf),
-               100 * c.as / (c.as + c.ns), percent(unit.in_top), unit.rank_low, unit.rank_high);
+    table.rows.push_back({std::to_string(i + 1), unit.unit, fmt::format("{:.4g}", unit.score),
+                          ablation ? unit.best_ablation : fmt::format("{:.4g}", unit.chance),
+                          fmt::format("{:.1f} %", 100 * c.af / (c.af + c.nf)),
+                          fmt::format("{:.1f} %", 100 * c.as / (c.as + c.ns)), percent(unit.in_top),
+                          fmt::format("{}–{}", unit.rank_low, unit.rank_high)});
   }
-  fmt::print("  random baseline: in first {} with {}, rank {:.4g} on average\n", ranking.top,
-             percent(ranking.random_in_top), ranking.random_rank);
+  fmt::print("\n");
+  print_table(table);
+  print_wrapped(fmt::format("active: share of the wrongly and of the correctly predicted inputs on which the unit is "
+                            "active; in first {} and rank: over resamples of the inputs (a unit drawn at random: {}, "
+                            "rank {:.4g} on average)",
+                            ranking.top, percent(ranking.random_in_top), ranking.random_rank),
+                2);
 }
 
 void print_layers(const MeasureRanking& ranking) {
   constexpr size_t kShown = 12;
-  size_t width = 5;
-  for (const localise::ScoredLayer& layer : ranking.layers) width = std::max(width, layer.layer.size());
-  width = std::min<size_t>(width, 40);
-  fmt::print("\n        {:<{}}   units  mean score       best   in first {:<3}  by chance   highest mean in\n", "layer",
-             width, ranking.top);
+  Table table{
+      {"layer", "units", "mean score", "best", fmt::format("in first {}", ranking.top), "by chance", "highest mean in"},
+      "lrrrrrr"};
   for (size_t i = 0; i < std::min(kShown, ranking.layers.size()); ++i) {
     const localise::ScoredLayer& layer = ranking.layers[i];
-    fmt::print("        {:<{}}  {:>6}   {:>9.4g}  {:>9.4g}   {:>8}      {:>8.1f}   {:>8}\n", printable(layer.layer),
-               width, layer.units, layer.mean, layer.best, layer.in_top, layer.by_chance, percent(layer.first));
+    table.rows.push_back({layer.layer, with_commas(layer.units), fmt::format("{:.4g}", layer.mean),
+                          fmt::format("{:.4g}", layer.best), std::to_string(layer.in_top),
+                          fmt::format("{:.1f}", layer.by_chance), percent(layer.first)});
   }
+  fmt::print("\n");
+  print_table(table);
   if (ranking.layers.size() > kShown)
-    fmt::print("        … and {} more layers (--json has all)\n", ranking.layers.size() - kShown);
+    fmt::print("  … and {} more layers (--json has all)\n", ranking.layers.size() - kShown);
+  print_wrapped("highest mean in: share of the resamples in which no layer has a higher mean score", 2);
 }
 
 /// Where the other measures put the first unit.
@@ -62,65 +69,79 @@ void print_others(const LocateResult& found) {
   std::vector<std::string> others;
   for (size_t i = 1; i < found.rankings.size(); ++i)
     others.push_back(fmt::format("{} {}", found.rankings[i].measure, found.rankings[i].rank_of(best)));
-  if (!others.empty()) fmt::print("\n  rank of {} by {}\n", printable(best), join(others, ", "));
+  if (others.empty()) return;
+  fmt::print("\n");
+  print_wrapped(fmt::format("rank of {} by other measures: {}", best, join(others, ", ")), 2);
 }
 
 /// `--measure all`: a line per measure.
 void print_measures(const LocateResult& found) {
-  size_t width = 5;
-  for (const MeasureRanking& one : found.rankings) width = std::max(width, one.units[0].unit.size());
-  width = std::min<size_t>(width, 40);
   const MeasureRanking& lead = found.rankings[0];
-  fmt::print("\n  measure     {:<{}}      score   in first {:<3}  rank in resamples   of its first {} also in {}'s\n",
-             "first", width, lead.top, lead.top, lead.measure);
+  Table table{{"measure", "first unit", "score", fmt::format("in first {}", lead.top), "rank in resamples",
+               fmt::format("shared with {}", lead.measure)},
+              "llrrrr",
+              2};
   for (const MeasureRanking& one : found.rankings) {
     const ScoredUnit& first = one.units[0];
     int64_t shared = 0;
     for (int64_t i = 0; i < lead.top; ++i) shared += lead.rank_of(one.units[size_t(i)].unit) <= lead.top;
-    fmt::print("  {:<10}  {:<{}}  {:>9.4g}   {:>8}     {:>4}–{:<4}           {:>4}\n", one.measure,
-               printable(first.unit), width, first.score, percent(first.in_top), first.rank_low, first.rank_high,
-               shared);
+    table.rows.push_back({one.measure, first.unit, fmt::format("{:.4g}", first.score), percent(first.in_top),
+                          fmt::format("{}–{}", first.rank_low, first.rank_high), std::to_string(shared)});
   }
+  fmt::print("\n");
+  print_table(table);
 }
 
 void print_located(const LocateOptions& options, const LocateResult& found) {
   const MeasureRanking& ranking = found.rankings[0];
   fmt::print("{}  on {}{}\n", printable(found.model), printable(found.data),
              found.target.empty() ? "" : ", " + printable(found.target));
-  fmt::print("  {} failing and {} correct inputs   {} in {}, active above {:g} ({})   {:.2f} s\n",
-             with_commas(found.failing), with_commas(found.passing), counted(found.units, "unit"),
-             counted(int64_t(ranking.layers.size()), "layer"), options.threshold, options.tap,
-             found.seconds + found.scoring_seconds);
-  fmt::print("  measure {}: {}; {} resamples\n", ranking.measure, ranking.formula, ranking.resamples);
+  print_parts({fmt::format("{} failing and {} correct inputs", with_commas(found.failing), with_commas(found.passing)),
+               fmt::format("{} in {}", counted(found.units, "unit"), counted(int64_t(ranking.layers.size()), "layer")),
+               fmt::format("active: above {:g} {} the activation function", options.threshold,
+                           options.tap == "pre" ? "before" : "after"),
+               fmt::format("{:.2f} s", found.seconds + found.scoring_seconds)},
+              2);
+  print_wrapped(fmt::format("measure {}: {}; {} resamples", ranking.measure, ranking.formula, ranking.resamples), 2);
+  if (ranking.of_counts)
+    print_wrapped("af, as: failing (f) and correct (s) inputs on which the unit is active; nf, ns: on which it is not",
+                  2);
   if (found.gradients_failing > 0)
     fmt::print("  gradients of {} failing and {} correct inputs\n", with_commas(found.gradients_failing),
                with_commas(found.gradients_passing));
   if (found.failing < 10) fmt::print("  only {}: the ranking is uncertain\n", counted(found.failing, "failing input"));
   if (4 * found.always_active > found.units && ranking.of_counts)
-    fmt::print(
-        "  {} of {} units are active on every input, counts cannot tell them apart: try --tap pre or --measure "
-        "auto\n",
-        with_commas(found.always_active), with_commas(found.units));
+    print_wrapped(fmt::format("{} of {} units are active on every input, and this measure cannot tell them apart: try "
+                              "--tap pre or --measure auto",
+                              with_commas(found.always_active), with_commas(found.units)),
+                  2);
   print_units(ranking);
   print_layers(ranking);
   found.all ? print_measures(found) : print_others(found);
 }
 
 void print_weights(const localise::WeightResult& found, size_t top) {
-  fmt::print(
-      "{}  on {}\n  {} that no other weight beats in both forward impact and gradient of the loss, failing "
-      "against correct inputs\n\n",
-      printable(found.model), printable(found.data), counted(int64_t(found.weights.size()), "weight"));
-  fmt::print("  {:<20} {:<24} {:<14} {:>10} {:>11} {:>11}\n", "unit", "parameter", "index", "value", "impact",
-             "gradient");
+  fmt::print("{}  on {}\n", printable(found.model), printable(found.data));
+  print_wrapped(fmt::format("{} that no other weight beats in both forward impact and gradient of the loss, failing "
+                            "against correct inputs",
+                            counted(int64_t(found.weights.size()), "weight")),
+                2);
+  Table table{{"unit", "parameter", "index", "value", "impact", "gradient"}, "lllrrr", 3};
   for (size_t i = 0; i < std::min(found.weights.size(), top); ++i) {
     const localise::LocatedWeight& one = found.weights[i];
-    fmt::print("  {:<20} {:<24} {:<14} {:>10.4g} {:>11.4g} {:>11.4g}\n", printable(one.unit), printable(one.parameter),
-               one.index, one.value, one.impact, one.gradient);
+    table.rows.push_back({one.unit, one.parameter, one.index, fmt::format("{:.4g}", one.value),
+                          fmt::format("{:.4g}", one.impact), fmt::format("{:.4g}", one.gradient)});
   }
+  fmt::print("\n");
+  print_table(table);
+  if (found.weights.size() > top)
+    fmt::print("  … and {} more (--top, --json)\n", with_commas(int64_t(found.weights.size() - top)));
   if (!found.passed_over.empty())
-    fmt::print("  passed over (weights that cannot be blamed one by one): {}\n",
-               printable(join(found.passed_over, ", ")));
+    print_wrapped(
+        "layers left out (only Conv, Gemm, MatMul, LSTM, GRU and RNN with float weights of their own are "
+        "searched): " +
+            join(found.passed_over, ", "),
+        2);
   fmt::print("  next      {}\n", printable(found.next.at(0)));
 }
 

@@ -49,41 +49,37 @@ Json match_json(const Match& match, const std::optional<InputFit>& fit) {
   return json;
 }
 
-std::string shape_column(const std::vector<int64_t>& shape, size_t width) {
-  const std::string text = shape_text(shape);
-  const size_t columns = text_columns(text);
-  return text + std::string(columns < width ? width - columns : 0, ' ');
-}
-
 void print_outputs(const Match& match) {
-  fmt::print("\n  {:<24} {:>10} {:>10} {:>10}  predictions that differ\n", "output", "max", "mean", "relative");
+  Table table{{"output", "max", "mean", "relative", "predictions that differ"}, "lrrrr"};
   for (const OutputMatch& output : match.outputs)
-    fmt::print("  {:<24} {:>10.2e} {:>10.2e} {:>10.2e}  {}\n", printable(output.name), output.difference.max,
-               output.difference.mean, output.difference.relative,
-               output.predictions_differ ? fmt::format("{:.2f} %", 100 * *output.predictions_differ) : "");
+    table.rows.push_back({output.name, fmt::format("{:.2e}", output.difference.max),
+                          fmt::format("{:.2e}", output.difference.mean),
+                          fmt::format("{:.2e}", output.difference.relative),
+                          output.predictions_differ ? fmt::format("{:.2f} %", 100 * *output.predictions_differ) : ""});
+  fmt::print("\n");
+  print_table(table);
 }
 
 void print_layers(const Match& match) {
-  size_t width = 8;
-  for (const LayerMatch& layer : match.layers) width = std::max(width, std::min<size_t>(layer.name.size(), 40));
-  fmt::print("\n  {:<{}}  {:<18} {:>10} {:>10} {:>10}  netmend's layer\n", "layer", width, "shape", "max", "mean",
-             "relative");
+  Table table{{"layer", "shape", "max", "mean", "relative", "netmend's layer"}, "llrrrl"};
   for (const LayerMatch& layer : match.layers) {
     if (layer.layer.empty()) {
-      fmt::print("  {:<{}}  {} nothing of this shape is in the file\n", printable(layer.name), width,
-                 shape_column(layer.shape, 18));
+      table.rows.push_back({layer.name, shape_text(layer.shape), "", "", "", "(nothing of this shape is in the file)"});
       continue;
     }
     if (layer.folded) {
-      fmt::print("  {:<{}}  {} {:>32}  {}  (batch norm is folded into it: the next tells)\n", printable(layer.name),
-                 width, shape_column(layer.shape, 18), "", printable(layer.layer));
+      table.rows.push_back({layer.name, shape_text(layer.shape), "", "", "",
+                            layer.layer + " (batch norm is folded into it: see the next layer)"});
       continue;
     }
     const bool first = layer.name == match.first_departure;
-    fmt::print("  {:<{}}  {} {:>10.2e} {:>10.2e} {:>10.2e}  {}{}\n", printable(layer.name), width,
-               shape_column(layer.shape, 18), layer.difference.max, layer.difference.mean, layer.difference.relative,
-               printable(layer.layer), first ? "  ← departs here" : "");
+    table.rows.push_back({layer.name, shape_text(layer.shape), fmt::format("{:.2e}", layer.difference.max),
+                          fmt::format("{:.2e}", layer.difference.mean),
+                          fmt::format("{:.2e}", layer.difference.relative),
+                          layer.layer + (first ? "  ← departs here" : "")});
   }
+  fmt::print("\n");
+  print_table(table);
 }
 
 void print_match(const MatchOptions& options, const ReferenceMatch& found) {
@@ -91,11 +87,12 @@ void print_match(const MatchOptions& options, const ReferenceMatch& found) {
   const std::optional<InputFit>& fit = found.inputs;
   fmt::print("{} against {}  {} inputs{}\n", options.model, options.reference, with_commas(match.inputs),
              found.framework.empty() ? "" : " · " + printable(found.framework));
-  for (const std::string& note : match.notes) fmt::print("  {}\n", printable(note));
+  for (const std::string& note : match.notes) print_wrapped(note, 2);
   print_outputs(match);
   if (!match.layers.empty()) print_layers(match);
   if (fit && fit->equal) fmt::print("\n  inputs are prepared as in the framework (max difference {:.1e})\n", fit->max);
-  fmt::print("\n  {}: {}\n", match.matches ? "matches" : "does not match", printable(match.reason));
+  fmt::print("\n");
+  print_wrapped(fmt::format("{}: {}", match.matches ? "matches" : "does not match (exit 1)", match.reason), 2);
   if (fit && !fit->config.empty()) fmt::print("  netmend.toml:  {}\n", fit->config);
 }
 

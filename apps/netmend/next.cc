@@ -47,24 +47,25 @@ Json next_json(const NextReport& report, const std::string& method) {
 
 void print_next(const std::string& model, const NextReport& report) {
   fmt::print("{}  on {}, {} inputs to choose from\n", model, report.pool, with_commas(report.inputs));
-  fmt::print("  {}\n", report.words);
+  print_wrapped(report.words, 2);
   if (report.labelled && report.wrong > 0) {
     const double expected = double(report.chosen.size()) * double(report.wrong) / double(report.inputs);
-    fmt::print("  the pool has labels: {} of {} chosen are predicted wrong; drawn at random it would be {:.2g}",
-               report.chosen_wrong, report.chosen.size(), expected);
-    if (report.apfd) fmt::print("; APFD {:.3f}, in random order 0.5", *report.apfd);
-    fmt::print("\n");
+    print_wrapped(
+        fmt::format("the pool has labels: the prediction is wrong for {} of {} chosen inputs; drawn at random "
+                    "it would be {:.2g} on average{}",
+                    report.chosen_wrong, report.chosen.size(), expected,
+                    report.apfd ? fmt::format("; APFD {:.3f}, in random order 0.5", *report.apfd) : ""),
+        2);
   }
   fmt::print("\n");
-  size_t width = 2;
-  for (const ChosenInput& one : report.chosen) width = std::max(width, printable(one.id).size());
+  Table table{{"", "input", "predicted", "confidence", report.score_name}, "rllrr", 2};
   for (size_t rank = 0; rank < std::min(report.chosen.size(), kShown); ++rank) {
     const ChosenInput& one = report.chosen[rank];
-    fmt::print("  {:>4}  {:<{}}  {}", rank + 1, printable(one.id), width, printable(one.predicted));
-    if (one.confidence) fmt::print(" {:.1f} %", 100 * *one.confidence);
-    if (one.score) fmt::print("  {} {:.4g}", report.score_name, *one.score);
-    fmt::print("\n");
+    table.rows.push_back({std::to_string(rank + 1), one.id, one.predicted,
+                          one.confidence ? fmt::format("{:.1f} %", 100 * *one.confidence) : "",
+                          one.score ? fmt::format("{:.4g}", *one.score) : ""});
   }
+  print_table(table);
   if (report.chosen.size() > kShown) fmt::print("  … and {} more\n", report.chosen.size() - kShown);
 }
 
@@ -80,7 +81,7 @@ int next(const Common& common, const NextOptions& options) {
   flags.data.clear(), flags.train.clear();
   flags.test = selection::pool_spec(options.pool);
   session::Session session(flags), known(other);
-  const Examined examined = examine(common, options, session, "next --pool " + shell_word(options.pool), &known);
+  const Examined examined = examine(common, options, session, "next");
   if (examined.stop) return *examined.stop;
   const NextReport report = selection::choose_next(session, known, request);
   const RunFolder& folder = session.folder("next");

@@ -57,41 +57,49 @@ std::string metric_text(const HoldoutFigures& figures) {
 
 void print_start(session::Session& session, const RepairOptions& options, const repair::RepairSplits& splits) {
   if (!splits.outcomes) return;
-  fmt::print(
-      "{}  on {}{}\n  {} failing and {} correct inputs: {} to search, {} to select, {} in the hold-out set; method {}, "
-      "budget {}\n",
-      printable(session.model_name()), printable(splits.data),
-      splits.target.empty() ? "" : ", " + printable(splits.target), with_commas(splits.failing),
-      with_commas(splits.passing), with_commas(splits.search), with_commas(splits.selection),
-      with_commas(splits.holdout), options.method, session.budget().name());
+  fmt::print("{}  on {}{}\n", printable(session.model_name()), printable(splits.data),
+             splits.target.empty() ? "" : ", " + printable(splits.target));
+  print_wrapped(
+      fmt::format("{} failing and {} correct inputs: {} to search, {} to select, {} in the hold-out set; "
+                  "method {}, budget {}",
+                  with_commas(splits.failing), with_commas(splits.passing), with_commas(splits.search),
+                  with_commas(splits.selection), with_commas(splits.holdout), options.method, session.budget().name()),
+      2);
 }
 
 void print_outcome(const repair::RepairSplits& splits, const RepairResult& result) {
-  fmt::print("\n  hold-out set of {:<21} {:<20}  fixes  regressions\n", counted(splits.holdout, "input"),
-             result.before.metric);
-  fmt::print("    {:<34}  {}\n", "as it was", metric_text(result.before));
-  for (size_t i = 0; i < result.methods.size(); ++i) {
-    const MethodResult& one = result.methods[i];
-    if (!one.why_not.empty())
-      fmt::print("    {:<12} –  {}\n", one.method, one.why_not);
-    else
-      fmt::print("  {} {:<12} {:<21}  {}  {:>5}  {:>11}   {}\n", int(i) == result.chosen ? "▸" : " ", one.method, "",
-                 metric_text(one.after), one.fixes, one.regressions, one.words);
-  }
-  fmt::print("  a fix: a wrong prediction that becomes correct; a regression: the opposite\n");
-  if (!result.cheap.empty()) fmt::print("  {} alone does as well\n", result.cheap);
+  Table table{{"", "method", result.before.metric, "fixes", "regressions", "weights", "what was done"}, "llrrrrl", 2};
+  table.rows.push_back({" ", "as it was", metric_text(result.before)});
+  for (size_t i = 0; i < result.methods.size(); ++i)
+    if (const MethodResult& one = result.methods[i]; one.why_not.empty())
+      table.rows.push_back({int(i) == result.chosen ? "▸" : " ", one.method, metric_text(one.after),
+                            with_commas(one.fixes), with_commas(one.regressions), with_commas(one.weights), one.words});
+  fmt::print("\n");
+  print_table(table);
+  for (const MethodResult& one : result.methods)
+    if (!one.why_not.empty()) print_wrapped(fmt::format("{}: nothing found: {}", one.method, one.why_not), 2);
+  print_wrapped(fmt::format("hold-out set: {} that no search saw; a fix: a wrong prediction that becomes correct; a "
+                            "regression: the opposite",
+                            counted(splits.holdout, "input")),
+                2);
+  if (!result.smaller.empty()) print_wrapped(result.smaller, 2);
+  if (!result.cheap.empty()) print_wrapped(fmt::format("{} alone does as well", result.cheap), 2);
   std::vector<std::string> classes;
   for (const repair::ClassFlips& one : result.per_class)
     if (one.fixes != one.regressions && classes.size() < 12)
       classes.push_back(fmt::format("{} {:+d}", printable(one.name), one.fixes - one.regressions));
-  if (!classes.empty()) fmt::print("  fixes less regressions by class   {}\n", join(classes, "   "));
+  if (!classes.empty()) {
+    classes.insert(classes.begin(), "fixes minus regressions by class");
+    print_parts(classes, 2);
+  }
+  fmt::print("\n");
   if (result.chosen >= 0 && splits.outcomes)
-    fmt::print("\n  {}: {}, {}, {}, {}: {}\n", result.verdict,
-               fmt::format("{} {}", with_commas(result.fixes), result.fixes == 1 ? "fix" : "fixes"),
-               counted(result.regressions, "regression"), observers::points_text(result.change),
-               findings::p_text(result.p), result.reason);
+    print_wrapped(fmt::format("{}: {}, {}, {}, {}: {}", result.verdict, findings::counted(result.fixes, "fix", "fixes"),
+                              findings::counted(result.regressions, "regression"),
+                              observers::points_text(result.change), findings::p_text(result.p), result.reason),
+                  2);
   else
-    fmt::print("\n  {}: {}\n", result.verdict, result.reason);
+    print_wrapped(fmt::format("{}: {}", result.verdict, result.reason), 2);
 }
 
 /// People want to stay in the loop: the plan, and a question.
@@ -123,8 +131,10 @@ bool write_products(const RepairRun& run, const RepairResult& result, const Repa
 void print_end(const RepairOptions& options, const repair::RepairSplits& splits, const RepairResult& result,
                bool written) {
   if (written)
-    fmt::print("  {} written; the search saw {} of the inputs, judge it on others\n", printable(options.product),
-               with_commas(splits.search + splits.selection));
+    print_wrapped(fmt::format("{} written; its search saw {} of these inputs, so judge it on others: the next command "
+                              "does",
+                              options.product, with_commas(splits.search + splits.selection)),
+                  2);
   else if (!options.product.empty())
     fmt::print("  {} not written{}\n", printable(options.product),
                result.repaired ? "" : " (--force writes it anyway)");
@@ -132,13 +142,19 @@ void print_end(const RepairOptions& options, const repair::RepairSplits& splits,
     fmt::print("  nothing is written: -o FILE writes the model, --plan FILE the edits\n");
 }
 
-/// Old against new, on data that the search did not see where that is known by its name.
-std::string compare_command(const session::Session& session, const std::string& product) {
+/// Old against new on what the search did not see: the tests where it saw training data, else its hold-out set.
+std::string compare_command(const session::Session& session, const std::string& product, const std::string& holdout) {
   std::string data = session.request().data;
   const size_t name = data.substr(0, data.find(',')).rfind(":train");
-  if (name != std::string::npos) data.replace(name, 6, ":test");
-  return "netmend compare " + shell_word(session.model_name()) + " " + shell_word(product) +
-         (data.empty() ? "" : " --data " + shell_word(data));
+  if (name != std::string::npos) {
+    data.replace(name, 6, ":test");
+    return "netmend compare " + shell_word(session.model_name()) + " " + shell_word(product) + " --data " +
+           shell_word(data);
+  }
+  std::string words = session.words();  // the model comes first, where netmend.toml does not name it
+  if (const std::string model = shell_word(session.model_name()); words.rfind(model, 0) == 0)
+    words.erase(0, model.size());
+  return "netmend compare " + shell_word(holdout) + " " + shell_word(product) + words + " --common";
 }
 
 }  // namespace
@@ -167,7 +183,10 @@ int repair_model(const Common& common, const RepairOptions& options) {
   json["plan"] = options.plan.empty() || result.chosen < 0 ? Json(nullptr) : Json(options.plan);
   json["seconds"] = seconds;
   json["next"] = Json::array();
-  if (written) json["next"].push_back(compare_command(session, options.product));
+  if (written) {
+    run.write_holdout(folder.file("holdout"));
+    json["next"].push_back(compare_command(session, options.product, folder.file("holdout")));
+  }
   json["run"] = folder.path();
   write_file(folder.file("repair.json"), evidence::dump(json, 2));
   session.finish(seconds, status);

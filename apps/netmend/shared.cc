@@ -20,17 +20,18 @@ session::Request request_of(const Common& common, const CaseOptions& options) {
   return request;
 }
 
-Examined examine(const Common& common, const CaseOptions& options, session::Session& session, const std::string& verb,
-                 const session::Session* typed) {
+Examined examine(const Common& common, const CaseOptions& options, session::Session& session, const std::string& verb) {
   Examined examined{preflight::examine(session), {}};
   const preflight::Preflight& found = examined.preflight;
-  if (!common.json) print_preflight(found, session.task().metric);
-  if (!found.blocker || options.anyway) return examined;
+  const bool stop = found.blocker && !options.anyway;
+  if (!common.json) print_preflight(found, session.task().metric, stop ? OnBlocker::kStop : OnBlocker::kGoOn);
+  if (!stop) return examined;
+  const findings::Finding finding = preflight::finding_of(*found.blocker, session, verb);
   if (common.json)
     print_json(
-        {{"preflight", evidence::preflight_json(found)},
-         {"findings",
-          Json::array({findings::to_json(preflight::finding_of(*found.blocker, typed ? *typed : session, verb))})}});
+        {{"preflight", evidence::preflight_json(found)}, {"findings", Json::array({findings::to_json(finding)})}});
+  else
+    fmt::print("  next      {}\n", printable(finding.next.at(0)));
   examined.stop = 1;
   return examined;
 }

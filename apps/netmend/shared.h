@@ -19,8 +19,6 @@ struct Examined {
   preflight::Preflight preflight;
   std::optional<int> stop;
 };
-/// `typed`: the session of the flags as typed, for the next command, where that is another one.
-Examined examine(const Common& common, const CaseOptions& options, session::Session& session, const std::string& verb,
-                 const session::Session* typed = nullptr);
+Examined examine(const Common& common, const CaseOptions& options, session::Session& session, const std::string& verb);
 
 }  // namespace netmend::app

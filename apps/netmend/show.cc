@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/text.h"
 #include "observers/figures.h"
@@ -16,21 +17,25 @@ using observers::PredictionResult;
 using observers::PredictionSettings;
 using observers::Task;
 
+constexpr size_t kGroups = 30;  ///< that are shown
+
 void print_classes(const PredictionResult& result) {
   constexpr size_t most = 20;
   std::vector<const ClassResult*> order;
   for (const ClassResult& about : result.per_class) order.push_back(&about);
   bool cut = order.size() > most;
   if (cut) std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->recall < b->recall; });
-  size_t width = 5;
-  for (size_t i = 0; i < std::min(order.size(), most); ++i) width = std::max(width, order[i]->name.size());
-  fmt::print("\n  {:<{}}  inputs  correct  recall            precision\n", cut ? "worst" : "class", width);
-  for (size_t i = 0; i < std::min(order.size(), most); ++i)
-    fmt::print(
-        "  {:<{}}  {:>6}  {:>6}   {:>6.2f} % {:<12} {:>6.2f} %\n", order[i]->name, width, order[i]->samples,
-        order[i]->correct, 100 * order[i]->recall,
-        order[i]->samples ? fmt::format("({:.1f}–{:.1f})", 100 * order[i]->range.low, 100 * order[i]->range.high) : "",
-        100 * order[i]->precision);
+  Table table{{cut ? "worst classes" : "class", "inputs", "correct", "recall", "precision"}, "lrrrr"};
+  for (size_t i = 0; i < std::min(order.size(), most); ++i) {
+    const ClassResult& one = *order[i];
+    table.rows.push_back({one.name, with_commas(one.samples), with_commas(one.correct),
+                          one.samples ? fmt::format("{:.2f} % ({:.1f}–{:.1f})", 100 * one.recall, 100 * one.range.low,
+                                                    100 * one.range.high)
+                                      : "–",
+                          fmt::format("{:.2f} %", 100 * one.precision)});
+  }
+  fmt::print("\n");
+  print_table(table);
   if (cut) fmt::print("  … and {} more classes (--json has all)\n", order.size() - most);
 }
 
@@ -47,9 +52,12 @@ void print_confusions(const PredictionSettings& settings, const PredictionResult
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.count > b.count; });
   if (pairs.empty()) return;
   fmt::print("\n  most confused pairs\n");
-  for (size_t i = 0; i < std::min<size_t>(pairs.size(), 5); ++i)
-    fmt::print("  {:>6}  {} predicted as {}\n", pairs[i].count, settings.classes[pairs[i].label],
-               settings.classes[pairs[i].predicted]);
+  for (size_t i = 0; i < std::min<size_t>(pairs.size(), 5); ++i) {
+    fmt::print("  {:>6}  ", with_commas(pairs[i].count));
+    print_wrapped(
+        fmt::format("{} predicted as {}", settings.classes[pairs[i].label], settings.classes[pairs[i].predicted]), 10,
+        10);
+  }
 }
 
 }  // namespace
@@ -63,14 +71,17 @@ void print_result(const PredictionSettings& settings, const PredictionResult& re
   else if (result.metrics.empty())
     fmt::print("  no inputs\n");
   else
-    fmt::print("  {} inputs   {} {}{}{}\n", with_commas(result.samples), result.metrics[0].name,
-               figure_text(result.metrics[0].name, result.metrics[0].estimate),
-               result.metrics[0].name == "accuracy" ? fmt::format("   {} correct", with_commas(result.correct)) : "",
-               speed);
+    print_wrapped(
+        fmt::format(
+            "{} inputs   {} {}{}{}", with_commas(result.samples), result.metrics[0].name,
+            figure_text(result.metrics[0].name, result.metrics[0].estimate),
+            result.metrics[0].name == "accuracy" ? fmt::format("   {} correct", with_commas(result.correct)) : "",
+            speed),
+        2);
   std::vector<std::string> others;
   for (size_t i = 1; i < result.metrics.size(); ++i)
     others.push_back(result.metrics[i].name + " " + figure_text(result.metrics[i].name, result.metrics[i].estimate));
-  if (!others.empty()) fmt::print("  {}\n", join(others, "   "));
+  if (!others.empty()) print_wrapped(join(others, "   "), 2);
   if (result.not_finite > 0)
     fmt::print("  {} predictions are NaN or Inf: counted as wrong, left out of the loss\n",
                with_commas(result.not_finite));
@@ -80,24 +91,24 @@ void print_result(const PredictionSettings& settings, const PredictionResult& re
 void print_groups(const PredictionSettings& settings, const std::vector<observers::GroupResult>& groups) {
   if (groups.empty()) return;
   const bool two = settings.by_class() && settings.classes.size() == 2, number = settings.task == Task::kNumber;
-  size_t width = 5, shown = 0;
-  for (const auto& group : groups) width = std::max(width, group.column.size() + group.value.size() + 1);
-  width = std::min<size_t>(width, 40);
-  fmt::print(
-      "\n  {:<{}}  inputs   {}{}\n", "group", width, number ? "error" : "right",
-      two ? fmt::format("                 predicted {0}   recall of {0}", settings.classes[size_t(settings.positive)])
-          : "");
-  for (const auto& group : groups) {
-    if (++shown > 30) break;
-    std::string name = fmt::format("{}={}", group.column, group.value.empty() ? "(missing)" : group.value);
-    std::string more;
-    if (two)
-      more = fmt::format("   {:>5.1f} %        {:>5.1f} %", 100 * stats::rate(group.called, group.samples).value,
-                         100 * stats::rate(group.found, group.positives).value);
-    fmt::print("  {:<{}}  {:>6}   {}{}\n", printable(name), width, group.samples,
-               figure_text(number ? "mae" : "accuracy", group.figure(settings)), more);
+  Table table{{"group", "inputs", number ? "mean absolute error" : "accuracy"}, "lrr"};
+  if (two) {
+    const std::string& positive = settings.classes[size_t(settings.positive)];
+    table.head.insert(table.head.end(), {"predicted " + positive, "recall of " + positive}), table.align += "rr";
   }
-  if (groups.size() > 30) fmt::print("  … and {} more groups (--json has all)\n", groups.size() - 30);
+  for (const auto& group : groups) {
+    if (table.rows.size() == kGroups) break;
+    table.rows.push_back({fmt::format("{}={}", group.column, group.value.empty() ? "(missing)" : group.value),
+                          with_commas(group.samples),
+                          figure_text(number ? "mae" : "accuracy", group.figure(settings))});
+    if (two)
+      for (double share :
+           {stats::rate(group.called, group.samples).value, stats::rate(group.found, group.positives).value})
+        table.rows.back().push_back(std::isnan(share) ? "–" : fmt::format("{:.1f} %", 100 * share));
+  }
+  fmt::print("\n");
+  print_table(table);
+  if (groups.size() > kGroups) fmt::print("  … and {} more groups (--json has all)\n", groups.size() - kGroups);
 }
 
 Json groups_json(const PredictionSettings& settings, const std::vector<observers::GroupResult>& groups) {
@@ -129,26 +140,44 @@ void print_tried(const preflight::Preflight& preflight, const std::string& metri
     if (!tried.runs || ++shown > most) continue;
     std::string figure = metric == "mae" || metric == "rmse" ? fmt::format("{:>8.4g}", tried.accuracy.value)
                                                              : fmt::format("{:>6.1f} %", 100 * tried.accuracy.value);
-    fmt::print("  {}   {}\n", figure, tried.words);
+    fmt::print("  {}   ", figure);
+    print_wrapped(tried.words, 13, 13);
   }
   if (shown > most) fmt::print("             … and {} more, none better\n", shown - most);
 }
 
 }  // namespace
 
-void print_preflight(const preflight::Preflight& preflight, const std::string& metric) {
-  std::string text;
-  for (const preflight::Line& line : preflight.lines)
-    text += fmt::format("   {} {}", line.text, line.holds ? "✓" : "✗");
-  fmt::print("preflight{}\n", text);
-  if (!preflight.blocker) return;
+void print_preflight(const preflight::Preflight& preflight, const std::string& metric, OnBlocker then) {
+  std::vector<std::string> parts;
+  bool doubt = false;
+  for (const preflight::Line& line : preflight.lines) {
+    parts.push_back(fmt::format("{} {}", line.text, line.holds ? "✓" : "✗"));
+    doubt = doubt || !line.holds;
+  }
+  fmt::print("preflight   ");
+  print_parts(parts, 12, 12);
+  if (!preflight.blocker) {
+    if (doubt)
+      print_wrapped("✗ is a warning here, not a blocker: the command goes on, and the exit status is not 1 for it", 12);
+    return;
+  }
   const preflight::Blocker& blocker = *preflight.blocker;
-  fmt::print("\n  blocker  {}\n           {} {}.\n", blocker.id(), blocker.title, blocker.evidence);
+  fmt::print("\n  blocker  {}\n", printable(blocker.id()));
+  print_wrapped(fmt::format("{} {}.", blocker.title, blocker.evidence), 11);
   if (preflight.tried.size() > 1) print_tried(preflight, metric);
   if (!blocker.line.empty())
     fmt::print("\n  Put this into netmend.toml, then try again:\n\n    {}\n",
                join(split(blocker.line, '\n'), "\n    "));
-  fmt::print("\n  Nothing is said about the model before this is resolved; --anyway overrules.\n");
+  static const std::map<OnBlocker, const char*> ends = {
+      {OnBlocker::kStop, "Nothing is said about the model before this is resolved: exit 1. --anyway overrules it."},
+      {OnBlocker::kDataOnly,
+       "Only the data is checked: nothing is said about the model before this is resolved. --anyway overrules it."},
+      {OnBlocker::kGoOn,
+       "The command goes on in spite of it: what follows may say nothing about the model as trained."},
+      {OnBlocker::kAsk, "The file is written, but netmend will not judge the model before this is resolved: exit 1."}};
+  fmt::print("\n");
+  print_wrapped(ends.at(then), 2);
 }
 
 }  // namespace netmend::app

@@ -13,7 +13,10 @@ void print_result(const observers::PredictionSettings& settings, const observers
 void print_groups(const observers::PredictionSettings& settings, const std::vector<observers::GroupResult>& groups);
 Json groups_json(const observers::PredictionSettings& settings, const std::vector<observers::GroupResult>& groups);
 
-/// What the preflight looked at, in a line; the blocker with the set-ups that were tried, when there is one.
-void print_preflight(const preflight::Preflight& preflight, const std::string& metric);
+/// What a command does about a blocker.
+enum class OnBlocker { kStop, kDataOnly, kGoOn, kAsk };
+/// What the preflight looked at, in a line; the blocker with the set-ups that were tried, when there is one, and what
+/// follows from it.
+void print_preflight(const preflight::Preflight& preflight, const std::string& metric, OnBlocker then);
 
 }  // namespace netmend::app

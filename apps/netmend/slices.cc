@@ -84,81 +84,103 @@ Json thresholds_json(const std::vector<ThresholdStep>& steps) {
 }
 
 std::string rate_text(const stats::Estimate& rate) {
-  if (std::isnan(rate.value)) return fmt::format("{:>20}", "–");
-  return fmt::format("{:>6.1f} % ({:>4.1f}–{:>5.1f})", 100 * rate.value, 100 * rate.low, 100 * rate.high);
+  if (std::isnan(rate.value)) return "–";
+  return fmt::format("{:.1f} % ({:.1f}–{:.1f})", 100 * rate.value, 100 * rate.low, 100 * rate.high);
 }
 
 std::string figure_cell(const Survey& survey, const stats::Estimate& failing) {
   const stats::Estimate figure = survey.figure(failing);
-  return survey.errors ? fmt::format("{:>8.4g} ({:.4g}–{:.4g})", figure.value, figure.low, figure.high)
+  return survey.errors ? fmt::format("{:.4g} ({:.4g}–{:.4g})", figure.value, figure.low, figure.high)
                        : rate_text(figure);
 }
 
 void print_group_table(const Survey& survey) {
-  if (survey.groups.empty())
-    return fmt::print(
-        "\n  no groups: groups= in the data spec or data.groups in netmend.toml name columns to group by\n");
-  size_t width = 5, small = 0, printed = 0;
-  for (const Group& group : survey.groups) width = std::max(width, std::min<size_t>(44, group.name().size()));
+  if (survey.groups.empty()) {
+    fmt::print("\n");
+    return print_wrapped("no groups: groups= in the data spec or data.groups in netmend.toml names columns to group by",
+                         2);
+  }
+  size_t small = 0, printed = 0;
   const bool two = survey.groups[0].selected.has_value();
-  fmt::print("\n  {:<{}}  {:>7}   {:>20}", "group", width, "inputs", survey.metric());
-  if (two) fmt::print("   {:>20}   {:>20}   {:>20}", "predicted positive", "true positive rate", "false positive rate");
-  fmt::print("\n");
+  Table table{{"group", "inputs", survey.metric()}, "lrr"};
+  if (two)
+    table.head.insert(table.head.end(), {"predicted positive", "true positive rate", "false positive rate"}),
+        table.align += "rrr";
   for (const Group& group : survey.groups) {
     small += group.too_small;
     if (group.too_small || ++printed > kShown) continue;
-    fmt::print("  {:<{}}  {:>7}   {}", printable(group.name()), width, with_commas(group.inputs),
-               figure_cell(survey, group.failing.here));
+    table.rows.push_back({group.name(), with_commas(group.inputs), figure_cell(survey, group.failing.here)});
     if (two)
       for (const Rate* rate : {&*group.selected, &*group.true_positive, &*group.false_positive})
-        fmt::print("  {}{}", rate->p < 0.05 ? "*" : " ", rate_text(rate->here));
-    fmt::print("\n");
+        table.rows.back().push_back((rate->p < 0.05 ? "*" : "") + rate_text(rate->here));
   }
+  fmt::print("\n");
+  print_table(table);
   if (printed > kShown) fmt::print("  … and {} more groups (--json has all)\n", printed - kShown);
-  if (two) fmt::print("  * differs from everybody else (p < 0.05, Holm-corrected for the number of groups)\n");
+  if (two) print_wrapped("* differs from all other inputs (p < 0.05, Holm-corrected for the number of groups)", 2);
   if (small > 0) fmt::print("  {} too small to judge (--least)\n", counted(int64_t(small), "group"));
 }
 
 void print_slices(const Survey& survey) {
-  if (survey.weak.slices.empty())
-    return fmt::print(
-        "\n  no weak slice: {} rules over {} columns and properties were compared, none holds on the other half\n",
-        with_commas(survey.weak.rules), survey.columns.size());
-  size_t width = 10;
-  for (const Slice& slice : survey.weak.slices) width = std::max(width, std::min<size_t>(48, slice.words.size()));
-  fmt::print("\n  {:<{}}  {:>7}   {:>20}   {:>9}   {:>20}   {}\n", "weak slice", width, "inputs", survey.metric(),
-             "elsewhere", survey.errors ? "behind" : "points behind", "gain if it were as elsewhere");
+  if (survey.weak.slices.empty()) {
+    fmt::print("\n");
+    return print_wrapped(
+        fmt::format("no weak slice: {} rules over {} columns and properties were compared; none that is weak on one "
+                    "half of the inputs is weak on the other half",
+                    with_commas(survey.weak.rules), survey.columns.size()),
+        2);
+  }
+  Table table{
+      {"weak slice", "inputs", survey.metric(), "elsewhere", survey.errors ? "behind" : "points behind", "gain"},
+      "lrrrrr"};
+  bool explained = false;
   for (const Slice& slice : survey.weak.slices) {
     const stats::Estimate rest = survey.figure(slice.rest);
-    fmt::print("  {:<{}}  {:>7}   {}   ", printable(slice.words), width, with_commas(slice.inputs),
-               figure_cell(survey, slice.here));
+    const bool mostly = !survey.errors && slice.explained_by_confidence > slices::kMostlyExplained;
+    explained = explained || mostly;
+    table.rows.push_back(
+        {slice.words + (mostly ? " *" : ""), with_commas(slice.inputs), figure_cell(survey, slice.here)});
+    auto add = [&](std::initializer_list<std::string> cells) {
+      table.rows.back().insert(table.rows.back().end(), cells);
+    };
     if (survey.errors)
-      fmt::print("{:>9.4g}   {:>20.4g}   {:.4g}\n", rest.value, slice.behind.value * survey.unit,
-                 slice.gain * survey.unit);
+      add({fmt::format("{:.4g}", rest.value), fmt::format("{:.4g}", slice.behind.value * survey.unit),
+           fmt::format("{:.4g}", slice.gain * survey.unit)});
     else
-      fmt::print("{:>7.1f} %   {:>6.1f} ({:>4.1f}–{:>5.1f})   {:.2f} points{}\n", 100 * rest.value,
-                 100 * slice.behind.value, 100 * slice.behind.low, 100 * slice.behind.high, 100 * slice.gain,
-                 slice.explained_by_confidence > slices::kMostlyExplained
-                     ? "   (expected errors given confidence and class explain most of it)"
-                     : "");
+      add({fmt::format("{:.1f} %", 100 * rest.value),
+           fmt::format("{:.1f} ({:.1f}–{:.1f})", 100 * slice.behind.value, 100 * slice.behind.low,
+                       100 * slice.behind.high),
+           fmt::format("{:.2f} points", 100 * slice.gain)});
   }
-  fmt::print("  found on one half of the inputs, figures are of the other half\n");
+  fmt::print("\n");
+  print_table(table);
+  print_wrapped(
+      "slices were found on one half of the inputs, the figures are of the other half; gain: of the whole "
+      "metric, if the slice were as good as the rest",
+      2);
+  if (explained) print_wrapped("* most of it was to be expected from the confidence and the class of these inputs", 2);
 }
 
 void print_thresholds(const std::vector<ThresholdStep>& steps, const observers::PredictionSettings& task) {
   if (steps.empty()) return;
-  fmt::print("\n  decision threshold of {}: predicted positive / true positive rate / false positive rate, in %\n",
-             printable(task.classes[size_t(task.positive)]));
-  fmt::print("  {:<10} {:<10}", "threshold", "accuracy");
-  for (const ThresholdRates& rates : steps[0].groups) fmt::print("  {:>24}", printable(rates.group).substr(0, 24));
   fmt::print("\n");
+  print_wrapped(
+      fmt::format("decision threshold of {}: predicted positive / true positive rate / false positive rate, in %",
+                  task.classes[size_t(task.positive)]),
+      2);
+  Table table{{"threshold", "accuracy"}, "lr"};
+  for (const ThresholdRates& rates : steps[0].groups) table.head.push_back(rates.group), table.align += "r";
+  table.head.push_back(""), table.align += "l";
   for (const ThresholdStep& step : steps) {
-    fmt::print("  {:<10.2f} {:<10}", step.threshold, fmt::format("{:>6.2f} %", 100 * step.groups[0].accuracy.value));
+    table.rows.push_back(
+        {fmt::format("{:.2f}", step.threshold), fmt::format("{:.2f} %", 100 * step.groups[0].accuracy.value)});
     for (const ThresholdRates& rates : step.groups)
-      fmt::print("  {:>24}", fmt::format("{:>6.1f} / {:>6.1f} / {:>6.1f}", 100 * rates.selected.value,
-                                         100 * rates.true_positive_rate.value, 100 * rates.false_positive_rate.value));
-    fmt::print("{}\n", step.current ? "   current" : "");
+      table.rows.back().push_back(fmt::format("{:.1f} / {:.1f} / {:.1f}", 100 * rates.selected.value,
+                                              100 * rates.true_positive_rate.value,
+                                              100 * rates.false_positive_rate.value));
+    table.rows.back().push_back(step.current ? "current" : "");
   }
+  print_table(table);
 }
 
 }  // namespace

@@ -143,36 +143,36 @@ void print_methods(const StressReport& report) {
   auto median = [](const std::optional<inputs::Spread>& spread) {
     return spread ? fmt::format("{:.3g}", spread->median) : std::string("–");
   };
-  auto padded = [](const std::string& text, size_t width) {
-    return std::string(width - std::min(width, text_columns(text)), ' ') + text;
-  };
-  fmt::print("\n  {:<15} {:>7}  {:>22}   {:>9} {:>9} {:>9}   {:>9}\n", "method", "inputs", "success rate", "L0", "L2",
-             "Linf", "inputs/s");
+  Table table{{"method", "inputs", "success rate", "L0", "L2", "Linf", "inputs/s", ""}, "lrrrrrrl"};
   for (const MethodResult& one : report.methods) {
     if (!one.skipped.empty()) continue;
     const Summary& s = one.summary;
     const std::string rate =
         s.made ? fmt::format("{:.1f} % ({:.1f}–{:.1f})", 100 * s.rate.value, 100 * s.rate.low, 100 * s.rate.high)
                : "nothing valid made";
-    fmt::print("  {:<15} {:>7}  {}   {} {} {}   {:>9}{}\n", one.name, with_commas(s.made), padded(rate, 22),
-               padded(s.l0 ? with_commas(int64_t(s.l0->median)) : "–", 9), padded(median(s.l2), 9),
-               padded(median(s.linf), 9), with_commas(int64_t(double(s.inputs) / std::max(one.seconds, 1e-9))),
-               one.cut ? "  (as many as --budget allows)" : "");
+    table.rows.push_back({one.name, with_commas(s.made), rate, s.l0 ? with_commas(int64_t(s.l0->median)) : "–",
+                          median(s.l2), median(s.linf),
+                          with_commas(int64_t(double(s.inputs) / std::max(one.seconds, 1e-9))),
+                          one.cut ? "(as many as --budget allows)" : ""});
   }
-  fmt::print(
-      "  success: the predicted class is another than before; sizes of perturbations are medians of successes\n");
+  fmt::print("\n");
+  print_table(table);
+  print_wrapped("success: the predicted class changes; sizes of perturbations are medians over successes", 2);
   for (const MethodResult& one : report.methods)
     if (one.skipped.empty() && one.summary.made < one.summary.inputs)
-      fmt::print("  {}: no valid change was found for {} of {} inputs\n", one.name,
-                 with_commas(one.summary.inputs - one.summary.made), with_commas(one.summary.inputs));
+      print_wrapped(fmt::format("{}: no valid change was found for {} of {} inputs", one.name,
+                                with_commas(one.summary.inputs - one.summary.made), with_commas(one.summary.inputs)),
+                    2);
   for (const MethodResult& one : report.methods)
     if (one.fuzz)
-      fmt::print(
-          "  fuzz: {} rounds{}, {} inputs tried, {} joined the queue, {} predicted as another class; {} goals covered, "
-          "{} by the seeds\n",
-          one.fuzz->rounds, one.fuzz->resumed ? fmt::format(" ({} found on disk)", one.fuzz->resumed) : "",
-          with_commas(one.fuzz->tried), with_commas(one.fuzz->kept), with_commas(one.fuzz->failing),
-          with_commas(one.fuzz->goals), with_commas(one.fuzz->goals_of_seeds));
+      print_wrapped(
+          fmt::format(
+              "fuzz: {} rounds{}, {} inputs tried, {} joined the queue, {} predicted as another class; {} goals "
+              "covered, {} by the seeds",
+              one.fuzz->rounds, one.fuzz->resumed ? fmt::format(" ({} found on disk)", one.fuzz->resumed) : "",
+              with_commas(one.fuzz->tried), with_commas(one.fuzz->kept), with_commas(one.fuzz->failing),
+              with_commas(one.fuzz->goals), with_commas(one.fuzz->goals_of_seeds)),
+          2);
 }
 
 void print_weakest_classes(const StressReport& report, const PredictionSettings& task) {
@@ -184,7 +184,8 @@ void print_weakest_classes(const StressReport& report, const PredictionSettings&
   for (size_t i = 0; i < std::min<size_t>(4, weak.size()); ++i)
     words.push_back(fmt::format("{} {:.1f} %", printable(inputs::class_words(task, weak[i].label)),
                                 100 * double(weak[i].successes) / double(weak[i].made)));
-  fmt::print("\n  highest success rate by class: {}\n", join(words, ", "));
+  fmt::print("\n");
+  print_wrapped("highest success rate by class: " + join(words, ", "), 2);
 }
 
 /// Methods with one reason share a line.
@@ -198,20 +199,25 @@ void print_skipped(const StressReport& report) {
     same->second.push_back(one.name);
   }
   for (size_t i = 0; i < reasons.size(); ++i)
-    fmt::print("{}{}: {}\n", i ? "            " : "\n  skipped   ", join(reasons[i].second, ", "), reasons[i].first);
+    fmt::print("{}", i ? "" : "\n"),
+        print_labelled(i ? "" : "skipped", fmt::format("{}: {}", join(reasons[i].second, ", "), reasons[i].first));
 }
 
 void print_stress(const std::string& model, const StressReport& report, const PredictionSettings& task) {
   fmt::print("{}  on {}\n", model, report.data);
-  fmt::print("  the prediction is right for {} of {} inputs; what was made is judged as read back from the file\n",
-             with_commas(report.right), with_commas(report.of));
-  if (!report.range.empty()) fmt::print("  valid raw values {}; perturbations in {}\n", report.range, report.unit);
+  print_wrapped(fmt::format("the prediction is correct for {} of {} inputs; what was made is judged as read back from "
+                            "the file",
+                            with_commas(report.right), with_commas(report.of)),
+                2);
+  if (!report.range.empty())
+    print_wrapped(fmt::format("valid raw values {}; perturbations in {}", report.range, report.unit), 2);
   print_methods(report);
   print_coverage_gain(report);
   print_weakest_classes(report, task);
   if (report.changed_by_saving > 0)
-    fmt::print("  {} predictions differ between the inputs as they were made and as they were read back\n",
-               with_commas(report.changed_by_saving));
+    print_wrapped(fmt::format("{} predictions differ between the inputs as they were made and as they were read back",
+                              with_commas(report.changed_by_saving)),
+                  2);
   print_skipped(report);
   if (!report.next.empty()) fmt::print("\n  next  {}\n", printable(report.next));
 }

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "netmend/commands.h"
 
@@ -17,12 +18,30 @@ void say(const Common& common, const std::string& line);
 /// `1 unit`, `1,204 units`
 std::string counted(int64_t count, const std::string& what);
 
-/// Columns of the terminal: COLUMNS, else its width, else 100.
+/// Columns of the terminal: with --wide no limit, else COLUMNS, else its width, else 100.
 size_t terminal_width();
+/// --wide: from now on no line is wrapped and no table folded.
+void never_wrap();
 bool use_colours();
 /// Columns that a text takes; our own words hold only characters of one column.
 size_t text_columns(const std::string& text);
 /// Lines of at most the terminal's width behind a margin; the first line continues at `first` columns.
 void print_wrapped(const std::string& text, size_t margin, size_t first = 0);
+/// Parts that stay whole, three spaces between them, wrapped like words.
+void print_parts(const std::vector<std::string>& parts, size_t margin, size_t first = 0);
+/// `  next      …`: a word, and behind it a text that is wrapped at the column where it begins.
+void print_labelled(const std::string& label, const std::string& text);
+
+/// A table for people. Columns are as wide as they must be, names are never cut. Where lines would be wider than the
+/// terminal, a text at their end is wrapped, or the names get lines of their own; where that is not enough, every value
+/// stands behind its heading.
+struct Table {
+  std::vector<std::string> head;
+  std::string align;  ///< a letter per column, l or r
+  size_t names = 1;   ///< leading columns that say what the row is about
+  size_t margin = 2;  ///< columns before each line
+  std::vector<std::vector<std::string>> rows = {};
+};
+void print_table(const Table& table);
 
 }  // namespace netmend::app

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <memory>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -31,7 +33,10 @@ training::TrainRequest request_of(const Common& common, const TrainOptions& opti
   request.validation = options.validation, request.epochs = options.epochs, request.batch = options.batch;
   request.limit = options.limit, request.seed = common.seed, request.jobs = common.jobs;
   request.quiet = common.quiet;
-  request.note = [&common](const std::string& line) { say(common, printable(line)); };
+  // What holds for both splits is told of each of them: once is enough.
+  request.note = [&common, told = std::make_shared<std::set<std::string>>()](const std::string& line) {
+    if (told->insert(line).second) say(common, printable(line));
+  };
   return request;
 }
 

@@ -64,10 +64,10 @@ void list_kinds(const Common& common) {
                       {"fault", kind.fault}});
     return print_json({{"kinds", json}});
   }
-  size_t width = 0;
-  for (const Kind& kind : findings::kinds()) width = std::max(width, kind.name.size());
-  for (const Kind& kind : findings::kinds()) fmt::print("  {:<{}}  {}\n", kind.name, width, open_title(kind.title));
-  fmt::print("\n  netmend why KIND tells the story of one\n");
+  Table table{{"kind", "what it says"}, "ll"};
+  for (const Kind& kind : findings::kinds()) table.rows.push_back({std::string(kind.name), open_title(kind.title)});
+  print_table(table);
+  fmt::print("\n  netmend why KIND explains one: what it means, what causes it, how to repair it\n");
 }
 
 void list_findings(const Common& common, const RunFindings& run) {
@@ -77,12 +77,13 @@ void list_findings(const Common& common, const RunFindings& run) {
     return print_json({{"run", run.folder}, {"findings", json}});
   }
   if (run.findings.empty()) return fmt::print("  {} found nothing: there is nothing to explain\n", run.folder);
-  size_t width = 0;
-  for (const Finding& finding : run.findings) width = std::max(width, printable(finding.id()).size());
-  for (const Finding& finding : run.findings)
-    fmt::print("  {:<8} {:<{}}  {}\n", findings::level_name(finding.level), printable(finding.id()), width,
-               printable(finding.title));
-  fmt::print("\n  netmend why {}\n", shell_word(run.findings[0].id()));
+  for (const Finding& finding : run.findings) {
+    fmt::print("  {:<8} {}\n", findings::level_name(finding.level), printable(finding.id()));
+    print_wrapped(finding.title, 11);
+    if (!finding.brief.empty() && finding.brief != finding.title)
+      print_wrapped(fmt::format("{} ({})", finding.brief, findings::certainty_name(finding.certainty)), 11);
+  }
+  fmt::print("\n  next      netmend why {}\n", printable(shell_word(run.findings[0].id())));
 }
 
 Json story_json(const Kind& kind, const Finding* finding, const std::string& folder) {
@@ -107,8 +108,8 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
     fmt::print("\n  {}\n", name);
     print_wrapped(std::string(text), 4);
   };
-  fmt::print("{}\n  {}\n", finding ? printable(finding->id()) : std::string(kind.name),
-             finding ? printable(finding->title) : open_title(kind.title));
+  fmt::print("{}\n", finding ? printable(finding->id()) : std::string(kind.name));
+  print_wrapped(finding ? finding->title : open_title(kind.title), 2);
   if (finding) {
     fmt::print("  {}, {}   in {}\n", findings::level_name(finding->level), findings::certainty_name(finding->certainty),
                folder);
@@ -126,8 +127,8 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
   list("next", finding ? finding->next : open_commands(kind.next));
   fmt::print("\n  an example that needs no file of yours; it can be pasted into a shell\n");
   for (const std::string& line : script(kind.example)) fmt::print("{}\n", printable(line));
-  fmt::print("\n  needs {}{}\n", needs_words(kind.needs),
-             kind.fault.empty() ? "" : fmt::format("   fault {}", kind.fault));
+  fmt::print("\n");
+  print_wrapped(fmt::format("netmend check looks for this when it has {}", needs_words(kind.needs)), 2);
 }
 
 }  // namespace

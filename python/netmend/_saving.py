@@ -127,8 +127,9 @@ class Part:
 
 
 class Saver:
-    def __init__(self, store, reader, labels, ids, display, groups):
+    def __init__(self, store, reader, labels, ids, display, groups, names=None):
         self.store, self.reader, self.labels = store, reader, labels
+        self.names = names  # of the columns of a table
         self.ids, self.display, self.groups = ids, display, groups
         self.columns, self.part, self.total = None, Part(), 0
         self.saved = 0  # samples in whole parts from an earlier call
@@ -281,9 +282,23 @@ class Saver:
             members.update(words_to_members("display", shown))
         return members
 
+    def _named(self, spec):
+        """What data.json says of an input, with the names of its columns."""
+        names = self.names.get(spec["name"]) if isinstance(self.names, dict) else self.names if len(self.columns) == 1 else None
+        if names is None:
+            if self.names is not None and not isinstance(self.names, dict):
+                raise RecorderError("columns= is one list, and there are %d inputs" % len(self.columns), self.store.folder,
+                                    "give {\"%s\": [...]}" % spec["name"])
+            return spec
+        names = [str(name) for name in names]
+        if spec["shape"] != [len(names)]:
+            raise RecorderError("columns= has %d names, a sample of input '%s' has the shape %s" % (len(names), spec["name"], spec["shape"]),
+                                self.store.folder, "give one name for each value of a row")
+        return dict(spec, columns=names)
+
     def _open(self):
         """The folder before a part is added: made at the first one, rewritten where lengths begin to differ."""
-        specs = [column.spec() for column in self.columns]
+        specs = [self._named(column.spec()) for column in self.columns]
         if self.fresh and not self.number:
             self.store.begin({
                 "format": "netmend-saved", "version": 1, "complete": False, "samples": 0, "inputs": specs,
@@ -317,7 +332,7 @@ def _short(value):
 
 
 def save_data(loader, DIR, classes=None, ids=None, display=None, groups=None, labels=None, inputs=None, overwrite=False,
-              batched=None, target=None):
+              batched=None, target=None, columns=None):
     """Saves everything a loader gives into the folder DIR, for netmend to read as `saved:DIR`.
 
     loader: an iterable of (input, target) batches: a PyTorch DataLoader, a tf.data.Dataset, a Keras sequence, a list, or
@@ -336,6 +351,8 @@ def save_data(loader, DIR, classes=None, ids=None, display=None, groups=None, la
     batched: True if every element of the loader is a batch, False if it is one sample. Left out, a first target that is a
         single number or word means one sample, everything else (also no target at all) means batches.
     target: the key of the target, where batches or targets are dicts; its position, where targets are a tuple.
+    columns: for rows of a table, what each of their values is: ["age", "sex=Male"]; with several inputs
+        {"input": [...]}. netmend then speaks of columns by their names.
 
     A part of 1024 samples is held in memory and written when it is full. Calling again after a kill goes on where the last
     part ended, after a look whether the loader still gives the same. Returns a Summary.
@@ -345,7 +362,7 @@ def save_data(loader, DIR, classes=None, ids=None, display=None, groups=None, la
     rule = Labels(labels, classes)
     reader = Reader(inputs, target, batched, targets_wanted=labels != "none")
     saver = Saver(store, reader, rule, Ids(ids) if ids is not None else None,
-                  Display(display) if display is not None else None, group_columns(groups))
+                  Display(display) if display is not None else None, group_columns(groups), columns)
     if store.meta is not None:
         saver.resume()
     resumed = saver.saved

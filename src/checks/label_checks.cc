@@ -51,7 +51,8 @@ void make_note(findings::Finding& finding, const std::string& why) {
 
 void check_labels(Observed& seen, Results& out) {
   if (seen.test->top.empty()) return;
-  out.skip("training labels", "predictions of a network that was not trained on them");
+  if (seen.session.train())
+    out.skip("wrong labels in the training data", "predictions of a network that was not trained on these inputs");
   const auto classes = int64_t(seen.settings.classes.size());
   std::vector<selection::LabelIssue>& issues = out.label_issues;
   issues = selection::label_issues(seen.test->top, classes);

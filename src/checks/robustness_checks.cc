@@ -7,6 +7,7 @@
 #include "checks/rows.h"
 #include "findings/phrases.h"
 #include "inputs/campaign.h"
+#include "inputs/mutators.h"
 
 namespace netmend::checks {
 namespace {
@@ -24,9 +25,9 @@ struct Mild {
 };
 constexpr Mild kMild[] = {
     {"white-noise", "Gaussian noise of 3 % of the range", 0.03, 0.1, int(Kind::kImage) | int(Kind::kNumbers)},
-    {"brightness", "a change of brightness", -1, 0.1, int(Kind::kImage)},
-    {"contrast", "a change of contrast", -1, 0.1, int(Kind::kImage)},
-    {"translate", "a shift of up to 3 pixels", -1, 0.3, int(Kind::kImage)},
+    {"brightness", "a change of brightness of up to 20 of 255 levels", -1, 0.1, int(Kind::kImage)},
+    {"contrast", "a change of contrast by a factor of 0.5 to 1.2", -1, 0.1, int(Kind::kImage)},
+    {"translate", "a shift", -1, 0.3, int(Kind::kImage)},
     {"column-noise", "noise of 5 % of each column's standard deviation", 0.05, 0.1, int(Kind::kTable)},
     {"token-drop", "dropping one token in twenty", 0.05, 0.15, int(Kind::kTokens)},
     {"token-swap", "swapping one pair of neighbouring tokens in twenty", 0.05, 0.15, int(Kind::kTokens)},
@@ -75,6 +76,13 @@ void check_robustness(Observed& seen, Results& found) {
       inputs::CampaignResult result =
           inputs::run_campaign(network, seen.subject(), chosen, method, how, {seen.jobs(), true, false, 1});
       ++tried;
+      std::string change = mild.words;
+      if (mild.method == std::string_view("translate")) {
+        const auto& shape = changed.about.shape;  // three axes, channels first or last
+        const size_t rows = changed.about.channels_last ? 0 : 1;
+        const double pixels = inputs::largest_shift(shape.at(rows), shape.at(rows + 1));
+        change += fmt::format(" of up to {:.2g} pixel{}", pixels, pixels == 1 ? "" : "s");
+      }
       int64_t flipped = 0, made = 0;
       findings::Finding finding;
       std::vector<findings::Shown> shown;
@@ -92,12 +100,12 @@ void check_robustness(Observed& seen, Results& found) {
       // Networks that never saw such inputs change some predictions; only far too many are a fault of their own.
       const findings::Effect effect{0, share.value >= kFarTooMany ? share.value : std::min(share.value, 0.049)};
       finding = findings::make(
-          "not-robust", mild.method, seen.words({{"change", mild.words}, {"method", mild.method}}), effect,
+          "not-robust", mild.method, seen.words({{"change", change}, {"method", mild.method}}), effect,
           Certainty::kConfirmed,
           fmt::format("{} of {} correct predictions change under {}", findings::percent(share.value), with_commas(made),
-                      mild.words),
+                      change),
           fmt::format("Of {} correct predictions {} ({}; {}) change under {}.", with_commas(made), with_commas(flipped),
-                      findings::percent(share.value), findings::percent_range(share.low, share.high), mild.words));
+                      findings::percent(share.value), findings::percent_range(share.low, share.high), change));
       finding.inputs = std::move(shown);
       found.add(std::move(finding));
     }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "compare/paired.h"
 #include "findings/accepted.h"
+#include "findings/phrases.h"
 #include "session/input_names.h"
 #include "session/latency.h"
 #include "session/target.h"
@@ -179,8 +180,9 @@ Ruling judge_class_drop(const Criterion& criterion, const PredictionSettings& ta
   for (size_t c = 1; c < classes.size(); ++c)
     if (drop(c) > drop(worst)) worst = c;
   return decide(criterion, drop_in_points(classes[worst].change()), classes[worst].samples, strict,
-                fmt::format("worst class {}: {} fixed, {} broken", task.classes[worst], classes[worst].fixed,
-                            classes[worst].broken));
+                fmt::format("worst class {}: {}, {}", task.classes[worst],
+                            findings::counted(classes[worst].fixed, "fix", "fixes"),
+                            findings::counted(classes[worst].broken, "regression")));
 }
 
 Ruling judge_class(const Criterion& criterion, session::Session& session, const PredictionResult& result, bool strict) {

@@ -230,7 +230,10 @@ class SavedDataset : public Dataset {
       feature = input.transform.feature(saved.name);
     }
     feature.name = saved.name;
-    if (input.ids) feature.type = at::kLong;
+    if (input.ids)
+      feature.type = at::kLong;
+    else
+      feature.columns = saved.columns;
     inputs_.push_back(std::move(input));
     info_.features.push_back(std::move(feature));
   }

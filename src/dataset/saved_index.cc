@@ -132,6 +132,10 @@ class Reader {
         if (!free && (__builtin_mul_overflow(values, input.shape.back(), &values) || values > kMostValues))
           bad(fmt::format("input {} has an impossible shape", input.name));
       }
+      if (json.contains("columns")) input.columns = names(list(json, "columns", 0, kMostNames), "columns");
+      if (!input.columns.empty() && (input.shape.size() != 1 || int64_t(input.columns.size()) != input.shape[0]))
+        bad(fmt::format("input {} has the shape {} and {} names of columns", input.name, size_list(input.shape),
+                        input.columns.size()));
       index.inputs.push_back(std::move(input));
     }
   }

@@ -13,8 +13,9 @@ namespace netmend::dataset {
 struct SavedInput {
   std::string name;
   Element type = Element::kF32;
-  std::vector<int64_t> shape;  ///< of one sample
-  bool ragged = false;         ///< the first size is -1: it differs from sample to sample
+  std::vector<int64_t> shape;        ///< of one sample
+  bool ragged = false;               ///< the first size is -1: it differs from sample to sample
+  std::vector<std::string> columns;  ///< of a row of a table: what each value is; else empty
 };
 
 struct SavedPart {

@@ -52,7 +52,7 @@ TEST(GradientSign, EqualsADirectTwin) {
     for (int i = 0; i < 6; ++i) walked = step(walked, 0.07 / 5);
     EXPECT_GT(share_equal(bim(*test->network, all, settings).units, walked), 0.995);
     walked = at::minimum(at::maximum(x + 0.07 * draw_uniform(all, settings, "pgd"), low), high);
-    for (int i = 0; i < 6; ++i) walked = step(walked, 0.07 / 30);
+    for (int i = 0; i < 6; ++i) walked = step(walked, 4 * 0.07 / 6);
     EXPECT_GT(share_equal(pgd(*test->network, all, settings).units, walked), 0.99);
   }
 }

@@ -1,10 +1,12 @@
 // Each mutator draws its parameter from DeepHunter's list and applies it. Where DeepHunter's code is given its noises
 // in units of single grey levels (Gaussian) or of the whole range (speckle), which do nothing or are hardly ever valid,
-// ours have a twentieth of the range. Shearing and scaling are about the middle of the picture.
+// ours have a twentieth of the range. Shearing and scaling are about the middle of the picture. DeepHunter moves by up
+// to 3 pixels, of pictures of 28 and more: smaller ones are moved by as much of their side.
 #include "inputs/mutators.h"
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -20,7 +22,9 @@ int64_t between(Random& random, int64_t low, int64_t high) {
 }
 
 at::Tensor translated(const at::Tensor& picture, Random& random) {
-  const auto by = double(between(random, -3, 2));
+  const auto drawn = double(between(random, -3, 2));
+  const double most = largest_shift(picture.size(1), picture.size(2));
+  const double by = most < 1 ? drawn / 3 * most : std::round(drawn / 3 * most);
   return warp(picture, {.y0 = -by, .x0 = -by});
 }
 
@@ -118,6 +122,11 @@ constexpr Mutator kMutators[] = {
 }  // namespace
 
 std::span<const Mutator> mutators() { return kMutators; }
+
+double largest_shift(int64_t height, int64_t width) {
+  const double tenth = double(std::min(height, width)) / 10;
+  return tenth < 1 ? tenth : std::min(3.0, std::round(tenth));
+}
 
 const Mutator& find_mutator(std::string_view name) {
   for (const Mutator& mutator : kMutators)

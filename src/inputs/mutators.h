@@ -20,6 +20,8 @@ struct Mutator {
 };
 std::span<const Mutator> mutators();
 const Mutator& find_mutator(std::string_view name);
+/// How far `translate` moves a picture, in pixels: a tenth of the shorter side, 3 at most; whole pixels from 1 on.
+double largest_shift(int64_t height, int64_t width);
 
 /// DeepHunter's validity: either few values changed, by any amount, or none by much.
 constexpr double kFewValues = 0.02, kSmallChange = 0.2;

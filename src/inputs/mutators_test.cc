@@ -120,6 +120,30 @@ TEST(Mutators, StayInRangeAndAreDrawnAgain) {
   EXPECT_THROW(find_mutator("nothing"), std::logic_error);
 }
 
+TEST(Translate, MovesByATenthOfTheSideAndByThreePixelsAtMost) {
+  EXPECT_DOUBLE_EQ(largest_shift(8, 8), 0.8);
+  EXPECT_DOUBLE_EQ(largest_shift(16, 40), 2);
+  EXPECT_DOUBLE_EQ(largest_shift(28, 28), 3);
+  EXPECT_DOUBLE_EQ(largest_shift(224, 224), 3);
+  // A bright pixel in the middle of a small picture stays within one pixel of it.
+  for (int64_t side : {8, 16, 28}) {
+    at::Tensor picture = at::zeros({1, side, side});
+    picture[0][side / 2][side / 2] = 1;
+    double farthest = 0;
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+      Random random(seed);
+      at::Tensor moved = find_mutator("translate").apply(picture, random);
+      at::Tensor places = at::nonzero(moved[0] > 1e-6);
+      if (places.size(0) == 0) continue;
+      at::Tensor from = (places - side / 2).to(at::kDouble) *
+                        moved[0].index({places.select(1, 0), places.select(1, 1)}).to(at::kDouble).unsqueeze(1);
+      farthest = std::max(farthest, from.sum(0).abs().max().item<double>());
+    }
+    EXPECT_LE(farthest, largest_shift(side, side) + 1e-4) << side;
+    EXPECT_GT(farthest, 0.6 * largest_shift(side, side)) << side;
+  }
+}
+
 TEST(Mutators, TheRuleIsKept) {
   auto test = random_case(15, 1, false, 40);
   Originals all = test->originals();

@@ -257,6 +257,7 @@ class Stressing {
     how.budget = share.timed() ? session_.budget().part(share_of_rest()) : share;
     ++begun_;
     if (one.method) {
+      announce(one, how);
       one.result = run_campaign(*network_, subject_, chosen_, *one.method, one.settings, how);
       session_.budget().spend(double(one.result.attempts.size()) *
                               work_per_input(*one.method, one.settings, *network_, subject_.cost, how.attempts));
@@ -273,6 +274,21 @@ class Stressing {
     shown.cut = one.result.cut, shown.seconds = one.result.seconds;
     report_.interrupted = report_.interrupted || one.result.interrupted;
     session_.record(session_.test(), shown.name, int64_t(one.result.attempts.size()), one.result.seconds);
+  }
+
+  /// What will take long says so before it begins. The speed is that of the pass that predicted the inputs.
+  void announce(const Working& one, const CampaignOptions& how) const {
+    constexpr double kLong = 20;
+    if (session_.traversals().empty() || how.budget.timed()) return;
+    const session::Traversal& pass = session_.traversals().back();
+    if (!(pass.seconds > 0) || pass.inputs == 0 || !(subject_.cost > 0)) return;
+    const double each = work_per_input(*one.method, one.settings, *network_, subject_.cost, how.attempts);
+    const double work = std::min(double(chosen_.count()) * each, how.budget.left());
+    const double seconds = work * pass.seconds / (double(pass.inputs) * subject_.cost);
+    if (seconds > kLong)
+      session_.note(
+          fmt::format("{} will take about {}; --limit N takes fewer inputs", one.method->name,
+                      seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60)));
   }
 
   /// A time is shared by the methods that are still to come.

@@ -482,7 +482,7 @@ findings::Finding finding_of(const Blocker& blocker, const session::Session& ses
   finding.title = blocker.title;
   if (finding.brief.empty()) finding.brief = finding.evidence;
   if (!blocker.line.empty()) finding.numbers["toml"] = blocker.line;
-  finding.next = {blocker.line.empty() ? session.command(verb, {"--anyway"}) : session.command(verb)};
+  finding.next = {blocker.line.empty() ? session.again(verb, {"--anyway"}) : session.again(verb)};
   return finding;
 }
 

@@ -62,14 +62,16 @@ class Mending {
       }
     }
     out_.work = budget_.spent() - problem_.budget.spent();
+    evaluate_holdout();
     choose(name);
     confirm();
     return std::move(out_);
   }
 
   Outcome judge(const Candidate& candidate) {
-    out_.tried.push_back({candidate.method, candidate, "", {}, 0, 0, 0});
+    out_.tried.push_back({candidate.method, candidate, "", {}, 0, 0, 0, changed_values(candidate)});
     out_.chosen = 0;
+    evaluate_holdout();
     confirm();
     return std::move(out_);
   }
@@ -89,13 +91,21 @@ class Mending {
       one.why_not = error.what();
     }
     if (one.best && one.best->edits.empty()) one.best.reset(), one.why_not = "it found nothing to change";
+    if (one.best) one.weights = changed_values(*one.best);
     one.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     out_.tried.push_back(std::move(one));
   }
 
   static bool cheap(const Tried& one) { return find_method(one.method).cheap; }
 
-  /// The best of what was asked for on the selection split; with auto a cheap one that is within a standard error.
+  static int64_t changed_values(const Candidate& candidate) {
+    int64_t count = 0;
+    for (const edits::Edit& edit : candidate.edits)
+      for (size_t i = 0; i < edit.after.size(); ++i) count += edit.after[i] != edit.before[i];
+    return count;
+  }
+
+  /// The best of what was asked for on the selection split; with auto the smallest change that is as good.
   void choose(const std::string& name) {
     // What is no better than the network as it is has nothing to confirm.
     const double now = evaluate(problem_, {}, problem_.parts.selection).figure.score;
@@ -110,33 +120,60 @@ class Mending {
       if ((name == "auto" || one.method == name) && allowed && score > best) best = score, out_.chosen = int(i);
       if (cheap(one) && problem_.units.empty() && score > best_cheap) best_cheap = score, cheapest = int(i);
     }
-    if (name == "auto" && out_.chosen >= 0) prefer_few_units(best);
+    if (name == "auto" && out_.chosen >= 0) return prefer_the_smallest(now);
     if (out_.chosen < 0 || cheapest < 0 || cheap(out_.tried[size_t(out_.chosen)])) return;
-    const double accuracy = out_.tried[size_t(out_.chosen)].best->selection.accuracy;
-    const double error = std::sqrt(std::max(accuracy * (1 - accuracy), 0.0) /
-                                   double(std::max<size_t>(1, problem_.parts.selection.size())));
-    if (best_cheap < best - error) return;
-    out_.cheap = out_.tried[size_t(cheapest)].method;
-    if (name == "auto") out_.chosen = cheapest;
-    out_.cheap_does_as_well = out_.chosen != cheapest;
+    if (!as_good(out_.tried[size_t(cheapest)], out_.tried[size_t(out_.chosen)])) return;
+    out_.cheap = out_.tried[size_t(cheapest)].method, out_.cheap_does_as_well = true;
   }
 
-  /// Changing a few units is preferred to changing everything where chance could make the difference.
-  void prefer_few_units(double best) {
-    const Candidate& now = *out_.tried[size_t(out_.chosen)].best;
-    if (!now.units.empty() || cheap(out_.tried[size_t(out_.chosen)])) return;
-    const double enough = best - score_error(problem_, now.selection);
-    int small = -1;
+  /// Of changes that cannot be told apart the one of the fewest weights is taken: it is the easiest to understand and
+  /// the least likely to do harm elsewhere.
+  void prefer_the_smallest(double now) {
+    const Tried& best = out_.tried[size_t(out_.chosen)];
+    int small = out_.chosen;
     for (size_t i = 0; i < out_.tried.size(); ++i) {
       const Tried& one = out_.tried[i];
-      if (one.best && !one.best->units.empty() && one.best->selection.score >= enough &&
-          (small < 0 || one.best->selection.score > out_.tried[size_t(small)].best->selection.score))
-        small = int(i);
+      if (!one.best || one.weights >= out_.tried[size_t(small)].weights) continue;
+      const bool allowed = problem_.units.empty() || !one.best->units.empty();
+      if (allowed && one.best->selection.score > now && as_good(one, best)) small = int(i);
     }
-    if (small >= 0) out_.chosen = small;
+    if (small == out_.chosen) return;
+    const Tried& taken = out_.tried[size_t(small)];
+    const auto [better, worse] = apart(taken, best);
+    out_.smaller = fmt::format(
+        "{} is taken: it changes {} instead of the {} of {}, and the two cannot be told apart ({} and {} hold-out "
+        "inputs that only one of them gets right; McNemar p = {:.2g})",
+        taken.method, taken.weights == 1 ? "1 weight" : with_commas(taken.weights) + " weights",
+        with_commas(best.weights), best.method, with_commas(better), with_commas(worse),
+        stats::sign_test(better, worse));
+    out_.chosen = small;
   }
 
-  void confirm() {
+  /// Hold-out inputs that only the first, and that only the second gets right.
+  static std::pair<int64_t, int64_t> apart(const Tried& first, const Tried& second) {
+    int64_t only_first = 0, only_second = 0;
+    for (size_t i = 0; i < first.holdout.rows.size(); ++i) {
+      const bool a = first.holdout.rows[i].right == SampleRow::kRight,
+                 b = second.holdout.rows[i].right == SampleRow::kRight;
+      only_first += a && !b, only_second += b && !a;
+    }
+    return {only_first, only_second};
+  }
+
+  /// The one chosen on the selection split may give way to one that is worse by no more than chance makes, there and on
+  /// the hold-out split: by a standard error of the score, and of the paired difference of correct predictions, which
+  /// is stricter than McNemar's test at 5 %. The hold-out split thus never speaks for a change, only against one.
+  bool as_good(const Tried& one, const Tried& best) const {
+    if (one.best->selection.score < best.best->selection.score - score_error(problem_, best.best->selection))
+      return false;
+    if (problem_.settings.metric != "accuracy")
+      return one.holdout.figure.score >= best.holdout.figure.score - score_error(problem_, best.holdout.figure);
+    const auto [better, worse] = apart(one, best);
+    return better >= worse ||
+           (double(worse - better) <= std::sqrt(double(better + worse)) && stats::sign_test(better, worse) > kLevel);
+  }
+
+  void evaluate_holdout() {
     if (progress_)
       progress_(fmt::format("confirming on a hold-out set of {} inputs",
                             with_commas(int64_t(problem_.parts.holdout.size()))));
@@ -147,6 +184,9 @@ class Mending {
       observers::Flips flips = compare(one.holdout, nullptr);
       one.fixed = flips.whole().fixed, one.broken = flips.whole().broken;
     }
+  }
+
+  void confirm() {
     if (out_.chosen < 0) {
       out_.after = out_.before;
       out_.reason = "nothing that was tried is better than the network as it is";

@@ -27,6 +27,7 @@ struct Tried {
   Evaluation holdout;   ///< of the candidate
   int64_t fixed = 0, broken = 0;
   double seconds = 0;
+  int64_t weights = 0;  ///< values that the candidate changes
 };
 
 struct Flipped {
@@ -42,6 +43,7 @@ struct Outcome {
   bool interrupted = false;         ///< by Ctrl-C: methods behind the last one were not tried
   bool cheap_does_as_well = false;  ///< and the one chosen is another
   std::string cheap;                ///< which
+  std::string smaller;              ///< why a smaller change than the best-scoring one was taken, a sentence; else ""
   Verdict verdict = Verdict::kNoRealChange;
   std::string reason;        ///< of the verdict, a sentence
   Evaluation before, after;  ///< on the hold-out split

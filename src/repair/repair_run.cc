@@ -131,6 +131,20 @@ struct RepairRun::Impl {
           fmt::format("warning: no input is of class {}: what a repair does to it cannot be seen", join(absent, ", ")));
   }
 
+  /// What will take long says so before it begins. The speed is that of the pass that predicted the inputs.
+  void announce(const std::function<void(const std::string&)>& progress) const {
+    constexpr double kLong = 20;
+    const Budget& budget = session.budget();
+    if (session.traversals().empty() || !budget.limited() || budget.timed()) return;
+    const session::Traversal& pass = session.traversals().back();
+    if (!(pass.seconds > 0) || pass.inputs == 0) return;
+    const double seconds = budget.left() * pass.seconds / (double(pass.inputs) * problem.subject.cost);
+    if (seconds > kLong)
+      progress(fmt::format("the search may take up to about {} (budget {}); --budget quick or --budget 60s is shorter",
+                           seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60),
+                           budget.name()));
+  }
+
   const Candidate& best() const {
     check(outcome.chosen >= 0, "there is no repair to write");
     return *outcome.tried[size_t(outcome.chosen)].best;
@@ -144,7 +158,7 @@ struct RepairRun::Impl {
       row.method = one.method, row.why_not = one.best ? "" : one.why_not, row.seconds = one.seconds;
       if (one.best) {
         row.words = one.best->words, row.units = one.best->units, row.edits = int64_t(one.best->edits.size());
-        row.selection_metric = one.best->selection.metric;
+        row.selection_metric = one.best->selection.metric, row.weights = one.weights;
         row.after = figures_of(one.holdout), row.fixes = one.fixed, row.regressions = one.broken;
       }
       result.methods.push_back(std::move(row));
@@ -153,6 +167,7 @@ struct RepairRun::Impl {
     result.fixes = outcome.flips.fixed, result.regressions = outcome.flips.broken;
     result.p = outcome.p, result.change = outcome.change;
     result.cheap = outcome.cheap_does_as_well ? outcome.cheap : "";
+    result.smaller = outcome.smaller;
     for (size_t c = 0; c < outcome.per_class.size(); ++c) {
       const observers::FlipCount& count = outcome.per_class[c];
       result.per_class.push_back({problem.settings.classes[c], count.samples, count.right_before, count.right_after,
@@ -171,6 +186,7 @@ const RepairSplits& RepairRun::splits() const { return impl_->splits; }
 const RepairResult& RepairRun::search(const std::function<void(const std::string&)>& progress) {
   Impl& own = *impl_;
   own.problem.budget = own.session.budget();
+  if (progress) own.announce(progress);
   own.outcome = mend(own.problem, own.request.method, progress);
   own.session.budget().spend(own.outcome.work);
   own.session.record(own.session.test(), "search and hold-out set", own.splits.search + own.splits.holdout);
@@ -223,6 +239,25 @@ void RepairRun::write_flips(const std::string& path) const {
   });
 }
 
+void RepairRun::write_holdout(const std::string& folder) const {
+  const Impl& own = *impl_;
+  const HoldoutFigures& before = own.result.before;
+  make_folders(folder);
+  Json eval = {{"model", own.session.model_name()}, {"fingerprint", ""}, {"metric", before.metric}};
+  if (!before.metric.empty()) eval["metrics"][before.metric] = observers::estimate_json(before.value);
+  write_file(folder + "/eval.json", eval.dump(2));
+  write_file(folder + "/run.json", Json({{"command", "repair"}}).dump(2));
+  write_file(folder + "/samples.csv", [&](std::ostream& out) {
+    out << "id,correct,loss\n";
+    for (const SampleRow& row : own.outcome.before.rows)
+      out << observers::csv_field(own.problem.subject.data->id(row.sample))
+          << (row.right == SampleRow::kRight   ? ",1,"
+              : row.right == SampleRow::kWrong ? ",0,"
+                                               : ",,")
+          << fmt::format("{:.9g}\n", row.loss);
+  });
+}
+
 namespace {
 
 Json figures_json(const HoldoutFigures& figures) {
@@ -242,7 +277,7 @@ Json method_json(const MethodResult& one) {
     json["why_not"] = one.why_not;
     return json;
   }
-  json["what"] = one.words, json["units"] = one.units, json["edits"] = one.edits;
+  json["what"] = one.words, json["units"] = one.units, json["edits"] = one.edits, json["weights"] = one.weights;
   json["selection"] = observers::number_json(one.selection_metric);
   json["after"] = figures_json(one.after);
   json["fixed"] = one.fixes, json["broken"] = one.regressions;
@@ -265,6 +300,7 @@ Json to_json(const RepairSplits& splits, const RepairResult& result) {
                {"p", result.p},
                {"change", observers::estimate_json(result.change)},
                {"cheap_does_as_well", result.cheap.empty() ? Json(nullptr) : Json(result.cheap)},
+               {"smaller", result.smaller.empty() ? Json(nullptr) : Json(result.smaller)},
                {"per_class", Json::array()},
                {"tried", Json::array()}};
   for (const ClassFlips& one : result.per_class)

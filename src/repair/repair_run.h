@@ -49,7 +49,7 @@ struct MethodResult {
   std::string method, why_not;  ///< `why_not`: when nothing was found
   std::string words;            ///< what was done
   std::vector<std::string> units;
-  int64_t edits = 0;
+  int64_t edits = 0, weights = 0;  ///< `weights`: values that change
   double selection_metric = 0;
   HoldoutFigures after;
   int64_t fixes = 0, regressions = 0;
@@ -71,6 +71,7 @@ struct RepairResult {
   double p = 1;            ///< McNemar's exact test
   stats::Estimate change;  ///< of the accuracy, or of the error
   std::string cheap;       ///< a cheap method that does as well as the chosen one; "" for none
+  std::string smaller;     ///< why a smaller change than the best-scoring one was taken; "" where it was not
   std::vector<ClassFlips> per_class;
   double work = 0;  ///< multiply-adds that the searches took
   bool interrupted = false;
@@ -100,6 +101,8 @@ class RepairRun {
   void write_model(const std::string& path) const;
   /// Inputs whose prediction became right or wrong, as CSV.
   void write_flips(const std::string& path) const;
+  /// What the model as it was predicts on the hold-out set, as a folder that `netmend compare FOLDER --common` reads.
+  void write_holdout(const std::string& folder) const;
 
  private:
   struct Impl;

@@ -215,6 +215,26 @@ TEST(Arachne, ChangesAFewWeightsOfTheLastLayers) {
   for (const std::string& name : parameters) EXPECT_TRUE(name.starts_with("fc2") || name.starts_with("fc3")) << name;
 }
 
+TEST(Choice, OfRepairsThatCannotBeToldApartTheSmallestIsTaken) {
+  // Shifted biases can be mended in ten numbers, in a few units, or in all weights.
+  model::Graph graph = sound().graph;
+  std::vector<model::Layer> layers = executor::find_layers(graph);
+  edits::apply(graph, edits::operate(graph, layers.back(), 4, {edits::Target::kBias, edits::Change::kSet, 12}, 1));
+  Fixture at(graph);
+  Problem problem = at.problem(8e9);
+  Outcome outcome = mend(problem, "auto", {});
+  ASSERT_GE(outcome.chosen, 0);
+  const Tried& chosen = outcome.tried[size_t(outcome.chosen)];
+  EXPECT_EQ(chosen.method, "bias");
+  EXPECT_LE(chosen.weights, 10);
+  const Tried* best = &chosen;
+  for (const Tried& one : outcome.tried)
+    if (one.best && one.best->selection.score > best->best->selection.score) best = &one;
+  // Where another one scored higher, the sentence says which gave way.
+  EXPECT_EQ(outcome.smaller.empty(), best == &chosen) << outcome.smaller;
+  EXPECT_NE((best == &chosen ? chosen.method : outcome.smaller).find(best->method), std::string::npos);
+}
+
 TEST(Judge, WhatBreaksMoreThanItFixesIsRefused) {
   Fixture at(sound().graph);
   Problem problem = at.problem();

@@ -111,6 +111,19 @@ struct UnitFit::Impl {
     if (pieces.empty()) throw InputError("the units have no weights that can be changed");
   }
 
+  /// Whether the values beside can be kept input by input: those of recurrent layers have time or directions first.
+  bool one_row_per_input() const {
+    at::NoGradGuard no_grad;
+    const executor::Executor probe(graph, {graph.inputs, beside, executor::Mode::kPlain});
+    for (size_t count : {2, 3}) {
+      const auto& all = problem.parts.search;
+      const std::vector<int64_t> some(all.begin(), all.begin() + int64_t(std::min(all.size(), count)));
+      for (const at::Tensor& value : probe.run(problem.subject.feed.inputs(problem.subject.data->read(some))))
+        if (value.dim() == 0 || value.size(0) != int64_t(some.size())) return false;
+    }
+    return true;
+  }
+
   /// Values that do not change, of all search inputs, when they fit a quarter of the memory budget; else the inputs are
   /// read again each time.
   void keep() {
@@ -118,7 +131,7 @@ struct UnitFit::Impl {
     const auto& samples = problem.parts.search;
     std::vector<Tensors> columns(beside.size());
     int64_t bytes = 0;
-    kept = true;
+    kept = one_row_per_input();
     constexpr size_t kAtOnce = 1024;
     for (size_t first = 0; first < samples.size(); first += kAtOnce) {
       std::vector<int64_t> some(samples.begin() + int64_t(first),
@@ -127,12 +140,6 @@ struct UnitFit::Impl {
       truth.push_back(batch.labels);
       if (!kept) continue;
       Tensors found = stream::run_few(problem.subject, beside, batch, problem.jobs);
-      for (const at::Tensor& value : found)
-        if (value.dim() == 0 || value.size(0) != int64_t(some.size())) kept = false;  // not one row per input
-      if (!kept) {
-        columns.assign(beside.size(), {});
-        continue;
-      }
       for (size_t i = 0; i < found.size(); ++i) bytes += int64_t(found[i].nbytes()), columns[i].push_back(found[i]);
       if (bytes > executor::memory_budget() / 4) kept = false, columns.assign(beside.size(), {});
     }

@@ -338,6 +338,16 @@ std::string Session::command(const std::string& verb, const std::vector<std::str
   return text;
 }
 
+std::string Session::again(const std::string& verb, const std::vector<std::string>& more) const {
+  const std::vector<std::string>& typed = impl_->request.arguments;
+  if (typed.size() < 2) return command(verb, more);
+  std::string text = "netmend";
+  for (size_t i = 1; i < typed.size(); ++i) text += " " + shell_word(typed[i]);
+  for (const std::string& word : more)
+    if (std::find(typed.begin(), typed.end(), word) == typed.end()) text += " " + shell_word(word);
+  return text;
+}
+
 RunFolder& Session::folder(const std::string& command) {
   if (!impl_->folder) impl_->folder.emplace(impl_->request.out, command, impl_->request.arguments);
   return *impl_->folder;

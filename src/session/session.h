@@ -97,6 +97,8 @@ class Session {
   std::string words() const;
   /// `netmend VERB MODEL --data …` and more words, each quoted for a shell: a command that can be pasted.
   std::string command(const std::string& verb, const std::vector<std::string>& more = {}) const;
+  /// The command that was typed, with what is added to it; where none was typed, `command`.
+  std::string again(const std::string& verb, const std::vector<std::string>& more = {}) const;
 
   /// The run folder; made when it is first asked for.
   RunFolder& folder(const std::string& command);
