@@ -311,7 +311,7 @@ class TrialRepairs {
     for (double by : {0.63, 0.8, 1.25, 1.6}) look(*layer, factor * by);
     const repair::Outcome outcome = repair::judge_edits(*problem_, {"scale", "", edits, {}, {}});
     const double gain = gain_of(outcome);
-    if (gain < kLittle || gain < 0.9 * unit_gain) return false;
+    if (gain < kLittle || gain < 0.9 * unit_gain || gain < bias_gain_) return false;
     std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
     keep(outcome, layer->name);
     damaged_layer(layer->name, fmt::format("All of its weights were multiplied by {:.2g}.", factor));
@@ -342,6 +342,7 @@ class TrialRepairs {
     for (const repair::Tried& one : outcome.tried) {
       if (one.method != "bias" || !one.best || !seen_.settings.by_class()) continue;
       const stats::Estimate change = stats::net_change(one.fixed, one.broken, tried_.holdout);
+      bias_gain_ = std::max(bias_gain_, change.value);
       if (change.low <= 0 || change.value < kWorthwhile)
         return found_.passed.push_back({"final biases are where they should be", points_text(change)});
       found_.add(findings::make(
@@ -378,7 +379,7 @@ class TrialRepairs {
     }
     const model::Layer& whole = tried_.blame->layers[layer];
     repair::Outcome outcome = fit(units_of(whole), 1);
-    if (gain_of(outcome) < kShared * gain) return false;
+    if (gain_of(outcome) < std::max(kShared * gain, bias_gain_)) return false;
     keep(std::move(outcome), whole.name);
     damaged_layer(whole.name, fmt::format("Refitting any one of its units gains about as much: {} {:+.1f}, {} points.",
                                           tried_.blame->unit(first.place), 100 * gain, join(words, ", ")));
@@ -387,6 +388,7 @@ class TrialRepairs {
 
   /// Is a layer as a whole to blame? Of the three most suspicious layers the one whose refitting gains least is the
   /// control. Where refitting one unit gains something, a layer must gain clearly more to be the better explanation.
+  /// Nor is a layer to blame where the final biases alone gain more.
   /// Units of a damaged layer seem damaged one after the other; the layer then gains more than any two of them.
   bool whole_layer(double unit_gain, bool two_units) {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
@@ -404,7 +406,9 @@ class TrialRepairs {
       if (gain > best) best = gain, outcome = std::move(one), name = layer.name;
     }
     budget_.spend(all);
-    if (!outcome || best < (two_units ? 1.25 * unit_gain + kLittle : 1.15 * unit_gain + kWorthALayer)) return false;
+    if (!outcome || best < bias_gain_ ||
+        best < (two_units ? 1.25 * unit_gain + kLittle : 1.15 * unit_gain + kWorthALayer))
+      return false;
     if (least > kControl * best) {
       if (unit_gain > 0) return false;
       under_trained(
@@ -469,7 +473,7 @@ class TrialRepairs {
   Results& found_;
   Budget budget_;
   TrialRepair tried_;
-  double error_rate_ = 0;
+  double error_rate_ = 0, bias_gain_ = 0;
   std::optional<repair::Problem> problem_;
 };
 
