@@ -140,7 +140,7 @@ class Locate(Case):
         said = self.ok("locate", MODEL, *DATA).stdout
         self.assertIn("measure auto", said)
         said = self.ok("locate", MODEL, *DATA, "--measure", "ochiai").stdout
-        for word in ("measure ochiai", "random baseline", "rank of ", "ranking.csv", "next  netmend locate",
+        for word in ("measure ochiai", "a unit drawn at random", "rank of ", "ranking.csv", "next  netmend locate",
                      "by chance"):
             self.assertIn(word, said)
         for line in said.splitlines():

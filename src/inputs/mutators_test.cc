@@ -104,7 +104,7 @@ TEST(Validity, IsDeepHuntersRule) {
 }
 
 TEST(Mutators, StayInRangeAndAreDrawnAgain) {
-  at::Tensor picture = random_picture(6, 3, 12, 10);
+  at::Tensor picture = random_picture(6, 3, 32, 28);
   for (const Mutator& mutator : mutators()) {
     int changed = 0;
     for (uint64_t seed = 0; seed < 30; ++seed) {

@@ -147,7 +147,9 @@ TEST(SetupSearch, WorseThanTheNearestMeanIsADoubt) {
   const at::Tensor labels = at::randint(0, 5, {kPlanted}, at::kLong), means = at::rand({5, 3, kSide, kSide});
   at::Tensor x = (means.index_select(0, labels) + 0.2 * at::rand({kPlanted, 3, kSide, kSide})).clamp(0, 1);
   x.select(1, 0).select(1, 0).select(1, 2).zero_(), x.select(1, 0).select(1, 0).select(1, 3).fill_(1);
-  const Planted planted(zoo::make("mlp:192-5", {.seed = 3}), feature, x, labels, five_names());
+  model::Graph graph = zoo::make("mlp:192-5", {.seed = 3});  // that has learned nothing
+  graph.replace(graph.nodes.back().inputs.at(1), at::zeros_like(graph.constant(graph.nodes.back().inputs.at(1))));
+  const Planted planted(graph, feature, x, labels, five_names());
   const Searched found = search_setups(planted.trial(), {.free = true});
   EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
   EXPECT_NE(found.doubt.find("the nearest class mean on 100.0 %"), std::string::npos) << found.doubt;
