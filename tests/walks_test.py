@@ -394,7 +394,7 @@ class E_Retrained(Walk):
         self.assertEqual(self.counts(run), self.counts(models))
         self.assertEqual(self.counts(kept), self.counts(models))
         self.assertLess(os.path.getsize("baseline.json"), 100000)
-        self.assertIn("fixed", self.ok("compare", "old.onnx", "new.onnx", "--data", "saved:test.data").stdout)
+        self.assertIn(" fixes (", self.ok("compare", "old.onnx", "new.onnx", "--data", "saved:test.data").stdout)
 
     def test_2_other_data_is_refused_unless_common_inputs_are_meant(self):
         self.json("eval", "old.onnx", "--data", "saved:test.data", "--out", "whole-run")

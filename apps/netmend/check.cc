@@ -134,12 +134,13 @@ std::string exit_words(const evidence::CheckRun& run, const std::string& fail_on
 }
 
 void print_identity(session::Session& session) {
-  fmt::print("{}", printable(evidence::identity(session)));
-  if (session.has_data()) {
-    fmt::print("   test {}", with_commas(evidence::inputs_of(session, "test")));
-    if (int64_t train = evidence::inputs_of(session, "train"); train > 0) fmt::print("   train {}", with_commas(train));
+  std::vector<std::string> parts = {printable(evidence::identity(session))};
+  if (session.has_data()) {  // which is opened here: what is wrong with it must not cut the line
+    parts.push_back("test " + with_commas(evidence::inputs_of(session, "test")));
+    if (int64_t train = evidence::inputs_of(session, "train"); train > 0)
+      parts.push_back("train " + with_commas(train));
   }
-  fmt::print("\n");
+  print_parts(parts, 0);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 namespace {
@@ -38,17 +39,22 @@ std::string shown(const std::string& value) {
 void print_draft(const ConfigDraft& draft, bool updated, const std::string& next) {
   fmt::print("{} {}\n", draft.file, updated ? "updated" : "written");
   for (const Fact& fact : draft.facts)
-    if (!fact.source.empty())
-      fmt::print("  {} = {}\n      from {}\n", fact.key, printable(shown(fact.value)), printable(fact.source));
-  for (const preflight::Blocker& adopted : draft.adopted)
-    fmt::print("\n  {} {}.\n  It is in the file now; take it out if it is wrong.\n", adopted.title, adopted.evidence);
+    if (!fact.source.empty()) {
+      fmt::print("  {} = {}\n", printable(fact.key), printable(shown(fact.value)));
+      print_wrapped("from " + fact.source, 6);
+    }
+  for (const preflight::Blocker& adopted : draft.adopted) {
+    fmt::print("\n");
+    print_wrapped(fmt::format("{} {}.", adopted.title, adopted.evidence), 2);
+    print_wrapped("It is in the file now; take it out if it is wrong.", 2);
+  }
   if (draft.preflight) {
     fmt::print("\n");
     print_preflight(*draft.preflight, draft.metric, OnBlocker::kAsk);
   }
   if (draft.preflight && !draft.preflight->unknown.empty())
     fmt::print(
-        "\n  It is not known {}. If you know it, add the line that says it, for example\n\n"
+        "\n  It is not known {}.\n  If you know it, add the line that says it, for example\n\n"
         "    input.{} = {{ scale = \"1/255\", mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225] }}\n",
         draft.preflight->unknown, draft.input);
   if (!draft.blocked()) fmt::print("\nnext: {}\n", printable(next));

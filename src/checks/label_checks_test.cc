@@ -75,10 +75,14 @@ TEST(DoubtedLabels, OfADamagedNetworkAreANote) {
     damage.kind = kind, damage.where = "conv1/7", damage.level = Level::kSerious;
     damage.certainty = findings::Certainty::kLikely;
     found.add(damage);
-    findings::Finding sure;
-    sure.kind = "over-confident", sure.level = Level::kSerious;
-    found.add(sure);
+    findings::Finding confident, dead, in_place;
+    confident.kind = "over-confident", confident.level = Level::kSerious;
+    dead.kind = in_place.kind = "dead-units", dead.level = in_place.level = Level::kSerious;
+    dead.where = "fc1", in_place.where = "conv1";
+    for (const findings::Finding& one : {confident, dead, in_place}) found.add(one);
     weigh_labels(found);
+    EXPECT_EQ(find(found.findings, "dead-units:fc1")->level, level) << kind;
+    EXPECT_EQ(find(found.findings, "dead-units:conv1")->level, Level::kSerious) << kind;  // the damage may be this
     EXPECT_EQ(find(found.findings, "mislabelled:test")->level, level) << kind;
     EXPECT_EQ(find(found.findings, "over-confident")->level, level == Level::kNote ? Level::kMinor : Level::kSerious);
   }
