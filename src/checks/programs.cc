@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <toml++/toml.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -16,6 +15,7 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "session/toml.h"
 
 extern char** environ;
 

@@ -306,7 +306,8 @@ TEST(InputMapsOfATable, WithNanStayFinite) {
   PointCase points(30);
   points.x[4].fill_(NAN);
   points.remake();
-  for (const Json& value : map_of(points)["map"]["x"]) EXPECT_TRUE(value.is_number());
+  const Json map = map_of(points);
+  for (const Json& value : map["map"]["x"]) EXPECT_TRUE(value.is_number());
 }
 
 TEST(InputTables, NearestRowsAreThoseOfASearchOfAllPairs) {

@@ -1,7 +1,6 @@
 #include "preflight/init.h"
 
 #include <ATen/ATen.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "preflight/examination.h"
 #include "preflight/trial.h"
 #include "session/session.h"
+#include "session/toml.h"
 
 namespace netmend::preflight {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <toml++/toml.h>
 
 #include <cmath>
 
@@ -10,6 +9,7 @@
 #include "preflight/examination.h"
 #include "preflight/planted_for_test.h"
 #include "session/config.h"
+#include "session/toml.h"
 
 namespace netmend::preflight {
 namespace {

@@ -1,7 +1,5 @@
 #include "session/config.h"
 
-#include <toml++/toml.h>
-
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -10,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "dataset/spec.h"
+#include "session/toml.h"
 
 namespace netmend::session {
 namespace fs = std::filesystem;

@@ -85,6 +85,12 @@ TEST(ConfigErrors, ADamagedFileIsRefusedAndNeverCrashes) {
   EXPECT_GT(refused, 1000);
 }
 
+/// Letters beyond ASCII outside of quotes are an error like any other, wherever they stand.
+TEST(ConfigErrors, LettersOutsideOfQuotesAreRefused) {
+  for (const char* text : {"ü = 1\n", "a = ü\n", "a ü = 1\n", "[ü]\n", "a = [1, ü]\n", "\u00a1\n", "a = 1 \u0499\n"})
+    EXPECT_NE(config_error(text), "") << text;
+}
+
 TEST(ConfigPaths, AreMeantFromTheFile) {
   const Config read = parse_config(
       "model = { file = \"m.onnx\", reference = \"ref.npz\" }\n"

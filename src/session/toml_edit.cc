@@ -1,12 +1,11 @@
 #include "session/toml_edit.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <map>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "session/toml.h"
 
 namespace netmend::session {
 namespace {

@@ -1,7 +1,6 @@
 #include "session/toml_edit.h"
 
 #include <gtest/gtest.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <optional>
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "session/config.h"
+#include "session/toml.h"
 
 namespace netmend::session {
 namespace {
