@@ -93,7 +93,7 @@ void get_all(std::istream& in, std::vector<T>& values) {
   const std::string bytes = stream::get_text(in);
   if (bytes.size() % sizeof(T)) fail("a census ends in the middle of a number");
   values.resize(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
 }
 template <typename T>
 void append(std::vector<T>& to, const std::vector<T>& from) {
