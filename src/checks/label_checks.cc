@@ -101,13 +101,16 @@ void weigh_labels(Results& out) {
     if (finding.kind == "over-confident") finding.level = std::min(finding.level, findings::Level::kMinor);
     if (finding.kind == "mislabelled" && finding.level > findings::Level::kNote)
       make_note(finding, " The network is damaged itself, which makes it a poor judge of labels.");
-    // So does its accuracy, unless the damage is in the same layer.
-    const bool elsewhere = std::none_of(out.findings.begin(), out.findings.end(), [&](const findings::Finding& other) {
+    // So may its accuracy, unless the damage is in the same layer.
+    auto here = [&](const findings::Finding& other) {
       return damaged(other) && other.where.substr(0, other.where.find('/')) == finding.where;
-    });
-    if (finding.kind == "dead-units" && finding.level > findings::Level::kNote && elsewhere)
-      finding.level = findings::Level::kNote,
-      finding.evidence += " Damage elsewhere explains the accuracy: what these units cost shows when it is repaired.";
+    };
+    if (finding.kind == "dead-units" && finding.level > findings::Level::kNote &&
+        std::none_of(out.findings.begin(), out.findings.end(), here)) {
+      finding.level = findings::Level::kNote;
+      finding.evidence +=
+          " Damage elsewhere may explain the accuracy: what these units cost shows when it is repaired.";
+    }
   }
 }
 

@@ -210,7 +210,7 @@ class Search {
     least.fresh = candidates_.outcome(least, fresh_);
     const Changes more = changes(trial_.settings, best.fresh.rows, least.fresh.rows);
     if (more.p > kFurther || double(more.fixed - more.broken) < kNegligible * double(best.fresh.rows.size())) return "";
-    return fmt::format("the best set-up found ({}) is right on {}, with {} on {}: its constants are others",
+    return fmt::format("the best set-up found ({}) is right on {}, with {} on {}: its constants are probably others",
                        best.tried.words.empty() ? "as it is" : best.tried.words, figure_text(best.settings, accuracy),
                        least.setups[0].words, figure_text(best.settings, figure(least.settings, least.fresh.rows)));
   }
