@@ -102,6 +102,12 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   quality
       ->add_option("--kinds", o.quality.kinds, "Kinds of faults: " + studies::quality_kind_names() + " (default: all)")
       ->delimiter(',');
+  quality
+      ->add_option("--parts", o.quality.parts,
+                   "Parts of the study: quiet (sound networks), stable (other order, seed, more data), loud (faults); "
+                   "default: all")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"quiet", "stable", "loud"}));
   quality->add_option("--budget", o.quality.budget, "Work of each check-up: quick, normal, deep, or a time such as 30s")
       ->capture_default_str();
   quality->add_option("--out", common.out, "Folder of the study (default: netmend-study-check-quality)");

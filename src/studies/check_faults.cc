@@ -27,22 +27,29 @@ bool is_image(const CheckedModel& model) {
 }
 int64_t classes(const CheckedModel& model) { return int64_t(model.test->info().classes.size()); }
 
-/// Accuracy of a graph on some inputs, to see what a fault costs.
-double accuracy(const CheckedModel& model, const model::Graph& graph) {
+/// How a graph does on some inputs, to see what a fault costs.
+struct Measured {
+  double accuracy = 0;
+  double gap = 0;  ///< between confidence and accuracy, in the mean
+};
+
+Measured measure(const CheckedModel& model, const model::Graph& graph) {
   executor::Head head = executor::find_head(graph, graph.outputs[0]);
   stream::Subject subject(model.file, graph, model.test, {head.output, head.logits});
   Batch batch = model.test->read(stream::spread(model.test->size(), 1500));
-  at::Tensor answers = observers::as_columns(stream::run_few(subject, {head.output}, batch)[0]);
-  at::Tensor said =
-      answers.size(1) == 1
-          ? (answers.select(1, 0) > (head.output_kind == executor::OutputKind::kLogits ? 0 : 0.5)).to(at::kLong)
-          : answers.argmax(1);
-  return (said == batch.labels.to(at::kLong)).to(at::kDouble).mean().item<double>();
+  at::Tensor outputs = observers::as_columns(stream::run_few(subject, {head.output}, batch)[0]).to(at::kDouble);
+  if (head.output_kind == executor::OutputKind::kLogits)
+    outputs = outputs.size(1) == 1 ? outputs.sigmoid() : outputs.softmax(1);
+  if (head.output_kind == executor::OutputKind::kLogProbabilities) outputs = outputs.exp();
+  if (outputs.size(1) == 1) outputs = at::cat({1 - outputs, outputs}, 1);
+  const auto [confidence, predicted] = outputs.max(1);
+  const double right = (predicted == batch.labels.to(at::kLong)).to(at::kDouble).mean().item<double>();
+  return {right, std::abs(confidence.mean().item<double>() - right)};
 }
 
 /// A fault of `lab plant` that costs at least three points; drawn again until one does.
 std::optional<faults::Fault> damage(CheckedModel& model, const char* kind, uint64_t seed) {
-  const double before = accuracy(model, model.graph);
+  const double before = measure(model, model.graph).accuracy;
   auto layers = executor::find_layers(model.graph);
   if (layers.size() < 2) return {};
   for (uint64_t draw = 0; draw < 60; ++draw) {
@@ -54,7 +61,7 @@ std::optional<faults::Fault> damage(CheckedModel& model, const char* kind, uint6
     } catch (const InputError&) {
       continue;
     }
-    const double lost = before - accuracy(model, graph);
+    const double lost = before - measure(model, graph).accuracy;
     if (lost < 0.03) continue;
     model.graph = std::move(graph);
     return fault;
@@ -331,6 +338,11 @@ constexpr PlantedKind kKinds[] = {
 };
 
 }  // namespace
+
+double cost_of(const CheckedModel& sound, const CheckedModel& faulty) {
+  const Measured before = measure(sound, sound.graph), after = measure(faulty, faulty.graph);
+  return std::max(before.accuracy - after.accuracy, after.gap - before.gap);
+}
 
 std::span<const PlantedKind> planted_kinds() { return kKinds; }
 

@@ -33,6 +33,9 @@ struct PlantedKind {
   std::string_view name, group;  ///< `wrong-labels`, `labels`
   Named (*plant)(CheckedModel& model, uint64_t seed);
 };
+/// What a fault costs, as a share: of the accuracy, or of the agreement between confidence and accuracy where that is
+/// larger. Measured on a sample.
+double cost_of(const CheckedModel& sound, const CheckedModel& faulty);
 /// Whether a finding names the kind and the place of a fault.
 bool names_fault(const std::vector<std::string>& wanted, const findings::Finding& finding);
 std::span<const PlantedKind> planted_kinds();
@@ -56,12 +59,14 @@ struct QualityRow {
   std::string part, model, fault, expected;  ///< part: quiet, stable, loud; fault: what was changed
   std::vector<std::string> top;              ///< findings, the first ones, with their level
   bool good = false;
+  bool alone = false;  ///< loud: it comes first, and nothing as serious stands beside it that the sound network has not
+  double cost = 0;     ///< loud: what the fault costs
   double accuracy = 0, seconds = 0;
 };
 std::vector<QualityRow> read_quality(const Store& store);
 /// The three tables as markdown.
 std::string quality_text(const std::vector<QualityRow>& rows);
 
-constexpr int kQualityVersion = 3;
+constexpr int kQualityVersion = 4;
 
 }  // namespace netmend::studies

@@ -53,13 +53,16 @@ Json run_quality_study(const StudyContext& context, const QualityRequest& reques
   make_folders(context.folder);
   Store store(context.folder + "/trials.db", "check-quality", kQualityVersion);
   const QualityOptions how{request.budget, context.seed, context.jobs, request.kinds};
+  auto wanted = [&](const char* part) {
+    return request.parts.empty() || std::find(request.parts.begin(), request.parts.end(), part) != request.parts.end();
+  };
   auto progress = [&](const std::string& what) { tell(context, what); };
   for (const std::string& name : models) {
     const CheckedModel model = open_model(context, name);
-    run_quiet(store, model, how, progress);
+    if (wanted("quiet")) run_quiet(store, model, how, progress);
     if (std::find(faulty.begin(), faulty.end(), name) == faulty.end()) continue;
-    run_stable(store, model, how, progress);
-    run_loud(store, model, how, progress);
+    if (wanted("stable")) run_stable(store, model, how, progress);
+    if (wanted("loud")) run_loud(store, model, how, progress);
   }
   const std::vector<QualityRow> rows = read_quality(store);
   const std::string text = quality_text(rows), file = context.folder + "/check-quality.md";
@@ -73,6 +76,8 @@ Json run_quality_study(const StudyContext& context, const QualityRequest& reques
                               {"expected", row.expected},
                               {"top", row.top},
                               {"good", row.good},
+                              {"alone", row.alone},
+                              {"cost", row.cost},
                               {"accuracy", row.accuracy},
                               {"seconds", row.seconds}});
   return json;

@@ -32,6 +32,7 @@ struct QualityRequest {
   std::vector<std::string> models;  ///< sound ones
   std::vector<std::string> faulty;  ///< those that get faults; empty: two of the usual ones
   std::vector<std::string> kinds;   ///< of faults; empty for all
+  std::vector<std::string> parts;   ///< quiet, stable, loud; empty for all
   std::string budget = "quick";     ///< of each check-up
 };
 /// The networks that are checked where none are named.
