@@ -4,7 +4,7 @@ it and from it, what a test needs to be there, and levels.
 A test is called as x_test.py NETMEND [fast|slow [part of a test's name …]]. NETMEND_DATA names the folder of public
 data sets; NETMEND_KEEP=FOLDER keeps what tests with one folder for their class made.
 """
-import atexit, csv, importlib.util, json, os, re, shutil, struct, subprocess, sys, tempfile, unittest, zlib
+import atexit, csv, importlib.util, json, os, re, shutil, struct, subprocess, sys, tempfile, time, unittest, zlib
 
 NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -217,8 +217,19 @@ def need(*packages, files=()):
 
 # ---- levels ----
 
+times = []
+
+
 class Result(unittest.TextTestResult):
     passed = 0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.began = time.monotonic()
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        times.append((time.monotonic() - self.began, test.id().split(".", 1)[-1]))
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -228,6 +239,7 @@ class Result(unittest.TextTestResult):
 def finish(suite):
     """Runs the tests and ends the program: with 77, which ctest counts as skipped, where all of them were."""
     done = unittest.TextTestRunner(verbosity=2, resultclass=Result, warnings="ignore").run(suite)
+    print("slowest:", ", ".join(f"{name} {seconds:.0f} s" for seconds, name in sorted(times)[:-8:-1]))
     if not done.wasSuccessful():
         sys.exit(1)
     if done.passed:

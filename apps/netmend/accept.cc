@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "findings/accepted.h"
 #include "findings/kinds.h"
@@ -51,6 +52,7 @@ Fact entry(const Acceptance& one, bool finding) {
 
 /// Replaces what stands there under the same key; the result must read as it was meant before it is written.
 void store(const std::string& path, const Fact& fact) {
+  const Lock lock = lock_for_change(path);
   std::string text = read_if_there(path);
   if (!text.empty()) {
     session::parse_config(text, path);
@@ -205,6 +207,7 @@ int prune(const Common& common, const AcceptOptions& options, const Config& conf
       gone.emplace_back(one.id, "ended " + one.until);
   std::vector<std::string> keys;
   for (const auto& [id, why] : gone) keys.push_back(key_of(id));
+  const Lock lock = lock_for_change(config.path);
   if (!keys.empty()) write_file(config.path, session::trimmed_toml(read_file(config.path, 1 << 20), keys, config.path));
   if (common.json) {
     Json rows = Json::array();

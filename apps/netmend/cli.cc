@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <iostream>
+#include <new>
 #include <system_error>
 
 #include "base/error.h"
@@ -73,7 +75,24 @@ void require_finite(CLI::App& app) {
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) require_finite(*sub);
 }
 
+void flush_output() {
+  errno = 0;
+  if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout))
+    fail("cannot write to standard output: {}", std::strerror(errno ? errno : EIO));
+}
+
+bool is_about_memory(const std::string& reason) {  // as LibTorch words it
+  return reason.find("allocate memory") != std::string::npos || reason.find("not enough memory") != std::string::npos ||
+         reason.find("out of memory") != std::string::npos;
+}
+
+int no_memory() {
+  tell("error: there is not enough memory\n  --jobs 1, a lower --limit or a smaller --memory need less.");
+  return 2;
+}
+
 int run(int argc, char** argv, const Program& program) {
+  stop_on_interrupt();
   CLI::App app("netmend", "netmend");
   app.set_version_flag("--version", std::string("netmend ") + kVersion);
   app.require_subcommand(1);
@@ -84,25 +103,27 @@ int run(int argc, char** argv, const Program& program) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
-    return app.exit(done);
+    const int status = app.exit(done);
+    flush_output();
+    return status;
   } catch (const CLI::ParseError& error) {
     std::vector<std::string> names;
     for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(sub->get_name());
     if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end())
-      fmt::print(stderr, "error: there is no command {}{}\n  netmend --help shows what there is.\n", printable(argv[1]),
-                 did_you_mean(argv[1], names));
+      tell(fmt::format("error: there is no command {}{}\n  netmend --help shows what there is.", printable(argv[1]),
+                       did_you_mean(argv[1], names)));
     else
-      fmt::print(stderr, "error: {}\n  netmend {}--help shows what there is.\n", error.what(),
-                 app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ");
+      tell(fmt::format("error: {}\n  netmend {}--help shows what there is.", printable(error.what()),
+                       app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " "));
     return 2;
   }
   common.arguments.assign(argv, argv + argc);
   if (common.wide) never_wrap();
   if (program.prepare) program.prepare();
-  stop_on_interrupt();
+  stop_if_interrupted();
   const int status = action();
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail("the output cannot be written: {}", std::strerror(errno));
+  flush_output();
   return status;
 }
 
@@ -112,21 +133,24 @@ int run_program(int argc, char** argv, const Program& program) {
   try {
     return run(argc, argv, program);
   } catch (const InputError& error) {
-    fmt::print(stderr, "error: {}\n", printable(error.what()));
-    if (!error.hint().empty()) fmt::print(stderr, "  {}\n", printable(error.hint()));
+    tell("error: " + printable(error.what()));
+    if (!error.hint().empty()) tell("  " + printable(error.hint()));
     return 2;
   } catch (const Interrupted&) {
-    fmt::print(stderr, "stopped\n");
+    tell("stopped");
     return 130;
   } catch (const std::system_error& error) {  // of fmt, when the output cannot be written
-    fmt::print(stderr, "error: {}\n", printable(error.what()));
+    tell(fmt::format("error: cannot write to standard output: {}", printable(error.what())));
     return 2;
+  } catch (const std::bad_alloc&) {
+    return no_memory();
   } catch (const std::exception& error) {
     std::string reason = error.what();
     reason.resize(std::min(reason.size(), reason.find('\n')));  // LibTorch adds its stack
-    fmt::print(stderr,
-               "internal error: {}\n  This is netmend's mistake, not yours. Please report it with the command line.\n",
-               reason);
+    if (is_about_memory(reason)) return no_memory();
+    tell(fmt::format(
+        "internal error: {}\n  This is netmend's mistake, not yours. Please report it with the command line.",
+        printable(reason)));
     return 3;
   }
 }

@@ -1,8 +1,10 @@
 // The first page, and the way to everything else.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -62,12 +64,35 @@ bool needs_no_model(const char* command) {
   return false;
 }
 
+/// The exit status after the last output: what could not be written is an error.
+int finished() {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return 0;
+  std::fprintf(stderr, "error: cannot write to standard output: %s\n", std::strerror(errno));
+  return 2;
+}
+
+/// A standard stream that is closed would be the next file that is opened. Reading ends and writing fails, as it
+/// should.
+void open_standard_streams() {
+  for (int file = open("/dev/null", O_RDONLY); file >= 0; file = open("/dev/null", O_RDONLY))
+    if (file > 2) {
+      close(file);
+      return;
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Held back until the engine can end in good order.
+  sigset_t held;
+  sigemptyset(&held);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&held, signal);
+  sigprocmask(SIG_BLOCK, &held, nullptr);
+  open_standard_streams();
   auto is = [&](const char* word) { return argc == 2 && std::strcmp(argv[1], word) == 0; };
-  if (argc == 1 || is("--help") || is("-h") || is("help")) return std::fputs(kFirstPage, stdout) < 0;
-  if (is("--version")) return std::printf("netmend %s\n", netmend::kVersion) < 0;
+  if (argc == 1 || is("--help") || is("-h") || is("help")) return std::fputs(kFirstPage, stdout), finished();
+  if (is("--version")) return std::printf("netmend %s\n", netmend::kVersion), finished();
   char self[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   if (length < 0) return std::perror("netmend: cannot find itself"), 3;

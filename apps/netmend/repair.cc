@@ -106,13 +106,13 @@ void print_outcome(const repair::RepairSplits& splits, const RepairResult& resul
 bool approved(const RepairRun& run, const RepairResult& result, const RepairOptions& options) {
   constexpr size_t kShown = 20;
   const std::vector<repair::PlannedChange> plan = run.plan();
-  fmt::print(stderr, "\n  the plan: {}\n", result.methods[size_t(result.chosen)].words);
+  tell("\n  the plan: " + result.methods[size_t(result.chosen)].words);
   for (size_t i = 0; i < std::min(kShown, plan.size()); ++i)
-    fmt::print(stderr, "    {:<24} {}, by at most {:.4g}\n", printable(plan[i].where), counted(plan[i].values, "value"),
-               plan[i].largest);
-  if (plan.size() > kShown) fmt::print(stderr, "    … and {} more\n", plan.size() - kShown);
+    tell(fmt::format("    {:<24} {}, by at most {:.4g}", printable(plan[i].where), counted(plan[i].values, "value"),
+                     plan[i].largest));
+  if (plan.size() > kShown) tell(fmt::format("    … and {} more", plan.size() - kShown));
   if (options.yes) return true;
-  fmt::print(stderr, "  write {}? [y/N] ", options.product);
+  std::fputs(fmt::format("  write {}? [y/N] ", printable(options.product)).c_str(), stderr);
   std::string line;
   std::getline(std::cin, line);
   return line == "y" || line == "Y" || line == "yes";

@@ -19,7 +19,11 @@ void print_json(const Json& json) {
 }
 
 void say(const Common& common, const std::string& line) {
-  if (!common.quiet) fmt::print(stderr, "{}\n", line);
+  if (!common.quiet) tell(line);
+}
+
+void tell(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stderr);  // when nobody listens, nobody is to be told
 }
 
 std::string counted(int64_t count, const std::string& what) {

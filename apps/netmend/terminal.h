@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 void print_json(const Json& json);
 /// A line for people on stderr, unless --quiet.
 void say(const Common& common, const std::string& line);
+/// A line on stderr; one that cannot be written is no error.
+void tell(const std::string& line);
 /// `1 unit`, `1,204 units`
 std::string counted(int64_t count, const std::string& what);
 

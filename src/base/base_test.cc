@@ -5,9 +5,11 @@
 #include <atomic>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/lock.h"
 #include "base/npy.h"
 #include "base/pool.h"
 #include "base/random.h"
@@ -52,6 +54,39 @@ TEST(Text, TheNearestNameIsSuggestedOnlyWhenNear) {
   EXPECT_EQ(nearest("cnov1", names), "conv1");
   EXPECT_EQ(nearest("zzzzzzz", names), "");
   EXPECT_EQ(did_you_mean("dence", names), " (did you mean dense?)");
+}
+
+TEST(Locks, AreHeldByOneAndGoneAfterwards) {
+  const std::string path = temporary("a.lock");
+  {
+    Lock lock(path, "the folder a");
+    try {
+      Lock second(path, "the folder a");
+      ADD_FAILURE() << "two hold it";
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(fmt::format("the folder a is in use by process {} on ", getpid())),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  write_file(path, "process 1 on nowhere since long ago");  // left by a process that was killed
+  Lock lock(path, "the folder a");
+}
+
+TEST(Locks, ThoseWhoChangeAFileTakeTurns) {
+  const std::string path = temporary("count.txt");
+  write_file(path, "0");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      for (int n = 0; n < 5; ++n) {
+        const Lock lock = lock_for_change(path);
+        write_file(path, std::to_string(std::stoi(read_file(path)) + 1));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(read_file(path), "40");
 }
 
 TEST(Files, AreWrittenCompletelyOrNotAtAll) {

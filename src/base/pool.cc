@@ -8,6 +8,7 @@
 #include <csignal>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -113,7 +114,11 @@ void in_order(int64_t count, int workers, const std::function<void(int)>& enter,
     }
   };
   std::vector<std::thread> threads;
-  for (int worker = 0; worker < workers; ++worker) threads.emplace_back(run, worker);
+  try {
+    for (int worker = 0; worker < workers; ++worker) threads.emplace_back(run, worker);
+  } catch (const std::system_error&) {  // no more threads are to be had: those that are there do the work
+    if (threads.empty()) run(0);
+  }
   for (std::thread& thread : threads) thread.join();
   turnstile.report();
 }
@@ -125,8 +130,19 @@ void forget_interrupt() { stop_asked.store(false, std::memory_order_relaxed); }
 void stop_on_interrupt() {
   struct sigaction action {};
   action.sa_handler = on_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup, and jobs in the background
+    sigaddset(&blocked, signal);
+  }
+  pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);  // whoever started us held them back until now
+}
+
+void stop_if_interrupted() {
+  if (interrupted()) throw Interrupted{};
 }
 
 }  // namespace netmend

@@ -22,7 +22,8 @@ void in_order(int64_t count, int workers, const std::function<void(int worker)>&
 bool interrupted();
 /// Thrown by `in_order` when interrupted: what was handed over stays.
 struct Interrupted {};
-/// Makes the first Ctrl-C set the flag and the second one end the process.
+void stop_if_interrupted();
+/// Makes the first Ctrl-C (or SIGTERM, SIGHUP) set the flag and the second one end the process.
 void stop_on_interrupt();
 /// Takes the flag back, so that what was found so far can be judged; the next Ctrl-C counts as the first.
 void forget_interrupt();

@@ -42,10 +42,11 @@ void Progress::draw(const std::string& note) {
   int width = 24, full = total_ > 0 ? int(width * std::min<int64_t>(done_, total_) / total_) : 0;
   std::string bar;
   for (int i = 0; i < width; ++i) bar += i < full ? "━" : "╌";
-  fmt::print(stderr, "\r\033[K{} {} of {} {} · {}/s · {} left{}", bar, with_commas(done_), with_commas(total_), what_,
-             with_commas(int64_t(rate)), duration_text(double(total_ - done_) / std::max(rate, 1e-9)),
-             note.empty() ? "" : " · " + note);
-  std::fflush(stderr);
+  const std::string line =
+      fmt::format("\r\033[K{} {} of {} {} · {}/s · {} left{}", bar, with_commas(done_), with_commas(total_), what_,
+                  with_commas(int64_t(rate)), duration_text(double(total_ - done_) / std::max(rate, 1e-9)),
+                  note.empty() ? "" : " · " + note);
+  std::fputs(line.c_str(), stderr), std::fflush(stderr);  // a terminal that is gone is no error
   drawn_ = true;
 }
 

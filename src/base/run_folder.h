@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/lock.h"
+
 namespace netmend {
 
 class RunFolder {
@@ -31,6 +33,7 @@ class RunFolder {
   std::vector<std::string> arguments_;
   std::map<std::string, std::string> files_, facts_;
   std::shared_ptr<nlohmann::ordered_json> more_;
+  std::shared_ptr<Lock> lock_;  ///< on a folder that somebody else may have named as well
 };
 
 }  // namespace netmend

@@ -1,17 +1,15 @@
 #include "studies/store.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
+#include "base/lock.h"
+#include "base/text.h"
 
 namespace netmend::studies {
 namespace {
+
+constexpr int kLongest = 64 << 20;  ///< bytes of a row: results of trials are small
 
 /// One prepared statement.
 class Statement {
@@ -40,7 +38,7 @@ class Statement {
 
  private:
   [[noreturn]] void refuse() const {
-    throw InputError(fmt::format("{} cannot be used: {}", path_, sqlite3_errmsg(file_)),
+    throw InputError(fmt::format("{} cannot be used: {}", path_, printable(sqlite3_errmsg(file_))),
                      "If it is damaged or something else, give another --out, or remove it to begin anew.");
   }
   sqlite3* file_;
@@ -52,21 +50,11 @@ class Statement {
 
 struct Store::Impl {
   std::string path;
-  int lock = -1;
+  std::optional<Lock> lock;
   sqlite3* file = nullptr;
 
   ~Impl() {
-    if (file) sqlite3_close(file);
-    if (lock >= 0) close(lock);
-  }
-
-  /// Gone with the process, however it ends.
-  void take_lock() {
-    const std::string name = path + ".lock";
-    lock = open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-    if (lock < 0) fail("cannot write {}: {}", name, std::string(strerror(errno)));
-    if (flock(lock, LOCK_EX | LOCK_NB) != 0)
-      throw InputError(fmt::format("another process is working on {}", path), "Wait for it, or give another --out.");
+    if (file) sqlite3_close_v2(file);  // the last connection puts the journal into the file
   }
 
   void execute(const char* text) { Statement(file, text, path).step(); }
@@ -74,9 +62,21 @@ struct Store::Impl {
 
 Store::Store(const std::string& path, const std::string& study, int version) : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
-  impl_->take_lock();
+  impl_->lock.emplace(path + ".lock", path);
   if (sqlite3_open(path.c_str(), &impl_->file) != SQLITE_OK)
     fail("cannot open {}: {}", path, impl_->file ? sqlite3_errmsg(impl_->file) : "no memory");
+  // Somebody else may have made the file: nothing that its schema says is run, and what it says is looked at first.
+  sqlite3_db_config(impl_->file, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(impl_->file, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(impl_->file, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(impl_->file, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_limit(impl_->file, SQLITE_LIMIT_LENGTH, kLongest);
+  {
+    Statement whole(impl_->file, "PRAGMA quick_check(1)", path);
+    if (whole.step() && whole.text(0) != "ok")
+      throw InputError(fmt::format("{} is damaged: {}", path, printable(whole.text(0))),
+                       "Give another --out, or remove it to begin anew.");
+  }
   {
     // Somebody else's database is left alone.
     Statement tables(impl_->file, "SELECT COUNT(*), SUM(name = 'about') FROM sqlite_master WHERE type = 'table'", path);

@@ -1,6 +1,7 @@
 #include "training/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/error.h"
 #include "executor/runtime.h"
@@ -33,7 +34,10 @@ void wait_change(std::atomic<T>& value, T old) {
 }  // namespace
 
 ThreadPool::ThreadPool(int workers) {
-  for (int i = 1; i < workers; ++i) threads_.emplace_back([this] { serve(); });
+  try {
+    for (int i = 1; i < workers; ++i) threads_.emplace_back([this] { serve(); });
+  } catch (const std::system_error&) {  // no more threads are to be had: those that are there do the work
+  }
 }
 
 ThreadPool::~ThreadPool() {

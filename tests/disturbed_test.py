@@ -1,0 +1,116 @@
+"""Output that fails, signals, and several processes at once: exit status, words and files are in order afterwards.
+
+usage: disturbed_test.py NETMEND [fast|slow]
+"""
+import fcntl, os, signal, subprocess, time
+
+from shell import NETMEND, Case, main, model, parse, read, start, write_json
+
+MODEL = None
+DATA = ("--data", "glyphs:test", "--limit", "500")
+
+
+def setUpModule():
+    global MODEL
+    MODEL = model("mlp:784-16-10", "--data", "glyphs", "--limit", 4000)
+
+
+class Output(Case):
+    """One command for each way that something is printed."""
+    COMMANDS = (("--help",), ("--version",), ("info", "--help"), ("info", "MODEL"), ("info", "MODEL", "--json"),
+                ("why", "dead-units"))
+
+    def commands(self):
+        return [[MODEL if word == "MODEL" else word for word in words] for words in self.COMMANDS]
+
+    def test_that_is_full_or_closed_is_an_error(self):
+        for arguments in self.commands():
+            for closed in (False, True):
+                with self.subTest(arguments=arguments, closed=closed), open("/dev/full", "w") as full:
+                    done = subprocess.run([NETMEND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                          preexec_fn=(lambda: os.close(1)) if closed else None)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn("error: cannot write to standard output", done.stderr)
+
+    def test_words_that_nobody_can_read_do_no_harm(self):
+        for arguments, code in ((["info", MODEL], 0), (["info", "missing.onnx"], 2), (["info", "--no-such-flag"], 2)):
+            for closed in (False, True):
+                with self.subTest(arguments=arguments, closed=closed), open("/dev/full", "w") as full:
+                    done = subprocess.run([NETMEND, *arguments], stdout=subprocess.PIPE, stderr=full,
+                                          preexec_fn=(lambda: os.close(2)) if closed else None)
+                    self.assertEqual(done.returncode, code)
+
+    def test_a_closed_stream_is_never_mistaken_for_a_file(self):
+        self.ok("eval", MODEL, *DATA, "--out", "whole")
+        subprocess.run([NETMEND, "eval", MODEL, *DATA, "--out", "run"],
+                       preexec_fn=lambda: [os.close(file) for file in (0, 1, 2)])
+        self.assertEqual(sorted(os.listdir("whole")), sorted(os.listdir("run")))
+        self.assertEqual(read("whole/samples.csv"), read("run/samples.csv"))
+        parse(read("run/eval.json"))
+
+    def test_a_reader_that_leaves_ends_it_quietly(self):
+        done = subprocess.run(f"'{NETMEND}' info '{MODEL}' | head -1", shell=True, capture_output=True, text=True)
+        self.assertEqual(done.stderr, "")
+
+
+class Signals(Case):
+    DELAYS = [0.02, 0.15, 0.4]
+
+    def test_end_with_130_from_the_first_moment_on(self):
+        """130, or 0 when it was already done; never by the signal itself, and nothing half-written is left."""
+        for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for delay in self.DELAYS:
+                with self.subTest(signal=which.name, delay=delay):
+                    job = start("eval", MODEL, "--data", "glyphs:test", "--out", "run")
+                    time.sleep(delay)
+                    job.send_signal(which)
+                    said = job.communicate(timeout=60)[1]
+                    self.assertIn(job.returncode, (0, 130), said)
+                    left = os.listdir("run") if os.path.isdir("run") else []
+                    self.assertFalse([name for name in left if ".part" in name or name == ".lock"])
+
+    def test_that_are_ignored_stay_ignored(self):
+        job = start("eval", MODEL, *DATA, "--out", "run", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        time.sleep(0.3)
+        job.send_signal(signal.SIGHUP)
+        job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0)
+
+
+class SlowSignals(Signals):
+    DELAYS = [0.01 * step for step in range(1, 60)]
+
+
+class SeveralAtOnce(Case):
+    ACCEPTED = 6
+
+    def test_one_run_folder_has_one_writer(self):
+        os.mkdir("run")
+        with open("run/.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write("process 17 on elsewhere since 2026-01-01 10:00:00")
+            lock.flush()
+            said = self.refused("eval", MODEL, *DATA, "--out", "run")
+            self.assertIn("run is in use by process 17 on elsewhere since 2026-01-01 10:00:00", said)
+        self.ok("eval", MODEL, *DATA, "--out", "run")  # whoever was killed holds nothing
+        self.assertNotIn(".lock", os.listdir("run"))
+
+    def test_acceptances_are_not_lost(self):
+        made = self.json("check", MODEL, *DATA, "--out", "run", "--only", "weak-classes")
+        one = made["findings"][0]
+        ids = [f"weak-class:{number}" for number in range(self.ACCEPTED)]
+        write_json("run/findings.json", {**made, "findings": [{**one, "id": id, "kind": "weak-class", "where": id.split(":")[1]} for id in ids]})
+        jobs = [start("accept", id, "--reason", "known", "--run", "run") for id in ids]
+        for job in jobs:
+            said = job.communicate(timeout=60)[1]
+            self.assertEqual(job.returncode, 0, said)
+        self.assertEqual(sorted(row["id"] for row in self.json("accept", "--list")["accepted"]), ids)
+        self.assertNotIn(".netmend.toml.lock", os.listdir("."))
+
+
+class SlowSeveralAtOnce(SeveralAtOnce):
+    ACCEPTED = 48
+
+
+if __name__ == "__main__":
+    main()
