@@ -182,7 +182,7 @@ class Training(Case):
         self.assertEqual(weights("straight.onnx"), weights("resumed.onnx"))
 
 
-class Hostile(Case):
+class SlowHostile(Case):
     def test_damaged_models_are_refused_never_crash(self):
         self.ok("lab", "new", "lenet1", "-o", "m.onnx")
         whole, rng = read_bytes("m.onnx"), random.Random(1)

@@ -196,7 +196,7 @@ class Preflight(Case):
 
     def test_an_untrained_network_is_bad_not_blocked(self):
         self.ok("lab", "new", "lenet1", "-o", "raw.onnx")
-        found = self.not_blocked("check", "raw.onnx", "--data", "glyphs:test")
+        found = self.not_blocked("check", "raw.onnx", "--data", "glyphs:test,limit=1000", "--budget", "quick")
         self.assertTrue(any("majority" in line["text"] for line in found["preflight"]["lines"]))
 
 
