@@ -99,7 +99,7 @@ TEST(Target, BothSidesAreNeeded) {
     require_both_sides(parse_target("confusion=dog:owl:day", classes(), data), classes(), result, 0, 2);
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_EQ(error.hint(), "It is predicted as cat (3).");
+    EXPECT_EQ(error.hint(), "It is wrongly predicted as cat (3).");
   }
   EXPECT_THROW(require_both_sides(parse_target("class=2", classes(), data), classes(), result, 0, 0), InputError);
   EXPECT_THROW(require_both_sides(parse_target("", classes(), data), classes(), result, 10, 0), InputError);
