@@ -333,7 +333,7 @@ TEST(Operations, RefuseByName) {
     GraphForTest g;  // one offset for all units
     ValueId x = g.input("x", {1, 5});
     Graph graph = g.finish(g.node("Gemm", {x, g.constant("w", at::randn({5, 4})), g.constant("c", at::randn({1}))}));
-    holds(said(graph, {Target::kBias, Change::kSet, 0}), "c does not hold one number a unit");
+    holds(said(graph, {Target::kBias, Change::kSet, 0}), "c does not hold one number per unit");
   }
   {
     GraphForTest g;
@@ -358,7 +358,7 @@ TEST(Operations, RefuseByName) {
     ValueId again = g.node("Reshape", {w, g.constant("shape2", at::tensor({3, 8}, at::kLong))});
     ValueId back = g.node("Reshape", {again, g.constant("shape3", at::tensor({6, 4}, at::kLong))});
     Graph graph = g.finish(g.node("MatMul", {x, back}));
-    holds(said(graph, erase), "is put in another form by Reshape");
+    holds(said(graph, erase), "is rearranged by Reshape");
   }
 }
 

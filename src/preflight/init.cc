@@ -368,8 +368,8 @@ class Drafting {
     std::string text = "\n";
     if (!find("goal.expect"))
       text +=
-          "# goal.expect = 0.91            # the metric that training reported on this test data; check compares "
-          "with it\n";
+          "# goal.expect = 0.91            # the metric that training reported on this test data; netmend check "
+          "compares with it\n";
     if (!test_) text += "# data.test = \"images:photos/test\"  # what to judge the model on; see netmend data --help\n";
     return text + "# gate.accuracy = \">= 0.90\"     # limits for a pipeline\n";
   }

@@ -237,7 +237,7 @@ Setup fitted(const Info& data, const Batch& sample, const Source& source, Fit fi
   }
   Setup setup;
   setup.about = "scale";
-  setup.words = by_range                                      ? "each column scaled from its minimum to its maximum"
+  setup.words = by_range                                      ? "each column by its own minimum and maximum"
                 : table                                       ? "each column by its own mean and standard deviation"
                 : fit == Fit::kOneMean && has_colors(feature) ? "by one mean and std of all channels of the data"
                                                               : "by the data's own mean and std";
@@ -423,7 +423,7 @@ std::vector<Setup> table_scalings(const Info& data, const Batch& sample, int f) 
       add(way.words, raw, std::move(changes), scale, mean, std);
     }
   for (const auto& [way, words] : {std::pair{"yes", "each column by its own mean and standard deviation"},
-                                   {"minmax", "each column scaled from its minimum to its maximum"},
+                                   {"minmax", "each column by its own minimum and maximum"},
                                    {"no", "columns as they are in the file"}}) {
     Options changes = scaling("");
     changes["standardize"] = way;

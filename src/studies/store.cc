@@ -41,7 +41,7 @@ class Statement {
  private:
   [[noreturn]] void refuse() const {
     throw InputError(fmt::format("{} cannot be used: {}", path_, sqlite3_errmsg(file_)),
-                     "If it is damaged or something else, give another --out, or remove it to begin anew.");
+                     "If it is damaged or another kind of file, give another --out, or remove it to start over.");
   }
   sqlite3* file_;
   sqlite3_stmt* statement_ = nullptr;
@@ -82,7 +82,7 @@ Store::Store(const std::string& path, const std::string& study, int version) : i
     Statement tables(impl_->file, "SELECT COUNT(*), SUM(name = 'about') FROM sqlite_master WHERE type = 'table'", path);
     tables.step();
     if (tables.number(0) > 0 && tables.number(1) == 0)
-      throw InputError(fmt::format("{} is a database, but no store of a study", path), "Give another --out.");
+      throw InputError(fmt::format("{} is a database, but not that of a study", path), "Give another --out.");
   }
   impl_->execute("PRAGMA journal_mode=WAL");
   impl_->execute("PRAGMA synchronous=NORMAL");

@@ -209,7 +209,7 @@ Graph make(const std::string& name, const InitOptions& options) {
   for (const auto& [known, maker] : makers())
     if (known == name) return maker(builder, options);
   throw InputError(fmt::format("there is no architecture `{}`{}", name.substr(0, 60), did_you_mean(name, names())),
-                   "There are " + join(names(), ", ") + " (any sizes).");
+                   "Choose from " + join(names(), ", ") + " (any sizes).");
 }
 
 int64_t parameter_count(const Graph& graph) {
