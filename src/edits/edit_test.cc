@@ -164,7 +164,7 @@ TEST(EditFile, KeepsDoublesAndBrokenNumbersFromBefore) {
   EXPECT_EQ(read.edits[0].after, edit.after);
   EXPECT_TRUE(std::equal(edit.before.begin(), edit.before.end(), read.edits[0].before.begin(), same_number));
   std::swap(edit.before, edit.after);
-  expect_words(reason([&] { to_text({"", "", {}, {edit}}); }), "which is no number");
+  expect_words(reason([&] { to_text({"", "", {}, {edit}}); }), "weights must be finite");
 }
 
 TEST(EditFile, RepairsBrokenWeightsAndTakesItBack) {
