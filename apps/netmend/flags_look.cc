@@ -103,10 +103,10 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
       ->required();
   stress->add_option("-o", o.stress.product, "The new inputs, an NPZ file that opens as data")->required();
   stress->add_option("--eps", o.stress.eps,
-                     "Size ε of the perturbation as a fraction of the valid range of raw values, before mean and std: 0.1, "
-                     "8/255 (for bytes 8 levels); for noise its standard deviation, for text the share of tokens, for "
-                     "tables a fraction of each column's standard deviation (default: 0.1, noise 0.3, attacks on colour "
-                     "images 8/255)");
+                     "Size ε of the perturbation as a fraction of the valid range of raw values, before mean and std: "
+                     "0.1, 8/255 (for bytes 8 levels); for noise its standard deviation, for text the share of tokens, "
+                     "for tables a fraction of each column's standard deviation (default: 0.1, noise 0.3, attacks on "
+                     "colour images 8/255)");
   stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000), rounds of fuzz (20)")
       ->check(CLI::Range(1, 1000000));
   stress->add_option("--step-size", o.stress.step_size,
