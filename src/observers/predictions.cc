@@ -121,7 +121,7 @@ PredictionSettings infer_task(const model::Graph& graph, const executor::Head& h
   settings.threshold = overrides.threshold;
   settings.task = choose_task(overrides.kind, data.labels, settings.outputs);
   if ((settings.task == Task::kLabels || settings.task == Task::kNumber) && data.label_width != settings.outputs)
-    fail("{} has {} {} an input, output `{}` has {} columns", data.spec, data.label_width,
+    fail("{} has {} {} per input, output `{}` has {} columns", data.spec, data.label_width,
          settings.task == Task::kNumber ? "numbers" : "labels", name, settings.outputs);
   name_classes(settings, data, name);
   if (settings.by_class() && settings.classes.size() == 2)
