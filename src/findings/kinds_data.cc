@@ -9,8 +9,8 @@ namespace {
 constexpr Kind kRows[] = {
     {"imbalance", "Some classes of the {split} data are rare.", Rule::kEffect, kData | kLabels | kClasses,
      "data-unbalanced, pre-missing-oversampling",
-     "The largest class has more than ten times as many inputs as the smallest, or a few classes hold nearly all "
-     "inputs. Accuracy then describes the large classes, and low recall of the rare ones hardly shows.",
+     "The largest class has more than ten times as many inputs as the smallest, or the effective number of classes "
+     "(exp of the entropy of the class shares) is below half. Accuracy then describes the large classes, and low recall of the rare ones hardly shows.",
      "The data was collected without balancing the classes. Training then lowers the loss mostly on the common ones.",
      "See whether recall falls with the number of inputs of a class: netmend eval lists both. Weight the loss by "
      "class and train briefly: if recall of the rare classes rises, imbalance was the cause; otherwise they need more "
