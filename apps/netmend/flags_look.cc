@@ -32,8 +32,7 @@ void add_next(CLI::App& app, Options& o, Action& action) {
               "  netmend next model.onnx --pool mnist:train --limit 5000 --method coreset --data mnist:test\n"
               "  netmend next --pool mnist:train --on unit=conv1/3 --count 50");
   next->add_option("model", o.next.model, "ONNX file (default: the one that netmend.toml names)");
-  next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of pictures")
-      ->required();
+  next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of images")->required();
   next->add_option(
           "--method", o.next.method,
           "gini, margin, entropy, max-p (uncertain predictions), mcp (uncertain, spread over pairs of classes), "

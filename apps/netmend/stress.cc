@@ -257,7 +257,7 @@ int stress(const Common& common, const StressOptions& options) {
     print_json(json);
   } else {
     print_stress(session.model_name(), report, session.task());
-    fmt::print("  per input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", pictures: changed.png");
+    fmt::print("  per input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", images: changed.png");
   }
   if (report.interrupted) say(common, "stopped: this is what was finished");
   return status;

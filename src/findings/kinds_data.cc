@@ -132,8 +132,8 @@ netmend check fresh.onnx --train csv:train.csv,label=y --test csv:centimetres.cs
      "This is covariate shift in one column or property of the inputs: the network is used where it has seen little "
      "training data.",
      "The data was split by time or source, or comes from another season, device or filter.",
-     "The evidence gives the distance between the distributions (0 is none, 1 is no overlap) and what it may cost. "
-     "Split all data again at random: if the difference disappears, the split caused it.",
+     "The evidence gives the distance between the distributions (0 is none; 1, or 100 points for categories, is no "
+     "overlap) and what it may cost. Split all data again at random: if the difference disappears, it was the split.",
      "Train on data that is distributed as in production; weight or collect inputs where training data is sparse.",
      "slices {case}\ndata {test}\ndata {train}",
      R"(awk 'BEGIN{print "age,y"; for(i=0;i<500;i++) print 20+30*((i*0.618034)%1) "," i%2}' > then.csv
