@@ -65,7 +65,7 @@ void print_repeats(const Repeats& found, double seconds) {
   fmt::print("  near-duplicates   {} ({})\n", counted(int64_t(found.near.size()), "input"), found.near_rule);
   print_some(found.near, "is a near-duplicate of");
   if (found.looked_at < found.of)
-    fmt::print("  near-duplicates were searched among {} of them, evenly spread; --limit N looks at the first N\n",
+    fmt::print("  near-duplicates were searched among {} inputs, evenly spread (--limit N: the first N)\n",
                with_commas(found.looked_at));
   if (found.conflicting > 0) fmt::print("  label conflicts   {}\n", counted(found.conflicting, "input"));
 }

@@ -86,9 +86,10 @@ std::vector<InputLink> link_inputs(const Graph& graph, const Reference& referenc
   for (ValueId id : graph.inputs) ours.push_back(graph.values[size_t(id)].name);
   for (const Recorded& input : reference.inputs) theirs.push_back(input.name);
   if (ours.size() != theirs.size())
-    throw InputError(fmt::format("the model has {} inputs ({}), {} has {} ({})", ours.size(), join(ours, ", "),
-                                 reference.path, theirs.size(), join(theirs, ", ")),
-                     kOther);
+    throw InputError(
+        fmt::format("the model has {} input{} ({}), {} has {} ({})", ours.size(), ours.size() == 1 ? "" : "s",
+                    join(ours, ", "), reference.path, theirs.size(), join(theirs, ", ")),
+        kOther);
   std::vector<InputLink> links;
   bool named = true;
   for (const std::string& name : ours) named = named && std::count(theirs.begin(), theirs.end(), name);
