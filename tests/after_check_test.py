@@ -110,7 +110,7 @@ class Gate(Case):
     def test_words_for_what_cannot_be_judged(self):
         for limits, words in (('{ acuracy = ">= 0.9" }', ["line 3", "gate.acuracy", "did you mean accuracy?"]),
                               ('{ accuracy = "around 0.9" }', ["line 3", "gate.accuracy", ">= 0.90"]),
-                              ('{ accuracy = ">= 90" }', ["a share"]),
+                              ('{ accuracy = ">= 90" }', [">= 90 %"]),
                               ('{ "recall[12]" = ">= 0.9" }', ["there is no class `12`"]),
                               ('{ recall = ">= 0.9" }', ["needs a class"]),
                               ('{ "accuracy[3]" = ">= 0.9" }', ["recall[3]"]),
@@ -269,12 +269,12 @@ class Why(Case):
         self.assertIn("what it means", other.stdout)
 
     def test_words_for_what_is_not_there(self):
-        self.refused("why", words=["no finding is named"])
+        self.refused("why", words=["no finding is given"])
         self.refused("why", "confused-clases", words=["did you mean confused-classes?"])
         self.refused("why", "over-confident", "--run", "nowhere", words=["nowhere"])
         leave_run([])
         write("netmend-runs/20260101-000000-check/findings.json", "{]")
-        self.refused("why", "over-confident", words=["is not a file of findings"])
+        self.refused("why", "over-confident", words=["is not a findings.json that netmend wrote"])
         leave_run([{"kind": "over-confident"}])
         self.refused("why", "over-confident", words=["findings.json"])
 
@@ -334,8 +334,8 @@ class Accept(Case):
                                  (("confused-clases:3-8", "--reason", "x"), ["did you mean confused-classes?"]),
                                  (("confused-classes:3-9", "--reason", "x"), ["did you mean confused-classes:3-8?"]),
                                  ((self.ID, "--reason", "x", "--until", yesterday), ["that day has passed"]),
-                                 ((self.ID, "--reason", "x", "--until", "soon"), ["not a day"]),
-                                 ((self.ID, "--reason", "x", "--level", "0.5x"), ["not a factor"]),
+                                 ((self.ID, "--reason", "x", "--until", "soon"), ["not a date"]),
+                                 ((self.ID, "--reason", "x", "--level", "0.5x"), ["expected a factor"]),
                                  (("preprocessing:scale", "--reason", "x"), ["blocker"]),
                                  ((self.ID, "--list"), ["one thing at a time"]), ((), ["one thing at a time"])):
             self.refused("accept", *arguments, words=words)

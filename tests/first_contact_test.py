@@ -249,7 +249,7 @@ class Compare(Case):
         self.ok("eval", "old.onnx", "--data", "glyphs:test,limit=1000", "--out", "old.run")
         self.refused("compare", "old.run", "new.onnx", "--data", "glyphs:test,limit=2000", words=("--common",))
         self.refused("compare", "old.run", "new.onnx", "--data", "glyphs:train,limit=1000",
-                     words=("--common", "other data"))
+                     words=("--common", "different data"))
 
     def test_what_is_no_reference_is_refused(self):
         write("broken.json", '{"format": "netmend-baseline", "version": 1}')

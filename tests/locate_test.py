@@ -120,7 +120,7 @@ class Locate(Case):
         self.refused(*DATA, "--on", "clas=3", words=("did you mean class",))
         self.refused(*DATA, "--on", "class=77", words=("no class `77`",))
         self.refused(*DATA, "--on", "confusion=3", words=("two classes",))
-        self.refused(*DATA, "--on", "confusion=3:3", words=("no mistake",))
+        self.refused(*DATA, "--on", "confusion=3:3", words=("not a confusion",))
         self.refused(*DATA, "--on", "inputs=none.csv", words=("none.csv",))
         write("other.txt", "someone-else\n")
         self.refused(*DATA, "--on", "inputs=other.txt", words=("someone-else",))

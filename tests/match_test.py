@@ -255,7 +255,7 @@ class Matching(Case):
                         {"scores": numpy.zeros((4, 5), numpy.float32)})
         self.refused(words=["N×3×8×8", "4×1×28×28", "another model"])
         write_reference("ref.npz", {"x": self.x.numpy(), "z": self.x.numpy()}, {"scores": self.scores})
-        self.refused(words=["the model has 1 inputs (x)"])
+        self.refused(words=["the model has 1 input (x)"])
         write_reference("ref.npz", {"x": self.x.numpy()}, {"scores": numpy.zeros((20, 9), numpy.float32)})
         self.refused(words=["20×9"])
 

@@ -55,7 +55,7 @@ class Repair(Case):
 
     def test_what_does_not_help_is_not_written(self):
         done = self.json("repair", SOUND, *DATA, "--method", "temperature", "-o", "t.onnx", code=1)
-        self.assertIn(done["verdict"], ("no real change", "refuse"))
+        self.assertIn(done["verdict"], ("no real change", "refused"))
         self.assertFalse(os.path.exists("t.onnx"))
         self.ok("repair", SOUND, *DATA, "--method", "temperature", "-o", "t.onnx", "--force")
         self.assertTrue(os.path.exists("t.onnx"))
@@ -78,14 +78,14 @@ class Repair(Case):
 
     def test_the_user_stays_in_the_loop(self):
         reviewed = ("repair", FAULTY, *DATA, "--method", "bias", "--review", "-o", "b.onnx", "--force")
-        self.refused(*reviewed, words=("nobody is there", "--yes"))
+        self.refused(*reviewed, words=("not a terminal", "--yes"))
         self.assertFalse(os.path.exists("b.onnx"))
         self.ok(*reviewed, "--yes")
         self.assertTrue(os.path.exists("b.onnx"))
 
     def test_words_for_what_cannot_be_done(self):
         self.refused("repair", FAULTY, *DATA, "--method", "surgcal", words=("surgcal", "surgical"))
-        self.refused("repair", FAULTY, *DATA, "--unit", "fc9/1", words=("fc9", "layer/number"))
+        self.refused("repair", FAULTY, *DATA, "--unit", "fc9/1", words=("fc9", "LAYER/NUMBER"))
         self.refused("repair", FAULTY, *DATA, "--unit", "fc2/99", words=("fc2/99", "fc2/15"))
         self.refused("repair", FAULTY, *DATA, "--on", "class=nonsense", words=("nonsense",))
         self.refused("repair", FAULTY, *DATA, "--limit", 3, "--anyway", words=())

@@ -161,7 +161,7 @@ class Stress(Case):
         self.assertTrue(wrong)
         write("wrong.txt", "\n".join(wrong) + "\n")
         self.refused(*DATA, "--method", "fgsm", "--on", "inputs=wrong.txt", "-o", "adv.npz",
-                     words=["none of", "--from all"])
+                     words=["no prediction is correct", "--from all"])
         told = self.stress("--method", "fgsm", "--on", "inputs=wrong.txt", "--from", "all")
         self.assertEqual(told["inputs"], len(wrong))
 

@@ -69,16 +69,15 @@ void check_terms(const AcceptOptions& options, Acceptance& one) {
     throw InputError("a reason is missing", "Add --reason TEXT; whoever reads it next year should understand.");
   one.until = options.until;
   if (!one.until.empty() && !findings::is_day(one.until))
-    throw InputError(fmt::format("--until {}: not a day of the calendar", printable(one.until)),
-                     "Write it as 2027-06-30.");
+    throw InputError(fmt::format("--until {}: not a date", printable(one.until)), "Write it as 2027-06-30.");
   if (!one.until.empty() && one.until < findings::today())
     throw InputError(fmt::format("--until {}: that day has passed, today is {}", one.until, findings::today()),
-                     "Give a day to come, or leave --until out for no end.");
+                     "Give a date in the future, or leave --until out to accept it without an end.");
   if (options.level.empty()) return;
   std::string_view number = options.level;
   if (number.ends_with("x")) number.remove_suffix(1);
   if (!parse_double(number, one.factor) || !(one.factor >= 1) || one.factor > 1000)
-    throw InputError(fmt::format("--level {}: not a factor", printable(options.level)),
+    throw InputError(fmt::format("--level {}: expected a factor from 1 to 1000", printable(options.level)),
                      "1.5x lets the finding return when it is one and a half times as bad as today.");
 }
 
@@ -112,7 +111,7 @@ int accept_finding(const Common& common, const AcceptOptions& options) {
   }
   if (found->level == findings::Level::kBlocker)
     throw InputError(fmt::format("{} is a blocker: nothing else can be trusted while it is there", one.id),
-                     "Resolve it; --anyway goes on in spite of it, once.");
+                     "Resolve it; --anyway continues in spite of it, for one run.");
   one.value = found->value;
   const std::string path = toml_path(common);
   store(path, entry(one, true));
@@ -135,7 +134,7 @@ int accept_finding(const Common& common, const AcceptOptions& options) {
 
 int accept_inputs(const Common& common, const AcceptOptions& options) {
   if (options.file.empty()) throw InputError("no file of inputs is given", "Add --file ambiguous.csv.");
-  if (!options.level.empty()) throw InputError("--level goes with a finding, not with inputs");
+  if (!options.level.empty()) throw InputError("--level is for findings, not for inputs");
   Acceptance one;
   check_terms(options, one);
   const int64_t count = int64_t(session::read_names(options.file).size());

@@ -31,7 +31,8 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   app->add_option("--jobs", common.jobs, "Worker threads (default: one per core); never changes a result")
       ->check(CLI::Range(0, 1024));
   app->add_option("--device", common.device, "cpu, cuda or cuda:N")->capture_default_str();
-  app->add_option("--memory", common.memory, "Most memory for tensors, for example 8G (default: most of what is free)");
+  app->add_option("--memory", common.memory,
+                  "Memory limit for tensors, for example 8G (default: most of what is free)");
   return app;
 }
 
@@ -48,14 +49,14 @@ void with_case(CLI::App* app, CaseOptions& o) {
                   "Data spec; a built-in name alone means its test split, and its training split where one is used");
   app->add_option("--test", o.test, "Data spec of the test inputs");
   app->add_option("--train", o.train, "Data spec of the training inputs");
-  app->add_option("--output", o.output, "The output, or any value, that is judged");
+  app->add_option("--output", o.output, "The output to judge, or any value inside the model");
   app->add_option("--metric", o.metric, "accuracy, balanced_accuracy, f1, auc, log_loss, mae or rmse");
   app->add_option("--limit", o.limit, "Only the first N inputs")->check(CLI::PositiveNumber);
   app->add_option(
       "--budget", o.budget,
-      "quick, normal (default) or deep, counted in work; or a time such as 90s, 30m, and then results may differ");
+      "quick, normal (default) or deep, measured in work; or a time such as 90s or 30m, with which results may differ");
   app->add_flag("--all", o.all, "All inputs, however long it takes");
-  app->add_flag("--anyway", o.anyway, "Go on although model and data do not seem to belong together");
+  app->add_flag("--anyway", o.anyway, "Continue even if model and data do not seem to belong together");
   with_config(app);
   with_run_folder(app);
 }
@@ -111,10 +112,10 @@ int run(int argc, char** argv, const Program& program) {
     for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(sub->get_name());
     if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end())
-      tell(fmt::format("error: there is no command {}{}\n  netmend --help shows what there is.", printable(argv[1]),
+      tell(fmt::format("error: there is no command {}{}\n  netmend --help lists the commands.", printable(argv[1]),
                        did_you_mean(argv[1], names)));
     else
-      tell(fmt::format("error: {}\n  netmend {}--help shows what there is.", printable(error.what()),
+      tell(fmt::format("error: {}\n  netmend {}--help lists the options.", printable(error.what()),
                        app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " "));
     return 2;
   }

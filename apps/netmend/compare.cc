@@ -129,7 +129,7 @@ void print_compare(session::Session& session, const std::string& reference, cons
                found.after.empty() ? "–" : figure_text(metric, found.after[0].estimate));
   if (!found.has_right_and_wrong) {
     const stats::Estimate& change = found.error_change;
-    print_wrapped(fmt::format("{} predictions came closer, {} moved away; mean error {:+.4g} ({:+.4g} to {:+.4g})",
+    print_wrapped(fmt::format("closer predictions: {}, farther: {}; mean absolute error {:+.4g} ({:+.4g} to {:+.4g})",
                               with_commas(found.whole.fixed), with_commas(found.whole.broken), change.value, change.low,
                               change.high),
                   2);
@@ -152,7 +152,7 @@ void print_compare(session::Session& session, const std::string& reference, cons
   print_counts("class", found.classes);
   print_counts("group", found.groups);
   if (found.missing > 0)
-    fmt::print("\n  {} inputs that {} does not know were left out\n", with_commas(found.missing), reference);
+    fmt::print("\n  {} left out: not in {}\n", findings::counted(found.missing, "input"), reference);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ std::string names(const Json& list, size_t most) {
 std::string text(const Json& json, const char* key) { return printable(json[key].get<std::string>()); }
 
 void print_figures(const Json& found) {
-  Table table{{"criterion", "what it wants covered", "covered", ""}, "llrr", 2};
+  Table table{{"criterion", "what should be covered", "covered", ""}, "llrr", 2};
   for (const Json& figure : found["criteria"]) {
     const auto name = figure["name"].get<std::string>();
     std::string asks(adequacy::criterion_row(name).asks);
@@ -79,7 +79,7 @@ std::string verdict(const Json& found) {
   const char* how = share >= 0.9 ? "nearly all" : share >= 0.6 ? "most" : share >= 0.3 ? "part" : "little";
   return fmt::format(
       "The tests cover {} of what the training data covers{}.", how,
-      untried == 0 ? "" : fmt::format("; {} of important units untried", counted(int64_t(untried), "value region")));
+      untried == 0 ? "" : fmt::format("; {} of important units untested", counted(int64_t(untried), "value region")));
 }
 
 void print_untried(const Json& found) {
@@ -90,10 +90,10 @@ void print_untried(const Json& found) {
                                       text(found, "layer")));
   for (size_t i = 0; i < std::min<size_t>(3, untried.size()); ++i)
     print_item(i == 0 ? "regions" : "",
-               fmt::format("{} from {} to {}: no test, {} training inputs (such as {})", text(untried[i], "unit"),
+               fmt::format("{} from {} to {}: no test, {} (such as {})", text(untried[i], "unit"),
                            untried[i]["low"].is_null() ? "−∞" : fmt::format("{:.3g}", untried[i]["low"].get<double>()),
                            untried[i]["high"].is_null() ? "∞" : fmt::format("{:.3g}", untried[i]["high"].get<double>()),
-                           with_commas(untried[i]["training"]), names(untried[i]["training_inputs"], 3)));
+                           counted(untried[i]["training"], "training input"), names(untried[i]["training_inputs"], 3)));
   if (untried.size() > 3) print_item("", fmt::format("and {} more", counted(int64_t(untried.size()) - 3, "region")));
   if (found["important"].empty()) return;
   const Json &first = found["important"][0], &all = first["combinations"];
@@ -102,7 +102,7 @@ void print_untried(const Json& found) {
                                      counted(all["training"], "combination"), first["units"].size(), with_commas(both),
                                      tests > both ? fmt::format(" and {} new", with_commas(tests - both)) : ""));
   for (size_t i = 0; i < std::min<size_t>(2, first["untried"].size()); ++i)
-    print_item("", fmt::format("untried: {} like {}", counted(first["untried"][i]["training"], "training input"),
+    print_item("", fmt::format("untested: {}, such as {}", counted(first["untried"][i]["training"], "training input"),
                                names(first["untried"][i]["training_inputs"], 3)));
 }
 
@@ -117,11 +117,12 @@ void print_low_units(const Json& found) {
                                   low == 1 ? "reaches" : "reach"));
   for (size_t i = 0; i < std::min<size_t>(2, found["low_units"].size()); ++i) {
     const Json& one = found["low_units"][i];
-    print_item("", fmt::format("{}{}: tests up to {:.3g}, {}{} training inputs above that (such as {})",
-                               text(one, "unit"), one.contains("position") ? " at " + one["position"].dump() : "",
-                               one["high_in_tests"].is_null() ? 0 : one["high_in_tests"].get<double>(),
-                               one["at_least"].get<bool>() ? "at least " : "",
-                               one["training_inputs_above"].get<int64_t>(), names(one["training_inputs"], 3)));
+    print_item("", fmt::format(
+                       "{}{}: tests up to {}, {}{} above that (such as {})", text(one, "unit"),
+                       one.contains("position") ? " at " + one["position"].dump() : "",
+                       one["high_in_tests"].is_null() ? "–" : fmt::format("{:.3g}", one["high_in_tests"].get<double>()),
+                       one["at_least"].get<bool>() ? "at least " : "",
+                       counted(one["training_inputs_above"], "training input"), names(one["training_inputs"], 3)));
   }
 }
 

@@ -61,14 +61,13 @@ void print_repeats(const Repeats& found, double seconds) {
       found.against.empty() ? "" : fmt::format(" against {} of {}", with_commas(found.other_inputs), found.against),
       seconds);
   fmt::print("  duplicates        {}\n", counted(int64_t(found.exact.size()), "input"));
-  print_some(found.exact, "duplicates");
+  print_some(found.exact, "is a duplicate of");
   fmt::print("  near-duplicates   {} ({})\n", counted(int64_t(found.near.size()), "input"), found.near_rule);
-  print_some(found.near, "nearly duplicates");
+  print_some(found.near, "is a near-duplicate of");
   if (found.looked_at < found.of)
-    fmt::print("  near-duplicates were looked for among {} of them, evenly spread: --limit N for a part\n",
+    fmt::print("  near-duplicates were searched among {} inputs, evenly spread (--limit N: the first N)\n",
                with_commas(found.looked_at));
-  if (found.conflicting > 0)
-    fmt::print("  {} are duplicates with different labels\n", counted(found.conflicting, "input"));
+  if (found.conflicting > 0) fmt::print("  label conflicts   {}\n", counted(found.conflicting, "input"));
 }
 
 }  // namespace
@@ -87,7 +86,7 @@ int data_duplicates(const Common& common, const DataOptions& options) {
   }
   print_repeats(found, seconds);
   if (!options.product.empty())
-    fmt::print("  what could be dropped: {}\n", options.product);
+    fmt::print("  inputs that could be dropped: {}\n", options.product);
   else if (!found.exact.empty() || !found.near.empty())
     fmt::print("\n  next  netmend data {} --duplicates{} --export drop.csv\n", shell_word(options.spec),
                options.against.empty() ? "" : " --against " + shell_word(options.against));

@@ -118,9 +118,9 @@ class Demo {
     planted_ = {
         {fmt::format("a damaged unit: {} has random weights", unit_), "suspicious-unit", ""},
         {fmt::format("wrong labels in one class: {} sevens are labelled as ones", wrong), "mislabelled", ""},
-        {"a mismatch of preprocessing: the tests are negatives, dark where training was bright", "preprocessing", ""}};
+        {"mismatched preprocessing: the tests are negatives, dark where training was bright", "preprocessing", ""}};
     if (common_.json) return;
-    fmt::print("\n{}. Plant three faults, as they happen to people, and forget where.\n\n", ++step_);
+    fmt::print("\n{}. Plant three faults of the kind that happens in practice, and forget where.\n\n", ++step_);
     for (const Planted& one : planted_) fmt::print("   - {}\n", one.what);
   }
 
@@ -156,10 +156,10 @@ class Demo {
   int check_and_repair() {
     const std::string first = folder_.file("check-1"), second = folder_.file("check-2"),
                       fixed = folder_.file("fixed.onnx");
-    tell("Check it, with the tests as they came.",
+    tell("Check it, with the tests as they are.",
          fmt::format("netmend check {} --data {} --train glyphs:train --budget quick", faulty_, spec(false)));
     if (run_check(spec(false), first) == 130) return 130;
-    tell("Prepare the tests as the check-up says, and check again.",
+    tell("Preprocess the tests as the check says, and check again.",
          fmt::format("netmend check {} --data {} --train glyphs:train --budget quick", faulty_, spec(true)));
     if (run_check(spec(true), second) == 130) return 130;
     tell("Repair: search for a small change, confirm it on a hold-out set.",
@@ -203,9 +203,9 @@ class Demo {
     fmt::print("\n{}. What was planted, and what was found: {} of {}.\n\n", ++step_, found, planted_.size());
     for (const Planted& one : planted_)
       fmt::print("   {}\n       {}\n", one.what, one.found.empty() ? "not found" : "found: " + one.found);
-    fmt::print(
-        "\n   accuracy on sound tests: {:.1f} % before the damage, {:.1f} % with it, {:.1f} % after the repair\n",
-        100 * sound, 100 * faulty, 100 * after);
+    fmt::print("\n   accuracy on sound tests: {:.1f} % before the damage, {:.1f} % with it, {}\n", 100 * sound,
+               100 * faulty,
+               fixed.empty() ? "and no repair was confirmed" : fmt::format("{:.1f} % after the repair", 100 * after));
     fmt::print("\nThat took {:.0f} s. Look at the report, then try your own model:\n", seconds());
     fmt::print("   netmend open {}\n   netmend init your.onnx --data images:your-photos && netmend check\n", run);
   }

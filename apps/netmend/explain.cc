@@ -32,7 +32,7 @@ void print_layer(const evidence::ExplainedLayer& layer, size_t top, bool classes
 /// Words or columns of an input in a line: positive relevance for the prediction first, then negative.
 void print_map(const evidence::InputMap& map, const std::string& folder) {
   fmt::print("  {:<12}  {}{}  {:.4g}", printable(map.id), printable(map.predicted),
-             map.label.empty() || map.label == map.predicted ? "" : fmt::format(" (is {})", printable(map.label)),
+             map.label.empty() || map.label == map.predicted ? "" : fmt::format(" (label {})", printable(map.label)),
              map.start);
   if (!map.file.empty()) fmt::print("   {}/{}", folder, map.file);
   fmt::print("\n");
@@ -59,9 +59,9 @@ void print_explanation(const ExplainOptions& options, const Explanation& found, 
                            options.on.empty() ? " (" + options.predictions + " predictions)" : ""),
                fmt::format("mean logit {:.4g}", found.start), fmt::format("{:.2f} s", found.seconds)},
               2);
-  print_wrapped(
-      fmt::format("{:.1f} % of it stays with biases and other constants above the layers shown", 100 * found.absorbed),
-      2);
+  print_wrapped(fmt::format("{:.1f} % of the logit comes from biases and other constants above the layers shown",
+                            100 * found.absorbed),
+                2);
   if (found.not_finite > 0) fmt::print("  {} left out: NaN or Inf\n", counted(found.not_finite, "input"));
   constexpr size_t kShown = 12;
   const auto top = size_t(found.layers.size() > 4 ? std::min<int64_t>(options.top, 5) : options.top);
@@ -69,7 +69,7 @@ void print_explanation(const ExplainOptions& options, const Explanation& found, 
     print_layer(found.layers[l], top, !found.classes.empty());
   if (found.layers.size() > kShown)
     fmt::print("\n        … and {} more layers (--json has all)\n", found.layers.size() - kShown);
-  if (!found.maps.empty()) fmt::print("\n  single inputs: what was predicted, its logit\n");
+  if (!found.maps.empty()) fmt::print("\n  single inputs: predicted class and its logit\n");
   for (const evidence::InputMap& map : found.maps) print_map(map, folder);
 }
 

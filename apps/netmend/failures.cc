@@ -121,10 +121,11 @@ void print_failure_groups(const FailuresReport& report, int64_t top) {
 }
 
 void print_doubtful(session::Session& session, const FailuresReport& report, int64_t top) {
-  fmt::print("  {} look{} wrong: the model is confident of another class\n",
-             counted(int64_t(report.doubtful.size()), "label"), report.doubtful.size() == 1 ? "s" : "");
+  fmt::print("  {} look{} wrong{}\n", counted(int64_t(report.doubtful.size()), "label"),
+             report.doubtful.size() == 1 ? "s" : "",
+             report.doubtful.empty() ? "" : ": the model confidently predicts another class");
   if (report.training_data)
-    print_wrapped("this is training data: the model has learned its wrong labels too, and most stay hidden", 2);
+    print_wrapped("this is training data: the model may have learned its wrong labels too, which then stay hidden", 2);
   if (report.doubtful.empty()) return;
   Table table{{"id", "label", "suggested", "confidence", "probability of the label"}, "lllrr"};
   for (size_t i = 0; i < std::min(report.doubtful.size(), size_t(top)); ++i) {
@@ -141,15 +142,15 @@ void print_doubtful(session::Session& session, const FailuresReport& report, int
 }
 
 void print_report(session::Session& session, const FailuresOptions& options, const FailuresReport& report) {
-  fmt::print("{}  on {}, {} inputs, {} wrong predictions\n", session.model_name(), report.data,
-             with_commas(report.inputs), with_commas(report.wrong));
+  fmt::print("{}  on {}, {}, {}\n", session.model_name(), report.data, counted(report.inputs, "input"),
+             counted(report.wrong, "wrong prediction"));
   if (options.on == "labels") return print_doubtful(session, report, options.top);
   if (report.failures.empty())
     return fmt::print("  no prediction{} is wrong\n", options.on.empty() ? "" : " of " + printable(options.on));
   if (report.accepted > 0)
-    fmt::print("  {} of them are accepted as known (netmend accept --list)\n", with_commas(report.accepted));
+    fmt::print("  accepted as known: {} of them (netmend accept --list)\n", with_commas(report.accepted));
   if (!options.on.empty())
-    fmt::print("  {}: {} failures\n", printable(report.words), with_commas(int64_t(report.failures.size())));
+    fmt::print("  {}: {}\n", printable(report.words), counted(int64_t(report.failures.size()), "failure"));
   fmt::print("\n");
   if (report.groups.empty()) return print_failures(session, report.failures, options.top);
   print_failure_groups(report, options.top);

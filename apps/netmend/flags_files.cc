@@ -4,7 +4,7 @@
 namespace netmend::app {
 
 void add_files(CLI::App& app, Options& o, Action& action) {
-  CLI::App* why = command(app, "why", "A finding explained: meaning, cause, how to confirm, how to repair",
+  CLI::App* why = command(app, "why", "Explain a finding: meaning, cause, how to confirm, how to repair",
                           "  netmend why confused-classes:cat-dog\n"
                           "  netmend why dead-units\n"
                           "  netmend why --list");
@@ -20,12 +20,13 @@ void add_files(CLI::App& app, Options& o, Action& action) {
               "  netmend accept --prune");
   accept->add_option("finding", o.accept.what, "Its id, KIND:WHERE; or `inputs` with --file");
   accept->add_option("--reason", o.accept.reason, "Why; whoever reads it next year should understand");
-  accept->add_option("--until", o.accept.until, "The last day it holds, such as 2027-06-30 (default: no end)");
+  accept->add_option("--until", o.accept.until,
+                     "The last day on which it is accepted, such as 2027-06-30 (default: no end)");
   accept->add_option("--level", o.accept.level,
                      "The finding returns when it is this many times as bad as today (default: 1.5x)");
   accept->add_option("--file", o.accept.file, "Names of inputs, in a column id or one per line");
-  accept->add_flag("--list", o.accept.list, "What is accepted");
-  accept->add_flag("--prune", o.accept.prune, "Take out what no longer occurs or has ended");
+  accept->add_flag("--list", o.accept.list, "List what is accepted");
+  accept->add_flag("--prune", o.accept.prune, "Remove entries that no longer occur or have ended");
   accept->add_option("--run", o.accept.run, "Run folder of a check (default: the latest with findings)");
   with_config(accept);
   accept->callback([&] { action = [&] { return app::accept(common, o.accept); }; });

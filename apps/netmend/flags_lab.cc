@@ -10,16 +10,18 @@ namespace {
 
 void add_plant(CLI::App& lab, Options& o, Action& action) {
   CLI::App* plant =
-      command(lab, "plant", "A known fault in a sound model, and the truth about it",
+      command(lab, "plant", "Plant a known fault in a sound model, and record what was planted",
               "  netmend lab plant model.onnx --kind random-weights -o faulty.onnx --truth truth.json\n"
               "  netmend lab plant model.onnx --kind zeroed --count 3 --layer conv2 -o faulty.onnx\n"
               "  netmend lab plant model.onnx --kind scaled --data mnist:test --at-least 2 -o faulty.onnx");
   plant->add_option("model", o.plant.model, "ONNX file")->required();
   plant->add_option("--kind", o.plant.kind, faults::kind_names())->required();
   plant->add_option("--count", o.plant.count, "Units to damage")->capture_default_str()->check(CLI::Range(1, 1000000));
-  plant->add_option("--layer", o.plant.layer, "Only there (default: any but the output layer)");
-  plant->add_option("--strength", o.plant.strength, "1: a fault of the usual size")->capture_default_str();
-  plant->add_option("--at-least", o.plant.at_least, "Draw again until it costs so many points of accuracy on --data")
+  plant->add_option("--layer", o.plant.layer, "Only in this layer (default: any but the output layer)");
+  plant->add_option("--strength", o.plant.strength, "Size of the fault; 1 is the usual size")->capture_default_str();
+  plant
+      ->add_option("--at-least", o.plant.at_least,
+                   "Draw again until it costs at least this many points of accuracy on --data")
       ->check(CLI::PositiveNumber);
   plant->add_option("-o", o.plant.product, "The faulty model")->required();
   plant->add_option("--truth", o.plant.truth, "What was planted, as JSON");
@@ -29,10 +31,10 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
 
 void add_study(CLI::App& lab, Options& o, Action& action) {
   CLI::App* study =
-      lab.add_subcommand("study", "Questions that take many trials; stop at any moment, run again to go on");
+      lab.add_subcommand("study", "Questions that take many trials; stop at any time, run again to continue");
   study->require_subcommand(1);
   CLI::App* planted =
-      command(*study, "planted-faults", "Which measure finds, and which repair mends, a fault that was planted",
+      command(*study, "planted-faults", "Which measure finds a planted fault, and which method repairs it",
               "  netmend lab study planted-faults --models lenet5@glyphs --runs 2\n"
               "  netmend lab study planted-faults --models lenet4@mnist,lenet5@fashion-mnist --runs 10 --out study");
   planted
@@ -50,7 +52,7 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   planted->add_option("--runs", o.planted.runs, "Faults per kind and network")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
-  planted->add_option("--budget", o.planted.budget, "Work of each repair: quick, normal, deep, or a time such as 30s")
+  planted->add_option("--budget", o.planted.budget, "Budget of each repair: quick, normal, deep, or a time such as 30s")
       ->capture_default_str();
   planted->add_option("--out", common.out, "Folder of the study (default: netmend-study-planted-faults)");
   planted->callback([&] { action = [&] { return study_planted(common, o.planted); }; });
@@ -73,7 +75,7 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
 
   CLI::App* sbfl =
       command(*study, "sbfl-repair",
-              "The grid of the thesis on spectrum-based repair: its nine questions, its answers beside ours",
+              "The grid of the thesis on spectrum-based repair: its nine questions, and its answers beside ours",
               "  netmend lab study sbfl-repair --sample 0.02\n"
               "  netmend lab study sbfl-repair --as-published --out published\n"
               "  netmend lab study sbfl-repair --trained --sample 0.01");
@@ -81,14 +83,14 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   sbfl->add_option("--sample", o.sbfl.sample, "Share of the trajectories to run")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  sbfl->add_option("--limit", o.sbfl.limit, "Only so many training inputs")->check(CLI::PositiveNumber);
-  sbfl->add_flag("--as-published", o.sbfl.as_published, "As the thesis's listing does it, mistakes included");
+  sbfl->add_option("--limit", o.sbfl.limit, "At most this many training inputs")->check(CLI::PositiveNumber);
+  sbfl->add_flag("--as-published", o.sbfl.as_published, "Do it as the thesis's listing does, mistakes included");
   sbfl->add_flag("--trained", o.sbfl.trained, "The half with training between rounds");
-  sbfl->add_flag("--both", o.sbfl.both, "With --trained: the untrained half too");
+  sbfl->add_flag("--both", o.sbfl.both, "With --trained: also run the half without training");
   sbfl->add_option("--out", common.out, "Folder of the study (default: netmend-study-sbfl-repair)");
   sbfl->callback([&] { action = [&] { return study_sbfl(common, o.sbfl); }; });
   CLI::App* quality =
-      command(*study, "check-quality", "Is the check-up quiet on sound models, stable, and loud on planted faults?",
+      command(*study, "check-quality", "Is netmend check quiet on sound models, stable, and loud on planted faults?",
               "  netmend lab study check-quality\n"
               "  netmend lab study check-quality --models lenet5@glyphs --faulty lenet5@glyphs --out study");
   o.quality.models = studies::quality_models();
@@ -98,7 +100,7 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
                    "FILE.onnx@TEST@TRAIN; one or more")
       ->capture_default_str();
   quality->add_option("--faulty", o.quality.faulty,
-                      "Those that get faults; one or more (default: lenet4@mnist and lenet1@glyphs)");
+                      "Networks to plant faults in; one or more (default: lenet4@mnist and lenet1@glyphs)");
   quality
       ->add_option("--kinds", o.quality.kinds, "Kinds of faults: " + studies::quality_kind_names() + " (default: all)")
       ->delimiter(',');
@@ -108,7 +110,7 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
                    "default: all")
       ->delimiter(',')
       ->check(CLI::IsMember({"quiet", "stable", "loud"}));
-  quality->add_option("--budget", o.quality.budget, "Work of each check-up: quick, normal, deep, or a time such as 30s")
+  quality->add_option("--budget", o.quality.budget, "Budget of each check: quick, normal, deep, or a time such as 30s")
       ->capture_default_str();
   quality->add_option("--out", common.out, "Folder of the study (default: netmend-study-check-quality)");
   quality->callback([&] { action = [&] { return study_quality(common, o.quality); }; });
@@ -120,7 +122,7 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   CLI::App* lab = app.add_subcommand("lab", "Tools for researchers");
   lab->require_subcommand(1);
   CLI::App* fresh =
-      command(*lab, "new", "A named architecture as an ONNX file with fresh weights",
+      command(*lab, "new", "Write a named architecture as an ONNX file with fresh weights",
               "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
   fresh->add_option("name", o.fresh.name, join(zoo::names(), ", ") + " (any sizes)")->required();
   fresh->add_option("-o", o.fresh.product, "The model")->required();
@@ -146,8 +148,7 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   conformance->add_flag("--each", o.conformance.each, "A line for every case, not only those that do not pass");
   conformance->callback([&] { action = [&] { return lab_conformance(common, o.conformance); }; });
 
-  CLI::App* merge =
-      command(*lab, "merge", "Put the shards of a pass together", "  netmend lab merge part1.state part2.state");
+  CLI::App* merge = command(*lab, "merge", "Merge the shards of a pass", "  netmend lab merge part1.state part2.state");
   merge->add_option("states", o.merge.states, "State files")->required();
   merge->callback([&] { action = [&] { return lab_merge(common, o.merge); }; });
   add_plant(*lab, o, action);

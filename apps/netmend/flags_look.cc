@@ -18,9 +18,9 @@ void add_failures(CLI::App& app, Options& o, Action& action) {
   failures->add_option("--sort", o.failures.sort, "loss, confidence or margin; the largest first")
       ->capture_default_str();
   failures->add_option("--group", o.failures.group,
-                       "Count by pair (label and prediction), by class, or by a column kept beside the inputs");
+                       "Count by pair (label and prediction), by class, or by a group column");
   failures->add_option("--top", o.failures.top, "Rows to show")->capture_default_str()->check(CLI::Range(1, 1000000));
-  failures->add_option("--export,-o", o.failures.product, "All of them as a CSV file");
+  failures->add_option("--export,-o", o.failures.product, "Write all of them to a CSV file");
   with_case(failures, o.failures);
   failures->callback([&] { action = [&] { return app::failures(common, o.failures); }; });
 }
@@ -32,8 +32,7 @@ void add_next(CLI::App& app, Options& o, Action& action) {
               "  netmend next model.onnx --pool mnist:train --limit 5000 --method coreset --data mnist:test\n"
               "  netmend next --pool mnist:train --on unit=conv1/3 --count 50");
   next->add_option("model", o.next.model, "ONNX file (default: the one that netmend.toml names)");
-  next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of pictures")
-      ->required();
+  next->add_option("--pool", o.next.pool, "Data spec of the inputs to choose from, or a folder of images")->required();
   next->add_option(
           "--method", o.next.method,
           "gini, margin, entropy, max-p (uncertain predictions), mcp (uncertain, spread over pairs of classes), "
@@ -42,9 +41,11 @@ void add_next(CLI::App& app, Options& o, Action& action) {
   next->add_option("--count", o.next.count, "Inputs to choose")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000000));
-  next->add_option("--on", o.next.on, "unit=LAYER/NUMBER: inputs that drive this unit above what tests reach");
-  next->add_option("--layer", o.next.layers, "For coreset and surprise (default: the last one before the output)");
-  next->add_option("-o", o.next.product, "The chosen inputs as a CSV file");
+  next->add_option("--on", o.next.on,
+                   "unit=LAYER/NUMBER: inputs with a higher activation of this unit than any test has");
+  next->add_option("--layer", o.next.layers,
+                   "Layer for coreset and surprise (default: the last one before the output)");
+  next->add_option("-o", o.next.product, "Write the chosen inputs to a CSV file");
   with_case(next, o.next);
   next->callback([&] { action = [&] { return app::next(common, o.next); }; });
 }
@@ -92,22 +93,23 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
       "  netmend stress model.onnx --data mnist:test --limit 500 --method all -o changed.npz");
   stress->add_option("model", o.stress.model, "ONNX file (default: the one that netmend.toml names)");
   stress
-      ->add_option("--method", o.stress.method,
-                   "One or several, with commas, or all that suit the data: white-noise, relevant-noise, random-noise; "
-                   "fgsm, bim, pgd, jsma, cw; deepfault (with --unit); translate, rotate, scale, shear, contrast, "
-                   "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
-                   "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria, by itself)")
+      ->add_option(
+          "--method", o.stress.method,
+          "One or several, separated by commas, or all that suit the data: white-noise, relevant-noise, random-noise; "
+          "fgsm, bim, pgd, jsma, cw; deepfault (with --unit); translate, rotate, scale, shear, contrast, "
+          "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
+          "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria, by itself)")
       ->required();
   stress->add_option("-o", o.stress.product, "The new inputs, an NPZ file that opens as data")->required();
   stress->add_option("--eps", o.stress.eps,
-                     "Size ε of the perturbation as a part of the valid range of raw values, before mean and std: 0.1, "
-                     "8/255 (for bytes 8 levels); for noise its standard deviation, for text the share of tokens, for "
-                     "tables a part of each column's standard deviation (default: 0.1, noise 0.3, attacks on colour "
-                     "images 8/255)");
+                     "Size ε of the perturbation as a fraction of the valid range of raw values, before mean and std: "
+                     "0.1, 8/255 (for bytes 8 levels); for noise its standard deviation, for text the share of tokens, "
+                     "for tables a fraction of each column's standard deviation (default: 0.1, noise 0.3, attacks on "
+                     "colour images 8/255)");
   stress->add_option("--steps", o.stress.steps, "Iterations of bim (10), pgd (40) and cw (1000), rounds of fuzz (20)")
       ->check(CLI::Range(1, 1000000));
   stress->add_option("--step-size", o.stress.step_size,
-                     "Of bim (eps/5), pgd (4 eps / steps), cw (0.01) and deepfault (1)");
+                     "Step size of bim (eps/5), pgd (4 eps / steps), cw (0.01) and deepfault (1)");
   stress->add_option("--confidence", o.stress.confidence, "cw: by how much another class must win")
       ->check(CLI::Range(0.0, 1e6));
   stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
@@ -128,14 +130,15 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
   stress->add_option("--profile", o.stress.profile,
                      "Profile of the training data that netmend coverage --profile wrote");
   stress->add_option("--layer", o.stress.layers,
-                     "Criteria look at this layer; may be repeated (default: all but the output layer)");
-  stress->add_option("--queue", o.stress.queue,
-                     "fuzz: where its queue is kept; running again goes on from it (default: beside the product)");
-  stress->add_option("--range", o.stress.range, "LOW:HIGH, the valid raw values (default: found in the data)");
+                     "Measure --criteria on this layer; may be repeated (default: all but the output layer)");
+  stress->add_option(
+      "--queue", o.stress.queue,
+      "fuzz: file that keeps its queue, from which the next run continues (default: beside the -o file)");
+  stress->add_option("--range", o.stress.range, "LOW:HIGH, the range of valid raw values (default: found in the data)");
   stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
   stress
       ->add_option("--as-published", o.stress.as_published,
-                   "deepfault, deephunter or art: as the original's code does it")
+                   "deepfault, deephunter or art: do it as the original's code does")
       ->check(CLI::IsMember({"deepfault", "deephunter", "art"}));
   with_case(stress, o.stress);
   stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
@@ -155,7 +158,9 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
   coverage->add_option("--layer", o.coverage.layers,
                        "Only this layer; may be repeated (default: all but the output layer). Surprise and important "
                        "units are of the last one");
-  coverage->add_option("--m", o.coverage.important, "How many important units IDC combines; several with commas")
+  coverage
+      ->add_option("--m", o.coverage.important,
+                   "How many important units IDC combines; several values separated by commas")
       ->capture_default_str();
   coverage->add_option("--tap", o.coverage.tap, "Take a unit's value after (post) or before (pre) its activation")
       ->capture_default_str()
@@ -252,14 +257,16 @@ void add_look(CLI::App& app, Options& o, Action& action) {
               "  netmend slices risk.onnx --data adult:test --groups sex --threshold sweep");
   slices->add_option("model", o.slices.model, "ONNX file (default: the one that netmend.toml names)");
   slices->add_option("--groups", o.slices.groups,
-                     "Columns whose values are compared, with commas (default: all kept beside the inputs)");
-  slices->add_option("--top", o.slices.top, "Rules to look for")->capture_default_str()->check(CLI::Range(1, 100));
-  slices->add_option("--least", o.slices.least, "Inputs that a group or slice must have")
+                     "Group columns to compare, separated by commas (default: all group columns)");
+  slices->add_option("--top", o.slices.top, "Number of rules to look for")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100));
+  slices->add_option("--least", o.slices.least, "Least number of inputs in a group or slice")
       ->capture_default_str()
       ->check(CLI::Range(10, 1000000));
   slices
       ->add_option("--threshold", o.slices.threshold,
-                   "`sweep`: accuracy and rates of groups at other decision thresholds, of two classes")
+                   "`sweep`: accuracy and rates of groups at other decision thresholds (two classes only)")
       ->check(CLI::IsMember({"sweep"}));
   with_case(slices, o.slices);
   slices->callback([&] { action = [&] { return app::slices(common, o.slices); }; });
@@ -273,12 +280,12 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   with_case(eval, o.eval);
   eval->add_flag("--units", o.eval.units, "Also profile every unit (units.csv in the run folder)");
   eval->add_flag("--float64", o.eval.float64, "Compute in float64");
-  eval->add_option("--shard", o.eval.shard, "Only part i/n; needs -o, and lab merge puts the parts together");
+  eval->add_option("--shard", o.eval.shard, "Only part i/n; needs -o, and lab merge merges the parts");
   eval->add_option("-o", o.eval.product, "With --shard: the state file");
   eval->callback([&] { action = [&] { return app::eval(common, o.eval); }; });
 
   CLI::App* match =
-      command(app, "match", "Does the model predict as the framework did that trained it, and if not, why?",
+      command(app, "match", "Do the outputs match those of the framework that trained the model, and if not, why?",
               "  netmend match model.onnx --reference ref.npz\n"
               "  netmend match model.onnx --reference ref.npz --data images:test --layers\n"
               "  netmend match model.onnx --reference ref.npz --tolerance 1e-5 --json");
@@ -288,10 +295,10 @@ void add_look(CLI::App& app, Options& o, Action& action) {
       "--data", o.match.data,
       "The data that the reference was made of: are inputs prepared the same way? (default: the test data "
       "of netmend.toml)");
-  match->add_option("--tolerance", o.match.tolerance, "Largest difference; relative where outputs are beyond 1")
+  match->add_option("--tolerance", o.match.tolerance, "Largest difference allowed; relative for outputs larger than 1")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  match->add_flag("--layers", o.match.layers, "Compare layers also when the outputs agree");
+  match->add_flag("--layers", o.match.layers, "Compare layers even if the outputs agree");
   with_config(match);
   match->callback([&] { action = [&] { return app::match(common, o.match); }; });
   add_locate(app, o, action);

@@ -27,10 +27,10 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
   repair
       ->add_option("--unit", o.repair.units, "Units whose weights may change, conv1/7,conv1/8 (default: searched for)")
       ->delimiter(',');
-  repair->add_flag("--force", o.repair.force, "Write it although it does not help on the hold-out set");
+  repair->add_flag("--force", o.repair.force, "Write it even if it does not help on the hold-out set");
   repair->add_flag("--review", o.repair.review, "Show the plan and ask before writing");
-  repair->add_flag("--yes", o.repair.yes, "Answer yes");
-  const std::string group = "Of sbfl-mutation";
+  repair->add_flag("--yes", o.repair.yes, "Answer yes to the question of --review");
+  const std::string group = "Options of --method sbfl-mutation";
   repair->add_option("--measure", o.repair.measure, "Suspiciousness measure: " + localise::measure_names())
       ->capture_default_str()
       ->group(group);
@@ -44,7 +44,7 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
       ->group(group);
   repair
       ->add_option("--accuracy-offset", o.repair.accuracy_offset,
-                   "By how much the accuracy may fall in a round, a share")
+                   "By how much the accuracy may fall in a round, as a fraction")
       ->capture_default_str()
       ->group(group);
   repair->add_flag("--keep-offsets", o.repair.keep_offsets, "Do not halve the offsets each round")->group(group);
@@ -54,7 +54,7 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(group);
-  repair->add_flag("--as-published", o.repair.as_published, "As the published listing does it, mistakes included")
+  repair->add_flag("--as-published", o.repair.as_published, "Do it as the published listing does, mistakes included")
       ->group(group);
   with_case(repair, o.repair);
   repair->callback([&] { action = [&] { return repair_model(common, o.repair); }; });
@@ -88,7 +88,7 @@ void add_mend(CLI::App& app, Options& o, Action& action) {
   diff->add_option("before", o.diff.before, "ONNX file")->required();
   diff->add_option("after", o.diff.after, "ONNX file of the same structure")->required();
   diff->add_option("-o", o.diff.product, "The edits that turn the first into the second (edits.json)");
-  diff->add_option("--count", o.diff.count, "Rows of a table")->capture_default_str()->check(CLI::Range(1, 1000000));
+  diff->add_option("--count", o.diff.count, "Rows of each table")->capture_default_str()->check(CLI::Range(1, 1000000));
   diff->callback([&] { action = [&] { return app::diff(common, o.diff); }; });
 
   CLI::App* weights = command(app, "weights", "All parameters of a model as an NPZ file",
@@ -133,7 +133,7 @@ void add_train(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str();
   train->add_option("--limit", o.train.limit, "Only the first N training inputs")->check(CLI::PositiveNumber);
   train->add_option("--checkpoint", o.train.checkpoint, "File that is written after each epoch");
-  train->add_flag("--resume", o.train.resume, "Go on from --checkpoint when it is there");
+  train->add_flag("--resume", o.train.resume, "Continue from --checkpoint if the file exists");
   train->add_option("--output", o.train.output, "The output that is trained");
   with_config(train);
   with_run_folder(train);

@@ -19,40 +19,40 @@ constexpr const char* kFirstPage =
 
 usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
 
-  Everyday    init         write netmend.toml from what the model and the data tell
-              check        everything that fits model and data: what is wrong, where, how certain, what next
+  Everyday    init         write netmend.toml from the model and the data
+              check        every check that fits model and data: what is wrong, where, how certain, what next
               compare      two models on the same data: regressions and fixes
               gate         pass or fail against the limits in netmend.toml; for pipelines
               why          a finding explained: meaning, cause, how to confirm, how to repair
               accept       mark a finding or inputs as known, with a reason and an end date
               open         show the report of the latest or a given run
-  Look        info         layers, shapes, units, operators, what we can and cannot do with this model
+  Look        info         layers, shapes, units, operators, and what netmend supports of this model
               data         counts, ranges, classes, contact sheet
               eval         the metric, per class, most confused pairs, one row per input
               failures     the table of wrong predictions: filter, sort, group, export; labels that look wrong
               slices       weak slices and subgroups: groups, rules over columns and properties of inputs
-              match        does it predict as the framework did that trained it, and if not, why?
+              match        do its outputs match those of the framework that trained it, and if not, why?
               next         which unlabelled inputs to label first
               stress       noise, shifts, corruptions, attacks: how often does the prediction change?
               coverage     what the tests never cover
               locate       which units and layers are to blame when it is wrong
               explain      which units predictions come from, and which pixels, words or columns
-  Mend        repair       search for a small change, confirm on unseen data, write a new model
-              apply        apply edits to a model's weights, or take them back
+  Mend        repair       search for a small change, confirm it on a hold-out set, write a new model
+              apply        apply edits to a model's weights, or revert them
               whatif       what edits would do, without writing a model
               diff         which parameters, layers and units differ between two models, and by how much
               weights      all parameters as an NPZ file
   Train       train        train or fine-tune a model, with checkpoints
   Lab         lab new      a named architecture as an ONNX file
-              lab plant    a known fault in a sound model, and the truth about it
+              lab plant    plant a known fault in a sound model, and record it
               lab study    questions that take many trials: planted faults and more
               lab run      run a model on tensors from files
               lab conformance   check the operators against the ONNX project's own test folders
-              lab merge    put the shards of a pass together
+              lab merge    merge the shards of a pass
   Start here  demo         the whole tour on data of its own: trains, plants faults, finds and repairs them
 
   Everywhere  --json (one document on stdout)  --quiet  --wide  --seed N  --jobs N  --device cpu|cuda  --memory 8G
-              --out DIR (the run folder)  -o FILE (the product)
+              --out DIR (the run folder)  -o FILE (what the command makes)
 
 new here? netmend demo
 )";

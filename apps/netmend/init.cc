@@ -41,12 +41,12 @@ void print_draft(const ConfigDraft& draft, bool updated, const std::string& next
   for (const Fact& fact : draft.facts)
     if (!fact.source.empty()) {
       fmt::print("  {} = {}\n", printable(fact.key), printable(shown(fact.value)));
-      print_wrapped("from " + fact.source, 6);
+      print_wrapped("source: " + fact.source, 6);
     }
   for (const preflight::Blocker& adopted : draft.adopted) {
     fmt::print("\n");
     print_wrapped(fmt::format("{} {}.", adopted.title, adopted.evidence), 2);
-    print_wrapped("It is in the file now; take it out if it is wrong.", 2);
+    print_wrapped("It is in netmend.toml now; remove it if it is wrong.", 2);
   }
   if (draft.preflight) {
     fmt::print("\n");
@@ -54,7 +54,7 @@ void print_draft(const ConfigDraft& draft, bool updated, const std::string& next
   }
   if (draft.preflight && !draft.preflight->unknown.empty())
     fmt::print(
-        "\n  It is not known {}.\n  If you know it, add the line that says it, for example\n\n"
+        "\n  It is not known {}.\n  If you know, add it to netmend.toml, for example\n\n"
         "    input.{} = {{ scale = \"1/255\", mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225] }}\n",
         draft.preflight->unknown, draft.input);
   if (!draft.blocked()) fmt::print("\nnext: {}\n", printable(next));
@@ -67,8 +67,8 @@ int init(const Common& common, const InitOptions& options) {
   std::error_code error;
   if (const auto file = folder / "netmend.toml";
       std::filesystem::exists(file, error) && !options.update && !options.force && !options.print)
-    throw InputError(fmt::format("{} is there already", file.string()),
-                     "--update adds what is missing and keeps the rest, --force replaces it, --print only shows.");
+    throw InputError(fmt::format("{} already exists", file.string()),
+                     "--update adds what is missing and keeps the rest, --force replaces it, --print only prints it.");
   const ConfigDraft draft = preflight::draft_config({options.model, options.data, options.train, options.test,
                                                      options.output, common.config, options.update, common.jobs});
   if (options.print) return std::fwrite(draft.text.data(), 1, draft.text.size(), stdout), 0;

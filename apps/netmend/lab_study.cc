@@ -41,7 +41,7 @@ void print_planted(const Json& json) {
   print_groups(
       json["repairs"],
       [](const std::string& group) {
-        fmt::print("\n  {:<28} faults  lost accuracy won back   fixes  regressions   seconds\n", printable(group));
+        fmt::print("\n  {:<28} faults  lost accuracy regained   fixes  regressions   seconds\n", printable(group));
       },
       [](const Json& row) {
         fmt::print("    {:<26} {:>6}  {:>15.0f} %      {:>8.0f}  {:>11.0f}  {:>8.1f}\n",
@@ -68,7 +68,7 @@ int study_planted(const Common& common, const studies::PlantedRequest& request) 
   const Json json = studies::run_planted_study(context, request);
   if (common.json) return print_json(json), 0;
   print_planted(json);
-  fmt::print("\n  trials    {}/trials.db: run again with more --runs or --models and only what is missing is done\n",
+  fmt::print("\n  trials    {}/trials.db: run again with more --runs or --models, and only the missing trials run\n",
              context.folder);
   return 0;
 }
@@ -82,8 +82,8 @@ int study_deepimportance(const Common& common, const studies::DeepImportanceRequ
   print_tables(common, studies::run_deepimportance_study(context, request));
   if (!common.json)
     fmt::print(
-        "\n  tables    {}/deepimportance.md and .json; run again with more --runs or --models and only what is "
-        "missing is done\n",
+        "\n  tables    {}/deepimportance.md and .json; run again with more --runs or --models, and only the "
+        "missing trials run\n",
         context.folder);
   return 0;
 }
@@ -95,7 +95,7 @@ int study_sbfl(const Common& common, const studies::SbflRequest& request) {
   for (const Json& one : json["answers"])
     fmt::print("{}\n  thesis    {}\n  here      {}\n            {}\n\n", one["question"].get<std::string>(),
                one["thesis"].get<std::string>(), one["verdict"].get<std::string>(), one["here"].get<std::string>());
-  fmt::print("  box plots {}/rq*.svg; run again to go on where it stopped\n", context.folder);
+  fmt::print("  box plots {}/rq*.svg; run again to continue where it stopped\n", context.folder);
   return 0;
 }
 

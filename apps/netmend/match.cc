@@ -64,7 +64,7 @@ void print_layers(const Match& match) {
   Table table{{"layer", "shape", "max", "mean", "relative", "netmend's layer"}, "llrrrl"};
   for (const LayerMatch& layer : match.layers) {
     if (layer.layer.empty()) {
-      table.rows.push_back({layer.name, shape_text(layer.shape), "", "", "", "(nothing of this shape is in the file)"});
+      table.rows.push_back({layer.name, shape_text(layer.shape), "", "", "", "(no value of this shape in the file)"});
       continue;
     }
     if (layer.folded) {
@@ -76,7 +76,7 @@ void print_layers(const Match& match) {
     table.rows.push_back({layer.name, shape_text(layer.shape), fmt::format("{:.2e}", layer.difference.max),
                           fmt::format("{:.2e}", layer.difference.mean),
                           fmt::format("{:.2e}", layer.difference.relative),
-                          layer.layer + (first ? "  ← departs here" : "")});
+                          layer.layer + (first ? "  ← begins to differ here" : "")});
   }
   fmt::print("\n");
   print_table(table);
@@ -90,7 +90,8 @@ void print_match(const MatchOptions& options, const ReferenceMatch& found) {
   for (const std::string& note : match.notes) print_wrapped(note, 2);
   print_outputs(match);
   if (!match.layers.empty()) print_layers(match);
-  if (fit && fit->equal) fmt::print("\n  inputs are prepared as in the framework (max difference {:.1e})\n", fit->max);
+  if (fit && fit->equal)
+    fmt::print("\n  inputs are preprocessed as in the framework (largest difference {:.1e})\n", fit->max);
   fmt::print("\n");
   print_wrapped(fmt::format("{}: {}", match.matches ? "matches" : "does not match (exit 1)", match.reason), 2);
   if (fit && !fit->config.empty()) fmt::print("  netmend.toml:  {}\n", fit->config);

@@ -43,12 +43,12 @@ void check_products(const RepairOptions& options) {
       fail("{} cannot be written: there is no folder {}", path, folder.string());
   }
   if (options.review && !options.yes && !isatty(STDIN_FILENO))
-    throw InputError("--review asks before writing, and nobody is there to answer",
+    throw InputError("--review asks before writing, but standard input is not a terminal",
                      "Add --yes, or leave --review out.");
   std::error_code none;
   if (!options.product.empty() && std::filesystem::equivalent(options.model, options.product, none))
     throw InputError(fmt::format("{} is the model itself", options.product),
-                     "Give -o another name; the old model is what you compare with.");
+                     "Give -o another name; the old model is needed for comparison.");
 }
 
 std::string metric_text(const HoldoutFigures& figures) {
@@ -137,7 +137,7 @@ void print_end(const RepairOptions& options, const repair::RepairSplits& splits,
                   2);
   else if (!options.product.empty())
     fmt::print("  {} not written{}\n", printable(options.product),
-               result.repaired ? "" : " (--force writes it anyway)");
+               result.repaired || result.chosen < 0 ? "" : " (--force writes it anyway)");
   else if (result.repaired)
     fmt::print("  nothing is written: -o FILE writes the model, --plan FILE the edits\n");
 }

@@ -131,8 +131,8 @@ std::string covered_text(const Covered& covered) {
 void print_coverage_gain(const StressReport& report) {
   const std::vector<const MethodResult*> made = makers(report);
   for (const CoverageGain& gain : report.coverage) {
-    fmt::print("\n  {:<6} the originals cover {}, with all that was made {}", gain.criterion, covered_text(gain.before),
-               covered_text(gain.after));
+    fmt::print("\n  {:<6} the originals cover {}, together with the new inputs {}", gain.criterion,
+               covered_text(gain.before), covered_text(gain.after));
     for (size_t m = 0; gain.by_method.size() > 1 && m < made.size(); ++m)
       fmt::print("{}{} {}", m ? ", " : "\n         with ", made[m]->name, covered_text(gain.by_method[m]));
   }
@@ -149,7 +149,7 @@ void print_methods(const StressReport& report) {
     const Summary& s = one.summary;
     const std::string rate =
         s.made ? fmt::format("{:.1f} % ({:.1f}–{:.1f})", 100 * s.rate.value, 100 * s.rate.low, 100 * s.rate.high)
-               : "nothing valid made";
+               : "no valid input";
     table.rows.push_back({one.name, with_commas(s.made), rate, s.l0 ? with_commas(int64_t(s.l0->median)) : "–",
                           median(s.l2), median(s.linf),
                           with_commas(int64_t(double(s.inputs) / std::max(one.seconds, 1e-9))),
@@ -205,7 +205,7 @@ void print_skipped(const StressReport& report) {
 
 void print_stress(const std::string& model, const StressReport& report, const PredictionSettings& task) {
   fmt::print("{}  on {}\n", model, report.data);
-  print_wrapped(fmt::format("the prediction is correct for {} of {} inputs; what was made is judged as read back from "
+  print_wrapped(fmt::format("the prediction is correct for {} of {} inputs; new inputs are judged as read back from "
                             "the file",
                             with_commas(report.right), with_commas(report.of)),
                 2);
@@ -215,7 +215,7 @@ void print_stress(const std::string& model, const StressReport& report, const Pr
   print_coverage_gain(report);
   print_weakest_classes(report, task);
   if (report.changed_by_saving > 0)
-    print_wrapped(fmt::format("{} predictions differ between the inputs as they were made and as they were read back",
+    print_wrapped(fmt::format("predictions that differ between inputs as made and as read back: {}",
                               with_commas(report.changed_by_saving)),
                   2);
   print_skipped(report);
@@ -257,7 +257,7 @@ int stress(const Common& common, const StressOptions& options) {
     print_json(json);
   } else {
     print_stress(session.model_name(), report, session.task());
-    fmt::print("  per input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", pictures: changed.png");
+    fmt::print("  per input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", images: changed.png");
   }
   if (report.interrupted) say(common, "stopped: this is what was finished");
   return status;

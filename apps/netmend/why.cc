@@ -137,8 +137,8 @@ int why(const Common& common, const WhyOptions& options) {
   if (options.list) return list_kinds(common), 0;
   if (options.about.empty()) {
     if (options.run.empty() && !session::has_findings())
-      throw InputError("no finding is named, and no run has one",
-                       "netmend why KIND tells a story; netmend why --list shows all kinds.");
+      throw InputError("no finding is given, and no run has findings",
+                       "netmend why KIND explains a kind of finding; netmend why --list shows all kinds.");
     return list_findings(common, session::read_findings(options.run)), 0;
   }
   const Kind& kind = findings::find_kind(options.about);
@@ -153,7 +153,7 @@ int why(const Common& common, const WhyOptions& options) {
       for (const Finding& one : run.findings)
         if (one.kind == kind.name) finding = finding ? finding : &one;
     if (!finding && (whole_id || !options.run.empty()))
-      say(common, fmt::format("{} has no such finding{}; this is the story of its kind", run.folder,
+      say(common, fmt::format("{} has no such finding{}; this explains its kind", run.folder,
                               did_you_mean(options.about, run.ids())));
   }
   common.json ? print_json(story_json(kind, finding, run.folder)) : print_story(kind, finding, run.folder);

@@ -46,7 +46,7 @@ export function compare(store: Store, detail: Detail): Section | null {
         all.per_class.length ? flipBars("compare-classes", "Fixes and regressions by class", countFlips(store, flips, all.per_class, classOf(store)), (r) => store.toggle({ class: r.name })) : null,
         all.groups.length ? flipBars("compare-groups", "Fixes and regressions by group", countFlips(store, flips, all.groups, slicesOf(store)), store.report.slices ? (r) => store.toggle({ slice: r.name }) : undefined) : null,
         points_.length ? figure({
-          name: "compare-confidence", title: "Confidence of the reference and now", legend: [["fixes", "var(--right)"], ["regressions", "var(--wrong)"]], note: "Each point is an input whose prediction became right or wrong; click to open it.",
+          name: "compare-confidence", title: "Confidence of the reference and of this model", legend: [["fixes", "var(--right)"], ["regressions", "var(--wrong)"]], note: "Each point is an input whose prediction became correct or wrong; click to open it.",
           table: () => ({ columns: ["id", "fixed", "confidence before", "confidence now"], rows: points_.map((p) => [store.inputs.id[p.row], p.fixed, p.x, p.y]) }),
           draw: (width) => {
             const svg = plot({

@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import { h, replace } from "./dom";
 import { figure, plot } from "./figure";
-import { count, interval, number, percent, wilson } from "./format";
+import { count, interval, number, percent, plural, wilson } from "./format";
 import { section, type Section } from "./section";
 import type { Confidence } from "../generated/evidence";
 import type { Store } from "./store";
@@ -74,7 +74,7 @@ function reliability(c: Confidence) {
       x: { domain: [0, 1], label: "confidence", tickFormat: "%", ticks: 5 }, y: { domain: [0, 1], label: "accuracy", tickFormat: "%", ticks: 5, grid: true }, r: { range: [2.5, 14], domain: [0, most] },
       marks: [Plot.line([[0, 0], [1, 1]], { stroke: "var(--muted)", strokeDasharray: "3,3" }), Plot.line(c.bins, { x: "confidence", y: "accuracy", stroke: "var(--accent)", strokeWidth: 1.5 }),
         Plot.ruleX(c.bins, { x: "confidence", y1: (b) => wilson(b.accuracy * b.count, b.count).low, y2: (b) => wilson(b.accuracy * b.count, b.count).high, stroke: "var(--accent)", strokeOpacity: 0.5 }),
-        Plot.dot(c.bins, { x: "confidence", y: "accuracy", r: "count", fill: "var(--accent)", fillOpacity: 0.75, title: (b) => `mean confidence ${percent(b.confidence)}, accuracy ${percent(b.accuracy)}, ${count(b.count)} inputs` }),
+        Plot.dot(c.bins, { x: "confidence", y: "accuracy", r: "count", fill: "var(--accent)", fillOpacity: 0.75, title: (b) => `mean confidence ${percent(b.confidence)}, accuracy ${percent(b.accuracy)}, ${plural(b.count, "input")}` }),
         Plot.text(c.bins, { x: "confidence", y: "accuracy", text: (b) => count(b.count), dy: 15, dx: -6, textAnchor: "end", fontSize: 10, fill: "var(--muted)" })],
     }),
   });
@@ -153,7 +153,7 @@ function threshold(store: Store): HTMLElement {
   slider.addEventListener("change", () => store.choose("confidence.threshold", slider.value, "0"));
   show();
   return h("div", { class: "row" }, h("div", { class: "body" }, picture),
-    h("div", { class: "panel" }, h("h3", {}, "Keep predictions from this confidence on"), slider, facts, h("h4", {}, "By class and group, lowest accuracy first"),
+    h("div", { class: "panel" }, h("h3", {}, "Keep predictions with at least this confidence"), slider, facts, h("h4", {}, "By class and group, lowest accuracy first"),
       h("div", { class: "scroll short" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "class or group"), h("th", { class: "figures" }, "accuracy"), h("th", { class: "figures" }, "coverage"), h("th", { class: "figures" }, "kept"))), rows))));
 }
 

@@ -74,7 +74,7 @@ export class Detail {
     if (!heat) return h("div", {}, text && !inputs.pictures[row] ? h("p", { class: "text" }, text) : shown(this.store, row));
     heat.className = "heat";
     return h("div", {}, h("div", { class: "beside" }, shown(this.store, row), heat),
-      h("p", { class: "note" }, "Beside the input: relevance. Red speaks for the predicted class, blue against it."));
+      h("p", { class: "note" }, "Beside the input: relevance. Red is evidence for the predicted class, blue against it."));
   }
 
   /// A row's values beside those of the nearest input that is predicted correctly, and beside the usual ones.
@@ -87,7 +87,7 @@ export class Detail {
       h("table", { class: "read" }, h("thead", {}, h("tr", {}, h("th", {}, "column"), h("th", {}, "this input"), other ? h("th", {}, `nearest correct: ${store.inputs.id[near!]}`) : null, h("th", { title: "the median, or the most frequent word" }, "typical"))),
         h("tbody", {}, columnsOf(store).map((column, i) => h("tr", {}, h("td", { class: column.input ? "" : "aside" }, column.name),
           h("td", { class: isUnusual(column, own[i]) ? "unusual" : "" }, valueText(own[i])), other ? h("td", { class: differs(column, own[i], other[i]) ? "different" : "" }, valueText(other[i])) : null, h("td", { class: "muted" }, valueText(column.typical)))))),
-      h("p", { class: "note" }, unusualWords(store), other ? " Bold: the nearest correct prediction has another word, or a number more than half a standard deviation away." : null,
+      h("p", { class: "note" }, unusualWords(store), other ? " Bold: the input of the nearest correct prediction has another word, or a number more than half a standard deviation away." : null,
         columnsOf(store).some((column) => !column.input) ? " Columns in italics are not given to the model." : null));
   }
 

@@ -145,7 +145,7 @@ export function failures(store: Store, detail: Detail): Section | null {
       store.shows === "rows" ? h("p", { class: "note" }, unusualWords(store), ownColumns.size && columnsOf(store).some((column) => !column.input) ? " Columns in italics are not given to the model." : null) : null,
       shown.length ? groups.map(part) : h("p", { class: "muted" }, "No inputs pass the filter."),
       hidden ? button(`show more (${count(hidden)} not shown)`, () => { most *= 3; self.update(); }, { class: "small" }) : null,
-      inputs.left_out ? h("p", { class: "note" }, `${plural(inputs.left_out, "correctly predicted input")} are not stored in this page. Filtered views give the stored ones more weight to make up for them.`) : null);
+      inputs.left_out ? h("p", { class: "note" }, `${plural(inputs.left_out, "correctly predicted input is", "correctly predicted inputs are")} not stored in this page. Filtered views weight the stored ones up to make up for that.`) : null);
     drawTicks();
   });
   return self;

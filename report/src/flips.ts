@@ -1,10 +1,10 @@
 // Fixes against regressions: what a repair and a comparison share.
 import * as Plot from "@observablehq/plot";
 import { clickable, figure, nameMargin, plot } from "./figure";
-import { shortened } from "./format";
+import { plural, shortened } from "./format";
 import type { Store } from "./store";
 
-export const flipWords = "A fix is a wrong prediction that became right, a regression a right prediction that became wrong.";
+export const flipWords = "A fix is a wrong prediction that became correct, a regression a correct prediction that became wrong.";
 
 export interface FlipRow {
   name: string;
@@ -26,7 +26,7 @@ export function flipBars(name: string, title: string, all: FlipRow[], click?: (r
         marks: [Plot.barX(rows, { y: "i", x: "fixed", fill: "var(--right)", insetTop: 3, insetBottom: 3, rx: 2, className: "marks-fixed" }), Plot.barX(rows, { y: "i", x: (r) => -r.broken, fill: "var(--wrong)", insetTop: 3, insetBottom: 3, rx: 2, className: "marks-broken" }),
           Plot.text(rows, { y: "i", x: "fixed", text: (r) => (r.fixed ? `+${r.fixed}` : ""), dx: 4, textAnchor: "start", fontSize: 11 }), Plot.text(rows, { y: "i", x: (r) => -r.broken, text: (r) => (r.broken ? `−${r.broken}` : ""), dx: -4, textAnchor: "end", fontSize: 11 }), Plot.ruleX([0])],
       });
-      if (click) for (const label of ["fixed", "broken"]) clickable(svg, label, rows, (r) => `${r.name}: ${r.fixed} fixes, ${r.broken} regressions`, click);
+      if (click) for (const label of ["fixed", "broken"]) clickable(svg, label, rows, (r) => `${r.name}: ${plural(r.fixed, "fix", "fixes")}, ${plural(r.broken, "regression")}`, click);
       return svg;
     },
   });

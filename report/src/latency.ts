@@ -19,10 +19,10 @@ export function latency(store: Store): Section | null {
     const logarithmic = least > 0 && Math.max(...drawn.map((b) => b.max)) / least > wideRange;
     const words = (b: (typeof drawn)[number]) => `${b.name}: median ${number(b.median)} ${all.unit}, half of the inputs ${number(b.q1)}–${number(b.q3)}, all ${number(b.min)}–${number(b.max)}, ${plural(b.count, "input")}`;
     replace(body,
-      store.filtered ? h("p", { class: "note" }, "Latency is over all measured inputs: it is stored as quartiles, which a filter cannot divide.") : null,
+      store.filtered ? h("p", { class: "note" }, "Latency is over all measured inputs: it is stored as quartiles, to which a filter cannot be applied.") : null,
       figure({
         name: "latency", title: "Latency per input",
-        note: `Box: first to third quartile; line in it: median; whiskers: least and largest value.${logarithmic ? " Logarithmic axis." : ""}${boxes.length > mostBoxes ? ` The first ${mostBoxes} of ${count(boxes.length)} groups; the CSV has all.` : ""}`,
+        note: `Box: first to third quartile; line in it: median; whiskers: minimum and maximum.${logarithmic ? " Logarithmic axis." : ""}${boxes.length > mostBoxes ? ` The first ${mostBoxes} of ${count(boxes.length)} groups; the CSV has all.` : ""}`,
         table: () => ({ columns: ["name", "min", "q1", "median", "q3", "max", "inputs"], rows: boxes.map((b) => [b.name, b.min, b.q1, b.median, b.q3, b.max, b.count]) }),
         draw: (width) => plot({
           width, height: 52 + 30 * drawn.length, marginLeft: nameMargin(drawn.map((b) => b.label), 210), marginRight: 150,

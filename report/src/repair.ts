@@ -27,6 +27,8 @@ export function repair(store: Store, detail: Detail): Section | null {
     };
     const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
     const given = all.alternatives.some((a) => a.why_not);
+    const metric = store.report.metric?.name ?? "metric";
+    const metricText = ["log_loss", "mae", "rmse"].includes(metric) ? number : percent; // errors are no shares
     const whatif = h("div", {});
     const showCommand = () => {
       const kept = all.edits.filter((_, i) => !dropped.has(i));
@@ -35,7 +37,7 @@ export function repair(store: Store, detail: Detail): Section | null {
     showCommand();
     replace(body,
       h("div", { class: "panel" }, h("h3", {}, `Verdict: ${all.verdict}. ${sentence(all.reason)}`), h("p", { class: "note" }, flipWords), h("div", { class: "facts" },
-        fact(`${percent(all.before.value)} → ${percent(all.after.value)}`, `${store.report.metric?.name ?? "metric"} before and after`), fact(points(all.change.value) + interval(all.change), "change, 95 % interval"),
+        fact(`${metricText(all.before.value)} → ${metricText(all.after.value)}`, `${metric} before and after`), fact(points(all.change.value) + interval(all.change), "change, 95 % interval"),
         fact(count(all.fixed), "fixes"), fact(count(all.broken), "regressions"), fact(number(all.p, 2), "p, McNemar's exact test"),
         store.filtered ? fact(`${count(flips.filter((f) => f.fixed).length)} / ${count(flips.filter((f) => !f.fixed).length)}`, "fixes / regressions that pass the filter") : null)),
       h("div", { class: "row" },

@@ -20,7 +20,7 @@ export function tests(store: Store, detail: Detail): Section | null {
     const names = shares.map((c) => shortened(c.name, 30));
     replace(body,
       store.filtered ? h("p", { class: "note" }, "Coverage is over all test inputs; the inputs and lists shown obey the filter.") : null,
-      h("div", { class: "panel tools" }, h("div", { class: "facts" }, h("div", {}, h("b", {}, count(all.needed)), h("span", {}, `${all.needed === 1 ? "input reaches" : "inputs reach"} the same coverage as all of them`)), h("p", { class: "note" }, "Coverage says which units the tests drive, not which failures they find: it is no reason to drop the others.")),
+      h("div", { class: "panel tools" }, h("div", { class: "facts" }, h("div", {}, h("b", {}, count(all.needed)), h("span", {}, `${all.needed === 1 ? "input reaches" : "inputs reach"} the same coverage as all of them`)), h("p", { class: "note" }, "Coverage says which units the tests activate, not which failures they find: that is no reason to drop the other tests.")),
         h("span", { class: "grow" }),
         all.useful_rows ? button("useful tests as CSV", () => list("useful", here(all.useful_rows!)), { class: "small" }) : null),
       h("div", { class: "row" },

@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 import type { Detail } from "./detail";
 import { button, h } from "./dom";
 import { clickable, figure, plot } from "./figure";
-import { count, number, percent, shortened } from "./format";
+import { count, number, percent, plural, shortened } from "./format";
 import { gallery } from "./input_view";
 import { measures, type Measure } from "./network";
 import type { Layer, Unit } from "../generated/evidence";
@@ -14,21 +14,22 @@ const mostBars = 80;
 export function unitBars(store: Store, layer: Layer, units: Unit[], measure: Measure, picked: Unit | undefined, pick: (unit: Unit) => void): HTMLElement | null {
   if (!units.length) return null;
   const value = measures[measure].unit;
+  const words = measure === "health" ? "share of zeros" : measures[measure].words; // a unit by itself is dead or not
   const sorted = [...units].sort((a, b) => (value(b) ?? -1) - (value(a) ?? -1));
   const drawn = sorted.slice(0, mostBars);
   if (store.setting("network.view", "map") === "list") {
-    return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "unit"), [measures[measure].words, "mean", "std", "zeros", "rank"].map((w) => h("th", { class: "figures" }, w)))),
+    return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "unit"), [words, "mean", "std", "zeros", "rank"].map((w) => h("th", { class: "figures" }, w)))),
       h("tbody", {}, drawn.map((u) => h("tr", { class: u === picked ? "picked" : "" }, h("td", { class: "name" }, button(u.name, () => pick(u), { class: "link" })), h("td", { class: "figures" }, number(value(u))), h("td", { class: "figures" }, number(u.mean)),
         h("td", { class: "figures" }, number(u.sd)), h("td", { class: "figures" }, percent(u.zeros)), h("td", { class: "figures" }, u.rank === null ? "–" : count(u.rank)))))));
   }
-  const title = `${layer.name}: ${sorted.length > mostBars ? `the first ${mostBars} of ${count(sorted.length)} units` : "units"} by ${measures[measure].words}`;
+  const title = `${layer.name}: ${sorted.length > mostBars ? `the first ${mostBars} of ${count(sorted.length)} units` : "units"} by ${words}`;
   return figure({
     name: "layer", title, note: "Click a bar to see the unit.",
-    table: () => ({ columns: ["unit", measures[measure].words, "mean", "std", "zeros"], rows: sorted.map((u) => [u.name, value(u), u.mean, u.sd, u.zeros]) }),
+    table: () => ({ columns: ["unit", words, "mean", "std", "zeros"], rows: sorted.map((u) => [u.name, value(u), u.mean, u.sd, u.zeros]) }),
     draw: (width) => {
       const rows = drawn.map((u, i) => ({ u, i, v: value(u) ?? 0 }));
       const svg = plot({
-        width, height: 200, marginLeft: 46, marginBottom: 16, x: { domain: rows.map((r) => r.i), axis: null, padding: 0.15 }, y: { label: measures[measure].words, grid: true, ticks: 4, zero: true }, color: { type: "identity" },
+        width, height: 200, marginLeft: 46, marginBottom: 16, x: { domain: rows.map((r) => r.i), axis: null, padding: 0.15 }, y: { label: words, grid: true, ticks: 4, zero: true }, color: { type: "identity" },
         marks: [Plot.barY(rows, { x: "i", y1: 0, y2: (r) => Math.max(r.v, 1e-12), fill: (r) => (r.u === picked ? "var(--ink)" : "var(--accent)"), className: "marks-units" }), Plot.ruleY([0])],
       });
       clickable(svg, "units", rows, (r) => `${r.u.name}: ${number(value(r.u))}`, (r) => pick(r.u));
@@ -40,10 +41,10 @@ export function unitBars(store: Store, layer: Layer, units: Unit[], measure: Mea
 function distribution(unit: Unit): HTMLElement | null {
   const { edges, right, wrong } = unit;
   if (!edges || !right || !wrong) return null;
-  const total = { right: right.reduce((a, b) => a + b, 0) || 1, wrong: wrong.reduce((a, b) => a + b, 0) || 1 };
-  const bars = right.flatMap((n, i) => [{ x1: edges[i], x2: edges[i + 1], y: n / total.right, fill: "var(--right)" }, { x1: edges[i], x2: edges[i + 1], y: -wrong[i] / total.wrong, fill: "var(--wrong)" }]);
+  const total = { right: right.reduce((a, b) => a + b, 0), wrong: wrong.reduce((a, b) => a + b, 0) };
+  const bars = right.flatMap((n, i) => [{ x1: edges[i], x2: edges[i + 1], y: n / (total.right || 1), fill: "var(--right)" }, { x1: edges[i], x2: edges[i + 1], y: -wrong[i] / (total.wrong || 1), fill: "var(--wrong)" }]);
   return figure({
-    name: "unit", title: `${unit.name}: activation for correct and wrong predictions`, legend: [[`correct, ${count(total.right)} inputs`, "var(--right)"], [`wrong, ${count(total.wrong)} inputs`, "var(--wrong)"]],
+    name: "unit", title: `${unit.name}: activation for correct and wrong predictions`, legend: [[`correct, ${plural(total.right, "input")}`, "var(--right)"], [`wrong, ${plural(total.wrong, "input")}`, "var(--wrong)"]],
     table: () => ({ columns: ["from", "to", "right", "wrong"], rows: right.map((n, i) => [edges[i], edges[i + 1], n, wrong[i]]) }),
     draw: (width) => plot({
       width, height: 180, marginLeft: 46, x: { label: "activation" }, y: { label: "share", tickFormat: (v: number) => percent(Math.abs(v), 0), ticks: 5, grid: true }, color: { type: "identity" },

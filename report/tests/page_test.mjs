@@ -576,7 +576,7 @@ describe("real runs", { skip: skip || skipReal }, () => {
     assert.equal(confusion.filter(([a, b]) => a === b).reduce((sum, [, , n]) => sum + n, 0), tests.filter((r) => before[r] === 1).length);
     const change = (100 * (fixed - broken)) / tests.length;
     assert.equal(report.tiles[0].change, `${change < 0 ? "" : "+"}${change.toFixed(1)} points against the reference`);
-    assert.match(await text(page, "#compare"), new RegExp(`A fix is a wrong prediction that became right.*${fixed}fixes${broken}regressions`, "s"));
+    assert.match(await text(page, "#compare"), new RegExp(`A fix is a wrong prediction that became correct.*${fixed}fixes${broken}regressions`, "s"));
     assert.match(await text(page, "#repair"), new RegExp(`hold-out set of .*${report.repair.fixed}fixes${report.repair.broken}regressions`, "s"));
     await close(page);
   });

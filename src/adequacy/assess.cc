@@ -104,7 +104,8 @@ class Assessor::Impl {
     traces_ = std::make_shared<observers::Traces>(space_, from, end, inputs);
     const double bytes = traces_->bytes(inputs);
     if (bytes > options_.most_bytes)
-      throw InputError(fmt::format("the traces of {} inputs would take {}", with_commas(inputs), bytes_text(bytes)),
+      throw InputError(fmt::format("the activation traces of {} inputs would take {} of memory", with_commas(inputs),
+                                   bytes_text(bytes)),
                        "--limit N takes fewer inputs, --memory allows more.");
     found_.bytes += bytes;
     list_.push_back(traces_);
@@ -137,9 +138,9 @@ class Assessor::Impl {
   std::string missing(const CriterionRow::Needs& needs) const {
     if (needs.training && !profile_) return options_.no_training;
     if (needs.importance && profile_ && profile_->facts.importance.empty()) return options_.no_importance;
-    if (int64_t(space_->layers().size()) < needs.layers) return fmt::format("needs {} layers at least", needs.layers);
+    if (int64_t(space_->layers().size()) < needs.layers) return fmt::format("needs at least {} layers", needs.layers);
     if (predicted_classes(settings_) < needs.classes)
-      return "predictions are not classes, of which another could be near";
+      return "predictions are not classes, so no other class can be near";
     return "";
   }
 
@@ -176,9 +177,9 @@ class Assessor::Impl {
     int64_t unknown = 0;
     for (int64_t c = 0; c < classes; ++c) unknown += training.size(c) == 0 && tests.size(c) > 0;
     if (unknown > 0)
-      found_.notes.push_back(
-          fmt::format("{} class{} predicted for tests and for no training input: these tests have no surprise", unknown,
-                      unknown == 1 ? "" : "es"));
+      found_.notes.push_back(fmt::format(
+          "{} class{} predicted for tests but for no training input: surprise is not defined for these tests", unknown,
+          unknown == 1 ? "" : "es"));
     const bool as_in_profile = options_.published == Published::kCorrected && !by_label;
     const observers::SurpriseMaterials materials{training, tests, options_.published, options_.pass.jobs,
                                                  as_in_profile ? &profile_->facts : nullptr};
@@ -277,7 +278,7 @@ class Assessor::Impl {
     const std::vector<Told> all = tell_all();
     found_.subset = smallest(all, false);
     found_.core = smallest(all, true);
-    if (!found_.subset) skip("a core of the tests", "none of the criteria asked for can be told input by input");
+    if (!found_.subset) skip("a core of the tests", "none of the chosen criteria can be counted input by input");
     if (found_.core && found_.core->criteria == found_.subset->criteria) found_.core.reset();
   }
 

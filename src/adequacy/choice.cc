@@ -38,12 +38,12 @@ Wanted parse_one(const std::string& text) {
   const CriterionRow* row = find_row(name);
   if (!row)
     throw InputError(fmt::format("--criteria: there is no criterion `{}`{}", text, did_you_mean(name, names())),
-                     "There are all, " + join(names(), ", ") + ".");
+                     "Choose from all, " + join(names(), ", ") + ".");
   Wanted wanted{std::string(row->name), row->parameter.usual};
   if (colon == std::string::npos) return wanted;
-  if (row->parameter.name.empty()) fail("--criteria {}: {} has no parameter", text, name);
+  if (row->parameter.name.empty()) fail("--criteria {}: {} takes no parameter", text, name);
   if (!parse_double(text.substr(colon + 1), wanted.parameter) || !fits(row->parameter, wanted.parameter))
-    fail("--criteria {}: `{}` is no {}", text, text.substr(colon + 1), row->parameter.name);
+    fail("--criteria {}: `{}` is not a valid {}", text, text.substr(colon + 1), row->parameter.name);
   return wanted;
 }
 
@@ -66,7 +66,7 @@ std::vector<Wanted> parse_criteria(const std::string& text) {
     Wanted wanted = parse_one(std::string(trim(part)));
     for (const Wanted& other : all)
       if (other.name == wanted.name && other.parameter == wanted.parameter)
-        fail("--criteria: {} is there twice", wanted.name);
+        fail("--criteria: {} is given twice", wanted.name);
     all.push_back(std::move(wanted));
   }
   return all;
@@ -77,7 +77,7 @@ std::vector<int64_t> parse_counts(const std::string& text, const std::string& fl
   for (const std::string& part : split(text, ',')) {
     int64_t count = 0;
     if (!parse_int(trim(part), count) || count < 1 || count > 1'000'000)
-      fail("{} {}: expected whole numbers from 1 on with commas between them, for example 6,8,10,12", flag, text);
+      fail("{} {}: expected whole numbers of 1 or more, separated by commas, for example 6,8,10,12", flag, text);
     counts.push_back(count);
   }
   std::sort(counts.begin(), counts.end());

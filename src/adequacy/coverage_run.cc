@@ -91,7 +91,8 @@ class ProfileSource {
     how.stride = stride_for(*space_, layer_, train->size(), room);
     if (how.stride > 1)
       session_.note(
-          fmt::format("traces of {} training inputs would take more than {}: every {}th is kept (--memory allows more)",
+          fmt::format("activation traces of {} training inputs would take more than {} of memory: one in {} is kept "
+                      "(--memory allows more)",
                       with_commas(train->size()), bytes_text(room), how.stride));
     tell_memory(session_, "the profile of the training data",
                 observers::Profile(task, space_, layer_, train->size(), how.stride).bytes(train->size()));
@@ -177,11 +178,12 @@ struct CoverageRun::Impl {
     findings.profile = profile, findings.tests = test.subject.data, findings.train = source->train;
     findings.learned = source->learned, findings.learning_seconds = source->seconds;
     if (findings.found.inputs == 0)
-      throw InputError(fmt::format("--on {}: there is no such test", request.on), "netmend eval shows what there is.");
+      throw InputError(fmt::format("--on {}: no test matches", request.on), "netmend eval shows what there is.");
     if (profile && !request.on.empty())
       findings.found.notes.push_back("some of the tests are compared with all of the training data");
     if (profile && profile->facts.data == test.data->info().spec)
-      findings.found.notes.push_back("tests and training data are the same: the tests reach all that training does");
+      findings.found.notes.push_back(
+          "tests and training data are the same, so the tests reach everything that training data reaches");
     findings.next = next_step(session, request, findings);
   }
 

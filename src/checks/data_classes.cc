@@ -59,6 +59,8 @@ void look_at_balance(DataLook& look) {
     for (int64_t count : counts)
       if (count > 0) smallest = std::min(smallest, count);
     std::string brief = fmt::format("largest class {} inputs, smallest {}", with_commas(*most), with_commas(smallest));
+    std::string costs = look.cost_text(*side, effect);
+    costs[0] = char(std::toupper(costs[0]));
     auto finding = findings::make(
         "imbalance", side->part->name, look.words(*side), effect, Certainty::kLikely, brief,
         fmt::format(
@@ -67,9 +69,7 @@ void look_at_balance(DataLook& look) {
             names.empty() ? "No class has less than a third of an even share."
                           : fmt::format("{} less than a third of an even share: {}.",
                                         names.size() == 1 ? "One class has" : "Classes with", first_names(names, 8)),
-            side->part == look.test.part && look.test.failing.empty()
-                ? "The network was not run, so what it costs is unknown"
-                : "Worse predictions for rare classes cost " + points_text(effect.gain)));
+            costs));
     finding.value = census::imbalance_ratio(counts);
     finding.numbers = {{"smallest", smallest}, {"largest", *most}, {"evenness", census::evenness(counts)}};
     look.found.add(std::move(finding));

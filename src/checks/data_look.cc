@@ -1,5 +1,6 @@
 #include "checks/data_look.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -63,6 +64,14 @@ findings::Effect DataLook::cost(const Side& side, const std::function<bool(size_
   if (p > 0.01) return {};
   const double gap = here.mean() - rest.mean();
   return {gap * double(here.count()) / double(here.count() + rest.count()), here.count() >= 50 ? gap : 0};
+}
+
+std::string DataLook::cost_text(const Side& side, const findings::Effect& effect) const {
+  const bool judged =
+      std::any_of(side.failing.begin(), side.failing.end(), [](double failing) { return !std::isnan(failing); });
+  return judged
+             ? "it costs " + points_text(effect.gain)
+             : fmt::format("what it costs is unknown, since predictions for {} data were not judged", side.part->name);
 }
 
 std::string DataLook::share_text(const Side& side, int64_t count) const {

@@ -61,10 +61,10 @@ void look_for_missing(DataLook& look, const Side& side) {
   std::string brief = look.share_text(side, int64_t(inputs.size()));
   auto finding = findings::make(
       "missing-values", side.part->name, look.words(side), effect, Certainty::kConfirmed, brief,
-      fmt::format("{} {} NaN or Inf, in {}; it costs {}.", brief, inputs.size() == 1 ? "contains" : "contain",
+      fmt::format("{} {} NaN or Inf, in {}; {}.", brief, inputs.size() == 1 ? "contains" : "contain",
                   columns.empty() ? "another feature"
                                   : join(std::span(columns).first(std::min<size_t>(columns.size(), 6)), ", "),
-                  points_text(effect.gain)));
+                  look.cost_text(side, effect)));
   finding.value = double(inputs.size()) / double(side.inputs());
   finding.level = std::max(finding.level, findings::Level::kMinor);
   finding.inputs = some(side, inputs);
@@ -90,8 +90,8 @@ void look_for_unknown(DataLook& look) {
   std::vector<int64_t> inputs = where(side, [&](size_t i) { return unknown[i] > kManyUnknown; });
   auto finding =
       findings::make("unknown-tokens", side.part->name, look.words(side), effect, Certainty::kConfirmed, brief,
-                     fmt::format("Unknown: {}. {} with more than a fifth of such tokens; it costs {}.", brief,
-                                 look.share_text(side, int64_t(inputs.size())), points_text(effect.gain)));
+                     fmt::format("Unknown: {}. {} with more than a fifth of such tokens; {}.", brief,
+                                 look.share_text(side, int64_t(inputs.size())), look.cost_text(side, effect)));
   finding.value = here;
   finding.inputs = some(side, inputs);
   if (here > 0.15) finding.level = std::max(finding.level, findings::Level::kMinor);
@@ -109,10 +109,10 @@ void look_for_cut(DataLook& look) {
   if (share <= kCut || share > 0.95) return look.pass("texts that fill the whole length", brief);
   Effect effect = look.cost(side, [&](size_t i) { return full[i] != 0; });
   auto finding = findings::make("truncated-text", side.part->name, look.words(side), effect, Certainty::kLikely, brief,
-                                fmt::format("{} {}; it costs {}.", brief,
+                                fmt::format("{} {}; {}.", brief,
                                             inputs.size() == 1 ? "fills the whole length and was probably longer"
                                                                : "fill the whole length and were probably longer",
-                                            points_text(effect.gain)));
+                                            look.cost_text(side, effect)));
   finding.value = share;
   finding.inputs = some(side, inputs);
   look.found.add(std::move(finding));
@@ -163,10 +163,10 @@ void look_for_outliers(DataLook& look) {
   Effect effect = look.cost(side, [&](size_t i) { return odd[i] != 0; });
   std::string brief = join(std::span(what).first(std::min<size_t>(what.size(), 3)), ", ");
   if (what.size() > 3) brief += ", …";
-  auto finding = findings::make(
-      "outlier-inputs", side.part->name, look.words(side), effect, Certainty::kLikely, brief,
-      fmt::format("{} {} unlike the others: {}; it costs {}.", look.share_text(side, int64_t(inputs.size())),
-                  inputs.size() == 1 ? "is" : "are", brief, points_text(effect.gain)));
+  auto finding =
+      findings::make("outlier-inputs", side.part->name, look.words(side), effect, Certainty::kLikely, brief,
+                     fmt::format("{} {} unlike the others: {}; {}.", look.share_text(side, int64_t(inputs.size())),
+                                 inputs.size() == 1 ? "is" : "are", brief, look.cost_text(side, effect)));
   finding.value = double(inputs.size()) / double(side.inputs());
   finding.inputs = some(side, inputs);
   look.found.add(std::move(finding));

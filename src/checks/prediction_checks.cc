@@ -185,9 +185,10 @@ class PredictionChecks {
 
   std::string direction(const Pair& pair) const {
     if (pair.exchanged)
-      return " The two are exchanged, which has a cause: labels that were swapped, or damage to the last layer.";
+      return " The two are exchanged: labels that were swapped would do that, or damage to the last layer.";
     if (pair.one_sided)
-      return " So one-sided a confusion has a cause: wrong labels in training data, or damage to the last layers.";
+      return " So one-sided a confusion often comes from wrong labels in training data, or from damage to the last "
+             "layers.";
     const auto& per_class = test_.result.per_class;
     switch (ways_of(pair.ab, per_class[pair.a].samples, pair.ba, per_class[pair.b].samples)) {
       case Ways::kOne:

@@ -54,7 +54,7 @@ std::string unpack_hashes(const std::string& packed, const std::string& path) {
 
 nlohmann::json read_json(const std::string& path) {
   auto json = nlohmann::json::parse(read_file(path, kLargest), nullptr, false);
-  if (!json.is_object()) fail("{} is not a JSON file of netmend", path);
+  if (!json.is_object()) fail("{} is not a JSON file that netmend wrote", path);
   return json;
 }
 
@@ -99,7 +99,7 @@ Baseline read_baseline_file(const std::string& path) {
   Baseline baseline;
   try {
     if (json.at("format") != "netmend-baseline" || json.at("version") != 1)
-      fail("{} is a {} of version {}, which this netmend does not read", path, json.at("format").dump(),
+      fail("{} has the format {}, version {}, which this netmend cannot read", path, json.at("format").dump(),
            json.at("version").dump());
     baseline.model = json.at("model");
     baseline.fingerprint = json.at("fingerprint");
@@ -116,7 +116,7 @@ Baseline read_baseline_file(const std::string& path) {
     if (!baseline.ids.empty() && baseline.ids.size() != baseline.predictions.size())
       fail("{} names {} inputs and has predictions for {}", path, baseline.ids.size(), baseline.predictions.size());
   } catch (const nlohmann::json::exception&) {
-    throw InputError(fmt::format("{} is not a baseline of netmend", path),
+    throw InputError(fmt::format("{} is not a baseline that netmend wrote", path),
                      "A baseline is written by: netmend compare OLD.onnx NEW.onnx -o baseline.json");
   }
   return baseline;
@@ -131,7 +131,7 @@ Baseline read_baseline(const std::string& path) {
   Baseline baseline;
   if (std::filesystem::is_directory(path, error)) {
     if (!std::filesystem::exists(path + "/eval.json", error))
-      throw InputError(fmt::format("{} holds no evaluation", path),
+      throw InputError(fmt::format("{} has no eval.json", path),
                        "A reference is a model, a run folder of netmend eval, or a baseline.json.");
     baseline = read_folder(path);
   } else {
@@ -165,11 +165,11 @@ EarlierPredictions::EarlierPredictions(const Baseline& baseline, const dataset::
     if (int64_t(baseline.predictions.size()) == data.size()) return;
     throw InputError(fmt::format("{} has predictions for {} inputs, {} has {}", baseline.source,
                                  baseline.predictions.size(), data.info().spec, data.size()),
-                     "Compare on the same data, or on the inputs that both have: --common");
+                     "Compare on the same data, or with --common on the inputs that both have.");
   }
   if (baseline.ids.empty())
     throw InputError(fmt::format("{} does not name its inputs", baseline.source),
-                     "--common needs names: data with ids, such as images, or a column named by data.id");
+                     "--common needs names: data with ids, such as images, or a column that data.id names.");
   for (size_t i = 0; i < baseline.ids.size(); ++i) by_id_.emplace(baseline.ids[i], i);
 }
 

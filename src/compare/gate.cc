@@ -124,13 +124,14 @@ Estimate metric_of(const Criterion& criterion, const PredictionResult& result) {
   for (const observers::Metric& metric : result.metrics) {
     if (metric.name == criterion.metric) {
       if (std::isfinite(metric.estimate.value)) return metric.estimate;
-      throw InputError(criterion.line + ": there is nothing to take it from in this data",
+      throw InputError(criterion.line + ": it is not defined on this data",
                        "The limit cannot be judged; leave it out or give other data.");
     }
     there.push_back(metric.name);
   }
-  throw InputError(fmt::format("{}: {} cannot be taken of this model's predictions", criterion.line, criterion.metric),
-                   "There are " + join(there, ", ") + ".");
+  throw InputError(
+      fmt::format("{}: {} cannot be computed from this model's predictions", criterion.line, criterion.metric),
+      "Choose from " + join(there, ", ") + ".");
 }
 
 /// The difference of figures that were estimated apart.
@@ -158,7 +159,7 @@ Ruling judge_overall_drop(Criterion criterion, const std::string& metric, const 
   if (metric == "accuracy") return decide(criterion, drop_in_points(whole.change()), whole.samples, strict);
   if (metric == "mae") return decide(criterion, comparison.flips.error_change(), whole.samples, strict, "of mae");
   if (reference.baseline && reference.baseline->metric != metric)
-    fail("{}: {} was judged by {}, this model is judged by {}", criterion.line, reference.name,
+    fail("{}: {} was judged by {}, but this model is judged by {}", criterion.line, reference.name,
          reference.baseline->metric, metric);
   const Estimate before = reference.baseline ? reference.baseline->value : find_metric(comparison.before, metric);
   const Estimate rise = difference(find_metric(comparison.after, metric), before);
@@ -191,7 +192,7 @@ Ruling judge_class(const Criterion& criterion, session::Session& session, const 
   const bool recall = criterion.kind == Criterion::kRecall;
   const int64_t inputs = recall ? found.samples : found.predicted;
   if (inputs == 0)
-    throw InputError(fmt::format("{}: no input {} {}", criterion.line, recall ? "has the class" : "is predicted as",
+    throw InputError(fmt::format("{}: no input {} {}", criterion.line, recall ? "is of class" : "is predicted as",
                                  printable(found.name)),
                      "The limit cannot be judged on this data; leave it out or give other data.");
   return decide(criterion, stats::rate(found.correct, inputs), inputs, strict);
@@ -208,8 +209,8 @@ Ruling judge_must_pass(const Criterion& criterion, session::Session& session) {
     if (names.count(id)) members.push_back(sample), missing.erase(id);
   }
   if (!missing.empty())
-    throw InputError(fmt::format("{}: {} of {} inputs that {} names are not in {}, for example `{}`", criterion.line,
-                                 missing.size(), names.size(), criterion.limit, tests.data->info().spec,
+    throw InputError(fmt::format("{}: {} names inputs that are not in {} ({} of {}), for example `{}`", criterion.line,
+                                 criterion.limit, tests.data->info().spec, missing.size(), names.size(),
                                  printable(*std::min_element(missing.begin(), missing.end()))),
                      "The table samples.csv of netmend eval has the names in its column id.");
   session::Split some = tests;
@@ -281,7 +282,7 @@ GateReport report_of(session::Session& session, const GateRequest& request, int6
   report.data = session.test().data->info().spec;
   report.strict = request.strict;
   report.inputs = inputs;
-  report.title = fmt::format("{} on {}, {} inputs{}", session.model_name(), report.data, with_commas(inputs),
+  report.title = fmt::format("{} on {}, {}{}", session.model_name(), report.data, findings::counted(inputs, "input"),
                              request.against.empty() ? "" : ", against " + request.against);
   return report;
 }

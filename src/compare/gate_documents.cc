@@ -86,7 +86,7 @@ std::string gate_markdown(const GateReport& report) {
     const bool must_pass = ruling.criterion.kind == Criterion::kMustPass;
     text +=
         fmt::format("| {} | {} | {} | {} | {} |\n", ruling.pass ? "pass" : "**fail**", markdown(ruling.criterion.name),
-                    markdown(figure_words(ruling)), markdown(must_pass ? "all right" : ruling.criterion.limit),
+                    markdown(figure_words(ruling)), markdown(must_pass ? "all correct" : ruling.criterion.limit),
                     markdown(join(notes_of(ruling), "; ")));
   }
   return text;

@@ -23,7 +23,7 @@ void unknown(const Criterion& criterion, const std::string& head) {
     names.emplace_back(more);
   throw InputError(
       fmt::format("{}: there is no such criterion{}", criterion.line, did_you_mean(head, names)),
-      fmt::format("There are {}, recall[CLASS], precision[CLASS], METRIC[COLUMN=VALUE], overall_drop, class_drop, "
+      fmt::format("Choose from {}, recall[CLASS], precision[CLASS], METRIC[COLUMN=VALUE], overall_drop, class_drop, "
                   "must_pass and latency.",
                   join(observers::metric_names(), ", ")));
 }
@@ -41,7 +41,7 @@ Limit read_limit(const Criterion& criterion) {
   const bool latency = criterion.kind == Criterion::kLatency;
   const char* example = latency               ? "\"<= 5 ms\", the median of one input at a time"
                         : is_drop(criterion)  ? "\"<= 0.5\", in points"
-                        : is_share(criterion) ? "\">= 0.90\", a share, or \">= 90 %\""
+                        : is_share(criterion) ? "\">= 0.90\" or \">= 90 %\""
                                               : "\"<= 2.5\"";
   std::string_view text = trim(criterion.limit);
   Limit limit;
@@ -94,8 +94,8 @@ Criterion read_criterion(const session::Config& config, const std::string& name,
   else
     unknown(criterion, head);
   if (criterion.kind == Criterion::kMetric && !of.empty() && of.find('=') == std::string::npos)
-    throw InputError(fmt::format("{}: `{}` is no COLUMN=VALUE", criterion.line, printable(of)),
-                     fmt::format("Of a class there are recall[{0}] and precision[{0}].", printable(of)));
+    throw InputError(fmt::format("{}: `{}` is not COLUMN=VALUE", criterion.line, printable(of)),
+                     fmt::format("For a class, write recall[{0}] or precision[{0}].", printable(of)));
   if (criterion.kind != Criterion::kMustPass) criterion.bound = read_limit(criterion);
   return criterion;
 }
@@ -123,8 +123,8 @@ double Limit::worse_end(const stats::Estimate& estimate) const {
 std::vector<Criterion> read_gate(const session::Config& config) {
   if (config.gate.empty())
     throw InputError(
-        config.path.empty() ? "there is no netmend.toml, so there are no limits" : config.path + " names no limits",
-        "Add for example: gate = { accuracy = \">= 0.90\" }");
+        config.path.empty() ? "there is no netmend.toml, so there are no limits" : config.path + " sets no limits",
+        "Set them in netmend.toml, for example: gate = { accuracy = \">= 0.90\" }");
   std::vector<Criterion> criteria;
   for (const auto& [name, limit] : config.gate) criteria.push_back(read_criterion(config, name, limit));
   return criteria;
@@ -163,8 +163,8 @@ std::string figure_words(const Ruling& ruling) {
 std::string doubt_words(const Ruling& ruling) {
   if (!ruling.unclear) return "";
   if (ruling.more == 0)
-    return ruling.criterion.kind == Criterion::kLatency ? "unclear: the interval holds the limit"
-                                                        : "unclear: the figure is the limit";
+    return ruling.criterion.kind == Criterion::kLatency ? "unclear: the interval contains the limit"
+                                                        : "unclear: the value equals the limit";
   // Two digits are all that such an estimate has.
   double scale = std::pow(10, std::max(0.0, std::floor(std::log10(double(ruling.more))) - 1));
   return fmt::format("unclear: about {} more inputs would decide",

@@ -61,7 +61,7 @@ TEST(GateLimits, WhatCannotBeMeantNamesTheLine) {
            {"{ accuracy = \">= 90\" }", "should be a limit"},   // a share, or with %
            {"{ log_loss = \"<= 5 %\" }", "should be a limit"},  // no share
            {"{ recall = \">= 0.9\" }", "needs a class"},
-           {"{ \"accuracy[truck]\" = \">= 0.9\" }", "no COLUMN=VALUE"},
+           {"{ \"accuracy[truck]\" = \">= 0.9\" }", "not COLUMN=VALUE"},
            {"{ accuracy = \">= nan\" }", "should be a limit"},
            {"{ latency = \"<= 5 %\" }", "<= 5 ms"}}) {
     EXPECT_NE(refusal(gate).find(words), std::string::npos) << gate << ": " << refusal(gate);

@@ -31,9 +31,9 @@ bool has_own_ids(const dataset::Dataset& data) {
 
 void require_same_data(const Baseline& baseline, const std::string& fingerprint) {
   if (baseline.fingerprint.empty() || baseline.fingerprint == fingerprint) return;
-  throw InputError(fmt::format("{} was made on other data (its fingerprint is {}, this data's is {})", baseline.source,
-                               baseline.fingerprint, fingerprint),
-                   "Compare on the same data, or on the inputs that both name: --common");
+  throw InputError(fmt::format("{} was made on different data (its fingerprint is {}, that of this data is {})",
+                               baseline.source, baseline.fingerprint, fingerprint),
+                   "Compare on the same data, or with --common on the inputs that both name.");
 }
 
 }  // namespace
@@ -57,8 +57,9 @@ Reference open_reference(session::Session& session, const std::string& path) {
   reference.settings = observers::infer_task(subject.graph, head, tests.data->info(), batch, outputs, overrides);
   const observers::PredictionSettings& newer = session.task();
   if (reference.settings.outputs != newer.outputs || reference.settings.task != newer.task)
-    fail("{} has {} outputs, {} has {}: their predictions cannot be compared", path, reference.settings.outputs,
-         session.model_name(), newer.outputs);
+    fail("{} has {} outputs and the task {}, {} has {} and the task {}: their predictions cannot be compared", path,
+         reference.settings.outputs, observers::task_name(reference.settings.task), session.model_name(), newer.outputs,
+         observers::task_name(newer.task));
   reference.split.emplace(session::Split{"test", tests.spec, tests.data, std::move(subject)});
   return reference;
 }

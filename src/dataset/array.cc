@@ -125,7 +125,7 @@ int64_t Array::elements() const {
 
 Array make_array(BytesPtr bytes, int64_t offset, Element type, bool swapped, std::vector<int64_t> shape,
                  bool may_be_empty) {
-  if (shape.empty()) fail("{} holds a single number, not a row of samples", bytes->name());
+  if (shape.empty()) fail("{} holds a single number, not an array of samples", bytes->name());
   int64_t total = size_of(type);
   for (int64_t size : shape)
     if (size < 0 || __builtin_mul_overflow(total, size, &total))
@@ -133,11 +133,11 @@ Array make_array(BytesPtr bytes, int64_t offset, Element type, bool swapped, std
   if (total > bytes->size() - offset)
     fail("{} is cut short: {} of {} need {} bytes, there are {}", bytes->name(), shape_text(shape), name_of(type),
          total, std::max<int64_t>(0, bytes->size() - offset));
-  if (shape[0] == 0 && !may_be_empty) fail("{} holds no samples, {}", bytes->name(), shape_text(shape));
+  if (shape[0] == 0 && !may_be_empty) fail("{} holds no samples: its shape is {}", bytes->name(), shape_text(shape));
   Array array{std::move(bytes), offset, type, swapped, std::move(shape), 0};
   // A sample without values takes no bytes, so a file of any size could claim any number of them.
   if (total == 0 && array.count() > 0)
-    fail("{} holds samples without values, {}", array.bytes->name(), shape_text(array.shape));
+    fail("{} holds samples without values: its shape is {}", array.bytes->name(), shape_text(array.shape));
   array.stride = array.sample_bytes();
   return array;
 }

@@ -13,7 +13,7 @@ bool are_ids(const Array& array, const Preprocess& preprocess, const std::map<st
   auto type = options.find("type");
   if (type != options.end()) {
     if (type->second != "ids" && type->second != "float")
-      fail("type={} is unknown: there are float, ids", type->second);
+      fail("type={} is unknown: choose from float, ids", type->second);
     return type->second == "ids";
   }
   return (array.type == Element::kI32 || array.type == Element::kI64) && preprocess.empty();
@@ -74,7 +74,7 @@ void ArrayDataset::add_input(ArrayInput input, const std::map<std::string, std::
   Input made;
   made.ids = are_ids(input.array, info_.preprocess, options);
   if (made.ids) {
-    if (!info_.preprocess.empty()) fail("{} holds ids, which are not scaled, shifted or resized", what);
+    if (!info_.preprocess.empty()) fail("{} holds ids, which cannot be scaled, shifted or resized", what);
     feature.type = at::kLong;
     feature.shape = input.array.sample_shape();
   } else {

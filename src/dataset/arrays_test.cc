@@ -79,7 +79,8 @@ TEST(Arrays, EachImageByItsOwnMeanAndDeviation) {
   const at::Tensor made = open("idx:" + path + ",per_image=yes")->read(range(2)).inputs[0].flatten(1);
   EXPECT_TRUE(at::allclose(made[0], (raw[0] - raw[0].mean()) / raw[0].std(false), 1e-4, 1e-5));
   EXPECT_TRUE(at::equal(made[1], at::zeros({16})));
-  EXPECT_TRUE(mentions(error_of([&] { open("idx:" + path + ",per_image=yes,mean=0.5"); }), "do not go with it"));
+  EXPECT_TRUE(
+      mentions(error_of([&] { open("idx:" + path + ",per_image=yes,mean=0.5"); }), "cannot be combined with it"));
   const Preprocess kept = parse_preprocess({{"per_image", "yes"}, {"shape", "3x2x2"}});
   EXPECT_EQ(parse_preprocess(options_of(kept)), kept);
 }
@@ -182,7 +183,7 @@ TEST(Labels, WhatCannotBeAClassIsNamed) {
   EXPECT_TRUE(mentions(error_of([&] {
                          with(npy_bytes("<i8", "(3,)", raw_bytes<int64_t>({0, 1, 2})), ",classes=a:b");
                        }),
-                       "labels up to 2"));
+                       "class numbers go up to 2"));
   auto numbers = with(npy_bytes("<f4", "(3,)", raw_bytes<float>({0.5, -1, 2})), ",kind=number");
   EXPECT_EQ(numbers->info().labels, LabelKind::kNumber);
   EXPECT_EQ(floats(numbers->read(range(3)).labels), (std::vector<float>{0.5, -1, 2}));
@@ -334,7 +335,7 @@ TEST(Cifar, RecordsOverSeveralFiles) {
   EXPECT_EQ(open("cifar:" + folder.path() + ",split=all")->size(), 4);
   EXPECT_TRUE(mentions(error_of([&] { open("cifar:" + folder.write("odd.bin", "abc")); }), "not a CIFAR-10"));
   EXPECT_TRUE(mentions(error_of([&] { open("cifar:" + folder.write("bad.bin", record(77, 1)))->read(range(1)); }),
-                       "labels up to 77"));
+                       "class numbers go up to 77"));
 }
 
 TEST(Dataset, LimitAndSubset) {

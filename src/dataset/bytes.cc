@@ -183,10 +183,10 @@ BytesPtr unpack(const Bytes& packed, Packing packing, int64_t limit, const std::
       spool.write(out.data(), int64_t(out.size() - stream.avail_out));
       if (spool.size() > limit)
         throw InputError(fmt::format("{} unpacks to more than {}", name, bytes_text(double(limit))),
-                         "if that is meant, unpack it first and name the unpacked file");
+                         "If that is intended, unpack it first and give the unpacked file.");
     } while (stream.avail_in > 0 || stream.avail_out == 0);
   }
-  if (state != Z_STREAM_END) fail("{} is cut short: its packed content has no end", name);
+  if (state != Z_STREAM_END) fail("{} is cut short: its compressed data ends too early", name);
   return spool.finish();
 }
 
@@ -220,7 +220,7 @@ void Spool::write(const uint8_t* data, int64_t count) {
     if (done < 0 && errno == EINTR) continue;
     if (done < 0)
       throw InputError(fmt::format("cannot unpack {}: {}", name_, std::strerror(errno)),
-                       "set TMPDIR to a folder with more room");
+                       "Set TMPDIR to a folder with more free space.");
     data += done, count -= done, size_ += done;
   }
 }

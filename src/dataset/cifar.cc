@@ -23,8 +23,8 @@ CifarArrays read_cifar(const std::vector<BytesPtr>& files) {
   int64_t size = 0;
   for (const BytesPtr& file : files) {
     if (file->size() % kRecord != 0 || file->size() == 0)
-      fail("{} is not a CIFAR-10 binary file: {} bytes are not a number of records of {}", file->name(), file->size(),
-           kRecord);
+      fail("{} is not a CIFAR-10 binary file: expected records of {} bytes, the file has {} bytes", file->name(),
+           kRecord, file->size());
     size += file->size();
   }
   BytesPtr all = joined(files);

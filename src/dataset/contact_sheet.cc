@@ -67,7 +67,7 @@ void paste(Image& sheet, const Display& picture, int64_t top, int64_t left) {
 Image contact_sheet(const Dataset& data, std::span<const int64_t> samples, int64_t columns) {
   check(columns >= 1, "a sheet of {} columns", columns);
   std::vector<Group> groups = group(data, samples);
-  if (groups.empty()) fail("{} has no pictures to show", data.info().spec);
+  if (groups.empty()) fail("{} has no images to show", data.info().spec);
   int64_t cell_height = 0, cell_width = 0, rows = 0, captions = 0, widest = 1, longest = 0;
   for (const Group& group : groups) {
     const int64_t count = int64_t(group.pictures.size());

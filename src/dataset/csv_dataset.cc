@@ -35,7 +35,8 @@ LabelColumn::LabelColumn(const Table& train, const std::string& column,
   const std::vector<std::string> kinds = {"class", "number"};
   if (auto given = options.find("kind"); given != options.end()) {
     if (!contains(kinds, given->second))
-      fail("kind={} is unknown{}: there are {}", given->second, did_you_mean(given->second, kinds), join(kinds, ", "));
+      fail("kind={} is unknown{}: choose from {}", given->second, did_you_mean(given->second, kinds),
+           join(kinds, ", "));
     if (given->second == "number") kind_ = LabelKind::kNumber;
   }
   if (kind_ == LabelKind::kNumber) return;
@@ -45,12 +46,12 @@ LabelColumn::LabelColumn(const Table& train, const std::string& column,
     double value = 0;
     if (word.empty() || word == "?") bad_label(train, row, column_, word, "a class");
     if (parse_double(word, value) && value != std::floor(value))
-      bad_label(train, row, column_, word, "a class", "labels that are quantities need kind=number");
+      bad_label(train, row, column_, word, "a class", "Labels that are quantities need kind=number.");
     names.insert(std::move(word));
     if (names.size() > kMostClasses)
       throw InputError(
           fmt::format("{}: column {} holds more than {} different labels", train.name(), column_, kMostClasses),
-          "labels that are quantities need kind=number");
+          "Labels that are quantities need kind=number.");
   });
   classes_ = options.count("classes") ? class_names(options, 0) : sorted_classes(names);
   for (const std::string& name : classes_) numbers_.emplace(name, int64_t(numbers_.size()));
@@ -82,7 +83,7 @@ CsvDataset::CsvDataset(Setup setup) : table_(std::move(setup.table)) {
       if (column != setup.label && column != setup.id && !contains(setup.drop, column) &&
           !contains(setup.groups, column))
         setup.encoder.columns.push_back(column);
-  if (setup.encoder.columns.empty()) fail("{} has no columns left to feed", table_.name());
+  if (setup.encoder.columns.empty()) fail("{} has no columns left to feed to the model", table_.name());
   encoder_.emplace(train, setup.encoder);
   positions_ = encoder_->positions(table_);
   for (const std::string& column : setup.groups) group_positions_.push_back(table_.position(column));
@@ -113,8 +114,8 @@ void CsvDataset::note_missing_groups() {
   });
   for (size_t g = 0; g < missing.size(); ++g)
     if (missing[g])
-      info_.notes.push_back(fmt::format("{}: {} of {} rows have no value for the group {}", table_.name(),
-                                        with_commas(missing[g]), with_commas(table_.rows()), info_.groups[g]));
+      info_.notes.push_back(fmt::format("{}: rows without a value in the group column {}: {} of {}", table_.name(),
+                                        info_.groups[g], with_commas(missing[g]), with_commas(table_.rows())));
 }
 
 /// Labels that cannot be used are reported before a pass starts.

@@ -48,14 +48,14 @@ void Encoder::refuse_wordy(const Table& train, const std::vector<Fit>& fits) con
     if (fit.number || !fit.many) continue;
     wordy.push_back(train.columns()[size_t(fit.position)]);
     if (example.empty() && fit.first_row >= 0)
-      example = fmt::format(" (as '{}' in {}, {})", fit.first_word, wordy.back(), train.where(fit.first_row));
+      example = fmt::format(" (such as '{}' in {}, {})", fit.first_word, wordy.back(), train.where(fit.first_row));
   }
   if (wordy.empty()) return;
-  throw InputError(
-      fmt::format("{}: more than {} different words in {} {}{}", train.name(), kMostCategories,
-                  wordy.size() == 1 ? "column" : "the columns", join(wordy, ", "), example),
-      fmt::format("leave out what is no category with drop={}, or name what stands for a missing number with missing=",
-                  join(wordy, ":")));
+  throw InputError(fmt::format("{}: more than {} different categories in {} {}{}", train.name(), kMostCategories,
+                               wordy.size() == 1 ? "column" : "the columns", join(wordy, ", "), example),
+                   fmt::format("Leave out columns that are not categories with drop={}; if they are numbers, "
+                               "missing=WORD says what stands for a missing one.",
+                               join(wordy, ":")));
 }
 
 Encoder::Encoder(const Table& train, EncoderOptions options) : options_(std::move(options)) {
@@ -90,7 +90,7 @@ Encoder::Encoder(const Table& train, EncoderOptions options) : options_(std::mov
   }
   for (size_t given : {options_.mean.size(), options_.std.size()})
     if (given > 1 && int64_t(given) != numbers)
-      fail("{}: {} columns are numbers, but mean= or std= has {}", train.name(), numbers, given);
+      fail("{}: the number of numeric columns is {}, but mean= or std= gives {} values", train.name(), numbers, given);
 }
 
 void Encoder::finish(Column& column, const Fit& fit, int64_t& numbers) {

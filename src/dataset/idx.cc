@@ -33,7 +33,8 @@ Array read_idx(BytesPtr bytes) {
     fail("{} is not an IDX file: it does not begin with two zero bytes", bytes->name());
   Element type = idx_type(*bytes, head[2]);
   const int64_t axes = head[3];
-  if (axes < 1 || axes > 8) fail("{} is not an IDX file netmend reads: it has {} axes", bytes->name(), axes);
+  if (axes < 1 || axes > 8)
+    fail("{} is not an IDX file that netmend can read: it has {} axes, expected 1 to 8", bytes->name(), axes);
   if (bytes->size() < 4 + 4 * axes) fail("{} is cut short in its header", bytes->name());
   std::vector<uint8_t> sizes(size_t(4 * axes));
   bytes->read(4, 4 * axes, sizes.data());

@@ -142,7 +142,7 @@ class ImagesDataset : public Dataset {
                                int64_t first_width) const {
     throw InputError(fmt::format("{} is {}×{}, {} is {}×{}: a batch needs images of one size", path(sample), height,
                                  width, path(0), first_height, first_width),
-                     "were they resized in training? Add resize=256,crop=224 or resize=32x32");
+                     "Were they resized in training? Then add resize=256,crop=224 or resize=32x32.");
   }
   /// A look at some of the files, so that the usual mistake shows at once.
   void check_sizes(const ImageHead& first) const {

@@ -34,9 +34,9 @@ void for_rows(const Array& array, int64_t columns, const std::function<void(int6
 }
 
 [[noreturn]] void bad_class(const Array& array, int64_t sample, double value, int64_t first) {
-  throw InputError(fmt::format("{}: the label of sample {} is {}, which is no class number ({}, {}, {} …)",
+  throw InputError(fmt::format("{}: the label of sample {} is {}, which is not a class number ({}, {}, {} …)",
                                array.bytes->name(), sample, value, first, first + 1, first + 2),
-                   "labels that are quantities need kind=number");
+                   "Labels that are quantities need kind=number.");
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ std::vector<std::string> class_names(const std::map<std::string, std::string>& o
   if (known.empty())
     for (int64_t i = 0; i < needed; ++i) known.push_back(std::to_string(i));
   if (int64_t(known.size()) < needed)
-    fail("there are {} class names ({}), but labels up to {}", known.size(), join(known, ", "), needed - 1);
+    fail("{} class names are given ({}), but class numbers go up to {}", known.size(), join(known, ", "), needed - 1);
   return known;
 }
 
@@ -99,7 +99,7 @@ LabelArray read_label_array(const BytesPtr& npy, const std::map<std::string, std
     if (hit == classes.numbers.end())
       throw InputError(fmt::format("{}: the label of sample {} is '{}', which classes= does not name{}", npy->name(), i,
                                    word, did_you_mean(word, classes.names)),
-                       "classes= wants every name, in the order of the model's outputs");
+                       "classes= must name every class, in the order of the model's outputs.");
     spool.write(reinterpret_cast<const uint8_t*>(&hit->second), sizeof hit->second);
   }
   return {make_array(spool.finish(), 0, Element::kI32, false, {words->count}), classes.names};
@@ -113,13 +113,13 @@ Labels::Labels(LabelArray labels, const std::map<std::string, std::string>& opti
   std::string kind = given == options.end() ? "" : given->second;
   const std::vector<std::string> kinds = {"class", "number", "multi"};
   if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
-    fail("kind={} is unknown{}: there are {}", kind, did_you_mean(kind, kinds), join(kinds, ", "));
+    fail("kind={} is unknown{}: choose from {}", kind, did_you_mean(kind, kinds), join(kinds, ", "));
   scan(kind);
   check_first(options);
   if (kind_ == LabelKind::kClass) classes_ = class_names(options, highest_ + 1, labels.names);
   if (kind_ == LabelKind::kMulti) classes_ = class_names(options, width_);
   if (kind_ == LabelKind::kMulti && int64_t(classes_.size()) != width_)
-    fail("there are {} class names for {} columns of labels", classes_.size(), width_);
+    fail("{} class names are given for {} columns of labels", classes_.size(), width_);
 }
 
 /// A list of names that fits the labels but for one is the usual sign of counting from 1.
@@ -129,7 +129,7 @@ void Labels::check_first(const std::map<std::string, std::string>& options) cons
   if (names == highest_)
     throw InputError(fmt::format("{}: the labels run from 1 to {}, and there are {} class names", array_.bytes->name(),
                                  highest_, names),
-                     "labels start at 1: add first=1");
+                     "If the labels start at 1, add first=1.");
 }
 
 void Labels::scan(const std::string& kind) {
@@ -138,7 +138,8 @@ void Labels::scan(const std::string& kind) {
     width_ = columns_;
     return;
   }
-  if (columns_ > kMostClasses) fail("{}: {} labels a sample are too many", array_.bytes->name(), columns_);
+  if (columns_ > kMostClasses)
+    fail("{}: {} labels per sample are too many, at most {} are read", array_.bytes->name(), columns_, kMostClasses);
   bool one_each = true;
   for_rows(array_, columns_, [&](int64_t sample, const double* row) {
     int64_t ones = 0;
@@ -150,7 +151,7 @@ void Labels::scan(const std::string& kind) {
       if (!whole)
         throw InputError(fmt::format("{}: label {} of sample {} is {}, where 0 or 1 was expected", array_.bytes->name(),
                                      c, sample, row[c]),
-                         "labels that are quantities need kind=number");
+                         "Labels that are quantities need kind=number.");
       if (row[c] == 1) ++ones;
       if (columns_ > 1) continue;
       highest_ = std::max(highest_, int64_t(row[c]) - first_);
@@ -161,7 +162,7 @@ void Labels::scan(const std::string& kind) {
     one_each = one_each && ones == 1;
   });
   bool several = columns_ > 1 && (kind == "multi" || !one_each);
-  if (kind == "multi" && columns_ == 1) fail("{}: kind=multi needs a column a class", array_.bytes->name());
+  if (kind == "multi" && columns_ == 1) fail("{}: kind=multi needs one column per class", array_.bytes->name());
   kind_ = several ? LabelKind::kMulti : LabelKind::kClass;
   if (columns_ > 1) highest_ = columns_ - 1;
   width_ = several ? columns_ : 1;

@@ -56,7 +56,7 @@ TEST(Labels, BrokenWordsAreNamed) {
   EXPECT_TRUE(mentions(data.error(npy_bytes("|S999999999", "(3,)", "cat")), "words of 999999999 characters"));
   EXPECT_TRUE(mentions(data.error(npy_bytes("|S3", "(4611686018427387904,)", "cat")), "cut short"));
   EXPECT_TRUE(mentions(data.error(npy_bytes("|S1", "(3, 2)", "abcdef")), "3×2"));
-  EXPECT_TRUE(mentions(data.error(npy_bytes("<U1", "(3,)", std::string(12, '\xff'))), "no character"));
+  EXPECT_TRUE(mentions(data.error(npy_bytes("<U1", "(3,)", std::string(12, '\xff'))), "not a character"));
   EXPECT_TRUE(mentions(data.error(npy_bytes("|S3", "(2,)", "catowl")), "2 labels for 3 samples"));
 }
 
@@ -64,14 +64,15 @@ TEST(Labels, CountingFromOneIsSeen) {
   Labelled data;
   using Numbers = std::vector<int64_t>;
   const std::string from_one = npy_bytes("<i8", "(3,)", raw_bytes<int64_t>({1, 3, 2}));
-  EXPECT_TRUE(mentions(data.error(from_one, ",classes=a:b:c"), "labels start at 1: add first=1"));
+  EXPECT_TRUE(mentions(data.error(from_one, ",classes=a:b:c"), "If the labels start at 1, add first=1"));
   EXPECT_EQ(data.classes(from_one, ",classes=a:b:c,first=1", {"a", "b", "c"}), (Numbers{0, 2, 1}));
   EXPECT_EQ(data.classes(from_one, ",first=1", {"0", "1", "2"}), (Numbers{0, 2, 1}));
   EXPECT_EQ(data.classes(from_one, ",classes=a:b:c:d", {"a", "b", "c", "d"}), (Numbers{1, 3, 2}));
   EXPECT_TRUE(mentions(data.error(from_one, ",classes=a:b"), "2 class names"));
   const std::string negative = npy_bytes("<i8", "(3,)", raw_bytes<int64_t>({0, -1, 2}));
   EXPECT_TRUE(mentions(data.error(negative), "the label of sample 1 is -1"));
-  EXPECT_TRUE(mentions(data.error(from_one, ",first=2"), "the label of sample 0 is 1, which is no class number (2, 3"));
+  EXPECT_TRUE(
+      mentions(data.error(from_one, ",first=2"), "the label of sample 0 is 1, which is not a class number (2, 3"));
   const std::string one_hot = npy_bytes("<f4", "(3, 2)", raw_bytes<float>({0, 1, 1, 0, 0, 1}));
   EXPECT_EQ(data.classes(one_hot, "", {"0", "1"}), (Numbers{1, 0, 1}));
 }

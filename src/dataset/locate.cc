@@ -39,9 +39,9 @@ std::string file_in(const std::string& folder, const std::vector<std::string>& n
 }
 
 void data_missing(const std::string& name, const std::string& wanted) {
-  std::string hint = fmt::format("put the files into {}/{}, or set NETMEND_DATA to a folder that holds {}/",
+  std::string hint = fmt::format("Put the files into {}/{}, or set NETMEND_DATA to a folder that holds {}/.",
                                  cache_folder().empty() ? "~/.cache/netmend/data" : cache_folder(), name, name);
-  if (name == "fashion-mnist") hint = "apt install dataset-fashion-mnist, or " + hint;
+  if (name == "fashion-mnist") hint += " Debian has them: apt install dataset-fashion-mnist.";
   throw InputError(
       fmt::format("{} is not on this machine: looked for {} in {}", name, wanted, join(data_folders(name), ", ")),
       hint);

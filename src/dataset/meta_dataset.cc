@@ -31,7 +31,7 @@ class Rows {
       if (entries_[i].hash == entries_[i - 1].hash && id(entries_[i].row) == id(entries_[i - 1].row))
         throw InputError(fmt::format("{} names the sample '{}' twice: {} and {}", table.name(), id(entries_[i].row),
                                      table.where(entries_[i - 1].row), table.where(entries_[i].row)),
-                         "each sample may have one row; remove the others");
+                         "Each sample may have only one row; remove the others.");
   }
 
   /// -1 when no row has this name.
@@ -85,13 +85,13 @@ class MetaDataset : public Dataset {
     for (int64_t c = 0; c < int64_t(table_.columns().size()) && options.groups.empty(); ++c)
       if (c != id_column) columns_.push_back(c);
     if (columns_.empty())
-      throw InputError(fmt::format("{} has no columns beside the names of samples", table_.name()),
-                       "groups are further columns, as in id,camera,hour");
+      throw InputError(fmt::format("{} has no columns besides the names of samples", table_.name()),
+                       "Groups are further columns, as in id,camera,hour.");
     for (int64_t column : columns_) {
       const std::string& name = table_.columns()[size_t(column)];
       if (std::find(info_.groups.begin(), info_.groups.end(), name) != info_.groups.end())
         throw InputError(fmt::format("{} and {} both have a group '{}'", info_.spec, table_.name(), name),
-                         "name the other columns of the table only: meta_groups=a:b");
+                         "Take only the other columns of the table: meta_groups=a:b.");
       info_.groups.push_back(name);
     }
   }
@@ -108,9 +108,9 @@ class MetaDataset : public Dataset {
     if (missing == info_.size && info_.size > 0)
       throw InputError(fmt::format("{} names none of the {} samples: it has '{}', the data has '{}'", table_.name(),
                                    with_commas(info_.size), table_.rows() ? rows.id(0) : "", data_->id(0)),
-                       "the names must be equal; which column holds them is said by meta_id=COLUMN");
+                       "The names must be equal; meta_id=COLUMN says which column holds them.");
     if (missing)
-      info_.notes.push_back(fmt::format("{} says nothing of {} of {} samples (first: {}); their groups are empty",
+      info_.notes.push_back(fmt::format("{} has no row for {} of {} samples (the first is {}); their groups are empty",
                                         table_.name(), with_commas(missing), with_commas(info_.size),
                                         data_->id(first_missing)));
   }
@@ -125,7 +125,7 @@ class MetaDataset : public Dataset {
     if (int64_t other = std::exchange(owner[size_t(row)], sample); other >= 0)
       throw InputError(
           fmt::format("'{}' in {} fits two samples, {} and {}", rows.id(row), table_.where(row), data_->id(other), id),
-          "write the paths as the data has them instead of file names");
+          "Write the paths as the data has them instead of file names.");
     return row;
   }
 

@@ -35,7 +35,7 @@ TEST(Meta, JoinedByPathOrFileName) {
   EXPECT_EQ(named->groups(0), (Words{"7"}));
   EXPECT_EQ(named->groups(2), (Words{""}));
   ASSERT_EQ(named->info().notes.size(), 1u);
-  EXPECT_TRUE(mentions(named->info().notes[0], "nothing of 2 of 3 samples (first: cat/2.png)"));
+  EXPECT_TRUE(mentions(named->info().notes[0], "no row for 2 of 3 samples (the first is cat/2.png)"));
 }
 
 TEST(Meta, MistakesAreNamed) {
@@ -52,7 +52,7 @@ TEST(Meta, MistakesAreNamed) {
   EXPECT_TRUE(mentions(error("path\ncat/1.png\n"), "no columns beside"));
   EXPECT_TRUE(mentions(error("path,hour\ncat/1.png,7\n", ",meta_groups=hours"), "did you mean hour"));
   EXPECT_TRUE(mentions(error("path,hour\ncat/1.png,7\n", ",meta_id=file"), "file"));
-  EXPECT_TRUE(mentions(error_of([&] { open("glyphs,meta_id=path"); }), "without meta=FILE.csv"));
+  EXPECT_TRUE(mentions(error_of([&] { open("glyphs,meta_id=path"); }), "needs meta=FILE.csv"));
   photos.folder.write("pics/dog/1.png", encode_png(1, 1, 1, {7}));
   EXPECT_TRUE(mentions(error("path,hour\n1.png,7\n"), "fits two samples, cat/1.png and dog/1.png"));
 }
@@ -64,7 +64,7 @@ TEST(Meta, MissingGroupsOfATable) {
   EXPECT_EQ(data->groups(1), (Words{""}));
   EXPECT_EQ(data->groups(2), (Words{""}));
   ASSERT_EQ(data->info().notes.size(), 1u);
-  EXPECT_TRUE(mentions(data->info().notes[0], "2 of 3 rows have no value for the group sex"));
+  EXPECT_TRUE(mentions(data->info().notes[0], "rows without a value in the group column sex: 2 of 3"));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class HeaderParser {
     return true;
   }
   void expect(char wanted) {
-    if (!accept(wanted)) bad("it is no dictionary of type, order and shape");
+    if (!accept(wanted)) bad("it is not a dictionary of type, order and shape");
   }
   std::string quoted() {
     char quote = peek();
@@ -88,7 +88,7 @@ class HeaderParser {
       size_t end = at_;
       while (end < text_.size() && (text_[end] == '-' || (text_[end] >= '0' && text_[end] <= '9'))) ++end;
       int64_t size = 0;
-      if (!parse_int(text_.substr(at_, end - at_), size)) bad("a size that is no number");
+      if (!parse_int(text_.substr(at_, end - at_), size)) bad("a size that is not a number");
       at_ = end;
       accept('L');  // written by Python 2
       sizes.push_back(size);
@@ -129,8 +129,8 @@ Element npy_type(const std::string& file, const std::string& text) {
   if (hit == types.end() || !std::strchr("<>|=", text[0]))
     throw InputError(fmt::format("{} holds values of type '{}', which netmend does not read", file, text),
                      text == "|O"
-                         ? "these are Python objects; save plain numbers, as in numpy.asarray(x, dtype='float32')"
-                         : "save it as float32, uint8 or int64");
+                         ? "These are Python objects; save plain numbers, as in numpy.asarray(x, dtype='float32')."
+                         : "Save it as float32, uint8 or int64.");
   return hit->second;
 }
 
@@ -193,7 +193,7 @@ std::optional<WordArray> read_npy_words(const BytesPtr& bytes) {
   if (type.size() < 3 || (type[1] != 'U' && type[1] != 'S') || !parse_int(type.substr(2), characters)) return {};
   const std::vector<int64_t>& shape = header.shape;
   if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1))
-    fail("{} holds words in the shape {}, where one a sample was expected", bytes->name(), shape_text(shape));
+    fail("{} holds words in the shape {}, where one per sample was expected", bytes->name(), shape_text(shape));
   const int64_t unit = type[1] == 'U' ? 4 : 1;
   if (characters < 1 || characters > kLongestWord)
     fail("{} holds words of {} characters, netmend reads names of 1 to {}", bytes->name(), characters, kLongestWord);
@@ -215,7 +215,7 @@ std::string WordArray::word(int64_t number) const {
     for (int64_t b = 1; b < unit; ++b)
       code = swapped ? code << 8 | raw[i * 4 + b] : code | uint32_t(raw[i * 4 + b]) << 8 * b;
     if (code > 0x10ffff)
-      fail("{}: the word of sample {} holds {:#x}, which is no character", bytes->name(), number, code);
+      fail("{}: the word of sample {} holds {:#x}, which is not a character", bytes->name(), number, code);
     if (unit == 4)
       put_utf8(code, out);
     else

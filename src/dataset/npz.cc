@@ -36,7 +36,8 @@ Array Npz::read(const std::string& name, bool may_be_empty) const { return read_
 BytesPtr Npz::content(const std::string& name) const {
   for (const ZipMember& member : members_)
     if (member.name == name + ".npy") return zip_content(bytes_, member);
-  fail("{} has no array '{}'{}: there are {}", bytes_->name(), name, did_you_mean(name, names()), join(names(), ", "));
+  fail("{} has no array '{}'{}: its arrays are {}", bytes_->name(), name, did_you_mean(name, names()),
+       join(names(), ", "));
 }
 
 }  // namespace netmend::dataset

@@ -65,7 +65,7 @@ std::unique_ptr<Dataset> open(const Spec& spec) {
   std::unique_ptr<Dataset> data = opener->second(spec);
   const std::string meta = text_option(spec.options, "meta");
   for (const char* key : {"meta_id", "meta_groups"})
-    if (meta.empty() && spec.options.count(key)) fail("{}= means nothing without meta=FILE.csv", key);
+    if (meta.empty() && spec.options.count(key)) fail("{}= needs meta=FILE.csv", key);
   if (!meta.empty())
     data = with_meta(std::move(data),
                      {meta, text_option(spec.options, "meta_id"), list_option(spec.options, "meta_groups")});

@@ -113,7 +113,8 @@ std::unique_ptr<Dataset> open_cifar(const Spec& spec) {
   auto given = spec.options.find("split");
   const std::vector<std::string> splits = {"train", "test", "all"};
   if (given != spec.options.end() && std::find(splits.begin(), splits.end(), given->second) == splits.end())
-    fail("split={} is unknown{}: there are {}", given->second, did_you_mean(given->second, splits), join(splits, ", "));
+    fail("split={} is unknown{}: choose from {}", given->second, did_you_mean(given->second, splits),
+         join(splits, ", "));
   std::error_code ignored;
   if (std::filesystem::is_directory(spec.rest, ignored)) {
     files = cifar_files(spec.rest, given != spec.options.end() ? given->second : "test");

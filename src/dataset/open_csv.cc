@@ -22,7 +22,7 @@ EncoderOptions encoder_options(const Spec& spec) {
     encoder.scaling = EncoderOptions::kGiven;
   Preprocess given = parse_preprocess(spec.options);
   if (!given.layout.empty() || !given.color.empty() || given.resize || given.per_image || !given.shape.empty())
-    fail("layout=, color=, per_image=, shape= and resize= are for images, {} is a table", spec.text);
+    fail("layout=, color=, per_image=, shape= and resize= are for images, but {} is a table", spec.text);
   if (given.empty()) return encoder;
   encoder.scaling = EncoderOptions::kGiven;
   encoder.scale = given.scale.value_or(1);

@@ -28,8 +28,9 @@ std::vector<std::string> input_names(const Npz& file, const Spec& spec, const st
   std::string known = usual(names, {"x", "images", "inputs", "data", "features", "x_test", "arr_0"});
   if (!known.empty()) return {known};
   if (names.size() == 1) return names;
-  throw InputError(fmt::format("{} holds several arrays: {}", spec.rest, join(file.names(), ", ")),
-                   fmt::format("say which are inputs and labels: npz:{},x={},y=…", spec.rest, file.names()[0]));
+  throw InputError(
+      fmt::format("{} holds several arrays: {}", spec.rest, join(file.names(), ", ")),
+      fmt::format("Say which are inputs and which are labels: npz:{},x={},y=…", spec.rest, file.names()[0]));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ std::vector<double> parse_numbers(const std::string& key, const std::string& tex
 std::string parse_word(const std::string& key, const std::string& text, const std::vector<std::string>& words) {
   for (const std::string& word : words)
     if (lower(word) == lower(text)) return word;
-  fail("{}={} is unknown{}: there are {}", key, text, did_you_mean(text, words), join(words, ", "));
+  fail("{}={} is unknown{}: choose from {}", key, text, did_you_mean(text, words), join(words, ", "));
 }
 
 int64_t parse_side(const std::string& key, std::string_view text) {
@@ -105,16 +105,16 @@ Preprocess parse_preprocess(const Options& options) {
   if (given("mean")) out.mean = parse_numbers("mean", options.at("mean"));
   if (given("std")) out.std = parse_numbers("std", options.at("std"));
   for (double deviation : out.std)
-    if (!(deviation > 0)) fail("std={} holds {}: a deviation must be above 0", options.at("std"), deviation);
+    if (!(deviation > 0)) fail("std={} holds {}: a standard deviation must be above 0", options.at("std"), deviation);
   if (given("layout")) out.layout = parse_word("layout", options.at("layout"), {"NCHW", "NHWC", "NCWH", "NWHC"});
   if (given("color")) out.color = parse_word("color", options.at("color"), {"RGB", "BGR"});
   out.per_image = yes_option(options, "per_image", false);
   if (out.per_image && (given("mean") || given("std")))
-    fail("per_image=yes takes each image's own mean and standard deviation: mean= and std= do not go with it");
+    fail("per_image=yes takes each image's own mean and standard deviation: mean= and std= cannot be combined with it");
   if (given("shape")) out.shape = parse_shape(options.at("shape"));
   if (given("resize")) out.resize = parse_resize(options);
   for (const char* key : {"crop", "filter", "antialias"})
-    if (given(key) && !out.resize) fail("{}={} means nothing without resize=", key, options.at(key));
+    if (given(key) && !out.resize) fail("{}={} needs resize=", key, options.at(key));
   if (given("filter")) out.resize->filter = parse_word("filter", options.at("filter"), filters());
   if (given("antialias")) out.resize->antialias = yes_option(options, "antialias", true);
   return out;

@@ -39,7 +39,7 @@ std::unique_ptr<Dataset> relabelled(std::shared_ptr<const Dataset> data, std::ve
 }
 
 std::vector<int64_t> read_labels(const Dataset& data) {
-  if (data.info().labels != LabelKind::kClass) fail("{} has no classes as labels", data.info().spec);
+  if (data.info().labels != LabelKind::kClass) fail("the labels of {} are not classes", data.info().spec);
   std::vector<int64_t> labels;
   constexpr int64_t kAtOnce = 256;
   for (int64_t first = 0; first < data.size(); first += kAtOnce) {

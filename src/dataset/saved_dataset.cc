@@ -196,16 +196,16 @@ class SavedDataset : public Dataset {
 
   [[noreturn]] static void bad_label(const std::string& where, int64_t sample, int64_t value, bool several) {
     throw InputError(fmt::format("{}: the label of sample {} is {}, which is {}", where, sample, value,
-                                 several ? "neither 0 nor 1" : "no class number (0, 1, 2 …)"),
-                     several ? "save the data again with a 0 or 1 for each class"
-                             : "save the data again with labels that count from 0, or as numbers");
+                                 several ? "neither 0 nor 1" : "not a class number (0, 1, 2 …)"),
+                     several ? "Save the data again with a 0 or 1 for each class."
+                             : "Save the data again with labels that count from 0, or as numbers.");
   }
 
   /// Integers are ids; bytes in the shape of an image are pixels. `type=` decides otherwise.
   static bool are_ids(const SavedInput& input, Form form, const OptionMap& options) {
     const bool real = input.type >= Element::kF16;
     const std::string type = text_option(options, "type");
-    if (!type.empty() && type != "ids" && type != "float") fail("type={} is unknown: there are float, ids", type);
+    if (!type.empty() && type != "ids" && type != "float") fail("type={} is unknown: choose from float, ids", type);
     if (real || type == "float") return false;
     return type == "ids" || !(input.type == Element::kU8 && form != Form::kPlain);
   }
@@ -256,8 +256,8 @@ class SavedDataset : public Dataset {
     if (length_) {
       info_.notes.push_back(fmt::format(
           "{}: lengths from {} to {} are padded with zeros to {}{}", name, lengths.shortest, lengths.longest, length_,
-          lengths.beyond ? fmt::format("; {} of {} samples are longer and are cut", with_commas(lengths.beyond),
-                                       with_commas(info_.size))
+          lengths.beyond ? fmt::format("; samples that are longer and are truncated: {} of {}",
+                                       with_commas(lengths.beyond), with_commas(info_.size))
                          : ""));
       feature.shape[0] = length_;
     } else if (input.equal) {
@@ -272,22 +272,22 @@ class SavedDataset : public Dataset {
     int64_t values = std::max<int64_t>(length_, lengths.longest ? 0 : 1);
     for (size_t axis = 1; axis < shape.size(); ++axis)
       if (__builtin_mul_overflow(values, shape[axis], &values) || values > kMostPadded)
-        throw InputError(fmt::format("{}: input {} would be padded to more than {} values a sample", index_.file, name,
-                                     with_commas(kMostPadded)),
-                         "give a smaller length=");
+        throw InputError(fmt::format("{}: input {} would be padded to more than {} values per sample", index_.file,
+                                     name, with_commas(kMostPadded)),
+                         "Give a smaller length=.");
   }
 
   void check_use(const Spec& spec) const {
     const bool real = std::any_of(inputs_.begin(), inputs_.end(),
                                   [](const Input& input) { return !input.ids && !input.transform.shape().empty(); });
     if (!info_.preprocess.empty() && !real)
-      fail("{}: its inputs are ids or differ in length, which are not scaled, shifted or resized", spec.text);
+      fail("{}: inputs that are ids or differ in length cannot be scaled, shifted or resized", spec.text);
     const bool ragged =
         std::any_of(index_.inputs.begin(), index_.inputs.end(), [](const SavedInput& input) { return input.ragged; });
     if (length_ && !ragged)
       throw InputError(
-          fmt::format("length={} does not apply to {}: all its samples have one length", length_, spec.rest),
-          "leave length= out");
+          fmt::format("length={} does not apply to {}: all its samples have the same length", length_, spec.rest),
+          "Leave length= out.");
   }
 
   void check_ids() const {
@@ -311,7 +311,7 @@ class SavedDataset : public Dataset {
       if (name == id(entries[i - 1].sample))
         throw InputError(fmt::format("{}: the samples {} and {} have the same id '{}'", index_.file,
                                      entries[i - 1].sample, entries[i].sample, name),
-                         "save the data again with ids that differ, or without ids");
+                         "Save the data again with ids that differ, or without ids.");
     }
   }
 
@@ -385,8 +385,8 @@ class SavedDataset : public Dataset {
       for (size_t i = 0; i < run.inside.size(); ++i) {
         auto [begin, rows] = rows_of(run, number, run.inside[i]);
         if (!padded && rows != length)
-          fail("{}: sample {} has the length {} where all had {} when it was opened: was it changed?", run.part->path(),
-               run.inside[i], rows, length);
+          fail("{}: sample {} has length {}, but all had length {} when the data was opened: was it changed?",
+               run.part->path(), run.inside[i], rows, length);
         rows = std::min(rows, length);
         const int64_t position = run.position + int64_t(i);
         copy_rows(run.part->input(number), begin, rows, out[position], scratch);

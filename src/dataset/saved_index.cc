@@ -18,7 +18,7 @@ constexpr int64_t kLargestIndex = int64_t(256) << 20;
 constexpr int64_t kMostInPart = 1024;
 constexpr int64_t kMostValues = int64_t(1) << 31;  ///< of one sample
 constexpr int64_t kMostNames = 1 << 20;
-constexpr const char* kRewrite = "save the data again with save_data of netmend's Python package";
+constexpr const char* kRewrite = "Save the data again with save_data of netmend's Python package.";
 
 /// The document with the place that every complaint names.
 class Reader {
@@ -28,8 +28,8 @@ class Reader {
   SavedIndex read() {
     std::error_code error;
     if (!std::filesystem::exists(file_, error))
-      throw InputError(fmt::format("{} is no saved data set: there is no {}", folder_, file_),
-                       "saved:DIR wants the folder that save_data wrote");
+      throw InputError(fmt::format("{} is not a saved data set: it has no {}", folder_, file_),
+                       "saved:DIR names the folder that save_data wrote.");
     Json json = Json::parse(read_file(file_, kLargestIndex), nullptr, false);
     if (!json.is_object()) bad("it is not a JSON object");
     check_kind(json);
@@ -40,7 +40,7 @@ class Reader {
     read_labels(json, index);
     index.groups = names(list(json, "groups", 0, 1024), "groups");
     if (std::set<std::string>(index.groups.begin(), index.groups.end()).size() != index.groups.size())
-      bad("a name stands twice in groups");
+      bad("a name occurs twice in `groups`");
     index.display = Display::Kind(choice(json, "display", {"none", "image", "text"}));
     read_parts(list(json, "parts", 1, int64_t(1) << 24), index);
     return index;
@@ -59,7 +59,7 @@ class Reader {
   }
   std::string text(const Json& object, const char* key) const {
     const Json& value = at(object, key);
-    if (!value.is_string()) bad(fmt::format("`{}` is not a text", key));
+    if (!value.is_string()) bad(fmt::format("`{}` is not a string", key));
     return value.get<std::string>();
   }
   int64_t whole(const Json& value, const char* key, int64_t least, int64_t most) const {
@@ -82,7 +82,7 @@ class Reader {
   std::vector<std::string> names(const Json& values, const char* key) const {
     std::vector<std::string> out;
     for (const Json& value : values) {
-      if (!value.is_string()) bad(fmt::format("`{}` holds something that is not a text", key));
+      if (!value.is_string()) bad(fmt::format("`{}` holds something that is not a string", key));
       out.push_back(value.get<std::string>());
     }
     return out;
@@ -90,7 +90,7 @@ class Reader {
   size_t choice(const Json& object, const char* key, const std::vector<std::string>& words) const {
     const std::string word = text(object, key);
     auto hit = std::find(words.begin(), words.end(), word);
-    if (hit == words.end()) bad(fmt::format("`{}` is '{}', where {} are possible", key, word, join(words, ", ")));
+    if (hit == words.end()) bad(fmt::format("`{}` is '{}', expected one of {}", key, word, join(words, ", ")));
     return size_t(hit - words.begin());
   }
 
@@ -98,12 +98,13 @@ class Reader {
     if (text(json, "format") != "netmend-saved") bad(fmt::format("`format` is '{}'", text(json, "format")));
     if (const Json& version = at(json, "version"); version != 1)
       throw InputError(fmt::format("{} is of version {}, this netmend reads 1", file_, version.dump().substr(0, 20)),
-                       "use a newer netmend, or save the data with the Python package that belongs to this one");
+                       "Use a newer netmend, or save the data with the Python package that belongs to this one.");
     const Json& complete = at(json, "complete");
     if (!complete.is_boolean()) bad("`complete` is neither true nor false");
     if (!complete.get<bool>())
-      throw InputError(fmt::format("{} is not finished: the program that wrote it stopped or still writes", folder_),
-                       "run save_data again; it goes on from the last whole part");
+      throw InputError(
+          fmt::format("{} is not finished: the program that wrote it stopped or is still writing", folder_),
+          "Run save_data again; it continues after the last complete part.");
   }
 
   void read_inputs(const Json& inputs, SavedIndex& index) const {
@@ -116,7 +117,7 @@ class Reader {
       SavedInput input;
       input.name = text(json, "name");
       if (input.name.empty() || !seen.insert(input.name).second)
-        bad(fmt::format("the input name '{}' is empty or stands twice", input.name));
+        bad(fmt::format("the input name '{}' is empty or occurs twice", input.name));
       auto type = types.find(text(json, "type"));
       if (type == types.end())
         bad(fmt::format("input {} has the type '{}', which netmend does not read", input.name, text(json, "type")));
@@ -160,8 +161,8 @@ class Reader {
   std::string part_path(const std::string& name, std::set<std::string>& seen) const {
     const bool plain = !name.empty() && name[0] != '.' && name.find_first_of("/\\") == std::string::npos &&
                        name.find('\0') == std::string::npos;
-    if (!plain) bad(fmt::format("the part '{}' does not lie in the folder", printable(name)));
-    if (!seen.insert(name).second) bad(fmt::format("the part {} stands twice", name));
+    if (!plain) bad(fmt::format("the part '{}' is not a plain file name", printable(name)));
+    if (!seen.insert(name).second) bad(fmt::format("the part {} is listed twice", name));
     return folder_ + "/" + name;
   }
 
@@ -170,11 +171,11 @@ class Reader {
     const auto size = std::filesystem::file_size(part.path, error);
     if (error)
       throw InputError(fmt::format("{} is missing or cannot be read: {}", part.path, error.message()),
-                       "copy the whole folder, or save the data again");
+                       "Copy the whole folder, or save the data again.");
     if (int64_t(size) != part.bytes)
       throw InputError(fmt::format("{} has {} bytes, where data.json says {}: {}", part.path, size, part.bytes,
                                    int64_t(size) < part.bytes ? "it is cut short" : "it was changed"),
-                       "copy the folder again, or save the data again");
+                       "Copy the folder again, or save the data again.");
   }
 
   void read_parts(const Json& parts, SavedIndex& index) const {

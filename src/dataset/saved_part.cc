@@ -10,7 +10,7 @@
 namespace netmend::dataset {
 namespace {
 
-constexpr const char* kAgain = "copy the folder again, or save the data again";
+constexpr const char* kAgain = "Copy the folder again, or save the data again.";
 constexpr int64_t kLongestSample = int64_t(1) << 31;  ///< rows; sums of these cannot overflow in a part
 
 template <typename... Args>

@@ -140,7 +140,7 @@ TEST(Saved, LengthIsPaddedAndCutAndSaysSo) {
   auto data = saved.open(",length=2");
   EXPECT_EQ(data->info().features[1].shape, (std::vector<int64_t>{2}));
   ASSERT_EQ(data->info().notes.size(), 1u);
-  EXPECT_TRUE(mentions(data->info().notes[0], "1 of 3 samples are longer and are cut"));
+  EXPECT_TRUE(mentions(data->info().notes[0], "samples that are longer and are truncated: 1 of 3"));
   Batch batch = data->read(range(3));
   EXPECT_TRUE(at::equal(batch.inputs[1], at::tensor({7, 8, 5, 0, 3, 4}, at::kLong).view({3, 2})));
   EXPECT_TRUE(at::equal(batch.masks[1], at::tensor({1, 1, 1, 0, 1, 1}).view({3, 2}).to(at::kBool)));
@@ -264,9 +264,9 @@ TEST(Saved, BrokenFilesAreNamed) {
   EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0] = "x"; }), "not an object"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0]["samples"] = 5000; }), "from 1 to 1024"));
   EXPECT_TRUE(
-      mentions(broken([](S s) { s.index["parts"][0]["file"] = "../part-00000.npz"; }), "not lie in the folder"));
-  EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0]["file"] = "/etc/passwd"; }), "not lie in the folder"));
-  EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][1]["file"] = "part-00000.npz"; }), "stands twice"));
+      mentions(broken([](S s) { s.index["parts"][0]["file"] = "../part-00000.npz"; }), "not a plain file name"));
+  EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0]["file"] = "/etc/passwd"; }), "not a plain file name"));
+  EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][1]["file"] = "part-00000.npz"; }), "listed twice"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0]["crc32"] = "12"; }), "eight hex digits"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0]["crc32"] = "00000000"; }), "is damaged: its checksum"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][0]["shape"] = {1, -1, 2}; }), "only the first size"));
@@ -274,7 +274,7 @@ TEST(Saved, BrokenFilesAreNamed) {
   EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][0]["shape"] = {1, 2, 3}; }), "data.json promises 2×1×2×3"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][0]["type"] = "float64"; }), "data.json promises"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][0]["type"] = "complex64"; }), "complex64"));
-  EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][1]["name"] = "pixels"; }), "stands twice"));
+  EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][1]["name"] = "pixels"; }), "occurs twice"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][1]["name"] = "token"; }), "has no array 'length.token'"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["labels"]["kind"] = "classes"; }), "where none, class"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["labels"]["kind"] = "number"; }), "float32"));
@@ -285,7 +285,7 @@ TEST(Saved, BrokenFilesAreNamed) {
   EXPECT_TRUE(mentions(broken([](S s) { std::filesystem::resize_file(s.folder.path() + "/part-00001.npz", 100); }),
                        "it is cut short"));
   Saved nothing;
-  EXPECT_TRUE(mentions(error_of([&] { open("saved:" + nothing.folder.path()); }), "no saved data set"));
+  EXPECT_TRUE(mentions(error_of([&] { open("saved:" + nothing.folder.path()); }), "not a saved data set"));
   nothing.folder.write("data.json", "{\"format\": ");
   EXPECT_TRUE(mentions(error_of([&] { open("saved:" + nothing.folder.path()); }), "not a JSON object"));
   nothing.folder.write("data.json", std::string(200000, '['));

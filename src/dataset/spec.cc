@@ -60,9 +60,10 @@ const Head* find_head(std::string_view name) {
 [[noreturn]] void unknown_head(std::string_view text, std::string_view name) {
   std::vector<std::string> names = head_names(true), kinds = head_names(false), all = names;
   all.insert(all.end(), kinds.begin(), kinds.end());
-  std::string what = name.empty() ? "an empty data spec names nothing"
-                                  : fmt::format("'{}' is no data netmend knows{}", name, did_you_mean(name, all));
-  throw InputError(what, fmt::format("built in: {}; from files: {} (as in npz:test.npz,x=images,y=labels)",
+  std::string what = name.empty()
+                         ? "the data spec is empty"
+                         : fmt::format("netmend knows no data set or format '{}'{}", name, did_you_mean(name, all));
+  throw InputError(what, fmt::format("Built in: {}; from files: {} (as in npz:test.npz,x=images,y=labels).",
                                      join(names, ", "), join(kinds, ":PATH, ") + ":PATH"));
 }
 
@@ -89,7 +90,7 @@ std::vector<std::string> split_outside_quotes(std::string_view text, char separa
     else
       parts.back() += text[i];
   }
-  if (quoted) fail("a quote in {} does not end", printable(text));
+  if (quoted) fail("a quote in {} is not closed", printable(text));
   return parts;
 }
 
@@ -113,7 +114,7 @@ std::string quoted(const std::string& text, std::string_view special) {
 
 void check_split(const Spec& spec) {
   if (spec.rest.empty() || std::find(splits().begin(), splits().end(), spec.rest) != splits().end()) return;
-  fail("{} has no part '{}'{}: there are {}", spec.head, spec.rest, did_you_mean(spec.rest, splits()),
+  fail("{} has no split '{}'{}: choose from {}", spec.head, spec.rest, did_you_mean(spec.rest, splits()),
        join(splits(), ", "));
 }
 
@@ -125,7 +126,7 @@ void add_option(Spec& spec, const Head& head, std::string_view part) {
   for (const char* common : {"limit", "classes", "meta", "meta_id", "meta_groups"}) known.push_back(common);
   known.insert(known.end(), preprocess_keys().begin(), preprocess_keys().end());
   if (std::find(known.begin(), known.end(), key) == known.end())
-    fail("{} has no option '{}'{}: there are {}", spec.head, key, did_you_mean(key, known), join(known, ", "));
+    fail("{} has no option '{}'{}: choose from {}", spec.head, key, did_you_mean(key, known), join(known, ", "));
   if (value.empty()) fail("option {} in the data spec {} has no value", key, spec.text);
   if (!is_list(key)) value = unquoted(value);
   if (!spec.options.emplace(key, value).second) fail("option {} is given twice in the data spec {}", key, spec.text);

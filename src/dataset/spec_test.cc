@@ -50,7 +50,7 @@ TEST(Spec, SuggestsWhatWasMeant) {
   EXPECT_NE(error_of("mnits").find("did you mean mnist?"), std::string::npos);
   EXPECT_NE(error_of("mnist:tset").find("did you mean test?"), std::string::npos);
   EXPECT_NE(error_of("mnist,limt=3").find("did you mean limit?"), std::string::npos);
-  EXPECT_NE(error_of("npz:a.npz,labels=y").find("there are x, y"), std::string::npos);
+  EXPECT_NE(error_of("npz:a.npz,labels=y").find("choose from x, y"), std::string::npos);
 }
 
 TEST(Spec, RefusesWhatMeansNothing) {

@@ -44,7 +44,7 @@ TableFormat table_format(const std::string& path, const std::map<std::string, st
         {"comma", ','}, {"tab", '\t'}, {"semicolon", ';'}, {"space", ' '}, {"pipe", '|'}};
     auto name = names.find(given->second);
     if (name == names.end() && given->second.size() != 1)
-      fail("sep={} is not a separator: there are comma, tab, semicolon, space, pipe, or a single character",
+      fail("sep={} is not a separator: choose from comma, tab, semicolon, space, pipe, or a single character",
            given->second);
     format.separator = name != names.end() ? name->second : given->second[0];
     if (format.separator == '"' || format.separator == '\n') fail("sep={} cannot separate values", given->second);
@@ -140,7 +140,7 @@ void Table::add_row(int64_t start, const Row& row, int64_t line) {
   if (row.size() != columns_.size())
     throw InputError(fmt::format("{}, line {} has {} value{}, the first line has {}", name(), line, row.size(),
                                  row.size() == 1 ? "" : "s", columns_.size()),
-                     "is the separator right (sep=), and are quotes closed?");
+                     "Is the separator right (sep=), and are quotes closed?");
   starts_.push_back(start);
 }
 
@@ -162,8 +162,8 @@ int64_t Table::position(std::string_view column) const {
   int64_t hit = find(column);
   if (hit >= 0) return hit;
   std::vector<std::string> some(columns_.begin(), columns_.begin() + int64_t(std::min<size_t>(columns_.size(), 40)));
-  fail("{} has no column '{}'{}: there are {}{}", name(), column, did_you_mean(column, columns_), join(some, ", "),
-       some.size() < columns_.size() ? " …" : "");
+  fail("{} has no column '{}'{}: its columns are {}{}", name(), column, did_you_mean(column, columns_),
+       join(some, ", "), some.size() < columns_.size() ? " …" : "");
 }
 
 void Table::read(std::span<const int64_t> rows, const std::function<void(int64_t, const Row&)>& take) const {

@@ -133,7 +133,7 @@ class TextDataset : public Dataset {
 void refuse_preprocessing(const Spec& spec) {
   for (const auto& [key, value] : spec.options)
     if (std::find(preprocess_keys().begin(), preprocess_keys().end(), key) != preprocess_keys().end())
-      fail("{}= does not apply to {}: words are not scaled, shifted or resized", key, spec.text);
+      fail("{}= does not apply to {}: words cannot be scaled, shifted or resized", key, spec.text);
 }
 
 /// Without a label column a file is a sentence per line, unless it says which column is the text.
@@ -151,7 +151,7 @@ Sentences open_sentences(const Spec& spec, const std::string& path) {
       column = sentences.table.columns()[sentences.table.columns()[0] == label ? 1 : 0];
     if (column.empty())
       throw InputError(fmt::format("{} has several columns: {}", path, join(sentences.table.columns(), ", ")),
-                       "say which one is the text: text=COLUMN");
+                       "Say which one is the text: text=COLUMN.");
     sentences.column = sentences.table.position(column);
   }
   sentences.lower_case = yes_option(spec.options, "lower", true);

@@ -53,7 +53,7 @@ Vocabulary::Vocabulary(const std::unordered_map<std::string, int64_t>& counts) {
 }
 
 Vocabulary::Vocabulary(const Bytes& file) {
-  if (file.size() > int64_t(256) << 20) fail("{} is too large for a list of words", file.name());
+  if (file.size() > int64_t(256) << 20) fail("{} is too large for a vocabulary", file.name());
   std::string text(size_t(file.size()), '\0');
   file.read(0, file.size(), reinterpret_cast<uint8_t*>(text.data()));
   std::vector<std::string> lines = split(text, '\n');
@@ -67,7 +67,7 @@ Vocabulary::Vocabulary(const Bytes& file) {
   }
   if (lines.empty()) fail("{} holds no words", file.name());
   if ((pad < 0) != (unknown < 0))
-    fail("{} has a word for {} but none for {}", file.name(), pad < 0 ? "unknown words" : "padding",
+    fail("{} has an entry for {} but none for {}", file.name(), pad < 0 ? "unknown words" : "padding",
          pad < 0 ? "padding ([PAD] or <pad>)" : "unknown words ([UNK] or <unk>)");
   int64_t first = 2;
   if (pad >= 0) first = 0, pad_ = pad, unknown_ = unknown;

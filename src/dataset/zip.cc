@@ -27,7 +27,7 @@ struct Directory {
 };
 
 [[noreturn]] void damaged(const Bytes& archive, const char* where) {
-  fail("{} is not a whole ZIP archive: {}", archive.name(), where);
+  fail("{} is not a complete ZIP archive: {}", archive.name(), where);
 }
 
 /// Reads a 64-bit number that must be a position or length within the archive.
@@ -117,7 +117,7 @@ void verify(const Bytes& content, const ZipMember& member, const std::string& na
     sum = crc32(sum, content.view(at, piece, scratch), uInt(piece));
   }
   if (content.size() != member.size || uint32_t(sum) != member.checksum)
-    fail("{} is damaged: its content does not agree with its checksum", name);
+    fail("{} is damaged: its content does not match its checksum", name);
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ BytesPtr zip_content(const BytesPtr& archive, const ZipMember& member) {
   if (begin > archive->size() - member.packed) damaged(*archive, "a member is cut short");
   if (member.method == 0) return part_of(archive, begin, member.packed, name);
   if (member.method != 8)
-    fail("{} is packed by method {}, netmend reads stored and deflated ones", name, member.method);
+    fail("{} is compressed by method {}; netmend reads stored and deflated files", name, member.method);
   const int64_t limit = std::min(member.size, unpack_limit(member.packed));
   BytesPtr content = unpack(*part_of(archive, begin, member.packed), Packing::kDeflate, limit, name);
   verify(*content, member, name);

@@ -52,7 +52,7 @@ namespace {
 
 [[noreturn]] void differ(const std::string& what) {
   throw InputError("the models differ in more than their weights: " + what,
-                   "netmend compare judges two models of any form on the same data.");
+                   "netmend compare judges two models of any structure on the same data.");
 }
 
 bool same_tensor(const at::Tensor& a, const at::Tensor& b) {

@@ -50,9 +50,10 @@ std::string about_text(const About& about) {
 std::string edit_text(const Edit& edit) {
   for (double value : edit.after)
     if (!std::isfinite(value))
-      throw InputError(fmt::format("{}, slice {} of axis {}: the edit would write {}, which is no number",
-                                   edit.parameter, edit.index, edit.axis, value),
-                       "Edits lead to models that work; give the models the other way round.");
+      throw InputError(
+          fmt::format("{}, slice {} of axis {}: the edit would write {}, but weights must be finite", edit.parameter,
+                      edit.index, edit.axis, value),
+          "Give the two models in the other order, so that the edits lead to the model with finite weights.");
   return fmt::format(
       "{{\"parameter\": {}, \"unit\": {}, \"axis\": {}, \"index\": {},\n     \"before\": {},\n     "
       "\"after\": {}}}",
@@ -64,9 +65,8 @@ void require_moderate(const EditFile& file) {
   int64_t count = 0;
   for (const Edit& edit : file.edits) count += int64_t(edit.before.size() + edit.after.size());
   if (count > kMostNumbers)
-    throw InputError(
-        fmt::format("the edits hold {} numbers: more than a file of edits is good for", with_commas(count)),
-        "Keep the changed model itself.");
+    throw InputError(fmt::format("the edits hold {} numbers, more than an edits.json may hold", with_commas(count)),
+                     "Keep the changed model itself instead of its edits.");
 }
 
 // ---- reading ----
@@ -92,7 +92,7 @@ class Cursor {
     return *this;
   }
   std::string text() const {
-    if (!json_.is_string()) refuse("expected a text, found {}", kind());
+    if (!json_.is_string()) refuse("expected a string, found {}", kind());
     return json_.get<std::string>();
   }
   int64_t integer() const {
@@ -166,7 +166,8 @@ void read_head(const Cursor& top, EditFile& file) {
     throw InputError(fmt::format("{}: a file of {}, not of edits", top.where(), top.at("format").text()),
                      "Give the edits.json that netmend wrote.");
   if (top.has("version") && top.at("version").integer() != 1)
-    throw InputError(fmt::format("{}: edits of version {}, known is 1", top.where(), top.at("version").integer()),
+    throw InputError(fmt::format("{}: edits of version {}, but this netmend reads version 1", top.where(),
+                                 top.at("version").integer()),
                      "Use a newer netmend.");
   if (!top.has("model")) return;
   Cursor model = top.at("model");

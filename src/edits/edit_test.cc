@@ -164,7 +164,7 @@ TEST(EditFile, KeepsDoublesAndBrokenNumbersFromBefore) {
   EXPECT_EQ(read.edits[0].after, edit.after);
   EXPECT_TRUE(std::equal(edit.before.begin(), edit.before.end(), read.edits[0].before.begin(), same_number));
   std::swap(edit.before, edit.after);
-  expect_words(reason([&] { to_text({"", "", {}, {edit}}); }), "which is no number");
+  expect_words(reason([&] { to_text({"", "", {}, {edit}}); }), "weights must be finite");
 }
 
 TEST(EditFile, RepairsBrokenWeightsAndTakesItBack) {
@@ -201,7 +201,7 @@ TEST(EditFile, HostileTextIsRefused) {
   expect_words(said(R"({"edits": 3})"), "f.json, edits: expected a list, found 3");
   expect_words(said(R"({"edits": [3]})"), "f.json, edit 0: expected an object, found 3");
   expect_words(said(R"({"format": "netmend-baseline", "edits": []})"), "a file of netmend-baseline, not of edits");
-  expect_words(said(R"({"version": 2, "edits": []})"), "version 2, known is 1");
+  expect_words(said(R"({"version": 2, "edits": []})"), "version 2, but this netmend reads version 1");
   expect_words(said(R"({"version": "1", "edits": []})"), "expected a whole number, found string");
   expect_words(said(R"({"model": [], "edits": []})"), "model: expected an object");
   expect_words(said(R"({"parameters": {"w": {"shape": [2, -1]}}, "edits": []})"), "do not fit the shape");

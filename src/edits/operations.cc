@@ -92,7 +92,7 @@ void require_sound(const Layer& layer, int64_t unit, const Operation& operation)
          layer.units);
   if (!std::isfinite(operation.value)) fail("an operation needs a number, not {}", operation.value);
   bool plain = operation.change == Change::kSet || operation.change == Change::kScale;
-  if (!plain && operation.value < 0) fail("a standard deviation is not negative, as {} is", operation.value);
+  if (!plain && operation.value < 0) fail("a standard deviation cannot be negative, but {} is", operation.value);
 }
 
 double finite(double after, double before, const std::string& unit) {
@@ -120,7 +120,7 @@ const NamedOperation& find_operation(std::string_view name) {
     names.emplace_back(row.name);
   }
   throw InputError(fmt::format("there is no operation {}{}", name, did_you_mean(name, names)),
-                   "There are " + operation_names() + ".");
+                   "Choose from " + operation_names() + ".");
 }
 
 std::vector<Edit> operate(const Graph& graph, const Layer& layer, int64_t unit, const Operation& operation,

@@ -129,7 +129,7 @@ Seen see_carried(const Links& links, const Node& node, int depth) {
   const std::string& name = links.graph.values[size_t(seen.root)].name;
   if (node.op == "DequantizeLinear") seen.refusal = fmt::format("{} is quantised ({})", name, node_text(node));
   if (seen.view.defined()) seen.view = carried(links.graph, node, seen.view);
-  if (!seen.view.defined()) refuse(seen, fmt::format("{} is put in another form by {}", name, node_text(node)));
+  if (!seen.view.defined()) refuse(seen, fmt::format("{} is rearranged by {}", name, node_text(node)));
   return seen;
 }
 
@@ -225,7 +225,7 @@ class PartFinder {
     if (layer_.bias_input == kAbsent)
       parts_.no_bias = "it has none";
     else if (!add_by_size(Role::kBias, layer_.bias_input))
-      parts_.no_bias = fmt::format("{} does not hold one number a unit", value_name(layer_.bias_input));
+      parts_.no_bias = fmt::format("{} does not hold one number per unit", value_name(layer_.bias_input));
   }
 
   /// A parameter with an axis of one number per unit; the last such axis, as operators broadcast.

@@ -71,7 +71,7 @@ class Search {
   void visit(const Node& node, ValueId value, const Layout& layout) {
     if (node.inputs[0] != value || std::count(node.inputs.begin(), node.inputs.end(), value) != 1 ||
         node.outputs.empty() || node.outputs[0] == kAbsent)
-      refuse("{} reads it, which is no plain linear layer", node_text(node));
+      refuse("{} reads it, which is not a plain linear layer", node_text(node));
     if (node.op == "Conv" || node.op == "ConvTranspose") return read_conv(node, layout);
     if (node.op == "Gemm" || node.op == "MatMul") return read_product(node, layout);
     follow(node.outputs[0], passed(node, layout));
@@ -84,7 +84,7 @@ class Search {
     if (node.op == "Transpose" && layout.kind == Layout::kAxis) return turned(node, layout);
     if ((node.op == "Squeeze" || node.op == "ReduceMean") && layout.kind == Layout::kAxis && layout.rank > 0)
       return reduced(node, layout);
-    refuse("{} reads it, which is no plain linear layer", node_text(node));
+    refuse("{} reads it, which is not a plain linear layer", node_text(node));
   }
 
   bool to_matrix(const Node& node) const {
@@ -121,7 +121,7 @@ class Search {
 
   Seen weight_of(const Node& node) const {
     Seen seen = see(links_, node.inputs.size() > 1 ? node.inputs[1] : kAbsent);
-    if (!seen.view.defined()) refuse("{} reads it and its weights are no plain parameter", node_text(node));
+    if (!seen.view.defined()) refuse("{} reads it, and its weights are not a plain parameter", node_text(node));
     if (!seen.refusal.empty()) refuse("{}", seen.refusal);
     return seen;
   }

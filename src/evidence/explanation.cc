@@ -209,8 +209,8 @@ void require_some(const ExplainRequest& request, const Sums& found, int64_t samp
                      "Try --float64 or --rule epsilon.");
   throw InputError(fmt::format("none of {} inputs {}", with_commas(samples),
                                !request.on.empty()              ? "fails in the way that --on asks for"
-                               : request.predictions == "wrong" ? "is predicted wrong"
-                                                                : "is predicted right"),
+                               : request.predictions == "wrong" ? "is predicted incorrectly"
+                                                                : "is predicted correctly"),
                    "--predictions all explains every prediction.");
 }
 

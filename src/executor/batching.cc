@@ -152,7 +152,8 @@ Batching find_batching(const Graph& graph, std::span<const at::Tensor> inputs, c
   int64_t declared = declared_batch(graph);
   if (declared < 0) return one_at_a_time(graph, "the model's inputs do not share a batch axis");
   if (declared > kLargestBatch)
-    fail("the file fixes the batch at {}, which is more than the {} that we run at once", declared, kLargestBatch);
+    fail("the file fixes the batch at {}, which is more than the {} that netmend runs at once", declared,
+         kLargestBatch);
   if (declared > 1 && !keeps_batch(graph, inputs, wanted, declared))
     throw Unsupported(
         fmt::format("axis 0 of the inputs has the size {} in the file, and the outputs do not keep it: the batch must "

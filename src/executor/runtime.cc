@@ -35,14 +35,14 @@ class BudgetAllocator final : public at::Allocator {
       if (used != INT64_MAX) used_bytes -= int64_t(bytes);
       throw MemoryError(fmt::format("it asks for {} of memory, {} are allowed", bytes_text(double(bytes)),
                                     bytes_text(double(budget_bytes.load()))),
-                        "Raise --memory when this is meant.");
+                        "Raise --memory if this is intended.");
     }
     for (int64_t peak = peak_bytes; used > peak && !peak_bytes.compare_exchange_weak(peak, used);) {
     }
     void* block = nullptr;
     if (posix_memalign(&block, kAlignment, bytes + kAlignment) != 0) {
       used_bytes -= int64_t(bytes);
-      throw MemoryError(fmt::format("the machine has no {} of memory left", bytes_text(double(bytes))));
+      throw MemoryError(fmt::format("the machine does not have {} of memory left", bytes_text(double(bytes))));
     }
     *static_cast<size_t*>(block) = bytes;
     void* data = static_cast<char*>(block) + kAlignment;

@@ -44,7 +44,7 @@ at::Tensor logit_columns(const at::Tensor& logits) {
   if (wide > 1)
     throw InputError(fmt::format("the output has {} for each input: more than one prediction to explain",
                                  shape_text({logits.sizes().data() + 1, size_t(logits.dim() - 1)})),
-                     "Name a value with one row of scores by --output.");
+                     "Name a value with one row of scores per input with --output.");
   return logits.reshape({logits.size(0), columns});
 }
 
@@ -122,9 +122,9 @@ void Explainer::Plan::build() {
   for (ValueId id : wanted)
     if (std::find(inputs.begin(), inputs.end(), id) != inputs.end() &&
         !at::isFloatingType(model::carrier(graph.values[size_t(id)].type)))
-      throw InputError(fmt::format("input {} holds ids or marks, which have no relevance of their own",
+      throw InputError(fmt::format("input {} holds ids or masks, which have no relevance of their own",
                                    printable(graph.values[size_t(id)].name)),
-                       "What an embedding makes of them has.");
+                       "The output of an embedding has: choose that instead.");
   for (auto& [id, constant] : graph.constants) constant.value = as_run(constant.value, options);
   // Where quantities begin must stay as it is: the straight way of kIntegrated begins there.
   executor::Request request{inputs, wanted, executor::Mode::kFast, options.precision, options.device};

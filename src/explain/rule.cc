@@ -71,7 +71,7 @@ Rules parse_rules(const std::string& text) {
   for (const std::string& part : split(text, ',')) {
     size_t equals = part.find('=');
     if (equals == std::string::npos)
-      throw InputError(fmt::format("--rule {}: `{}` names no kind of layer", printable(text), printable(part)),
+      throw InputError(fmt::format("--rule {}: `{}` does not name a kind of layer", printable(text), printable(part)),
                        kPossible);
     std::string kind = part.substr(0, equals);
     Rule rule = parse_rule(part.substr(equals + 1));

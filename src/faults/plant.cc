@@ -160,7 +160,8 @@ std::vector<Layer> where(const std::vector<Layer>& layers, const Options& option
     if (layer.name == options.layer) return {layer};
   }
   if (!options.layer.empty())
-    fail("there is no layer {}{}: there are {}", options.layer, did_you_mean(options.layer, names), join(names, ", "));
+    fail("there is no layer {}{}: choose from {}", options.layer, did_you_mean(options.layer, names),
+         join(names, ", "));
   if (layers.size() < 2) return layers;
   return {layers.begin(), layers.end() - 1};
 }
@@ -170,7 +171,7 @@ void plant_units(const Graph& graph, const std::vector<Layer>& layers, const Row
   std::vector<std::pair<size_t, int64_t>> all;
   for (size_t l = 0; l < layers.size(); ++l)
     for (int64_t u = 0; u < layers[l].units; ++u) all.emplace_back(l, u);
-  if (options.count > int64_t(all.size())) fail("{} units were asked for, there are {}", options.count, all.size());
+  if (options.count > int64_t(all.size())) fail("--count {}: there are only {} units", options.count, all.size());
   Random(options.seed, 3).shuffle(all);
   Planting planting(graph, options);
   for (int64_t i = 0; i < options.count; ++i) {
@@ -205,7 +206,7 @@ const Kind& find_kind(const std::string& name) {
     names.emplace_back(kind.name);
   }
   throw InputError(fmt::format("there is no fault `{}`{}", printable(name), did_you_mean(name, names)),
-                   "There are " + kind_names() + ".");
+                   "Choose from " + kind_names() + ".");
 }
 
 Fault plant(const Graph& graph, const std::vector<Layer>& layers, const Kind& kind, const Options& options) {

@@ -47,15 +47,15 @@ std::string certainty_name(Certainty certainty) { return kCertainty[int(certaint
 
 Certainty parse_certainty(const std::string& name) {
   const auto hit = std::find(std::begin(kCertainty), std::end(kCertainty), name);
-  if (hit == std::end(kCertainty)) fail("there is no certainty `{}`: there are confirmed, likely and possible", name);
+  if (hit == std::end(kCertainty)) fail("there is no certainty `{}`: expected confirmed, likely or possible", name);
   return Certainty(hit - std::begin(kCertainty));
 }
 
 Level parse_level(const std::string& name) {
   for (int i = 0; i < 4; ++i)
     if (name == kLevels[size_t(i)]) return Level(i);
-  throw InputError(fmt::format("there is no level {}{}", name, did_you_mean(name, kLevels)),
-                   "levels: blocker, serious, minor, note");
+  throw InputError(fmt::format("there is no level `{}`{}", name, did_you_mean(name, kLevels)),
+                   "Levels are blocker, serious, minor and note.");
 }
 
 Finding make(const std::string& kind, const std::string& where, const Words& words, const Effect& effect,
@@ -130,7 +130,8 @@ Finding finding_from_json(const Json& json) {
     finding.numbers = json.at("numbers");
     finding.related = json.at("related").get<std::vector<std::string>>();
   } catch (const Json::exception& error) {
-    throw InputError(fmt::format("this is no finding of netmend: {}", error.what()), "run netmend check again");
+    throw InputError(fmt::format("this is not a finding that netmend wrote: {}", error.what()),
+                     "Run netmend check again.");
   }
   return finding;
 }

@@ -57,7 +57,7 @@ constexpr Need kNeeds[] = {
     {kClasses, "predictions that are classes", ""},
     {kNumbers, "predictions that are numbers", ""},
     {kHidden, "a hidden layer", ""},
-    {kAnyBatch, "any batch size", "a model that takes any number of inputs at once"},
+    {kAnyBatch, "a model that takes any batch size", "a model that takes any number of inputs at once"},
     {kPredictions, "predictions", "the blocker resolved, or --anyway"},
 };
 

@@ -7,11 +7,11 @@ namespace {
 // A field per line, so that texts can be read and compared.
 // clang-format off
 constexpr Kind kRows[] = {
-    {"imbalance", "Some classes of the {split} data are rare.", Rule::kEffect, kData | kLabels | kClasses,
+    {"imbalance", "Classes of the {split} data differ much in size.", Rule::kEffect, kData | kLabels | kClasses,
      "data-unbalanced, pre-missing-oversampling",
-     "The largest class has more than ten times as many inputs as the smallest, or a few classes hold nearly all "
-     "inputs. Accuracy then describes the large classes, and low recall of the rare ones hardly shows.",
-     "The data was collected as it came. A network that trains on it lowers its loss most on the common classes.",
+     "The largest class has more than ten times as many inputs as the smallest, or the effective number of classes "
+     "(exp of the entropy of the class shares) is below half. Accuracy then describes the large classes, and low recall of the rare ones hardly shows.",
+     "The data was collected without balancing the classes. Training then lowers the loss mostly on the common ones.",
      "See whether recall falls with the number of inputs of a class: netmend eval lists both. Weight the loss by "
      "class and train briefly: if recall of the rare classes rises, imbalance was the cause; otherwise they need more "
      "inputs.",
@@ -53,11 +53,11 @@ netmend lab new mlp:1-4-2 -o fresh.onnx
 netmend check fresh.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only label-shift)"},
     {"duplicates", "Inputs of the {split} data occur more than once.", Rule::kEffect, kData,
      "pre-missing-subsampling",
-     "Exact or near-duplicates count several times in every average and make intervals too narrow; in training they "
-     "weigh like several inputs.",
-     "Sources that overlap were joined, augmented inputs were saved, or the table has so few columns that equal rows "
-     "are natural.",
-     "netmend data --duplicates lists them with their labels, and says which are exact and which are near.",
+     "Exact duplicates and near-duplicates count several times in every average and make intervals too narrow; in "
+     "training they have the weight of several inputs.",
+     "Overlapping sources were merged, augmented inputs were saved, or the table has so few columns that equal rows "
+     "are to be expected.",
+     "netmend data --duplicates lists them with their labels, exact duplicates and near-duplicates apart.",
      "Keep one of each. In a table with few columns equal rows may be different cases; then nothing is wrong.",
      "data {spec} --duplicates --export drop.csv",
      R"(awk 'BEGIN{print "a,y"; for(i=0;i<600;i++) print (i%580*0.618034)%1 "," i%580%2}' > twice.csv
@@ -79,8 +79,8 @@ netmend lab new mlp:1-4-2 -o fresh.onnx
 netmend check fresh.onnx --data csv:both.csv,label=y --only conflicting-labels)"},
     {"split-leak", "Test inputs also occur in the training data.", Rule::kEffect, kData | kTrain,
      "val-wrong-split, pre-wrong-leak",
-     "The network may have memorised these inputs, exact or near-duplicates of training inputs. Correct predictions "
-     "for them say nothing about new inputs, so the metric may be too high.",
+     "These inputs are exact duplicates or near-duplicates of training inputs, which the network may have memorised. "
+     "Correct predictions for them say nothing about new inputs, so the metric may be too high.",
      "The source held duplicates before it was split, or frames of one video, records of one patient or sentences of "
      "one text are on both sides.",
      "The evidence gives the metric with and without these inputs. Split by group (video, patient, day) and train "
@@ -113,7 +113,7 @@ netmend check fresh.onnx --data csv:flat.csv,label=y,standardize=no --only const
      R"(awk 'BEGIN{print "a,y"; for(i=0;i<300;i++) print (i%30==7 ? "nan" : (i*0.618034)%1) "," i%2}' > holes.csv
 netmend lab new mlp:1-4-2 -o fresh.onnx
 netmend check fresh.onnx --data csv:holes.csv,label=y --only missing-values)"},
-    {"range-shift", "Values of the test data have another range than in training.", Rule::kEffect, kData | kTrain,
+    {"range-shift", "The values of the test data have a different range than in training.", Rule::kEffect, kData | kTrain,
      "pre-missing-on-test, pre-wrong-normalisation, pre-missing-scaling, x-drift",
      "For at least half of the features the mean moved by more than one standard deviation, or the standard deviation "
      "changed by more than a factor of two. A missing preprocessing step looks like this.",
@@ -132,9 +132,9 @@ netmend check fresh.onnx --train csv:train.csv,label=y --test csv:centimetres.cs
      "This is covariate shift in one column or property of the inputs: the network is used where it has seen little "
      "training data.",
      "The data was split by time or source, or comes from another season, device or filter.",
-     "The evidence gives the distance between the distributions (0 is none, 1 is no overlap) and what it may cost. "
-     "Split all data again at random: if the difference disappears, the split caused it.",
-     "Train on data distributed as in use; weight or collect inputs where training data is sparse.",
+     "The evidence gives the distance between the distributions (0 is none; 1, or 100 points for categories, is no "
+     "overlap) and what it may cost. Split all data again at random: if the difference disappears, it was the split.",
+     "Train on data that is distributed as in production; weight or collect inputs where training data is sparse.",
      "slices {case}\ndata {test}\ndata {train}",
      R"(awk 'BEGIN{print "age,y"; for(i=0;i<500;i++) print 20+30*((i*0.618034)%1) "," i%2}' > then.csv
 awk 'BEGIN{print "age,y"; for(i=0;i<500;i++) print 28+30*((i*0.754878)%1) "," i%2}' > now.csv
@@ -142,10 +142,10 @@ netmend lab new mlp:1-4-2 -o fresh.onnx
 netmend check fresh.onnx --train csv:then.csv,label=y --test csv:now.csv,label=y,train=then.csv --only drift)"},
     {"sorted-data", "The {split} data is sorted by label.", Rule::kNote, kData | kLabels | kTrain,
      "pre-missing-shuffle",
-     "Labels come in long runs. Read in this order, each batch holds few classes, and a split cut off at one end "
+     "Labels come in long runs. Read in this order, each batch holds few classes, and a split taken from one end "
      "lacks whole classes.",
      "The data was read folder by folder, or exported by a query that sorts.",
-     "Look at the first hundred labels. In training, the loss follows a saw-tooth within each epoch.",
+     "Look at the first hundred labels. If training reads them in this order, its loss jumps within each epoch.",
      "Shuffle before training and before splitting. If your data loader shuffles (shuffle=True), nothing is wrong.",
      "data {spec}",
      R"(awk 'BEGIN{print "a,y"; for(i=0;i<600;i++) print (i*0.618034)%1 "," (i<300 ? "cat" : "dog")}' > sorted.csv
@@ -182,7 +182,7 @@ netmend check sound.onnx --data glyphs --limit 50 --only test-size)"},
      "More than 5 % of the tokens map to the unknown token, so the network cannot distinguish them.",
      "The vocabulary comes from other texts, or spelling, case, encoding or tokenisation differ from training.",
      "netmend data counts unknown tokens. Look at texts with many of them: names and rare words are normal; common "
-     "words mean that texts are split or spelt differently than in training.",
+     "words mean that texts are tokenised or spelt differently than in training.",
      "Preprocess the text as in training (case, punctuation, encoding), or extend the vocabulary or use subword "
      "tokens and train again.",
      "slices {case}\ndata {test}",
@@ -199,20 +199,20 @@ netmend check fresh.onnx --data text:test.csv,text=text,label=y,train=train.csv,
      "More than 5 % of the texts have no padding and were probably truncated. The part that was cut may be the one "
      "that matters.",
      "The length limit was set for speed, or chosen from shorter texts.",
-     "The evidence says what predictions for these texts cost. Read some of them with a greater length.",
+     "The evidence says how many points of the metric errors on these texts cost. Read where some of them are cut.",
      "Raise the length if the network allows it, keep the end instead of the beginning, or predict for parts of the "
-     "text and combine.",
+     "text and average the predictions.",
      "slices {case}",
      R"(awk 'BEGIN{print "text,y"; for(i=0;i<200;i++){t="film"; for(k=0;k<i;k++) t=t " " (k%3 ? "good" : "bad"); print t "," i%2}}' > long.csv
 netmend lab new textcnn -o fresh.onnx
 netmend check fresh.onnx --data text:long.csv,text=text,label=y,length=56 --only truncated-text)"},
     {"outlier-inputs", "Some inputs of the {split} data are outliers.", Rule::kEffect, kData,
      "data-low-quality, pre-missing-cleaning",
-     "They are blank images, or have a value or property further from the median than five times the range that holds "
-     "99 % of the values.",
-     "Files are broken, a few rows have other units, or pictures show something else.",
-     "Look at the inputs that the evidence names. See whether failures are frequent among them.",
-     "Correct or drop broken inputs, in training too. Decide what the network should predict for inputs that are rare "
+     "They are blank images, or have a value or property whose distance from the median exceeds five times the range "
+     "that holds 99 % of the values.",
+     "Files are damaged, a few rows use other units of measurement, or pictures show something else.",
+     "Look at the inputs that the evidence names, and whether the network fails on them more often.",
+     "Correct or drop damaged inputs, in training too. Decide what the network should predict for inputs that are rare "
      "but real.",
      "data {spec}",
      R"(awk 'BEGIN{print "a,y"; for(i=0;i<500;i++) print (i==77 ? 1000000 : (i*0.618034)%1) "," i%2}' > odd.csv
@@ -227,7 +227,7 @@ netmend check fresh.onnx --data csv:odd.csv,label=y,standardize=no --only outlie
      "did not show look like that too.",
      "Count the training inputs of the slice. Look at its failures: are labels and inputs correct? netmend locate "
      "says whether few units cause them.",
-     "Collect or relabel inputs of the slice, preprocess them alike, aim a repair at it, or abstain there.",
+     "Collect or relabel inputs of the slice, preprocess them as the others are, aim a repair at it, or abstain there.",
      "slices {case}\nlocate {case}",
      R"(awk 'BEGIN{print "a,device,y"; for(i=0;i<2000;i++){a=(i*0.618034)%1; old=i%7==0; print a "," (old ? "old" : "new") "," (a>(old ? 0.7 : 0.4) ? "yes" : "no")}}' > devices.csv
 netmend lab new mlp:1-8-2 -o fresh.onnx
@@ -235,10 +235,10 @@ netmend train fresh.onnx --train csv:devices.csv,label=y,drop=device --epochs 10
 netmend check sound.onnx --data csv:devices.csv,label=y,drop=device,groups=device --only slices)"},
     {"group-gap", "Error rates differ for {group}: {what}.", Rule::kEffect, kData | kLabels | kGroups | kClasses,
      "x-unfair-group",
-     "Accuracy is lower (of two classes: the true positive rate is lower, or the false positive rate higher) than for "
-     "all other inputs, by at least 2 points. The p-value is corrected for the number of groups that were compared.",
-     "Training data has fewer or differently labelled inputs of the group, other features stand for membership, or "
-     "base rates differ and one decision threshold serves all.",
+     "Accuracy is lower (with two classes: the true positive rate is lower, or the false positive rate higher) than "
+     "for all other inputs, by at least 2 points. The p-value is corrected for the number of groups compared.",
+     "Training data has fewer or differently labelled inputs of the group, other features are proxies for the group, "
+     "or base rates differ and one decision threshold serves all.",
      "Look at the rates with their intervals, and at intersections with other groups. Sweep the decision threshold: "
      "if another threshold closes the gap, the scores are shifted; otherwise they are less informative for this group.",
      "Use a decision threshold per group where that is allowed, collect more data of the group, or weight it in "

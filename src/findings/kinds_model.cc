@@ -14,7 +14,7 @@ constexpr Kind kRows[] = {
      "Look at the checkpoint that was exported. If its weights are finite, the export or the file is at fault; "
      "otherwise training diverged.",
      "Go back to the last checkpoint with finite weights. Lower the learning rate or clip the gradient before you "
-     "train on.",
+     "continue training.",
      "info {model}",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 python3 -c '
@@ -25,7 +25,7 @@ open("nan.onnx", "wb").write(data)'
 netmend check nan.onnx --only finite-weights)"},
     {"non-finite-predictions", "Some predictions are NaN or Inf.", Rule::kBlocker, kData,
      "x-numeric-limit, data-low-quality",
-     "For such an input there is no predicted class, confidence or loss; it counts as a failure in every metric.",
+     "For such an input there is no predicted class, confidence or loss; it counts as a wrong prediction.",
      "The inputs themselves contain NaN or Inf, the graph divides by 0 or takes the logarithm of 0, or an activation "
      "overflows.",
      "Look at these inputs first: missing-values reports inputs that contain NaN or Inf. If they are finite, find the "
@@ -70,7 +70,7 @@ netmend check copied.onnx --only duplicate-weights)"},
      "layer-redundant-softmax",
      "The softmax of probabilities is nearly uniform: with C classes no confidence can exceed e/(e+C-1), which is 23 "
      "% for ten classes. The predicted classes stay the same, but confidence, loss and decision thresholds are wrong. "
-     "On data this is a blocker where it concerns the output that is judged.",
+     "It is a blocker where data is given and this is the output that is judged.",
      "The model already ends in a softmax, and the export or a wrapper added another.",
      "netmend info --nodes shows the two softmax nodes. The highest confidence over all inputs stays below the bound.",
      "Remove one of the two, or judge the value before the second softmax (model.output in netmend.toml). If the "
@@ -123,12 +123,12 @@ netmend check linear.onnx --only nonlinearity)"},
 netmend check fresh.onnx --only running-statistics)"},
     {"extreme-weights", "A few weights of {layer} are far larger than the rest.", Rule::kMinor, kModel,
      "weights-trained, x-numeric-limit",
-     "A unit's weights are several times those of the other units of its layer (by their root mean square, and beyond "
-     "how much the others scatter), or single weights exceed twenty times the 99.9th percentile of the layer. Either "
-     "they are damaged, or their unit dominates the layer.",
+     "A unit's weights are several times as large as those of the other units of its layer (by their root mean "
+     "square, and beyond the spread of the others), or single weights exceed twenty times the 99.9th percentile of the "
+     "layer. Either they are damaged, or their unit dominates the layer.",
      "The file or the memory was damaged, training saw inputs that were not scaled, or a unit came to dominate.",
      "netmend locate says whether failures depend on that unit. netmend diff against an older version says whether "
-     "its weights changed alone.",
+     "only its weights changed.",
      "netmend repair refits the unit and confirms the gain on a hold-out set.",
      "locate {case} --layer {layer}\ninfo {model}",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
@@ -137,7 +137,7 @@ netmend lab plant sound.onnx --kind scaled --strength 10 -o faulty.onnx
 netmend check faulty.onnx --only weight-outliers)"},
     {"zero-units", "Some units of {layer} have only zero weights.", Rule::kMinor, kModel,
      "weights-trained, weights-wrong-init",
-     "The activation of such a unit follows from its bias alone and is the same for every input: the unit carries no "
+     "The activation of such a unit depends on its bias alone and is the same for every input: the unit carries no "
      "information.",
      "The model was pruned, the file is damaged, or the weights started at 0 and never received a gradient.",
      "If the model was pruned, this is intended. Otherwise netmend diff against an older version says whether the "

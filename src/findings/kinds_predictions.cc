@@ -9,10 +9,10 @@ namespace {
 constexpr Kind kRows[] = {
     {"preprocessing", "The inputs are probably not preprocessed as in training.", Rule::kBlocker, kData | kLabels,
      "pre-missing-scaling, pre-wrong-normalisation, input-format, pre-missing-on-test",
-     "The network receives other values than in training, so nothing that was measured about the model would hold. "
-     "Checks of the data run all the same.",
+     "The network receives different values than in training, so no result would describe the model. Checks of the "
+     "data run all the same.",
      "An ONNX file does not say how inputs are scaled and normalised, in which order colours and axes come, or how "
-     "tokens are numbered; it was not given, or given wrongly.",
+     "tokens are numbered; netmend.toml and the data spec leave it out or say it wrongly.",
      "netmend lists the set-ups it tried with their accuracy. The one it names also holds on inputs that it was not "
      "chosen on; without labels, the running statistics of the first batch normalisation decide.",
      "Write the line that is shown into netmend.toml, then check again. If your set-up is right after all, the "
@@ -25,7 +25,7 @@ netmend check sound.onnx --data glyphs:test,scale=1)"},
      "pre-wrong-categorical",
      "With the classes renumbered most predictions are right: the network works, but its outputs and the labels are "
      "not in the same order.",
-     "Folders were sorted by name, a label file has another order, labels count from 1, or classes were renamed, "
+     "Folders were sorted by name, a label file has a different order, labels count from 1, or classes were renamed, "
      "added or removed.",
      "The new order is found on one part of the inputs and holds on another.",
      "Write the classes in the order of the model's outputs into netmend.toml, as shown.",
@@ -76,7 +76,7 @@ echo 'model = { output_kind = "probabilities" }' > netmend.toml
 netmend check fresh.onnx --data glyphs)"},
     {"expectation", "The metric is not the one that training reported.", Rule::kBlocker, kData | kLabels,
      "x-export-skew, val-wrong-split",
-     "goal.expect in netmend.toml is what the training framework measured on this data. netmend measures another "
+     "goal.expect in netmend.toml is what the training framework measured on this data. netmend measures a different "
      "value, and none of the usual set-ups explains the difference.",
      "The data, the preprocessing or the checkpoint differs from those of training, or the export changed the model.",
      "netmend match compares the outputs with saved outputs of the framework, layer by layer where the reference "
@@ -89,7 +89,7 @@ printf 'data = { test = "glyphs:test" }\ngoal = { expect = 0.99 }\n' > netmend.t
 netmend check sound.onnx)"},
     {"reference", "The outputs differ from those of the training framework.", Rule::kBlocker, kData,
      "x-export-skew, api-error",
-     "For the same inputs the model gives other outputs than the saved reference (model.reference in netmend.toml).",
+     "For the same inputs the outputs differ from those of the saved reference (model.reference in netmend.toml).",
      "The export lost or changed an operator, or another checkpoint was exported.",
      "netmend match names the first layer that differs, where the reference holds layers.",
      "Export again. Check the opset, and that dropout and batch normalisation are in evaluation mode.",
@@ -148,7 +148,7 @@ netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 netmend check sound.onnx --data glyphs --only confusions)"},
     {"never-predicted", "{class} is never predicted.", Rule::kEffect, kData | kLabels | kClasses,
      "data-unbalanced, weights-trained, layer-output-shape",
-     "The data has inputs of this class, but not one input of any class is predicted as it: its recall is 0.",
+     "The data has inputs of this class, but the model predicts it for no input at all: its recall is 0.",
      "The class was missing or very rare in training, its output is damaged, or the bias of its output is far too low.",
      "Raise the bias of its output: if inputs of the class are then predicted correctly, the features are there.",
      "netmend repair --method bias shifts the output biases. If that does not help, train with inputs of the class.",
@@ -162,7 +162,7 @@ netmend check never.onnx --data glyphs --only weak-classes)"},
     {"over-confident", "Predictions are over-confident.", Rule::kMinor, kData | kLabels | kClasses,
      "hp-missing-regularisation, data-wrong-labels, x-drift",
      "The expected calibration error (ECE) is larger than chance explains, and most of it is confidence above accuracy. "
-     "A decision threshold on the confidence lets more errors through than it promises. It is serious from 0.15 on.",
+     "A decision threshold on the confidence lets more errors through than it promises. From 0.15 on it is serious.",
      "Training continued after the validation loss had reached its minimum, or the inputs are unlike the training "
      "data.",
      "Look at the reliability diagram and the expected calibration error (ECE) in the report.",
@@ -288,8 +288,8 @@ netmend lab new mlp:2-8-1 -o fresh.onnx
 netmend check fresh.onnx --data csv:large.csv,label=y,kind=number --only constant-predictions)"},
     {"mislabelled", "{n} {split} labels look wrong.", Rule::kEffect, kData | kLabels | kClasses,
      "data-wrong-labels",
-     "For these inputs the network confidently predicts another class than the label (confident learning). It must "
-     "not have been trained on them. It is a note where the network is no better than a linear model, or damaged.",
+     "For these inputs the network confidently predicts a class other than the label (confident learning). It must "
+     "not have been trained on them. This is a note where the network is no better than a linear model, or damaged.",
      "Annotators made mistakes, classes were mixed up, or files were moved.",
      "Look at the inputs; the most convincing come first. Some will be hard inputs with correct labels.",
      "Correct the labels in the source. Do not just delete them: removing what the network gets wrong inflates the "
@@ -306,7 +306,7 @@ netmend check sound.onnx --data csv:test.csv,label=y --only label-errors)"},
      "data-low-quality, x-drift, x-shortcut",
      "At least 70 % of the nearest neighbours of each of these failures, by the activations of the last hidden layer, "
      "are failures too: the network fails on a whole region of similar inputs.",
-     "Training data has no such inputs, the inputs share an artefact, or one source has wrong labels.",
+     "The training data has no such inputs, the inputs share an artefact, or one source has wrong labels.",
      "Look at the inputs together: what do they have in common?",
      "Collect and label more of them. If they share a cause (a camera, a crop, an annotator), correct that.",
      "failures {case} --group pair\nslices {case}",

@@ -13,11 +13,11 @@ using observers::SpacePtr;
 /// Throws InputError for what is missing, with what to do about it.
 void require(const CriterionRow& row, const Profile* profile) {
   if (!row.make)
-    throw InputError(fmt::format("--criteria {}: surprise is not counted while inputs are made", row.name),
+    throw InputError(fmt::format("--criteria {}: surprise is not measured while inputs are generated", row.name),
                      "netmend coverage measures it on the file afterwards.");
   if (row.needs.training && !profile)
     throw InputError(
-        fmt::format("--criteria {} is held against training data", row.name),
+        fmt::format("--criteria {} compares with training data", row.name),
         "Make a profile of it first: netmend coverage MODEL --data DATA --profile model.profile, then add --profile "
         "model.profile here.");
   if (row.needs.importance && profile->facts.importance.empty())

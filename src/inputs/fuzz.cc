@@ -136,11 +136,11 @@ class Fuzzing {
   void replay(const QueueRound& round) {
     for (int64_t pick : round.picked)
       if (pick < 0 || pick >= int64_t(entries_.size()))
-        fail("{} does not fit these inputs: remove it to begin anew", options_.queue);
+        fail("{} does not fit these inputs: remove it to start over", options_.queue);
     for (const QueueEntry& entry : round.kept)
       if (entry.root < 0 || entry.root >= seeds_.count() || entry.reference < 0 ||
           entry.reference > int64_t(entries_.size() + round.kept.size()))
-        fail("{} does not fit these inputs: remove it to begin anew", options_.queue);
+        fail("{} does not fit these inputs: remove it to start over", options_.queue);
     take(round);
     std::vector<at::Tensor> pictures;
     std::vector<int64_t> roots;

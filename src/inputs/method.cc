@@ -31,9 +31,9 @@ constexpr Method kMethods[] = {
      0, 0, 1000, carlini_wagner},
     {"deepfault", "inputs that drive the units of --unit", "DeepFault, arXiv:1902.05974", kQuantities, true, false, 0.1,
      0.1, 0, deepfault},
-    {"translate", "moved by up to a tenth of the side, 3 pixels at most", "DeepHunter, ISSTA 2019", kImages, false,
+    {"translate", "shifted by up to a tenth of the side, 3 pixels at most", "DeepHunter, ISSTA 2019", kImages, false,
      true, 0, 0, 0, translate},
-    {"rotate", "turned by up to fifty degrees", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, rotate},
+    {"rotate", "rotated by up to 50 degrees", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, rotate},
     {"scale", "made smaller or larger", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, scale},
     {"shear", "slanted", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, shear},
     {"contrast", "weaker or stronger contrast", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, contrast},
@@ -71,7 +71,7 @@ const Method& find_method(const std::string& name) {
   }
   names.push_back("fuzz");
   throw InputError(fmt::format("--method {}: there is no such method{}", printable(name), did_you_mean(name, names)),
-                   fmt::format("There are {}, or all.", join(names, ", ")));
+                   fmt::format("Choose from {}, or all.", join(names, ", ")));
 }
 
 double parse_share(const std::string& flag, const std::string& text) {
@@ -80,11 +80,13 @@ double parse_share(const std::string& flag, const std::string& text) {
   bool good = parse_double(text.substr(0, slash), value);
   if (slash != std::string::npos) good = good && parse_double(text.substr(slash + 1), below) && below > 0;
   if (!good || !std::isfinite(value / below))
-    throw InputError(fmt::format("{} {} is not a number", flag, printable(text)),
-                     fmt::format("For example {0} 0.1 or {0} 8/255: a part of the valid range of raw values.", flag));
+    throw InputError(
+        fmt::format("{} {} is not a number", flag, printable(text)),
+        fmt::format("For example {0} 0.1 or {0} 8/255: a fraction of the valid range of raw values.", flag));
   if (!(value > 0))
-    throw InputError(fmt::format("{} {}: a change must have a size above 0", flag, text),
-                     fmt::format("For example {0} 0.1 or {0} 8/255: a part of the valid range of raw values.", flag));
+    throw InputError(
+        fmt::format("{} {}: the size of a perturbation must be above 0", flag, text),
+        fmt::format("For example {0} 0.1 or {0} 8/255: a fraction of the valid range of raw values.", flag));
   return value / below;
 }
 
@@ -106,7 +108,7 @@ std::string unsuited(const Method& method, const Network& network, const Setting
   const Kind kind = network.changed().kind;
   if (!(method.kinds & int(kind))) {
     if (kind == Kind::kTokens)
-      return "a little more of a token id is another word: token-drop, token-swap and token-replace suit text";
+      return "a token id plus a little is a different word: token-drop, token-swap and token-replace suit text";
     if (kind == Kind::kTable)
       return "columns have meanings of their own: column-noise, column-permute and category-swap suit tables";
     if (method.kinds == kImages) return fmt::format("it is for images, these are {}", kind_words(kind));
@@ -114,7 +116,7 @@ std::string unsuited(const Method& method, const Network& network, const Setting
   }
   if (method.make == deepfault && network.units().empty()) return "it needs the units to drive: --unit conv1/7,fc1/3";
   if (method.make == relevant_noise && !settings.relevance)
-    return "relevance of the inputs is not to be had for this model";
+    return "relevance of the inputs cannot be computed for this model";
   if (method.make == category_swap) {
     for (const std::string& column : network.changed().about.columns)
       if (column.find('=') != std::string::npos) return "";

@@ -11,9 +11,9 @@ Novelty::Novelty(const observers::Criteria::List& criteria) {
     else if (auto patterns = std::dynamic_pointer_cast<const observers::PatternCriterion>(criterion))
       patterns_.push_back({patterns, {}});
     else
-      throw InputError(
-          fmt::format("--criteria {}: it has a value for all inputs together, none for one more", criterion->name()),
-          "For fuzzing take NC, TKNC, TKNP, KMNC, NBC, SNAC or IDC.");
+      throw InputError(fmt::format("--criteria {}: it is defined for all inputs together, not for one more input",
+                                   criterion->name()),
+                       "For fuzzing take NC, TKNC, TKNP, KMNC, NBC, SNAC or IDC.");
   }
 }
 

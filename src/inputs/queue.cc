@@ -102,7 +102,7 @@ QueueFile::QueueFile(const std::string& path, const std::string& about, int64_t 
       good = head.size();
       for (const QueueRound& round : rounds_) good += 16 + text_of(round).size();
     } else if (head.compare(0, bytes.size(), bytes) != 0) {
-      fail("{} is no queue of netmend stress", path);
+      fail("{} is not a queue that netmend stress wrote", path);
     }
   }
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -117,7 +117,7 @@ QueueFile::~QueueFile() {
 }
 
 void QueueFile::load(const std::string& bytes, const std::string& about, int64_t width) {
-  if (bytes.compare(0, kMagicSize, kMagic) != 0) fail("{} is no queue of netmend stress", path_);
+  if (bytes.compare(0, kMagicSize, kMagic) != 0) fail("{} is not a queue that netmend stress wrote", path_);
   Reader reader{bytes.data() + kMagicSize, bytes.data() + bytes.size()};
   bool first = true;
   while (reader.at < reader.end) {
@@ -126,9 +126,8 @@ void QueueFile::load(const std::string& bytes, const std::string& about, int64_t
     if (sum != int64_t(crc32(0, reinterpret_cast<const Bytef*>(reader.at), uInt(length)))) break;
     if (first) {
       if (std::string(reader.at, size_t(length)) != about)
-        throw InputError(
-            fmt::format("{} is the queue of another run: of other inputs, criteria, another model or seed", path_),
-            "Remove it to begin anew, or name another with --queue FILE.");
+        throw InputError(fmt::format("{} is the queue of another run (inputs, criteria, model or seed differ)", path_),
+                         "Remove it to start over, or name another with --queue FILE.");
     } else {
       QueueRound round;
       if (!parse({reader.at, reader.at + length}, width, round)) break;
@@ -137,7 +136,7 @@ void QueueFile::load(const std::string& bytes, const std::string& about, int64_t
     first = false;
     reader.at += length;
   }
-  if (first) fail("{} is damaged at its beginning: remove it to begin anew", path_);
+  if (first) fail("{} is damaged at its beginning: remove it to start over", path_);
 }
 
 void QueueFile::append(const QueueRound& round) { write_all(file_, record(text_of(round)), path_); }

@@ -68,7 +68,7 @@ std::string criteria_text(const StressRequest& request, bool fuzzes) {
 void require_classes(const observers::PredictionSettings& task) {
   using observers::Task;
   if (task.by_class() || (task.task == Task::kNone && task.outputs > 1)) return;
-  throw InputError(fmt::format("the task is {}: stress looks for another predicted class than before",
+  throw InputError(fmt::format("the task is {}: stress needs one predicted class per input, to see whether it changes",
                                observers::task_name(task.task)),
                    "Use a model that predicts one class per input.");
 }
@@ -97,7 +97,7 @@ class Stressing {
     for (int64_t size : changed_.about.shape)
       if (size < 0)
         throw InputError(fmt::format("the inputs of {} differ in length", data_.info().spec),
-                         "Add length=N to the data: longer ones are cut, shorter ones padded.");
+                         "Add length=N to the data spec: longer inputs are truncated, shorter ones padded.");
     if (changed_.kind != Kind::kTokens) range_.emplace(data_, changed_.feature, request.range);
     std::vector<UnitPlace> units;
     for (const std::string& name : request.units) {
@@ -184,11 +184,11 @@ class Stressing {
     report_.interrupted = pass.interrupted();
     if (rows.empty() && !report_.interrupted)
       throw InputError(
-          fmt::format("the prediction is right for none of the {} inputs{}: there is none to change",
-                      with_commas(report_.of), target.text.empty() ? "" : " of --on " + target.text),
+          fmt::format("no prediction is correct (inputs{1}: {0}), so there is none to change", with_commas(report_.of),
+                      target.text.empty() ? "" : " of --on " + target.text),
           report_.right > 0
-              ? "It is right for others: leave out --on, or add --from all."
-              : "netmend check says whether model and data belong together; --from all takes every input.");
+              ? "Other predictions are correct: leave out --on, or add --from all."
+              : "netmend check tells whether model and data belong together; --from all takes every input.");
     // Where the budget may end it, what is done by then should speak for all.
     const std::vector<size_t> order = spread_order(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -212,8 +212,9 @@ class Stressing {
   /// Why a method cannot be done; "" when it can.
   std::string obstacle(Working& one) {
     if (!one.method)
-      return changed_.kind == Kind::kImage ? ""
-                                           : fmt::format("it changes images, these are {}", kind_words(changed_.kind));
+      return changed_.kind == Kind::kImage
+                 ? ""
+                 : fmt::format("it changes images, but these are {}", kind_words(changed_.kind));
     if (one.method->make == relevant_noise) explain();
     one.settings = settle(*one.method, changed_, asked_);
     std::string reason = unsuited(*one.method, *network_, one.settings);
@@ -237,9 +238,9 @@ class Stressing {
     if (suited == 0 && methods_.size() == 1)
       throw InputError(fmt::format("--method {} does not suit {}: {}", report_.methods[0].name, data_.info().spec,
                                    report_.methods[0].skipped),
-                       "--method all does what suits the data.");
+                       "--method all uses the methods that suit the data.");
     require_room(suited);
-    if (request_.round && !whole_) session_.note("--round: raw values are no bytes, they stay as they are");
+    if (request_.round && !whole_) session_.note("--round has no effect: the raw values are not bytes");
     const Budget share = takes_everything() ? Budget::unlimited() : session_.budget().part(1.0 / double(suited));
     for (size_t m = 0; m < work_.size() && !report_.interrupted; ++m)
       if (report_.methods[m].skipped.empty()) run_method(work_[m], report_.methods[m], share);
@@ -263,11 +264,10 @@ class Stressing {
                               work_per_input(*one.method, one.settings, *network_, subject_.cost, how.attempts));
       if (one.result.cut)
         session_.note(
-            fmt::format("{}: {} of {} inputs, evenly spread, are what --budget {} allows; --all for everything, "
-                        "--limit N, --budget "
-                        "deep",
-                        shown.name, with_commas(int64_t(one.result.attempts.size())), with_commas(chosen_.count()),
-                        session_.budget().name()));
+            fmt::format("{}: --budget {} allows {} of {} inputs, evenly spread; --all takes all, --budget deep more, "
+                        "--limit N the first N",
+                        shown.name, session_.budget().name(), with_commas(int64_t(one.result.attempts.size())),
+                        with_commas(chosen_.count())));
     } else {
       run_fuzz(one, shown, how);
     }
@@ -305,7 +305,7 @@ class Stressing {
       explainer_.emplace(subject_, task_);
       dataset::Batch first = data_.read(std::span(chosen_.samples.data(), 1));
       if (!explainer_->run(first).features[changed_.feature].defined())
-        unexplained_ = "no relevance arrives at these inputs";
+        unexplained_ = "no relevance reaches these inputs";
     } catch (const InputError& error) {
       unexplained_ = error.what();
     }
@@ -322,7 +322,7 @@ class Stressing {
     try {
       if (!network_->has_gradients(
               read_originals(*network_, subject_, chosen_, 0, std::min<int64_t>(8, chosen_.count()))))
-        no_gradients_ = "no gradient arrives at the inputs: something in the model rounds or looks up";
+        no_gradients_ = "no gradient reaches the inputs: an operator of the model rounds values or looks them up";
     } catch (const InputError& error) {
       no_gradients_ = error.what();
     }

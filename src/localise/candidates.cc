@@ -35,7 +35,7 @@ std::vector<Layer> named_layers(const std::vector<Layer>& layers, const std::vec
   for (const std::string& name : names)
     if (std::find(there.begin(), there.end(), name) == there.end())
       throw InputError(fmt::format("the model has no layer `{}`{}", printable(name), did_you_mean(name, there)),
-                       there.size() <= 12 ? "There are " + join(there, ", ") + "." : "netmend info lists them.");
+                       there.size() <= 12 ? "Its layers are " + join(there, ", ") + "." : "netmend info lists them.");
   std::vector<Layer> chosen;
   for (const Layer& layer : layers)
     if (std::find(names.begin(), names.end(), layer.name) != names.end()) chosen.push_back(layer);

@@ -29,7 +29,7 @@ void require_outcomes(const observers::PredictionSettings& task, const session::
         "Give data with labels.");
   if (!task.has_right_and_wrong())
     throw InputError("the model predicts numbers, which are neither right nor wrong by themselves",
-                     "Say in netmend.toml how near is right: goal.tolerance = 0.5");
+                     "Say in netmend.toml which error still counts as correct: goal.tolerance = 0.5");
 }
 
 /// Without those whose gradients cannot be taken, where a measure needs gradients.
@@ -44,9 +44,10 @@ std::vector<model::Layer> layers_for(session::Session& session, const LocateRequ
   std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
   if (layers.size() < before)
     session.note(
-        "layers whose values mix inputs and positions on one axis are left out: they have no gradients by input");
+        "layers whose values mix inputs and positions on one axis are left out: they have no gradients per input");
   if (layers.empty())
-    throw InputError("no layer is left to look at", "A measure of counts looks at all of them: --measure ochiai");
+    throw InputError("no layer is left to look at",
+                     "Measures that count activations look at all layers: --measure ochiai");
   return layers;
 }
 

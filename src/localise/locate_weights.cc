@@ -46,7 +46,7 @@ std::vector<model::Layer> chosen_layers(session::Session& session, const std::ve
   for (const std::string& name : names)
     if (std::find(there.begin(), there.end(), name) == there.end())
       throw InputError(fmt::format("the model has no layer `{}`{}", printable(name), did_you_mean(name, there)),
-                       "There are " + join(there, ", ") + ".");
+                       "Its layers are " + join(there, ", ") + ".");
   std::erase_if(layers, [&](const model::Layer& layer) {
     return std::find(names.begin(), names.end(), layer.name) == names.end();
   });
@@ -59,7 +59,7 @@ WeightResult locate_weights(session::Session& session, const LocateRequest& requ
   session::Split& test = session.test();
   const observers::PredictionSettings& task = session.task();
   if (!task.by_class())
-    throw InputError("arachne needs predictions that are classes, right or wrong",
+    throw InputError("--measure arachne needs predictions that are classes",
                      "Other measures are listed by netmend locate --help.");
   const std::vector<model::Layer> layers = chosen_layers(session, request.layers);
   session.sample(test);

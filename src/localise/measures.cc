@@ -33,7 +33,7 @@ constexpr Measure kMeasures[] = {
     {"gradient", nullptr, "mean of activation × gradient of the loss, failing − passing inputs",
      "first-order effect of the unit on the loss", Measure::kGradient},
     {"ablation", nullptr, "loss saved by the best of four ablations: zero, mean, sign-flip, refit",
-     "Morcos et al. 2018, with sign-flip and refit besides", Measure::kAblation},
+     "Morcos et al. 2018, plus sign-flip and refit", Measure::kAblation},
     {"auto", nullptr,
      "ablation and gradient, each as a share of its highest score, added; units without weights come first",
      "calibrated on planted faults", Measure::kAblation},
@@ -81,7 +81,7 @@ Choice find_measure(const std::string& name) {
     names.emplace_back(measure.name);
   }
   throw InputError(fmt::format("there is no measure `{}`{}", printable(name), did_you_mean(asked, names)),
-                   fmt::format("There are {}, dstarN for another exponent, and all.", join(names, ", ")));
+                   fmt::format("Choose from {}, dstarN for another exponent, and all.", join(names, ", ")));
 }
 
 std::vector<Choice> choices_of(const std::string& name) {

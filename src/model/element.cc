@@ -55,7 +55,7 @@ at::Tensor widen(const Row& row, at::IntArrayRef shape, std::string_view bytes) 
     Stored value;
     std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
     if (sizeof(Stored) == 8 && value > Stored(INT64_MAX))
-      fail("a uint64 of {} does not fit what we compute with", value);
+      fail("the uint64 value {} is too large: netmend computes with int64", value);
     to[i] = Carried(value);
   }
   return out;

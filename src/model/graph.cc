@@ -60,7 +60,7 @@ void sort_nodes(Graph& graph) {
       if (input == kAbsent || given[size_t(input)]) continue;
       int maker = made_by[size_t(input)];
       if (maker < 0)
-        fail("node {} uses {}, which no node makes and which is no input", graph.nodes[n].name,
+        fail("node {} uses {}, which no node produces and which is not an input", graph.nodes[n].name,
              graph.values[size_t(input)].name);
       followers[size_t(maker)].push_back(int(n));
       ++waits_for[n];

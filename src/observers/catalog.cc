@@ -139,7 +139,7 @@ CatalogRow row_of_criterion(const CriterionRow& row) {
 std::vector<CatalogRow> make_rows() {
   std::vector<CatalogRow> rows = {
       row_of<Predictions>(
-          "predictions", "metric, loss, per class, confusion, one row an input", "per input",
+          "predictions", "metric, loss, per class, confusion, one row per input", "per input",
           [](const Materials& m) { return std::make_unique<Predictions>(m.predictions, true); },
           [](const PredictionState& state) { return found_in(state); }, true),
       row_of<TopPredictions>(

@@ -59,7 +59,7 @@ InputExplainer::InputExplainer(const stream::Subject& subject, const PredictionS
   }
   if (starts_.empty())
     throw InputError(fmt::format("{} has no input that is a quantity or that an embedding reads", subject.model_name),
-                     "Relevance of layers can be had: --layer NAME.");
+                     "Relevance of layers can be computed: --layer NAME.");
   explainer_.emplace(graph, head, starts_, explained_options(options, settings));
   sources_.emplace(graph, executor::Request{graph.inputs, sources, executor::Mode::kPlain});
   together_ =

@@ -48,7 +48,7 @@ Task choose_task(const std::string& kind, LabelKind labels, int64_t outputs) {
   auto place = std::find(kTaskNames.begin(), kTaskNames.end(), kind);
   if (kind.empty() || labels == LabelKind::kNone) return natural;
   if (place == kTaskNames.end())
-    fail("kind `{}` is unknown{}: there are {}", kind, did_you_mean(kind, kTaskNames), join(kTaskNames, ", "));
+    fail("kind `{}` is unknown{}: choose from {}", kind, did_you_mean(kind, kTaskNames), join(kTaskNames, ", "));
   auto asked = Task(place - kTaskNames.begin());
   // Two outputs for two classes are as good as one.
   if (asked == Task::kBinary && natural == Task::kClasses && outputs == 2) return natural;
@@ -66,15 +66,16 @@ void choose_metric(PredictionSettings& settings, const std::string& wish) {
   settings.metric = wish.empty() ? number ? "mae" : "accuracy" : wish;
   const auto& names = metric_names();
   if (std::find(names.begin(), names.end(), settings.metric) == names.end())
-    fail("metric `{}` is unknown{}: there are {}", wish, did_you_mean(wish, names), join(names, ", "));
+    fail("metric `{}` is unknown{}: choose from {}", wish, did_you_mean(wish, names), join(names, ", "));
   bool of_numbers = settings.metric == "mae" || settings.metric == "rmse";
   bool fits = number ? of_numbers || (settings.metric == "accuracy" && settings.tolerance >= 0)
                      : !of_numbers && (settings.metric != "balanced_accuracy" || settings.by_class());
   if (!fits)
     throw InputError(fmt::format("metric {} does not fit a model that gives {}", settings.metric,
                                  number ? "numbers" : task_name(settings.task)),
-                     number ? "There are mae and rmse, and accuracy when goal.tolerance says what is near enough."
-                            : "There are accuracy, f1, auc and log_loss.");
+                     number ? "Choose from mae and rmse, or set goal.tolerance, the largest error that still counts as "
+                              "correct, for accuracy."
+                            : "Choose from accuracy, f1, auc and log_loss.");
 }
 
 int64_t find_positive(const PredictionSettings& settings, const std::string& wish) {
@@ -83,7 +84,7 @@ int64_t find_positive(const PredictionSettings& settings, const std::string& wis
     if (settings.classes[c] == wish) return int64_t(c);
   int64_t number = -1;
   if (parse_int(wish, number) && number >= 0 && number < int64_t(settings.classes.size())) return number;
-  fail("positive = {}: there is no such class{}: there are {}", wish, did_you_mean(wish, settings.classes),
+  fail("positive = {}: there is no such class{}; the classes are {}", wish, did_you_mean(wish, settings.classes),
        join(settings.classes, ", "));
 }
 
@@ -120,7 +121,7 @@ PredictionSettings infer_task(const model::Graph& graph, const executor::Head& h
   settings.threshold = overrides.threshold;
   settings.task = choose_task(overrides.kind, data.labels, settings.outputs);
   if ((settings.task == Task::kLabels || settings.task == Task::kNumber) && data.label_width != settings.outputs)
-    fail("{} has {} {} an input, output `{}` has {} columns", data.spec, data.label_width,
+    fail("{} has {} {} per input, output `{}` has {} columns", data.spec, data.label_width,
          settings.task == Task::kNumber ? "numbers" : "labels", name, settings.outputs);
   name_classes(settings, data, name);
   if (settings.by_class() && settings.classes.size() == 2)

@@ -178,7 +178,7 @@ class Builder {
   }
 
   void define(ValueId id) {
-    if (!defined_.insert(id).second) fail("two things make the value {}", graph_.values[size_t(id)].name);
+    if (!defined_.insert(id).second) fail("the value {} is defined twice", graph_.values[size_t(id)].name);
   }
 
   void add_constant(const std::string& name, at::Tensor tensor, Element stored, model::Origin origin) {
@@ -219,7 +219,7 @@ class Builder {
       declare(id, info);
       if (graph_.is_constant(id)) continue;  // old files list their initializers as inputs too
       if (!info.type().has_tensor_type() || !model::supported(graph_.values[size_t(id)].type))
-        throw Unsupported(fmt::format("input {} is no tensor that we can feed ({})", info.name(),
+        throw Unsupported(fmt::format("input {} is not a tensor that netmend can feed ({})", info.name(),
                                       model::element_name(graph_.values[size_t(id)].type)));
       define(id);
       graph_.inputs.push_back(id);
@@ -230,7 +230,7 @@ class Builder {
   void add_outputs(const onnx_file::Graph& graph) {
     for (const auto& info : graph.output()) {
       auto hit = ids_.find(info.name());
-      if (hit == ids_.end() || !defined_.count(hit->second)) fail("nothing makes the output {}", info.name());
+      if (hit == ids_.end() || !defined_.count(hit->second)) fail("nothing produces the output {}", info.name());
       declare(hit->second, info);
       graph_.outputs.push_back(hit->second);
     }
@@ -242,7 +242,7 @@ class Builder {
     auto function = functions_.find({domain, node.op_type(), node.overload()});
     if (function != functions_.end()) return unfold(*function->second, node, scope);
     if (domain.empty() && node.op_type() == "Constant") return add_constant_node(node, scope, index);
-    if (graph_.nodes.size() >= kMostNodes) fail("the graph unfolds to more than {} nodes", kMostNodes);
+    if (graph_.nodes.size() >= kMostNodes) fail("the graph expands to more than {} nodes", kMostNodes);
     Node out;
     out.name = printable(scope.prefix + node.name());
     out.op = node.op_type();
@@ -306,7 +306,7 @@ class Builder {
   }
 
   void unfold(const onnx_file::Function& function, const onnx_file::Node& call, const Scope& outer) {
-    if (outer.depth >= kDeepestCall) fail("function {} calls itself or nests too deep", function.name());
+    if (outer.depth >= kDeepestCall) fail("function {} calls itself or is nested too deeply", function.name());
     std::map<std::string, int> opsets;
     for (const auto& import : function.opset_import()) opsets[standard_domain(import.domain())] = opset_number(import);
     Scope scope;
@@ -324,7 +324,7 @@ class Builder {
     for (const auto& attribute : call.attribute())
       if (const auto* actual = resolve(attribute, outer)) scope.attributes[attribute.name()] = actual;
     for (const auto& node : function.node()) {
-      if (++unfolded_ > kMostNodes) fail("the graph unfolds to more than {} nodes", kMostNodes);
+      if (++unfolded_ > kMostNodes) fail("the graph expands to more than {} nodes", kMostNodes);
       add_node(node, scope, -1);
     }
   }

@@ -26,8 +26,7 @@ std::string beside(const std::string& folder, const std::string& location) {
   fs::path home = fs::weakly_canonical(folder.empty() ? "." : folder, error);
   fs::path full = fs::weakly_canonical(home / relative, error);
   auto [mismatch, ignored] = std::mismatch(home.begin(), home.end(), full.begin(), full.end());
-  if (climbs || error || mismatch != home.end())
-    fail("external data '{}' does not lie in the model's folder", location);
+  if (climbs || error || mismatch != home.end()) fail("external data '{}' is not in the model's folder", location);
   return full.string();
 }
 
@@ -95,7 +94,7 @@ std::string typed_bytes(const onnx_file::Tensor& tensor, Element type) {
 
 std::vector<int64_t> sizes_of(const onnx_file::Tensor& tensor) {
   std::vector<int64_t> sizes(tensor.dims().begin(), tensor.dims().end());
-  if (sizes.size() > kMostAxes) fail("a tensor of {} axes", sizes.size());
+  if (sizes.size() > kMostAxes) fail("a tensor has {} axes, at most {} are supported", sizes.size(), kMostAxes);
   if (model::checked_count(sizes) < 0) fail("impossible sizes {}", shape_text(sizes));
   return sizes;
 }

@@ -98,7 +98,7 @@ Kernel elu(const NodeView& node) {
 
 Kernel celu(const NodeView& node) {
   double alpha = node.real("alpha", 1.0);
-  node.require(alpha != 0, "alpha is 0, the function divides by it");
+  node.require(alpha != 0, "alpha is 0, but the function divides by it");
   return unary([=](const at::Tensor& x) { return at::celu(x, alpha); });
 }
 

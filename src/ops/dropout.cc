@@ -95,7 +95,9 @@ Kernel dropout(const NodeView& node) {
     }
     bool asks = call.has(2) && integer_of(call.in(2), "training_mode") != 0;
     if (asks && form.ratio_of(call) > 0) {
-      fail("the file asks for random dropout outside training (training_mode is true), so no two runs would agree");
+      fail(
+          "the file asks for random dropout outside training (training_mode is true), so no two runs would give the "
+          "same outputs");
     }
     keep_all(call, form);
   };

@@ -17,4 +17,6 @@ constexpr Rows* kAll[] = {activation_rows, arrange_rows, conv_rows,   dropout_ro
                           gather_rows,     linear_rows,  norm_rows,   pool_rows,    quantize_rows,
                           recurrent_rows,  reduce_rows,  resize_rows, shape_rows};
 
+Kernel conv(const NodeView& node);  ///< of float tensors; the quantised convolutions end in it
+
 }  // namespace netmend::ops::families

@@ -157,7 +157,7 @@ Kernel one_hot(const NodeView& node) {
     const at::Tensor &indices = call.in(0), &values = call.in(2);
     int64_t depth = int64_t(real_of(call.in(1), "depth"));
     if (depth < 1) fail("depth is {}", depth);
-    if (values.numel() != 2) fail("values has {} elements, expected off and on", values.numel());
+    if (values.numel() != 2) fail("values has {} elements, expected two: off and on", values.numel());
     int64_t along = axis_in(axis, indices.dim() + 1);
     at::Tensor index = indices.to(at::kLong);
     index = at::where(index < 0, index + depth, index).unsqueeze(along);

@@ -28,7 +28,7 @@ Limits limits_of(model::Element declared, at::ScalarType carrier) {
     case Element::kInt16:
       return {at::kShort, -32768, 32767};
     default:
-      fail("quantised to {}, expected 8 or 16 bit integers", model::element_name(declared));
+      fail("quantised to {}, expected 8-bit or 16-bit integers", model::element_name(declared));
   }
 }
 

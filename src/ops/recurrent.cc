@@ -35,7 +35,7 @@ Activation activation_named(const NodeView& node, const std::string& name, std::
   if (key == "thresholdedrelu") {
     return [a = a.value_or(1)](const at::Tensor& x) { return at::where(x >= a, x, at::zeros_like(x)); };
   }
-  node.refuse("activation {} is not known", name);
+  node.refuse("activation {} is not supported", name);
 }
 
 /// Alphas and betas are listed only for the activations that take them, in order.

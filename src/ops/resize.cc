@@ -29,7 +29,7 @@ T named(const NodeView& node, const char* attribute, const std::string& value,
   for (auto& [name, result] : names) {
     if (value == name) return result;
   }
-  node.refuse("{} is {}, which is not known", attribute, value);
+  node.refuse("{} is {}, which is not supported", attribute, value);
 }
 
 struct ResizeForm {
@@ -305,7 +305,7 @@ Kernel resize(const NodeView& node) {
     std::vector<AxisPlan> plans = unchanged(x);
     std::vector<int64_t> axes = form.axes ? axes_in(*form.axes, x.dim()) : all_axes(x.dim());
     if (form.coordinates == Coordinates::kTfCropAndResize) read_roi(plans, axes, reals_of(call.in(1), "roi"));
-    if (given(call, 3) == given(call, 2)) fail("one of scales and sizes must be given");
+    if (given(call, 3) == given(call, 2)) fail("exactly one of scales and sizes must be given");
     if (given(call, 2)) plan_by_scales(plans, axes, reals_of(call.in(2), "scales"), form.coordinates);
     if (given(call, 3)) plan_by_sizes(plans, axes, integers_of(call.in(3), "sizes"), form.aspect);
     call.set(0, resized(x, plans, form));

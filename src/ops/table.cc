@@ -43,11 +43,11 @@ void require_known_opset(const model::Graph& graph) {
     if (found == graph.opsets.end()) continue;
     if (found->second < kOldestOpset) {
       throw Unsupported(fmt::format("the file uses opset {}, the oldest supported is {}", found->second, kOldestOpset),
-                        "convert it with onnx.version_converter, or export it again with a newer opset");
+                        "Convert it with onnx.version_converter, or export it again with a newer opset.");
     }
     if (found->second > kNewestOpset) {
       throw Unsupported(fmt::format("the file uses opset {}, the newest supported is {}", found->second, kNewestOpset),
-                        fmt::format("export it again with opset {} or older", kNewestOpset));
+                        fmt::format("Export it again with opset {} or older.", kNewestOpset));
     }
   }
 }
@@ -121,7 +121,7 @@ void require_supported(const model::Graph& graph, const std::vector<bool>& neede
   }
   if (refused.empty()) return;
   std::string cut = cut_before(graph, nodes);
-  std::string hint = cut.empty() ? "" : fmt::format("--output {} ends the network before them", cut);
+  std::string hint = cut.empty() ? "" : fmt::format("--output {} ends the network before that.", cut);
   bool one = refused.size() == 1;
   throw Unsupported(
       fmt::format("{} operator{} not supported: {}", refused.size(), one ? " is" : "s are", listed(refused)), hint);

@@ -50,7 +50,7 @@ TEST(Table, NamesEverythingUnsupportedAtOnce) {
     EXPECT_STREQ(error.what(),
                  "2 operators are not supported: NonMaxSuppression (2 nodes, /post/nms, opset 17), "
                  "ai.onnx.ml.TreeEnsembleClassifier (1 node, forest, opset 3)");
-    EXPECT_EQ(error.hint(), "--output features ends the network before them");
+    EXPECT_EQ(error.hint(), "--output features ends the network before that.");
   }
   EXPECT_NO_THROW(require_supported(graph, {true, false, false, false}));
 }

@@ -33,7 +33,7 @@ constexpr int64_t kLargestToml = 1 << 20;
 constexpr int kRounds = 3;  ///< of preflights: each may find one thing that the next one needs
 
 const char* const kHeading =
-    "# What the model file cannot tell. Flags win over what is written here; `netmend init --update` adds what is "
+    "# What the model file cannot tell. Flags take precedence over this file; `netmend init --update` adds what is "
     "missing.\n\n";
 
 /// A path as it is written in a file that lies in `folder`.
@@ -153,7 +153,7 @@ class Drafting {
       dataset::Splits splits = dataset::parse_splits(request_.data);
       if (dataset::Splits inside = find_splits(*splits.test); inside.test) splits = inside;
       if (splits.train) set_split(train_, "train", *splits.train, "--data has both splits");
-      set_split(test_, "test", *splits.test, splits.train ? "" : "--data; one spec is taken as test data");
+      set_split(test_, "test", *splits.test, splits.train ? "" : "--data; a single spec is used as test data");
     }
     if (!request_.train.empty()) set_split(train_, "train", dataset::parse_spec(request_.train), "--train");
     if (!request_.test.empty()) set_split(test_, "test", dataset::parse_spec(request_.test), "--test");
@@ -169,11 +169,12 @@ class Drafting {
     for (const fs::path& place :
          {fs::path(test_->rest) / "meta.csv", fs::path(test_->rest).parent_path() / "meta.csv"}) {
       if (!fs::is_regular_file(place, error)) continue;
-      add("data.id", "\"path\"", "an image is named by its path");
+      add("data.id", "\"path\"", "images are named by their paths");
       add("data.meta", toml_string(from_folder(place.string(), folder_)), "beside the images");
       dataset::Table table(dataset::open_bytes(place.string()), dataset::table_format(place.string(), {}));
       std::vector<std::string> columns(table.columns().begin(), table.columns().end());
-      if (columns.size() > 1) add("data.groups", toml_list({columns.begin() + 1, columns.end()}), "its columns");
+      if (columns.size() > 1)
+        add("data.groups", toml_list({columns.begin() + 1, columns.end()}), "the columns of meta.csv");
       return;
     }
   }
@@ -226,7 +227,8 @@ class Drafting {
         test_->options.count("scale") || test_->options.count("standardize"))
       return;
     draft_.preflight->lines.push_back(
-        {"columns are scaled by the test rows, since no training rows are named (--train csv:FILE)", false});
+        {"columns are scaled by statistics of the test rows, since no training rows are given (--train csv:FILE)",
+         false});
   }
 
   /// Images of one size, and a network that takes another one.
@@ -269,12 +271,12 @@ class Drafting {
     if (!classes_.empty() && classes_.size() < info.classes.size())
       throw InputError(fmt::format("{} names {} classes, {} has {}", find("classes")->source, classes_.size(),
                                    info.spec, info.classes.size()),
-                       "One of them belongs to another model.");
+                       "The list of classes or the data belongs to another model.");
     bool named = false;
     for (size_t c = 0; c < info.classes.size(); ++c) named = named || info.classes[c] != std::to_string(c);
-    const std::string source = test_->head == "images" ? "names of the folders, in alphabetical order"
-                               : test_->head == "csv"  ? "values of the label column"
-                               : test_->is_name()      ? test_->head + " knows its names"
+    const std::string source = test_->head == "images" ? "the names of the folders, in alphabetical order"
+                               : test_->head == "csv"  ? "the values of the label column"
+                               : test_->is_name()      ? "the class names of " + test_->head
                                                        : "the data";
     if (classes_.empty() && named && info.labels != dataset::LabelKind::kNumber) set_classes(info.classes, source);
     if (!test_->is_name()) return;
@@ -282,8 +284,7 @@ class Drafting {
     for (const auto& [key, value] : dataset::options_of(info.preprocess))
       if (key == "scale" && !test_->options.count("scale"))
         add("input." + toml_key(name) + ".scale", toml_string(value), reader_default());
-    if (!info.groups.empty())
-      add("data.groups", toml_list(info.groups), test_->head + " has these columns beside its inputs");
+    if (!info.groups.empty()) add("data.groups", toml_list(info.groups), "the group columns of " + test_->head);
   }
 
   /// The spec, the file that is there, or files beside the model say how values are scaled; what a reader of known data
@@ -313,7 +314,7 @@ class Drafting {
         fmt::format("{} output column{} and the labels of the data", task.outputs, task.outputs == 1 ? "" : "s"));
     if (task.task != observers::Task::kNumber)
       add("model.output_kind", toml_string(kind), fmt::format("the outputs for {} inputs", columns.size(0)));
-    if (!task.metric.empty()) add("goal.metric", toml_string(task.metric), "the usual one for this kind");
+    if (!task.metric.empty()) add("goal.metric", toml_string(task.metric), "the usual metric for this task");
   }
 
   /// Takes over what the preflight found, with the evidence as its source.
@@ -367,9 +368,8 @@ class Drafting {
     std::string text = "\n";
     if (!find("goal.expect"))
       text +=
-          "# goal.expect = 0.91            # what training reported on this test data: makes sure that the model is "
-          "run "
-          "as it was meant\n";
+          "# goal.expect = 0.91            # the metric that training reported on this test data; netmend check "
+          "compares with it\n";
     if (!test_) text += "# data.test = \"images:photos/test\"  # what to judge the model on; see netmend data --help\n";
     return text + "# gate.accuracy = \">= 0.90\"     # limits for a pipeline\n";
   }

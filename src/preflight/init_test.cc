@@ -167,7 +167,7 @@ TEST(Init, SaysThatTrainingRowsOfATableAreNotKnown) {
     request.model = "m.onnx", request.data = data, request.jobs = 1;
     const ConfigDraft draft = draft_config(request);
     for (const Line& line : draft.preflight->lines)
-      if (line.text.find("no training rows are named") != std::string::npos) return !line.holds;
+      if (line.text.find("no training rows are given") != std::string::npos) return !line.holds;
     return draft.blocked();
   };
   EXPECT_TRUE(said("csv:t.csv,label=y"));

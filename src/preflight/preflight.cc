@@ -76,7 +76,8 @@ class Examination {
                inside = observers::as_columns(logits.to(at::kDouble));
     if (!columns.isfinite().all().item<bool>()) {
       int64_t broken = (~columns.isfinite().all(1)).sum().item<int64_t>();
-      result_.lines.push_back({fmt::format("{} of {} predictions are NaN or Inf", broken, columns.size(0)), false});
+      result_.lines.push_back(
+          {fmt::format("predictions that are NaN or Inf: {} of {}", broken, columns.size(0)), false});
       return;
     }
     using executor::OutputKind;
@@ -100,7 +101,7 @@ class Examination {
       return block(
           "output-kind", name, "The outputs are probabilities, not logits.",
           fmt::format("model.output_kind says logits, but on {} inputs no output is negative and each row sums to 1; "
-                      "taking a softmax of them once more would flatten every confidence",
+                      "applying softmax once more would make every confidence nearly uniform",
                       columns.size(0)),
           "model = { output_kind = \"probabilities\" }");
     if (settings_.task == Task::kBinary && says_logits && settings_.head.output_kind != OutputKind::kLogits)
@@ -116,7 +117,7 @@ class Examination {
           fmt::format("model = {{ output_kind = \"{}\" }}", found));
     if (says_logarithms && !logarithms && settings_.task != Task::kNumber)
       return block(
-          "output-kind", name, "The outputs are not logarithms of probabilities.",
+          "output-kind", name, "The outputs are not log-probabilities.",
           fmt::format("model.output_kind says log-probabilities, but outputs go from {:.3g} to {:.3g}, and their "
                       "exponentials do not sum to 1",
                       least, most),
@@ -136,8 +137,8 @@ class Examination {
       at = node.inputs[0];
       if (softmaxes == 1 && node.op == "Softmax") before = trial_.value_name(at);
     }
-    block("double-softmax", trial_.value_name(settings_.head.output), "A softmax is taken twice.",
-          fmt::format("What goes into the last softmax of `{}` already is a distribution over the classes, so no "
+    block("double-softmax", trial_.value_name(settings_.head.output), "Softmax is applied twice.",
+          fmt::format("The input of the last softmax before `{}` is already a distribution over the classes, so no "
                       "confidence can exceed {:.0f} %",
                       trial_.value_name(settings_.head.output),
                       100 * std::exp(1.0) / (std::exp(1.0) + double(settings_.outputs) - 1)),
@@ -174,8 +175,9 @@ class Examination {
       setup.apply(changed);
       double now = distance(changed);
       if (now < 0.25 && now < 0.2 * distance_)
-        block("preprocessing", setup.about, "The inputs are probably not prepared as in training.",
-              fmt::format("The running statistics of the first batch normalisation are {:.1f} standard deviations off; "
+        block("preprocessing", setup.about, "The inputs are probably not preprocessed as in training.",
+              fmt::format("The inputs are {:.1f} standard deviations away from the running statistics of the first "
+                          "batch normalisation; "
                           "{}: {:.2f}",
                           distance_, setup.words, now),
               input_line(input, merged(subject_.data->info(), {setup}).value_or(Options{})));
@@ -258,7 +260,7 @@ class Examination {
     Searched searched = search_setups(trial_, how);
     result_.tried.insert(result_.tried.end(), searched.tried.begin(), searched.tried.end());
     if (!searched.doubt.empty()) {
-      result_.unknown = "how the inputs were prepared in training";
+      result_.unknown = "how the inputs were preprocessed in training";
       result_.lines.push_back({searched.doubt, false});
     }
     if (!searched.blocker || result_.blocker) return;
@@ -268,11 +270,12 @@ class Examination {
                              settings_.by_class() && searched.removed * mean_error(settings_, trial_.asis) >= 0.05 &&
                              searched.removed < 0.75;
     if (by_mistakes && one_unit_does_away_with(0.8 * searched.removed)) {
-      result_.lines.push_back({"ablating one unit removes as many failures as another preprocessing would"});
+      result_.lines.push_back({"ablating one unit removes about as many failures as different preprocessing would"});
       return;
     }
     if (by_mistakes && one_factor_does_away_with(0.8 * searched.removed)) {
-      result_.lines.push_back({"scaling one layer's weights removes as many failures as another preprocessing would"});
+      result_.lines.push_back(
+          {"scaling one layer's weights removes about as many failures as different preprocessing would"});
       return;
     }
     result_.blocker = std::move(searched.blocker);
@@ -349,7 +352,7 @@ class Examination {
       std::string about = settings_.metric == "accuracy" ? "" : fmt::format(" ({})", settings_.metric);
       result_.tried.push_back({"data", other.words + about, other.line, now});
       if (!meets(now, count, data->size()) || result_.blocker) continue;
-      block("wrong-split", "test", "The expected figure probably belongs to other data.",
+      block("wrong-split", "test", "The expected metric was probably measured on other data.",
             fmt::format("{}; on {} {}", found_instead_, other.words, metric_text(now.value)), other.line);
     }
   }
@@ -357,9 +360,9 @@ class Examination {
   void conclude() {
     stats::Estimate now = result_.tried[0].accuracy;
     if (!expected_met_ && expected_.metric >= 0)
-      return block("expectation", settings_.metric, "The model does not do what was expected of it.",
+      return block("expectation", settings_.metric, "The metric is not the expected one.",
                    found_instead_ + "; no common set-up explains it", "");
-    if (trial_.near_chance()) result_.unknown = "how the inputs were prepared in training";
+    if (trial_.near_chance()) result_.unknown = "how the inputs were preprocessed in training";
     if (trial_.near_chance())
       result_.lines.push_back(
           {fmt::format("accuracy {} is not clearly above the majority class ({:.1f} %); no common set-up explains it",
@@ -445,9 +448,9 @@ void look_at_reference(const session::Session& session, Preflight& preflight) {
   if (!match.matches && !preflight.blocker)
     preflight.blocker = Blocker{"reference",
                                 "outputs",
-                                "The model does not predict as the framework that trained it did.",
-                                fmt::format("{}; netmend match {} --reference {} shows where it departs", match.reason,
-                                            shell_word(session.model_name()), shell_word(path)),
+                                "The outputs differ from those of the training framework.",
+                                fmt::format("{}; netmend match {} --reference {} shows where they begin to differ",
+                                            match.reason, shell_word(session.model_name()), shell_word(path)),
                                 "",
                                 ""};
 }

@@ -168,7 +168,7 @@ TEST(Arrangements, ExchangeColoursAndAxes) {
   // An array that was reshaped where it should have been turned.
   at::Tensor wrong = u.permute({0, 2, 3, 1}).contiguous().view({16, 3, 8, 8});
   dataset::Batch batch = batch_of(wrong);
-  find(arrangements(images({}), batch), "channels taken from the other end of the array").apply(batch);
+  find(arrangements(images({}), batch), "values read as channels last").apply(batch);
   EXPECT_TRUE(at::equal(batch.inputs[0], u));
 }
 

@@ -42,10 +42,10 @@ Batch first_rows(const Batch& batch, int64_t count) {
 }
 
 std::string title_of(const std::string& about) {
-  if (about == "color") return "The colours are probably in the other order than in training.";
+  if (about == "color") return "The colour channels are probably in a different order than in training.";
   if (about == "layout") return "The axes of the images are probably mixed up.";
-  if (about == "orientation") return "The images probably lie on their side.";
-  if (about == "mask") return "The mask is probably not the one of training.";
+  if (about == "orientation") return "The rows and columns of the images are probably exchanged.";
+  if (about == "mask") return "The mask is probably not the one used in training.";
   if (about == "ids") return "The tokens are probably not numbered or ordered as in training.";
   return "The values are probably not scaled as in training.";
 }
@@ -233,7 +233,7 @@ Candidate Candidates::numbered(const Candidate& base, const std::string& words,
                      {}};
   if (!base.setups.empty() && line.empty()) candidate.tried.line = "";
   candidate.kind = "class-order", candidate.where = "labels";
-  candidate.title = "The classes are probably numbered differently from training.";
+  candidate.title = "The classes are probably numbered differently than in training.";
   return candidate;
 }
 
@@ -244,7 +244,7 @@ std::string Candidates::order_words(const std::vector<int64_t>& order) const {
       moved.push_back(fmt::format("{} is {}", trial_.settings.classes[c], trial_.settings.classes[size_t(order[c])]));
   std::string rest = moved.size() > 3 ? fmt::format(" and {} more", moved.size() - 3) : "";
   if (moved.size() > 3) moved.resize(3);
-  return "classes in another order: " + join(moved, ", ") + rest;
+  return "classes in a different order: " + join(moved, ", ") + rest;
 }
 
 /// The names in the order of the model's outputs.
@@ -274,7 +274,7 @@ void Candidates::try_outputs() {
                        fmt::format("model = {{ output = {} }}", session::toml_string(trial_.value_name(id))),
                        {}};
     candidate.kind = "wrong-output", candidate.where = trial_.value_name(trial_.settings.head.output);
-    candidate.title = "Another output of the model is probably the one that counts.";
+    candidate.title = "Another output of the model is probably the prediction.";
     look(std::move(candidate));
   }
 }

@@ -194,8 +194,9 @@ class Search {
     if (!trial_.settings.by_class()) return "";
     const stats::Estimate accuracy = figure(best.settings, best.fresh.rows);
     if (const double simplest = nearest_mean(); accuracy.high < simplest)
-      return fmt::format("with the best set-up found it is right on {}, the nearest class mean on {:.1f} %",
-                         figure_text(best.settings, accuracy), 100 * simplest);
+      return fmt::format(
+          "with the best set-up found accuracy is {}, and a classifier by the nearest class mean reaches {:.1f} %",
+          figure_text(best.settings, accuracy), 100 * simplest);
     if (best.setups.empty() && best.fresh.error < kNegligible) return "";
     const std::vector<Setup> further = stretches(trial_.subject.data->info(), candidates_.prepared(best, trial_.first));
     if (double(further.size() * size_t(Trial::kInputs)) * trial_.subject.cost > options_.work) return "";
@@ -210,9 +211,11 @@ class Search {
     least.fresh = candidates_.outcome(least, fresh_);
     const Changes more = changes(trial_.settings, best.fresh.rows, least.fresh.rows);
     if (more.p > kFurther || double(more.fixed - more.broken) < kNegligible * double(best.fresh.rows.size())) return "";
-    return fmt::format("the best set-up found ({}) is right on {}, with {} on {}: its constants are probably others",
-                       best.tried.words.empty() ? "as it is" : best.tried.words, figure_text(best.settings, accuracy),
-                       least.setups[0].words, figure_text(best.settings, figure(least.settings, least.fresh.rows)));
+    return fmt::format(
+        "accuracy is {1} with the best set-up found ({0}), and {3} with {2}: its constants are probably not those of "
+        "training",
+        best.tried.words.empty() ? "as it is" : best.tried.words, figure_text(best.settings, accuracy),
+        least.setups[0].words, figure_text(best.settings, figure(least.settings, least.fresh.rows)));
   }
 
   /// The accuracy of the simplest classifier there is, the nearest mean of a class, on the fresh inputs: what any
@@ -279,7 +282,7 @@ class Search {
     result_.blocker = Blocker{
         best.kind,
         best.where,
-        slight ? "Inputs that are prepared in another way suit the network better." : best.title,
+        slight ? "The network does better on inputs that are preprocessed differently." : best.title,
         fmt::format("As it is {}{}; {}: {} on {} inputs, {} on {} others (as it is {}){}", text(now.first.rows),
                     guessing, best.tried.words, text(best.first.rows), with_commas(int64_t(now.first.rows.size())),
                     text(best.fresh.rows), with_commas(int64_t(best.fresh.rows.size())), text(now.fresh.rows), loss),

@@ -81,7 +81,7 @@ TEST(SetupSearch, FindsColoursAxesAndOrientation) {
   const std::vector<std::tuple<std::string, std::string, at::Tensor>> cases = {
       {"preprocessing:color", "red and blue exchanged", x.flip({1})},
       {"preprocessing:orientation", "rows and columns exchanged", x.transpose(2, 3).contiguous()},
-      {"preprocessing:layout", "channels taken from the other end of the array", laid_out}};
+      {"preprocessing:layout", "values read as channels last", laid_out}};
   for (const auto& [id, words, given] : cases) {
     const Searched found = found_for(x, given);
     ASSERT_TRUE(found.blocker.has_value()) << words;
@@ -97,7 +97,7 @@ TEST(SetupSearch, FindsAxesAndScaleThatAreBothWrong) {
   const Searched found = found_for(x * 2 - 1, x.permute({0, 2, 3, 1}).contiguous().view_as(x) * 255);
   ASSERT_TRUE(found.blocker.has_value());
   EXPECT_EQ(found.blocker->id(), "preprocessing:layout");
-  EXPECT_NE(found.blocker->evidence.find("scaled to −1…1, channels taken from the other end"), std::string::npos)
+  EXPECT_NE(found.blocker->evidence.find("scaled to −1…1, values read as channels last"), std::string::npos)
       << found.blocker->evidence;
   const auto options = session::parse_config(found.blocker->line, "x").input;
   EXPECT_EQ(options.at("shape"), "8x8x3");
@@ -136,7 +136,7 @@ TEST(SetupSearch, ConstantsThatNobodyUsesAreADoubt) {
   const Planted planted(graph, feature, x, Planted::predicted(graph, feature, right), five_names());
   const Searched found = search_setups(planted.trial(), {.free = true});
   EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
-  EXPECT_NE(found.doubt.find("its constants are probably others"), std::string::npos) << found.doubt;
+  EXPECT_NE(found.doubt.find("its constants are probably not those of training"), std::string::npos) << found.doubt;
   // Who has said how inputs are prepared is not asked again.
   EXPECT_EQ(search_setups(planted.trial()).doubt, "");
 }
@@ -152,7 +152,7 @@ TEST(SetupSearch, WorseThanTheNearestMeanIsADoubt) {
   const Planted planted(graph, feature, x, labels, five_names());
   const Searched found = search_setups(planted.trial(), {.free = true});
   EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
-  EXPECT_NE(found.doubt.find("the nearest class mean on 100.0 %"), std::string::npos) << found.doubt;
+  EXPECT_NE(found.doubt.find("the nearest class mean reaches 100.0 %"), std::string::npos) << found.doubt;
 }
 
 TEST(SetupSearch, WhatIsRightIsNotDoubted) {

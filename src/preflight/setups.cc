@@ -73,8 +73,8 @@ const std::vector<Normalising>& normalisings() {
        {0.2673, 0.2564, 0.2762},
        N::kThree,
        "cifar100"},
-      {"0…255, ImageNet mean taken off", 255, {123.68, 116.779, 103.939}, {}, N::kThree},
-      {"0…255, blue first, ImageNet mean taken off", 255, {103.939, 116.779, 123.68}, {}, N::kThree, "", true},
+      {"0…255, ImageNet mean subtracted", 255, {123.68, 116.779, 103.939}, {}, N::kThree},
+      {"0…255, BGR, ImageNet mean subtracted", 255, {103.939, 116.779, 123.68}, {}, N::kThree, "", true},
       {"scaled to 0…1, MNIST mean and std", 1, {0.1307}, {0.3081}, N::kOne, "mnist"},
       {"scaled to 0…1, Fashion-MNIST mean and std", 1, {0.286}, {0.353}, N::kOne, "fashion-mnist"},
       {"scaled to 0…1, ImageNet mean and std of red", 1, {0.485}, {0.229}, N::kOne},
@@ -237,8 +237,8 @@ Setup fitted(const Info& data, const Batch& sample, const Source& source, Fit fi
   }
   Setup setup;
   setup.about = "scale";
-  setup.words = by_range                                      ? "each column from its least to its largest value"
-                : table                                       ? "each column by its own mean and deviation"
+  setup.words = by_range                                      ? "each column by its own minimum and maximum"
+                : table                                       ? "each column by its own mean and standard deviation"
                 : fit == Fit::kOneMean && has_colors(feature) ? "by one mean and std of all channels of the data"
                                                               : "by the data's own mean and std";
   if (mean.numel() <= kMostNumbers)
@@ -254,7 +254,7 @@ Setup fitted(const Info& data, const Batch& sample, const Source& source, Fit fi
 Setup each_image_standardised(const Info& data, const Source& source) {
   Setup setup;
   setup.about = "scale";
-  setup.words = "each image by its own mean and deviation";
+  setup.words = "each image by its own mean and standard deviation";
   setup.changes = scaling(scale_text(source.brightness), "", "", "yes");
   setup.apply = [=](Batch& batch) {
     at::Tensor& values = batch.inputs[size_t(source.feature)];
@@ -272,7 +272,7 @@ Setup mean_image_taken_off(const Info& data, const Batch& sample, const Source& 
     return (batch.inputs[size_t(source.feature)] - source.offset) / source.factor * scale;
   };
   const at::Tensor mean = raw(sample).mean(0, true);
-  return {"scale", "the mean image taken off", std::nullopt,
+  return {"scale", "the mean image subtracted", std::nullopt,
           [=](Batch& batch) { batch.inputs[size_t(source.feature)] = raw(batch) - mean; }};
 }
 
@@ -314,15 +314,16 @@ void add_image_arrangements(const Info& data, const Batch& sample, int f, bool f
                   : x.reshape({n, rows, columns, c}).permute({0, 3, 1, 2});
     };
     std::optional<Options> written = last ? as_rows({c, rows, columns}, "NHWC") : as_rows({rows, columns, c}, "NCHW");
-    all.push_back(arranged("layout", "channels taken from the other end of the array", moved ? std::nullopt : written,
-                           f, as_in_source(other)));
+    all.push_back(arranged("layout", last ? "values read as channels first" : "values read as channels last",
+                           moved ? std::nullopt : written, f, as_in_source(other)));
     auto mixed = [=](const at::Tensor& x) {  // the same turned around: right axes, filled in the other order
       at::Tensor turned_axes = last ? x.permute({0, 3, 1, 2}) : x.permute({0, 2, 3, 1});
       return turned_axes.contiguous().view(x.sizes());
     };
     // A network that takes rows is given them in the order of the axes.
     std::optional<Options> order = flat ? std::optional(Options{{"layout", last ? "NCHW" : "NHWC"}}) : std::nullopt;
-    all.push_back(arranged("layout", "channels laid out at the other end of the array", order, f, as_in_source(mixed)));
+    all.push_back(arranged("layout", last ? "values laid out as channels first" : "values laid out as channels last",
+                           order, f, as_in_source(mixed)));
   }
   const bool sideways = data.preprocess.layout == "NWHC" || data.preprocess.layout == "NCWH";
   if (rows == columns)
@@ -366,20 +367,18 @@ void add_id_arrangements(const Info& data, std::vector<Setup>& all) {
       for (size_t ids = 0; ids < data.features.size(); ++ids)
         if (ids != f && data.features[ids].type == at::kLong && data.features[ids].shape == feature.shape &&
             lower(data.features[ids].name).find("id") != std::string::npos)
-          all.push_back({"mask", "token number 0 masked", std::nullopt,
+          all.push_back({"mask", "token id 0 masked", std::nullopt,
                          [=](Batch& batch) { batch.inputs[f] = (batch.inputs[ids] != 0).to(at::kLong); }});
     if (lower(feature.name).find("mask") != std::string::npos) {
-      all.push_back(
-          arranged("mask", "mask turned around", std::nullopt, int(f), [](const at::Tensor& x) { return 1 - x; }));
+      all.push_back(arranged("mask", "mask inverted", std::nullopt, int(f), [](const at::Tensor& x) { return 1 - x; }));
       all.push_back(arranged("mask", "nothing masked", std::nullopt, int(f),
                              [](const at::Tensor& x) { return at::ones_like(x); }));
       continue;
     }
     for (int64_t by : {-3, -2, -1, 1, 2, 3})
-      all.push_back(arranged("ids", by < 0 ? "token numbers smaller by a few" : "token numbers larger by a few",
-                             std::nullopt, int(f),
-                             [=](const at::Tensor& x) { return at::where(x > 0, (x + by).clamp_min(0), x); }));
-    all.push_back(arranged("ids", "tokens in the other order", std::nullopt, int(f),
+      all.push_back(arranged("ids", by < 0 ? "token ids lower by a few" : "token ids higher by a few", std::nullopt,
+                             int(f), [=](const at::Tensor& x) { return at::where(x > 0, (x + by).clamp_min(0), x); }));
+    all.push_back(arranged("ids", "tokens in reverse order", std::nullopt, int(f),
                            [](const at::Tensor& x) { return x.flip({1}); }));
   }
 }
@@ -423,8 +422,8 @@ std::vector<Setup> table_scalings(const Info& data, const Batch& sample, int f) 
       changes["standardize"] = "";
       add(way.words, raw, std::move(changes), scale, mean, std);
     }
-  for (const auto& [way, words] : {std::pair{"yes", "each column by its own mean and deviation"},
-                                   {"minmax", "each column from its least to its largest value"},
+  for (const auto& [way, words] : {std::pair{"yes", "each column by its own mean and standard deviation"},
+                                   {"minmax", "each column by its own minimum and maximum"},
                                    {"no", "columns as they are in the file"}}) {
     Options changes = scaling("");
     changes["standardize"] = way;

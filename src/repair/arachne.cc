@@ -50,7 +50,7 @@ std::vector<edits::Edit> edits_of(const Problem& problem, const std::vector<loca
 }  // namespace
 
 Found arachne(const Problem& problem, Budget& budget) {
-  if (!problem.settings.by_class()) return {{}, "it needs predictions that are classes, right or wrong"};
+  if (!problem.settings.by_class()) return {{}, "it needs predictions that are classes"};
   const std::vector<int64_t> failing =
                                  sample(problem.on(observers::Side::kFailing, problem.parts.search), kMostFailing),
                              passing =

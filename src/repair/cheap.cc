@@ -37,7 +37,7 @@ Candidate candidate(const Problem& problem, const char* method, std::string word
 }  // namespace
 
 Found shift_biases(const Problem& problem, Budget& budget) {
-  if (problem.settings.head.without_logits()) return {{}, "the model gives probabilities, not logits"};
+  if (problem.settings.head.without_logits()) return {{}, "the model outputs probabilities, not logits"};
   Logits logits = logits_of(problem, problem.parts.search);
   const int64_t width = logits.values.size(1);
   auto loss = [&](const at::Tensor& shift) {
@@ -56,7 +56,7 @@ Found shift_biases(const Problem& problem, Budget& budget) {
     if (!rescaled.why_not.empty()) return {{}, rescaled.why_not};
     found.candidates.push_back(candidate(
         problem, "bias",
-        fmt::format("final bias{} moved by up to {:.3g}", width == 1 ? "" : "es", own.abs().max().item<double>()),
+        fmt::format("final bias{} shifted by up to {:.3g}", width == 1 ? "" : "es", own.abs().max().item<double>()),
         std::move(rescaled.edits)));
   }
   std::stable_sort(found.candidates.begin(), found.candidates.end(),
@@ -66,8 +66,8 @@ Found shift_biases(const Problem& problem, Budget& budget) {
 
 Found set_temperature(const Problem& problem, Budget& budget) {
   if (problem.settings.task == observers::Task::kNumber)
-    return {{}, "the model predicts numbers, which have no temperature"};
-  if (problem.settings.head.without_logits()) return {{}, "the model gives probabilities, not logits"};
+    return {{}, "the model predicts numbers, which have no confidence to calibrate"};
+  if (problem.settings.head.without_logits()) return {{}, "the model outputs probabilities, not logits"};
   Logits logits = logits_of(problem, problem.parts.search);
   auto loss = [&](const at::Tensor& cold) {
     return localise::losses(problem.settings, logits.values * cold.exp(), logits.labels).mean();

@@ -20,7 +20,7 @@ std::string verdict_name(Verdict verdict) {
     case Verdict::kNoRealChange:
       return "no real change";
     case Verdict::kRefuse:
-      return "refuse";
+      return "refused";
   }
   return "";
 }
@@ -318,8 +318,8 @@ class Mending {
     } else {
       out_.verdict = Verdict::kNoRealChange;
       const bool numbers = problem_.settings.task == observers::Task::kNumber && problem_.settings.tolerance < 0;
-      out_.reason =
-          out_.flips.fixed + out_.flips.broken == 0 && !numbers ? "no prediction changes" : "the changes may be chance";
+      out_.reason = out_.flips.fixed + out_.flips.broken == 0 && !numbers ? "no prediction changes"
+                                                                          : "the changes may be due to chance";
       if (!numbers && loss_change().high < 0)
         out_.reason +=
             fmt::format("; the loss falls from {:.4g} to {:.4g}", out_.before.figure.loss, out_.after.figure.loss);

@@ -12,7 +12,7 @@ constexpr Method kMethods[] = {
     {"surgical", "gradient descent on the weights of a few located units", surgical, false, 0.55},
     {"retrain", "all weights, on failing inputs mixed with passing ones", retrain, false, 0.3},
     {"arachne", "differential evolution on a few single weights", arachne, false, 0.3},
-    {"sbfl-mutation", "suspicious units mutated one after the other until it stops helping", sbfl_mutation, false, 0},
+    {"sbfl-mutation", "suspicious units mutated one after another until it stops helping", sbfl_mutation, false, 0},
 };
 
 }  // namespace
@@ -32,7 +32,7 @@ const Method& find_method(const std::string& name) {
     names.emplace_back(method.name);
   }
   throw InputError(fmt::format("there is no repair method `{}`{}", printable(name), did_you_mean(name, names)),
-                   "There are " + method_names() + ".");
+                   "Choose from " + method_names() + ".");
 }
 
 }  // namespace netmend::repair

@@ -39,15 +39,15 @@ const model::Layer* output_layer(const Problem& problem) {
 
 Rescaled rescale(const Problem& problem, double scale, const std::vector<double>& shift) {
   const model::Layer* layer = output_layer(problem);
-  if (!layer) return {{}, "no layer with weights gives the outputs"};
+  if (!layer) return {{}, "no layer with weights produces the outputs"};
   if (layer->post == whatif::answers_of(problem.settings) && layer->post != layer->pre)
-    return {{}, fmt::format("the outputs come out of {}", layer->activation)};
+    return {{}, fmt::format("an activation function ({}) follows the last layer", layer->activation)};
   const edits::Parts parts = edits::find_parts(problem.subject.graph, *layer);
   bool has_bias = false;
   Rescaled out;
   for (const edits::Part& part : parts.list) {
     if (!part.refusal.empty()) return {{}, part.refusal};
-    if (part.role == Role::kNorm) return {{}, "a norm stands behind the last weights"};
+    if (part.role == Role::kNorm) return {{}, "a normalisation layer follows the last weights"};
     if (part.role == Role::kBias) has_bias = true;
     if (part.role == Role::kWeight && scale == 1) continue;
     for (int64_t unit = 0; unit < layer->units; ++unit) {

@@ -62,11 +62,11 @@ void check_request(const RepairRequest& request) {
     edits::find_operation(request.sbfl.mutation);
     parse_when(request.sbfl.stop);
     if (!(request.sbfl.loss_offset >= 0) || !(request.sbfl.accuracy_offset >= 0))
-      throw InputError("an offset is below 0", "Offsets are numbers from 0.");
+      throw InputError("--loss-offset and --accuracy-offset must not be below 0", "Give 0 or more.");
   }
   if (!request.units.empty() && request.method != "auto" && request.method != "surgical")
-    throw InputError(fmt::format("--unit does not go with --method {}", request.method),
-                     "surgical changes the units that are named; others change what they choose.");
+    throw InputError(fmt::format("--unit cannot be combined with --method {}", request.method),
+                     "--method surgical changes the units that are named; the other methods choose for themselves.");
 }
 
 struct RepairRun::Impl {
@@ -104,8 +104,9 @@ struct RepairRun::Impl {
     splits.outcomes = task.has_right_and_wrong();
     if (splits.outcomes) count_outcomes(target);
     if (splits.search == 0 || splits.selection == 0 || splits.holdout == 0)
-      throw InputError(fmt::format("{} inputs are too few to search, select and confirm on", problem.rows.size()),
-                       "Give more data.");
+      throw InputError(
+          fmt::format("too few inputs ({}) for a search, a selection and a hold-out set", problem.rows.size()),
+          "Give more data.");
   }
 
   void count_outcomes(const session::NamedTarget& target) {
@@ -114,11 +115,12 @@ struct RepairRun::Impl {
     splits.failing = int64_t(problem.on(observers::Side::kFailing, all).size());
     splits.passing = int64_t(problem.on(observers::Side::kPassing, all).size());
     if (splits.failing == 0)
-      throw InputError(target.text.empty() ? "every prediction is correct: there is nothing to repair"
-                                           : fmt::format("no input fails as {} says", target.text),
-                       target.text.empty() ? "Give harder data, or netmend stress makes some."
-                                           : "netmend eval shows which confusions there are.");
-    if (splits.passing == 0) session.note("warning: no prediction is correct: no regression can be seen");
+      throw InputError(target.text.empty()
+                           ? "every prediction is correct: there is nothing to repair"
+                           : fmt::format("no prediction is wrong in the way that --on {} names", target.text),
+                       target.text.empty() ? "Give harder data; netmend stress can make some."
+                                           : "netmend eval shows which classes are confused.");
+    if (splits.passing == 0) session.note("warning: no prediction is correct, so regressions cannot be seen");
     const observers::PredictionSettings& task = problem.settings;
     if (!task.by_class()) return;
     std::vector<int64_t> have(task.classes.size());

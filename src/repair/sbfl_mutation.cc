@@ -28,8 +28,8 @@ const std::vector<std::string> kWhens = {"loss", "accuracy", "both", "either"};
 StopRule::When parse_when(const std::string& name) {
   auto hit = std::find(kWhens.begin(), kWhens.end(), name);
   if (hit == kWhens.end())
-    throw InputError(fmt::format("`{}` is no condition to stop on{}", name, did_you_mean(name, kWhens)),
-                     "There are loss, accuracy, both and either.");
+    throw InputError(fmt::format("--stop {}: there is no such condition{}", name, did_you_mean(name, kWhens)),
+                     "Choose from loss, accuracy, both and either.");
   return StopRule::When(hit - kWhens.begin());
 }
 std::string when_name(StopRule::When when) { return kWhens[size_t(when)]; }
@@ -203,7 +203,7 @@ const Round* Trajectory::next() { return impl_->next(); }
 const std::vector<Round>& Trajectory::rounds() const { return impl_->rounds; }
 
 Found sbfl_mutation(const Problem& problem, Budget& budget) {
-  if (!problem.settings.by_class()) return {{}, "it needs predictions that are classes, right or wrong"};
+  if (!problem.settings.by_class()) return {{}, "it needs predictions that are classes"};
   const SbflChoice& choice = problem.sbfl;
   SbflOptions options;
   options.measure = localise::find_measure(choice.measure);

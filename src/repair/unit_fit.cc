@@ -54,7 +54,7 @@ struct UnitFit::Impl {
 
   Impl(const Problem& p, const std::vector<localise::UnitPlace>& units) : problem(p), graph(p.subject.batching.graph) {
     if (problem.subject.batching.kind != executor::Batching::kAny)
-      throw Unsupported("the network does not run at any batch size, so its units cannot be fitted");
+      throw Unsupported("the network does not take arbitrary batch sizes, so its units cannot be fitted");
     gather(units);
     std::vector<ValueId> constants;
     for (const Piece& piece : pieces) constants.push_back(piece.constant);

@@ -46,8 +46,9 @@ WhatIfResult what_if(session::Session& session, const std::string& edit_file) {
   edits::require_fit(test.subject.graph, file);
   const observers::PredictionSettings& task = session.task();
   if (task.task == observers::Task::kNone)
-    throw InputError(fmt::format("{} has no labels: no prediction can be called better", test.data->info().spec),
-                     "Give data with labels.");
+    throw InputError(
+        fmt::format("{} has no labels: nothing tells whether predictions get better", test.data->info().spec),
+        "Give data with labels.");
   session.sample(test, 2);
   Problem problem{test.subject, task, session.layers()};
   problem.seed = session.request().seed, problem.jobs = session.request().jobs;

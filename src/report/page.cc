@@ -19,7 +19,7 @@ constexpr const char* kFormat = "netmend.report/1";
 constexpr int64_t kLargest = int64_t(256) << 20;
 constexpr int kDeepest = 64;
 
-constexpr const char* kAgain = "Run netmend check again; it writes the file anew.";
+constexpr const char* kAgain = "Run netmend check again; it writes the file again.";
 
 /// Parses without trusting: depth is bounded, so that nothing that walks the document can run out of stack.
 Json parse(std::string_view document, const std::string& name) {
@@ -49,13 +49,13 @@ void require_report(const Json& json, const std::string& name) {
     throw InputError(fmt::format("{} is JSON, but not a report: `format` is missing", name),
                      "Is this the run folder of netmend check?");
   if (*format != kFormat)
-    throw InputError(fmt::format("{} has the format `{}`, this netmend draws `{}`", name,
+    throw InputError(fmt::format("{} has the format `{}`, but this netmend draws `{}`", name,
                                  format->get<std::string>().substr(0, 60), kFormat),
                      "Draw it with the netmend that wrote it, or run netmend check again.");
   auto is = [&](const char* key, bool (Json::*kind)() const noexcept) {
     auto found = json.find(key);
     if (found == json.end() || !((*found).*kind)())
-      throw InputError(fmt::format("{} lacks `{}`, or it is of the wrong kind", name, key), kAgain);
+      throw InputError(fmt::format("{} lacks `{}`, or it has the wrong type", name, key), kAgain);
   };
   is("run", &Json::is_object);
   is("verdict", &Json::is_string);

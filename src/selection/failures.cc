@@ -34,7 +34,7 @@ void check_task(session::Session& session, const FailuresRequest& request) {
                      "netmend next shows which inputs to label first.");
   if (!task.has_right_and_wrong())
     throw InputError(fmt::format("the predictions for {} are numbers, which are neither right nor wrong", data.spec),
-                     "goal.tolerance in netmend.toml says how near is near enough.");
+                     "Set goal.tolerance in netmend.toml, the largest error that still counts as correct.");
   if (!task.by_class() && (request.labels() || request.sort == "margin"))
     throw InputError(fmt::format("{} needs predictions of one class per input; the task is {}",
                                  request.labels() ? "--on labels" : "--sort margin", observers::task_name(task.task)),
@@ -45,7 +45,7 @@ void check_task(session::Session& session, const FailuresRequest& request) {
   throw InputError(
       fmt::format("--group {}: there is no such group{}", printable(request.group), did_you_mean(request.group, names)),
       names.empty() ? "data.groups in netmend.toml names columns to group by."
-                    : "There are " + join(names, ", ") + ".");
+                    : "Choose from " + join(names, ", ") + ".");
 }
 
 std::string prediction_name(const PredictionSettings& task, double prediction) {
@@ -141,7 +141,7 @@ void check_request(const FailuresRequest& request) {
   if (std::find(kOrders.begin(), kOrders.end(), request.sort) == kOrders.end())
     throw InputError(fmt::format("--sort {}: there is no such order{}", printable(request.sort),
                                  did_you_mean(request.sort, kOrders)),
-                     "There are loss, confidence and margin; the largest comes first.");
+                     "Choose from loss, confidence and margin; the largest comes first.");
 }
 
 void sort_failures(std::vector<Failure>& failures, const std::string& by) {

@@ -121,9 +121,9 @@ class Choosing {
 
   void require_room(const observers::UnitSpace& space, int64_t inputs, const std::string& what) const {
     if (adequacy::stride_for(space, 0, inputs, room()) > 1)
-      throw InputError(
-          fmt::format("the values of {} {} take more than {}", with_commas(inputs), what, bytes_text(room())),
-          "--limit N takes fewer, --memory allows more.");
+      throw InputError(fmt::format("the activations of {} {} would take more than {} of memory", with_commas(inputs),
+                                   what, bytes_text(room())),
+                       "--limit N takes fewer inputs, --memory allows more.");
   }
 
   Order by_predictions() {
@@ -186,7 +186,7 @@ class Choosing {
                            request_.count, pool_.request().jobs);
     order.whole = false;
     report_.words =
-        fmt::format("each the farthest, by the values of {}, from {}", report_.layer,
+        fmt::format("each is the farthest, by the activations of {}, from {}", report_.layer,
                     split ? fmt::format("{} known inputs and those chosen before", with_commas(report_.known))
                           : std::string("those chosen before"));
     return order;
@@ -205,7 +205,7 @@ class Choosing {
       order.scores.push_back(pool_shown_.values.input(i)[place.unit]);
     order.order = by_score(order.scores, true);
     report_.unit = name;
-    report_.words = fmt::format("highest value of unit {} first", name);
+    report_.words = fmt::format("highest activation of unit {} first", name);
     if (!known_.has_data()) return order;
     session::Split& split = known_.test();
     known_.sample(split);
@@ -221,7 +221,7 @@ class Choosing {
     report_.tests_reach = highest;
     report_.above = std::count_if(order.scores.begin(), order.scores.end(), [&](double v) { return v > highest; });
     report_.words +=
-        fmt::format("; {} of {} go above what {} tests reach ({:.4g})", with_commas(*report_.above),
+        fmt::format("; above what {2} tests reach ({3:.4g}): {0} of {1}", with_commas(*report_.above),
                     with_commas(int64_t(order.scores.size())), with_commas(reached.values.count()), highest);
     return order;
   }
@@ -280,7 +280,7 @@ void check_request(NextRequest& request) {
   if (std::find(kMethods.begin(), kMethods.end(), request.method) == kMethods.end())
     throw InputError(
         fmt::format("--method {}: there is no such method{}", printable(typed), did_you_mean(request.method, kMethods)),
-        "There are " + join(kMethods, ", ") + ".");
+        "Choose from " + join(kMethods, ", ") + ".");
   if (!request.on.empty() && !request.on.starts_with("unit="))
     throw InputError(fmt::format("--on {}: not understood", printable(request.on)),
                      "Give unit=LAYER/NUMBER, such as unit=conv1/7.");

@@ -14,7 +14,7 @@ using observers::TopRow;
 
 constexpr Score kScores[] = {
     {"gini", "Gini impurity of the probabilities", [](const TopRow& row) -> double { return row.gini; }},
-    {"margin", "smallest margin between the two likeliest classes",
+    {"margin", "smallest margin between the two most likely classes",
      [](const TopRow& row) -> double { return -row.margin(); }},
     {"entropy", "entropy of the probabilities", [](const TopRow& row) -> double { return row.entropy; }},
     {"max-p", "lowest confidence", [](const TopRow& row) -> double { return 1 - row.probabilities[0]; }},

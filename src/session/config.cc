@@ -40,7 +40,7 @@ class Parser {
     } catch (const toml::parse_error& error) {
       throw InputError(
           fmt::format("{}, line {}: {}", path_, error.source().begin.line, std::string(error.description())),
-          "netmend.toml is TOML: key = value, texts in quotes, lists in [ ], tables in { } on one line.");
+          "netmend.toml is TOML: key = value, strings in quotes, lists in [ ], tables in { } on one line.");
     }
     known(file, kTop, "");
     if (const toml::node* model = file.get("model")) about_model(table(*model, "model"), config);
@@ -80,11 +80,11 @@ class Parser {
     config.overrides.metric = one_of(goal, "metric", "goal.metric", observers::metric_names());
     if (const toml::node* positive = goal.get("positive"))
       config.overrides.positive = number(*positive, "goal.positive");
-    config.overrides.threshold = real(goal, "threshold", 0.5, 0, 1, "a probability, 0 … 1");
+    config.overrides.threshold = real(goal, "threshold", 0.5, 0, 1, "a probability from 0 to 1");
     config.overrides.tolerance = real(goal, "tolerance", -1, 0, INFINITY, "a number of 0 or more");
     const bool error = observers::is_error(config.overrides.metric);
     config.expect = real(goal, "expect", -1, 0, error ? INFINITY : 1,
-                         error ? "a number of 0 or more" : "a share, 0 … 1 (91.3 % is 0.913)");
+                         error ? "a number of 0 or more" : "a fraction from 0 to 1 (0.913 for 91.3 %)");
   }
 
   void about_gate(const toml::table& gate, Config& config) const {
@@ -112,7 +112,7 @@ class Parser {
       if (one.reason.empty()) wrong(node, where, "a table with a reason, { reason = \"…\" }");
       one.until = text(entry, "until", where + ".until");
       if (!one.until.empty() && !findings::is_day(one.until))
-        wrong(*entry.get("until"), where + ".until", "a day such as \"2027-01-31\"");
+        wrong(*entry.get("until"), where + ".until", "a date such as \"2027-01-31\"");
       auto size = [&](const char* name, double otherwise, double least) {
         const toml::node* number = entry.get(name);
         if (!number) return otherwise;
@@ -133,7 +133,7 @@ class Parser {
   void about_checks(const toml::table& checks, Config& config) const {
     if (const toml::node* programs = checks.get("programs"))
       throw InputError(
-          fmt::format("{}, line {}: a file beside a model may not name programs to run", path_,
+          fmt::format("{}, line {}: netmend.toml may not name programs to run (checks.programs)", path_,
                       programs->source().begin.line),
           "Give --program on the command line, or checks.programs in your own ~/.config/netmend/config.toml.");
     known(checks, kChecks, "checks.");
@@ -188,7 +188,7 @@ class Parser {
                      const std::vector<std::string>& words) const {
     std::string word = text(table, key, name);
     if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end())
-      fail("{}, line {}: {} = \"{}\" is unknown{}: there are {}", path_, table.get(key)->source().begin.line, name,
+      fail("{}, line {}: {} = \"{}\" is unknown{}: choose from {}", path_, table.get(key)->source().begin.line, name,
            word, did_you_mean(word, words), join(words, ", "));
     return word;
   }
@@ -212,7 +212,7 @@ class Parser {
   std::string text(const toml::table& table, const char* key, const std::string& name) const {
     const toml::node* node = table.get(key);
     if (!node) return "";
-    if (!node->is_string()) wrong(*node, name, "a text in quotes");
+    if (!node->is_string()) wrong(*node, name, "a string in quotes");
     return node->as_string()->get();
   }
 
@@ -248,7 +248,7 @@ class Parser {
               key == "scale" ? number(value, full) : text(input, std::string(key.str()).c_str(), full);
       }
       if (!options.empty() && options != found)
-        fail("{}, line {}: {} and another input are prepared differently, which is not supported", path_,
+        fail("{}, line {}: {} and another input are preprocessed differently, which is not supported", path_,
              node.source().begin.line, where);
       options = found;
     }
@@ -260,7 +260,7 @@ class Parser {
       return sizes.get(key) ? number(*sizes.get(key), where + "." + key) : std::string();
     };
     if (get("height").empty() != get("width").empty())
-      wrong(*sizes.get(get("height").empty() ? "width" : "height"), where, "given height and width, not one of them");
+      wrong(*sizes.get(get("height").empty() ? "width" : "height"), where, "a table with both height and width");
     if (!get("short").empty()) found["resize"] = get("short");
     if (!get("height").empty() && !get("width").empty()) found["resize"] = get("height") + "x" + get("width");
     if (!get("crop").empty()) found["crop"] = get("crop");

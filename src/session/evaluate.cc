@@ -91,7 +91,8 @@ Shard evaluate_shard(Session& session, const std::string& shard, const std::stri
 
 MergedShards merge_shards(const std::vector<std::string>& paths) {
   const stream::StateFile header = stream::read_state_header(paths.at(0));
-  if (header.observer != "predictions") fail("{}: states of {} are no evaluation", paths[0], header.observer);
+  if (header.observer != "predictions")
+    fail("{} holds the state of `{}`, not of an evaluation", paths[0], header.observer);
   MergedShards merged;
   try {
     merged.task = observers::settings_from_json(nlohmann::json::parse(header.description).at("settings"));

@@ -29,7 +29,9 @@ std::unordered_set<std::string> read_names(const std::string& path) {
     }
     if (column < row.size() && !trim(row[column]).empty()) names.emplace(trim(row[column]));
   }
-  if (names.empty()) throw InputError(path + " names no inputs", "One name per line, or a table with a column id.");
+  if (names.empty())
+    throw InputError(path + " names no inputs",
+                     "Give a file with one name per line, or a CSV table with a column `id`.");
   return names;
 }
 

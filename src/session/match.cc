@@ -29,7 +29,8 @@ std::optional<stream::InputFit> compare_inputs(const MatchRequest& request, cons
   try {
     return compare_data(request, dataset::parse_spec(config.test), config, graph, reference);
   } catch (const InputError& error) {
-    if (request.note) request.note(fmt::format("the data of {} is not compared: {}", config.path, error.what()));
+    if (request.note)
+      request.note(fmt::format("the inputs are not compared with the test data of {}: {}", config.path, error.what()));
     return {};
   }
 }

@@ -29,7 +29,8 @@ Shapes parse_shapes(const std::vector<std::string>& texts) {
     if (equals == std::string::npos) fail("--shape {}: expected NAME=1x3x224x224", text);
     for (const std::string& part : split(text.substr(equals + 1), 'x')) {
       int64_t size = 0;
-      if (!parse_int(part, size) || size < 0) fail("--shape {}: '{}' is no size", text, part);
+      if (!parse_int(part, size) || size < 0)
+        fail("--shape {}: '{}' is not a size; expected NAME=1x3x224x224", text, part);
       shapes[text.substr(0, equals)].push_back(size);
     }
   }
@@ -58,7 +59,7 @@ Shape trial_shape(const model::Value& value, int64_t free) {
 }
 
 at::Tensor trial_input(const model::Value& value, const Shape& shape) {
-  if (model::checked_count(shape) < 0) fail("input {} has impossible sizes {}", value.name, shape_text(shape));
+  if (model::checked_count(shape) < 0) fail("input {} has an impossible shape, {}", value.name, shape_text(shape));
   const at::TensorOptions options = at::TensorOptions().dtype(model::carrier(value.type));
   const bool mask = lower(value.name).find("mask") != std::string::npos;
   return mask ? at::ones(shape, options) : at::zeros(shape, options);
@@ -159,7 +160,7 @@ DeclaredValue declared(const Graph& graph, ValueId id, const Trial& trial) {
 }
 
 std::string output_kind(executor::OutputKind kind) {
-  const char* words[] = {"logits or scores", "probabilities", "log-probabilities", "probabilities, each by itself"};
+  const char* words[] = {"logits or scores", "probabilities", "log-probabilities", "independent probabilities"};
   return words[int(kind)];
 }
 

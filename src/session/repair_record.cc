@@ -46,7 +46,7 @@ std::string seen_in_search(const model::Graph& graph, const dataset::Dataset& da
   const auto json = nlohmann::json::parse(hit->second, nullptr, false);
   if (!json.is_object() || !json.contains("hashes") || !json["hashes"].is_string() || !json.contains("inputs") ||
       !json["inputs"].is_number_unsigned())
-    return "the model's netmend.repair metadata cannot be read: whether this data was searched is not known";
+    return "the model's netmend.repair metadata cannot be read, so it is not known whether the repair saw this data";
   const std::string text = json["hashes"];
   std::set<uint32_t> hashes;
   for (size_t i = 0; i + 8 <= text.size(); i += 8)
@@ -58,8 +58,10 @@ std::string seen_in_search(const model::Graph& graph, const dataset::Dataset& da
   // Inputs that look alike share a hash: what counts is how many were written down.
   const double kept = double(text.size() / 8) / std::max(1.0, json["inputs"].get<double>());
   const double about = std::min(double(data.size()), double(seen) / double(some.size()) / kept * double(data.size()));
-  return fmt::format("{} was repaired by a search that saw about {} of these {} inputs: its figures here flatter it",
-                     "the model", with_commas(int64_t(about)), with_commas(data.size()));
+  return fmt::format(
+      "the model was repaired by a search that saw about {} of these {} inputs, so results here are "
+      "too optimistic",
+      with_commas(int64_t(about)), with_commas(data.size()));
 }
 
 }  // namespace netmend::session

@@ -51,14 +51,14 @@ RunFindings read_findings(const std::string& run) {
     found.folder = (fs::path(kRuns) / run).string();
   if (found.folder.empty())
     throw InputError(fmt::format("no run in {} has findings", kRuns),
-                     "netmend check makes them; --run DIR names another folder.");
+                     "netmend check writes them; --run DIR names another run folder.");
   if (!holds_findings(found.folder))
     throw InputError(fmt::format("{} holds no findings.json", found.folder),
                      "Give the run folder of a netmend check, or leave --run out for the latest.");
   const std::string path = found.folder + "/findings.json";
   findings::Json json = findings::Json::parse(read_file(path, int64_t(1) << 30), nullptr, false);
   if (!json.is_object() || !json.contains("findings") || !json["findings"].is_array())
-    throw InputError(fmt::format("{} is not a file of findings", path), "Run netmend check again.");
+    throw InputError(fmt::format("{} is not a findings.json that netmend wrote", path), "Run netmend check again.");
   // Those that were accepted stand apart, where a run knows of any.
   for (const char* part : {"findings", "accepted"}) {
     if (!json.contains(part) || !json[part].is_array()) continue;

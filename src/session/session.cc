@@ -211,7 +211,7 @@ Split& Session::test() {
     throw InputError("no data is given", "Add --data SPEC, for example --data mnist:test or --data images:photos.");
   if (own.test_spec->head == "csv" && !own.test_spec->options.count("train"))
     own.note(
-        fmt::format("data: columns of {} are encoded by its own values; train=FILE fits the encoding to the "
+        fmt::format("data: the encoding of the columns of {} is fitted on that file itself; train=FILE fits it on the "
                     "training file",
                     own.test_spec->rest));
   own.test = own.open("test", *own.test_spec, own.request.limit, true);
@@ -255,7 +255,7 @@ const std::vector<model::Layer>& Session::layers() {
 }
 
 UnitPlace Session::unit(const std::string& name) {
-  const char* form = "A unit is written as layer/number, for example conv1/7.";
+  const char* form = "A unit is written as LAYER/NUMBER, for example conv1/7.";
   const std::vector<model::Layer>& all = layers();
   const size_t slash = name.rfind('/');
   const std::string layer = name.substr(0, slash);
@@ -291,8 +291,8 @@ void Session::sample(Split& split, double times, double share) {
   if (double(fits) >= 0.9 * double(split.inputs())) return;
   split.subject.data = dataset::subset(split.data, stream::spread(split.inputs(), fits, 0.5));
   note(
-      fmt::format("{} {} inputs are more work than --budget {} allows; using {} of them, evenly spread. --all for "
-                  "everything, --limit N, --budget deep",
+      fmt::format("{} {} inputs are more work than --budget {} allows: {} of them, evenly spread, are used; --all uses "
+                  "all, --budget deep more, --limit N the first N",
                   with_commas(split.inputs()), split.name, budget.name(), with_commas(fits)));
 }
 

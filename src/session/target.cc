@@ -32,7 +32,7 @@ int64_t require_class(const PredictionSettings& settings, const std::string& nam
       settings.classes.begin() + std::ptrdiff_t(std::min<size_t>(20, settings.classes.size())));
   throw InputError(
       fmt::format("there is no class `{}`{}", printable(name), did_you_mean(name, settings.classes)),
-      fmt::format("There are {}{}.", join(first, ", "), first.size() < settings.classes.size() ? " …" : ""));
+      fmt::format("The classes are {}{}.", join(first, ", "), first.size() < settings.classes.size() ? " …" : ""));
 }
 
 void aim_at_confusion(NamedTarget& target, const PredictionSettings& settings, const std::string& pair) {
@@ -42,15 +42,16 @@ void aim_at_confusion(NamedTarget& target, const PredictionSettings& settings, c
                   predicted = class_of(settings, pair.substr(colon + 1));
     if (label < 0 || predicted < 0) continue;
     if (label == predicted)
-      throw InputError(fmt::format("--on {}: an input predicted as its own class is no mistake", target.text),
-                       "confusion=cat:dog is about cats that are predicted as dogs.");
+      throw InputError(
+          fmt::format("--on {}: an input that is predicted as its own class is not a confusion", target.text),
+          "confusion=cat:dog is about cats that are predicted as dogs.");
     target.target.label = label, target.target.predicted = predicted;
     target.words = settings.classes[size_t(label)] + " predicted as " + settings.classes[size_t(predicted)];
     return;
   }
   size_t colon = pair.find(':');
   if (colon == std::string::npos)
-    throw InputError(fmt::format("--on {}: a confusion is two classes", target.text),
+    throw InputError(fmt::format("--on {}: a confusion needs two classes", target.text),
                      "confusion=cat:dog is about cats that are predicted as dogs.");
   require_class(settings, pair.substr(0, colon));
   require_class(settings, pair.substr(colon + 1));
@@ -63,13 +64,13 @@ std::function<bool(int64_t)> member_test(std::vector<bool> members) {
 void aim_at_slice(NamedTarget& target, const dataset::Dataset& data, const std::string& slice) {
   const auto& columns = data.info().groups;
   if (columns.empty())
-    throw InputError(fmt::format("--on {}: {} keeps no columns aside to slice by", target.text, data.info().spec),
-                     "data.groups in netmend.toml, or groups=COLUMN of a table, names them.");
+    throw InputError(fmt::format("--on {}: {} has no group columns to slice by", target.text, data.info().spec),
+                     "Name them with data.groups in netmend.toml, or with groups=COLUMN in the data spec of a table.");
   size_t equals = slice.find('=');
   std::string name = slice.substr(0, equals), value = equals == std::string::npos ? "" : slice.substr(equals + 1);
   auto place = std::find(columns.begin(), columns.end(), name);
   if (place == columns.end() || equals == std::string::npos)
-    throw InputError(fmt::format("--on {}: a slice is COLUMN=VALUE{}", target.text,
+    throw InputError(fmt::format("--on {}: expected slice=COLUMN=VALUE{}", target.text,
                                  place == columns.end() ? did_you_mean(name, columns) : ""),
                      "The columns are " + join(columns, ", ") + ".");
   auto column = size_t(place - columns.begin());
@@ -87,7 +88,7 @@ void aim_at_slice(NamedTarget& target, const dataset::Dataset& data, const std::
     std::string tip = did_you_mean(value, values);
     values.resize(std::min<size_t>(values.size(), 12));
     throw InputError(fmt::format("--on {}: no input has {} = {}{}", target.text, name, value, tip),
-                     fmt::format("There are {}{}.", join(values, ", "), there.size() > values.size() ? " …" : ""));
+                     fmt::format("Its values are {}{}.", join(values, ", "), there.size() > values.size() ? " …" : ""));
   }
   target.target.may_fail = target.target.may_pass = member_test(std::move(members));
 }
@@ -101,10 +102,10 @@ void aim_at_inputs(NamedTarget& target, const dataset::Dataset& data, const std:
     found += members[size_t(sample)];
   }
   if (found == 0)
-    throw InputError(fmt::format("{} names no input of {}: it says `{}`, the data `{}`", path, data.info().spec,
-                                 printable(*names.begin()), printable(data.id(0))),
+    throw InputError(fmt::format("{} names no input of {}: the file has names such as `{}`, the data such as `{}`",
+                                 path, data.info().spec, printable(*names.begin()), printable(data.id(0))),
                      "The table samples.csv of netmend eval has the names in its column id.");
-  target.words = fmt::format("{} inputs of {}", with_commas(found), path);
+  target.words = fmt::format("{} input{} of {}", with_commas(found), found == 1 ? "" : "s", path);
   target.target.may_fail = member_test(std::move(members));
 }
 
@@ -161,19 +162,20 @@ void require_both_sides(const NamedTarget& target, const PredictionSettings& set
         "netmend data lists the classes and how many inputs they have.");
   if (failing == 0 && target.target.predicted >= 0) {
     std::string others = predicted_as(settings, result, size_t(label));
-    throw InputError(fmt::format("{}no {} is predicted as {}", about, settings.classes[size_t(label)],
-                                 settings.classes[size_t(target.target.predicted)]),
-                     others.empty() ? "Every prediction for it is right." : "It is predicted as " + others + ".");
+    throw InputError(
+        fmt::format("{}no {} is predicted as {}", about, settings.classes[size_t(label)],
+                    settings.classes[size_t(target.target.predicted)]),
+        others.empty() ? "Every prediction for this class is correct." : "It is wrongly predicted as " + others + ".");
   }
   if (failing == 0)
     throw InputError(
-        fmt::format("{}none of {} inputs fails: there is nothing to locate", about,
+        fmt::format("{}no prediction is wrong (inputs: {}), so there is nothing to locate", about,
                     with_commas(target.text.empty() ? result.samples : passing)),
         target.text.empty() ? "Give data that the model gets wrong." : "Leave --on out to see all failures.");
   const std::string who =
-      failing == 1 ? "the only input fails" : fmt::format("all {} inputs fail", with_commas(failing));
-  throw InputError(fmt::format("{}{}: there is nothing right to compare with", about, who),
-                   "netmend check finds out whether model and data belong together.");
+      failing == 1 ? "the only prediction is wrong" : fmt::format("all {} predictions are wrong", with_commas(failing));
+  throw InputError(fmt::format("{}{}, so there are no correct ones to compare with", about, who),
+                   "netmend check tells whether model and data belong together.");
 }
 
 }  // namespace netmend::session

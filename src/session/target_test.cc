@@ -65,7 +65,7 @@ TEST(Target, WhatDoesNotExistIsNamedWithWhatDoes) {
   EXPECT_NE(refusal("clas=cat").find("did you mean class"), std::string::npos) << refusal("clas=cat");
   EXPECT_NE(refusal("class=catt").find("did you mean cat"), std::string::npos);
   EXPECT_NE(refusal("confusion=cat").find("two classes"), std::string::npos);
-  EXPECT_NE(refusal("confusion=cat:cat").find("no mistake"), std::string::npos);
+  EXPECT_NE(refusal("confusion=cat:cat").find("not a confusion"), std::string::npos);
   EXPECT_NE(refusal("slice=hour=nigt").find("did you mean night"), std::string::npos);
   EXPECT_NE(refusal("slice=our=night").find("did you mean hour"), std::string::npos);
   EXPECT_NE(refusal("class=").find("not understood"), std::string::npos);
@@ -99,7 +99,7 @@ TEST(Target, BothSidesAreNeeded) {
     require_both_sides(parse_target("confusion=dog:owl:day", classes(), data), classes(), result, 0, 2);
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_EQ(error.hint(), "It is predicted as cat (3).");
+    EXPECT_EQ(error.hint(), "It is wrongly predicted as cat (3).");
   }
   EXPECT_THROW(require_both_sides(parse_target("class=2", classes(), data), classes(), result, 0, 0), InputError);
   EXPECT_THROW(require_both_sides(parse_target("", classes(), data), classes(), result, 10, 0), InputError);

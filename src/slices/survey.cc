@@ -30,8 +30,8 @@ void choose_groups(const std::string& wanted, std::vector<Column>& columns) {
                        names.empty() ? "Give columns with groups= in the data spec, or meta=FILE.csv."
                                      : "The columns are " + join(names, ", ").substr(0, 300) + ".");
     if (!hit->is_words())
-      throw InputError(fmt::format("column {} holds numbers; groups are made of categories", name),
-                       "Rules over numbers are found without asking; see the weak slices below the groups.");
+      throw InputError(fmt::format("column {} holds numbers, but groups need categories", name),
+                       "Rules over numeric columns are searched anyway; see the weak slices below the groups.");
     hit->aside = true;
   }
 }

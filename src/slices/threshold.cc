@@ -53,7 +53,7 @@ ThresholdRates rates_at(double threshold, bool current, const Members& members, 
 
 std::vector<ThresholdStep> sweep_thresholds(const Survey& survey, const observers::PredictionSettings& task) {
   if (!task.by_class() || task.classes.size() != 2)
-    throw InputError("--threshold sweep is for two classes",
+    throw InputError("--threshold sweep needs a model with two classes",
                      "Leave it out, or set model.kind = \"binary\" in netmend.toml.");
   const std::vector<Members> sets = members_of(survey);
   std::vector<ThresholdStep> steps;

@@ -108,10 +108,10 @@ Feed::Link Feed::connect(const Value& input, const std::string& model_name, cons
   std::vector<int64_t> wanted = wanted_shape(input);
   for (size_t axis = 0; axis < std::min(wanted.size(), have.shape.size()); ++axis)
     if (wanted.size() == have.shape.size() && wanted[axis] >= 0 && have.shape[axis] < 0)
-      throw InputError(
-          fmt::format("{} wants input `{}` as {}, the lengths of {} differ from input to input", model_name, input.name,
-                      declared_text(input), data.spec),
-          fmt::format("Add length={} to the data: longer ones are cut, shorter ones filled up.", wanted[axis]));
+      throw InputError(fmt::format("{} wants input `{}` as {}, the lengths of {} differ from input to input",
+                                   model_name, input.name, declared_text(input), data.spec),
+                       fmt::format("Add length={} to the data spec: longer inputs are truncated, shorter ones padded.",
+                                   wanted[axis]));
   if (fits(wanted, have.shape)) return link;
   if (have.image && have.shape.size() == 3 && wanted.size() == 3) {
     std::vector<int64_t> last{have.shape[1], have.shape[2], have.shape[0]},

@@ -42,7 +42,7 @@ std::vector<Variant> variants(const at::Tensor& ours) {
   std::vector<Variant> out = {{"", false, ours}};
   if (ours.dim() != 4) return out;
   const int64_t channel = channel_axis(ours), rows = channel == 1 ? 2 : 1, columns = channel == 1 ? 3 : 2;
-  if (ours.size(channel) == 3) out.push_back({"the colour channels are turned round", true, ours.flip(channel)});
+  if (ours.size(channel) == 3) out.push_back({"the colour channels are reversed", true, ours.flip(channel)});
   if (ours.size(rows) == ours.size(columns))
     out.push_back({"rows and columns are exchanged", false, ours.transpose(rows, columns).contiguous()});
   if (ours.size(channel) > 1) {

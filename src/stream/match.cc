@@ -86,9 +86,10 @@ std::vector<InputLink> link_inputs(const Graph& graph, const Reference& referenc
   for (ValueId id : graph.inputs) ours.push_back(graph.values[size_t(id)].name);
   for (const Recorded& input : reference.inputs) theirs.push_back(input.name);
   if (ours.size() != theirs.size())
-    throw InputError(fmt::format("the model has {} inputs ({}), {} has {} ({})", ours.size(), join(ours, ", "),
-                                 reference.path, theirs.size(), join(theirs, ", ")),
-                     kOther);
+    throw InputError(
+        fmt::format("the model has {} input{} ({}), {} has {} ({})", ours.size(), ours.size() == 1 ? "" : "s",
+                    join(ours, ", "), reference.path, theirs.size(), join(theirs, ", ")),
+        kOther);
   std::vector<InputLink> links;
   bool named = true;
   for (const std::string& name : ours) named = named && std::count(theirs.begin(), theirs.end(), name);
@@ -321,7 +322,7 @@ class Comparison {
 
   std::string fast_mode() const {
     if (any_departs(outputs(Mode::kPlain), options_.tolerance)) return "";
-    return "run node by node the outputs agree, only netmend's rewritten graph departs: this is netmend's mistake, "
+    return "run node by node the outputs agree, only netmend's optimised graph differs: this is a bug in netmend, "
            "please report it with the model";
   }
 
@@ -357,7 +358,7 @@ class Comparison {
   /// Would the outputs agree for inputs whose axes are meant otherwise?
   std::string other_feed() const {
     const std::pair<const char*, Alter> feeds[] = {
-        {"with their colour channels turned round (BGR)",
+        {"with their colour channels reversed (BGR)",
          [](const at::Tensor& x) {
            for (int64_t axis : {1, 3})
              if (x.dim() == 4 && x.size(axis) == 3) return x.flip(axis);
@@ -385,8 +386,8 @@ class Comparison {
       if (!layer.departs) continue;
       if (!layer.restated) break;
       return fmt::format(
-          "the framework ran batch norm in training mode: `{}` is the first layer that departs, and by a "
-          "scale and an offset a unit alone, so its statistics are not those that the file has folded "
+          "the framework ran batch norm in training mode: `{}` is the first layer that differs, and only by a "
+          "scale and an offset per unit, so its statistics are not those that the file has folded "
           "into {}; call model.eval() before writing the reference",
           layer.name, layer.layer);
     }
@@ -476,10 +477,10 @@ class Comparison {
     for (const LayerMatch& layer : match_.layers)
       if (layer.departs)
         return fmt::format(
-            "{} is the first layer that departs, by {:.2g} of its size; small differences before it grow", where(layer),
-            layer.difference.relative);
+            "{} is the first layer that differs, by {:.2g} of its size; smaller differences before it have grown",
+            where(layer), layer.difference.relative);
     if (match_.layers.empty()) return "";
-    return "all recorded layers agree: what departs lies between the last of them and the outputs";
+    return "all recorded layers agree: the outputs begin to differ after the last of them";
   }
 
   const Reference& reference_;

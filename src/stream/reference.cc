@@ -45,7 +45,7 @@ std::vector<std::string> names(const Json& meta, const char* key, const std::str
   for (const Json& name : meta[key]) {
     if (!name.is_string()) bad(path, fmt::format("`{}` is not a list of names", key));
     out.push_back(name.get<std::string>());
-    if (std::count(out.begin(), out.end(), out.back()) > 1) bad(path, fmt::format("`{}` stands twice", out.back()));
+    if (std::count(out.begin(), out.end(), out.back()) > 1) bad(path, fmt::format("`{}` occurs twice", out.back()));
   }
   return out;
 }
@@ -78,8 +78,8 @@ void check_counts(Reference& reference) {
     bad(reference.path, fmt::format("`samples` has {} positions for {} inputs", reference.samples.size(), count));
   std::erase_if(reference.layers, [&](const Recorded& one) {
     if (one.array.count() == count) return false;
-    reference.notes.push_back(fmt::format("layer {} is left out: {} has not {} inputs in front", one.name,
-                                          shape_text(one.array.shape), count));
+    reference.notes.push_back(fmt::format("layer {} is left out: the first axis of {} does not count {} inputs",
+                                          one.name, shape_text(one.array.shape), count));
     return true;
   });
 }

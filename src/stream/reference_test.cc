@@ -67,7 +67,7 @@ TEST(Reference, BrokenOnesAreNamed) {
   EXPECT_TRUE(mentions(error([](File& f) { f.meta["inputs"] = Json::array(); }), "names no inputs"));
   EXPECT_TRUE(mentions(error([](File& f) { f.meta["outputs"] = {{1, 2}}; }), "not a list of names"));
   EXPECT_TRUE(mentions(error([](File& f) { f.meta["outputs"] = {"score"}; }), "did you mean output.scores"));
-  EXPECT_TRUE(mentions(error([](File& f) { f.meta["inputs"] = {"x", "x"}; }), "stands twice"));
+  EXPECT_TRUE(mentions(error([](File& f) { f.meta["inputs"] = {"x", "x"}; }), "occurs twice"));
   EXPECT_TRUE(mentions(error([](File& f) { f.meta["samples"] = {1}; }), "1 positions for 2 inputs"));
   EXPECT_TRUE(mentions(error([](File& f) { f.meta["samples"] = {1, 1e300}; }), "not a list of positions"));
   EXPECT_TRUE(mentions(error([](File& f) { f.members["output.scores"] = npy_bytes("<f4", "(1,)", "1234"); }),

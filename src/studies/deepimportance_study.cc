@@ -36,7 +36,7 @@ const Architecture& find_architecture(const std::string& name) {
   }
   throw InputError(
       fmt::format("--models {}: the study has no such network{}", printable(name), did_you_mean(name, names)),
-      fmt::format("There are {}.", join(names, ", ")));
+      fmt::format("Choose from {}.", join(names, ", ")));
 }
 
 /// How much of the data is used.

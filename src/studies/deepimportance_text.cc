@@ -79,7 +79,7 @@ std::string crossed(const Json& rows, const std::vector<std::string>& keys, cons
 std::string deepimportance_text(const Json& report) {
   std::string out =
       "# Importance-driven coverage, reproduced\n\nOurs, and in brackets the paper's figure; shares in percent, "
-      "± is the deviation over runs (table 2: over inputs).\n\n";
+      "± is the standard deviation over runs (table 2: over inputs).\n\n";
   Table networks({"model", "runs", "training", "tests", "attacked", "accuracy"});
   for (const Json& row : report["networks"])
     networks.row({row["model"], row["runs"].dump(), plain(row["training"], 0), plain(row["tests"], 0),
@@ -91,7 +91,7 @@ std::string deepimportance_text(const Json& report) {
   out += reaction.text() + "## Table 3: noise on random (U_S) and on relevant pixels (U_DI) added to the tests\n\n";
   out += crossed(report["table3"], {"model", "criterion"}, "set");
   out += "## Table 4: attacks added to the tests\n\n" + crossed(report["table4"], {"model", "set"}, "criterion");
-  out += "NLC is no share. How the network fares on what was added:\n\n";
+  out += "NLC is not a share. How the network does on the added inputs:\n\n";
   Table sets({"model", "set", "inputs", "accuracy", "confidence"});
   for (const Json& row : report["sets"])
     sets.row(
@@ -109,7 +109,7 @@ std::string deepimportance_text(const Json& report) {
     const size_t all = against.size(), shown = std::min<size_t>(all, 6);
     against.resize(shown);
     if (shown > 0)
-      out += fmt::format("  - not so: {}{}\n", join(against, ", "),
+      out += fmt::format("  - exceptions: {}{}\n", join(against, ", "),
                          all > shown ? fmt::format(" and {} more", all - shown) : "");
   }
   return out;

@@ -76,7 +76,7 @@ void check_request(session::Session& session, const PlantRequest& request, const
     throw InputError(fmt::format("{} has no labels", session.test().data->info().spec), "Give data with labels.");
   if (request.at_least > 0 && !task.has_right_and_wrong())
     throw InputError("--at-least needs predictions that are right or wrong",
-                     "Say in netmend.toml how near is right: goal.tolerance = 0.5");
+                     "Say in netmend.toml which error still counts as correct: goal.tolerance = 0.5");
 }
 
 void write_truth(const std::string& model, const model::Graph& graph, const PlantRequest& request, const Fault& fault,

@@ -132,7 +132,7 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
                  const std::function<void(const std::string&)>& progress) {
   for (const std::string& name : options.kinds) {
     const faults::Kind& kind = faults::find_kind(name);
-    if (kind.of != faults::Kind::kUnit) fail("{} is no fault of a unit", name);
+    if (kind.of != faults::Kind::kUnit) fail("{} is not a fault of a single unit", name);
     for (int64_t number = 1; number <= options.seeds; ++number) {
       // Everything that the result depends on.
       const std::string key = fmt::format("{}|{}|{}|seed {}|{} points|{} {}", sound.name, name, number, options.seed,

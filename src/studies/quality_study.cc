@@ -44,7 +44,7 @@ Json run_quality_study(const StudyContext& context, const QualityRequest& reques
   for (const std::string& kind : request.kinds)
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
       throw InputError(fmt::format("there is no fault `{}`{}", printable(kind), did_you_mean(kind, kinds)),
-                       "There are " + join(kinds, ", ") + ".");
+                       "Choose from " + join(kinds, ", ") + ".");
   Budget::parse(request.budget);
   std::vector<std::string> faulty = request.faulty, models = request.models;
   if (faulty.empty()) faulty = {"lenet4@mnist", "lenet1@glyphs"};

@@ -221,7 +221,7 @@ class Grid {
   void benchmark(const Key& key, const Base& base) {
     const std::string name = fmt::format("benchmark|{}|{}|{}", key.network, key.size, key.epochs);
     if (store_.find(name)) return;
-    if (heard_) heard_(fmt::format("{} trained on without mutations, to compare with", name));
+    if (heard_) heard_(fmt::format("{} trained further without mutations, for comparison", name));
     repair::Problem problem{base.subject, base.settings, base.layers};
     problem.jobs = options_.jobs, problem.quiet = true;
     std::vector<int64_t> all, odd;

@@ -39,7 +39,7 @@ class Statement {
  private:
   [[noreturn]] void refuse() const {
     throw InputError(fmt::format("{} cannot be used: {}", path_, printable(sqlite3_errmsg(file_))),
-                     "If it is damaged or something else, give another --out, or remove it to begin anew.");
+                     "If it is damaged or another kind of file, give another --out, or remove it to start over.");
   }
   sqlite3* file_;
   sqlite3_stmt* statement_ = nullptr;
@@ -75,14 +75,14 @@ Store::Store(const std::string& path, const std::string& study, int version) : i
     Statement whole(impl_->file, "PRAGMA quick_check(1)", path);
     if (whole.step() && whole.text(0) != "ok")
       throw InputError(fmt::format("{} is damaged: {}", path, printable(whole.text(0))),
-                       "Give another --out, or remove it to begin anew.");
+                       "Give another --out, or remove it to start over.");
   }
   {
     // Somebody else's database is left alone.
     Statement tables(impl_->file, "SELECT COUNT(*), SUM(name = 'about') FROM sqlite_master WHERE type = 'table'", path);
     tables.step();
     if (tables.number(0) > 0 && tables.number(1) == 0)
-      throw InputError(fmt::format("{} is a database, but no store of a study", path), "Give another --out.");
+      throw InputError(fmt::format("{} is a database, but not that of a study", path), "Give another --out.");
   }
   impl_->execute("PRAGMA journal_mode=WAL");
   impl_->execute("PRAGMA synchronous=NORMAL");

@@ -39,7 +39,7 @@ void train_named(const std::string& network, const std::string& data, const std:
 NetworkFile trained_file(const StudyContext& context, const std::string& text) {
   const size_t at = text.find('@');
   if (at == std::string::npos)
-    throw InputError(fmt::format("`{}` is no network with data", text),
+    throw InputError(fmt::format("`{}` does not name a network with its data", text),
                      "Write it as lenet5@mnist, model.onnx@mnist:test or model.onnx@TEST@TRAIN.");
   const std::string network = text.substr(0, at), data = text.substr(at + 1);
   if (network.ends_with(".onnx")) {

@@ -52,9 +52,9 @@ std::string bytes_of(const std::vector<at::Tensor>& state) {
 /// The JSON line and where the numbers begin.
 std::pair<Json, size_t> header_of(const std::string& path, const std::string& content) {
   size_t end = content.starts_with(kMagic) ? content.find('\n', kMagic.size()) : std::string::npos;
-  if (end == std::string::npos || end > kLongestHeader) fail("{} is no checkpoint of netmend", path);
+  if (end == std::string::npos || end > kLongestHeader) fail("{} is not a checkpoint that netmend wrote", path);
   Json json = Json::parse(content.begin() + int64_t(kMagic.size()), content.begin() + int64_t(end), nullptr, false);
-  if (!json.is_object()) fail("{}: the second line is not what a checkpoint has there", path);
+  if (!json.is_object()) fail("{} is damaged: its second line is not that of a checkpoint", path);
   return {std::move(json), end + 1};
 }
 
@@ -89,10 +89,10 @@ void read_checkpoint(const std::string& path, Checkpoint& into) {
   try {
     read_header(json, into, sum);
   } catch (const std::exception&) {  // a field is missing or of another type
-    fail("{}: the second line is not what a checkpoint has there", path);
+    fail("{} is damaged: its second line is not that of a checkpoint", path);
   }
   if (into.task != task)
-    throw InputError(fmt::format("{} belongs to another training (model, data or options differ)", path),
+    throw InputError(fmt::format("{} belongs to another training run (model, data or options differ)", path),
                      "Give the options it was made with, or another --checkpoint file.");
   if (content.size() - start != expected || checksum(std::string_view(content).substr(start)) != sum)
     fail("{} is damaged: its numbers are not those that were written", path);

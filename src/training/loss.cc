@@ -43,7 +43,8 @@ double squared(float x, float target, float scale, float* g) {
 
 int64_t class_of(const at::Tensor& labels, int64_t row, int64_t classes) {
   int64_t label = labels.data_ptr<int64_t>()[row];
-  if (label < 0 || label >= classes) fail("a label is {}, the model has outputs for 0 to {}", label, classes - 1);
+  if (label < 0 || label >= classes)
+    fail("a label is {}, but the model has outputs for classes 0 to {}", label, classes - 1);
   return label;
 }
 
@@ -80,7 +81,7 @@ double one_by_one(const LossForm& form, const float* x, const at::Tensor& labels
 LossForm infer_loss(std::optional<LossKind> asked, const dataset::Info& data, int64_t width) {
   LossForm form{LossKind::kCrossEntropy, data.labels, width};
   if (data.labels == LabelKind::kNone)
-    throw InputError(fmt::format("{} has no labels to learn from", data.spec), "Give a source with labels to --train.");
+    throw InputError(fmt::format("{} has no labels to learn from", data.spec), "Give --train data with labels.");
   bool classes = data.labels == LabelKind::kClass;
   if (data.labels == LabelKind::kNumber)
     form.kind = LossKind::kMse;

@@ -17,7 +17,7 @@ const std::vector<std::string> kSchedules = {"constant", "step", "cosine", "line
 int position(const std::string& name, const std::vector<std::string>& names, const char* what) {
   for (size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return int(i);
-  fail("there is no {} `{}`{}; there are {}", what, name.substr(0, 60), did_you_mean(name, names), join(names, ", "));
+  fail("there is no {} `{}`{}; choose from {}", what, name.substr(0, 60), did_you_mean(name, names), join(names, ", "));
 }
 
 }  // namespace
@@ -47,8 +47,9 @@ Schedule parse_schedule(const std::string& text) {
   bool right = parts.size() == 3 && parse_int(parts[1], schedule.epochs) && parse_double(parts[2], schedule.factor) &&
                schedule.epochs > 0 && schedule.factor > 0 && schedule.factor <= 1;
   if (!right)
-    throw InputError(fmt::format("`{}` is no schedule: expected step:EPOCHS:FACTOR", text.substr(0, 60)),
-                     "step:10:0.1 divides the rate by ten after every ten epochs.");
+    throw InputError(
+        fmt::format("--schedule {}: expected step:EPOCHS:FACTOR with a factor above 0 and up to 1", text.substr(0, 60)),
+        "step:10:0.1 divides the learning rate by ten after every ten epochs.");
   return schedule;
 }
 
@@ -58,13 +59,15 @@ std::string schedule_text(const Schedule& schedule) {
 }
 
 void check_options(const Options& options) {
-  if (!(options.rate >= 0) || !std::isfinite(options.rate)) fail("a learning rate of {} is not possible", options.rate);
+  if (!(options.rate >= 0) || !std::isfinite(options.rate))
+    fail("the learning rate is {}, but must be 0 or more", options.rate);
   if (!(options.momentum >= 0 && options.momentum < 1))
-    fail("a momentum of {} is not possible (0 up to 1)", options.momentum);
+    fail("the momentum coefficient is {}, but must be 0 or more and below 1", options.momentum);
   if (!(options.decay >= 0) || !std::isfinite(options.decay))
-    fail("a weight decay of {} is not possible", options.decay);
+    fail("the weight decay is {}, but must be 0 or more", options.decay);
   if (options.batch < 1 || options.epochs < 0)
-    fail("{} epochs of batches of {} are not possible", options.epochs, options.batch);
+    fail("epochs: {}, batch size: {}; expected 0 or more epochs and a batch size of 1 or more", options.epochs,
+         options.batch);
 }
 
 }  // namespace netmend::training

@@ -83,7 +83,7 @@ void reinitialise(Graph& graph, const std::string& scheme, uint64_t seed) {
   for (ValueId id : executor::find_parameters(graph)) {
     at::Tensor old = graph.constant(id);
     if (!old.is_floating_point())
-      throw Unsupported(fmt::format("{} is quantised and cannot be started afresh", graph.values[size_t(id)].name));
+      throw Unsupported(fmt::format("{} is quantised and cannot be reinitialised", graph.values[size_t(id)].name));
     auto use = uses.find(id);
     if (use != uses.end()) graph.replace(id, fresh(use->second, old.sizes()).to(old.scalar_type()));
     ++fresh.stream;

@@ -44,7 +44,7 @@ struct TrainingData {
 
 /// A share of the inputs, drawn by the seed, is kept aside to validate on.
 TrainingData split_off(const DataPtr& whole, double share, uint64_t seed) {
-  if (!(share >= 0 && share < 1)) fail("--validation {} is no share (0 up to 1)", share);
+  if (!(share >= 0 && share < 1)) fail("--validation {}: expected a fraction, 0 or more and below 1", share);
   std::vector<int64_t> all(size_t(whole->size()));
   std::iota(all.begin(), all.end(), 0);
   Random(seed, 0x5eed).shuffle(all);
@@ -120,7 +120,7 @@ struct TrainRun::Impl {
     for (const std::string& line : trainer->notes()) note("input: " + line);
     if (request.resume && std::filesystem::exists(request.checkpoint)) {
       trainer->load(request.checkpoint);
-      note(fmt::format("going on after epoch {}, from {}", trainer->history().size(), request.checkpoint));
+      note(fmt::format("continuing after epoch {}, from {}", trainer->history().size(), request.checkpoint));
     }
   }
 };

@@ -34,7 +34,7 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 model::Graph any_batch(const Task& task, const executor::Head& head, const std::vector<at::Tensor>& inputs) {
   executor::Batching batching = executor::find_batching(task.graph, inputs, {head.output, head.logits});
   if (batching.kind != executor::Batching::kAny)
-    throw Unsupported(fmt::format("{} cannot be trained: it does not run at any batch size", task.model_name),
+    throw Unsupported(fmt::format("{} cannot be trained: it does not take arbitrary batch sizes", task.model_name),
                       batching.note.empty() ? "Export it with a symbolic batch axis." : batching.note);
   return std::move(batching.graph);
 }
@@ -120,7 +120,7 @@ struct Trainer::Impl {
 
   void require_finite(double value, int64_t epoch, size_t step, double rate) const {
     if (std::isfinite(value)) return;
-    throw InputError(fmt::format("the loss became {} in epoch {}, step {}: the training went astray",
+    throw InputError(fmt::format("the loss became {} in epoch {}, step {}: training diverged",
                                  std::isnan(value) ? "NaN" : "infinite", epoch, step + 1),
                      fmt::format("Try a smaller --rate (it was {:g}), scaled inputs (scale=1/255), or look for NaN in "
                                  "the data.",

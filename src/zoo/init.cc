@@ -29,7 +29,7 @@ const std::vector<std::string>& scheme_names() {
 Scheme parse_scheme(const std::string& name) {
   for (size_t i = 0; i < scheme_names().size(); ++i)
     if (scheme_names()[i] == name) return Scheme(i);
-  fail("there is no initialisation `{}`{}; there are {}", name, did_you_mean(name, scheme_names()),
+  fail("there is no initialisation `{}`{}; choose from {}", name, did_you_mean(name, scheme_names()),
        join(scheme_names(), ", "));
 }
 

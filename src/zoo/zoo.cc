@@ -179,7 +179,7 @@ std::vector<int64_t> parse_sizes(const std::string& name) {
   for (const std::string& part : parts) {
     int64_t size = 0;
     if (!parse_int(part, size) || size < 1 || size > most_units)
-      fail("`{}`: `{}` is no number of units (1 to {})", name.substr(0, 60), part.substr(0, 30),
+      fail("`{}`: `{}` is not a number of units (1 to {})", name.substr(0, 60), part.substr(0, 30),
            with_commas(most_units));
     if (!sizes.empty()) parameters += (sizes.back() + 1) * size;
     sizes.push_back(size);
@@ -209,7 +209,7 @@ Graph make(const std::string& name, const InitOptions& options) {
   for (const auto& [known, maker] : makers())
     if (known == name) return maker(builder, options);
   throw InputError(fmt::format("there is no architecture `{}`{}", name.substr(0, 60), did_you_mean(name, names())),
-                   "There are " + join(names(), ", ") + " (any sizes).");
+                   "Choose from " + join(names(), ", ") + " (any sizes).");
 }
 
 int64_t parameter_count(const Graph& graph) {

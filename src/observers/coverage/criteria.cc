@@ -15,7 +15,7 @@ Published parse_published(const std::string& name) {
   for (std::string_view one : names)
     if (!one.empty()) known.emplace_back(one);
   throw InputError(fmt::format("--as-published {}: there is no such program{}", name, did_you_mean(lower(name), known)),
-                   "There are " + join(known, ", ") + ".");
+                   "Choose from " + join(known, ", ") + ".");
 }
 
 Criteria::Criteria(PredictionSettings predictions, SpacePtr space, List list, Filter counts)

@@ -90,7 +90,7 @@ void require_same(const std::string& path, const stream::StateFile& file, const 
                   const std::string& model) {
   if (file.subject != model)
     throw InputError(fmt::format("{} was made with another model", path),
-                     "Name another file with --profile: it is made anew where it does not exist.");
+                     "Name another file with --profile: if it does not exist, it is written.");
   for (const char* key : {"tap", "unit", "layers", "traced"})
     if (made.at(key) != asked.at(key)) {
       const std::string words =
@@ -110,8 +110,8 @@ Profile load_profile(const std::string& path, const PredictionSettings& settings
   Json made = Json::parse(header.description, nullptr, false);
   Profile shape(settings, space, layer, 0, 1);
   if (header.observer != shape.observer_->name() || !made.is_object() || made.value("profile", Json()) != Json(1))
-    throw InputError(fmt::format("{} is no profile that this netmend can read", path),
-                     "Name another file with --profile: it is made anew where it does not exist.");
+    throw InputError(fmt::format("{} is not a profile that this netmend can read", path),
+                     "Name another file with --profile: if it does not exist, it is written.");
   try {
     require_same(path, header, made, Json::parse(shape.description()), model);
     const int64_t stride = made.at("stride").get<int64_t>(), inputs = made.at("inputs").get<int64_t>();

@@ -42,7 +42,7 @@ size_t UnitSpace::find(const std::string& layer) const {
     names.push_back(layers_[l].name);
   }
   throw InputError(fmt::format("there is no layer `{}`{}", printable(layer), did_you_mean(layer, names)),
-                   names.size() <= 12 ? "There are " + join(names, ", ") + "." : "netmend info lists them.");
+                   names.size() <= 12 ? "Its layers are " + join(names, ", ") + "." : "netmend info lists them.");
 }
 
 namespace {
