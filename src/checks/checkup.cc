@@ -188,8 +188,8 @@ std::string verdict(const std::vector<Finding>& findings, bool judged) {
   const auto serious = count(Level::kSerious), minor = count(Level::kMinor);
   if (!findings.empty() && findings[0].level == Level::kBlocker) return findings[0].title;
   const bool repairable = std::any_of(findings.begin(), findings.end(), [](const Finding& one) {
-    return one.level == Level::kSerious &&
-           (one.kind == "suspicious-unit" || one.kind == "damaged-layer" || one.kind == "shifted-biases");
+    return one.level == Level::kSerious && (one.kind == "suspicious-unit" || one.kind == "damaged-layer" ||
+                                            one.kind == "shifted-biases" || one.numbers.contains("fixed"));
   });
   const std::string ending = repairable ? "; a small repair looks worthwhile." : ".";
   if (serious == 1) return "One thing matters: " + lower_first(without_dot(findings[0].title)) + ending;

@@ -15,6 +15,7 @@ namespace {
 using findings::Certainty;
 using findings::Effect;
 
+constexpr double kTaught = 0.01;                  ///< of the training data: a class that tests must not leave out
 constexpr double kUneven = 0.5, kRatio = 10;      ///< effective share of classes; largest to smallest
 constexpr double kShift = 0.05, kShiftP = 0.001;  ///< distance of shares
 constexpr double kWideInterval = 0.02, kFewOfClass = 30;
@@ -95,10 +96,21 @@ void look_for_absent(DataLook& look) {
     words["class"] = look.classes[c];
     std::string brief = no_training ? fmt::format("{}, no training input", findings::counted(tests[c], "test"))
                                     : "cannot be judged: no test";
-    look.found.add(findings::make(
-        "absent-class", look.classes[c], words, effect, Certainty::kConfirmed, brief,
-        fmt::format("Of {} none is of class {}; {}.", findings::counted(side.inputs(), side.part->name + " input"),
-                    look.classes[c], brief)));
+    const int64_t taught = trains.empty() ? 0 : trains[c];
+    auto finding =
+        findings::make("absent-class", look.classes[c], words, effect, Certainty::kConfirmed, brief,
+                       fmt::format("Of {} none is of class {}; {}.{}",
+                                   findings::counted(side.inputs(), side.part->name + " input"), look.classes[c], brief,
+                                   no_tests && taught > 0
+                                       ? fmt::format(" Training data has {} of it.", findings::counted(taught, "input"))
+                                       : ""));
+    // Whatever the metric says, it says nothing about a class that the network was taught.
+    if (no_tests && taught > 0 && look.test.inputs() > 0) {
+      const double share = double(taught) / double(std::max<int64_t>(1, look.train->inputs()));
+      finding.level = share >= kTaught ? findings::Level::kSerious : findings::Level::kMinor;
+      finding.value = share;
+    }
+    look.found.add(std::move(finding));
   }
   if (absent == 0) look.pass("classes without inputs", "none");
   if (absent > said) look.pass("further classes without inputs", std::to_string(absent - said));

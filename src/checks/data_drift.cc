@@ -22,6 +22,7 @@ constexpr double kDrift = 0.1;  ///< distance of distributions beyond what chanc
 constexpr double kApart = 0.3;  ///< from here on the parts hardly overlap, and the gap to training is put down to it
 constexpr double kMoved = 1, kScaled = 2;  ///< mean by so many deviations; deviation by this factor
 constexpr size_t kMostDrifts = 5;
+constexpr size_t kMostGroups = 50;  ///< values of a column, for them to be groups
 
 std::vector<Column> columns_of(const Side& side) {
   std::vector<int64_t> inputs(size_t(side.inputs()));
@@ -135,6 +136,7 @@ bool look_at_range(DataLook& look) {
 
 struct Drift {
   std::string name, brief;
+  std::string group;  ///< `camera=B`: without its inputs there is none
   double distance = 0, gain = 0;
   bool of_words = false;
 };
@@ -145,7 +147,7 @@ std::optional<Drift> drift_of(const DataLook& look, const Column& here, const Co
   const double n = double(here.is_words() ? here.codes.size() : here.numbers.size()),
                m = double(there.is_words() ? there.codes.size() : there.numbers.size());
   if (n < 50 || m < 50) return {};
-  Drift drift{here.name, "", 0, 0, here.is_words()};
+  Drift drift{here.name, "", "", 0, 0, here.is_words()};
   const double chance = 1.63 * std::sqrt((n + m) / (n * m));
   if (here.is_words()) {
     std::vector<std::string> words = there.words;
@@ -166,6 +168,26 @@ std::optional<Drift> drift_of(const DataLook& look, const Column& here, const Co
   return drift;
 }
 
+/// The group that all of a column's drift comes from, if there is one.
+std::string confined_to(const std::vector<Column>& tests, const Column& here, const Column& there) {
+  if (here.is_words()) return "";
+  for (const Column& groups : tests) {
+    if (!groups.aside || !groups.is_words() || groups.codes.size() != here.numbers.size() ||
+        groups.words.size() > kMostGroups)
+      continue;
+    for (size_t w = 0; w < groups.words.size(); ++w) {
+      std::vector<float> rest;
+      for (size_t i = 0; i < here.numbers.size(); ++i)
+        if (groups.codes[i] != int32_t(w)) rest.push_back(here.numbers[i]);
+      const double n = double(rest.size()), m = double(there.numbers.size());
+      if (2 * rest.size() < here.numbers.size() || rest.size() == here.numbers.size() || n < 50) continue;
+      if (census::ks_distance(rest, there.numbers) < kDrift / 2 + 1.63 * std::sqrt((n + m) / (n * m)))
+        return groups.name + "=" + groups.words[w];
+    }
+  }
+  return "";
+}
+
 void look_for_drift(DataLook& look, bool range_shifted) {
   std::vector<Column> tests = columns_of(look.test), trains = columns_of(*look.train);
   std::vector<Drift> found;
@@ -176,9 +198,10 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     auto there = std::find_if(trains.begin(), trains.end(), [&](const Column& c) { return c.name == here.name; });
     if (there == trains.end()) continue;
     ++compared;
-    if (auto drift = drift_of(look, here, *there))
+    if (auto drift = drift_of(look, here, *there)) {
+      drift->group = confined_to(tests, here, *there);
       found.push_back(std::move(*drift));
-    else if (!here.is_words() && !there->is_words())
+    } else if (!here.is_words() && !there->is_words())
       nearest = std::max(nearest, census::ks_distance(here.numbers, there->numbers));
   }
   std::stable_sort(found.begin(), found.end(), [](const Drift& a, const Drift& b) {
@@ -195,11 +218,12 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     const Drift& drift = found[i];
     findings::Words words = look.words(look.test);
     words["name"] = drift.name;
-    auto finding =
-        findings::make("drift", drift.name, words, {drift.gain, 0}, Certainty::kLikely, drift.brief,
-                       fmt::format("{} ({}). It may cost {}.", drift.brief,
-                                   drift.of_words ? "0 is none, 100 is no overlap" : "0 is none, 1 is no overlap",
-                                   points_text(drift.gain)));
+    auto finding = findings::make(
+        "drift", drift.name, words, {drift.gain, 0}, Certainty::kLikely, drift.brief,
+        fmt::format("{} ({}). It may cost {}.{}", drift.brief,
+                    drift.of_words ? "0 is none, 100 is no overlap" : "0 is none, 1 is no overlap",
+                    points_text(drift.gain), drift.group.empty() ? "" : " Without " + drift.group + " there is none."));
+    if (!drift.group.empty()) finding.numbers = {{"group", drift.group}};
     finding.value = drift.distance;
     look.found.add(std::move(finding));
   }

@@ -66,6 +66,7 @@ void look_for_missing(DataLook& look, const Side& side) {
                                   : join(std::span(columns).first(std::min<size_t>(columns.size(), 6)), ", "),
                   look.cost_text(side, effect)));
   finding.value = double(inputs.size()) / double(side.inputs());
+  finding.numbers = {{"inputs", int64_t(inputs.size())}};
   finding.level = std::max(finding.level, findings::Level::kMinor);
   finding.inputs = some(side, inputs);
   look.found.add(std::move(finding));

@@ -38,7 +38,9 @@ std::string poor_judge(Observed& seen) {
 bool damaged(const findings::Finding& finding) {
   static constexpr std::string_view kinds[] = {"suspicious-unit", "damaged-layer", "non-finite-weights",
                                                "constant-layer"};
-  return std::find(std::begin(kinds), std::end(kinds), finding.kind) != std::end(kinds) &&
+  const bool silenced =
+      (finding.kind == "dead-units" || finding.kind == "duplicate-units") && finding.numbers.contains("fixed");
+  return (silenced || std::find(std::begin(kinds), std::end(kinds), finding.kind) != std::end(kinds)) &&
          finding.level >= findings::Level::kMinor && finding.certainty >= Certainty::kLikely;
 }
 
@@ -95,6 +97,13 @@ void check_labels(Observed& seen, Results& out) {
 }
 
 void weigh_labels(Results& out) {
+  const bool shifted = std::any_of(out.findings.begin(), out.findings.end(), [](const findings::Finding& one) {
+    return (one.kind == "range-shift" || one.kind == "drift") && one.level >= findings::Level::kSerious;
+  });
+  for (findings::Finding& finding : out.findings)
+    if (shifted && finding.kind == "mislabelled" && finding.level > findings::Level::kNote)
+      make_note(finding,
+                " The tests differ from the training data, which makes the network a poor judge of their labels.");
   if (!std::any_of(out.findings.begin(), out.findings.end(), damaged)) return;
   for (findings::Finding& finding : out.findings) {
     // What a damaged network's confidence is worth follows from the damage.

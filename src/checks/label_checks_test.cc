@@ -69,7 +69,7 @@ TEST(DoubtedLabels, OfANetworkThatIsNoBetterThanALinearModelAreANote) {
 
 TEST(DoubtedLabels, OfADamagedNetworkAreANote) {
   for (const auto& [kind, level] : std::vector<std::pair<const char*, Level>>{
-           {"suspicious-unit", Level::kNote}, {"damaged-layer", Level::kNote}, {"drift", Level::kSerious}}) {
+           {"suspicious-unit", Level::kNote}, {"damaged-layer", Level::kNote}, {"imbalance", Level::kSerious}}) {
     Results found = with_doubted_labels(40);
     findings::Finding damage;
     damage.kind = kind, damage.where = "conv1/7", damage.level = Level::kSerious;
@@ -85,6 +85,17 @@ TEST(DoubtedLabels, OfADamagedNetworkAreANote) {
     EXPECT_EQ(find(found.findings, "dead-units:conv1")->level, Level::kSerious) << kind;  // the damage may be this
     EXPECT_EQ(find(found.findings, "mislabelled:test")->level, level) << kind;
     EXPECT_EQ(find(found.findings, "over-confident")->level, level == Level::kNote ? Level::kMinor : Level::kSerious);
+  }
+}
+
+TEST(DoubtedLabels, OfTestsUnlikeTrainingAreANote) {
+  for (const auto& [level, left] : {std::pair{Level::kSerious, Level::kNote}, {Level::kMinor, Level::kSerious}}) {
+    Results found = with_doubted_labels(40);
+    findings::Finding drift;
+    drift.kind = "drift", drift.where = "brightness", drift.level = level;
+    found.add(drift);
+    weigh_labels(found);
+    EXPECT_EQ(find(found.findings, "mislabelled:test")->level, left);
   }
 }
 

@@ -81,6 +81,7 @@ class PredictionChecks {
                        fmt::format("{} of {} inputs", with_commas(broken), with_commas(test_.result.samples)),
                        fmt::format("{} of {} predictions {} NaN or Inf.", with_commas(broken),
                                    with_commas(test_.result.samples), broken == 1 ? "is" : "are"));
+    finding.numbers = {{"inputs", broken}};
     finding.inputs =
         show([](const SampleRow& row) { return !std::isfinite(row.confidence) || !std::isfinite(row.loss); });
     found_.add(std::move(finding));

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "findings/kinds.h"
 
 namespace netmend::checks {
 namespace {
@@ -53,12 +54,35 @@ std::function<bool(const SampleRow&)> failures_of(const Observed& seen, const Re
   return {};
 }
 
+/// Whether two classes are still confused mostly one way: only that is more than similarity.
+bool still_one_sided(const Observed& seen, const Finding& pair, const std::vector<SampleRow>& rows) {
+  const auto& classes = seen.settings.classes;
+  auto number = [&](const char* side) {
+    const std::string name = pair.numbers.at(side);
+    return double(std::find(classes.begin(), classes.end(), name) - classes.begin());
+  };
+  const double a = number("a"), b = number("b");
+  int64_t there = 0, back = 0;
+  for (const SampleRow& row : rows)
+    there += row.label == a && row.predicted == b, back += row.label == b && row.predicted == a;
+  return std::max(there, back) >= 5 * std::max<int64_t>(1, std::min(there, back));
+}
+
+/// A symptom that the repair did not do away with stands on its own, with what is left of it.
+void what_remains(Finding& symptom, double share, const std::string& cause, int64_t before, int64_t after) {
+  symptom.effect.gain *= share, symptom.effect.local *= share, symptom.value *= share;
+  symptom.level = std::min(symptom.level, findings::level_of(findings::find_kind(symptom.kind).rule, symptom.effect));
+  symptom.evidence += fmt::format(" Of {} such failures on held-out inputs {} {} after the trial repair of {}.", before,
+                                  after, after == 1 ? "remains" : "remain", cause.substr(cause.find(':') + 1));
+}
+
 }  // namespace
 
 void explain_symptoms(const Observed& seen, Results& results) {
   auto& found = results.findings;
   auto cause = std::find_if(found.begin(), found.end(), [](const Finding& one) {
-    return one.kind == "suspicious-unit" || one.kind == "damaged-layer";
+    return one.kind == "suspicious-unit" || one.kind == "damaged-layer" ||
+           ((one.kind == "dead-units" || one.kind == "duplicate-units") && one.numbers.contains("fixed"));
   });
   if (cause == found.end() || !results.repair.repair) return;
   const repair::Outcome& outcome = *results.repair.repair;
@@ -68,7 +92,13 @@ void explain_symptoms(const Observed& seen, Results& results) {
     if (!is) continue;
     const auto before = std::count_if(outcome.before.rows.begin(), outcome.before.rows.end(), is),
                after = std::count_if(outcome.after.rows.begin(), outcome.after.rows.end(), is);
-    if (before < kFewest || double(after) > (1 - kMost) * double(before)) continue;
+    if (before < kFewest) continue;
+    if (symptom.kind == "confused-classes" && !still_one_sided(seen, symptom, outcome.after.rows))
+      symptom.level = std::min(symptom.level, findings::Level::kMinor);
+    if (double(after) > (1 - kMost) * double(before)) {
+      if (after < before) what_remains(symptom, double(after) / double(before), cause->id(), before, after);
+      continue;
+    }
     gone.push_back(symptom.id());
     words.push_back(fmt::format("{} ({} → {} failures)", symptom.id(), before, after));
     symptom.kind.clear();

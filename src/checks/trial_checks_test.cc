@@ -110,6 +110,37 @@ TEST(SlowTrialChecks, NameADamagedUnit) {
   EXPECT_EQ(one->next[0], "netmend repair m.onnx --unit " + fault.units[0] + " -o fixed.onnx");
 }
 
+TEST(SlowTrialChecks, NameABiasThatStandsApart) {
+  model::Graph graph;
+  std::string unit;
+  const auto layers = executor::find_layers(sound());
+  for (uint64_t seed = 1; seed < 100; ++seed) {
+    graph = sound();
+    const faults::Fault fault = faults::plant(graph, layers, faults::find_kind("saturated"), {.seed = seed});
+    edits::apply(graph, fault.edits);
+    unit = fault.units[0];
+    if (accuracy(sound()) - accuracy(graph) > 0.06) break;
+  }
+  const auto found = check(graph, tests());
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].id(), "suspicious-unit:" + unit) << told(found);
+  EXPECT_TRUE(found[0].numbers.contains("bias")) << told(found);
+}
+
+TEST(SlowTrialChecks, NameUnitsThatBiasesSilence) {
+  model::Graph graph = sound();
+  const auto layers = executor::find_layers(graph);
+  const model::Layer& layer = layers[layers.size() - 2];
+  at::Tensor bias = graph.constant(layer.bias).clone();
+  bias.view(-1).narrow(0, 0, bias.numel() * 2 / 3).fill_(-1e4);
+  graph.replace(layer.bias, bias);
+  ASSERT_GT(accuracy(sound()) - accuracy(graph), 0.03);
+  const auto found = check(graph, tests());
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].id(), "dead-units:" + layer.name) << told(found);
+  EXPECT_EQ(found[0].level, Level::kSerious);
+}
+
 TEST(SlowTrialChecks, NameADamagedLayer) {
   model::Graph graph = sound();
   auto layers = executor::find_layers(graph);

@@ -11,6 +11,8 @@
 #include "checks/results.h"
 #include "checks/rows.h"
 #include "edits/operations.h"
+#include "edits/outlying_biases.h"
+#include "findings/kinds.h"
 #include "findings/phrases.h"
 #include "localise/candidates.h"
 #include "observers/figures.h"
@@ -25,9 +27,14 @@ using observers::SampleRow;
 
 constexpr int64_t kFewest = 20;        ///< failures, and correct predictions
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
-constexpr double kWorthALayer = 0.03;  ///< a whole layer fits much that is no damage
-constexpr double kLittle = 0.01;       ///< gain of a unit that may only stand for something larger
-constexpr double kShared = 0.8;        ///< of a unit's gain: neighbours that gain as much share the damage
+constexpr double kWorthALayer = 0.02;  ///< a whole layer fits much that is no damage
+constexpr double kNearlyAll = 0.8;     ///< of the failures
+constexpr double kMost = 0.5;          ///< of the failures: more than going on with training would remove
+constexpr double kAsMuch = 0.9;        ///< of the best layer's gain
+constexpr size_t kLayersTried = 4;
+constexpr double kRepeated = 0.3;  ///< of the failures, for units that repeat others to be damage
+constexpr double kLittle = 0.01;   ///< gain of a unit that may only stand for something larger
+constexpr double kShared = 0.8;    ///< of a unit's gain: neighbours that gain as much share the damage
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;
 constexpr size_t kScaledOn = 400;  ///< inputs that factors of a layer are tried on
@@ -51,13 +58,13 @@ class TrialRepairs {
  private:
   void try_repairs() {
     if (tried_.blame && !tried_.blame->located.empty()) {
-      if (!make_problem()) return;
+      if (!make_problem() || reset_biases() || refit_repeated()) return;
       auto gain = single_unit();
       if (!gain || scaled_layer(*gain)) return;
       const bool second = *gain >= kLittle && error_rate_ - *gain >= kLittle && second_unit();
       if (second) gain = gain_of(*tried_.repair);
       // What units leave may have another cause, and a unit that gains little may only stand for it.
-      if (error_rate_ - *gain >= kWorthALayer && !whole_layer(*gain, second) && *gain < kLittle) more_training(*gain);
+      if (error_rate_ - *gain >= kWorthALayer && !whole_layer(*gain) && *gain < kLittle) more_training(*gain);
     }
   }
 
@@ -68,6 +75,8 @@ class TrialRepairs {
       right += row.right == SampleRow::kRight;
     }
     error_rate_ = double(wrong) / double(std::max<int64_t>(1, wrong + right));
+    // Of a network that was never trained any part can be fitted to something.
+    if (found_.has("no-better-than-baseline")) least_ = kNearlyAll * error_rate_;
     if (wrong < kFewest || right < kFewest) {
       found_.skipped.push_back(
           {"units to blame", fmt::format("at least {} failures and {} correct predictions (there are {} and {})",
@@ -172,7 +181,7 @@ class TrialRepairs {
     const double gain = gain_of(outcome);
     const std::string unit = tried_.blame->unit(first.place);
     keep(std::move(outcome), unit);
-    if (gain < kWorthwhile) {
+    if (gain < least_) {
       found_.passed.push_back({"refitting the most suspicious unit",
                                fmt::format("{}: {}", unit, points_text(tried_.repair->flips.change()))});
       return 0;
@@ -221,6 +230,144 @@ class TrialRepairs {
     return double(flips.fixed) / double(std::max<int64_t>(1, flips.samples - flips.right_before));
   }
 
+  static FlipCount flips_between(const std::vector<SampleRow>& before, const std::vector<SampleRow>& after) {
+    FlipCount count;
+    for (size_t i = 0; i < before.size() && i < after.size(); ++i) {
+      const bool was = before[i].right == SampleRow::kRight, is = after[i].right == SampleRow::kRight;
+      ++count.samples, count.right_before += was, count.right_after += is;
+      count.fixed += !was && is, count.broken += was && !is;
+    }
+    return count;
+  }
+
+  /// Biases that stand far apart from their layer: units that one of them drives, or many that they silence.
+  struct SetApart {
+    const model::Layer* layer;
+    std::vector<edits::OutlyingBias> biases;
+    std::vector<edits::Edit> reset;
+    double right = 0;  ///< share, once they are put back
+  };
+  std::vector<SetApart> outlying_biases() const {
+    std::vector<SetApart> found;
+    for (const model::Layer& layer : seen_.layers) {
+      const executor::Head& head = seen_.settings.head;
+      if (layer.post == head.logits || layer.pre == head.logits) continue;  // a class that is held back shows by itself
+      auto biases = edits::find_outlying_biases(seen_.subject().graph, layer);
+      if (biases.size() > 2) {
+        found.push_back({&layer, std::move(biases), {}});
+        continue;
+      }
+      for (edits::OutlyingBias& one : biases) found.push_back({&layer, {std::move(one)}, {}});
+    }
+    for (SetApart& one : found)
+      for (const edits::OutlyingBias& bias : one.biases)
+        one.reset.insert(one.reset.end(), bias.reset.begin(), bias.reset.end());
+    return found;
+  }
+
+  /// Putting such biases back is the simplest repair there is: where it helps, nothing else is searched for.
+  bool reset_biases() {
+    std::vector<SetApart> suspects = outlying_biases();
+    std::vector<int64_t> some = problem_->parts.selection;
+    if (some.size() > kScaledOn) some.resize(kScaledOn);
+    for (SetApart& one : suspects) {
+      one.right = repair::evaluate(*problem_, one.reset, some).figure.accuracy;
+      budget_.spend(problem_->work(some.size()));
+    }
+    std::stable_sort(suspects.begin(), suspects.end(),
+                     [](const SetApart& a, const SetApart& b) { return a.right > b.right; });
+    std::vector<edits::Edit> edits;
+    bool found = false;
+    for (size_t i = 0; i < std::min(suspects.size(), kLayersTried); ++i) {
+      const SetApart& one = suspects[i];
+      std::vector<edits::Edit> all = edits;
+      all.insert(all.end(), one.reset.begin(), one.reset.end());
+      repair::Outcome outcome = repair::judge_edits(*problem_, {"reset", "", all, {}, {}});
+      const FlipCount more = flips_between(found ? tried_.repair->after.rows : outcome.before.rows, outcome.after.rows);
+      if (more.change().value < least_ || stats::sign_test(more.fixed, more.broken) > 0.01) continue;
+      const std::string what =
+          one.biases.size() == 1 ? model::unit_name(*one.layer, one.biases[0].unit) : one.layer->name;
+      keep(std::move(outcome), found ? tried_.repaired + " and " + what : what);
+      edits = std::move(all), found = true;
+      tell_reset(one, what, more);
+    }
+    return found;
+  }
+
+  void tell_reset(const SetApart& one, const std::string& what, const FlipCount& more) {
+    const auto [low, high] = std::minmax_element(one.biases.begin(), one.biases.end(),
+                                                 [](const auto& a, const auto& b) { return a.bias < b.bias; });
+    const std::string others =
+        low->low == low->high
+            ? std::string("no bias of its layer is left to compare with")
+            : fmt::format("the others of its layer lie between {:.3g} and {:.3g}", low->low, low->high);
+    const std::string effect = fmt::format("fixes {} and breaks {} of {} held-out inputs", with_commas(more.fixed),
+                                           with_commas(more.broken), with_commas(tried_.holdout));
+    const std::string brief =
+        fmt::format("bias put back: {} fixed, {} broken on held-out inputs", more.fixed, more.broken);
+    if (one.biases.size() == 1) {
+      auto finding = findings::make("suspicious-unit", what, seen_.words({{"unit", what}}), {more.change().value, 0},
+                                    Certainty::kConfirmed, brief,
+                                    fmt::format("The bias of {} is {:.4g}; {}. Setting it to their median {}: {}.",
+                                                what, low->bias, others, effect, points_text(more.change())));
+      finding.title =
+          fmt::format("The bias of unit {} is far from those of its layer; putting it back {}.", what, effect);
+      finding.numbers = {{"fixed", more.fixed}, {"broken", more.broken}, {"bias", low->bias}};
+      show_flips(finding);
+      return found_.add(std::move(finding));
+    }
+    const std::string evidence = fmt::format(
+        "The biases of {} of {} units of {} lie between {:.4g} and {:.4g}, far from the others. Setting them "
+        "to the median of the others {}: {}.",
+        one.biases.size(), with_commas(one.layer->units), what, low->bias, high->bias, effect,
+        points_text(more.change()));
+    // Units that they silence were told of already; now it is known what that costs.
+    auto dead = std::find_if(found_.findings.begin(), found_.findings.end(), [&](const findings::Finding& each) {
+      return each.kind == "dead-units" && each.where == what;
+    });
+    if (dead == found_.findings.end()) return damaged_layer(what, evidence);
+    promote(*dead, more,
+            fmt::format("Units of {} never react because of their biases; putting these back {}.", what, effect), brief,
+            evidence);
+  }
+
+  /// Units that repeat another: where refitting them gains much, they were meant to be something else.
+  bool refit_repeated() {
+    for (findings::Finding& finding : found_.findings) {
+      if (finding.kind != "duplicate-units" || !finding.numbers.contains("units")) continue;
+      std::vector<localise::UnitPlace> units;
+      for (size_t l = 0; l < seen_.layers.size(); ++l)
+        if (seen_.layers[l].name == finding.where)
+          for (int64_t u = 0; u < seen_.layers[l].units; ++u)
+            for (const auto& name : finding.numbers["units"])
+              if (name == model::unit_name(seen_.layers[l], u)) units.push_back({l, u});
+      if (units.empty()) continue;
+      repair::Outcome outcome = fit(units, 0.5);
+      const FlipCount flips = outcome.flips;
+      if (gain_of(outcome) < std::max(kWorthALayer, least_) || gain_of(outcome) < kRepeated * error_rate_) continue;
+      keep(std::move(outcome), finding.where);
+      promote(finding, flips,
+              fmt::format("Units of {} repeat others; refitting these {} fixes {} and breaks {} of {} held-out inputs.",
+                          finding.where, units.size(), with_commas(flips.fixed), with_commas(flips.broken),
+                          with_commas(tried_.holdout)),
+              fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken),
+              fmt::format("Refitting them alone: {}.", points_text(flips.change())));
+      return true;
+    }
+    return false;
+  }
+
+  /// A finding about a layer of which it is now known what it costs.
+  void promote(findings::Finding& finding, const FlipCount& flips, std::string title, std::string brief,
+               const std::string& evidence) {
+    finding.effect = {flips.change().value, 0};
+    finding.level = std::max(finding.level, findings::level_of(findings::Rule::kEffect, finding.effect));
+    finding.title = std::move(title), finding.brief = std::move(brief);
+    finding.evidence = evidence + " " + finding.evidence;
+    finding.numbers["fixed"] = flips.fixed, finding.numbers["broken"] = flips.broken;
+    show_flips(finding);
+  }
+
   /// Is another unit damaged as well? One damage hides another: the network with the first unit refitted is looked at
   /// anew. Both units are then refitted together, and the second must add to the first.
   bool second_unit() {
@@ -242,16 +389,7 @@ class TrialRepairs {
     const std::string before = tried_.repaired;
     const auto first = place_of(tried_.blame->located[0].ranking.units[0].place);
     const repair::Outcome alone = *tried_.repair;
-    auto added = [&](const repair::Outcome& both) {
-      FlipCount count;
-      for (size_t i = 0; i < both.after.rows.size() && i < alone.after.rows.size(); ++i) {
-        const bool was = alone.after.rows[i].right == SampleRow::kRight,
-                   is = both.after.rows[i].right == SampleRow::kRight;
-        ++count.samples, count.right_before += was, count.right_after += is;
-        count.fixed += !was && is, count.broken += was && !is;
-      }
-      return count;
-    };
+    auto added = [&](const repair::Outcome& both) { return flips_between(alone.after.rows, both.after.rows); };
     std::optional<repair::Outcome> best;
     FlipCount gained;
     size_t which = 0, looked = 0;
@@ -311,7 +449,7 @@ class TrialRepairs {
     for (double by : {0.63, 0.8, 1.25, 1.6}) look(*layer, factor * by);
     const repair::Outcome outcome = repair::judge_edits(*problem_, {"scale", "", edits, {}, {}});
     const double gain = gain_of(outcome);
-    if (gain < kLittle || gain < 0.9 * unit_gain || gain < bias_gain_) return false;
+    if (gain < std::max(kLittle, least_) || gain < 0.9 * unit_gain || gain < bias_gain_) return false;
     std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
     keep(outcome, layer->name);
     damaged_layer(layer->name, fmt::format("All of its weights were multiplied by {:.2g}.", factor));
@@ -379,50 +517,66 @@ class TrialRepairs {
     }
     const model::Layer& whole = tried_.blame->layers[layer];
     repair::Outcome outcome = fit(units_of(whole), 1);
-    if (gain_of(outcome) < std::max(kShared * gain, bias_gain_)) return false;
+    if (gain_of(outcome) < std::max({kShared * gain, bias_gain_, least_})) return false;
     keep(std::move(outcome), whole.name);
     damaged_layer(whole.name, fmt::format("Refitting any one of its units gains about as much: {} {:+.1f}, {} points.",
                                           tried_.blame->unit(first.place), 100 * gain, join(words, ", ")));
     return true;
   }
 
-  /// Is a layer as a whole to blame? Of the three most suspicious layers the one whose refitting gains least is the
-  /// control. Where refitting one unit gains something, a layer must gain clearly more to be the better explanation.
-  /// Nor is a layer to blame where the final biases alone gain more.
-  /// Units of a damaged layer seem damaged one after the other; the layer then gains more than any two of them.
-  bool whole_layer(double unit_gain, bool two_units) {
+  /// Is a layer as a whole to blame? Where refitting one unit gains something, a layer must gain clearly more to be the
+  /// better explanation. Nor is a layer to blame where the final biases alone gain more. Units of a damaged layer seem
+  /// damaged one after the other; the layer then gains more than any two of them.
+  /// Layers behind a damaged one make up for it as well as it does itself, those before it cannot: of those that gain
+  /// about as much as the best the first is to blame. Where all layers gain alike and much is left, training stopped
+  /// early.
+  bool whole_layer(double unit_gain) {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
     if (ranked.size() < 2 || budget_.left() <= 0) return false;
-    double best = 0, least = 1;
-    std::optional<repair::Outcome> outcome;
-    std::string name;
-    const size_t looked = std::min<size_t>(ranked.size(), 3);
-    Budget all = budget_.part(0.6);
+    struct Refitted {
+      size_t layer;
+      double gain;
+      repair::Outcome outcome;
+    };
+    std::vector<Refitted> layers;
+    const size_t looked = std::min(ranked.size(), kLayersTried);
+    Budget all = budget_.part(0.7);
     for (size_t i = 0; i < looked && all.left() > 0; ++i) {
-      const model::Layer& layer = tried_.blame->layers[ranked[i].layer];
-      repair::Outcome one = fit(units_of(layer), 1 / double(looked - i), &all);
+      repair::Outcome one = fit(units_of(tried_.blame->layers[ranked[i].layer]), 1 / double(looked - i), &all);
       const double gain = gain_of(one);
-      least = std::min(least, gain);
-      if (gain > best) best = gain, outcome = std::move(one), name = layer.name;
+      layers.push_back({ranked[i].layer, gain, std::move(one)});
     }
     budget_.spend(all);
-    if (!outcome || best < bias_gain_ ||
-        best < (two_units ? 1.25 * unit_gain + kLittle : 1.15 * unit_gain + kWorthALayer))
-      return false;
-    if (least > kControl * best) {
+    if (layers.empty()) return false;
+    auto by_gain = [](const Refitted& a, const Refitted& b) { return a.gain < b.gain; };
+    const double best = std::max_element(layers.begin(), layers.end(), by_gain)->gain,
+                 least = std::min_element(layers.begin(), layers.end(), by_gain)->gain;
+    std::sort(layers.begin(), layers.end(), [](const Refitted& a, const Refitted& b) { return a.layer < b.layer; });
+    Refitted& first =
+        *std::find_if(layers.begin(), layers.end(), [&](const Refitted& one) { return one.gain >= kAsMuch * best; });
+    const std::string name = tried_.blame->layers[first.layer].name;
+    if (best < std::max({bias_gain_, least_, 1.25 * unit_gain + kLittle}) || best < kWorthALayer) return false;
+    if (least > kControl * best && best < kMost * error_rate_) {
       if (unit_gain > 0) return false;
       under_trained(
           best, fmt::format("refitting any layer gains: {:+.1f}, {:+.1f} points", 100 * best, 100 * least),
           fmt::format("Refitting {} gains {:.1f} points on held-out inputs, and refitting another layer gains "
                       "{:.1f}: more training would help everywhere.",
-                      name, 100 * best, 100 * least));
+                      name, 100 * first.gain, 100 * least));
       return true;
     }
-    keep(std::move(*outcome), name);
+    std::vector<std::string> others;
+    for (const Refitted& one : layers)
+      if (&one != &first)
+        others.push_back(fmt::format("{} {:+.1f}", tried_.blame->layers[one.layer].name, 100 * one.gain));
+    keep(std::move(first.outcome), name);
     std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
     const std::string one = unit_gain > 0 ? fmt::format("Refitting the most suspicious unit: {:+.1f}.", 100 * unit_gain)
                                           : "No single unit is to blame.";
-    damaged_layer(name, fmt::format("{} Refitting another layer: {:+.1f} points.", one, 100 * least));
+    damaged_layer(name, others.empty() ? one
+                                       : fmt::format("{} Refitting other layers: {} points; of layers that gain about "
+                                                     "as much the first is named, since later ones can make up for it.",
+                                                     one, join(others, ", ")));
     return true;
   }
 
@@ -474,6 +628,7 @@ class TrialRepairs {
   Budget budget_;
   TrialRepair tried_;
   double error_rate_ = 0, bias_gain_ = 0;
+  double least_ = kWorthwhile;  ///< gain, for a unit or a layer to be blamed
   std::optional<repair::Problem> problem_;
 };
 

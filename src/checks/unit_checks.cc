@@ -130,6 +130,7 @@ class UnitChecks {
     else if (share > kNearlyAll || (share > 0.5 && !pays))
       finding.level = std::max(finding.level, findings::Level::kMinor);
     finding.value = share;
+    for (int64_t unit : dead) finding.numbers["units"].push_back(seen_.space->name(unit));
     found_.add(std::move(finding));
     return count;
   }

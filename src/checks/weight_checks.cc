@@ -182,12 +182,16 @@ class WeightChecks {
       const int64_t count = (alike & (norms > 0)).count_nonzero().item<int64_t>();
       if (count * 10 < layer.units || count < 2) continue;  // a pair or two in a wide layer is nothing
       ++told;
-      found_.add(
+      auto finding =
           findings::make("duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}),
                          {}, Certainty::kConfirmed,
                          fmt::format("{} of {} units repeat another", with_commas(count), with_commas(layer.units)),
                          fmt::format("{} of the {} units of {} point the same way as an earlier one (cosine above {}).",
-                                     with_commas(count), with_commas(layer.units), layer.name, kAlike)));
+                                     with_commas(count), with_commas(layer.units), layer.name, kAlike));
+      const at::Tensor repeated = (alike & (norms > 0)).nonzero().flatten();
+      for (int64_t i = 0; i < repeated.numel(); ++i)
+        finding.numbers["units"].push_back(model::unit_name(layer, repeated[i].item<int64_t>()));
+      found_.add(std::move(finding));
     }
     if (told == 0) found_.pass("duplicate units", "none");
   }

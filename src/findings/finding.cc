@@ -38,7 +38,18 @@ std::string without_double_spaces(std::string text) {
   return text;
 }
 
-double worth(const Finding& finding) { return finding.effect.gain * kWeight[int(finding.certainty)]; }
+/// What a finding weighs among those of its level. Calibration costs no accuracy; it is weighed by the error itself.
+double worth(const Finding& finding) {
+  const bool calibration = finding.kind == "over-confident" || finding.kind == "under-confident";
+  return (calibration ? finding.value / 4 : finding.effect.gain) * kWeight[int(finding.certainty)];
+}
+
+/// What follows from something else, more often than not.
+bool is_symptom(const Finding& finding) {
+  static constexpr std::string_view kinds[] = {"confused-classes", "weak-class", "failure-cluster",  "weak-slice",
+                                               "regressed-class",  "over-fit",   "misleading-metric"};
+  return std::find(std::begin(kinds), std::end(kinds), finding.kind) != std::end(kinds);
+}
 
 }  // namespace
 
@@ -80,6 +91,7 @@ Finding make(const std::string& kind, const std::string& where, const Words& wor
 std::vector<Finding> rank(std::vector<Finding> found) {
   std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {
     if (a.level != b.level) return a.level > b.level;
+    if (a.level >= Level::kSerious && is_symptom(a) != is_symptom(b)) return is_symptom(b);
     if (worth(a) != worth(b)) return worth(a) > worth(b);
     if (a.certainty != b.certainty) return a.certainty > b.certainty;
     return a.id() < b.id();

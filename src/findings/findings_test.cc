@@ -37,6 +37,46 @@ TEST(Kinds, AreFoundByNameAndById) {
   EXPECT_THROW(find_kind("confused-clases"), InputError);
 }
 
+TEST(Merge, CausesTakeInWhatFollowsFromThem) {
+  Finding missing = found("missing-values", "test", {0.02, 0}), broken = found("non-finite-predictions", "", {0.02, 0});
+  missing.numbers = {{"inputs", 60}}, broken.numbers = {{"inputs", 60}};
+  EXPECT_EQ(merge_related({broken, missing}).size(), 1u);
+  broken.numbers = {{"inputs", 61}};  // one that no missing value explains
+  EXPECT_EQ(merge_related({broken, missing}).size(), 2u);
+
+  Finding copies = found("duplicate-units", "conv1"), unit = found("suspicious-unit", "conv1/2", {0.05, 0});
+  copies.numbers["units"] = {"conv1/1", "conv1/2"};
+  auto merged = merge_related({unit, copies});
+  ASSERT_EQ(merged.size(), 1u);
+  EXPECT_EQ(merged[0].id(), "duplicate-units:conv1");
+  EXPECT_EQ(merged[0].level, Level::kSerious);
+  copies.numbers["units"] = {"conv1/1", "conv1/7"};  // the unit is none of them
+  merged = merge_related({unit, copies});
+  ASSERT_EQ(merged.size(), 1u);
+  EXPECT_EQ(merged[0].id(), "suspicious-unit:conv1/2");
+
+  Finding drift = found("drift", "brightness", {0.02, 0}), group = found("group-gap", "camera=B", {0.02, 0.1});
+  EXPECT_EQ(merge_related({drift, group}).size(), 2u);
+  drift.numbers = {{"group", "camera=B"}};
+  EXPECT_EQ(merge_related({drift, group}).size(), 1u);
+}
+
+TEST(Merge, LabelsThatAPoorJudgeDoubtsExplainNothing) {
+  Finding labels = found("mislabelled", "test"), pair = found("confused-classes", "cat-dog", {0.05, 0.2});
+  labels.numbers["pairs"]["cat-dog"] = 50;
+  pair.numbers = {{"a_as_b", 50}, {"b_as_a", 10}};
+  labels.level = Level::kMinor;
+  EXPECT_EQ(merge_related({labels, pair}).size(), 1u);
+  labels.level = Level::kNote;
+  EXPECT_EQ(merge_related({labels, pair}).size(), 2u);
+}
+
+TEST(Rank, CausesStandBeforeSymptomsOfTheSameLevel) {
+  const auto ranked =
+      rank({found("confused-classes", "cat-dog", {0.2, 0.2}), found("suspicious-unit", "a/1", {0.02, 0})});
+  EXPECT_EQ(ranked[0].kind, "suspicious-unit");
+}
+
 TEST(Levels, FollowFromTheEffect) {
   EXPECT_EQ(level_of(Rule::kEffect, {0.011, 0}), Level::kSerious);
   EXPECT_EQ(level_of(Rule::kEffect, {0, 0.06}), Level::kSerious);

@@ -1,6 +1,7 @@
 #include "findings/merge.h"
 
 #include <algorithm>
+#include <string>
 
 namespace netmend::findings {
 namespace {
@@ -35,20 +36,60 @@ bool gains_more(const Finding& cause, const Finding& effect) { return cause.effe
 bool same_where(const Finding& cause, const Finding& effect) { return cause.where == effect.where; }
 /// Most of a pair's confusions are inputs whose labels look wrong.
 bool labels_of_pair(const Finding& cause, const Finding& effect) {
-  if (!cause.numbers.contains("pairs") || !cause.numbers["pairs"].contains(effect.where)) return false;
+  if (cause.level == Level::kNote || !cause.numbers.contains("pairs") || !cause.numbers["pairs"].contains(effect.where))
+    return false;
   const auto doubted = cause.numbers["pairs"][effect.where].get<int64_t>();
   return 2 * doubted >= effect.numbers.value("a_as_b", int64_t{0}) + effect.numbers.value("b_as_a", int64_t{0});
 }
 /// Most of what a class misses are inputs that only carry its label.
 bool labels_of_class(const Finding& cause, const Finding& effect) {
-  if (!cause.numbers.contains("given") || !cause.numbers["given"].contains(effect.where)) return false;
+  if (cause.level == Level::kNote || !cause.numbers.contains("given") || !cause.numbers["given"].contains(effect.where))
+    return false;
   const double missed = effect.numbers.value("samples", 0.0) * (1 - effect.numbers.value("recall", 1.0));
   return 2 * cause.numbers["given"][effect.where].get<double>() >= missed;
 }
 bool serious(const Finding& cause, const Finding&) { return cause.level >= Level::kSerious; }
+/// The suspicious unit is one of those that the cause lists.
+bool lists_unit(const Finding& cause, const Finding& effect) {
+  if (layer_of(effect.where) != cause.where || !cause.numbers.contains("units")) return false;
+  const auto& units = cause.numbers["units"];
+  return std::find(units.begin(), units.end(), effect.where) != units.end();
+}
+/// No more predictions are NaN or Inf than inputs are.
+bool as_many(const Finding& cause, const Finding& effect) {
+  return cause.where == "test" &&
+         effect.numbers.value("inputs", int64_t{1}) <= cause.numbers.value("inputs", int64_t{0});
+}
+/// Most labels in doubt are of the class that is never predicted.
+bool doubts_class(const Finding& cause, const Finding& effect) {
+  if (!effect.numbers.contains("given")) return false;
+  double all = 0, own = 0;
+  for (const auto& [name, count] : effect.numbers["given"].items())
+    all += count.get<double>(), own += name == cause.where ? count.get<double>() : 0;
+  return 2 * own >= all;
+}
+bool class_is_missed(const Finding& cause, const Finding& effect) { return names(effect.where, cause.where); }
+bool cluster_of_class(const Finding& cause, const Finding& effect) {
+  return effect.where.rfind(cause.where + "-as-", 0) == 0;
+}
+/// Without the inputs of that group there is no drift.
+bool confined(const Finding& cause, const Finding& effect) {
+  return effect.numbers.value("group", std::string()) == cause.where;
+}
+/// Failures whose prediction is no class at all.
+bool of_no_class(const Finding&, const Finding& effect) { return effect.where.ends_with("-as-?"); }
+bool of_tests(const Finding&, const Finding& effect) { return effect.where == "test"; }
 
 /// What explains what. A cause takes its effects in, in this order.
 constexpr Relation kRelations[] = {
+    {"non-finite-predictions", "failure-cluster", of_no_class},
+    {"suspicious-unit", "no-better-than-baseline", always},
+    {"no-better-than-baseline", "damaged-layer", always},
+    {"non-finite-weights", "non-finite-predictions", always},
+    {"non-finite-weights", "no-better-than-baseline", always},
+    {"missing-values", "non-finite-predictions", as_many},
+    {"duplicate-units", "suspicious-unit", lists_unit},
+    {"dead-units", "suspicious-unit", lists_unit},
     {"suspicious-unit", "extreme-weights", same_layer},
     {"suspicious-unit", "zero-units", same_layer},
     {"suspicious-unit", "duplicate-units", same_layer},
@@ -61,16 +102,27 @@ constexpr Relation kRelations[] = {
     {"damaged-layer", "shifted-biases", gains_more},
     {"suspicious-unit", "over-confident", serious},
     {"damaged-layer", "over-confident", serious},
+    {"never-predicted", "mislabelled", doubts_class},
     {"mislabelled", "confused-classes", labels_of_pair},
     {"mislabelled", "weak-class", labels_of_class},
     {"confused-classes", "failure-cluster", pair_of_cluster},
     {"confused-classes", "weak-class", class_of_pair},
     {"never-predicted", "weak-class", same_where},
+    {"never-predicted", "confused-classes", class_is_missed},
+    {"never-predicted", "failure-cluster", cluster_of_class},
     {"never-predicted", "misleading-metric", always},
-    {"split-leak", "duplicates", [](const Finding&, const Finding& effect) { return effect.where == "test"; }},
+    {"no-better-than-baseline", "failure-cluster", always},
+    {"absent-class", "shifted-biases", serious},
+    {"absent-class", "class-shift", serious},
+    {"class-shift", "shifted-biases", serious},
+    {"split-leak", "duplicates", of_tests},
     {"group-gap", "weak-slice", same_where},
+    {"group-gap", "drift", confined},
+    {"weak-slice", "drift", confined},
     {"range-shift", "drift", always},
     {"drift", "drift", always},
+    {"range-shift", "over-fit", serious},
+    {"drift", "over-fit", serious},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/shell.h"
 #include "base/text.h"
 #include "edits/operations.h"
+#include "edits/outlying_biases.h"
 #include "executor/layers.h"
 #include "localise/ablation.h"
 #include "localise/candidates.h"
@@ -32,7 +33,8 @@ using observers::SampleRow;
 using observers::Task;
 
 constexpr double kLittleWork = 5e10;  ///< multiply-adds: about two seconds on two cores
-constexpr double kMostWork = 4e11;    ///< that trying set-ups may take when nothing is suspicious
+constexpr double kNearly = 0.8;     ///< of the failures that another set-up removes: then damage explains them as well
+constexpr double kMostWork = 4e11;  ///< that trying set-ups may take when nothing is suspicious
 
 class Examination {
  public:
@@ -269,11 +271,18 @@ class Examination {
     const bool by_mistakes = !options_.free && searched.blocker->id() == "preprocessing:scale" &&
                              settings_.by_class() && searched.removed * mean_error(settings_, trial_.asis) >= 0.05 &&
                              searched.removed < 0.75;
-    if (by_mistakes && one_unit_does_away_with(0.8 * searched.removed)) {
+    if (!options_.free && settings_.by_class() && putting_biases_back_does_away_with(kNearly * searched.removed)) {
+      result_.lines.push_back(
+          {"some biases stand far apart from their layer; putting them back removes about as many failures as "
+           "different "
+           "preprocessing would"});
+      return;
+    }
+    if (by_mistakes && one_unit_does_away_with(kNearly * searched.removed)) {
       result_.lines.push_back({"ablating one unit removes about as many failures as different preprocessing would"});
       return;
     }
-    if (by_mistakes && one_factor_does_away_with(0.8 * searched.removed)) {
+    if (by_mistakes && one_factor_does_away_with(kNearly * searched.removed)) {
       result_.lines.push_back(
           {"scaling one layer's weights removes about as many failures as different preprocessing would"});
       return;
@@ -289,17 +298,32 @@ class Examination {
     return layers;
   }
 
+  /// A bias that drives its unit whatever comes in: larger inputs drown it.
+  bool putting_biases_back_does_away_with(double share) {
+    std::vector<edits::Edit> all;
+    for (const model::Layer& layer : find_layers())
+      for (const edits::OutlyingBias& one : edits::find_outlying_biases(subject_.graph, layer))
+        all.insert(all.end(), one.reset.begin(), one.reset.end());
+    return !all.empty() && edits_do_away_with(share, {{std::move(all)}}, "biases put back");
+  }
+
   /// A layer whose weights are all too large or too small: another scale of the inputs makes up for some of it. Of the
   /// first layer nobody can tell the two apart.
   bool one_factor_does_away_with(double share) {
+    const std::vector<model::Layer> layers = find_layers();
+    std::vector<whatif::Question> questions;
+    for (size_t i = 1; i < layers.size(); ++i)
+      for (double factor : {1. / 8, 1. / 5, 1. / 4, 1. / 2, 2., 4., 5., 8.})
+        if (auto edits = edits::scale_layer(subject_.graph, layers[i], factor); !edits.empty())
+          questions.push_back({std::move(edits)});
+    return edits_do_away_with(share, questions, "layers scaled");
+  }
+
+  /// Whether the best of some edits removes that share of the failures.
+  bool edits_do_away_with(double share, const std::vector<whatif::Question>& questions, const char* what) {
     if (subject_.batching.kind != executor::Batching::kAny) return false;
     try {
       const std::vector<model::Layer> layers = find_layers();
-      std::vector<whatif::Question> questions;
-      for (size_t i = 1; i < layers.size(); ++i)
-        for (double factor : {1. / 8, 1. / 5, 1. / 4, 1. / 2, 2., 4., 5., 8.})
-          if (auto edits = edits::scale_layer(subject_.graph, layers[i], factor); !edits.empty())
-            questions.push_back({std::move(edits)});
       if (questions.empty() || double(questions.size()) * double(Trial::kInputs) * subject_.cost > kLittleWork)
         return false;
       std::vector<int64_t> samples;
@@ -311,7 +335,7 @@ class Examination {
       double most = 0;
       for (const whatif::Tally& tally : whatif::tally(whatif, settings_, questions))
         most = std::max(most, tally.accuracy());
-      result_.looked.push_back({"preflight: layers scaled", int64_t(samples.size())});
+      result_.looked.push_back({std::string("preflight: ") + what, int64_t(samples.size())});
       const double error = mean_error(settings_, trial_.asis);
       return most - (1 - error) >= share * error;
     } catch (const InputError&) {

@@ -13,6 +13,7 @@ class Altered : public dataset::Dataset {
     if (how_.samples.empty())
       for (int64_t i = 0; i < data_->size(); ++i) how_.samples.push_back(i);
     info_.size = int64_t(how_.samples.size());
+    if (how_.change) info_.spec = "altered";  // what the file holds is something else
     if (!how_.column.empty()) info_.groups.push_back(how_.column);
   }
 

@@ -232,7 +232,10 @@ constexpr PlantedKind kKinds[] = {
     {"unscaled", "preprocessing",
      [](CheckedModel& p, uint64_t) -> Named {
        if (!is_image(p)) return {};
-       change_tests(p, [](Batch& b, auto) { b.inputs[0].mul_(255); });
+       dataset::Spec spec = dataset::parse_spec(p.test->info().spec);
+       spec.options["scale"] = "1";
+       for (const char* forgotten : {"mean", "std"}) spec.options.erase(forgotten);
+       p.test = dataset::open(spec);
        return {{"preprocessing:scale"}};
      }},
     {"inverted", "preprocessing",

@@ -102,7 +102,7 @@ void run_quiet(Store& store, const CheckedModel& model, const QualityOptions& op
   const auto serious = size_t(std::count_if(checked.findings.begin(), checked.findings.end(), is_serious));
   const bool good = serious == 0;
   keep(store, key,
-       {"quiet", model.name, "", "nothing above minor", top_of(checked, std::max<size_t>(4, serious)), good, false, 0,
+       {"quiet", model.name, "", "nothing above minor", top_of(checked, checked.findings.size()), good, false, 0,
         checked.accuracy, checked.seconds});
 }
 
@@ -206,8 +206,10 @@ std::string table(const std::vector<QualityRow>& rows, const std::string& part, 
     if (row.part != part) continue;
     ++all, good += row.good;
     const std::string what = row.fault.empty() ? row.model : row.model + ", " + row.fault;
-    text += fmt::format("| {} | {} | {} |\n", what, row.top.empty() ? "nothing" : join(row.top, "; "),
-                        row.good ? "✓" : "✗");
+    text += fmt::format(
+        "| {} | {} | {} |\n", what,
+        row.top.empty() ? "nothing" : join(std::span(row.top).first(std::min<size_t>(4, row.top.size())), "; "),
+        row.good ? "✓" : "✗");
   }
   return all == 0 ? ""
                   : text + fmt::format("\n{} of {} ({:.0f} %).\n\n", good, all, 100.0 * double(good) / double(all));
