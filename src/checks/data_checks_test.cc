@@ -142,6 +142,23 @@ TEST(DataChecks, PropertiesAndColumnsThatDrift) {
   raised(words.check(), "drift:sex");
 }
 
+TEST(DataChecks, DriftOfOneCamera) {
+  Sound sound;
+  sound.group_names = {"camera"};
+  for (int64_t i = 0; i < sound.x[0].size(0); ++i) {
+    const bool other = i % 4 == 0;
+    sound.groups.push_back({other ? "B" : "A"});
+    if (other) sound.x[0][i] *= 0.4;
+  }
+  const Results found = sound.check();
+  const Finding finding = raised(found, "drift:brightness");
+  EXPECT_EQ(finding.numbers.value("group", std::string()), "camera=B") << finding.evidence;
+  EXPECT_NE(finding.evidence.find("Without camera=B there is none."), std::string::npos) << finding.evidence;
+  for (int64_t i = 0; i < sound.x[0].size(0); ++i)
+    if (i % 4 != 0) sound.x[0][i] *= 0.7;  // the other one as well
+  for (const Finding& one : sound.check().findings) EXPECT_FALSE(one.numbers.contains("group")) << one.evidence;
+}
+
 TEST(DataChecks, SortedTrainingData) {
   Sound sound;
   for (int64_t i = 0; i < 1500; ++i) sound.y[1][i] = i / 500;

@@ -129,6 +129,7 @@ bool look_at_range(DataLook& look) {
           brief, here.low(), here.high(), there.low(), there.high(), with_commas(int64_t(shifted)),
           with_commas(int64_t(numbers)), gap_words(look, gap)));
   finding.level = std::max(finding.level, findings::Level::kMinor);
+  finding.numbers = {{"gap", gap}};
   finding.value = most;
   look.found.add(std::move(finding));
   return true;
@@ -223,7 +224,8 @@ void look_for_drift(DataLook& look, bool range_shifted) {
         fmt::format("{} ({}). It may cost {}.{}", drift.brief,
                     drift.of_words ? "0 is none, 100 is no overlap" : "0 is none, 1 is no overlap",
                     points_text(drift.gain), drift.group.empty() ? "" : " Without " + drift.group + " there is none."));
-    if (!drift.group.empty()) finding.numbers = {{"group", drift.group}};
+    finding.numbers = {{"gap", gap_to_training(look)}};
+    if (!drift.group.empty()) finding.numbers["group"] = drift.group;
     finding.value = drift.distance;
     look.found.add(std::move(finding));
   }

@@ -68,6 +68,12 @@ bool doubts_class(const Finding& cause, const Finding& effect) {
     all += count.get<double>(), own += name == cause.where ? count.get<double>() : 0;
   return 2 * own >= all;
 }
+/// Most of what a repair gains is lost on tests alone: training data, which does not differ, is predicted well.
+bool only_on_tests(const Finding& cause, const Finding& effect) {
+  return cause.level >= Level::kSerious && cause.numbers.value("gap", 0.0) >= 0.5 * effect.effect.gain;
+}
+/// A trial repair says what it costs.
+bool repaired(const Finding& cause, const Finding&) { return cause.numbers.contains("fixed"); }
 bool class_is_missed(const Finding& cause, const Finding& effect) { return names(effect.where, cause.where); }
 bool cluster_of_class(const Finding& cause, const Finding& effect) {
   return effect.where.rfind(cause.where + "-as-", 0) == 0;
@@ -84,6 +90,8 @@ bool of_tests(const Finding&, const Finding& effect) { return effect.where == "t
 constexpr Relation kRelations[] = {
     {"non-finite-predictions", "failure-cluster", of_no_class},
     {"suspicious-unit", "no-better-than-baseline", always},
+    {"dead-units", "no-better-than-baseline", repaired},
+    {"duplicate-units", "no-better-than-baseline", repaired},
     {"no-better-than-baseline", "damaged-layer", always},
     {"non-finite-weights", "non-finite-predictions", always},
     {"non-finite-weights", "no-better-than-baseline", always},
@@ -122,7 +130,15 @@ constexpr Relation kRelations[] = {
     {"range-shift", "drift", always},
     {"drift", "drift", always},
     {"range-shift", "over-fit", serious},
+    {"range-shift", "suspicious-unit", only_on_tests},
+    {"range-shift", "damaged-layer", only_on_tests},
+    {"range-shift", "shifted-biases", only_on_tests},
+    {"range-shift", "not-robust", serious},
     {"drift", "over-fit", serious},
+    {"drift", "suspicious-unit", only_on_tests},
+    {"drift", "damaged-layer", only_on_tests},
+    {"drift", "shifted-biases", only_on_tests},
+    {"drift", "not-robust", serious},
 };
 
 }  // namespace
