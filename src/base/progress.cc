@@ -44,7 +44,7 @@ void Progress::draw(const std::string& note) {
   for (int i = 0; i < width; ++i) bar += i < full ? "━" : "╌";
   fmt::print(stderr, "\r\033[K{} {} of {} {} · {}/s · {} left{}", bar, with_commas(done_), with_commas(total_), what_,
              with_commas(int64_t(rate)), duration_text(double(total_ - done_) / std::max(rate, 1e-9)),
-             note.empty() ? "" : " · " + note);
+             note.empty() ? "" : " · " + printable(note));
   std::fflush(stderr);
   drawn_ = true;
 }
