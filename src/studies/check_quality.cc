@@ -64,15 +64,14 @@ std::vector<std::string> ids_of(const Checked& checked) {
 }
 
 void keep(Store& store, const std::string& key, const QualityRow& row) {
-  store.put(key, Json{{"part", row.part},
-                      {"model", row.model},
-                      {"fault", row.fault},
-                      {"expected", row.expected},
-                      {"top", row.top},
-                      {"good", row.good},
-                      {"accuracy", row.accuracy},
-                      {"seconds", row.seconds}}
-                     .dump());
+  store.put(key, json_text(Json{{"part", row.part},
+                                {"model", row.model},
+                                {"fault", row.fault},
+                                {"expected", row.expected},
+                                {"top", row.top},
+                                {"good", row.good},
+                                {"accuracy", row.accuracy},
+                                {"seconds", row.seconds}}));
 }
 
 std::string key_of(const char* part, const CheckedModel& model, const std::string& what,
@@ -173,9 +172,11 @@ bool names_fault(const std::vector<std::string>& wanted, const Finding& finding)
 std::vector<QualityRow> read_quality(const Store& store) {
   std::vector<QualityRow> rows;
   for (const auto& [key, text] : store.all()) {
-    Json json = Json::parse(text);
-    rows.push_back({json["part"], json["model"], json["fault"], json["expected"],
-                    json["top"].get<std::vector<std::string>>(), json["good"], json["accuracy"], json["seconds"]});
+    const JsonDocument document = trial_document(key, text);
+    const JsonView row = document.top();
+    rows.push_back({row.at("part").text(), row.at("model").text(), row.at("fault").text(), row.at("expected").text(),
+                    row.at("top").texts(), row.at("good").truth(), row.at("accuracy").number(),
+                    row.at("seconds").number()});
   }
   return rows;
 }

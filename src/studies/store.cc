@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace netmend::studies {
 namespace {
@@ -128,6 +129,10 @@ int64_t Store::count() const {
   Statement rows(impl_->file, "SELECT COUNT(*) FROM trials", impl_->path);
   rows.step();
   return rows.number(0);
+}
+
+JsonDocument trial_document(const std::string& key, const std::string& result) {
+  return {result, "the store's trial " + printable(key), {}, "Give another --out, or remove trials.db to begin anew."};
 }
 
 }  // namespace netmend::studies
