@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -33,6 +34,30 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   return app;
 }
 
+namespace {
+
+struct Product {
+  std::string flag;
+  const std::string* path;
+};
+std::vector<Product> products;
+
+}  // namespace
+
+CLI::Validator above_zero() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        double number = 0;
+        return parse_double(text, number) && number > 0 ? "" : fmt::format("{} is not a number above 0", text);
+      },
+      "POSITIVE");
+}
+
+CLI::Option* add_product(CLI::App* app, const std::string& flag, std::string& path, const std::string& about) {
+  products.push_back({flag.substr(0, flag.find(',')), &path});
+  return app->add_option(flag, path, about);
+}
+
 void with_config(CLI::App* app) {
   app->add_option("--config", common.config, "netmend.toml to use (default: beside the model, then upwards)");
 }
@@ -48,7 +73,7 @@ void with_case(CLI::App* app, CaseOptions& o) {
   app->add_option("--train", o.train, "Data spec of the training inputs");
   app->add_option("--output", o.output, "The output, or any value, that is judged");
   app->add_option("--metric", o.metric, "accuracy, balanced_accuracy, f1, auc, log_loss, mae or rmse");
-  app->add_option("--limit", o.limit, "Only the first N inputs")->check(CLI::PositiveNumber);
+  app->add_option("--limit", o.limit, "Only the first N inputs")->check(above_zero());
   app->add_option(
       "--budget", o.budget,
       "quick, normal (default) or deep, counted in work; or a time such as 90s, 30m, and then results may differ");
@@ -90,16 +115,18 @@ int run(int argc, char** argv, const Program& program) {
     for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(sub->get_name());
     if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end())
-      fmt::print(stderr, "error: there is no command {}{}\n  netmend --help shows what there is.\n", printable(argv[1]),
-                 did_you_mean(argv[1], names));
+      print(stderr, "error: there is no command {}{}\n  netmend --help shows what there is.\n", printable(argv[1]),
+            did_you_mean(argv[1], names));
     else
-      fmt::print(stderr, "error: {}\n  netmend {}--help shows what there is.\n", error.what(),
-                 app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ");
+      print(stderr, "error: {}\n  netmend {}--help shows what there is.\n", error.what(),
+            app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ");
     return 2;
   }
   common.arguments.assign(argv, argv + argc);
   if (common.wide) never_wrap();
   if (program.prepare) program.prepare();
+  for (const Product& product : products)
+    if (!product.path->empty()) claim_product(*product.path, product.flag);
   stop_on_interrupt();
   const int status = action();
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail("the output cannot be written: {}", std::strerror(errno));
@@ -112,21 +139,26 @@ int run_program(int argc, char** argv, const Program& program) {
   try {
     return run(argc, argv, program);
   } catch (const InputError& error) {
-    fmt::print(stderr, "error: {}\n", printable(error.what()));
-    if (!error.hint().empty()) fmt::print(stderr, "  {}\n", printable(error.hint()));
+    print(stderr, "error: {}\n", printable(error.what()));
+    if (!error.hint().empty()) print(stderr, "  {}\n", printable(error.hint()));
     return 2;
   } catch (const Interrupted&) {
-    fmt::print(stderr, "stopped\n");
+    print(stderr, "stopped\n");
     return 130;
   } catch (const std::system_error& error) {  // of fmt, when the output cannot be written
-    fmt::print(stderr, "error: {}\n", printable(error.what()));
+    print(stderr, "error: {}\n", printable(error.what()));
+    return 2;
+  } catch (const std::bad_alloc&) {
+    print(
+        stderr,
+        "error: there is not enough memory for this\n  Give less data at a time (--limit), or a machine with more.\n");
     return 2;
   } catch (const std::exception& error) {
     std::string reason = error.what();
     reason.resize(std::min(reason.size(), reason.find('\n')));  // LibTorch adds its stack
-    fmt::print(stderr,
-               "internal error: {}\n  This is netmend's mistake, not yours. Please report it with the command line.\n",
-               reason);
+    print(stderr,
+          "internal error: {}\n  This is netmend's mistake, not yours. Please report it with the command line.\n",
+          reason);
     return 3;
   }
 }

@@ -74,8 +74,8 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
                    "Points that the newer one may be worse (default: gate.overall_drop, else 0.5)")
       ->check(CLI::Range(0.0, 100.0));
   compare->add_flag("--common", o.compare.common_only, "Other data than the reference's: only inputs that both name");
-  compare->add_option("-o", o.compare.product,
-                      "Keep the newer model's predictions as a baseline.json, to be committed");
+  add_product(compare, "-o", o.compare.product,
+              "Keep the newer model's predictions as a baseline.json, to be committed");
   with_case(compare, o.compare);
   compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });
   add_gate(app, o, action);

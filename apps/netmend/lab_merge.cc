@@ -15,7 +15,7 @@ int lab_merge(const Common& common, const MergeOptions& options) {
     json["samples_per_second"] = merged.seconds > 0 ? double(merged.result.samples) / merged.seconds : 0;
     return print_json(json), 0;
   }
-  fmt::print("{}  on {} ({} parts)\n", merged.model, merged.task.data, options.states.size());
+  print("{}  on {} ({} parts)\n", merged.model, merged.task.data, options.states.size());
   print_result(merged.task, merged.result, merged.seconds);
   return 0;
 }
