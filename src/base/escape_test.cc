@@ -13,13 +13,47 @@ namespace netmend {
 namespace {
 
 const std::vector<std::string>& hostile() {
-  static const std::vector<std::string> names = {
-      "",           "plain",      "$(touch x)",   "a b",         "a  b",    "`id`",         "x;y",
-      "a&b",        "*",          "~",            "a\nb",        "é",       "it's",         "\"q\"",
-      "=1+1",       "=ls",        "-x",           "-1.5",        "@SUM(A1)", "\x1b[31mred", "caf\xe9",
-      "a\\b",       "\\x1b",      "<b>&amp;</b>", "]]>",         "a|b",     "\tx",          "a,b\"c",
-      "\xef\xbf\xbe", "\x01\x7f", "'",            "\\'",         "!!",      "{a,b}",        "#x",
-      "\xc2\x9b" "2J", "$HOME",   "a\rb",         "x\x1b" "33y"};
+  static const std::vector<std::string> names = {"",
+                                                 "plain",
+                                                 "$(touch x)",
+                                                 "a b",
+                                                 "a  b",
+                                                 "`id`",
+                                                 "x;y",
+                                                 "a&b",
+                                                 "*",
+                                                 "~",
+                                                 "a\nb",
+                                                 "é",
+                                                 "it's",
+                                                 "\"q\"",
+                                                 "=1+1",
+                                                 "=ls",
+                                                 "-x",
+                                                 "-1.5",
+                                                 "@SUM(A1)",
+                                                 "\x1b[31mred",
+                                                 "caf\xe9",
+                                                 "a\\b",
+                                                 "\\x1b",
+                                                 "<b>&amp;</b>",
+                                                 "]]>",
+                                                 "a|b",
+                                                 "\tx",
+                                                 "a,b\"c",
+                                                 "\xef\xbf\xbe",
+                                                 "\x01\x7f",
+                                                 "'",
+                                                 "\\'",
+                                                 "!!",
+                                                 "{a,b}",
+                                                 "#x",
+                                                 "\xc2\x9b"
+                                                 "2J",
+                                                 "$HOME",
+                                                 "a\rb",
+                                                 "x\x1b"
+                                                 "33y"};
   return names;
 }
 
@@ -85,9 +119,7 @@ TEST(XmlText, HoldsNoMarkupAndNoForbiddenCharacter) {
   EXPECT_EQ(xml_text("a<b>&'\""), "a&lt;b&gt;&amp;&#39;&quot;");
 }
 
-TEST(MarkdownText, StaysInItsCell) {
-  EXPECT_EQ(markdown_text("a|b*[x](y)<z>\n&"), "a\\|b\\*\\[x\\](y)\\<z\\>?\\&");
-}
+TEST(MarkdownText, StaysInItsCell) { EXPECT_EQ(markdown_text("a|b*[x](y)<z>\n&"), "a\\|b\\*\\[x\\](y)\\<z\\>?\\&"); }
 
 }  // namespace
 }  // namespace netmend

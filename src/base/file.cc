@@ -28,7 +28,8 @@ using FileId = std::pair<dev_t, ino_t>;
 /// What this process read, and what it said it would replace. What it wrote itself is neither.
 struct Ledger {
   std::mutex mutex;
-  std::set<FileId> read, written;
+  std::set<FileId> read;
+  std::map<FileId, timespec> written;           ///< with their time: numbers of files that are gone are used again
   std::map<FileId, std::string> claimed;        ///< files that are there, and the flag that named them
   std::map<std::string, std::string> products;  ///< paths of all products, there or not
 };
@@ -48,7 +49,10 @@ std::string reason() { return std::strerror(errno ? errno : EIO); }
 void note_read(const std::string& path, const struct stat& about) {
   const FileId id{about.st_dev, about.st_ino};
   std::lock_guard lock(ledger().mutex);
-  if (ledger().written.count(id)) return;
+  if (auto own = ledger().written.find(id); own != ledger().written.end() &&
+                                            own->second.tv_sec == about.st_mtim.tv_sec &&
+                                            own->second.tv_nsec == about.st_mtim.tv_nsec)
+    return;
   if (auto hit = ledger().claimed.find(id); hit != ledger().claimed.end()) both(path, hit->second);
   ledger().read.insert(id);
 }
@@ -185,8 +189,7 @@ class NewFile {
     named_ = false;
     sync_folder(target_.parent_path());
     std::lock_guard lock(ledger().mutex);
-    ledger().written.insert({about.st_dev, about.st_ino});
-    // Numbers of files that are gone are used again.
+    ledger().written[{about.st_dev, about.st_ino}] = about.st_mtim;
     ledger().read.erase({about.st_dev, about.st_ino});
     if (there) ledger().claimed.erase({old.st_dev, old.st_ino});
   }

@@ -65,7 +65,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   }
 
   bool add(Json value) {
-    if (++count_ > limits_.values) return stop(fmt::format("it holds more than {} values", with_commas(limits_.values)));
+    if (++count_ > limits_.values)
+      return stop(fmt::format("it holds more than {} values", with_commas(limits_.values)));
     put(std::move(value));
     return true;
   }
@@ -73,7 +74,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool open(Json container) {
     if (int(stack_.size()) >= limits_.depth) return stop(fmt::format("it is nested more than {} deep", limits_.depth));
     count_ += kContainer - 1;
-    if (++count_ > limits_.values) return stop(fmt::format("it holds more than {} values", with_commas(limits_.values)));
+    if (++count_ > limits_.values)
+      return stop(fmt::format("it holds more than {} values", with_commas(limits_.values)));
     stack_.push_back(put(std::move(container)));
     return true;
   }

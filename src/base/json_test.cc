@@ -61,8 +61,7 @@ TEST(Json, WrongTypesNameTheirPlace) {
   EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").at(0).at("c"); }), "f.json: `a[0].c` is missing");
   EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").at(0).at("b").number(); }),
             "f.json: `a[0].b` is the text 'x', a number is expected");
-  EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").at(1).at("b"); }),
-            "f.json: `a[1]` is 3, an object is expected");
+  EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").at(1).at("b"); }), "f.json: `a[1]` is 3, an object is expected");
   EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").numbers(); }),
             "f.json: `a[0]` is an object, a number is expected");
   EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").texts(); }), "f.json: `a[0]` is an object, a text is expected");
@@ -70,11 +69,16 @@ TEST(Json, WrongTypesNameTheirPlace) {
   EXPECT_EQ(asked(text, [](JsonView top) { top.at("t").whole(); }), "f.json: `t` is true, a whole number is expected");
   EXPECT_EQ(asked(text, [](JsonView top) { top.at("big").whole(); }),
             "f.json: `big` is 18446744073709551615, a whole number is expected");
-  EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").at(1).whole(5, 9); }), "f.json: `a[1]` is 3, 5 to 9 is expected");
-  EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").at(1).whole(5); }), "f.json: `a[1]` is 3, 5 or more is expected");
+  EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").at(1).whole(5, 9); }),
+            "f.json: `a[1]` is 3, 5 to 9 is expected");
+  EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").at(1).whole(5); }),
+            "f.json: `a[1]` is 3, 5 or more is expected");
   EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").size(3, 4); }),
             "f.json: `a` has 2 entries, where 3 to 4 are possible");
-  EXPECT_EQ(asked(text, [](JsonView top) { top.at("a").at(0).at("b").choice({"y", "z"}); }),
+  EXPECT_EQ(asked(text,
+                  [](JsonView top) {
+                    top.at("a").at(0).at("b").choice({"y", "z"});
+                  }),
             "f.json: `a[0].b` is 'x', where y, z are possible");
   EXPECT_EQ(asked("[1]", [](JsonView top) { top.at("a"); }), "f.json: the document is a list, an object is expected");
 }
