@@ -93,7 +93,7 @@ class Apply(Case):
         bias = lambda after, index=0: ('{"edits": [{"parameter": "conv2.bias", "axis": 0, "index": %d, "before": [0], '
                                        '"after": [%s]}]}' % (index, after))
         for text, words in (("", ["is not JSON"]), ("[]", ["expected an object"]),
-                            ('{"edits": [{}]}', ["parameter is missing"]),
+                            ('{"edits": [{}]}', ["`edits[0].parameter` is missing"]),
                             (bias(0).replace("conv2.bias", "conv2.wieght"), ["did you mean conv2.weight?"]),
                             (bias(0, index=99), ["no such slice"]), (bias("1e99"), ["too large for float32"]),
                             (bias("NaN"), ["is not JSON"])):

@@ -59,7 +59,8 @@ def model(network, *training, epochs=1, seed=1):
         raw = file + ".raw"
         must("lab", "new", network, "-o", raw, "--seed", seed)
         if training:
-            must("train", raw, *training, "--epochs", epochs, "-o", raw, "--out", raw + ".run", "--quiet")
+            must("train", raw, *training, "--epochs", epochs, "-o", raw + ".trained", "--out", raw + ".run", "--quiet")
+            raw += ".trained"
         os.rename(raw, file)
     return file
 

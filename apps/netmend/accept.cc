@@ -36,7 +36,7 @@ std::string toml_path(const Common& common) {
 
 std::string read_if_there(const std::string& path) {
   std::error_code error;
-  return fs::exists(path, error) ? read_file(path, 1 << 20) : "";
+  return fs::exists(path, error) ? session::read_toml(path) : "";
 }
 
 std::string key_of(const std::string& id) { return "accept." + toml_key(id); }
@@ -123,7 +123,7 @@ int accept_finding(const Common& common, const AcceptOptions& options) {
                        {"level", one.factor},
                        {"file", path}}),
            0;
-  fmt::print("  accepted {} in {}{}\n", printable(one.id), path, one.until.empty() ? "" : " until " + one.until);
+  print("  accepted {} in {}{}\n", printable(one.id), path, one.until.empty() ? "" : " until " + one.until);
   print_wrapped(fmt::format("today: {}", found->brief), 2);
   print_wrapped(one.value > 0 ? fmt::format("it returns when it is clearly worse: more than {:g} times {}", one.factor,
                                             size_words(*found))
@@ -152,8 +152,8 @@ int accept_inputs(const Common& common, const AcceptOptions& options) {
                        {"until", one.until.empty() ? Json(nullptr) : Json(one.until)},
                        {"file", path}}),
            0;
-  fmt::print("  accepted {} of {} in {}: they are counted apart, never hidden\n", counted(count, "input"),
-             printable(options.file), path);
+  print("  accepted {} of {} in {}: they are counted apart, never hidden\n", counted(count, "input"),
+        printable(options.file), path);
   return 0;
 }
 
@@ -179,14 +179,14 @@ Json list_json(const Config& config) {
 int list(const Common& common, const Config& config) {
   Json rows = list_json(config);
   if (common.json) return print_json({{"file", config.path}, {"accepted", rows}}), 0;
-  if (rows.empty()) return fmt::print("  nothing is accepted{}\n", config.path.empty() ? "" : " in " + config.path), 0;
+  if (rows.empty()) return print("  nothing is accepted{}\n", config.path.empty() ? "" : " in " + config.path), 0;
   for (const Json& row : rows) {
     std::string name =
         row.contains("file") ? "inputs of " + row["file"].get<std::string>() : row["id"].get<std::string>();
-    fmt::print("  {}  {}{}\n", printable(name), printable(row["reason"].get<std::string>()),
-               row["until"].is_null()     ? std::string()
-               : row["ended"].get<bool>() ? "  (ended " + row["until"].get<std::string>() + ")"
-                                          : "  (until " + row["until"].get<std::string>() + ")");
+    print("  {}  {}{}\n", printable(name), printable(row["reason"].get<std::string>()),
+          row["until"].is_null()     ? std::string()
+          : row["ended"].get<bool>() ? "  (ended " + row["until"].get<std::string>() + ")"
+                                     : "  (until " + row["until"].get<std::string>() + ")");
   }
   return 0;
 }
@@ -197,6 +197,10 @@ int prune(const Common& common, const AcceptOptions& options, const Config& conf
   std::vector<std::pair<std::string, std::string>> gone;  // id, why
   if (!config.accepted.empty()) {
     RunFindings run = session::read_findings(options.run);
+    if (run.partial)
+      throw InputError(
+          fmt::format("{} was stopped before its end: what it did not find may still be there", run.folder),
+          "Run netmend check to its end, or name another run with --run DIR.");
     for (const Acceptance& stale : findings::split_accepted(run.findings, config.accepted, today).stale)
       gone.emplace_back(stale.id, "no longer occurs in " + run.folder);
   }
@@ -207,14 +211,14 @@ int prune(const Common& common, const AcceptOptions& options, const Config& conf
   std::vector<std::string> keys;
   for (const auto& [id, why] : gone) keys.push_back(key_of(id));
   const Lock lock = lock_for_change(config.path);
-  if (!keys.empty()) write_file(config.path, session::trimmed_toml(read_file(config.path, 1 << 20), keys, config.path));
+  if (!keys.empty()) write_file(config.path, session::trimmed_toml(session::read_toml(config.path), keys, config.path));
   if (common.json) {
     Json rows = Json::array();
     for (const auto& [id, why] : gone) rows.push_back({{"id", id}, {"why", why}});
     return print_json({{"file", config.path}, {"removed", rows}}), 0;
   }
-  for (const auto& [id, why] : gone) fmt::print("  removed {}: {}\n", printable(id), printable(why));
-  if (gone.empty()) fmt::print("  everything that is accepted in {} still occurs\n", config.path);
+  for (const auto& [id, why] : gone) print("  removed {}: {}\n", printable(id), printable(why));
+  if (gone.empty()) print("  everything that is accepted in {} still occurs\n", config.path);
   return 0;
 }
 

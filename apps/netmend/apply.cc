@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "edits/model_files.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 
@@ -16,9 +17,9 @@ int apply(const Common& common, const ApplyOptions& options) {
                        {"units", done.units},
                        {"parameters", done.parameters}}),
            0;
-  fmt::print("  {}: {} {}, {}, {}\n", printable(options.product), counted(done.edits, "edit"),
-             options.revert ? "reverted" : "applied", counted(int64_t(done.parameters.size()), "parameter"),
-             counted(int64_t(done.units.size()), "unit"));
+  print("  {}: {} {}, {}, {}\n", printable(options.product), counted(done.edits, "edit"),
+        options.revert ? "reverted" : "applied", counted(int64_t(done.parameters.size()), "parameter"),
+        counted(int64_t(done.units.size()), "unit"));
   return 0;
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/shell.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "evidence/check_run.h"
 #include "evidence/identity.h"
@@ -29,16 +29,10 @@ int list_checks(const Common& common) {
   size_t width = 0;
   for (const checks::Check& row : checks::checks()) width = std::max(width, row.name.size());
   for (const checks::Check& row : checks::checks()) {
-    fmt::print("  {:<{}}  ", row.name, width);
+    print("  {:<{}}  ", row.name, width);
     print_wrapped(fmt::format("{} (needs {})", row.about, findings::needs_words(row.needs)), width + 4, width + 4);
   }
   return 0;
-}
-
-std::string level_text(Level level) {
-  std::string text = fmt::format("{:<8}", level_name(level));
-  if (!use_colours()) return text;
-  return (level == Level::kBlocker || level == Level::kSerious ? "\033[1m" : "\033[2m") + text + "\033[0m";
 }
 
 /// Notes are counted; everything else is shown with its whole text.
@@ -51,10 +45,12 @@ void print_findings(const evidence::CheckRun& run, const std::string& folder) {
   ids = std::min<size_t>(ids, 40);
   for (const Finding* finding : shown) {
     const std::string id = printable(finding->id());
-    fmt::print("  {} {}", level_text(finding->level), id);
+    print("  ");
+    print_weighted(fmt::format("{:<8}", level_name(finding->level)), finding->level >= Level::kSerious);
+    print(" {}", id);
     const size_t used = 11 + text_columns(id);
     const bool same_line = terminal_width() >= ids + 50 && text_columns(id) <= ids;
-    fmt::print("{}", same_line ? std::string(ids - text_columns(id) + 2, ' ') : "\n" + std::string(11, ' '));
+    print("{}", same_line ? std::string(ids - text_columns(id) + 2, ' ') : "\n" + std::string(11, ' '));
     print_wrapped(fmt::format("{} ({})", finding->brief, certainty_name(finding->certainty)), same_line ? 13 + ids : 11,
                   same_line ? std::max(13 + ids, used + 2) : 11);
   }
@@ -69,10 +65,10 @@ void print_findings(const evidence::CheckRun& run, const std::string& folder) {
     more.push_back(fmt::format("{} that no longer {}: netmend accept --prune",
                                counted(int64_t(run.known.stale.size()), "accepted finding"),
                                run.known.stale.size() == 1 ? "occurs" : "occur"));
-  for (const std::string& line : more) fmt::print("  {}{}\n", shown.empty() ? "" : "+ ", line);
+  for (const std::string& line : more) print("  {}{}\n", shown.empty() ? "" : "+ ", line);
   for (const findings::Returned& one : run.known.returned)
     print_wrapped(fmt::format("no longer accepted: {} ({})", one.acceptance.id, one.why), 2);
-  if (!shown.empty() || !more.empty()) fmt::print("\n");
+  if (!shown.empty() || !more.empty()) print("\n");
 }
 
 /// What needs the same thing stands together; names hold commas, so something else stands between them.
@@ -90,10 +86,10 @@ void print_skipped(const std::vector<checks::Skipped>& skipped) {
 }
 
 void print_run(const evidence::CheckRun& run, session::Session& session) {
-  fmt::print("\n");
+  print("\n");
   print_wrapped(run.verdict, 2);
   if (!run.numbers.empty()) print_wrapped(run.numbers, 2);
-  fmt::print("\n");
+  print("\n");
   print_findings(run, session.folder("check").path());
   auto line = [](const char* name, const std::string& text) {
     if (!text.empty()) print_labelled(name, text);
@@ -104,11 +100,11 @@ void print_run(const evidence::CheckRun& run, session::Session& session) {
   if (session.budget().timed())
     line("budget", session.budget().name() + ": by the clock, so results may differ from run to run");
   if (!run.findings.empty() && run.findings[0].level > Level::kNote) {
-    fmt::print("\n  next      netmend why {}\n", printable(shell_word(run.findings[0].id())));
-    if (!run.findings[0].next.empty()) fmt::print("            {}\n", printable(run.findings[0].next[0]));
+    print("\n  next      netmend why {}\n", printable(shell_word(run.findings[0].id())));
+    if (!run.findings[0].next.empty()) print("            {}\n", printable(run.findings[0].next[0]));
   }
-  if (!session.has_data()) fmt::print("  data      netmend init {} --data SPEC\n", shell_word(session.model_name()));
-  fmt::print("  report    {}\n", run.report);
+  if (!session.has_data()) print("  data      netmend init {} --data SPEC\n", shell_word(session.model_name()));
+  print("  report    {}\n", run.report);
 }
 
 /// What the exit status is and why; a serious finding never goes with 0 without a word.

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -36,6 +37,30 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   return app;
 }
 
+namespace {
+
+struct Product {
+  std::string flag;
+  const std::string* path;
+};
+std::vector<Product> products;
+
+}  // namespace
+
+CLI::Validator above_zero() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        double number = 0;
+        return parse_double(text, number) && number > 0 ? "" : fmt::format("{} is not a number above 0", text);
+      },
+      "POSITIVE");
+}
+
+CLI::Option* add_product(CLI::App* app, const std::string& flag, std::string& path, const std::string& about) {
+  products.push_back({flag.substr(0, flag.find(',')), &path});
+  return app->add_option(flag, path, about);
+}
+
 void with_config(CLI::App* app) {
   app->add_option("--config", common.config, "netmend.toml to use (default: beside the model, then upwards)");
 }
@@ -51,7 +76,7 @@ void with_case(CLI::App* app, CaseOptions& o) {
   app->add_option("--train", o.train, "Data spec of the training inputs");
   app->add_option("--output", o.output, "The output to judge, or any value inside the model");
   app->add_option("--metric", o.metric, "accuracy, balanced_accuracy, f1, auc, log_loss, mae or rmse");
-  app->add_option("--limit", o.limit, "Only the first N inputs")->check(CLI::PositiveNumber);
+  app->add_option("--limit", o.limit, "Only the first N inputs")->check(above_zero());
   app->add_option(
       "--budget", o.budget,
       "quick, normal (default) or deep, measured in work; or a time such as 90s or 30m, with which results may differ");
@@ -123,6 +148,8 @@ int run(int argc, char** argv, const Program& program) {
   if (common.wide) never_wrap();
   if (program.prepare) program.prepare();
   stop_if_interrupted();
+  for (const Product& product : products)
+    if (!product.path->empty()) claim_product(*product.path, product.flag);
   const int status = action();
   flush_output();
   return status;

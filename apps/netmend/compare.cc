@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/escape.h"
 #include "base/file.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "compare/regressions.h"
 #include "evidence/json.h"
@@ -94,10 +94,10 @@ void print_counts(const std::string& title, std::vector<NamedFlips> rows) {
                           fmt::format("{:+.1f} ({:+.1f} to {:+.1f}){}", 100 * change.value, 100 * change.low,
                                       100 * change.high, clearly ? " *" : "  ")});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
   if (clear) print_wrapped("* clearly better or worse: the 95 % interval excludes 0", 2);
-  if (rows.size() > kShown) fmt::print("  … and {} more (--json has all)\n", rows.size() - kShown);
+  if (rows.size() > kShown) print("  … and {} more (--json has all)\n", rows.size() - kShown);
 }
 
 std::string verdict_sentence(Verdict verdict, double margin) {
@@ -118,15 +118,13 @@ std::string verdict_sentence(Verdict verdict, double margin) {
 
 void print_compare(session::Session& session, const std::string& reference, const Regressions& found) {
   const std::string& metric = session.task().metric;
-  fmt::print("{} → {}  on {}, {} inputs\n", reference, session.model_name(), found.data,
-             with_commas(found.whole.samples));
+  print("{} → {}  on {}, {} inputs\n", reference, session.model_name(), found.data, with_commas(found.whole.samples));
   if (found.missing > 0 && found.has_right_and_wrong)  // the newer figure would be of inputs that the older never saw
-    fmt::print("  accuracy {} → {}\n",
-               figure_text("accuracy", stats::rate(found.whole.right_before, found.whole.samples)),
-               figure_text("accuracy", stats::rate(found.whole.right_after, found.whole.samples)));
+    print("  accuracy {} → {}\n", figure_text("accuracy", stats::rate(found.whole.right_before, found.whole.samples)),
+          figure_text("accuracy", stats::rate(found.whole.right_after, found.whole.samples)));
   else
-    fmt::print("  {} {} → {}\n", metric, found.figure_before ? figure_text(metric, *found.figure_before) : "–",
-               found.after.empty() ? "–" : figure_text(metric, found.after[0].estimate));
+    print("  {} {} → {}\n", metric, found.figure_before ? figure_text(metric, *found.figure_before) : "–",
+          found.after.empty() ? "–" : figure_text(metric, found.after[0].estimate));
   if (!found.has_right_and_wrong) {
     const stats::Estimate& change = found.error_change;
     print_wrapped(fmt::format("closer predictions: {}, farther: {}; mean absolute error {:+.4g} ({:+.4g} to {:+.4g})",
@@ -151,8 +149,7 @@ void print_compare(session::Session& session, const std::string& reference, cons
   if (!worse.empty()) print_wrapped("classes that are clearly worse, in points: " + join(worse, ", "), 2);
   print_counts("class", found.classes);
   print_counts("group", found.groups);
-  if (found.missing > 0)
-    fmt::print("\n  {} left out: not in {}\n", findings::counted(found.missing, "input"), reference);
+  if (found.missing > 0) print("\n  {} left out: not in {}\n", findings::counted(found.missing, "input"), reference);
 }
 
 }  // namespace
@@ -171,21 +168,23 @@ int compare(const Common& common, const CompareOptions& options) {
   json["model"] = session.model_name();
   json["preflight"] = evidence::preflight_json(examined.preflight);
   json["run"] = folder.path();
+  mark_partial(json, status);
   write_file(folder.file("compare.json"), evidence::dump(json, 2));
   session.finish(found.seconds, status);
   if (common.json) {
     print_json(json);
   } else {
     print_compare(session, options.reference, found);
-    fmt::print("\n  every fix and regression: {}/flips.csv{}\n", folder.path(),
-               options.product.empty() ? "" : "   baseline: " + options.product);
+    print("\n  every fix and regression: {}/flips.csv{}\n", folder.path(),
+          options.product.empty() || found.interrupted ? "" : "   baseline: " + options.product);
     if (found.verdict == Verdict::kWorse)
       print_labelled("exit", fmt::format("{}: compare reports and never fails; netmend gate fails by the limits in "
                                          "netmend.toml",
                                          status));
   }
   if (found.interrupted)
-    say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(found.whole.samples)));
+    say(common, fmt::format("stopped: this is the result of the first {} inputs{}", with_commas(found.whole.samples),
+                            options.product.empty() ? "" : "; " + options.product + " was not written"));
   return status;
 }
 

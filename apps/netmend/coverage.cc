@@ -7,6 +7,7 @@
 #include "adequacy/choice.h"
 #include "adequacy/coverage_run.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
@@ -17,7 +18,7 @@ namespace {
 constexpr size_t kLabel = 13;  ///< columns before an item's text
 
 void print_item(const std::string& label, const std::string& text) {
-  fmt::print("  {:<11}", label);
+  print("  {:<11}", label);
   print_wrapped(text, kLabel, kLabel);
 }
 
@@ -57,7 +58,7 @@ void print_figures(const Json& found) {
                                                         : "";
     table.rows.push_back({name, asks, covered, value});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
 }
 
@@ -119,7 +120,7 @@ void print_low_units(const Json& found) {
     const Json& one = found["low_units"][i];
     print_item("", fmt::format(
                        "{}{}: tests up to {}, {}{} above that (such as {})", text(one, "unit"),
-                       one.contains("position") ? " at " + one["position"].dump() : "",
+                       one.contains("position") ? " at " + json_text(one["position"]) : "",
                        one["high_in_tests"].is_null() ? "–" : fmt::format("{:.3g}", one["high_in_tests"].get<double>()),
                        one["at_least"].get<bool>() ? "at least " : "",
                        counted(one["training_inputs_above"], "training input"), names(one["training_inputs"], 3)));
@@ -160,13 +161,13 @@ void print_coverage(const CoverageOptions& options, const Json& found) {
       fmt::format("{} · {}   tests {} ({}){}", counted(int64_t(found["layers"].size()), "layer"),
                   counted(found["units"], "unit"), with_commas(found["inputs"]), text(found, "data"), against),
       2);
-  if (!options.published.empty()) fmt::print("  figures as {} publishes them\n", lower(options.published));
+  if (!options.published.empty()) print("  figures as {} publishes them\n", lower(options.published));
   if (std::string sentence = verdict(found); !sentence.empty()) {
-    fmt::print("\n");
+    print("\n");
     print_wrapped(sentence, 2);
   }
   print_figures(found);
-  fmt::print("\n");
+  print("\n");
   print_untried(found);
   print_low_units(found);
   print_inputs(found);
@@ -174,11 +175,11 @@ void print_coverage(const CoverageOptions& options, const Json& found) {
   std::map<std::string, std::vector<std::string>> skipped;
   for (const Json& one : found["skipped"]) skipped[one["why"]].push_back(one["what"]);
   for (const auto& [why, what] : skipped) print_item("skipped", printable(why) + ": " + join(what, ", "));
-  fmt::print("\n");
+  print("\n");
   print_item("files", fmt::format("{}/: units.csv{}{}", found["run"].get<std::string>(),
                                   found["subset"].is_null() ? "" : ", subset.txt (tests to keep)",
                                   found["surprise"].empty() ? "" : ", surprise.csv"));
-  for (const Json& next : found["next"]) fmt::print("  next       {}\n", printable(next.get<std::string>()));
+  for (const Json& next : found["next"]) print("  next       {}\n", printable(next.get<std::string>()));
 }
 
 }  // namespace
@@ -188,18 +189,18 @@ int coverage(const Common& common, const CoverageOptions& options) {
                                           options.unit,         options.profile,      options.published,
                                           options.tap == "pre", options.zero_cluster, options.layers};
   adequacy::check_request(request);  // a slip of the finger shows before the work
-  if (!options.product.empty()) require_writable(options.product);
   session::Session session(request_of(common, options));
   Examined examined = examine(common, options, session, "coverage");
   if (examined.stop) return *examined.stop;
   adequacy::CoverageRun run(session, request);
   RunFolder& folder = session.folder("coverage");
-  if (!options.product.empty()) run.write_subset(options.product);
+  if (!options.product.empty()) run.write_subset(run.interrupted() ? partial_name(options.product) : options.product);
   run.write_tables(folder.path());
   Json json = run.document();
   json["preflight"] = evidence::preflight_json(examined.preflight);
-  write_file(folder.file("coverage.json"), evidence::dump(json, 2));
   const int status = run.interrupted() ? 130 : 0;
+  mark_partial(json, status);
+  write_file(folder.file("coverage.json"), evidence::dump(json, 2));
   session.finish(run.seconds(), status);
   common.json ? print_json(json) : print_coverage(options, json);
   if (status) say(common, fmt::format("stopped: this is of the first {} tests", with_commas(run.inputs())));

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "census/overview.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 namespace {
@@ -45,46 +46,45 @@ Json overview_json(const DataOverview& data) {
 
 void print_feature(const FeatureOverview& feature) {
   const ValueRange& values = feature.values;
-  fmt::print("  input {}  {} {}{}\n", feature.name, shape_text(feature.shape), feature.type,
-             feature.image ? "  (image)" : "");
-  fmt::print("    as read         {:.6g} to {:.6g}\n", feature.raw.low, feature.raw.high);
-  fmt::print("    for the model   {:.6g} to {:.6g}, mean {:.4g}, standard deviation {:.4g}\n", values.low, values.high,
-             values.mean, values.deviation);
+  print("  input {}  {} {}{}\n", feature.name, shape_text(feature.shape), feature.type,
+        feature.image ? "  (image)" : "");
+  print("    as read         {:.6g} to {:.6g}\n", feature.raw.low, feature.raw.high);
+  print("    for the model   {:.6g} to {:.6g}, mean {:.4g}, standard deviation {:.4g}\n", values.low, values.high,
+        values.mean, values.deviation);
   for (size_t c = 0; feature.channels.size() > 1 && c < feature.channels.size(); ++c)
-    fmt::print("      channel {}     mean {:.4g}, standard deviation {:.4g}\n", c, feature.channels[c].mean,
-               feature.channels[c].deviation);
+    print("      channel {}     mean {:.4g}, standard deviation {:.4g}\n", c, feature.channels[c].mean,
+          feature.channels[c].deviation);
   if (values.nan + values.infinite > 0)
-    fmt::print("    {} values are NaN, {} infinite\n", with_commas(values.nan), with_commas(values.infinite));
+    print("    {} values are NaN, {} infinite\n", with_commas(values.nan), with_commas(values.infinite));
   if (feature.mean_length > 0)
-    fmt::print("    {:.1f} tokens per input on average, {} unknown in all\n", feature.mean_length,
-               with_commas(feature.unknown_ids));
+    print("    {:.1f} tokens per input on average, {} unknown in all\n", feature.mean_length,
+          with_commas(feature.unknown_ids));
 }
 
 void print_labels(const DataOverview& data) {
   if (data.labels == "number")
-    return fmt::print("  labels are numbers: {:.6g} to {:.6g}, mean {:.4g}\n", data.label_values.low,
-                      data.label_values.high, data.label_values.mean);
-  if (data.labels == "none") return fmt::print("  no labels\n");
+    return print("  labels are numbers: {:.6g} to {:.6g}, mean {:.4g}\n", data.label_values.low, data.label_values.high,
+                 data.label_values.mean);
+  if (data.labels == "none") return print("  no labels\n");
   size_t width = 5;
   for (const census::ClassCount& one : data.classes) width = std::min<size_t>(40, std::max(width, one.name.size()));
-  fmt::print("  {} classes\n", data.classes.size());
+  print("  {} classes\n", data.classes.size());
   for (size_t c = 0; c < std::min(data.classes.size(), kClasses); ++c) {
     const double share = data.samples ? double(data.classes[c].samples) / double(data.samples) : 0;
-    fmt::print("    {:<{}}  {:>9}  {:>5.1f} %\n", printable(data.classes[c].name), width,
-               with_commas(data.classes[c].samples), 100 * share);
+    print("    {:<{}}  {:>9}  {:>5.1f} %\n", printable(data.classes[c].name), width,
+          with_commas(data.classes[c].samples), 100 * share);
   }
-  if (data.classes.size() > kClasses)
-    fmt::print("    … and {} more (--json has all)\n", data.classes.size() - kClasses);
+  if (data.classes.size() > kClasses) print("    … and {} more (--json has all)\n", data.classes.size() - kClasses);
 }
 
 void print_examples(const DataOverview& data) {
   if (data.examples.empty()) return;
-  fmt::print("  for example\n");
+  print("  for example\n");
   for (const auto& [id, whole] : data.examples) {
     const std::string text = printable(whole);
     size_t end = std::min(text.size(), kText);
     while (end > 0 && end < text.size() && (uint8_t(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
-    fmt::print("    {}: {}{}\n", printable(id), text.substr(0, end), end < text.size() ? " …" : "");
+    print("    {}: {}{}\n", printable(id), text.substr(0, end), end < text.size() ? " …" : "");
   }
 }
 
@@ -109,14 +109,14 @@ int data(const Common& common, const DataOptions& options) {
     json["sheet"] = sheet.empty() ? Json(nullptr) : Json(sheet);
     return print_json(json), 0;
   }
-  fmt::print("{}  {} inputs\n", found.spec, with_commas(found.samples));
+  print("{}  {} inputs\n", found.spec, with_commas(found.samples));
   for (const FeatureOverview& feature : found.features) print_feature(feature);
   std::vector<std::string> steps;
   for (const auto& [key, value] : found.preprocessing) steps.push_back(key + "=" + value);
-  if (!steps.empty()) fmt::print("  preprocessing: {}\n", join(steps, " "));
+  if (!steps.empty()) print("  preprocessing: {}\n", join(steps, " "));
   print_labels(found);
   if (!sheet.empty())
-    fmt::print("  contact sheet: {}\n", sheet);
+    print("  contact sheet: {}\n", sheet);
   else
     print_examples(found);
   return 0;

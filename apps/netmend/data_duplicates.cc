@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/escape.h"
 #include "base/file.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "census/repeats.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 namespace {
@@ -50,30 +51,28 @@ void print_some(const std::vector<RepeatedInput>& inputs, const char* verb) {
     if (!one.label.empty() && !one.other_label.empty())
       labels = one.label == one.other_label ? fmt::format("  both labelled {}", one.label)
                                             : fmt::format("  labelled {} and {}", one.label, one.other_label);
-    fmt::print("    {} {} {}{}\n", printable(one.id), verb, printable(one.other_id), printable(labels));
+    print("    {} {} {}{}\n", printable(one.id), verb, printable(one.other_id), printable(labels));
   }
-  if (inputs.size() > kShown) fmt::print("    … and {} more\n", with_commas(int64_t(inputs.size() - kShown)));
+  if (inputs.size() > kShown) print("    … and {} more\n", with_commas(int64_t(inputs.size() - kShown)));
 }
 
 void print_repeats(const Repeats& found, double seconds) {
-  fmt::print(
-      "{}  {} inputs{}   {:.1f} s\n", found.spec, with_commas(found.inputs),
-      found.against.empty() ? "" : fmt::format(" against {} of {}", with_commas(found.other_inputs), found.against),
-      seconds);
-  fmt::print("  duplicates        {}\n", counted(int64_t(found.exact.size()), "input"));
+  print("{}  {} inputs{}   {:.1f} s\n", found.spec, with_commas(found.inputs),
+        found.against.empty() ? "" : fmt::format(" against {} of {}", with_commas(found.other_inputs), found.against),
+        seconds);
+  print("  duplicates        {}\n", counted(int64_t(found.exact.size()), "input"));
   print_some(found.exact, "is a duplicate of");
-  fmt::print("  near-duplicates   {} ({})\n", counted(int64_t(found.near.size()), "input"), found.near_rule);
+  print("  near-duplicates   {} ({})\n", counted(int64_t(found.near.size()), "input"), found.near_rule);
   print_some(found.near, "is a near-duplicate of");
   if (found.looked_at < found.of)
-    fmt::print("  near-duplicates were searched among {} inputs, evenly spread (--limit N: the first N)\n",
-               with_commas(found.looked_at));
-  if (found.conflicting > 0) fmt::print("  label conflicts   {}\n", counted(found.conflicting, "input"));
+    print("  near-duplicates were searched among {} inputs, evenly spread (--limit N: the first N)\n",
+          with_commas(found.looked_at));
+  if (found.conflicting > 0) print("  label conflicts   {}\n", counted(found.conflicting, "input"));
 }
 
 }  // namespace
 
 int data_duplicates(const Common& common, const DataOptions& options) {
-  if (!options.product.empty()) require_writable(options.product);
   const auto start = std::chrono::steady_clock::now();
   const Repeats found = census::find_repeats(options.spec, options.against, options.limit, common.jobs);
   if (!options.product.empty()) census::write_repeats(options.product, found);
@@ -86,10 +85,10 @@ int data_duplicates(const Common& common, const DataOptions& options) {
   }
   print_repeats(found, seconds);
   if (!options.product.empty())
-    fmt::print("  inputs that could be dropped: {}\n", options.product);
+    print("  inputs that could be dropped: {}\n", options.product);
   else if (!found.exact.empty() || !found.near.empty())
-    fmt::print("\n  next  netmend data {} --duplicates{} --export drop.csv\n", shell_word(options.spec),
-               options.against.empty() ? "" : " --against " + shell_word(options.against));
+    print("\n  next  netmend data {} --duplicates{} --export drop.csv\n", shell_word(options.spec),
+          options.against.empty() ? "" : " --against " + shell_word(options.against));
   return 0;
 }
 

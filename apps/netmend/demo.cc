@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "evidence/json.h"
@@ -58,7 +59,7 @@ class Demo {
 
   int run() {
     if (!common_.json)
-      fmt::print("This demo needs no file: netmend draws its own digits, and everything lands in {}\n", folder_.path());
+      print("This demo needs no file: netmend draws its own digits, and everything lands in {}\n", folder_.path());
     look_at_data();
     int status = train_network() ? 0 : 130;
     if (status == 0) {
@@ -73,7 +74,7 @@ class Demo {
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   /// A step: what happens, and how to do it by hand.
   void tell(const std::string& what, const std::string& command) {
-    if (!common_.json) fmt::print("\n{}. {}\n   $ {}\n\n", ++step_, what, command);
+    if (!common_.json) print("\n{}. {}\n   $ {}\n\n", ++step_, what, command);
     std::fflush(stdout);
   }
 
@@ -81,8 +82,8 @@ class Demo {
     const studies::DemoSizes sizes = studies::write_demo_sheet(sheet_);
     tell(fmt::format("Look at the data: {} drawn digits to learn from, {} to be tested on.", with_commas(sizes.train),
                      with_commas(sizes.test)),
-         "netmend data glyphs:test --sheet " + sheet_);
-    if (!common_.json) fmt::print("   {} shows eight of each digit.\n", sheet_);
+         "netmend data glyphs:test --sheet " + shell_word(sheet_));
+    if (!common_.json) print("   {} shows eight of each digit.\n", sheet_);
   }
 
   /// False when Ctrl-C came first.
@@ -91,7 +92,7 @@ class Demo {
     tell(fmt::format("Train a network: {}, {} parameters, {}.", kArchitecture, with_commas(parameters),
                      counted(epochs_, "epoch")),
          fmt::format("netmend lab new {} -o {} && netmend train {} --data glyphs --epochs {} -o {}", kArchitecture,
-                     fresh_, fresh_, epochs_, sound_));
+                     shell_word(fresh_), shell_word(fresh_), epochs_, shell_word(sound_)));
     training::TrainRequest request;
     request.model = fresh_, request.data = "glyphs", request.epochs = epochs_, request.rate = 0.002;
     request.batch = 64, request.seed = common_.seed, request.jobs = common_.jobs, request.quiet = common_.quiet;
@@ -120,8 +121,8 @@ class Demo {
         {fmt::format("wrong labels in one class: {} sevens are labelled as ones", wrong), "mislabelled", ""},
         {"mismatched preprocessing: the tests are negatives, dark where training was bright", "preprocessing", ""}};
     if (common_.json) return;
-    fmt::print("\n{}. Plant three faults of the kind that happens in practice, and forget where.\n\n", ++step_);
-    for (const Planted& one : planted_) fmt::print("   - {}\n", one.what);
+    print("\n{}. Plant three faults of the kind that happens in practice, and forget where.\n\n", ++step_);
+    for (const Planted& one : planted_) print("   - {}\n", one.what);
   }
 
   /// The tests as a user would name them first, and with what the check-up tells to add.
@@ -157,13 +158,16 @@ class Demo {
     const std::string first = folder_.file("check-1"), second = folder_.file("check-2"),
                       fixed = folder_.file("fixed.onnx");
     tell("Check it, with the tests as they are.",
-         fmt::format("netmend check {} --data {} --train glyphs:train --budget quick", faulty_, spec(false)));
+         fmt::format("netmend check {} --data {} --train glyphs:train --budget quick", shell_word(faulty_),
+                     shell_word(spec(false))));
     if (run_check(spec(false), first) == 130) return 130;
     tell("Preprocess the tests as the check says, and check again.",
-         fmt::format("netmend check {} --data {} --train glyphs:train --budget quick", faulty_, spec(true)));
+         fmt::format("netmend check {} --data {} --train glyphs:train --budget quick", shell_word(faulty_),
+                     shell_word(spec(true))));
     if (run_check(spec(true), second) == 130) return 130;
     tell("Repair: search for a small change, confirm it on a hold-out set.",
-         fmt::format("netmend repair {} --data glyphs:train --limit 12000 --budget quick -o {}", faulty_, fixed));
+         fmt::format("netmend repair {} --data glyphs:train --limit 12000 --budget quick -o {}", shell_word(faulty_),
+                     shell_word(fixed)));
     RepairOptions repair;
     repair.model = faulty_, repair.data = "glyphs:train", repair.limit = 12000, repair.budget = "quick";
     repair.product = fixed, repair.yes = true;
@@ -200,14 +204,13 @@ class Demo {
       all["planted"].push_back({{"what", one.what}, {"found", one.found.empty() ? Json(nullptr) : Json(one.found)}});
     write_file(folder_.file("demo.json"), evidence::dump(all, 2));
     if (common_.json) return print_json(all);
-    fmt::print("\n{}. What was planted, and what was found: {} of {}.\n\n", ++step_, found, planted_.size());
+    print("\n{}. What was planted, and what was found: {} of {}.\n\n", ++step_, found, planted_.size());
     for (const Planted& one : planted_)
-      fmt::print("   {}\n       {}\n", one.what, one.found.empty() ? "not found" : "found: " + one.found);
-    fmt::print("\n   accuracy on sound tests: {:.1f} % before the damage, {:.1f} % with it, {}\n", 100 * sound,
-               100 * faulty,
-               fixed.empty() ? "and no repair was confirmed" : fmt::format("{:.1f} % after the repair", 100 * after));
-    fmt::print("\nThat took {:.0f} s. Look at the report, then try your own model:\n", seconds());
-    fmt::print("   netmend open {}\n   netmend init your.onnx --data images:your-photos && netmend check\n", run);
+      print("   {}\n       {}\n", one.what, one.found.empty() ? "not found" : "found: " + one.found);
+    print("\n   accuracy on sound tests: {:.1f} % before the damage, {:.1f} % with it, {}\n", 100 * sound, 100 * faulty,
+          fixed.empty() ? "and no repair was confirmed" : fmt::format("{:.1f} % after the repair", 100 * after));
+    print("\nThat took {:.0f} s. Look at the report, then try your own model:\n", seconds());
+    print("   netmend open {}\n   netmend init your.onnx --data images:your-photos && netmend check\n", run);
   }
 
   const Common& common_;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "edits/model_files.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 namespace {
@@ -57,15 +58,15 @@ void print_rows(const char* title, const std::vector<Row>& rows, int count, cons
     table.rows.push_back(
         {rows[i].name, fmt::format("{} of {}", with_commas(rows[i].amount.changed), with_commas(rows[i].amount.values)),
          fmt::format("{:.3g}", rows[i].amount.largest), relative_text(rows[i].amount), extra(rows[i])});
-  fmt::print("\n");
+  print("\n");
   print_table(table);
   if (rows.size() > size_t(count))
-    fmt::print("  … and {} more (--count, --json)\n", with_commas(int64_t(rows.size()) - count));
+    print("  … and {} more (--count, --json)\n", with_commas(int64_t(rows.size()) - count));
 }
 
 void print_text(const DiffOptions& options, const edits::Difference& found) {
   if (found.changed.empty()) {
-    fmt::print("  no weight differs: {} parameters, {} values\n", found.parameters, with_commas(found.total.values));
+    print("  no weight differs: {} parameters, {} values\n", found.parameters, with_commas(found.total.values));
     return;
   }
   print_wrapped(fmt::format("{} → {}: {} of {} values differ, in {} of {} parameters and {}; relative change {}",
@@ -88,7 +89,7 @@ int diff(const Common& common, const DiffOptions& options) {
       options.product.empty() ? 0 : edits::write_edits_between(options.before, options.after, options.product);
   if (common.json) return print_json(to_json(options, found)), 0;
   print_text(options, found);
-  if (!options.product.empty()) fmt::print("\n  {}: {}\n", printable(options.product), counted(written, "edit"));
+  if (!options.product.empty()) print("\n  {}: {}\n", printable(options.product), counted(written, "edit"));
   return 0;
 }
 

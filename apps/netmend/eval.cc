@@ -19,8 +19,8 @@ int eval_shard(const Common& common, const EvalOptions& options) {
     print_json(
         {{"state", options.product}, {"samples", done.samples}, {"shard", options.shard}, {"seconds", done.seconds}});
   else
-    fmt::print("  {} inputs in {}; put the parts together with netmend lab merge\n", with_commas(done.samples),
-               options.product);
+    print("  {} inputs in {}; put the parts together with netmend lab merge\n", with_commas(done.samples),
+          options.product);
   return 0;
 }
 
@@ -50,7 +50,7 @@ int eval(const Common& common, const EvalOptions& options) {
   const bool blocked = preflight.blocker && !options.anyway;
   if (!common.json) print_preflight(preflight, session.task().metric, blocked ? OnBlocker::kStop : OnBlocker::kGoOn);
   if (blocked && !common.json) {
-    fmt::print("  next      {}\n", printable(preflight::finding_of(*preflight.blocker, session, "eval").next.at(0)));
+    print("  next      {}\n", printable(preflight::finding_of(*preflight.blocker, session, "eval").next.at(0)));
     return 1;
   }
   const session::Evaluation done = session::evaluate(session, {options.units, options.float64});
@@ -58,15 +58,16 @@ int eval(const Common& common, const EvalOptions& options) {
   const RunFolder& folder = session.folder("eval");
   Json json = eval_json(session, done, preflight);
   json["run"] = folder.path();
+  mark_partial(json, status);
   write_file(folder.file("eval.json"), evidence::dump(json, 2));
   session.finish(done.seconds, status);
   if (common.json) {
     print_json(json);
   } else {
-    fmt::print("{}  on {}\n", session.model_name(), done.data);
+    print("{}  on {}\n", session.model_name(), done.data);
     print_result(session.task(), done.result, done.seconds);
     print_groups(session.task(), done.groups);
-    fmt::print("\n  per input: {}/samples.csv{}\n", folder.path(), options.units ? ", per unit: units.csv" : "");
+    print("\n  per input: {}/samples.csv{}\n", folder.path(), options.units ? ", per unit: units.csv" : "");
   }
   if (done.interrupted)
     say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(done.result.samples)));

@@ -17,8 +17,8 @@ using evidence::Explanation;
 
 void print_layer(const evidence::ExplainedLayer& layer, size_t top, bool classes) {
   const size_t shown = std::min(top, layer.top.size());
-  fmt::print("\n  {}   {}, {:.0f} % of the logit passes here\n", printable(layer.name), counted(layer.units, "unit"),
-             100 * layer.kept);
+  print("\n  {}   {}, {:.0f} % of the logit passes here\n", printable(layer.name), counted(layer.units, "unit"),
+        100 * layer.kept);
   Table table{{"", "unit", "relevance", "of the logit", classes ? "most for" : ""}, "rlrrl", 2, 4};
   for (size_t i = 0; i < shown; ++i) {
     const evidence::ExplainedUnit& unit = layer.top[i];
@@ -31,11 +31,11 @@ void print_layer(const evidence::ExplainedLayer& layer, size_t top, bool classes
 
 /// Words or columns of an input in a line: positive relevance for the prediction first, then negative.
 void print_map(const evidence::InputMap& map, const std::string& folder) {
-  fmt::print("  {:<12}  {}{}  {:.4g}", printable(map.id), printable(map.predicted),
-             map.label.empty() || map.label == map.predicted ? "" : fmt::format(" (label {})", printable(map.label)),
-             map.start);
-  if (!map.file.empty()) fmt::print("   {}/{}", folder, map.file);
-  fmt::print("\n");
+  print("  {:<12}  {}{}  {:.4g}", printable(map.id), printable(map.predicted),
+        map.label.empty() || map.label == map.predicted ? "" : fmt::format(" (label {})", printable(map.label)),
+        map.start);
+  if (!map.file.empty()) print("   {}/{}", folder, map.file);
+  print("\n");
   if (map.parts.empty()) return;
   constexpr size_t kShown = 24;
   std::vector<std::string> words;
@@ -52,8 +52,8 @@ void print_map(const evidence::InputMap& map, const std::string& folder) {
 }
 
 void print_explanation(const ExplainOptions& options, const Explanation& found, const std::string& folder) {
-  fmt::print("{}  on {}{}\n", printable(found.model), printable(found.data),
-             found.target.empty() ? "" : ", " + printable(found.target));
+  print("{}  on {}{}\n", printable(found.model), printable(found.data),
+        found.target.empty() ? "" : ", " + printable(found.target));
   print_wrapped(found.how + ": how much of the predicted class's logit comes from a unit or a part of the input", 2);
   print_parts({fmt::format("{} of {} explained{}", with_commas(found.explained), counted(found.inputs, "input"),
                            options.on.empty() ? " (" + options.predictions + " predictions)" : ""),
@@ -62,14 +62,14 @@ void print_explanation(const ExplainOptions& options, const Explanation& found, 
   print_wrapped(fmt::format("{:.1f} % of the logit comes from biases and other constants above the layers shown",
                             100 * found.absorbed),
                 2);
-  if (found.not_finite > 0) fmt::print("  {} left out: NaN or Inf\n", counted(found.not_finite, "input"));
+  if (found.not_finite > 0) print("  {} left out: NaN or Inf\n", counted(found.not_finite, "input"));
   constexpr size_t kShown = 12;
   const auto top = size_t(found.layers.size() > 4 ? std::min<int64_t>(options.top, 5) : options.top);
   for (size_t l = 0; l < std::min(found.layers.size(), kShown); ++l)
     print_layer(found.layers[l], top, !found.classes.empty());
   if (found.layers.size() > kShown)
-    fmt::print("\n        … and {} more layers (--json has all)\n", found.layers.size() - kShown);
-  if (!found.maps.empty()) fmt::print("\n  single inputs: predicted class and its logit\n");
+    print("\n        … and {} more layers (--json has all)\n", found.layers.size() - kShown);
+  if (!found.maps.empty()) print("\n  single inputs: predicted class and its logit\n");
   for (const evidence::InputMap& map : found.maps) print_map(map, folder);
 }
 
@@ -97,14 +97,15 @@ int explain(const Common& common, const ExplainOptions& options) {
   RunFolder& folder = session.folder("explain");
   found.document["preflight"] = evidence::preflight_json(examined.preflight);
   found.document["run"] = folder.path();
-  write_file(folder.file("explain.json"), evidence::dump(found.document, 2));
   const int status = found.interrupted ? 130 : 0;
+  mark_partial(found.document, status);
+  write_file(folder.file("explain.json"), evidence::dump(found.document, 2));
   session.finish(found.seconds, status);
   if (common.json) {
     print_json(found.document);
   } else {
     print_explanation(options, found, folder.path());
-    fmt::print("\n  every unit, by class: {}/importance.csv\n", folder.path());
+    print("\n  every unit, by class: {}/importance.csv\n", folder.path());
   }
   if (status) say(common, fmt::format("stopped: this is of the first {} inputs", with_commas(found.inputs)));
   return status;

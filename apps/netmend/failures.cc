@@ -106,7 +106,7 @@ void print_failures(session::Session& session, const std::vector<Failure>& failu
   }
   if (texts) column("text", 'l');
   print_table(table);
-  if (failures.size() > size_t(top)) fmt::print("  … and {} more\n", with_commas(int64_t(failures.size()) - top));
+  if (failures.size() > size_t(top)) print("  … and {} more\n", with_commas(int64_t(failures.size()) - top));
 }
 
 void print_failure_groups(const FailuresReport& report, int64_t top) {
@@ -117,13 +117,13 @@ void print_failure_groups(const FailuresReport& report, int64_t top) {
                           percent(double(group.count) / double(report.failures.size())), join(group.worst, "  ")});
   }
   print_table(table);
-  if (report.groups.size() > size_t(top)) fmt::print("  … and {} more groups\n", report.groups.size() - size_t(top));
+  if (report.groups.size() > size_t(top)) print("  … and {} more groups\n", report.groups.size() - size_t(top));
 }
 
 void print_doubtful(session::Session& session, const FailuresReport& report, int64_t top) {
-  fmt::print("  {} look{} wrong{}\n", counted(int64_t(report.doubtful.size()), "label"),
-             report.doubtful.size() == 1 ? "s" : "",
-             report.doubtful.empty() ? "" : ": the model confidently predicts another class");
+  print("  {} look{} wrong{}\n", counted(int64_t(report.doubtful.size()), "label"),
+        report.doubtful.size() == 1 ? "s" : "",
+        report.doubtful.empty() ? "" : ": the model confidently predicts another class");
   if (report.training_data)
     print_wrapped("this is training data: the model may have learned its wrong labels too, which then stay hidden", 2);
   if (report.doubtful.empty()) return;
@@ -133,28 +133,28 @@ void print_doubtful(session::Session& session, const FailuresReport& report, int
     table.rows.push_back({selection::input_name(session, one.sample), one.label, one.suggested, percent(one.confidence),
                           fmt::format("{:.2g}", std::max(0.0, one.margin + one.confidence))});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
   if (report.doubtful.size() > size_t(top))
-    fmt::print("  … and {} more\n", with_commas(int64_t(report.doubtful.size()) - top));
-  fmt::print("\n");
+    print("  … and {} more\n", with_commas(int64_t(report.doubtful.size()) - top));
+  print("\n");
   print_wrapped("look at inputs before you delete them: removing what the model gets wrong inflates its accuracy", 2);
 }
 
 void print_report(session::Session& session, const FailuresOptions& options, const FailuresReport& report) {
-  fmt::print("{}  on {}, {}, {}\n", session.model_name(), report.data, counted(report.inputs, "input"),
-             counted(report.wrong, "wrong prediction"));
+  print("{}  on {}, {}, {}\n", session.model_name(), report.data, counted(report.inputs, "input"),
+        counted(report.wrong, "wrong prediction"));
   if (options.on == "labels") return print_doubtful(session, report, options.top);
   if (report.failures.empty())
-    return fmt::print("  no prediction{} is wrong\n", options.on.empty() ? "" : " of " + printable(options.on));
+    return print("  no prediction{} is wrong\n", options.on.empty() ? "" : " of " + printable(options.on));
   if (report.accepted > 0)
-    fmt::print("  accepted as known: {} of them (netmend accept --list)\n", with_commas(report.accepted));
+    print("  accepted as known: {} of them (netmend accept --list)\n", with_commas(report.accepted));
   if (!options.on.empty())
-    fmt::print("  {}: {}\n", printable(report.words), counted(int64_t(report.failures.size()), "failure"));
-  fmt::print("\n");
+    print("  {}: {}\n", printable(report.words), counted(int64_t(report.failures.size()), "failure"));
+  print("\n");
   if (report.groups.empty()) return print_failures(session, report.failures, options.top);
   print_failure_groups(report, options.top);
-  fmt::print("\n  next      {}\n", printable(session.command("failures", {"--on", report.groups[0].on})));
+  print("\n  next      {}\n", printable(session.command("failures", {"--on", report.groups[0].on})));
 }
 
 }  // namespace
@@ -162,7 +162,6 @@ void print_report(session::Session& session, const FailuresOptions& options, con
 int failures(const Common& common, const FailuresOptions& options) {
   const selection::FailuresRequest request{options.on, options.sort, options.group};
   selection::check_request(request);
-  if (!options.product.empty()) require_writable(options.product);
   session::Session session(request_of(common, options));
   const Examined examined = examine(common, options, session, "failures");
   if (examined.stop) return *examined.stop;
@@ -171,7 +170,9 @@ int failures(const Common& common, const FailuresOptions& options) {
   const RunFolder& folder = session.folder("failures");
   const std::string table = request.labels() ? "relabel.csv" : "failures.csv";
   selection::write_table(folder.file(table), session, report, request.labels());
-  if (!options.product.empty()) selection::write_table(options.product, session, report, request.labels());
+  const std::string product =
+      options.product.empty() || !report.interrupted ? options.product : partial_name(options.product);
+  if (!product.empty()) selection::write_table(product, session, report, request.labels());
   Json json = failures_json(session, options, report);
   json["model"] = session.model_name();
   json["data"] = report.data;
@@ -179,12 +180,12 @@ int failures(const Common& common, const FailuresOptions& options) {
   json["table"] = folder.file(table);
   json["run"] = folder.path();
   json["seconds"] = report.seconds;
+  mark_partial(json, status);
   write_file(folder.file("failures.json"), evidence::dump(json, 2));
   session.finish(report.seconds, status);
   if (common.json) return print_json(json), status;
   print_report(session, options, report);
-  fmt::print("\n  all of them: {}/{}{}\n", folder.path(), table,
-             options.product.empty() ? "" : "   " + options.product);
+  print("\n  all of them: {}/{}{}\n", folder.path(), table, product.empty() ? "" : "   " + product);
   if (report.interrupted)
     say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(report.inputs)));
   return status;

@@ -55,6 +55,10 @@ using Action = std::function<int()>;
 extern Common common;
 
 CLI::App* command(CLI::App& parent, const std::string& name, const std::string& about, const std::string& examples);
+/// A file that the command writes. It is claimed before any work begins: see base/file.h.
+CLI::Option* add_product(CLI::App* app, const std::string& flag, std::string& path, const std::string& about);
+/// For numbers that must be above 0: what the library says instead is a range of 309 digits.
+CLI::Validator above_zero();
 void with_config(CLI::App* app);
 void with_run_folder(CLI::App* app);
 void with_case(CLI::App* app, CaseOptions& o);

@@ -75,8 +75,8 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
       ->check(CLI::Range(0.0, 100.0));
   compare->add_flag("--common", o.compare.common_only,
                     "The data is not that of the reference: compare only inputs that both name");
-  compare->add_option("-o", o.compare.product,
-                      "Keep the newer model's predictions as a baseline.json, to be committed");
+  add_product(compare, "-o", o.compare.product,
+              "Keep the newer model's predictions as a baseline.json, to be committed");
   with_case(compare, o.compare);
   compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });
   add_gate(app, o, action);

@@ -22,9 +22,9 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
   plant
       ->add_option("--at-least", o.plant.at_least,
                    "Draw again until it costs at least this many points of accuracy on --data")
-      ->check(CLI::PositiveNumber);
-  plant->add_option("-o", o.plant.product, "The faulty model")->required();
-  plant->add_option("--truth", o.plant.truth, "What was planted, as JSON");
+      ->check(above_zero());
+  add_product(plant, "-o", o.plant.product, "The faulty model")->required();
+  add_product(plant, "--truth", o.plant.truth, "What was planted, as JSON");
   with_case(plant, o.plant);
   plant->callback([&] { action = [&] { return lab_plant(common, o.plant); }; });
 }
@@ -83,7 +83,7 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   sbfl->add_option("--sample", o.sbfl.sample, "Share of the trajectories to run")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  sbfl->add_option("--limit", o.sbfl.limit, "At most this many training inputs")->check(CLI::PositiveNumber);
+  sbfl->add_option("--limit", o.sbfl.limit, "At most this many training inputs")->check(above_zero());
   sbfl->add_flag("--as-published", o.sbfl.as_published, "Do it as the thesis's listing does, mistakes included");
   sbfl->add_flag("--trained", o.sbfl.trained, "The half with training between rounds");
   sbfl->add_flag("--both", o.sbfl.both, "With --trained: also run the half without training");
@@ -125,7 +125,7 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
       command(*lab, "new", "Write a named architecture as an ONNX file with fresh weights",
               "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
   fresh->add_option("name", o.fresh.name, join(zoo::names(), ", ") + " (any sizes)")->required();
-  fresh->add_option("-o", o.fresh.product, "The model")->required();
+  add_product(fresh, "-o", o.fresh.product, "The model")->required();
   fresh->add_option("--init", o.fresh.init, "How weights are drawn: " + join(zoo::scheme_names(), ", "))
       ->capture_default_str();
   fresh->callback([&] { action = [&] { return lab_new(common, o.fresh); }; });

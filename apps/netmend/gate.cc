@@ -32,9 +32,9 @@ void print_rulings(const std::vector<Ruling>& rulings) {
 
 void print_report(const GateReport& report, const std::string& folder) {
   if (!report.blocker) {
-    fmt::print("{}\n", report.title);
+    print("{}\n", report.title);
     print_rulings(report.rulings);
-    fmt::print("\n");
+    print("\n");
     print_wrapped(fmt::format("{}{}",
                               report.pass() ? "passed: exit 0"
                                             : fmt::format("not passed, {} of {} not met: exit 1", report.failed(),
@@ -42,10 +42,10 @@ void print_report(const GateReport& report, const std::string& folder) {
                               report.strict ? " (the worse end of each interval decides)" : ""),
                   2);
   } else {
-    fmt::print("\n  not passed: model and data do not belong together: exit 1\n");
+    print("\n  not passed: model and data do not belong together: exit 1\n");
   }
-  if (!report.next.empty()) fmt::print("  next      {}\n", printable(report.next));
-  fmt::print("  {0}/gate.md   {0}/gate.xml   {0}/gate.json\n", folder);
+  if (!report.next.empty()) print("  next      {}\n", printable(report.next));
+  print("  {0}/gate.md   {0}/gate.xml   {0}/gate.json\n", folder);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ void print_stages(const ModelInfo& info, bool every_node) {
     } else if (every_node || (node.reshapes && node.shape.size() > 1)) {
       table.rows.push_back({every_node ? node.name : "", node.op, shape_text(node.shape)});
     }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
 }
 
@@ -95,18 +95,18 @@ void print_info(const ModelInfo& info, const InfoOptions& options) {
                   info.opset, info.producer.empty() ? "" : " · " + info.producer),
       0);
   for (const DeclaredValue& input : info.inputs)
-    fmt::print("  input   {}  {} {}{}\n", printable(input.name), input.type, axes_text(input),
-               printable(declared_text(input)));
+    print("  input   {}  {} {}{}\n", printable(input.name), input.type, axes_text(input),
+          printable(declared_text(input)));
   for (const DeclaredValue& output : info.outputs)
-    fmt::print("  output  {}  {} {}  {}\n", printable(output.name), output.type, printable(declared_text(output)),
-               output.output_kind);
+    print("  output  {}  {} {}  {}\n", printable(output.name), output.type, printable(declared_text(output)),
+          output.output_kind);
   if (info.free_size)
-    fmt::print("  sizes that the file leaves open are shown for {} (--shape NAME=… sets them)\n", info.free_size);
+    print("  sizes that the file leaves open are shown for {} (--shape NAME=… sets them)\n", info.free_size);
   print_stages(info, options.nodes);
 }
 
 void print_chain(const ModelInfo& info) {
-  fmt::print("\nThe shapes on the way to it:\n");
+  print("\nThe shapes on the way to it:\n");
   Table table{{"node", "operator", "shape"}, "lll"};
   for (const NodeInfo& node : info.chain)
     table.rows.push_back({node.name, node.op, node.shape.empty() ? "✗" : shape_text(node.shape)});

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
@@ -37,27 +37,27 @@ std::string shown(const std::string& value) {
 }
 
 void print_draft(const ConfigDraft& draft, bool updated, const std::string& next) {
-  fmt::print("{} {}\n", draft.file, updated ? "updated" : "written");
+  print("{} {}\n", draft.file, updated ? "updated" : "written");
   for (const Fact& fact : draft.facts)
     if (!fact.source.empty()) {
-      fmt::print("  {} = {}\n", printable(fact.key), printable(shown(fact.value)));
+      print("  {} = {}\n", printable(fact.key), printable(shown(fact.value)));
       print_wrapped("source: " + fact.source, 6);
     }
   for (const preflight::Blocker& adopted : draft.adopted) {
-    fmt::print("\n");
+    print("\n");
     print_wrapped(fmt::format("{} {}.", adopted.title, adopted.evidence), 2);
     print_wrapped("It is in netmend.toml now; remove it if it is wrong.", 2);
   }
   if (draft.preflight) {
-    fmt::print("\n");
+    print("\n");
     print_preflight(*draft.preflight, draft.metric, OnBlocker::kAsk);
   }
   if (draft.preflight && !draft.preflight->unknown.empty())
-    fmt::print(
+    print(
         "\n  It is not known {}.\n  If you know, add it to netmend.toml, for example\n\n"
         "    input.{} = {{ scale = \"1/255\", mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225] }}\n",
         draft.preflight->unknown, draft.input);
-  if (!draft.blocked()) fmt::print("\nnext: {}\n", printable(next));
+  if (!draft.blocked()) print("\nnext: {}\n", printable(next));
 }
 
 }  // namespace
@@ -72,8 +72,8 @@ int init(const Common& common, const InitOptions& options) {
   const ConfigDraft draft = preflight::draft_config({options.model, options.data, options.train, options.test,
                                                      options.output, common.config, options.update, common.jobs});
   if (options.print) return std::fwrite(draft.text.data(), 1, draft.text.size(), stdout), 0;
+  session::parse_config(draft.text, draft.file);  // what is written can be read, or nothing is written
   write_file(draft.file, draft.text);
-  session::read_config(draft.file, options.model);  // what we wrote, we can read
   if (common.json)
     print_json(draft_json(draft));
   else

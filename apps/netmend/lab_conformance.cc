@@ -10,9 +10,11 @@
 #include <iostream>
 #include <map>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "evidence/json.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 #include "studies/conformance.h"
 
 namespace netmend::app {
@@ -52,7 +54,7 @@ void run_worker(const Common& common, size_t from, Json& results) {
   char* line = nullptr;
   size_t room = 0;
   while (getline(&line, &room, lines) > 0) {
-    Json answer = Json::parse(line, nullptr, false);
+    Json answer = json_or_null(line);
     if (answer.is_object()) results.push_back(answer);
   }
   free(line);
@@ -80,7 +82,7 @@ int lab_conformance(const Common& common, const ConformanceOptions& options) {
     ++counts[status];
     bool shown = options.each || status == "failed" || status == "crashed";
     if (!common.json && shown)
-      fmt::print("{:<12} {}  {}\n", status, result["name"].get<std::string>(), result["reason"].get<std::string>());
+      print("{:<12} {}  {}\n", status, result["name"].get<std::string>(), result["reason"].get<std::string>());
   }
   if (common.json)
     print_json({{"passed", counts["passed"]},
@@ -89,8 +91,8 @@ int lab_conformance(const Common& common, const ConformanceOptions& options) {
                 {"crashed", counts["crashed"]},
                 {"cases", results}});
   else
-    fmt::print("{} cases: {} passed, {} failed, {} unsupported, {} crashed\n", cases.size(), counts["passed"],
-               counts["failed"], counts["unsupported"], counts["crashed"]);
+    print("{} cases: {} passed, {} failed, {} unsupported, {} crashed\n", cases.size(), counts["passed"],
+          counts["failed"], counts["unsupported"], counts["crashed"]);
   return counts["failed"] + counts["crashed"] > 0 ? 1 : 0;
 }
 

@@ -15,8 +15,8 @@ int lab_merge(const Common& common, const MergeOptions& options) {
     json["samples_per_second"] = merged.seconds > 0 ? double(merged.result.samples) / merged.seconds : 0;
     return print_json(json), 0;
   }
-  fmt::print("{}  on {} ({} part{})\n", merged.model, merged.task.data, options.states.size(),
-             options.states.size() == 1 ? "" : "s");
+  print("{}  on {} ({} part{})\n", merged.model, merged.task.data, options.states.size(),
+        options.states.size() == 1 ? "" : "s");
   print_result(merged.task, merged.result, merged.seconds);
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 #include "training/train_run.h"
 
 namespace netmend::app {
@@ -12,8 +13,8 @@ int lab_new(const Common& common, const NewOptions& options) {
   if (common.json)
     print_json({{"model", options.product}, {"name", options.name}, {"parameters", parameters}});
   else
-    fmt::print("  {}: {} with {}, {} initialisation, random seed {}\n", printable(options.product), options.name,
-               counted(parameters, "parameter"), options.init, common.seed);
+    print("  {}: {} with {}, {} initialisation, random seed {}\n", printable(options.product), options.name,
+          counted(parameters, "parameter"), options.init, common.seed);
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "faults/kinds.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 #include "studies/plant_run.h"
 
 namespace netmend::app {
@@ -25,8 +26,8 @@ int lab_plant(const Common& common, const PlantOptions& options) {
   const std::string where = !fault.units.empty()   ? join(fault.units, ", ")
                             : !fault.layer.empty() ? fault.layer
                                                    : "all layers";
-  fmt::print("  {}: {} planted in {}{}\n", printable(options.product), fault.kind, printable(where),
-             fault.judged ? fmt::format(", accuracy {:.2f} → {:.2f} %", 100 * fault.before, 100 * fault.after) : "");
+  print("  {}: {} planted in {}{}\n", printable(options.product), fault.kind, printable(where),
+        fault.judged ? fmt::format(", accuracy {:.2f} → {:.2f} %", 100 * fault.before, 100 * fault.after) : "");
   return 0;
 }
 

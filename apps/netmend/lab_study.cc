@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 namespace {
@@ -25,28 +26,26 @@ void print_groups(const Json& rows, const Head& head, const Line& line) {
 }
 
 void print_planted(const Json& json) {
-  fmt::print("{} faults that cost at least two points of accuracy\n", json["faults"].get<int64_t>());
+  print("{} faults that cost at least two points of accuracy\n", json["faults"].get<int64_t>());
   print_groups(
       json["measures"],
       [](const std::string& group) {
-        fmt::print("\n  {:<28} faults  planted unit first   in first 5   in first 10   median rank\n",
-                   printable(group));
+        print("\n  {:<28} faults  planted unit first   in first 5   in first 10   median rank\n", printable(group));
       },
       [](const Json& row) {
-        fmt::print("    {:<26} {:>6}  {:>12.0f} %       {:>6.0f} %     {:>7.0f} %    {:>8}\n",
-                   row["measure"].get<std::string>(), row["faults"].get<int64_t>(), 100 * row["top1"].get<double>(),
-                   100 * row["top5"].get<double>(), 100 * row["top10"].get<double>(),
-                   row["median_rank"].get<int64_t>());
+        print("    {:<26} {:>6}  {:>12.0f} %       {:>6.0f} %     {:>7.0f} %    {:>8}\n",
+              row["measure"].get<std::string>(), row["faults"].get<int64_t>(), 100 * row["top1"].get<double>(),
+              100 * row["top5"].get<double>(), 100 * row["top10"].get<double>(), row["median_rank"].get<int64_t>());
       });
   print_groups(
       json["repairs"],
       [](const std::string& group) {
-        fmt::print("\n  {:<28} faults  lost accuracy regained   fixes  regressions   seconds\n", printable(group));
+        print("\n  {:<28} faults  lost accuracy regained   fixes  regressions   seconds\n", printable(group));
       },
       [](const Json& row) {
-        fmt::print("    {:<26} {:>6}  {:>15.0f} %      {:>8.0f}  {:>11.0f}  {:>8.1f}\n",
-                   row["method"].get<std::string>(), row["faults"].get<int64_t>(), 100 * row["won_back"].get<double>(),
-                   row["fixed"].get<double>(), row["broken"].get<double>(), row["seconds"].get<double>());
+        print("    {:<26} {:>6}  {:>15.0f} %      {:>8.0f}  {:>11.0f}  {:>8.1f}\n", row["method"].get<std::string>(),
+              row["faults"].get<int64_t>(), 100 * row["won_back"].get<double>(), row["fixed"].get<double>(),
+              row["broken"].get<double>(), row["seconds"].get<double>());
       });
 }
 
@@ -57,7 +56,7 @@ int print_tables(const Common& common, Json json) {
   if (common.json)
     print_json(json);
   else
-    fmt::print("{}", text);
+    print("{}", text);
   return 0;
 }
 
@@ -68,8 +67,8 @@ int study_planted(const Common& common, const studies::PlantedRequest& request) 
   const Json json = studies::run_planted_study(context, request);
   if (common.json) return print_json(json), 0;
   print_planted(json);
-  fmt::print("\n  trials    {}/trials.db: run again with more --runs or --models, and only the missing trials run\n",
-             context.folder);
+  print("\n  trials    {}/trials.db: run again with more --runs or --models, and only the missing trials run\n",
+        context.folder);
   return 0;
 }
 
@@ -81,7 +80,7 @@ int study_deepimportance(const Common& common, const studies::DeepImportanceRequ
   const studies::StudyContext context = context_of(common, "deepimportance");
   print_tables(common, studies::run_deepimportance_study(context, request));
   if (!common.json)
-    fmt::print(
+    print(
         "\n  tables    {}/deepimportance.md and .json; run again with more --runs or --models, and only the "
         "missing trials run\n",
         context.folder);
@@ -93,9 +92,9 @@ int study_sbfl(const Common& common, const studies::SbflRequest& request) {
   const Json json = studies::run_sbfl_study(context, request);
   if (common.json) return print_json(json), 0;
   for (const Json& one : json["answers"])
-    fmt::print("{}\n  thesis    {}\n  here      {}\n            {}\n\n", one["question"].get<std::string>(),
-               one["thesis"].get<std::string>(), one["verdict"].get<std::string>(), one["here"].get<std::string>());
-  fmt::print("  box plots {}/rq*.svg; run again to continue where it stopped\n", context.folder);
+    print("{}\n  thesis    {}\n  here      {}\n            {}\n\n", one["question"].get<std::string>(),
+          one["thesis"].get<std::string>(), one["verdict"].get<std::string>(), one["here"].get<std::string>());
+  print("  box plots {}/rq*.svg; run again to continue where it stopped\n", context.folder);
   return 0;
 }
 

@@ -36,7 +36,7 @@ void print_units(const MeasureRanking& ranking) {
                           fmt::format("{:.1f} %", 100 * c.as / (c.as + c.ns)), percent(unit.in_top),
                           fmt::format("{}–{}", unit.rank_low, unit.rank_high)});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
   print_wrapped(fmt::format("active: share of the wrongly and of the correctly predicted inputs on which the unit is "
                             "active; in first {} and rank: over resamples of the inputs (a unit drawn at random: {}, "
@@ -56,10 +56,10 @@ void print_layers(const MeasureRanking& ranking) {
                           fmt::format("{:.4g}", layer.best), std::to_string(layer.in_top),
                           fmt::format("{:.1f}", layer.by_chance), percent(layer.first)});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
   if (ranking.layers.size() > kShown)
-    fmt::print("  … and {} more layers (--json has all)\n", ranking.layers.size() - kShown);
+    print("  … and {} more layers (--json has all)\n", ranking.layers.size() - kShown);
   print_wrapped("highest mean in: share of the resamples in which no layer has a higher mean score", 2);
 }
 
@@ -70,7 +70,7 @@ void print_others(const LocateResult& found) {
   for (size_t i = 1; i < found.rankings.size(); ++i)
     others.push_back(fmt::format("{} {}", found.rankings[i].measure, found.rankings[i].rank_of(best)));
   if (others.empty()) return;
-  fmt::print("\n");
+  print("\n");
   print_wrapped(fmt::format("rank of {} by other measures: {}", best, join(others, ", ")), 2);
 }
 
@@ -88,14 +88,14 @@ void print_measures(const LocateResult& found) {
     table.rows.push_back({one.measure, first.unit, fmt::format("{:.4g}", first.score), percent(first.in_top),
                           fmt::format("{}–{}", first.rank_low, first.rank_high), std::to_string(shared)});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
 }
 
 void print_located(const LocateOptions& options, const LocateResult& found) {
   const MeasureRanking& ranking = found.rankings[0];
-  fmt::print("{}  on {}{}\n", printable(found.model), printable(found.data),
-             found.target.empty() ? "" : ", " + printable(found.target));
+  print("{}  on {}{}\n", printable(found.model), printable(found.data),
+        found.target.empty() ? "" : ", " + printable(found.target));
   print_parts({fmt::format("{} failing and {} correct inputs", with_commas(found.failing), with_commas(found.passing)),
                fmt::format("{} in {}", counted(found.units, "unit"), counted(int64_t(ranking.layers.size()), "layer")),
                fmt::format("active: above {:g} {} the activation function", options.threshold,
@@ -107,9 +107,9 @@ void print_located(const LocateOptions& options, const LocateResult& found) {
     print_wrapped("af, as: failing (f) and correct (s) inputs on which the unit is active; nf, ns: on which it is not",
                   2);
   if (found.gradients_failing > 0)
-    fmt::print("  gradients of {} failing and {} correct inputs\n", with_commas(found.gradients_failing),
-               with_commas(found.gradients_passing));
-  if (found.failing < 10) fmt::print("  only {}: the ranking is uncertain\n", counted(found.failing, "failing input"));
+    print("  gradients of {} failing and {} correct inputs\n", with_commas(found.gradients_failing),
+          with_commas(found.gradients_passing));
+  if (found.failing < 10) print("  only {}: the ranking is uncertain\n", counted(found.failing, "failing input"));
   if (4 * found.always_active > found.units && ranking.of_counts)
     print_wrapped(fmt::format("{} of {} units are active on every input, and this measure cannot tell them apart: try "
                               "--tap pre or --measure auto",
@@ -121,7 +121,7 @@ void print_located(const LocateOptions& options, const LocateResult& found) {
 }
 
 void print_weights(const localise::WeightResult& found, size_t top) {
-  fmt::print("{}  on {}\n", printable(found.model), printable(found.data));
+  print("{}  on {}\n", printable(found.model), printable(found.data));
   print_wrapped(fmt::format("{} that no other weight beats in both forward impact and gradient of the loss, failing "
                             "against correct inputs",
                             counted(int64_t(found.weights.size()), "weight")),
@@ -132,17 +132,17 @@ void print_weights(const localise::WeightResult& found, size_t top) {
     table.rows.push_back({one.unit, one.parameter, one.index, fmt::format("{:.4g}", one.value),
                           fmt::format("{:.4g}", one.impact), fmt::format("{:.4g}", one.gradient)});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
   if (found.weights.size() > top)
-    fmt::print("  … and {} more (--top, --json)\n", with_commas(int64_t(found.weights.size() - top)));
+    print("  … and {} more (--top, --json)\n", with_commas(int64_t(found.weights.size() - top)));
   if (!found.passed_over.empty())
     print_wrapped(
         "layers left out (only Conv, Gemm, MatMul, LSTM, GRU and RNN with float weights of their own are "
         "searched): " +
             join(found.passed_over, ", "),
         2);
-  fmt::print("  next      {}\n", printable(found.next.at(0)));
+  print("  next      {}\n", printable(found.next.at(0)));
 }
 
 localise::LocateRequest request_of(const LocateOptions& options) {
@@ -182,13 +182,14 @@ int locate(const Common& common, const LocateOptions& options) {
   Json json = localise::to_json(request, found);
   json["preflight"] = evidence::preflight_json(examined.preflight);
   json["run"] = folder.path();
+  mark_partial(json, found.interrupted ? 130 : 0);
   write_file(folder.file("locate.json"), evidence::dump(json, 2));
   session.finish(found.seconds + found.scoring_seconds, found.interrupted ? 130 : 0);
   if (common.json) {
     print_json(json);
   } else {
     print_located(options, found);
-    fmt::print("\n  next  {}\n  every unit: {}/ranking.csv\n", printable(found.next.at(0)), folder.path());
+    print("\n  next  {}\n  every unit: {}/ranking.csv\n", printable(found.next.at(0)), folder.path());
   }
   if (found.interrupted) say(common, fmt::format("stopped: this is of the first {} inputs", with_commas(found.inputs)));
   return found.interrupted ? 130 : 0;

@@ -56,7 +56,7 @@ void print_outputs(const Match& match) {
                           fmt::format("{:.2e}", output.difference.mean),
                           fmt::format("{:.2e}", output.difference.relative),
                           output.predictions_differ ? fmt::format("{:.2f} %", 100 * *output.predictions_differ) : ""});
-  fmt::print("\n");
+  print("\n");
   print_table(table);
 }
 
@@ -78,23 +78,23 @@ void print_layers(const Match& match) {
                           fmt::format("{:.2e}", layer.difference.relative),
                           layer.layer + (first ? "  ← begins to differ here" : "")});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
 }
 
 void print_match(const MatchOptions& options, const ReferenceMatch& found) {
   const Match& match = found.match;
   const std::optional<InputFit>& fit = found.inputs;
-  fmt::print("{} against {}  {} inputs{}\n", options.model, options.reference, with_commas(match.inputs),
-             found.framework.empty() ? "" : " · " + printable(found.framework));
+  print("{} against {}  {} inputs{}\n", options.model, options.reference, with_commas(match.inputs),
+        found.framework.empty() ? "" : " · " + printable(found.framework));
   for (const std::string& note : match.notes) print_wrapped(note, 2);
   print_outputs(match);
   if (!match.layers.empty()) print_layers(match);
   if (fit && fit->equal)
-    fmt::print("\n  inputs are preprocessed as in the framework (largest difference {:.1e})\n", fit->max);
-  fmt::print("\n");
+    print("\n  inputs are preprocessed as in the framework (largest difference {:.1e})\n", fit->max);
+  print("\n");
   print_wrapped(fmt::format("{}: {}", match.matches ? "matches" : "does not match (exit 1)", match.reason), 2);
-  if (fit && !fit->config.empty()) fmt::print("  netmend.toml:  {}\n", fit->config);
+  if (fit && !fit->config.empty()) print("  netmend.toml:  {}\n", fit->config);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/escape.h"
 #include "base/file.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
@@ -46,7 +46,7 @@ Json next_json(const NextReport& report, const std::string& method) {
 }
 
 void print_next(const std::string& model, const NextReport& report) {
-  fmt::print("{}  on {}, {} inputs to choose from\n", model, report.pool, with_commas(report.inputs));
+  print("{}  on {}, {} inputs to choose from\n", model, report.pool, with_commas(report.inputs));
   print_wrapped(report.words, 2);
   if (report.labelled && report.wrong > 0) {
     const double expected = double(report.chosen.size()) * double(report.wrong) / double(report.inputs);
@@ -57,7 +57,7 @@ void print_next(const std::string& model, const NextReport& report) {
                     report.apfd ? fmt::format("; APFD {:.3f}, in random order 0.5", *report.apfd) : ""),
         2);
   }
-  fmt::print("\n");
+  print("\n");
   Table table{{"", "input", "predicted", "confidence", report.score_name}, "rllrr", 2};
   for (size_t rank = 0; rank < std::min(report.chosen.size(), kShown); ++rank) {
     const ChosenInput& one = report.chosen[rank];
@@ -66,7 +66,7 @@ void print_next(const std::string& model, const NextReport& report) {
                           one.score ? fmt::format("{:.4g}", *one.score) : ""});
   }
   print_table(table);
-  if (report.chosen.size() > kShown) fmt::print("  … and {} more\n", report.chosen.size() - kShown);
+  if (report.chosen.size() > kShown) print("  … and {} more\n", report.chosen.size() - kShown);
 }
 
 }  // namespace
@@ -74,7 +74,6 @@ void print_next(const std::string& model, const NextReport& report) {
 int next(const Common& common, const NextOptions& options) {
   selection::NextRequest request{options.method, options.on, options.layers, options.count};
   selection::check_request(request);
-  if (!options.product.empty()) require_writable(options.product);
   session::Request flags = request_of(common, options);
   session::Request other = flags;
   other.limit = 0, other.note = {};  // --limit is about the pool, and what the model is fed with is told of it
@@ -97,7 +96,7 @@ int next(const Common& common, const NextOptions& options) {
   session.finish(report.seconds, 0);
   if (common.json) return print_json(json), 0;
   print_next(session.model_name(), report);
-  fmt::print("\n  chosen: {}\n", table);
+  print("\n  chosen: {}\n", table);
   return 0;
 }
 

@@ -95,7 +95,7 @@ int open_report(const Common& common, const OpenOptions& options) {
     return 0;
   }
   show(fs::absolute(page).string());
-  fmt::print("{}\n", printable(page));
+  print("{}\n", printable(page));
   return 0;
 }
 

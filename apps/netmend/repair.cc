@@ -8,8 +8,8 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "evidence/json.h"
 #include "findings/phrases.h"
@@ -57,8 +57,8 @@ std::string metric_text(const HoldoutFigures& figures) {
 
 void print_start(session::Session& session, const RepairOptions& options, const repair::RepairSplits& splits) {
   if (!splits.outcomes) return;
-  fmt::print("{}  on {}{}\n", printable(session.model_name()), printable(splits.data),
-             splits.target.empty() ? "" : ", " + printable(splits.target));
+  print("{}  on {}{}\n", printable(session.model_name()), printable(splits.data),
+        splits.target.empty() ? "" : ", " + printable(splits.target));
   print_wrapped(
       fmt::format("{} failing and {} correct inputs: {} to search, {} to select, {} in the hold-out set; "
                   "method {}, budget {}",
@@ -74,7 +74,7 @@ void print_outcome(const repair::RepairSplits& splits, const RepairResult& resul
     if (const MethodResult& one = result.methods[i]; one.why_not.empty())
       table.rows.push_back({int(i) == result.chosen ? "▸" : " ", one.method, metric_text(one.after),
                             with_commas(one.fixes), with_commas(one.regressions), with_commas(one.weights), one.words});
-  fmt::print("\n");
+  print("\n");
   print_table(table);
   for (const MethodResult& one : result.methods)
     if (!one.why_not.empty()) print_wrapped(fmt::format("{}: nothing found: {}", one.method, one.why_not), 2);
@@ -92,7 +92,7 @@ void print_outcome(const repair::RepairSplits& splits, const RepairResult& resul
     classes.insert(classes.begin(), "fixes minus regressions by class");
     print_parts(classes, 2);
   }
-  fmt::print("\n");
+  print("\n");
   if (result.chosen >= 0 && splits.outcomes)
     print_wrapped(fmt::format("{}: {}, {}, {}, {}: {}", result.verdict, findings::counted(result.fixes, "fix", "fixes"),
                               findings::counted(result.regressions, "regression"),
@@ -136,10 +136,10 @@ void print_end(const RepairOptions& options, const repair::RepairSplits& splits,
                               options.product, with_commas(splits.search + splits.selection)),
                   2);
   else if (!options.product.empty())
-    fmt::print("  {} not written{}\n", printable(options.product),
-               result.repaired || result.chosen < 0 ? "" : " (--force writes it anyway)");
+    print("  {} not written{}\n", printable(options.product),
+          result.repaired || result.chosen < 0 ? "" : " (--force writes it anyway)");
   else if (result.repaired)
-    fmt::print("  nothing is written: -o FILE writes the model, --plan FILE the edits\n");
+    print("  nothing is written: -o FILE writes the model, --plan FILE the edits\n");
 }
 
 /// Old against new on what the search did not see: the tests where it saw training data, else its hold-out set.
@@ -159,7 +159,8 @@ std::string compare_command(const session::Session& session, const std::string& 
 
 }  // namespace
 
-int repair_model(const Common& common, const RepairOptions& options) {
+int repair_model(const Common& common, const RepairOptions& asked) {
+  RepairOptions options = asked;
   const repair::RepairRequest request = request_of(options);
   repair::check_request(request);
   check_products(options);
@@ -173,8 +174,11 @@ int repair_model(const Common& common, const RepairOptions& options) {
   RunFolder& folder = session.folder("repair");
   run.write_flips(folder.file("flips.csv"));
   if (!common.json) print_outcome(run.splits(), result);
+  if (result.interrupted)
+    for (std::string* product : {&options.product, &options.plan})
+      if (!product->empty()) *product = partial_name(*product);
   const bool written = write_products(run, result, options);
-  const int status = written || result.repaired ? 0 : 1;
+  const int status = result.interrupted ? 130 : written || result.repaired ? 0 : 1;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Json json = repair::to_json(run.splits(), result);
   json["model"] = session.model_name();
@@ -188,12 +192,14 @@ int repair_model(const Common& common, const RepairOptions& options) {
     json["next"].push_back(compare_command(session, options.product, folder.file("holdout")));
   }
   json["run"] = folder.path();
+  mark_partial(json, status);
   write_file(folder.file("repair.json"), evidence::dump(json, 2));
   session.finish(seconds, status);
   if (common.json) return print_json(json), status;
   print_end(options, run.splits(), result, written);
-  fmt::print("  flips     {}\n", folder.file("flips.csv"));
-  for (const auto& next : json["next"]) fmt::print("  next      {}\n", printable(next.get<std::string>()));
+  print("  flips     {}\n", folder.file("flips.csv"));
+  for (const auto& next : json["next"]) print("  next      {}\n", printable(next.get<std::string>()));
+  if (result.interrupted) say(common, "stopped: not all ways to repair it were tried");
   return status;
 }
 

@@ -31,7 +31,7 @@ Examined examine(const Common& common, const CaseOptions& options, session::Sess
     print_json(
         {{"preflight", evidence::preflight_json(found)}, {"findings", Json::array({findings::to_json(finding)})}});
   else
-    fmt::print("  next      {}\n", printable(finding.next.at(0)));
+    print("  next      {}\n", printable(finding.next.at(0)));
   examined.stop = 1;
   return examined;
 }

@@ -34,9 +34,9 @@ void print_classes(const PredictionResult& result) {
                                       : "–",
                           fmt::format("{:.2f} %", 100 * one.precision)});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
-  if (cut) fmt::print("  … and {} more classes (--json has all)\n", order.size() - most);
+  if (cut) print("  … and {} more classes (--json has all)\n", order.size() - most);
 }
 
 void print_confusions(const PredictionSettings& settings, const PredictionResult& result) {
@@ -51,9 +51,9 @@ void print_confusions(const PredictionSettings& settings, const PredictionResult
         pairs.push_back({result.confusion[label][predicted], label, predicted});
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.count > b.count; });
   if (pairs.empty()) return;
-  fmt::print("\n  most confused pairs\n");
+  print("\n  most confused pairs\n");
   for (size_t i = 0; i < std::min<size_t>(pairs.size(), 5); ++i) {
-    fmt::print("  {:>6}  ", with_commas(pairs[i].count));
+    print("  {:>6}  ", with_commas(pairs[i].count));
     print_wrapped(
         fmt::format("{} predicted as {}", settings.classes[pairs[i].label], settings.classes[pairs[i].predicted]), 10,
         10);
@@ -67,9 +67,9 @@ void print_result(const PredictionSettings& settings, const PredictionResult& re
       seconds > 0 ? fmt::format("   {:.2f} s, {}/s", seconds, with_commas(int64_t(double(result.samples) / seconds)))
                   : "";
   if (settings.task == Task::kNone)
-    fmt::print("  {} inputs without labels{}\n", with_commas(result.samples), speed);
+    print("  {} inputs without labels{}\n", with_commas(result.samples), speed);
   else if (result.metrics.empty())
-    fmt::print("  no inputs\n");
+    print("  no inputs\n");
   else
     print_wrapped(
         fmt::format(
@@ -83,8 +83,7 @@ void print_result(const PredictionSettings& settings, const PredictionResult& re
     others.push_back(result.metrics[i].name + " " + figure_text(result.metrics[i].name, result.metrics[i].estimate));
   if (!others.empty()) print_wrapped(join(others, "   "), 2);
   if (result.not_finite > 0)
-    fmt::print("  {} predictions are NaN or Inf: counted as wrong, left out of the loss\n",
-               with_commas(result.not_finite));
+    print("  {} predictions are NaN or Inf: counted as wrong, left out of the loss\n", with_commas(result.not_finite));
   if (!result.per_class.empty()) print_classes(result), print_confusions(settings, result);
 }
 
@@ -106,9 +105,9 @@ void print_groups(const PredictionSettings& settings, const std::vector<observer
            {stats::rate(group.called, group.samples).value, stats::rate(group.found, group.positives).value})
         table.rows.back().push_back(std::isnan(share) ? "–" : fmt::format("{:.1f} %", 100 * share));
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
-  if (groups.size() > kGroups) fmt::print("  … and {} more groups (--json has all)\n", groups.size() - kGroups);
+  if (groups.size() > kGroups) print("  … and {} more groups (--json has all)\n", groups.size() - kGroups);
 }
 
 Json groups_json(const PredictionSettings& settings, const std::vector<observers::GroupResult>& groups) {
@@ -134,16 +133,16 @@ namespace {
 
 void print_tried(const preflight::Preflight& preflight, const std::string& metric) {
   constexpr size_t most = 8;
-  fmt::print("\n  set-ups tried on {} inputs\n", preflight.inputs);
+  print("\n  set-ups tried on {} inputs\n", preflight.inputs);
   size_t shown = 0;
   for (const preflight::Tried& tried : preflight.tried) {
     if (!tried.runs || ++shown > most) continue;
     std::string figure = metric == "mae" || metric == "rmse" ? fmt::format("{:>8.4g}", tried.accuracy.value)
                                                              : fmt::format("{:>6.1f} %", 100 * tried.accuracy.value);
-    fmt::print("  {}   ", figure);
+    print("  {}   ", figure);
     print_wrapped(tried.words, 13, 13);
   }
-  if (shown > most) fmt::print("             … and {} more, none better\n", shown - most);
+  if (shown > most) print("             … and {} more, none better\n", shown - most);
 }
 
 }  // namespace
@@ -155,7 +154,7 @@ void print_preflight(const preflight::Preflight& preflight, const std::string& m
     parts.push_back(fmt::format("{} {}", line.text, line.holds ? "✓" : "✗"));
     doubt = doubt || !line.holds;
   }
-  fmt::print("preflight   ");
+  print("preflight   ");
   print_parts(parts, 12, 12);
   if (!preflight.blocker) {
     if (doubt)
@@ -163,12 +162,11 @@ void print_preflight(const preflight::Preflight& preflight, const std::string& m
     return;
   }
   const preflight::Blocker& blocker = *preflight.blocker;
-  fmt::print("\n  blocker  {}\n", printable(blocker.id()));
+  print("\n  blocker  {}\n", printable(blocker.id()));
   print_wrapped(fmt::format("{} {}.", blocker.title, blocker.evidence), 11);
   if (preflight.tried.size() > 1) print_tried(preflight, metric);
   if (!blocker.line.empty())
-    fmt::print("\n  Put this into netmend.toml, then try again:\n\n    {}\n",
-               join(split(blocker.line, '\n'), "\n    "));
+    print("\n  Put this into netmend.toml, then try again:\n\n    {}\n", join(split(blocker.line, '\n'), "\n    "));
   static const std::map<OnBlocker, const char*> ends = {
       {OnBlocker::kStop, "Nothing is said about the model before this is resolved: exit 1. --anyway overrules it."},
       {OnBlocker::kDataOnly,
@@ -176,7 +174,7 @@ void print_preflight(const preflight::Preflight& preflight, const std::string& m
       {OnBlocker::kGoOn,
        "The command goes on in spite of it: what follows may say nothing about the model as trained."},
       {OnBlocker::kAsk, "The file is written, but netmend will not judge the model before this is resolved: exit 1."}};
-  fmt::print("\n");
+  print("\n");
   print_wrapped(ends.at(then), 2);
 }
 

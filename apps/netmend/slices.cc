@@ -96,7 +96,7 @@ std::string figure_cell(const Survey& survey, const stats::Estimate& failing) {
 
 void print_group_table(const Survey& survey) {
   if (survey.groups.empty()) {
-    fmt::print("\n");
+    print("\n");
     return print_wrapped("no groups: groups= in the data spec or data.groups in netmend.toml names columns to group by",
                          2);
   }
@@ -114,16 +114,16 @@ void print_group_table(const Survey& survey) {
       for (const Rate* rate : {&*group.selected, &*group.true_positive, &*group.false_positive})
         table.rows.back().push_back((rate->p < 0.05 ? "*" : "") + rate_text(rate->here));
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
-  if (printed > kShown) fmt::print("  … and {} more groups (--json has all)\n", printed - kShown);
+  if (printed > kShown) print("  … and {} more groups (--json has all)\n", printed - kShown);
   if (two) print_wrapped("* differs from all other inputs (p < 0.05, Holm-corrected for the number of groups)", 2);
-  if (small > 0) fmt::print("  {} too small to judge (--least)\n", counted(int64_t(small), "group"));
+  if (small > 0) print("  {} too small to judge (--least)\n", counted(int64_t(small), "group"));
 }
 
 void print_slices(const Survey& survey) {
   if (survey.weak.slices.empty()) {
-    fmt::print("\n");
+    print("\n");
     return print_wrapped(
         fmt::format("no weak slice: {} rules over {} columns and properties were compared; none that is weak on one "
                     "half of the inputs is weak on the other half",
@@ -152,7 +152,7 @@ void print_slices(const Survey& survey) {
                        100 * slice.behind.high),
            fmt::format("{:.2f} points", 100 * slice.gain)});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
   print_wrapped(
       "slices were found on one half of the inputs, the figures are of the other half; gain: of the whole "
@@ -163,7 +163,7 @@ void print_slices(const Survey& survey) {
 
 void print_thresholds(const std::vector<ThresholdStep>& steps, const observers::PredictionSettings& task) {
   if (steps.empty()) return;
-  fmt::print("\n");
+  print("\n");
   print_wrapped(
       fmt::format("decision threshold of {}: predicted positive / true positive rate / false positive rate, in %",
                   task.classes[size_t(task.positive)]),
@@ -196,33 +196,34 @@ int slices(const Common& common, const SlicesOptions& options) {
   const RunFolder& folder = session.folder("slices");
   netmend::slices::write_tables(folder, survey);
   const std::string next = session.command("locate");
-  const Json json = {{"model", session.model_name()},
-                     {"data", survey.data},
-                     {"inputs", survey.result.samples},
-                     {"of", survey.of},
-                     {"metric", survey.metric()},
-                     {"groups", groups_json(survey.groups)},
-                     {"slices", slices_json(survey)},
-                     {"rules_compared", survey.weak.rules},
-                     {"rules_tried", survey.weak.tested},
-                     {"thresholds", thresholds_json(steps)},
-                     {"preflight", evidence::preflight_json(examined.preflight)},
-                     {"next", Json::array({next})},
-                     {"seconds", survey.seconds},
-                     {"run", folder.path()}};
+  Json json = {{"model", session.model_name()},
+               {"data", survey.data},
+               {"inputs", survey.result.samples},
+               {"of", survey.of},
+               {"metric", survey.metric()},
+               {"groups", groups_json(survey.groups)},
+               {"slices", slices_json(survey)},
+               {"rules_compared", survey.weak.rules},
+               {"rules_tried", survey.weak.tested},
+               {"thresholds", thresholds_json(steps)},
+               {"preflight", evidence::preflight_json(examined.preflight)},
+               {"next", Json::array({next})},
+               {"seconds", survey.seconds},
+               {"run", folder.path()}};
+  mark_partial(json, status);
   write_file(folder.file("slices.json"), evidence::dump(json, 2));
   session.finish(survey.seconds, status);
   if (common.json) {
     print_json(json);
   } else {
-    fmt::print("{}  on {}, {} inputs\n", session.model_name(), survey.data, with_commas(survey.result.samples));
+    print("{}  on {}, {} inputs\n", session.model_name(), survey.data, with_commas(survey.result.samples));
     if (!survey.result.metrics.empty())
-      fmt::print("  {} {}\n", survey.result.metrics[0].name,
-                 observers::figure_text(survey.result.metrics[0].name, survey.result.metrics[0].estimate));
+      print("  {} {}\n", survey.result.metrics[0].name,
+            observers::figure_text(survey.result.metrics[0].name, survey.result.metrics[0].estimate));
     print_group_table(survey);
     print_slices(survey);
     print_thresholds(steps, session.task());
-    fmt::print("\n  next  {}\n  tables: {}/slices.csv, groups.csv\n", printable(next), folder.path());
+    print("\n  next  {}\n  tables: {}/slices.csv, groups.csv\n", printable(next), folder.path());
   }
   if (survey.interrupted)
     say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(survey.result.samples)));

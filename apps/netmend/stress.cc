@@ -131,12 +131,12 @@ std::string covered_text(const Covered& covered) {
 void print_coverage_gain(const StressReport& report) {
   const std::vector<const MethodResult*> made = makers(report);
   for (const CoverageGain& gain : report.coverage) {
-    fmt::print("\n  {:<6} the originals cover {}, together with the new inputs {}", gain.criterion,
-               covered_text(gain.before), covered_text(gain.after));
+    print("\n  {:<6} the originals cover {}, together with the new inputs {}", gain.criterion,
+          covered_text(gain.before), covered_text(gain.after));
     for (size_t m = 0; gain.by_method.size() > 1 && m < made.size(); ++m)
-      fmt::print("{}{} {}", m ? ", " : "\n         with ", made[m]->name, covered_text(gain.by_method[m]));
+      print("{}{} {}", m ? ", " : "\n         with ", made[m]->name, covered_text(gain.by_method[m]));
   }
-  if (!report.coverage.empty()) fmt::print("\n");
+  if (!report.coverage.empty()) print("\n");
 }
 
 void print_methods(const StressReport& report) {
@@ -155,7 +155,7 @@ void print_methods(const StressReport& report) {
                           with_commas(int64_t(double(s.inputs) / std::max(one.seconds, 1e-9))),
                           one.cut ? "(as many as --budget allows)" : ""});
   }
-  fmt::print("\n");
+  print("\n");
   print_table(table);
   print_wrapped("success: the predicted class changes; sizes of perturbations are medians over successes", 2);
   for (const MethodResult& one : report.methods)
@@ -184,7 +184,7 @@ void print_weakest_classes(const StressReport& report, const PredictionSettings&
   for (size_t i = 0; i < std::min<size_t>(4, weak.size()); ++i)
     words.push_back(fmt::format("{} {:.1f} %", printable(inputs::class_words(task, weak[i].label)),
                                 100 * double(weak[i].successes) / double(weak[i].made)));
-  fmt::print("\n");
+  print("\n");
   print_wrapped("highest success rate by class: " + join(words, ", "), 2);
 }
 
@@ -199,12 +199,12 @@ void print_skipped(const StressReport& report) {
     same->second.push_back(one.name);
   }
   for (size_t i = 0; i < reasons.size(); ++i)
-    fmt::print("{}", i ? "" : "\n"),
+    print("{}", i ? "" : "\n"),
         print_labelled(i ? "" : "skipped", fmt::format("{}: {}", join(reasons[i].second, ", "), reasons[i].first));
 }
 
 void print_stress(const std::string& model, const StressReport& report, const PredictionSettings& task) {
-  fmt::print("{}  on {}\n", model, report.data);
+  print("{}  on {}\n", model, report.data);
   print_wrapped(fmt::format("the prediction is correct for {} of {} inputs; new inputs are judged as read back from "
                             "the file",
                             with_commas(report.right), with_commas(report.of)),
@@ -219,7 +219,7 @@ void print_stress(const std::string& model, const StressReport& report, const Pr
                               with_commas(report.changed_by_saving)),
                   2);
   print_skipped(report);
-  if (!report.next.empty()) fmt::print("\n  next  {}\n", printable(report.next));
+  if (!report.next.empty()) print("\n  next  {}\n", printable(report.next));
 }
 
 inputs::StressRequest stress_request(const StressOptions& options) {
@@ -251,13 +251,14 @@ int stress(const Common& common, const StressOptions& options) {
   json["preflight"] = evidence::preflight_json(examined.preflight);
   json["next"] = report.next.empty() ? Json::array() : Json::array({report.next});
   json["run"] = folder.path();
+  mark_partial(json, status);
   write_file(folder.file("stress.json"), evidence::dump(json, 2));
   session.finish(report.seconds, status);
   if (common.json) {
     print_json(json);
   } else {
     print_stress(session.model_name(), report, session.task());
-    fmt::print("  per input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", images: changed.png");
+    print("  per input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", images: changed.png");
   }
   if (report.interrupted) say(common, "stopped: this is what was finished");
   return status;

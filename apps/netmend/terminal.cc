@@ -9,12 +9,27 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/json.h"
 #include "base/text.h"
 
 namespace netmend::app {
 
+void print_text(std::FILE* out, std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find_first_of("\n\t", at), text.size());
+    const std::string plain = printable(text.substr(at, end - at));
+    std::fwrite(plain.data(), 1, plain.size(), out);
+    if (end < text.size()) std::fputc(text[end], out);
+    at = end + 1;
+  }
+}
+
+void mark_partial(Json& json, int status) {
+  if (status == 130) json["partial"] = true;
+}
+
 void print_json(const Json& json) {
-  const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(json, 2) + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -23,7 +38,7 @@ void say(const Common& common, const std::string& line) {
 }
 
 void tell(const std::string& line) {
-  std::fputs((line + "\n").c_str(), stderr);  // when nobody listens, nobody is to be told
+  print_text(stderr, line + "\n");  // when nobody listens, nobody is to be told
 }
 
 std::string counted(int64_t count, const std::string& what) {
@@ -44,7 +59,12 @@ size_t terminal_width() {
   return 100;
 }
 
-bool use_colours() { return isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR"); }
+void print_weighted(const std::string& text, bool bold) {
+  const bool plain = !isatty(STDOUT_FILENO) || std::getenv("NO_COLOR");
+  if (!plain) std::fputs(bold ? "\033[1m" : "\033[2m", stdout);
+  print_text(stdout, text);
+  if (!plain) std::fputs("\033[0m", stdout);
+}
 
 size_t text_columns(const std::string& text) {
   size_t count = 0;
@@ -61,14 +81,14 @@ void print_wrapped(const std::string& text, size_t margin, size_t first) {
   for (const std::string& word : split(printable(text), ' ')) {
     const size_t own = text_columns(word);
     if (!empty && used + 1 + own > width) {
-      fmt::print("{}\n", line);
+      print("{}\n", line);
       line = indent, used = margin, empty = true;
     }
     line += (empty ? "" : " ") + word;
     used += own + (empty ? 0 : 1);
     empty = false;
   }
-  fmt::print("{}\n", line);
+  print("{}\n", line);
 }
 
 void print_parts(const std::vector<std::string>& parts, size_t margin, size_t first) {
@@ -85,7 +105,7 @@ void print_parts(const std::vector<std::string>& parts, size_t margin, size_t fi
 
 void print_labelled(const std::string& label, const std::string& text) {
   constexpr size_t kText = 12;
-  fmt::print("  {:<{}}", label, kText - 2);
+  print("  {:<{}}", label, kText - 2);
   print_wrapped(text, kText, kText);
 }
 
@@ -139,8 +159,8 @@ void print_table(const Table& table) {
     for (const Row& row : rows) widths[c] = std::max(widths[c], text_columns(row[c]));
   }
   if (table.margin + width_of(widths, 0) <= terminal_width()) {
-    fmt::print("{}{}\n", margin, line_of(head, table, widths, 0, columns));
-    for (const Row& row : rows) fmt::print("{}{}\n", margin, line_of(row, table, widths, 0, columns));
+    print("{}{}\n", margin, line_of(head, table, widths, 0, columns));
+    for (const Row& row : rows) print("{}{}\n", margin, line_of(row, table, widths, 0, columns));
     return;
   }
   // A text at the end of lines is wrapped in its column where there is room for some words.
@@ -149,8 +169,8 @@ void print_table(const Table& table) {
   if (last >= table.names && table.align.at(last) == 'l' && before + kSomeWords <= terminal_width()) {
     auto print_row = [&](const Row& row) {
       const std::string line = margin + line_of(row, table, widths, 0, last);
-      if (row[last].empty()) return fmt::print("{}\n", line);
-      fmt::print("{}{}", line, std::string(before - text_columns(line), ' '));
+      if (row[last].empty()) return print("{}\n", line);
+      print("{}{}", line, std::string(before - text_columns(line), ' '));
       print_wrapped(row[last], before, before);
     };
     print_row(head);
@@ -158,14 +178,14 @@ void print_table(const Table& table) {
     return;
   }
   const bool aligned = inner + width_of(widths, table.names) <= terminal_width();
-  fmt::print("{}{}\n", margin, line_of(head, table, widths, 0, table.names));
-  if (aligned) fmt::print("{}{}\n", std::string(inner, ' '), line_of(head, table, widths, table.names, columns));
+  print("{}{}\n", margin, line_of(head, table, widths, 0, table.names));
+  if (aligned) print("{}{}\n", std::string(inner, ' '), line_of(head, table, widths, table.names, columns));
   std::vector<size_t> own = widths;
   own[table.names - 1] = 0;
   for (const Row& row : rows) {
     print_wrapped(line_of(row, table, own, 0, table.names), table.margin);
     if (aligned)
-      fmt::print("{}{}\n", std::string(inner, ' '), line_of(row, table, widths, table.names, columns));
+      print("{}{}\n", std::string(inner, ' '), line_of(row, table, widths, table.names, columns));
     else
       print_values(head, row, table.names, inner);
   }

@@ -1,8 +1,13 @@
 // What is written to the terminal: one JSON document, lines for people, wrapped text. Needs no model and no tensors.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "netmend/commands.h"
@@ -11,6 +16,20 @@ namespace netmend::app {
 
 using Json = nlohmann::ordered_json;
 
+/// Text for people, the only way it gets to the terminal: control characters and what is no UTF-8 come from names in
+/// files, and a terminal would act on them. Line ends and tabs stay.
+void print_text(std::FILE* out, std::string_view text);
+template <typename... Args>
+void print(std::FILE* out, fmt::format_string<Args...> format, Args&&... args) {
+  print_text(out, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void print(fmt::format_string<Args...> format, Args&&... args) {
+  print_text(stdout, fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Says in a document that Ctrl-C (130) ended the work early.
+void mark_partial(Json& json, int status);
 /// One JSON document on stdout.
 void print_json(const Json& json);
 /// A line for people on stderr, unless --quiet.
@@ -24,7 +43,8 @@ std::string counted(int64_t count, const std::string& what);
 size_t terminal_width();
 /// --wide: from now on no line is wrapped and no table folded.
 void never_wrap();
-bool use_colours();
+/// Bold or dim on a terminal that has that.
+void print_weighted(const std::string& text, bool bold);
 /// Columns that a text takes; our own words hold only characters of one column.
 size_t text_columns(const std::string& text);
 /// Lines of at most the terminal's width behind a margin; the first line continues at `first` columns.

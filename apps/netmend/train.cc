@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 #include "training/train_run.h"
 
 namespace netmend::app {
@@ -44,24 +45,23 @@ void check_flags(const Common& common, const TrainOptions& options) {
   if (!options.init.empty() && options.keep_weights)
     fail("--init draws fresh weights, --keep-weights keeps those of the file: give one of them");
   if (common.device != "cpu") throw Unsupported("training runs on the CPU only", "Leave --device out.");
-  require_writable(options.product);
 }
 
 void print_start(const TrainOptions& options, const training::TrainRun& run) {
-  fmt::print("{}  {} parameters   {} inputs of {}   {}, learning rate {:g}, batch size {}\n", printable(options.model),
-             with_commas(run.parameters()), with_commas(run.inputs()), printable(run.data()), options.optimiser,
-             options.rate, options.batch);
+  print("{}  {} parameters   {} inputs of {}   {}, learning rate {:g}, batch size {}\n", printable(options.model),
+        with_commas(run.parameters()), with_commas(run.inputs()), printable(run.data()), options.optimiser,
+        options.rate, options.batch);
   print_epoch_head();
   for (const Epoch& epoch : run.history()) print_epoch(epoch);
 }
 
 }  // namespace
 
-void print_epoch_head() { fmt::print("  epoch    loss  accuracy  val loss  val accuracy       s\n"); }
+void print_epoch_head() { print("  epoch    loss  accuracy  val loss  val accuracy       s\n"); }
 
 void print_epoch(const Epoch& e) {
-  fmt::print("  {:>5}  {:>6}  {:>9}  {:>8}  {:>12}  {:>6.1f}\n", e.number, decimal(e.loss), percent(e.accuracy),
-             decimal(e.val_loss), percent(e.val_accuracy), e.seconds + e.val_seconds);
+  print("  {:>5}  {:>6}  {:>9}  {:>8}  {:>12}  {:>6.1f}\n", e.number, decimal(e.loss), percent(e.accuracy),
+        decimal(e.val_loss), percent(e.val_accuracy), e.seconds + e.val_seconds);
   std::fflush(stdout);
 }
 
@@ -82,12 +82,13 @@ int train(const Common& common, const TrainOptions& options) {
   });
 
   const bool written = !end.interrupted || !run.history().empty();
-  if (written) run.write(options.product);
+  const std::string product = end.interrupted ? partial_name(options.product) : options.product;
+  if (written) run.write(product);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double speed = end.seconds > 0 ? double(end.epochs * run.inputs()) / end.seconds : 0;
   folder.finish(common.seed, seconds, end.interrupted ? 130 : 0);
   if (common.json)
-    print_json({{"model", written ? Json(options.product) : Json(nullptr)},
+    print_json({{"model", written ? Json(product) : Json(nullptr)},
                 {"parameters", run.parameters()},
                 {"samples", run.inputs()},
                 {"epochs", training::epochs_json(run.history())},
@@ -96,12 +97,11 @@ int train(const Common& common, const TrainOptions& options) {
                 {"interrupted", end.interrupted},
                 {"run", folder.path()}});
   else if (written)
-    fmt::print("\n  {}   {} inputs/s   history: {}/history.csv\n", printable(options.product),
-               with_commas(int64_t(speed)), folder.path());
+    print("\n  {}   {} inputs/s   history: {}/history.csv\n", printable(product), with_commas(int64_t(speed)),
+          folder.path());
   if (end.interrupted)
-    say(common, written
-                    ? fmt::format("stopped: {} holds the weights after epoch {}", options.product, run.history().size())
-                    : "stopped before the first epoch was complete: no model was written");
+    say(common, written ? fmt::format("stopped: {} holds the weights after epoch {}", product, run.history().size())
+                        : "stopped before the first epoch was complete: no model was written");
   return end.interrupted ? 130 : 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "edits/model_files.h"
 #include "netmend/shared.h"
+#include "netmend/terminal.h"
 
 namespace netmend::app {
 
@@ -12,8 +13,8 @@ int weights(const Common& common, const WeightsOptions& options) {
   if (common.json)
     print_json({{"file", options.product}, {"parameters", done.parameters}, {"values", done.values}});
   else
-    fmt::print("  {}: {}, {}\n", printable(options.product), counted(done.parameters, "parameter"),
-               counted(done.values, "value"));
+    print("  {}: {}, {}\n", printable(options.product), counted(done.parameters, "parameter"),
+          counted(done.values, "value"));
   return 0;
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/shell.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "findings/phrases.h"
 #include "netmend/show.h"
@@ -23,15 +23,15 @@ int whatif_edits(const Common& common, const WhatIfOptions& options) {
     json["next"] = Json::array({next});
     return print_json(json), 0;
   }
-  fmt::print("{} with {}  on {}\n  {} {} → {}   {} fixes, {} regressions, {}\n", printable(result.model),
-             printable(options.edits), printable(result.data), result.metric,
-             observers::figure_text(result.metric, result.before.value),
-             observers::figure_text(result.metric, result.after.value), with_commas(result.fixes),
-             with_commas(result.regressions), findings::p_text(result.p));
+  print("{} with {}  on {}\n  {} {} → {}   {} fixes, {} regressions, {}\n", printable(result.model),
+        printable(options.edits), printable(result.data), result.metric,
+        observers::figure_text(result.metric, result.before.value),
+        observers::figure_text(result.metric, result.after.value), with_commas(result.fixes),
+        with_commas(result.regressions), findings::p_text(result.p));
   for (size_t i = 0; i < std::min(kShown, result.alone.size()); ++i)
-    fmt::print("  {:<24} alone   {:+d} correct   loss {:.4g} → {:.4g}\n", printable(result.alone[i].unit),
-               result.alone[i].more_correct, result.loss, result.alone[i].loss);
-  fmt::print("  next      {}\n", printable(next));
+    print("  {:<24} alone   {:+d} correct   loss {:.4g} → {:.4g}\n", printable(result.alone[i].unit),
+          result.alone[i].more_correct, result.loss, result.alone[i].loss);
+  print("  next      {}\n", printable(next));
   return 0;
 }
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/shell.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "findings/kinds.h"
 #include "netmend/terminal.h"
@@ -67,23 +67,26 @@ void list_kinds(const Common& common) {
   Table table{{"kind", "what it says"}, "ll"};
   for (const Kind& kind : findings::kinds()) table.rows.push_back({std::string(kind.name), open_title(kind.title)});
   print_table(table);
-  fmt::print("\n  netmend why KIND explains one: what it means, what causes it, how to repair it\n");
+  print("\n  netmend why KIND explains one: what it means, what causes it, how to repair it\n");
 }
 
 void list_findings(const Common& common, const RunFindings& run) {
   if (common.json) {
     Json json = Json::array();
     for (const Finding& finding : run.findings) json.push_back(findings::to_json(finding));
-    return print_json({{"run", run.folder}, {"findings", json}});
+    Json document = {{"run", run.folder}, {"findings", json}};
+    mark_partial(document, run.partial ? 130 : 0);
+    return print_json(document);
   }
-  if (run.findings.empty()) return fmt::print("  {} found nothing: there is nothing to explain\n", run.folder);
+  if (run.partial) print("  {} was stopped before its end: these are not all of its findings\n", run.folder);
+  if (run.findings.empty()) return print("  {} found nothing: there is nothing to explain\n", run.folder);
   for (const Finding& finding : run.findings) {
-    fmt::print("  {:<8} {}\n", findings::level_name(finding.level), printable(finding.id()));
+    print("  {:<8} {}\n", findings::level_name(finding.level), printable(finding.id()));
     print_wrapped(finding.title, 11);
     if (!finding.brief.empty() && finding.brief != finding.title)
       print_wrapped(fmt::format("{} ({})", finding.brief, findings::certainty_name(finding.certainty)), 11);
   }
-  fmt::print("\n  next      netmend why {}\n", printable(shell_word(run.findings[0].id())));
+  print("\n  next      netmend why {}\n", printable(shell_word(run.findings[0].id())));
 }
 
 Json story_json(const Kind& kind, const Finding* finding, const std::string& folder) {
@@ -105,14 +108,14 @@ Json story_json(const Kind& kind, const Finding* finding, const std::string& fol
 void print_story(const Kind& kind, const Finding* finding, const std::string& folder) {
   auto part = [](const char* name, std::string_view text) {
     if (text.empty()) return;
-    fmt::print("\n  {}\n", name);
+    print("\n  {}\n", name);
     print_wrapped(std::string(text), 4);
   };
-  fmt::print("{}\n", finding ? printable(finding->id()) : std::string(kind.name));
+  print("{}\n", finding ? printable(finding->id()) : std::string(kind.name));
   print_wrapped(finding ? finding->title : open_title(kind.title), 2);
   if (finding) {
-    fmt::print("  {}, {}   in {}\n", findings::level_name(finding->level), findings::certainty_name(finding->certainty),
-               folder);
+    print("  {}, {}   in {}\n", findings::level_name(finding->level), findings::certainty_name(finding->certainty),
+          folder);
     part("what was seen", finding->evidence);
   }
   part("what it means", kind.meaning);
@@ -121,13 +124,13 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
   part("how to repair it", kind.repair);
   auto list = [](const char* name, const std::vector<std::string>& lines) {
     if (lines.empty()) return;
-    fmt::print("\n  {}\n", name);
-    for (const std::string& line : lines) fmt::print("    {}\n", printable(line));
+    print("\n  {}\n", name);
+    for (const std::string& line : lines) print("    {}\n", printable(line));
   };
   list("next", finding ? finding->next : open_commands(kind.next));
-  fmt::print("\n  an example that needs no file of yours; it can be pasted into a shell\n");
-  for (const std::string& line : script(kind.example)) fmt::print("{}\n", printable(line));
-  fmt::print("\n");
+  print("\n  an example that needs no file of yours; it can be pasted into a shell\n");
+  for (const std::string& line : script(kind.example)) print("{}\n", printable(line));
+  print("\n");
   print_wrapped(fmt::format("netmend check looks for this when it has {}", needs_words(kind.needs)), 2);
 }
 

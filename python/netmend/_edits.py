@@ -59,7 +59,7 @@ def load_edits(path):
                 text = json.load(file)
         except OSError as error:
             raise PatchError("cannot read the edits: %s" % (error.strerror or error), path, "check the name of the file")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             _wrong("this is not JSON: %s" % error, path)
     if not isinstance(text, dict) or text.get("format") != "netmend-edits":
         raise PatchError("this is no file of edits", path, "give the edits.json that netmend wrote")
@@ -67,7 +67,7 @@ def load_edits(path):
         raise PatchError("edits of version %s, known is 1" % text.get("version"), path, "use a newer netmend")
     try:
         return _targets(text, path)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         _wrong("something is missing or has the wrong form: %s" % error, path)
 
 

@@ -266,7 +266,15 @@ def _refuse(report, target, reason):
     report.not_placed += [NotPlaced(edit, target, reason) for edit in target.edits]
 
 
-def patch_state_dict(module, edits, strict=True, dry_run=False, revert=False):
+def _require_finite(slots, where, report):
+    """A NaN or Inf in one weight is a network that predicts nothing, and nobody sees it in a file."""
+    bad = [slot for slot in slots if slot.new is not None and not np.isfinite(slot.written()).all()]
+    if bad:
+        raise PatchError("%s would hold NaN or Inf, so nothing was written" % ", ".join(slot.name for slot in bad[:4]),
+                         where, "allow_nonfinite=True writes them anyway", report)
+
+
+def patch_state_dict(module, edits, strict=True, dry_run=False, revert=False, allow_nonfinite=False):
     """Writes the changes of an edits.json into a torch module, or into a dict of names and tensors or arrays, in place.
 
     edits: the file's name, or what json.load made of it.
@@ -274,6 +282,7 @@ def patch_state_dict(module, edits, strict=True, dry_run=False, revert=False):
         writes the others; if none can be placed, that is an error all the same.
     dry_run: only look, and return the report.
     revert: take the changes back out.
+    allow_nonfinite: also write NaN and Inf, which are refused otherwise; numbers too large for the type become Inf.
 
     Parameters are found by their values: as they are, transposed, or with the batch norm that the export folded into
     them taken out again. Where two would fit, only the names in the ONNX file or the rest of the same layer decide,
@@ -296,6 +305,8 @@ def patch_state_dict(module, edits, strict=True, dry_run=False, revert=False):
                          % (len(report.not_placed), len(report.placed) + len(report.not_placed), report), where,
                          "strict=False to write the others, or give the weights the ONNX file was exported from",
                          report)
+    if not allow_nonfinite:
+        _require_finite(slots, where, report)
     for slot in slots:
         if slot.new is not None:
             slot.write()

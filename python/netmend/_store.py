@@ -11,6 +11,7 @@ import numpy as np
 from ._errors import RecorderError
 
 _PART = re.compile(r"part-\d{5,}\.npz(\.ragged|\.tmp)?$")
+_LARGEST = 256 << 20  # bytes of data.json, as the program reads it
 _RAGGED = ".ragged"  # a part rewritten with lengths, waiting for data.json to speak of it
 
 
@@ -84,6 +85,38 @@ def checksum(path):
     return "%08x" % (crc & 0xFFFFFFFF)
 
 
+def _wrong_in(meta):
+    """What is wrong with a data.json that somebody may have changed, or None. What it says is written to later: a part
+    is a file of this folder under the name that it was given, and nothing else."""
+    lists = {"inputs": dict, "classes": str, "groups": str, "parts": dict}
+    for key, kind in lists.items():
+        if not isinstance(meta.get(key), list) or not all(isinstance(entry, kind) for entry in meta[key]):
+            return "`%s` is not a list of what it should hold" % key
+    labels = meta.get("labels")
+    if not isinstance(labels, dict) or not isinstance(labels.get("kind"), str) or not _is_count(labels.get("width")):
+        return "`labels` does not say what they are"
+    if not isinstance(meta.get("display"), str):
+        return "`display` is not a string"
+    for entry in meta["inputs"]:
+        shape = entry.get("shape")
+        if not isinstance(entry.get("name"), str) or not isinstance(entry.get("type"), str) or \
+                not isinstance(shape, list) or not all(isinstance(n, int) and n >= -1 for n in shape):
+            return "an input has no name, type or shape"
+    for number, part in enumerate(meta["parts"]):
+        if part.get("file") != "part-%05d.npz" % number:
+            return "part %d is called %.60r" % (number, part.get("file"))
+        if not _is_count(part.get("samples")) or not _is_count(part.get("bytes")) or \
+                not re.fullmatch("[0-9a-f]{8}", str(part.get("crc32"))):
+            return "part %d has no size or checksum" % number
+    if meta.get("samples") != sum(part["samples"] for part in meta["parts"]):
+        return "`samples` is not the sum of its parts"
+    return None
+
+
+def _is_count(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 class Store:
     """One folder. `meta` is what data.json says, or will say."""
 
@@ -102,9 +135,11 @@ class Store:
         if not os.path.exists(self.json):
             return
         try:
+            if os.path.getsize(self.json) > _LARGEST:
+                raise ValueError("it has more than %d bytes" % _LARGEST)
             with open(self.json, encoding="utf-8") as file:
                 meta = json.load(file)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, RecursionError) as error:
             if overwrite:
                 return
             raise RecorderError("data.json cannot be read: %s" % error, self.json, "name another folder, or overwrite=True")
@@ -119,6 +154,9 @@ class Store:
         if meta.get("complete"):
             raise RecorderError("a complete data set of %s samples is already here" % meta.get("samples"), self.folder,
                                 "name another folder, or overwrite=True to replace it")
+        wrong = _wrong_in(meta)
+        if wrong:
+            raise RecorderError("data.json is damaged: %s" % wrong, self.json, "name another folder, or overwrite=True")
         self.meta = meta
 
     def keep_whole_parts(self):

@@ -34,9 +34,14 @@ class Slot:
         self.new[where] = values
         self.changed[where] = True
 
+    def written(self):
+        """The values that write() puts into the changed places."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.new[self.changed].astype(self.array.dtype)
+
     def write(self):
         result = self.array.copy()
-        result[self.changed] = self.new[self.changed].astype(result.dtype)
+        result[self.changed] = self.written()
         if is_torch(self.value):
             torch = sys.modules["torch"]
             with torch.no_grad():

@@ -148,6 +148,19 @@ class Arrays(Case):
         patch_state_dict(state, edits, revert=True)
         self.close(state, before, 1e-5)
 
+    def test_nan_and_inf_are_written_only_when_asked(self):
+        for bad, kind in ((np.nan, np.float32), (np.inf, np.float32), (1e39, np.float32), (70000, np.float16)):
+            state = {"a.weight": np.arange(6, dtype=kind).reshape(2, 3)}
+            after = state["a.weight"].astype(float)
+            after[1, 2] = bad
+            edits = make_edits({"x": state["a.weight"]}, {"x": after})
+            with self.assertRaises(PatchError) as caught:
+                patch_state_dict(state, edits)
+            self.assertIn("a.weight would hold NaN or Inf", str(caught.exception))
+            self.assertEqual(state["a.weight"].tolist(), [[0, 1, 2], [3, 4, 5]])
+            self.assertTrue(patch_state_dict(state, edits, allow_nonfinite=True).applied)
+            self.assertFalse(np.isfinite(state["a.weight"][1, 2]))
+
     def test_what_is_ambiguous_is_not_guessed(self):
         state = {"a.weight": np.arange(6.0).reshape(2, 3), "b.weight": np.arange(6.0).reshape(2, 3), "net.c.weight": np.ones((4, 4))}
         after = {"x": state["a.weight"] * [[1], [2]]}

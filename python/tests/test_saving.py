@@ -1,4 +1,5 @@
 """save_data: targets, what belongs to each sample besides, and going on after an interruption."""
+import json
 import os
 import random
 import struct
@@ -266,6 +267,35 @@ class Killed(SavingCase):
             file.write('{"my": "own"}')
         self.refused([(np.ones((2, 3)), [0, 1])], "not written by netmend", dir=other, overwrite=True)
         self.refused([(np.ones((2, 3)), [0, 1])], "a file, not a folder", dir=os.path.join(other, "data.json"))
+
+    def test_an_index_that_somebody_changed_writes_nothing_elsewhere(self):
+        self.kill("part done", 2)
+        index = os.path.join(self.dir, "data.json")
+        with open(index) as file:
+            whole = json.load(file)
+        outside = os.path.join(os.path.dirname(self.dir), "x")
+        with open(outside, "w") as file:
+            file.write("mine")
+
+        def change(*path, to):
+            meta, at = json.loads(json.dumps(whole)), None
+            at = meta
+            for key in path[:-1]:
+                at = at[key]
+            at[path[-1]] = to
+            return json.dumps(meta)
+
+        deep = '{"format": "netmend-saved", "version": 1, "x": ' + "[" * 100000
+        for text in (change("parts", 0, "file", to="../x"), change("parts", 0, "file", to="/etc/passwd"),
+                     change("parts", 1, "file", to="part-00000.npz"), change("parts", 0, "file", to=3),
+                     change("parts", 0, "samples", to="9"), change("parts", 0, "crc32", to=None),
+                     change("parts", to=None), change("parts", 0, to=[]), change("inputs", to={}), change("samples", to=7),
+                     change("inputs", 0, "shape", to="x"), change("labels", to=None), change("classes", to=[1]), deep, "[", "7"):
+            with open(index, "w") as file:
+                file.write(text)
+            self.refused(list(long_loader(False)), "data.json", ids=range(4500), groups={"g": list(range(4500))})
+        with open(outside) as file:
+            self.assertEqual(file.read(), "mine")
 
     def test_exactly_full_parts(self):
         saved = self.save(batches(np.zeros((2048, 1)), np.zeros(2048, int), 512))

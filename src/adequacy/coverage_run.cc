@@ -49,7 +49,7 @@ class ProfileSource {
   /// Null without training data, or when no criterion wants any.
   observers::Profile* open(const std::vector<Wanted>& wanted) {
     if (!file_.empty() && std::filesystem::exists(file_)) {
-      profile_ = observers::load_profile(file_, session_.task(), space_, layer_, model_);
+      profile_ = observers::load_profile(file_, session_.task(), space_, layer_, model_, FileRole::kOwn);
       before_ = bounds();
       if (profile_->facts.importance.empty()) no_importance = "the profile was made without the importance of units";
       return &*profile_;
@@ -58,7 +58,7 @@ class ProfileSource {
                                    [](const Wanted& one) { return criterion_row(one.name).needs.training; });
     session::Split* train = wants ? session_.train() : nullptr;
     if (!train) return nullptr;
-    if (!file_.empty()) require_writable(file_);
+    if (!file_.empty()) claim_product(file_, "--profile");
     const bool important = !file_.empty() || std::any_of(wanted.begin(), wanted.end(), [](const Wanted& one) {
       return criterion_row(one.name).needs.importance;
     });

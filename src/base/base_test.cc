@@ -107,6 +107,95 @@ TEST(Files, AreWrittenCompletelyOrNotAtAll) {
     EXPECT_EQ(entry.path().filename(), "whole.txt");
 }
 
+TEST(Files, OnlyRegularFilesAreRead) {
+  for (const char* path : {"/dev/zero", "/dev/null", "/tmp"}) EXPECT_THROW(read_file(path), InputError) << path;
+  const std::string pipe = temporary("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(read_file(pipe), InputError);  // and does not wait for a writer
+  std::filesystem::remove(pipe);
+  const std::string holes = temporary("holes");
+  write_file(holes, "x");
+  std::filesystem::resize_file(holes, uintmax_t(900) << 30);
+  EXPECT_THROW(read_file(holes), InputError);
+  std::filesystem::remove(holes);
+}
+
+TEST(Files, LinksStayAndWhatTheyLeadToIsReplaced) {
+  const std::string file = temporary("aim"), link = temporary("link"), second = temporary("link2");
+  write_file(file, "old");
+  std::filesystem::permissions(file, std::filesystem::perms(0640));
+  std::filesystem::create_symlink("aim", link);
+  std::filesystem::create_symlink("link", second);
+  write_file(second, "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(second) && std::filesystem::is_symlink(link));
+  EXPECT_EQ(read_file(file), "new");
+  EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms(0640));
+  std::filesystem::remove(file);
+  write_file(link, "made");  // a link that leads to nothing yet
+  EXPECT_EQ(read_file(file), "made");
+  for (const std::string& path : {file, link, second}) std::filesystem::remove(path);
+}
+
+TEST(Files, AnOpenStreamIsWrittenTo) {
+  int ends[2] = {};
+  ASSERT_EQ(pipe(ends), 0);
+  write_file("/dev/fd/" + std::to_string(ends[1]), "through");
+  char text[8] = {};
+  EXPECT_EQ(read(ends[0], text, 7), 7);
+  EXPECT_STREQ(text, "through");
+  close(ends[0]), close(ends[1]);
+}
+
+TEST(Files, NoFileIsInputAndProductOfOneProcess) {
+  const std::string input = temporary("input"), hard = temporary("hard"), link = temporary("soft"),
+                    product = temporary("product");
+  write_file(temporary("made"), "x");
+  std::filesystem::copy_file(temporary("made"), input);  // not by us: what we wrote ourselves may be read again
+  std::filesystem::create_hard_link(input, hard);
+  std::filesystem::create_symlink("input", link);
+  read_file(input);
+  for (const std::string& name : {input, hard, link}) EXPECT_THROW(claim_product(name, "-o"), InputError) << name;
+  EXPECT_THROW(refuse_input(hard), InputError);
+  EXPECT_NO_THROW(refuse_input(temporary("made")));
+  // And the other way round: first claimed, then read.
+  std::filesystem::copy_file(temporary("made"), product);
+  claim_product(product, "-o");
+  EXPECT_NO_THROW(claim_product(product, "-o"));
+  EXPECT_THROW(claim_product(product, "--plan"), InputError);
+  EXPECT_THROW(read_file(product), InputError);
+  EXPECT_EQ(read_file(product, 100, FileRole::kOwn), "x");
+  write_file(product, "new");
+  EXPECT_EQ(read_file(product), "new");  // ours now
+  EXPECT_EQ(partial_name("a/adv.npz"), "a/adv.partial.npz");
+  EXPECT_EQ(partial_name("model"), "model.partial");
+  claim_product("/dev/null", "-o");
+  claim_product("/dev/null", "--plan");
+  EXPECT_THROW(claim_product(temporary("no/such/folder"), "-o"), InputError);
+  for (const std::string& path : {input, hard, link, product, temporary("made")}) std::filesystem::remove(path);
+}
+
+TEST(Files, RemainsOfKilledProcessesAreRemoved) {
+  const std::string path = temporary("model.onnx"), dead = path + ".part4194303", other = path + ".party",
+                    alive = path + ".part" + std::to_string(getpid());
+  for (const std::string& name : {dead, other, alive}) write_file(name, "x");
+  claim_product(path, "-o of this test");
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(other) && std::filesystem::exists(alive));
+  std::filesystem::remove(other), std::filesystem::remove(alive);
+}
+
+TEST(Text, NamesBecomeDifferentInNoMoreThanTheirNumber) {
+  UniqueNames names;
+  EXPECT_EQ(names.add("a"), "a");
+  EXPECT_EQ(names.add("a_2"), "a_2");
+  EXPECT_EQ(names.add("a"), "a_3");
+  EXPECT_EQ(names.add("a", ".", 1), "a.4");
+  std::set<std::string> all;
+  for (int i = 0; i < 200'000; ++i) all.insert(names.add("same"));
+  EXPECT_EQ(all.size(), 200'000u);
+  EXPECT_EQ(utf8("a\x1b\xe9z"), "a\x1b\xef\xbf\xbdz");
+}
+
 TEST(Files, ChecksumsTellContentApart) {
   std::set<std::string> sums;
   for (int length = 0; length < 40; ++length) sums.insert(checksum(std::string(size_t(length), 'a')));

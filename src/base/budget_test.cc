@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/shell.h"
 
 namespace netmend {
 namespace {
@@ -54,14 +53,6 @@ TEST(Budget, ATimeIsAClock) {
   EXPECT_EQ(over.left(), 0);
   EXPECT_FALSE(over.allows(1));
   EXPECT_TRUE(over.part(0.5).timed());
-}
-
-TEST(ShellWord, QuotesWhatAShellWouldActOn) {
-  EXPECT_EQ(shell_word("mnist:test,scale=1/255"), "mnist:test,scale=1/255");
-  EXPECT_EQ(shell_word(""), "''");
-  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
-  for (const char* hostile : {"$(rm x)", "a b", "`id`", "x;y", "a&b", "*", "~", "a\nb", "é"})
-    EXPECT_EQ(shell_word(hostile).front(), '\'') << hostile;
 }
 
 }  // namespace

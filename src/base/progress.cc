@@ -45,7 +45,7 @@ void Progress::draw(const std::string& note) {
   const std::string line =
       fmt::format("\r\033[K{} {} of {} {} · {}/s · {} left{}", bar, with_commas(done_), with_commas(total_), what_,
                   with_commas(int64_t(rate)), duration_text(double(total_ - done_) / std::max(rate, 1e-9)),
-                  note.empty() ? "" : " · " + note);
+                  note.empty() ? "" : " · " + printable(note));
   std::fputs(line.c_str(), stderr), std::fflush(stderr);  // a terminal that is gone is no error
   drawn_ = true;
 }

@@ -4,10 +4,10 @@
 
 #include <ctime>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/version.h"
 
 namespace netmend {
@@ -46,6 +46,12 @@ RunFolder::RunFolder(const std::string& out, const std::string& command, std::ve
   if (!error) fs::rename(beside, "netmend-runs/latest", error);
 }
 
+std::string RunFolder::file(const std::string& name) const {
+  const std::string path = path_ + "/" + name;
+  refuse_input(path);
+  return path;
+}
+
 void RunFolder::note_file(const std::string& file) {
   std::error_code error;
   if (fs::is_regular_file(file, error)) files_[file] = file_checksum(file);
@@ -61,7 +67,7 @@ void RunFolder::finish(uint64_t seed, double seconds, int exit_status) {
                                 {"started", started_}, {"seconds", seconds},      {"seed", seed},
                                 {"exit", exit_status}, {"inputs", files_},        {"facts", facts_}};
   if (more_) run.update(*more_);
-  write_file(file("run.json"), run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_file(file("run.json"), json_text(run, 2) + "\n");
 }
 
 }  // namespace netmend

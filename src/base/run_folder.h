@@ -18,8 +18,8 @@ class RunFolder {
   RunFolder(const std::string& out, const std::string& command, std::vector<std::string> arguments);
 
   const std::string& path() const { return path_; }
-  /// A file inside.
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  /// A file inside, to be written. Throws InputError when it was read as an input.
+  std::string file(const std::string& name) const;
   /// An input file by its checksum, or any other fact worth keeping.
   void note_file(const std::string& file);
   void note(const std::string& key, const std::string& value) { facts_[key] = value; }

@@ -42,10 +42,10 @@ std::string lower(std::string_view text) {
 namespace {
 
 /// Bytes of the character that begins at `at` in UTF-8; 0 when there is none such, or one that a terminal acts on.
-size_t character_bytes(std::string_view text, size_t at) {
+size_t character_bytes(std::string_view text, size_t at, bool any_control = false) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(at);
-  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+  if (first < 0x80) return any_control || (first >= 0x20 && first != 0x7f) ? 1 : 0;
   const size_t count = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
   if (first < 0xc2 || first > 0xf4 || at + count > text.size()) return 0;
   uint32_t code = first & (0x7fu >> count);
@@ -53,7 +53,7 @@ size_t character_bytes(std::string_view text, size_t at) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
     code = code << 6 | (byte(i) & 0x3f);
   }
-  const bool control = code < 0xa0, surrogate = code >= 0xd800 && code < 0xe000;
+  const bool control = code < 0xa0 && !any_control, surrogate = code >= 0xd800 && code < 0xe000;
   const bool longer_than_needed = (count == 3 && code < 0x800) || (count == 4 && code < 0x10000);
   return control || surrogate || longer_than_needed || code > 0x10ffff ? 0 : count;
 }
@@ -68,6 +68,25 @@ std::string printable(std::string_view text) {
     at += std::max<size_t>(count, 1);
   }
   return out;
+}
+
+std::string utf8(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t count = character_bytes(text, at, true);
+    out += count > 0 ? text.substr(at, count) : std::string_view("\xef\xbf\xbd");
+    at += std::max<size_t>(count, 1);
+  }
+  return out;
+}
+
+std::string UniqueNames::add(const std::string& name, std::string_view between, int64_t first,
+                             std::string_view behind) {
+  if (taken_.emplace(name, first).second) return name;
+  for (;;) {
+    std::string next = fmt::format("{}{}{}{}", name, between, taken_[name]++, behind);
+    if (taken_.emplace(next, first).second) return next;
+  }
 }
 
 std::string shape_text(std::span<const int64_t> shape) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/csv.h"
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "census/near_duplicates.h"
 

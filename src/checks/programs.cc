@@ -13,9 +13,11 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "session/toml.h"
+#include "session/toml_edit.h"
 
 extern char** environ;
 
@@ -113,7 +115,7 @@ Value named(const std::string& text, const std::string& name, Value (*parse)(con
 }  // namespace
 
 std::vector<Finding> parse_program_findings(const std::string& text, const std::string& name) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = json_or_null(text);
   if (!json.is_object() || !json.contains("findings") || !json["findings"].is_array())
     throw InputError(fmt::format("the check {} did not print findings", name),
                      "It should print one JSON document: {\"findings\": [{\"kind\": …, \"level\": …, \"title\": …}]}");
@@ -148,18 +150,14 @@ std::vector<std::string> programs_to_run(const std::vector<std::string>& typed) 
   const std::string path = user_config();
   std::error_code error;
   if (path.empty() || !fs::exists(path, error)) return programs;
-  try {
-    const toml::table file = toml::parse(read_file(path, 1 << 20), path);
-    const toml::array* listed = file["checks"]["programs"].as_array();
-    if (!listed && file["checks"]["programs"]) fail("{}: checks.programs should be a list of texts", path);
-    if (listed)
-      for (const toml::node& item : *listed) {
-        if (!item.is_string()) fail("{}: checks.programs should be a list of texts", path);
-        programs.push_back(item.as_string()->get());
-      }
-  } catch (const toml::parse_error& problem) {
-    fail("{}, line {}: {}", path, problem.source().begin.line, std::string(problem.description()));
-  }
+  const toml::table file = session::parse_toml(session::read_toml(path), path);
+  const toml::array* listed = file["checks"]["programs"].as_array();
+  if (!listed && file["checks"]["programs"]) fail("{}: checks.programs should be a list of strings", path);
+  if (listed)
+    for (const toml::node& item : *listed) {
+      if (!item.is_string()) fail("{}: checks.programs should be a list of strings", path);
+      programs.push_back(item.as_string()->get());
+    }
   return programs;
 }
 

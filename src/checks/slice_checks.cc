@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "base/shell.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "checks/observed.h"
 #include "checks/results.h"

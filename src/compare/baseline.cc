@@ -2,11 +2,12 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "dataset/table.h"
 
@@ -16,7 +17,10 @@ namespace {
 using observers::Before;
 using observers::SampleRow;
 
-constexpr int64_t kLargest = int64_t(1) << 30;
+constexpr JsonLimits kLimits{.bytes = int64_t(1) << 30, .values = 100'000'000};
+constexpr int64_t kMostInputs = 20'000'000;  ///< 320 MB of them
+constexpr const char* kBaseline = "A baseline is written by: netmend compare OLD.onnx NEW.onnx -o baseline.json";
+constexpr const char* kReference = "A reference is a model, a run folder of netmend eval, or a baseline.json.";
 
 /// 0 wrong, 1 right, 2 not judged; four per character would be smaller, but this can be read.
 std::string marks_text(const std::vector<Before>& predictions) {
@@ -38,46 +42,47 @@ std::string pack(const std::string& text) {
   return packed;
 }
 
-std::string unpack_hashes(const std::string& packed, const std::string& path) {
+/// The text that pack() was given. `most` holds it against the file: a few bytes must not claim a billion inputs.
+std::string unpack(const JsonView& packed, int64_t most) {
   std::string text;
-  for (const std::string& part : split(packed, ' ')) {
+  for (const std::string& part : split(packed.text(), ' ')) {
     size_t star = part.find('*');
     int64_t run = 1;
     bool right =
         star == std::string::npos ? part.size() == 1 : parse_int(part.substr(0, star), run) && part.size() == star + 2;
-    if (!right || run < 1 || run > kLargest - int64_t(text.size()) || part.back() < '0' || part.back() > '2')
-      fail("{}: `answers` is damaged at '{}'", path, printable(part.substr(0, 20)));
+    if (!right || run < 1 || part.back() < '0' || part.back() > '2')
+      packed.refuse(fmt::format("is damaged at '{}'", printable(part.substr(0, 20))));
+    if (run > most - int64_t(text.size()))
+      packed.refuse(fmt::format("holds more than the {} that `inputs` says", with_commas(most)));
     text.append(size_t(run), part.back());
   }
   return text;
 }
 
-nlohmann::json read_json(const std::string& path) {
-  auto json = nlohmann::json::parse(read_file(path, kLargest), nullptr, false);
-  if (!json.is_object()) fail("{} is not a JSON file that netmend wrote", path);
-  return json;
-}
-
-stats::Estimate read_estimate(const nlohmann::json& json) {
+stats::Estimate read_estimate(const JsonView& value) {
   auto number = [&](const char* key) {
-    return json.contains(key) && json[key].is_number() ? json[key].get<double>() : NAN;
+    return value.has(key) && !value.at(key).is_null() ? value.at(key).number() : NAN;  // JSON has no word for NaN
   };
   return {number("value"), number("low"), number("high")};
 }
 
 Baseline read_folder(const std::string& folder) {
   Baseline baseline;
-  nlohmann::json run = read_json(folder + "/run.json"), eval = read_json(folder + "/eval.json");
+  read_json(folder + "/run.json", kLimits, kReference);
+  const JsonDocument document = read_json(folder + "/eval.json", kLimits, kReference);
+  const JsonView eval = document.top();
   auto word = [&](const char* key) {
-    if (!eval.contains(key) || eval[key].is_null()) return std::string();
-    if (!eval[key].is_string()) fail("{}/eval.json: `{}` is damaged", folder, key);
-    return eval[key].get<std::string>();
+    return eval.has(key) && !eval.at(key).is_null() ? eval.at(key).text() : std::string();
   };
+  if (!eval.is_object()) eval.refuse("this is not an evaluation");
+  if (eval.has("partial") && eval.at("partial").truth())
+    throw InputError(fmt::format("{} is an evaluation that was stopped before its end", folder),
+                     "Run netmend eval again to its end.");
   baseline.model = word("model");
   baseline.fingerprint = word("fingerprint");
   baseline.metric = word("metric");
-  if (eval.contains("metrics") && eval["metrics"].contains(baseline.metric))
-    baseline.value = read_estimate(eval["metrics"][baseline.metric]);
+  if (eval.has("metrics") && eval.at("metrics").has(baseline.metric))
+    baseline.value = read_estimate(eval.at("metrics").at(baseline.metric));
   dataset::Table table(dataset::open_bytes(folder + "/samples.csv"), dataset::TableFormat{});
   const auto id = size_t(table.position("id")), correct = size_t(table.position("correct")),
              loss = size_t(table.position("loss"));
@@ -89,35 +94,41 @@ Baseline read_folder(const std::string& folder) {
                                     : row[correct] == "0" ? SampleRow::kWrong
                                                           : SampleRow::kNotJudged,
                                     std::isnan(error) ? INFINITY : error});
-    baseline.ids.push_back(id_hash(row[id]));
+    baseline.ids.push_back(id_hash(from_csv_field(row[id])));
   });
   return baseline;
 }
 
 Baseline read_baseline_file(const std::string& path) {
-  nlohmann::json json = read_json(path);
+  const JsonDocument document = read_json(path, kLimits, kBaseline);
+  const JsonView top = document.top();
+  if (!top.is_object() || !top.has("format") || !top.at("format").is_text() ||
+      top.at("format").text() != "netmend-baseline")
+    throw InputError(fmt::format("{} is not a baseline that netmend wrote", path), kBaseline);
+  if (const int64_t version = top.at("version").whole(); version != 1)
+    throw InputError(fmt::format("{} is a baseline of version {}, but this netmend reads version 1", path, version),
+                     version > 1 ? "Use a newer netmend." : kBaseline);
   Baseline baseline;
-  try {
-    if (json.at("format") != "netmend-baseline" || json.at("version") != 1)
-      fail("{} has the format {}, version {}, which this netmend cannot read", path, json.at("format").dump(),
-           json.at("version").dump());
-    baseline.model = json.at("model");
-    baseline.fingerprint = json.at("fingerprint");
-    baseline.metric = json.at("metric");
-    baseline.value = read_estimate(json.at("value"));
-    std::string hashes = unpack_hashes(json.at("answers").get<std::string>(), path);
-    for (char hash : hashes) baseline.predictions.push_back({hash - '0', 0});
-    if (json.contains("errors"))
-      for (size_t i = 0; i < baseline.predictions.size(); ++i) {
-        const nlohmann::json& error = json.at("errors").at(i);  // JSON has no word for infinity
-        baseline.predictions[i].error = error.is_null() ? INFINITY : error.get<double>();
-      }
-    if (json.contains("ids")) baseline.ids = json.at("ids").get<std::vector<uint32_t>>();
-    if (!baseline.ids.empty() && baseline.ids.size() != baseline.predictions.size())
-      fail("{} names {} inputs and has predictions for {}", path, baseline.ids.size(), baseline.predictions.size());
-  } catch (const nlohmann::json::exception&) {
-    throw InputError(fmt::format("{} is not a baseline that netmend wrote", path),
-                     "A baseline is written by: netmend compare OLD.onnx NEW.onnx -o baseline.json");
+  baseline.model = top.at("model").text();
+  baseline.fingerprint = top.at("fingerprint").text();
+  baseline.metric = top.at("metric").text();
+  baseline.value = read_estimate(top.at("value"));
+  const int64_t inputs = top.at("inputs").whole(1, kMostInputs);
+  const std::string marks = unpack(top.at("answers"), inputs);
+  if (int64_t(marks.size()) != inputs)
+    top.at("answers").refuse(
+        fmt::format("holds {}, but `inputs` says {}", with_commas(int64_t(marks.size())), with_commas(inputs)));
+  baseline.predictions.reserve(marks.size());
+  for (char mark : marks) baseline.predictions.push_back({mark - '0', 0});
+  if (top.has("errors")) {
+    const JsonView errors = top.at("errors");
+    errors.size(inputs, inputs);
+    for (size_t i = 0; i < marks.size(); ++i)  // JSON has no word for infinity
+      baseline.predictions[i].error = errors.json()[i].is_null() ? INFINITY : errors.at(i).number();
+  }
+  if (top.has("ids")) {
+    top.at("ids").size(inputs, inputs);
+    for (int64_t id : top.at("ids").wholes(0, UINT32_MAX)) baseline.ids.push_back(uint32_t(id));
   }
   return baseline;
 }
@@ -131,8 +142,7 @@ Baseline read_baseline(const std::string& path) {
   Baseline baseline;
   if (std::filesystem::is_directory(path, error)) {
     if (!std::filesystem::exists(path + "/eval.json", error))
-      throw InputError(fmt::format("{} has no eval.json", path),
-                       "A reference is a model, a run folder of netmend eval, or a baseline.json.");
+      throw InputError(fmt::format("{} has no eval.json", path), kReference);
     baseline = read_folder(path);
   } else {
     baseline = read_baseline_file(path);
@@ -156,7 +166,7 @@ void write_baseline(const std::string& path, const Baseline& baseline, const obs
   if (settings.task == observers::Task::kNumber) {
     for (const Before& one : baseline.predictions) json["errors"].push_back(float(one.error));
   }
-  write_file(path, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_file(path, json_text(json) + "\n");
 }
 
 EarlierPredictions::EarlierPredictions(const Baseline& baseline, const dataset::Dataset& data, bool common)

@@ -92,10 +92,15 @@ TEST(BaselineFile, AModelOfAnyNameIsWritten) {
 }
 
 nlohmann::json whole_baseline() {
-  return {
-      {"format", "netmend-baseline"}, {"version", 1},         {"model", "m.onnx"},
-      {"fingerprint", "f"},           {"metric", "accuracy"}, {"value", {{"value", 0.5}, {"low", 0.4}, {"high", 0.6}}},
-      {"answers", "2*1 0"},           {"ids", {1, 2, 3}}};
+  return {{"format", "netmend-baseline"},
+          {"version", 1},
+          {"model", "m.onnx"},
+          {"fingerprint", "f"},
+          {"metric", "accuracy"},
+          {"value", {{"value", 0.5}, {"low", 0.4}, {"high", 0.6}}},
+          {"inputs", 3},
+          {"answers", "2*1 0"},
+          {"ids", {1, 2, 3}}};
 }
 
 TEST(BaselineFile, DamageIsRefusedAsSuch) {
@@ -128,9 +133,15 @@ TEST(BaselineFile, DamageIsRefusedAsSuch) {
   errors["errors"] = {1, 2};
   folder.write("b.json", errors.dump());
   EXPECT_THROW(read_baseline("b.json"), InputError);
-  for (const char* text : {"", "[]", "{", "null", "{}"}) {
+  auto many = whole_baseline();  // a few bytes that claim a billion inputs
+  many["inputs"] = 1 << 30, many["answers"] = "1073741824*1", many.erase("ids");
+  folder.write("b.json", many.dump());
+  EXPECT_THROW(read_baseline("b.json"), InputError);
+  const std::string deep = "{\"format\": " + std::string(200000, '[') + std::string(200000, ']') + "}";
+  for (const std::string& text :
+       {std::string(), std::string("[]"), std::string("{"), std::string("null"), std::string("{}"), deep}) {
     folder.write("b.json", text);
-    EXPECT_THROW(read_baseline("b.json"), InputError) << text;
+    EXPECT_THROW(read_baseline("b.json"), InputError) << text.substr(0, 20);
   }
   EXPECT_THROW(read_baseline("gone.json"), InputError);
 }
@@ -153,7 +164,9 @@ TEST(BaselineFolder, IsReadFromAnEvaluationAndRefusedWhenDamaged) {
   EXPECT_EQ(read.ids[1], id_hash("b,c"));
   EXPECT_EQ(read.value.value, 2);
   EXPECT_TRUE(std::isnan(read.value.high));
-  for (const char* eval : {"[]", R"({"model": 3})", R"({"fingerprint": []})", "{"}) {
+  for (const char* eval :
+       {"[]", R"({"model": 3})", R"({"fingerprint": []})", "{", R"({"metrics": [1], "partial": true})",
+        R"({"metric": "mae", "metrics": {"mae": {"value": "x"}}})"}) {
     folder.write("run/eval.json", eval);
     EXPECT_THROW(read_baseline("run"), InputError) << eval;
   }

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/pool.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "compare/paired.h"
 #include "findings/accepted.h"

@@ -1,42 +1,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/escape.h"
 #include "base/text.h"
 #include "compare/gate.h"
 #include "observers/figures.h"
 
 namespace netmend::compare {
 namespace {
-
-std::string markdown(const std::string& text) {
-  std::string out;
-  for (char c : printable(text)) {
-    if (std::string_view("|\\`*_<>[]").find(c) != std::string_view::npos) out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-std::string xml(const std::string& text) {
-  std::string out;
-  for (char c : printable(text)) switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  return out;
-}
 
 /// What stands beside a figure.
 std::vector<std::string> notes_of(const Ruling& ruling) {
@@ -78,16 +49,16 @@ nlohmann::ordered_json gate_json(const GateReport& report) {
 }
 
 std::string gate_markdown(const GateReport& report) {
-  std::string text =
-      fmt::format("## netmend gate: {}\n\n{}\n\n", report.pass() ? "passed" : "not passed", markdown(report.title));
-  if (report.blocker) return text + "**blocker** " + markdown(blocker_sentence(*report.blocker)) + "\n";
+  std::string text = fmt::format("## netmend gate: {}\n\n{}\n\n", report.pass() ? "passed" : "not passed",
+                                 markdown_text(report.title));
+  if (report.blocker) return text + "**blocker** " + markdown_text(blocker_sentence(*report.blocker)) + "\n";
   text += "| | criterion | value | limit | |\n|---|---|---|---|---|\n";
   for (const Ruling& ruling : report.rulings) {
     const bool must_pass = ruling.criterion.kind == Criterion::kMustPass;
-    text +=
-        fmt::format("| {} | {} | {} | {} | {} |\n", ruling.pass ? "pass" : "**fail**", markdown(ruling.criterion.name),
-                    markdown(figure_words(ruling)), markdown(must_pass ? "all correct" : ruling.criterion.limit),
-                    markdown(join(notes_of(ruling), "; ")));
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", ruling.pass ? "pass" : "**fail**",
+                        markdown_text(ruling.criterion.name), markdown_text(figure_words(ruling)),
+                        markdown_text(must_pass ? "all correct" : ruling.criterion.limit),
+                        markdown_text(join(notes_of(ruling), "; ")));
   }
   return text;
 }
@@ -100,9 +71,9 @@ std::string gate_junit(const GateReport& report) {
       "time=\"{2:.3f}\">\n",
       tests, report.blocker ? 1 : report.failed(), report.seconds);
   auto test = [&](const std::string& name, bool pass, const std::string& said) {
-    text += fmt::format("    <testcase classname=\"netmend.gate\" name=\"{}\" time=\"0\">", xml(name));
-    text += pass ? fmt::format("<system-out>{}</system-out>", xml(said))
-                 : fmt::format("<failure message=\"{0}\">{0}</failure>", xml(said));
+    text += fmt::format("    <testcase classname=\"netmend.gate\" name=\"{}\" time=\"0\">", xml_text(name));
+    text += pass ? fmt::format("<system-out>{}</system-out>", xml_text(said))
+                 : fmt::format("<failure message=\"{0}\">{0}</failure>", xml_text(said));
     text += "</testcase>\n";
   };
   if (report.blocker) test("preflight", false, blocker_sentence(*report.blocker));

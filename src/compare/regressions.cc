@@ -52,7 +52,7 @@ Regressions find_regressions(session::Session& session, const CompareRequest& re
   if (task.task == observers::Task::kNone)
     throw InputError(fmt::format("{} has no labels: no prediction is right or wrong", session.test().data->info().spec),
                      "Give data with labels, or compare outputs with netmend lab run.");
-  if (!request.baseline.empty()) require_writable(request.baseline);
+  if (!request.baseline.empty()) claim_product(request.baseline, "-o");
   Regressions found;
   // Of an error overall_drop is in its own units, which say nothing of a share of inputs.
   found.margin = observers::is_error(task.metric) && request.margin < 0 ? margin_of(request.margin, {})
@@ -62,7 +62,8 @@ Regressions find_regressions(session::Session& session, const CompareRequest& re
   RunFolder& folder = session.folder("compare");
   folder.note_file(request.reference);
   write_flips(folder.file("flips.csv"), session, done);
-  if (!request.baseline.empty()) write_baseline(request.baseline, done.newer, task);
+  // Half of the inputs are no baseline, and must not take the place of one.
+  if (!request.baseline.empty() && !done.interrupted) write_baseline(request.baseline, done.newer, task);
 
   found.data = session.test().data->info().spec;
   found.whole = done.flips.whole();

@@ -1,7 +1,6 @@
 #include "dataset/bytes.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -11,6 +10,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace netmend::dataset {
@@ -142,14 +142,9 @@ BytesPtr joined(std::vector<BytesPtr> parts) {
 }
 
 BytesPtr open_bytes(const std::string& path) {
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail("cannot read {}: {}", path, std::strerror(errno));
-  struct stat about {};
-  bool known = ::fstat(file, &about) == 0;
-  auto bytes = std::make_shared<FileBytes>(path, known ? int64_t(about.st_size) : 0, file);
-  if (!known) fail("cannot read {}: {}", path, std::strerror(errno));
-  if (!S_ISREG(about.st_mode))
-    fail("cannot read {}: it is {}", path, S_ISDIR(about.st_mode) ? "a folder" : "not a file");
+  InputFile file(path);
+  const int64_t size = file.size();
+  auto bytes = std::make_shared<FileBytes>(path, size, file.release());
   uint8_t magic[2] = {};
   if (bytes->size() >= 18) bytes->read(0, 2, magic);
   if (magic[0] != 0x1f || magic[1] != 0x8b) return bytes;
@@ -182,7 +177,11 @@ BytesPtr unpack(const Bytes& packed, Packing packing, int64_t limit, const std::
         fail("{} is damaged: it cannot be unpacked ({})", name, stream.msg ? stream.msg : "bad data");
       spool.write(out.data(), int64_t(out.size() - stream.avail_out));
       if (spool.size() > limit)
-        throw InputError(fmt::format("{} unpacks to more than {}", name, bytes_text(double(limit))),
+        throw InputError(limit < unpack_limit(packed.size())
+                             ? fmt::format("{} is damaged: it unpacks to more than the {} that it claims", name,
+                                           bytes_text(double(limit)))
+                             : fmt::format("{} unpacks from {} to more than {}: this may be a ZIP bomb", name,
+                                           bytes_text(double(packed.size())), bytes_text(double(limit))),
                          "If that is intended, unpack it first and give the unpacked file.");
     } while (stream.avail_in > 0 || stream.avail_out == 0);
   }

@@ -1,8 +1,10 @@
 // images:DIR, a folder per class. Files are decoded when they are asked for.
 #include <ATen/ATen.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -23,22 +25,52 @@ bool is_image_name(const std::string& name) {
   return !small.starts_with(".") && (small.ends_with(".png") || small.ends_with(".jpg") || small.ends_with(".jpeg"));
 }
 
-/// Paths below `folder`, relative to `root`, in the order of their names.
-std::vector<std::string> images_below(const std::string& root, const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  fs::recursive_directory_iterator walk(fs::path(root) / folder, fs::directory_options::follow_directory_symlink,
-                                        error),
-      end;
-  for (; !error && walk != end; walk.increment(error)) {
-    if (walk.depth() > 16) walk.disable_recursion_pending();  // links may go round in circles
-    if (is_image_name(walk->path().filename().string()))
-      files.push_back(walk->path().lexically_relative(root).string());
+/// Finds the images below folders. A folder is entered once, whatever links lead to it, and a place that holds next to
+/// nothing but other files is given up.
+class ImageSearch {
+ public:
+  explicit ImageSearch(fs::path root) : root_(std::move(root)) {}
+
+  /// Paths below `folder`, relative to the root, in the order of their names.
+  std::vector<std::string> below(const std::string& folder) {
+    std::vector<std::string> files;
+    std::set<std::pair<dev_t, ino_t>> entered;
+    if (!folder.empty()) enter(root_, entered);  // a link upwards is no class within itself
+    std::vector<fs::path> left{root_ / folder};
+    while (!left.empty()) {
+      const fs::path here = left.back();
+      left.pop_back();
+      if (!enter(here, entered)) continue;
+      std::error_code error;
+      fs::directory_iterator entry(here, error), end;
+      for (; !error && entry != end; entry.increment(error)) {
+        std::error_code ignored;
+        if (entry->is_directory(ignored))
+          left.push_back(entry->path());
+        else if (is_image_name(entry->path().filename().string()))
+          files.push_back(entry->path().lexically_relative(root_).string()), ++images_;
+        if (++looked_at_ >= kPatience && images_ * 100 < looked_at_)
+          throw InputError(fmt::format("{} holds {} images among the first {} files", root_.string(), images_,
+                                       with_commas(looked_at_)),
+                           "Name the folder that holds the images.");
+      }
+      if (error) fail("cannot read the folder {}: {}", here.string(), error.message());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
   }
-  if (error) fail("cannot read the folder {}: {}", (fs::path(root) / folder).string(), error.message());
-  std::sort(files.begin(), files.end());
-  return files;
-}
+
+ private:
+  static constexpr int64_t kPatience = 100'000;
+
+  static bool enter(const fs::path& folder, std::set<std::pair<dev_t, ino_t>>& entered) {
+    struct stat about {};
+    return ::stat(folder.c_str(), &about) == 0 && entered.emplace(about.st_dev, about.st_ino).second;
+  }
+
+  fs::path root_;
+  int64_t looked_at_ = 0, images_ = 0;
+};
 
 class ImagesDataset : public Dataset {
  public:
@@ -95,8 +127,9 @@ class ImagesDataset : public Dataset {
         folders.push_back(entry.path().filename().string());
     if (error) fail("cannot read the folder {}: {}", root_, error.message());
     std::sort(folders.begin(), folders.end());
+    ImageSearch search(root_);
     for (const std::string& folder : folders) {
-      std::vector<std::string> found = images_below(root_, folder);
+      std::vector<std::string> found = search.below(folder);
       if (found.empty()) continue;
       info_.classes.push_back(folder);
       classes_.insert(classes_.end(), found.size(), int32_t(info_.classes.size() - 1));
@@ -107,7 +140,7 @@ class ImagesDataset : public Dataset {
       if (options.count("classes")) reorder(list_option(options, "classes"));
       return;
     }
-    files_ = images_below(root_, "");
+    files_ = ImageSearch(root_).below("");
     if (options.count("classes")) info_.classes = list_option(options, "classes");
     if (files_.empty()) fail("{} holds no PNG or JPEG images", root_);
   }

@@ -16,6 +16,7 @@ std::vector<std::string> Npz::names() const {
 }
 
 Npz::Npz(BytesPtr bytes) : bytes_(std::move(bytes)), members_(zip_members(*bytes_)) {
+  for (size_t i = 0; i < members_.size(); ++i) places_.emplace(members_[i].name, i);
   if (names().empty()) fail("{} holds no arrays", bytes_->name());
 }
 
@@ -26,16 +27,12 @@ int64_t Npz::unpacked_bytes() const {
   return total;
 }
 
-bool Npz::has(const std::string& name) const {
-  return std::any_of(members_.begin(), members_.end(),
-                     [&](const ZipMember& member) { return member.name == name + ".npy"; });
-}
+bool Npz::has(const std::string& name) const { return places_.count(name + ".npy") > 0; }
 
 Array Npz::read(const std::string& name, bool may_be_empty) const { return read_npy(content(name), may_be_empty); }
 
 BytesPtr Npz::content(const std::string& name) const {
-  for (const ZipMember& member : members_)
-    if (member.name == name + ".npy") return zip_content(bytes_, member);
+  if (auto hit = places_.find(name + ".npy"); hit != places_.end()) return zip_content(bytes_, members_[hit->second]);
   fail("{} has no array '{}'{}: its arrays are {}", bytes_->name(), name, did_you_mean(name, names()),
        join(names(), ", "));
 }

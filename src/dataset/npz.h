@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dataset/array.h"
@@ -25,6 +26,7 @@ class Npz {
  private:
   BytesPtr bytes_;
   std::vector<ZipMember> members_;
+  std::unordered_map<std::string, size_t> places_;  ///< of the members
 };
 
 }  // namespace netmend::dataset

@@ -256,13 +256,16 @@ TEST(Saved, BrokenFilesAreNamed) {
   EXPECT_EQ(broken([](S) {}), "no error");
   EXPECT_TRUE(mentions(broken([](S s) { s.index["complete"] = false; }), "is not finished"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["version"] = 2; }), "version 2"));
-  EXPECT_TRUE(mentions(broken([](S s) { s.index["format"] = "other"; }), "`format` is 'other'"));
-  EXPECT_TRUE(mentions(broken([](S s) { s.index["samples"] = 4; }), "3 samples together, `samples` says 4"));
+  EXPECT_TRUE(
+      mentions(broken([](S s) { s.index["format"] = "other"; }), "`format` is 'other', expected netmend-saved"));
+  EXPECT_TRUE(mentions(broken([](S s) { s.index["samples"] = 4; }), "3 samples together, but `samples` says 4"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["samples"] = 1e300; }), "`samples` is"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["samples"] = UINT64_MAX; }), "`samples` is"));
-  EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"] = 7; }), "`parts` is not a list"));
-  EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0] = "x"; }), "not an object"));
-  EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0]["samples"] = 5000; }), "from 1 to 1024"));
+  EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"] = 7; }), "`parts` is 7, expected a list"));
+  EXPECT_TRUE(
+      mentions(broken([](S s) { s.index["parts"][0] = "x"; }), "`parts[0]` is the string 'x', expected an object"));
+  EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0]["samples"] = 5000; }),
+                       "`parts[0].samples` is 5000, expected 1 to 1024"));
   EXPECT_TRUE(
       mentions(broken([](S s) { s.index["parts"][0]["file"] = "../part-00000.npz"; }), "not a plain file name"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["parts"][0]["file"] = "/etc/passwd"; }), "not a plain file name"));
@@ -287,9 +290,10 @@ TEST(Saved, BrokenFilesAreNamed) {
   Saved nothing;
   EXPECT_TRUE(mentions(error_of([&] { open("saved:" + nothing.folder.path()); }), "not a saved data set"));
   nothing.folder.write("data.json", "{\"format\": ");
-  EXPECT_TRUE(mentions(error_of([&] { open("saved:" + nothing.folder.path()); }), "not a JSON object"));
+  EXPECT_TRUE(
+      mentions(error_of([&] { open("saved:" + nothing.folder.path()); }), "line 1, column 12: this is not JSON"));
   nothing.folder.write("data.json", std::string(200000, '['));
-  EXPECT_TRUE(mentions(error_of([&] { open("saved:" + nothing.folder.path()); }), "not a JSON object"));
+  EXPECT_TRUE(mentions(error_of([&] { open("saved:" + nothing.folder.path()); }), "nested more than 16 deep"));
 }
 
 TEST(Saved, PartsThatDisagreeWithThemselves) {

@@ -145,17 +145,16 @@ void Table::add_row(int64_t start, const Row& row, int64_t line) {
 }
 
 void Table::name_columns(const Row& first) {
-  std::set<std::string> taken;
+  UniqueNames taken;
   for (size_t i = 0; i < first.size(); ++i) {
-    std::string column = format_.header ? first[i] : std::to_string(i + 1), unique = column;
-    for (int again = 1; !taken.insert(unique).second; ++again) unique = fmt::format("{}.{}", column, again);
-    columns_.push_back(unique);
+    columns_.push_back(taken.add(format_.header ? first[i] : std::to_string(i + 1), ".", 1));
+    places_[columns_.back()] = int64_t(i);
   }
 }
 
 int64_t Table::find(std::string_view column) const {
-  auto hit = std::find(columns_.begin(), columns_.end(), column);
-  return hit == columns_.end() ? -1 : hit - columns_.begin();
+  auto hit = places_.find(std::string(column));
+  return hit == places_.end() ? -1 : hit->second;
 }
 
 int64_t Table::position(std::string_view column) const {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "dataset/bytes.h"
@@ -56,7 +57,8 @@ class Table {
   BytesPtr bytes_;
   TableFormat format_;
   std::vector<std::string> columns_;
-  std::vector<int64_t> starts_;  ///< of every row, and the end
+  std::unordered_map<std::string, int64_t> places_;  ///< of the columns
+  std::vector<int64_t> starts_;                      ///< of every row, and the end
 };
 
 /// Takes one row from `text` at `at` and moves `at` behind it. Returns false, without moving, when the text ends inside

@@ -132,7 +132,11 @@ BytesPtr zip_content(const BytesPtr& archive, const ZipMember& member) {
   if (std::memcmp(local, "PK\3\4", 4) != 0) damaged(*archive, "a member does not begin where the directory says");
   const int64_t begin = member.header + kLocal + Fields{local}.two(26) + Fields{local}.two(28);
   if (begin > archive->size() - member.packed) damaged(*archive, "a member is cut short");
-  if (member.method == 0) return part_of(archive, begin, member.packed, name);
+  if (member.method == 0) {
+    BytesPtr content = part_of(archive, begin, member.packed, name);
+    verify(*content, member, name);
+    return content;
+  }
   if (member.method != 8)
     fail("{} is compressed by method {}; netmend reads stored and deflated files", name, member.method);
   const int64_t limit = std::min(member.size, unpack_limit(member.packed));

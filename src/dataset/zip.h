@@ -18,7 +18,7 @@ struct ZipMember {
 };
 
 std::vector<ZipMember> zip_members(const Bytes& archive);
-/// The content of a member: a part of the archive when it is stored, else unpacked and checked against its checksum.
+/// The content of a member, checked against its checksum: a part of the archive when it is stored, else unpacked.
 BytesPtr zip_content(const BytesPtr& archive, const ZipMember& member);
 
 }  // namespace netmend::dataset

@@ -4,10 +4,10 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 
 namespace netmend::edits {
@@ -16,13 +16,13 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t kLargestFile = int64_t(1) << 30;
 constexpr int64_t kMostNumbers = 40'000'000;  ///< such a file can still be read
+constexpr JsonLimits kLimits{.bytes = int64_t(1) << 30, .values = 2 * kMostNumbers, .depth = 16};
 constexpr const char* kRepeat = "Write the file again with netmend; it may have been cut off or changed by hand.";
 
 // ---- writing ----
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string quoted(const std::string& text) { return json_text(Json(text)); }
 
 /// Nine digits tell a float32 apart from its neighbours, seventeen a float64. A zero keeps its sign: `-0` would be read
 /// as an integer.
@@ -71,120 +71,63 @@ void require_moderate(const EditFile& file) {
 
 // ---- reading ----
 
-/// A value of the document and the words for its place.
-class Cursor {
- public:
-  Cursor(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+/// Numbers; where they were measured also the words for those that JSON does not have.
+std::vector<double> values_of(const JsonView& list, bool words) {
+  std::vector<double> out;
+  out.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Json& item = list.json()[i];
+    const std::string word = words && item.is_string() ? item.get<std::string>() : "";
+    if (item.is_number())
+      out.push_back(item.get<double>());
+    else if (word == "nan")
+      out.push_back(std::numeric_limits<double>::quiet_NaN());
+    else if (word == "inf" || word == "-inf")
+      out.push_back(word == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity());
+    else
+      list.at(i).number();  // refuses
+  }
+  return out;
+}
 
-  template <typename... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    throw InputError(fmt::format("{}: {}", where_, fmt::format(format, std::forward<Args>(args)...)), kRepeat);
-  }
-
-  bool has(const char* key) const { return json_.contains(key); }
-  Cursor at(const char* key) const {
-    if (!has(key)) refuse("{} is missing", key);
-    return {json_[key], fmt::format("{}, {}", where_, key)};
-  }
-
-  const Cursor& object() const {
-    if (!json_.is_object()) refuse("expected an object, found {}", kind());
-    return *this;
-  }
-  std::string text() const {
-    if (!json_.is_string()) refuse("expected a string, found {}", kind());
-    return json_.get<std::string>();
-  }
-  int64_t integer() const {
-    bool fits = json_.is_number_integer() &&
-                !(json_.is_number_unsigned() && json_.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()));
-    if (!fits) refuse("expected a whole number, found {}", kind());
-    return json_.get<int64_t>();
-  }
-  std::vector<int64_t> integers() const {
-    std::vector<int64_t> out;
-    for (const Json& item : list()) out.push_back(Cursor(item, where_).integer());
-    return out;
-  }
-  std::vector<double> numbers(bool words) const {
-    std::vector<double> out;
-    out.reserve(list().size());
-    for (const Json& item : list()) out.push_back(Cursor(item, where_).number(words));
-    return out;
-  }
-  const Json& list() const {
-    if (!json_.is_array()) refuse("expected a list, found {}", kind());
-    return json_;
-  }
-  const Json& json() const { return json_; }
-  const std::string& where() const { return where_; }
-
- private:
-  std::string kind() const { return json_.is_number() ? json_.dump() : json_.type_name(); }
-
-  double number(bool words) const {
-    if (json_.is_number()) return json_.get<double>();
-    std::string word = words && json_.is_string() ? json_.get<std::string>() : "";
-    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-    if (word == "inf") return std::numeric_limits<double>::infinity();
-    if (word == "-inf") return -std::numeric_limits<double>::infinity();
-    refuse("expected numbers, found {}", kind());
-  }
-
-  const Json& json_;
-  std::string where_;
-};
-
-void read_about(const Cursor& top, EditFile& file) {
+void read_about(const JsonView& top, EditFile& file) {
   if (!top.has("parameters")) return;
-  Cursor parameters = top.at("parameters");
-  for (const auto& [name, json] : parameters.object().json().items()) {
-    Cursor at(json, fmt::format("{}, {}", parameters.where(), name));
+  const JsonView parameters = top.at("parameters");
+  for (const std::string& name : parameters.keys()) {
+    const JsonView at = parameters.at(name);
     About& about = file.parameters[name];
-    about.shape = at.object().at("shape").integers();
-    if (at.has("before")) about.before = at.at("before").numbers(true);
+    about.shape = at.at("shape").wholes();
+    if (at.has("before")) about.before = values_of(at.at("before"), true);
     int64_t count = model::checked_count(about.shape);
     if (count < 0 || (at.has("before") && count != int64_t(about.before.size())))
-      at.refuse("{} values do not fit the shape {}", about.before.size(), shape_text(about.shape));
+      at.refuse(
+          fmt::format("has {} values, which do not fit the shape {}", about.before.size(), shape_text(about.shape)));
   }
 }
 
-Edit read_edit(const Cursor& at) {
+Edit read_edit(const JsonView& at) {
   Edit edit;
-  edit.parameter = at.object().at("parameter").text();
+  edit.parameter = at.at("parameter").text();
   if (at.has("unit")) edit.unit = at.at("unit").text();
-  edit.axis = at.at("axis").integer(), edit.index = at.at("index").integer();
-  if (edit.axis < 0 || edit.index < 0) at.refuse("slice {} of axis {} does not exist", edit.index, edit.axis);
-  edit.before = at.at("before").numbers(true), edit.after = at.at("after").numbers(false);
+  edit.axis = at.at("axis").whole(0), edit.index = at.at("index").whole(0);
+  edit.before = values_of(at.at("before"), true), edit.after = values_of(at.at("after"), false);
   if (edit.before.size() != edit.after.size())
-    at.refuse("{} values before and {} after", edit.before.size(), edit.after.size());
+    at.refuse(fmt::format("has {} values before and {} after", edit.before.size(), edit.after.size()));
   return edit;
 }
 
-void read_head(const Cursor& top, EditFile& file) {
+void read_head(const JsonView& top, EditFile& file, const std::string& where) {
   if (top.has("format") && top.at("format").text() != "netmend-edits")
-    throw InputError(fmt::format("{}: a file of {}, not of edits", top.where(), top.at("format").text()),
+    throw InputError(fmt::format("{}: a file of {}, not of edits", where, top.at("format").text()),
                      "Give the edits.json that netmend wrote.");
-  if (top.has("version") && top.at("version").integer() != 1)
-    throw InputError(fmt::format("{}: edits of version {}, but this netmend reads version 1", top.where(),
-                                 top.at("version").integer()),
-                     "Use a newer netmend.");
-  if (!top.has("model")) return;
-  Cursor model = top.at("model");
-  if (model.object().has("file")) file.model = model.at("file").text();
-  if (model.has("checksum")) file.checksum = model.at("checksum").text();
-}
-
-Json parsed(std::string_view text, const std::string& where) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::exception& error) {
-    std::string reason = error.what();
-    size_t end = reason.find("] ");
+  if (top.has("version") && top.at("version").whole() != 1)
     throw InputError(
-        fmt::format("{}: this is not JSON: {}", where, end == std::string::npos ? reason : reason.substr(end + 2)),
-        kRepeat);
-  }
+        fmt::format("{}: edits of version {}, but this netmend reads version 1", where, top.at("version").whole()),
+        "Use a newer netmend.");
+  if (!top.has("model")) return;
+  const JsonView model = top.at("model").object();
+  if (model.has("file")) file.model = model.at("file").text();
+  if (model.has("checksum")) file.checksum = model.at("checksum").text();
 }
 
 }  // namespace
@@ -225,18 +168,17 @@ std::string to_text(const EditFile& file) {
 void write_edits(const EditFile& file, const std::string& path) { write_file(path, to_text(file)); }
 
 EditFile parse_edits(std::string_view text, const std::string& where) {
-  Json json = parsed(text, where);
-  Cursor top(json, where);
+  const JsonDocument document(text, where, kLimits, kRepeat);
+  const JsonView top = document.top().object();
   EditFile file;
-  read_head(top.object(), file);
+  read_head(top, file, where);
+  const JsonView edits = top.at("edits");
   read_about(top, file);
-  Cursor edits = top.at("edits");
-  for (size_t i = 0; i < edits.list().size(); ++i)
-    file.edits.push_back(read_edit(Cursor(edits.json()[i], fmt::format("{}, edit {}", where, i))));
+  for (size_t i = 0; i < edits.size(); ++i) file.edits.push_back(read_edit(edits.at(i)));
   return file;
 }
 
-EditFile read_edits(const std::string& path) { return parse_edits(read_file(path, kLargestFile), path); }
+EditFile read_edits(const std::string& path) { return parse_edits(read_file(path, kLimits.bytes), path); }
 
 void require_fit(const model::Graph& graph, const EditFile& file) {
   for (const auto& [name, about] : file.parameters) {

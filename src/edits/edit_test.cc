@@ -192,29 +192,33 @@ TEST(EditFile, HostileTextIsRefused) {
   auto said = [](const std::string& text) { return reason([&] { parse_edits(text, "f.json"); }); };
   auto with = [&](const std::string& body) { return said(R"({"edits": [{)" + body + "}]}"); };
   std::string place = R"("parameter": "w", "axis": 0, "index": 0, )";
-  expect_words(said(""), "f.json: this is not JSON");
+  expect_words(said(""), "f.json, line 1, column 1: this is not JSON");
   expect_words(said("{\"edits\": [1e999]}"), "this is not JSON");
   expect_words(said("{\"edits\": [NaN]}"), "this is not JSON");
-  expect_words(said(std::string(100000, '[')), "this is not JSON");
-  expect_words(said("[]"), "expected an object, found array");
-  expect_words(said("{}"), "edits is missing");
-  expect_words(said(R"({"edits": 3})"), "f.json, edits: expected a list, found 3");
-  expect_words(said(R"({"edits": [3]})"), "f.json, edit 0: expected an object, found 3");
+  expect_words(said(std::string(100000, '[')), "f.json: it is nested more than 16 deep");
+  expect_words(said("[]"), "the document is a list, expected an object");
+  expect_words(said("{}"), "f.json: `edits` is missing");
+  expect_words(said(R"({"edits": 3})"), "f.json: `edits` is 3, expected a list");
+  expect_words(said(R"({"edits": [3]})"), "f.json: `edits[0]` is 3, expected an object");
   expect_words(said(R"({"format": "netmend-baseline", "edits": []})"), "a file of netmend-baseline, not of edits");
   expect_words(said(R"({"version": 2, "edits": []})"), "version 2, but this netmend reads version 1");
-  expect_words(said(R"({"version": "1", "edits": []})"), "expected a whole number, found string");
-  expect_words(said(R"({"model": [], "edits": []})"), "model: expected an object");
+  expect_words(said(R"({"version": "1", "edits": []})"), "`version` is the string '1', expected a whole number");
+  expect_words(said(R"({"model": [], "edits": []})"), "`model` is a list, expected an object");
   expect_words(said(R"({"parameters": {"w": {"shape": [2, -1]}}, "edits": []})"), "do not fit the shape");
   expect_words(said(R"({"parameters": {"w": {"shape": [9000000000, 9000000000]}}, "edits": []})"), "do not fit");
-  expect_words(said(R"({"parameters": {"w": {"shape": [3], "before": [1]}}, "edits": []})"), "1 values do not fit");
-  expect_words(with(""), "f.json, edit 0: parameter is missing");
-  expect_words(with(R"("parameter": 1)"), "edit 0, parameter: expected a text, found 1");
-  expect_words(with(R"("parameter": "w", "axis": 0.5)"), "axis: expected a whole number, found 0.5");
+  expect_words(said(R"({"parameters": {"w": {"shape": [3], "before": [1]}}, "edits": []})"),
+               "has 1 values, which do not fit the shape 3");
+  expect_words(with(""), "f.json: `edits[0].parameter` is missing");
+  expect_words(with(R"("parameter": 1)"), "`edits[0].parameter` is 1, expected a string");
+  expect_words(with(R"("parameter": "w", "axis": 0.5)"), "`edits[0].axis` is 0.5, expected a whole number");
   expect_words(with(R"("parameter": "w", "axis": 18446744073709551615)"), "expected a whole number");
-  expect_words(with(R"("parameter": "w", "axis": 0, "index": -1, "before": [], "after": [])"), "does not exist");
-  expect_words(with(place + R"("before": [1], "after": ["nan"])"), "after: expected numbers, found string");
-  expect_words(with(place + R"("before": ["x"], "after": [1])"), "before: expected numbers, found string");
-  expect_words(with(place + R"("before": [1], "after": [[1]])"), "expected numbers, found array");
+  expect_words(with(R"("parameter": "w", "axis": 0, "index": -1, "before": [], "after": [])"),
+               "`edits[0].index` is -1, expected 0 or more");
+  expect_words(with(place + R"("before": [1], "after": ["nan"])"),
+               "`edits[0].after[0]` is the string 'nan', expected a number");
+  expect_words(with(place + R"("before": ["x"], "after": [1])"),
+               "`edits[0].before[0]` is the string 'x', expected a number");
+  expect_words(with(place + R"("before": [1], "after": [[1]])"), "`edits[0].after[0]` is a list, expected a number");
   expect_words(with(place + R"("before": [1, 2], "after": [1])"), "2 values before and 1 after");
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/json.h"
 #include "observers/figures.h"
 
 namespace netmend::evidence {
@@ -10,9 +11,7 @@ using Json = nlohmann::ordered_json;
 using observers::estimate_json;
 using observers::Task;
 
-std::string dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
+std::string dump(const Json& json, int indent) { return json_text(json, indent) + "\n"; }
 
 Json preflight_json(const preflight::Preflight& preflight) {
   Json json = {

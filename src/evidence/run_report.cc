@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <map>
 
+#include "base/escape.h"
 #include "base/file.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "edits/edit_file.h"

@@ -33,8 +33,13 @@ class BudgetAllocator final : public at::Allocator {
     int64_t used = bytes > size_t(INT64_MAX / 2) ? INT64_MAX : used_bytes += int64_t(bytes);
     if (used > budget_bytes) {
       if (used != INT64_MAX) used_bytes -= int64_t(bytes);
-      throw MemoryError(fmt::format("it asks for {} of memory, {} are allowed", bytes_text(double(bytes)),
-                                    bytes_text(double(budget_bytes.load()))),
+      const int64_t taken = used_bytes;
+      throw MemoryError(taken > 0 && double(bytes) <= double(budget_bytes)
+                            ? fmt::format("it asks for {} of memory; of the {} that are allowed, {} are taken",
+                                          bytes_text(double(bytes)), bytes_text(double(budget_bytes.load())),
+                                          bytes_text(double(taken)))
+                            : fmt::format("it asks for {} of memory, {} are allowed", bytes_text(double(bytes)),
+                                          bytes_text(double(budget_bytes.load()))),
                         "Raise --memory if this is intended.");
     }
     for (int64_t peak = peak_bytes; used > peak && !peak_bytes.compare_exchange_weak(peak, used);) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/shell.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "findings/kinds.h"
 
@@ -32,9 +32,11 @@ std::string fill(std::string_view pattern, const Words& words, bool command) {
   return text;
 }
 
-std::string without_double_spaces(std::string text) {
-  for (size_t at = text.find("  "); at != std::string::npos; at = text.find("  ")) text.erase(at, 1);
-  while (!text.empty() && text.back() == ' ') text.pop_back();
+/// A command of a pattern; what is filled with nothing leaves no gap. Names may hold any spaces and keep them.
+std::string command_of(std::string_view pattern, const Words& words) {
+  std::string text = "netmend";
+  for (const std::string& part : split(pattern, ' '))
+    if (const std::string word = fill(part, words, true); !word.empty()) text += " " + word;
   return text;
 }
 
@@ -84,7 +86,7 @@ Finding make(const std::string& kind, const std::string& where, const Words& wor
   finding.brief = std::move(brief);
   finding.evidence = std::move(evidence);
   for (std::string_view line : split(row.next, '\n'))
-    if (!line.empty()) finding.next.push_back("netmend " + without_double_spaces(fill(line, words, true)));
+    if (!line.empty()) finding.next.push_back(command_of(line, words));
   return finding;
 }
 
@@ -125,26 +127,25 @@ Json to_json(const Finding& finding) {
           {"related", finding.related}};
 }
 
-Finding finding_from_json(const Json& json) {
+Finding finding_from_json(const JsonView& json) {
   Finding finding;
-  try {
-    finding.kind = json.at("kind");
-    finding.where = json.at("where");
-    finding.level = parse_level(json.at("level"));
-    finding.certainty = parse_certainty(json.at("certainty"));
-    finding.title = json.at("title");
-    finding.brief = json.at("brief");
-    finding.evidence = json.at("evidence");
-    finding.effect = {json.at("gain"), json.at("local")};
-    finding.value = json.at("value");
-    finding.next = json.at("next").get<std::vector<std::string>>();
-    for (const Json& shown : json.at("inputs")) finding.inputs.push_back({shown.at("split"), shown.at("sample")});
-    finding.numbers = json.at("numbers");
-    finding.related = json.at("related").get<std::vector<std::string>>();
-  } catch (const Json::exception& error) {
-    throw InputError(fmt::format("this is not a finding that netmend wrote: {}", error.what()),
-                     "Run netmend check again.");
-  }
+  finding.kind = json.at("kind").text();
+  finding.where = json.at("where").text();
+  finding.level = parse_level(json.at("level").choice(kLevels));
+  finding.certainty = parse_certainty(json.at("certainty").choice({std::begin(kCertainty), std::end(kCertainty)}));
+  finding.title = json.at("title").text();
+  finding.brief = json.at("brief").text();
+  finding.evidence = json.at("evidence").text();
+  finding.effect = {json.at("gain").number(), json.at("local").number()};
+  finding.value = json.at("value").number();
+  // Commands are there to be pasted, and this file may come from anywhere.
+  for (const std::string& line : json.at("next").texts())
+    if (finding.kind.starts_with("user:") || is_own_command(line)) finding.next.push_back(line);
+  const JsonView inputs = json.at("inputs");
+  for (size_t i = 0; i < inputs.size(); ++i)
+    finding.inputs.push_back({inputs.at(i).at("split").text(), inputs.at(i).at("sample").whole()});
+  finding.numbers = json.at("numbers").json();
+  finding.related = json.at("related").texts();
   return finding;
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+
 namespace netmend::findings {
 
 using Json = nlohmann::ordered_json;
@@ -70,6 +72,7 @@ Finding make(const std::string& kind, const std::string& where, const Words& wor
 std::vector<Finding> rank(std::vector<Finding> found);
 
 Json to_json(const Finding& finding);
-Finding finding_from_json(const Json& json);
+/// Throws InputError that names the place when a field is missing or of another type.
+Finding finding_from_json(const JsonView& json);
 
 }  // namespace netmend::findings

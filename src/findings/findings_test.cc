@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/shell.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "findings/finding.h"
 #include "findings/kinds.h"
@@ -127,11 +127,21 @@ TEST(Merging, TakesEffectsIntoTheirCause) {
 TEST(Findings, SurviveJson) {
   Finding one = found("weak-class", "cat", {0.02, 0.1});
   one.inputs = {{"test", 7}}, one.related = {"over-confident"}, one.numbers = {{"recall", 0.5}};
-  Finding back = finding_from_json(to_json(one));
+  auto read = [](const Json& json) { return finding_from_json(JsonDocument(json.dump(), "findings.json").top()); };
+  Finding back = read(to_json(one));
   EXPECT_EQ(to_json(back), to_json(one));
   Json broken = to_json(one);
   broken.erase("level");
-  EXPECT_THROW(finding_from_json(broken), InputError);
+  EXPECT_THROW(read(broken), InputError);
+  const Json whole = to_json(one);
+  for (const auto& [key, value] : whole.items())
+    for (const Json& other : {Json(nullptr), Json(Json::array({Json::object()})), Json("x"), Json(7)}) {
+      broken = to_json(one);
+      if (broken[key].type() == other.type() || broken[key].is_number() == other.is_number()) continue;
+      if (key == "id" || key == "meaning" || key == "fault" || key == "numbers") continue;  // not read, or anything
+      broken[key] = other;
+      EXPECT_THROW(read(broken), InputError) << key << " = " << other.dump();
+    }
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/shell.h"
+#include "base/escape.h"
 #include "inputs/case_for_test.h"
 #include "inputs/product.h"
 #include "inputs/summary.h"

@@ -37,6 +37,7 @@ class Fuzzing {
         novelty_(novelty),
         options_(options),
         last_(network.changed().about.channels_last),
+        classes_(std::max<int64_t>({2, settings.outputs, int64_t(settings.classes.size())})),
         traces_(std::make_shared<observers::Traces>(space, 0, space->layers().size())),
         observer_(settings, space, {traces_}) {}
 
@@ -137,10 +138,14 @@ class Fuzzing {
     for (int64_t pick : round.picked)
       if (pick < 0 || pick >= int64_t(entries_.size()))
         fail("{} does not fit these inputs: remove it to start over", options_.queue);
-    for (const QueueEntry& entry : round.kept)
+    for (size_t i = 0; i < round.kept.size(); ++i) {
+      const QueueEntry& entry = round.kept[i];
+      // What changes are measured against stands before the entry, or is the entry itself.
       if (entry.root < 0 || entry.root >= seeds_.count() || entry.reference < 0 ||
-          entry.reference > int64_t(entries_.size() + round.kept.size()))
+          entry.reference > int64_t(entries_.size() + i) || entry.fresh < 0 || entry.after < -1 ||
+          entry.after >= classes_)
         fail("{} does not fit these inputs: remove it to start over", options_.queue);
+    }
     take(round);
     std::vector<at::Tensor> pictures;
     std::vector<int64_t> roots;
@@ -261,6 +266,7 @@ class Fuzzing {
   Novelty& novelty_;
   const FuzzOptions& options_;
   bool last_;
+  int64_t classes_;
   std::shared_ptr<const observers::Traces> traces_;
   observers::Criteria observer_;
   std::vector<Entry> entries_;

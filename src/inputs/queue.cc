@@ -2,28 +2,38 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/text.h"
 
 namespace netmend::inputs {
 namespace {
 
-constexpr char kMagic[] = "netmend-queue 1\n";
-constexpr size_t kMagicSize = sizeof kMagic - 1;
+const std::string kName = "netmend-queue ", kMagic = kName + "2\n";
+constexpr int64_t kLargest = int64_t(16) << 30;
+constexpr int64_t kHead = 24;  ///< bytes before the content of a record
+constexpr const char* kAnew = "Remove it to start over, or name another with --queue FILE.";
 
 void put(std::string& out, int64_t number) { out.append(reinterpret_cast<const char*>(&number), sizeof number); }
 
-/// A record: length, checksum, content.
-std::string record(const std::string& content) {
+int64_t hash_of_length(int64_t length, uint64_t chain) { return int64_t(hash64(&length, sizeof length, chain)); }
+
+/// A record: length, the length's hash, the content's hash, content. Hashes go on from the record before, so that none
+/// can be changed, left out or exchanged unnoticed.
+std::string record(const std::string& content, uint64_t& chain) {
   std::string out;
   put(out, int64_t(content.size()));
-  put(out, int64_t(crc32(0, reinterpret_cast<const Bytef*>(content.data()), uInt(content.size()))));
+  put(out, hash_of_length(int64_t(content.size()), chain));
+  chain = hash64(content, chain);
+  put(out, int64_t(chain));
   return out + content;
 }
 
@@ -73,10 +83,12 @@ bool parse(Reader reader, int64_t width, QueueRound& round) {
     entry.values.resize(size_t(width));
     if (reader.end - reader.at < bytes) return false;
     std::memcpy(entry.values.data(), reader.at, size_t(bytes));
+    if (!std::all_of(entry.values.begin(), entry.values.end(), [](float x) { return std::isfinite(x); })) return false;
     reader.at += bytes;
     round.kept.push_back(std::move(entry));
   }
-  return reader.good && reader.at == reader.end;
+  return reader.good && reader.at == reader.end && round.failing >= 0 && round.failing <= round.tried &&
+         int64_t(round.kept.size()) <= round.tried;
 }
 
 void write_all(int file, const std::string& bytes, const std::string& path) {
@@ -92,19 +104,18 @@ void write_all(int file, const std::string& bytes, const std::string& path) {
 }  // namespace
 
 QueueFile::QueueFile(const std::string& path, const std::string& about, int64_t width) : path_(path) {
-  const std::string head = kMagic + record(about);
-  size_t good = 0;
+  uint64_t chain = 0;
+  const std::string head = kMagic + record(about, chain);
+  int64_t good = 0;
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
-    const std::string bytes = read_file(path);
-    if (bytes.size() >= head.size()) {
-      load(bytes, about, width);
-      good = head.size();
-      for (const QueueRound& round : rounds_) good += 16 + text_of(round).size();
-    } else if (head.compare(0, bytes.size(), bytes) != 0) {
-      fail("{} is not a queue that netmend stress wrote", path);
-    }
+    const std::string bytes = read_file(path, kLargest, FileRole::kOwn);
+    if (bytes.size() >= head.size())
+      good = load(bytes, about, width);
+    else if (head.compare(0, bytes.size(), bytes) != 0)
+      refuse_other(bytes);
   }
+  if (good == 0) chain_ = chain;
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (file_ < 0) fail("cannot write {}: {}", path, std::strerror(errno));
   if (::ftruncate(file_, off_t(good)) != 0 || ::lseek(file_, 0, SEEK_END) < 0)
@@ -116,29 +127,56 @@ QueueFile::~QueueFile() {
   if (file_ >= 0) ::close(file_);
 }
 
-void QueueFile::load(const std::string& bytes, const std::string& about, int64_t width) {
-  if (bytes.compare(0, kMagicSize, kMagic) != 0) fail("{} is not a queue that netmend stress wrote", path_);
-  Reader reader{bytes.data() + kMagicSize, bytes.data() + bytes.size()};
+void QueueFile::refuse_other(const std::string& bytes) const {
+  if (!bytes.starts_with(kName) || bytes.starts_with(kMagic))
+    throw InputError(fmt::format("{} is not a queue that netmend stress wrote", path_), kAnew);
+  throw InputError(fmt::format("{} is a queue of version {}, but this netmend reads version 2", path_,
+                               printable(trim(bytes.substr(kName.size(), 4)))),
+                   "Continue with the netmend that began it, or remove it to start over.");
+}
+
+/// How much of the file is whole. Only what a process that was killed left at the end is passed over.
+int64_t QueueFile::load(const std::string& bytes, const std::string& about, int64_t width) {
+  if (!bytes.starts_with(kMagic)) refuse_other(bytes);
+  auto damaged = [&](const std::string& where) {
+    throw InputError(fmt::format("{} is damaged {}", path_, where), kAnew);
+  };
+  auto place = [&] {
+    return rounds_.empty() ? std::string("at its beginning") : fmt::format("after round {}", rounds_.size());
+  };
+  Reader reader{bytes.data() + kMagic.size(), bytes.data() + bytes.size()};
   bool first = true;
-  while (reader.at < reader.end) {
-    const int64_t length = reader.number(), sum = reader.number();
-    if (!reader.good || length < 0 || length > reader.end - reader.at) break;
-    if (sum != int64_t(crc32(0, reinterpret_cast<const Bytef*>(reader.at), uInt(length)))) break;
+  while (reader.end - reader.at >= kHead) {
+    const char* begin = reader.at;
+    const int64_t length = reader.number(), sum = reader.number(), hash = reader.number();
+    if (sum != hash_of_length(length, chain_)) {
+      if (std::all_of(begin, reader.end, [](char c) { return c == 0; })) return begin - bytes.data();
+      damaged(place());
+    }
+    if (length < 0 || length > reader.end - reader.at) return first ? 0 : begin - bytes.data();
+    const std::string content(reader.at, size_t(length));
+    if (int64_t(hash64(content, chain_)) != hash) {
+      // The last record may have been on its way to the disk when the machine stopped.
+      if (!first && reader.at + length == reader.end) return begin - bytes.data();
+      damaged(place());
+    }
     if (first) {
-      if (std::string(reader.at, size_t(length)) != about)
+      if (content != about)
         throw InputError(fmt::format("{} is the queue of another run (inputs, criteria, model or seed differ)", path_),
-                         "Remove it to start over, or name another with --queue FILE.");
+                         kAnew);
     } else {
       QueueRound round;
-      if (!parse({reader.at, reader.at + length}, width, round)) break;
+      if (!parse({reader.at, reader.at + length}, width, round)) damaged(place());
       rounds_.push_back(std::move(round));
     }
+    chain_ = uint64_t(hash);
     first = false;
     reader.at += length;
   }
-  if (first) fail("{} is damaged at its beginning: remove it to start over", path_);
+  if (first) damaged(place());
+  return reader.at - bytes.data();
 }
 
-void QueueFile::append(const QueueRound& round) { write_all(file_, record(text_of(round)), path_); }
+void QueueFile::append(const QueueRound& round) { write_all(file_, record(text_of(round), chain_), path_); }
 
 }  // namespace netmend::inputs

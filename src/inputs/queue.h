@@ -39,9 +39,11 @@ class QueueFile {
   void append(const QueueRound& round);
 
  private:
-  void load(const std::string& bytes, const std::string& about, int64_t width);
+  int64_t load(const std::string& bytes, const std::string& about, int64_t width);
+  [[noreturn]] void refuse_other(const std::string& bytes) const;
   std::string path_;
   int file_ = -1;
+  uint64_t chain_ = 0;  ///< hash of the last record
   std::vector<QueueRound> rounds_;
 };
 

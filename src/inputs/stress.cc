@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "dataset/image_file.h"
 #include "executor/runtime.h"
@@ -361,8 +361,8 @@ class Stressing {
       if (!work_[m].result.attempts.empty()) made.push_back({report_.methods[m].name, &work_[m].result});
     }
     if (count > 0) {
-      report_.made_data = write_product(request_.product, data_, subject_.graph, *network_, made, whole_);
-      report_.file = request_.product;
+      report_.file = report_.interrupted ? partial_name(request_.product) : request_.product;
+      report_.made_data = write_product(report_.file, data_, subject_.graph, *network_, made, whole_);
       judge_again();
     }
     std::vector<Attempt> all;
@@ -540,7 +540,7 @@ void check_request(const StressRequest& request) {
   if (!request.product.ends_with(".npz"))
     throw InputError(fmt::format("-o {}: inputs are written as an NPZ file", request.product),
                      "For example -o adv.npz.");
-  require_writable(request.product);
+  claim_product(request.product, "-o");
 }
 
 StressReport stress(session::Session& session, const StressRequest& request) {

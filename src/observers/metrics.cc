@@ -104,8 +104,9 @@ void ScoreCounts::load(std::istream& in) {
   counts_.clear();
   for (int64_t left = stream::get_int(in); left > 0; --left) {
     auto bin = int32_t(stream::get_int(in));
-    int64_t without = stream::get_int(in);
-    counts_[bin] = {without, stream::get_int(in)};
+    const int64_t without = stream::get_int(in), with = stream::get_int(in);
+    if (without < 0 || with < 0) fail("the state file is damaged");
+    counts_[bin] = {without, with};
   }
 }
 

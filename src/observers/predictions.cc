@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "observers/metrics.h"
 #include "stream/pass.h"
@@ -342,6 +342,33 @@ void PredictionState::load(std::istream& in) {
   if (bytes.size() % sizeof(SampleRow) != 0) fail("the state file is damaged");
   rows.resize(bytes.size() / sizeof(SampleRow));
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(rows.data()));
+  require_consistent();
+}
+
+void PredictionState::require_consistent() const {
+  auto within = [](int64_t part, int64_t whole) {
+    if (part < 0 || part > whole) fail("the state file is damaged: its counts contradict each other");
+  };
+  within(samples, int64_t(1) << 50), within(correct, samples), within(not_finite, samples);
+  const size_t classes = label_counts.size();
+  int64_t labelled = 0, right = 0;
+  for (size_t label = 0; label < classes; ++label) {
+    int64_t judged = 0;
+    within(label_counts[label], samples);
+    for (size_t c = 0; c < classes && !confusion.empty(); ++c) {
+      within(confusion[label * classes + c], samples);
+      judged += confusion[label * classes + c];
+    }
+    within(judged, label_counts[label]);
+    labelled += label_counts[label];
+    right += confusion.empty() ? 0 : confusion[label * classes + label];
+  }
+  if (settings_.by_class() && (labelled != samples || right != correct))
+    fail("the state file is damaged: its counts contradict each other");
+  for (const auto& label : found_wrong_missed) {
+    for (int64_t count : label) within(count, samples);
+    within(label[0] + label[1] + label[2], samples);
+  }
 }
 
 PredictionResult finish(const Predictions& observer, const PredictionState& state) {
@@ -389,17 +416,25 @@ nlohmann::json to_json(const PredictionSettings& settings) {
           {"tolerance", settings.tolerance}};
 }
 
-PredictionSettings settings_from_json(const nlohmann::json& json) {
+PredictionSettings settings_from_json(const JsonView& json) {
   PredictionSettings settings;
-  settings.task = Task(json.at("task").get<int>());
-  settings.outputs = json.at("outputs");
-  settings.classes = json.at("classes").get<std::vector<std::string>>();
-  settings.data = json.at("data");
-  settings.head = {json.at("output"), json.at("logits"), OutputKind(json.at("gives").get<int>())};
-  settings.metric = json.at("metric");
-  settings.positive = json.at("positive");
-  settings.threshold = json.at("threshold");
-  settings.tolerance = json.at("tolerance");
+  settings.task = Task(json.at("task").whole(0, int(Task::kNone)));
+  settings.outputs = json.at("outputs").whole(1, int64_t(1) << 31);
+  settings.classes = json.at("classes").texts();
+  settings.data = json.at("data").text();
+  settings.head = {model::ValueId(json.at("output").whole(-1, INT32_MAX)),
+                   model::ValueId(json.at("logits").whole(-1, INT32_MAX)),
+                   OutputKind(json.at("gives").whole(0, int(OutputKind::kSigmoid)))};
+  settings.metric = json.at("metric").text();
+  if (!settings.metric.empty()) json.at("metric").choice(metric_names());
+  settings.positive = json.at("positive").whole(0);
+  settings.threshold = json.at("threshold").number();
+  settings.tolerance = json.at("tolerance").number();
+  const int64_t classes = settings.task == Task::kBinary ? 2 : settings.task == Task::kNumber ? 0 : settings.outputs;
+  if (int64_t(settings.classes.size()) != classes)
+    json.at("classes").refuse(fmt::format("has {} names for {} classes", settings.classes.size(), classes));
+  if (settings.by_class() && settings.positive >= std::max<int64_t>(2, classes))
+    json.at("positive").refuse("is not a class");
   return settings;
 }
 

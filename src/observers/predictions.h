@@ -3,10 +3,10 @@
 
 #include <array>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "executor/layers.h"
 #include "observers/result.h"
 #include "observers/task.h"
@@ -75,6 +75,8 @@ struct PredictionState : stream::State {
   std::vector<SampleRow> rows;
 
  private:
+  /// Throws InputError when what was loaded cannot have been counted.
+  void require_consistent() const;
   void judge(const at::Tensor& logits, const at::Tensor& labels, const std::vector<int64_t>& which);
   SampleRow judge_class(const double* values, int64_t label);
   SampleRow judge_labels(const double* values, const double* targets);
@@ -88,6 +90,7 @@ PredictionResult finish(const Predictions& observer, const PredictionState& stat
 
 /// Settings as JSON and back, for state files.
 nlohmann::json to_json(const PredictionSettings& settings);
-PredictionSettings settings_from_json(const nlohmann::json& json);
+/// Throws InputError that names the place.
+PredictionSettings settings_from_json(const JsonView& json);
 
 }  // namespace netmend::observers

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/csv.h"
+#include "base/escape.h"
 #include "observers/result.h"
 #include "observers/task.h"
 

@@ -314,7 +314,7 @@ class Builder {
     scope.depth = outer.depth + 1;
     scope.prefix = fmt::format("{}{}/", outer.prefix,
                                call.name().empty() ? fmt::format("{}_{}", function.name(), calls_++) : call.name());
-    while (!prefixes_.insert(scope.prefix).second) scope.prefix += "_/";
+    scope.prefix = prefixes_.add(scope.prefix, "_", 2, "/");
     for (int i = 0; i < function.input_size(); ++i)
       scope.names[function.input(i)] = i < call.input_size() ? scoped_value(call.input(i), outer) : kAbsent;
     for (int i = 0; i < function.output_size(); ++i)
@@ -330,15 +330,13 @@ class Builder {
   }
 
   void name_nodes() {
-    std::set<std::string> taken;
+    UniqueNames taken;
     for (Node& node : graph_.nodes) {
       std::string first;
       for (ValueId output : node.outputs)
         if (first.empty() && output != kAbsent) first = graph_.values[size_t(output)].name;
       std::string name = node.name.empty() || node.name.back() == '/' ? node.name + first : node.name;
-      std::string unique = name;
-      for (int copy = 2; !taken.insert(unique).second; ++copy) unique = fmt::format("{}_{}", name, copy);
-      node.name = unique;
+      node.name = taken.add(name);
     }
   }
 
@@ -348,7 +346,7 @@ class Builder {
   std::unordered_map<std::string, ValueId> ids_;
   std::set<ValueId> defined_;
   std::map<FunctionKey, const onnx_file::Function*> functions_;
-  std::set<std::string> prefixes_;
+  UniqueNames prefixes_;
   int calls_ = 0;
   size_t unfolded_ = 0;
 };
@@ -356,11 +354,11 @@ class Builder {
 std::shared_ptr<const model::Document> parse(const std::string& path) {
   auto document = std::make_shared<model::Document>();
   document->path = path;
-  std::string bytes = read_file(path);
-  if (bytes.empty()) fail("{} is empty, not an ONNX file", path);
-  if (bytes.size() > size_t(INT32_MAX))
+  if (InputFile(path).size() > INT32_MAX)
     throw InputError(fmt::format("{} is larger than the 2 GB that a protobuf file can have", path),
                      "Export it with its weights as external data.");
+  const std::string bytes = read_file(path);
+  if (bytes.empty()) fail("{} is empty, not an ONNX file", path);
   document->checksum = checksum(bytes);
   google::protobuf::io::ArrayInputStream stream(bytes.data(), int(bytes.size()));
   if (!document->message.ParseFromZeroCopyStream(&stream)) {

@@ -2,8 +2,8 @@
 #include <ATen/ATen.h>
 
 #include <filesystem>
-#include <fstream>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "model/guard.h"
 #include "onnx/document.h"
@@ -30,7 +30,7 @@ std::string beside(const std::string& folder, const std::string& location) {
   return full.string();
 }
 
-std::string external_bytes(const onnx_file::Tensor& tensor, const std::string& folder, int64_t expected) {
+at::Tensor external_bytes(const onnx_file::Tensor& tensor, const std::string& folder, int64_t expected) {
   std::string location;
   int64_t offset = 0, length = -1;
   for (const auto& entry : tensor.external_data()) {
@@ -41,17 +41,16 @@ std::string external_bytes(const onnx_file::Tensor& tensor, const std::string& f
       fail("external data has a bad length");
   }
   std::string path = beside(folder, location);
-  std::error_code error;
-  int64_t size = int64_t(fs::file_size(path, error));
-  if (error) fail("external data {} cannot be read: {}", location, error.message());
+  const InputFile file(path);
+  const int64_t size = file.size();
   if (length < 0) length = expected;
   if (length != expected) fail("external data {} gives {} bytes, {} are needed", location, length, expected);
   if (offset > size || length > size - offset)
     fail("external data {} ends at byte {}, bytes {} to {} are needed", location, size, offset, offset + length);
-  std::string bytes(size_t(length), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(offset);
-  if (!file.read(bytes.data(), length)) fail("external data {} cannot be read", location);
+  // The memory of tensors has a budget: a file of holes may claim any size.
+  at::Tensor bytes = at::empty({length}, at::kByte);
+  if (file.read(offset, length, static_cast<char*>(bytes.data_ptr())) != length)
+    fail("external data {} cannot be read", location);
   return bytes;
 }
 
@@ -108,7 +107,10 @@ at::Tensor decode_tensor(const onnx_file::Tensor& tensor, const std::string& fol
   int64_t expected = 0;
   if (__builtin_mul_overflow(model::checked_count(sizes), model::stored_bytes(type), &expected))
     fail("impossible sizes {}", shape_text(sizes));
-  if (tensor.data_location() == 1) return model::decode(type, sizes, external_bytes(tensor, folder, expected));
+  if (tensor.data_location() == 1) {
+    const at::Tensor bytes = external_bytes(tensor, folder, expected);
+    return model::decode(type, sizes, {static_cast<const char*>(bytes.data_ptr()), size_t(expected)});
+  }
   if (tensor.has_raw_data()) return model::decode(type, sizes, tensor.raw_data());
   return model::decode(type, sizes, typed_bytes(tensor, type));
 }
@@ -117,9 +119,7 @@ NamedTensor read_tensor(const std::string& path) {
   return model::guarded([&] { return path; },
                         [&] {
                           onnx_file::Tensor message;
-                          std::ifstream file(path, std::ios::binary);
-                          if (!file) fail("cannot be read");
-                          if (!message.ParseFromIstream(&file)) fail("not a tensor file");
+                          if (!message.ParseFromString(read_file(path))) fail("not a tensor file");
                           NamedTensor out{message.name(), Element(message.data_type()), {}};
                           out.value = decode_tensor(message, fs::path(path).parent_path().string());
                           return out;

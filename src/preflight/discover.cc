@@ -5,12 +5,12 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "session/session.h"
 
@@ -93,7 +93,7 @@ class Literal {
     }
     if (!take(quote)) return std::nullopt;
     // What JSON can read it knows better: `\u00e9` and its kin.
-    const auto json = nlohmann::json::parse(text_.substr(begin, at_ - begin), nullptr, false);
+    const nlohmann::json json = json_or_null(std::string_view(text_).substr(begin, at_ - begin));
     return json.is_string() ? json.get<std::string>() : word;
   }
 
@@ -109,9 +109,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 std::vector<std::string> id2label(const std::string& text) {
-  auto json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = json_or_null(text);
   if (!json.is_object() || !json.contains("id2label") || !json["id2label"].is_object()) return {};
-  return parse_words(json["id2label"].dump());
+  return parse_words(json_text(json["id2label"]));
 }
 
 /// Names that can be used: none empty, none twice.
@@ -151,7 +151,7 @@ std::optional<std::vector<double>> numbers_of(const nlohmann::json& json) {
 
 /// What Hugging Face keeps beside a model of images.
 void from_preprocessor(const std::string& text, const std::string& where, std::vector<session::Fact>& facts) {
-  auto json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = json_or_null(text);
   if (!json.is_object()) return;
   const std::string source = "preprocessor_config.json";
   auto says = [&](const char* key) { return !json.contains(key) || !json[key].is_boolean() || json[key].get<bool>(); };
@@ -233,7 +233,7 @@ std::vector<session::Fact> find_preprocessing(const model::Graph& graph, const s
         facts.push_back({where + key, list ? metadata_list(own->second) : session::toml_string(own->second),
                          fmt::format("the model's metadata, `netmend.input.{}`", key)});
       } else if (other != graph.metadata.end() && !has(key)) {
-        auto numbers = numbers_of(nlohmann::json::parse(other->second, nullptr, false));
+        auto numbers = numbers_of(json_or_null(other->second));
         if (numbers)
           facts.push_back({where + key, number_list(*numbers), fmt::format("the model's metadata, `{}`", key)});
       }

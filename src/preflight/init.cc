@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "dataset/bytes.h"
 #include "dataset/table.h"
@@ -29,7 +29,6 @@ using session::Fact;
 using session::toml_key;
 using session::toml_string;
 
-constexpr int64_t kLargestToml = 1 << 20;
 constexpr int kRounds = 3;  ///< of preflights: each may find one thing that the next one needs
 
 const char* const kHeading =
@@ -95,12 +94,24 @@ class Drafting {
     if (test_) look_at_data();
     about_goal();
     sort_facts();
-    draft_.text = updates() ? session::updated_toml(read_file(draft_.file, kLargestToml), draft_.facts, draft_.file)
+    draft_.text = updates() ? session::updated_toml(session::read_toml(draft_.file), draft_.facts, draft_.file)
                             : session::fresh_toml(draft_.facts, kHeading) + suggestions();
+    require_own_limits();
     return std::move(draft_);
   }
 
  private:
+  /// Names and metadata of others fill the draft. Whatever they are, they set no limit, accept nothing, choose no
+  /// checks: that is for whoever owns the file.
+  void require_own_limits() const {
+    const Config drafted = session::parse_config(draft_.text, draft_.file);
+    const Config before = updates() ? session::read_config(draft_.file, "") : Config{};
+    check(drafted.gate == before.gate && drafted.accepted.size() == before.accepted.size() &&
+              drafted.accepted_inputs.size() == before.accepted_inputs.size() &&
+              drafted.checks_only == before.checks_only && drafted.checks_skip == before.checks_skip,
+          "a draft of {} sets what only its owner may set", draft_.file);
+  }
+
   bool updates() const { return draft_.existed && request_.update; }
 
   void add(Fact fact) {
@@ -188,7 +199,7 @@ class Drafting {
   void look_at_data() {
     for (int round = 0; round < kRounds; ++round) {
       const Config config = session::parse_config(
-          updates() ? session::updated_toml(read_file(draft_.file, kLargestToml), draft_.facts, draft_.file)
+          updates() ? session::updated_toml(session::read_toml(draft_.file), draft_.facts, draft_.file)
                     : session::fresh_toml(draft_.facts, ""),
           draft_.file);
       const auto data = session::open_data(*test_, graph_, config);
@@ -320,12 +331,13 @@ class Drafting {
   /// Takes over what the preflight found, with the evidence as its source.
   void adopt(const Blocker& blocker) {
     std::vector<Fact> taken;
-    flatten(toml::parse(blocker.line), "", taken);
+    flatten(session::parse_toml(blocker.line, draft_.file), "", taken);
     if (blocker.kind == "preprocessing") forget_preparation();
     for (Fact& fact : taken) {
       fact.source = blocker.brief.empty() ? "found by the preflight" : blocker.brief;
       if (const Fact* have = find(fact.key); have && have->value == fact.value) continue;
-      if (fact.key == "model.output") output_ = *toml::parse("v = " + fact.value)["v"].value<std::string>();
+      if (fact.key == "model.output")
+        output_ = *session::parse_toml("v = " + fact.value, draft_.file)["v"].value<std::string>();
       add(std::move(fact));
     }
     draft_.adopted.push_back(blocker);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/shell.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "edits/operations.h"
 #include "edits/outlying_biases.h"

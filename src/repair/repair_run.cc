@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "edits/edit_file.h"
@@ -247,8 +248,8 @@ void RepairRun::write_holdout(const std::string& folder) const {
   make_folders(folder);
   Json eval = {{"model", own.session.model_name()}, {"fingerprint", ""}, {"metric", before.metric}};
   if (!before.metric.empty()) eval["metrics"][before.metric] = observers::estimate_json(before.value);
-  write_file(folder + "/eval.json", eval.dump(2));
-  write_file(folder + "/run.json", Json({{"command", "repair"}}).dump(2));
+  write_file(folder + "/eval.json", json_text(eval, 2));
+  write_file(folder + "/run.json", json_text(Json({{"command", "repair"}}), 2));
   write_file(folder + "/samples.csv", [&](std::ostream& out) {
     out << "id,correct,loss\n";
     for (const SampleRow& row : own.outcome.before.rows)

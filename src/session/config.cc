@@ -5,10 +5,10 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "dataset/spec.h"
 #include "session/toml.h"
+#include "session/toml_edit.h"
 
 namespace netmend::session {
 namespace fs = std::filesystem;
@@ -34,14 +34,7 @@ class Parser {
   Config parse(const std::string& content) {
     Config config;
     config.path = path_;
-    toml::table file;
-    try {
-      file = toml::parse(content, path_);
-    } catch (const toml::parse_error& error) {
-      throw InputError(
-          fmt::format("{}, line {}: {}", path_, error.source().begin.line, std::string(error.description())),
-          "netmend.toml is TOML: key = value, strings in quotes, lists in [ ], tables in { } on one line.");
-    }
+    const toml::table file = parse_toml(content, path_);
     known(file, kTop, "");
     if (const toml::node* model = file.get("model")) about_model(table(*model, "model"), config);
     if (const toml::node* data = file.get("data")) about_data(table(*data, "data"), config);
@@ -292,7 +285,7 @@ std::string find_config(const std::string& model) {
 
 Config read_config(const std::string& named, const std::string& model) {
   std::string path = named.empty() ? find_config(model) : named;
-  return path.empty() ? Config{} : Parser(path).parse(read_file(path, 1 << 20));
+  return path.empty() ? Config{} : Parser(path).parse(read_toml(path));
 }
 
 Config parse_config(const std::string& text, const std::string& path) { return Parser(path).parse(text); }

@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "observers/sample_table.h"
 #include "observers/unit_profile.h"
 #include "session/fingerprint.h"
@@ -20,8 +22,9 @@ void write_units(const std::string& path, const observers::UnitProfile& profile,
     for (size_t l = 0; l < profile.layers().size(); ++l)
       for (size_t u = 0; u < state.stats[l].size(); ++u) {
         const observers::UnitStats& unit = state.stats[l][u];
-        out << fmt::format("{},{:.9g},{:.9g},{:.9g},{:.9g},{:.6g},{}\n", unit_name(profile.layers()[l], int64_t(u)),
-                           unit.min, unit.max, unit.mean, unit.variance(), unit.zero_fraction(), unit.not_finite);
+        out << fmt::format("{},{:.9g},{:.9g},{:.9g},{:.9g},{:.6g},{}\n",
+                           csv_field(unit_name(profile.layers()[l], int64_t(u))), unit.min, unit.max, unit.mean,
+                           unit.variance(), unit.zero_fraction(), unit.not_finite);
       }
   });
 }
@@ -68,7 +71,7 @@ Evaluation evaluate(Session& session, const EvaluateOptions& options) {
 }
 
 Shard evaluate_shard(Session& session, const std::string& shard, const std::string& path, bool float64) {
-  require_writable(path);
+  claim_product(path, "-o");
   stream::PassOptions options = options_of(session, float64);
   options.shard = stream::parse_shard(shard);
   const Split& tests = session.test();
@@ -80,7 +83,7 @@ Shard evaluate_shard(Session& session, const std::string& shard, const std::stri
                                       {"model", session.model_name()},
                                       {"seconds", pass.seconds}};
   stream::StateFile file;
-  file.description = description.dump();
+  file.description = json_text(description);
   file.subject = checksum(file_checksum(session.model_name()) + "|" + tests.subject.data->info().spec + "|" +
                           std::to_string(tests.used()) + "|" + std::to_string(tests.subject.batch_size()));
   file.chunks = pass.chunks;
@@ -94,17 +97,23 @@ MergedShards merge_shards(const std::vector<std::string>& paths) {
   if (header.observer != "predictions")
     fail("{} holds the state of `{}`, not of an evaluation", paths[0], header.observer);
   MergedShards merged;
-  try {
-    merged.task = observers::settings_from_json(nlohmann::json::parse(header.description).at("settings"));
-  } catch (const nlohmann::json::exception&) {
-    fail("{}: the state file is damaged", paths[0]);
+  {
+    const JsonDocument about(header.description, paths[0]);
+    merged.task = observers::settings_from_json(about.top().at("settings"));
   }
+  // A network of n classes leaves a confusion matrix of n × n counts: a small file cannot be of many.
+  const auto classes = double(merged.task.by_class() ? merged.task.classes.size() : 0);
+  if (8 * classes * classes > double(header.bytes))
+    fail("{}: the state file is damaged: it is too small for {} classes", paths[0], merged.task.classes.size());
   const observers::Predictions predictions(merged.task, false);
   std::vector<stream::StateFile> files;
   for (const std::string& path : paths) {
     files.push_back(stream::read_state(path, predictions));
-    const auto about = nlohmann::json::parse(files.back().description, nullptr, false);
-    if (about.is_object()) merged.seconds += about.value("seconds", 0.0), merged.model = about.value("model", "");
+    const JsonDocument about(files.back().description, path);
+    merged.seconds += about.top().at("seconds").number();
+    merged.model = about.top().at("model").text();
+    if (about.top().at("settings").json() != observers::to_json(merged.task))
+      fail("{} and {} judge predictions differently", paths[0], path);
   }
   const stream::Collected whole = stream::join_states(std::move(files), paths);
   const auto state = whole.fold(predictions);

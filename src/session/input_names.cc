@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "dataset/bytes.h"
@@ -27,7 +28,7 @@ std::unordered_set<std::string> read_names(const std::string& path) {
         continue;
       }
     }
-    if (column < row.size() && !trim(row[column]).empty()) names.emplace(trim(row[column]));
+    if (column < row.size() && !trim(row[column]).empty()) names.insert(from_csv_field(std::string(trim(row[column]))));
   }
   if (names.empty())
     throw InputError(path + " names no inputs",

@@ -2,11 +2,11 @@
 
 #include <ATen/ATen.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "stream/pass.h"
 
@@ -37,13 +37,13 @@ void RepairRecord::write_to(model::Graph& graph) const {
   for (int64_t i : stream::spread(int64_t(inputs.size()), kMostMarks))
     hashes += fmt::format("{:08x}", inputs[size_t(i)]);
   json["hashes"] = hashes;
-  graph.metadata["netmend.repair"] = json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  graph.metadata["netmend.repair"] = json_text(json);
 }
 
 std::string seen_in_search(const model::Graph& graph, const dataset::Dataset& data) {
   auto hit = graph.metadata.find("netmend.repair");
   if (hit == graph.metadata.end()) return "";
-  const auto json = nlohmann::json::parse(hit->second, nullptr, false);
+  const nlohmann::json json = json_or_null(hit->second);
   if (!json.is_object() || !json.contains("hashes") || !json["hashes"].is_string() || !json.contains("inputs") ||
       !json["inputs"].is_number_unsigned())
     return "the model's netmend.repair metadata cannot be read, so it is not known whether the repair saw this data";

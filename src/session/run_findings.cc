@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/json.h"
 
 namespace netmend::session {
 namespace {
@@ -56,19 +56,17 @@ RunFindings read_findings(const std::string& run) {
     throw InputError(fmt::format("{} holds no findings.json", found.folder),
                      "Give the run folder of a netmend check, or leave --run out for the latest.");
   const std::string path = found.folder + "/findings.json";
-  findings::Json json = findings::Json::parse(read_file(path, int64_t(1) << 30), nullptr, false);
-  if (!json.is_object() || !json.contains("findings") || !json["findings"].is_array())
+  const JsonDocument document = read_json(path, {}, "Run netmend check again.");
+  const JsonView top = document.top();
+  if (!top.has("findings"))
     throw InputError(fmt::format("{} is not a findings.json that netmend wrote", path), "Run netmend check again.");
+  found.partial = top.has("partial") && top.at("partial").truth();
   // Those that were accepted stand apart, where a run knows of any.
   for (const char* part : {"findings", "accepted"}) {
-    if (!json.contains(part) || !json[part].is_array()) continue;
-    for (const findings::Json& one : json[part]) {
-      try {
-        if (one.is_object() && one.contains("kind")) found.findings.push_back(findings::finding_from_json(one));
-      } catch (const InputError& error) {
-        throw InputError(fmt::format("{}: {}", path, error.what()), error.hint());
-      }
-    }
+    if (!top.has(part)) continue;
+    const JsonView list = top.at(part);
+    for (size_t i = 0; i < list.size(); ++i)
+      if (list.at(i).has("kind")) found.findings.push_back(findings::finding_from_json(list.at(i)));
   }
   return found;
 }

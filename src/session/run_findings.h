@@ -11,6 +11,7 @@ namespace netmend::session {
 struct RunFindings {
   std::string folder;
   std::vector<findings::Finding> findings;
+  bool partial = false;  ///< the check-up was stopped: what is not among them may be there all the same
   std::vector<std::string> ids() const;
   /// nullptr when there is none with this id.
   const findings::Finding* find(const std::string& id) const;

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/shell.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "executor/layers.h"
 #include "executor/runtime.h"

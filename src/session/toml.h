@@ -12,3 +12,13 @@
 #undef TOML_ASSERT_ASSUME
 #define TOML_ASSERT_ASSUME(expr) static_assert(true)
 #include <toml++/toml.h>
+
+#include <string>
+#include <string_view>
+
+namespace netmend::session {
+
+/// The one way to parse TOML: bounded in size and depth. Throws InputError with file and line.
+toml::table parse_toml(std::string_view text, const std::string& path);
+
+}  // namespace netmend::session

@@ -13,7 +13,7 @@ namespace {
 std::string fact_line(const Fact& fact, const std::string& key, size_t width) {
   std::string line = fmt::format("{} = {}", key, fact.value);
   if (fact.source.empty()) return line;
-  return fmt::format("{:<{}}  # {}", line, width, fact.source);
+  return fmt::format("{:<{}}  # {}", line, width, printable(fact.source));
 }
 
 /// `a."b.c".d` → a, b.c, d; escapes as toml_string() writes them.
@@ -102,13 +102,7 @@ class Updater {
   std::string text() const { return join(lines_, "\n") + "\n"; }
 
  private:
-  void parse(const std::string& text) {
-    try {
-      file_ = toml::parse(text, path_);
-    } catch (const toml::parse_error& error) {
-      fail("{}, line {}: {}", path_, error.source().begin.line, std::string(error.description()));
-    }
-  }
+  void parse(const std::string& text) { file_ = parse_toml(text, path_); }
 
   /// Written as [name].
   bool is_headed(const toml::table& table) const {
@@ -119,7 +113,7 @@ class Updater {
   /// Written as [a.b] with all of its path: the tables on the way to it stand on the same line.
   bool has_header(const toml::table& table, const std::vector<std::string>& path) const {
     if (!is_headed(table)) return false;
-    const toml::table header = toml::parse(trim(lines_[size_t(table.source().begin.line) - 1]));
+    const toml::table header = parse_toml(trim(lines_[size_t(table.source().begin.line) - 1]), path_);
     const toml::table* at = &header;
     for (const std::string& part : path) {
       const toml::node* next = at->get(part);
@@ -141,7 +135,7 @@ class Updater {
     line.replace(last + 1, brace - last - 1, fmt::format("{}{} = {} ", empty ? " " : ", ", key, fact.value));
     if (!fact.source.empty())
       lines_.insert(lines_.begin() + std::ptrdiff_t(table.source().begin.line) - 1,
-                    fmt::format("# {} = {}: {}", key, fact.value, fact.source));
+                    fmt::format("# {} = {}: {}", key, fact.value, printable(fact.source)));
   }
 
   /// Behind the last value of the table whose header stands on `line`.
@@ -191,7 +185,7 @@ class Updater {
 
 std::string toml_string(const std::string& text) {
   std::string out = "\"";
-  for (char c : text) {
+  for (char c : utf8(text)) {
     if (c == '"' || c == '\\')
       out += std::string("\\") + c;
     else if (uint8_t(c) < 0x20 || c == 0x7f)

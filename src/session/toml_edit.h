@@ -13,10 +13,13 @@ struct Fact {
   std::string source;  ///< for the comment
 };
 
-/// "text" with what needs it escaped.
+/// "text" with what needs it escaped; what is no UTF-8 is replaced.
 std::string toml_string(const std::string& text);
 /// A part of a key, quoted where it must be.
 std::string toml_key(const std::string& word);
+
+/// The text of a TOML file, bounded in size.
+std::string read_toml(const std::string& path);
 
 /// A new file: one line per value, with its source as a comment.
 std::string fresh_toml(const std::vector<Fact>& facts, const std::string& heading);

@@ -2,62 +2,48 @@
 
 #include <ATen/ATen.h>
 
-#include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "dataset/npz.h"
 
 namespace netmend::stream {
 namespace {
 
-using Json = nlohmann::json;
 using dataset::Array;
 using dataset::Element;
 using dataset::Npz;
 
-constexpr int64_t kLargestMeta = int64_t(64) << 20;
-constexpr const char* kRewrite = "write it again with save_data.reference; docs/formats.md describes the file";
+constexpr JsonLimits kLimits{.bytes = 64 << 20, .depth = 16};
+constexpr int64_t kMostNames = 100'000;
+constexpr const char* kRewrite = "Write it again with save_data.reference; docs/formats.md describes the file.";
 
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
   throw InputError(fmt::format("{} is not a reference netmend can read: {}", path, what), kRewrite);
 }
 
-Json read_meta(const Npz& file, const std::string& path) {
+JsonDocument read_meta(const Npz& file, const std::string& path) {
   if (!file.has("meta.bytes")) bad(path, "it has no member meta.bytes");
   Array array = file.read("meta.bytes");
-  if (array.type != Element::kU8 || array.shape.size() != 1 || array.count() > kLargestMeta)
+  if (array.type != Element::kU8 || array.shape.size() != 1 || array.count() > kLimits.bytes)
     bad(path, "meta.bytes does not hold bytes");
   std::string text(size_t(array.count()), '\0');
   array.bytes->read(array.offset, array.count(), reinterpret_cast<uint8_t*>(text.data()));
-  Json meta = Json::parse(text, nullptr, false);
-  if (!meta.is_object()) bad(path, "meta.bytes is not a JSON object");
-  if (meta.value("format", Json()) != "netmend-reference") bad(path, "its format is not netmend-reference");
-  if (meta.value("version", Json()) != 1) bad(path, "its version is not 1");
+  JsonDocument meta(text, path + ", meta.bytes", kLimits, kRewrite);
+  meta.top().at("format").choice({"netmend-reference"});
+  meta.top().at("version").whole(1, 1);
   return meta;
 }
 
-std::vector<std::string> names(const Json& meta, const char* key, const std::string& path) {
-  std::vector<std::string> out;
-  if (!meta.contains(key)) return out;
-  if (!meta[key].is_array()) bad(path, fmt::format("`{}` is not a list of names", key));
-  for (const Json& name : meta[key]) {
-    if (!name.is_string()) bad(path, fmt::format("`{}` is not a list of names", key));
-    out.push_back(name.get<std::string>());
-    if (std::count(out.begin(), out.end(), out.back()) > 1) bad(path, fmt::format("`{}` occurs twice", out.back()));
-  }
-  return out;
-}
-
-std::vector<int64_t> positions(const Json& meta, const std::string& path) {
-  std::vector<int64_t> out;
-  if (!meta.contains("samples")) return out;
-  if (!meta["samples"].is_array()) bad(path, "`samples` is not a list of positions");
-  for (const Json& position : meta["samples"]) {
-    if (!position.is_number_integer() || position.get<int64_t>() < 0) bad(path, "`samples` is not a list of positions");
-    out.push_back(position.get<int64_t>());
-  }
+std::vector<std::string> names(const JsonView& meta, const char* key) {
+  if (!meta.has(key)) return {};
+  std::vector<std::string> out = meta.at(key).texts(kMostNames);
+  std::set<std::string> seen;
+  for (const std::string& name : out)
+    if (!seen.insert(name).second) meta.at(key).refuse(fmt::format("holds {} twice", printable(name)));
   return out;
 }
 
@@ -113,14 +99,15 @@ at::Tensor Recorded::rows(int64_t first, int64_t count) const {
 
 Reference read_reference(const std::string& path) {
   Npz file(dataset::open_bytes(path));
-  Json meta = read_meta(file, path);
+  const JsonDocument document = read_meta(file, path);
+  const JsonView meta = document.top();
   Reference reference;
   reference.path = path;
-  if (meta.contains("framework") && meta["framework"].is_string()) reference.framework = meta["framework"];
-  reference.samples = positions(meta, path);
-  reference.inputs = tensors(file, names(meta, "inputs", path), "input");
-  reference.outputs = tensors(file, names(meta, "outputs", path), "output");
-  reference.layers = tensors(file, names(meta, "layers", path), "layer");
+  if (meta.has("framework")) reference.framework = meta.at("framework").text();
+  if (meta.has("samples")) reference.samples = meta.at("samples").wholes(0);
+  reference.inputs = tensors(file, names(meta, "inputs"), "input");
+  reference.outputs = tensors(file, names(meta, "outputs"), "output");
+  reference.layers = tensors(file, names(meta, "layers"), "layer");
   if (reference.inputs.empty()) bad(path, "it names no inputs");
   if (reference.outputs.empty()) bad(path, "it names no outputs");
   check_counts(reference);

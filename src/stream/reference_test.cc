@@ -61,15 +61,15 @@ TEST(Reference, IsRead) {
 
 TEST(Reference, BrokenOnesAreNamed) {
   EXPECT_TRUE(mentions(error([](File& f) { f.meta = nullptr; }), "no member meta.bytes"));
-  EXPECT_TRUE(mentions(error([](File& f) { f.meta = 7; }), "not a JSON object"));
-  EXPECT_TRUE(mentions(error([](File& f) { f.meta["format"] = 3; }), "format is not"));
-  EXPECT_TRUE(mentions(error([](File& f) { f.meta["version"] = 9; }), "version is not 1"));
+  EXPECT_TRUE(mentions(error([](File& f) { f.meta = 7; }), "the document is 7, expected an object"));
+  EXPECT_TRUE(mentions(error([](File& f) { f.meta["format"] = 3; }), "`format` is 3, expected a string"));
+  EXPECT_TRUE(mentions(error([](File& f) { f.meta["version"] = 9; }), "`version` is 9, expected 1"));
   EXPECT_TRUE(mentions(error([](File& f) { f.meta["inputs"] = Json::array(); }), "names no inputs"));
-  EXPECT_TRUE(mentions(error([](File& f) { f.meta["outputs"] = {{1, 2}}; }), "not a list of names"));
+  EXPECT_TRUE(mentions(error([](File& f) { f.meta["outputs"] = {{1, 2}}; }), "expected a string"));
   EXPECT_TRUE(mentions(error([](File& f) { f.meta["outputs"] = {"score"}; }), "did you mean output.scores"));
-  EXPECT_TRUE(mentions(error([](File& f) { f.meta["inputs"] = {"x", "x"}; }), "occurs twice"));
+  EXPECT_TRUE(mentions(error([](File& f) { f.meta["inputs"] = {"x", "x"}; }), "holds x twice"));
   EXPECT_TRUE(mentions(error([](File& f) { f.meta["samples"] = {1}; }), "1 positions for 2 inputs"));
-  EXPECT_TRUE(mentions(error([](File& f) { f.meta["samples"] = {1, 1e300}; }), "not a list of positions"));
+  EXPECT_TRUE(mentions(error([](File& f) { f.meta["samples"] = {1, 1e300}; }), "expected a whole number"));
   EXPECT_TRUE(mentions(error([](File& f) { f.members["output.scores"] = npy_bytes("<f4", "(1,)", "1234"); }),
                        "`scores` holds 1 inputs, `x` holds 2"));
   EXPECT_TRUE(mentions(error([](File& f) { f.members["input.x"] = npy_bytes("<f4", "(2, 9)", "1234"); }), "cut short"));

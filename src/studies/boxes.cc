@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/escape.h"
+
 namespace netmend::studies {
 namespace {
 
@@ -13,12 +15,6 @@ double quantile(const std::vector<double>& sorted, double share) {
   const auto below = size_t(place);
   const size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (place - double(below)) * (sorted[above] - sorted[below]);
-}
-
-std::string plain(const std::string& text) {
-  std::string out;
-  for (char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '>' ? "&gt;" : std::string(1, c);
-  return out;
 }
 
 }  // namespace
@@ -45,7 +41,7 @@ std::string boxes_svg(const std::string& title, const std::vector<Box>& boxes, d
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\" "
       "font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/><text x=\"12\" y=\"22\" font-size=\"14\">{}</text>\n",
-      width, kHeight, plain(title));
+      width, kHeight, xml_text(title));
   for (int tick = 0; tick <= 4; ++tick) {
     const double v = low + (high - low) * tick / 4;
     svg += fmt::format(
@@ -62,7 +58,7 @@ std::string boxes_svg(const std::string& title, const std::vector<Box>& boxes, d
     svg += fmt::format(
         "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text><text x=\"{:.0f}\" y=\"{:.0f}\" "
         "text-anchor=\"middle\" fill=\"#777\">{}</text>\n",
-        x, kHeight - kBottom + 22, plain(box.label), x, kHeight - kBottom + 38, box.count);
+        x, kHeight - kBottom + 22, xml_text(box.label), x, kHeight - kBottom + 38, box.count);
     if (!box.count) continue;
     svg += fmt::format(
         "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"#357\"/>"

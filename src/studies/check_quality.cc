@@ -67,17 +67,16 @@ std::vector<std::string> ids_of(const Checked& checked) {
 }
 
 void keep(Store& store, const std::string& key, const QualityRow& row) {
-  store.put(key, Json{{"part", row.part},
-                      {"model", row.model},
-                      {"fault", row.fault},
-                      {"expected", row.expected},
-                      {"top", row.top},
-                      {"good", row.good},
-                      {"alone", row.alone},
-                      {"cost", row.cost},
-                      {"accuracy", row.accuracy},
-                      {"seconds", row.seconds}}
-                     .dump());
+  store.put(key, json_text(Json{{"part", row.part},
+                                {"model", row.model},
+                                {"fault", row.fault},
+                                {"expected", row.expected},
+                                {"top", row.top},
+                                {"good", row.good},
+                                {"alone", row.alone},
+                                {"cost", row.cost},
+                                {"accuracy", row.accuracy},
+                                {"seconds", row.seconds}}));
 }
 
 std::string key_of(const char* part, const CheckedModel& model, const std::string& what,
@@ -146,8 +145,10 @@ uint64_t seed_of(const PlantedKind& kind, uint64_t seed) {
 
 void run_loud(Store& store, const CheckedModel& model, const QualityOptions& options, const Heard& progress) {
   run_quiet(store, model, options, progress);
-  const Json as_it_is = Json::parse(*store.find(key_of("quiet", model, "", options)));
-  const auto sound = as_it_is["top"].get<std::set<std::string>>();
+  const std::string as_it_is = key_of("quiet", model, "", options);
+  const JsonDocument document = trial_document(as_it_is, *store.find(as_it_is));
+  const std::vector<std::string> top = document.top().at("top").texts();
+  const std::set<std::string> sound(top.begin(), top.end());
   for (const PlantedKind& kind : planted_kinds()) {
     if (!options.kinds.empty() &&
         std::find(options.kinds.begin(), options.kinds.end(), kind.name) == options.kinds.end())
@@ -189,10 +190,11 @@ bool names_fault(const std::vector<std::string>& wanted, const Finding& finding)
 std::vector<QualityRow> read_quality(const Store& store) {
   std::vector<QualityRow> rows;
   for (const auto& [key, text] : store.all()) {
-    Json json = Json::parse(text);
-    rows.push_back({json["part"], json["model"], json["fault"], json["expected"],
-                    json["top"].get<std::vector<std::string>>(), json["good"], json["alone"], json["cost"],
-                    json["accuracy"], json["seconds"]});
+    const JsonDocument document = trial_document(key, text);
+    const JsonView row = document.top();
+    rows.push_back({row.at("part").text(), row.at("model").text(), row.at("fault").text(), row.at("expected").text(),
+                    row.at("top").texts(), row.at("good").truth(), row.at("alone").truth(), row.at("cost").number(),
+                    row.at("accuracy").number(), row.at("seconds").number()});
   }
   return rows;
 }

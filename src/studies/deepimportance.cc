@@ -352,7 +352,7 @@ void run_deepimportance(Store& store, const std::string& prefix, const TrainedNe
     Json result = studied.run(trial);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     result["seconds"] = seconds;
-    store.put(key, result.dump());
+    store.put(key, json_text(result));
     if (progress) progress(fmt::format("{} in {:.1f} s", key, seconds));
   }
 }

@@ -71,7 +71,7 @@ class Trials {
     for (int64_t run = 1; run <= runs; ++run)
       for (const std::string& trial : deepimportance_trials())
         if (auto text = store.find(fmt::format("{}|{}|{}|{}", prefix, this->model, run, trial)))
-          if (Json one = Json::parse(*text, nullptr, false); !one.is_discarded()) found_[trial].push_back(one);
+          found_[trial].push_back(trial_document(trial, *text).json());
   }
   /// A number of a trial by its path, over the runs that have it.
   Spread of(const std::string& trial, const std::string& path) const {
@@ -284,16 +284,19 @@ class Report {
     for (const Trials& t : models_) {
       if (t.all("layers").empty()) continue;
       const Json& first_run = t.all("layers")[0];
-      const size_t count = first_run["layers"].size();
+      const size_t count =
+          first_run.contains("layers") && first_run["layers"].is_array() ? first_run["layers"].size() : 0;
       auto at = [&](size_t i, const std::string& set) {
         return 100 * t.of("layers", fmt::format("layers/{}/{}", i, set)).mean;
       };
       for (size_t i = 0; i < count; ++i) {
-        const std::string layer = first_run["layers"][i]["layer"];
+        const Json& named = first_run["layers"][i];
+        if (!named.is_object() || !named.contains("layer") || !named["layer"].is_string()) continue;
+        const std::string layer = named["layer"];
         for (const char* set : {"U_O", "U_O+DI"})
           rows.push_back({{"model", t.model},
                           {"layer", layer},
-                          {"m", first_run["m"]},
+                          {"m", first_run.value("m", Json())},
                           {"set", set},
                           {"ours", json_of(t.of("layers", fmt::format("layers/{}/{}", i, set)), 100)},
                           {"paper", json_of(paper::layer(t.model, layer, set))}});

@@ -106,7 +106,7 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
   Json json = report_deepimportance(store, prefix, models, runs);
   json["out"] = context.folder;
   const std::string text = deepimportance_text(json);
-  write_file(context.folder + "/deepimportance.json", json.dump(2) + "\n");
+  write_file(context.folder + "/deepimportance.json", json_text(json, 2) + "\n");
   write_file(context.folder + "/deepimportance.md", text);
   json["text"] = text;
   return json;

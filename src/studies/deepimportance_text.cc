@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "studies/deepimportance.h"
 
@@ -61,7 +62,7 @@ std::string crossed(const Json& rows, const std::vector<std::string>& keys, cons
   for (const Json& row : rows) {
     std::vector<std::string> own;
     for (const std::string& key : keys)
-      own.push_back(row[key].is_string() ? row[key].get<std::string>() : row[key].dump());
+      own.push_back(row[key].is_string() ? row[key].get<std::string>() : json_text(row[key]));
     const std::string name = row[across];
     size_t column = size_t(std::find(columns.begin(), columns.end(), name) - columns.begin());
     if (column == columns.size()) columns.push_back(name);
@@ -82,7 +83,7 @@ std::string deepimportance_text(const Json& report) {
       "± is the standard deviation over runs (table 2: over inputs).\n\n";
   Table networks({"model", "runs", "training", "tests", "attacked", "accuracy"});
   for (const Json& row : report["networks"])
-    networks.row({row["model"], row["runs"].dump(), plain(row["training"], 0), plain(row["tests"], 0),
+    networks.row({row["model"], json_text(row["runs"]), plain(row["training"], 0), plain(row["tests"], 0),
                   plain(row["attacked"], 0), figure(row["accuracy"]) + " (" + figure(row["paper"]) + ")"});
   out += networks.text() + "## Table 2: how far units move when relevant pixels change (L2)\n\n";
   Table reaction({"model", "units", "distance", "by each unit's own deviation"});

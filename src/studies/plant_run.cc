@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/random.h"
 #include "dataset/relabelled.h"
 #include "edits/difference.h"
@@ -83,8 +83,8 @@ void write_truth(const std::string& model, const model::Graph& graph, const Plan
                  const PlantedFault& planted) {
   Json whole = to_json(model, request, planted);
   const edits::EditFile file = edits::describe(graph, fault.edits, model, file_checksum(model));
-  whole["edits"] = Json::parse(edits::to_text(file))["edits"];
-  write_file(request.truth, whole.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  whole["edits"] = JsonDocument(edits::to_text(file), request.truth, {.bytes = int64_t(1) << 30}).json()["edits"];
+  write_file(request.truth, json_text(whole, 2) + "\n");
 }
 
 }  // namespace

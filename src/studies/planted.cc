@@ -140,7 +140,7 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
       if (store.find(key)) continue;
       if (interrupted()) throw Interrupted{};
       Json result = run_trial(sound, kind, number, options);
-      store.put(key, result.dump());
+      store.put(key, json_text(result));
       if (progress && result.contains("unit"))
         progress(fmt::format("{}: {} lost {:.1f} points; auto ranks it {}", key, result["unit"].get<std::string>(),
                              100 * (result["sound"].get<double>() - result["faulty"].get<double>()),
@@ -152,23 +152,23 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
 std::vector<PlantedTrial> read_planted(const Store& store) {
   std::vector<PlantedTrial> list;
   for (const auto& [key, text] : store.all()) {
-    const Json json = Json::parse(text, nullptr, false);
+    const JsonDocument document = trial_document(key, text);
+    const JsonView row = document.top();
     const std::vector<std::string> parts = split(key, '|');
-    if (!json.is_object() || !json.contains("unit") || parts.size() < 3) continue;
+    if (!row.has("unit") || parts.size() < 3) continue;
     PlantedTrial trial;
     trial.network = parts[0], trial.kind = parts[1];
     parse_int(parts[2], trial.seed);
-    try {
-      trial.unit = json.at("unit"), trial.sound = json.at("sound"), trial.faulty = json.at("faulty");
-      trial.units = json.at("units");
-      for (const auto& [measure, rank] : json.at("ranks").items())
-        trial.ranks.emplace_back(measure, rank.get<int64_t>());
-      for (const Json& one : json.at("repairs"))
-        trial.repairs.push_back({one.at("method"), one.at("verdict"), one.at("lost"), one.at("won"), one.at("fixed"),
-                                 one.at("broken"), one.at("seconds")});
-    } catch (const Json::exception& error) {
-      throw InputError(fmt::format("the store's trial {} cannot be read: {}", key, error.what()),
-                       "Give another --out.");
+    trial.unit = row.at("unit").text(), trial.units = row.at("units").whole();
+    trial.sound = row.at("sound").number(), trial.faulty = row.at("faulty").number();
+    for (const std::string& measure : row.at("ranks").keys())
+      trial.ranks.emplace_back(measure, row.at("ranks").at(measure).whole());
+    const JsonView repairs = row.at("repairs");
+    for (size_t i = 0; i < repairs.size(); ++i) {
+      const JsonView one = repairs.at(i);
+      trial.repairs.push_back({one.at("method").text(), one.at("verdict").text(), one.at("lost").number(),
+                               one.at("won").number(), one.at("fixed").whole(), one.at("broken").whole(),
+                               one.at("seconds").number()});
     }
     list.push_back(std::move(trial));
   }

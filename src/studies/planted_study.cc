@@ -119,7 +119,7 @@ Json run_planted_study(const StudyContext& context, const PlantedRequest& reques
     run_planted(store, open_sound(context, network), how, context.progress);
   Json json = summary(read_planted(store));
   json["out"] = context.folder;
-  write_file(context.folder + "/planted-faults.json", json.dump(2) + "\n");
+  write_file(context.folder + "/planted-faults.json", json_text(json, 2) + "\n");
   return json;
 }
 

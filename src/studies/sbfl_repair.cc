@@ -244,7 +244,7 @@ class Grid {
                      held = repair::evaluate(problem, edits, odd).figure;
       rounds.push_back({whole.loss, whole.accuracy, held.loss, held.accuracy});
     }
-    store_.put(name, Json{{"rounds", rounds}}.dump());
+    store_.put(name, json_text(Json{{"rounds", rounds}}));
   }
 
   /// Rounds until every rule has stopped. As published all is judged on the test data; corrected, units are located and
@@ -286,7 +286,7 @@ class Grid {
       json["rounds"].push_back(row);
     }
     if (interrupted()) throw Interrupted{};
-    return json.dump();
+    return json_text(json);
   }
 
   Store& store_;
@@ -313,7 +313,7 @@ std::vector<Datum> data_of(const Store& store, bool published, std::vector<Key>&
   std::vector<Json> results;
   keys.clear();
   for (const auto& [text, result] : store.all()) {
-    Json json = Json::parse(result, nullptr, false);
+    Json json = trial_document(text, result).json();
     if (!json.is_object() || !json.contains("rounds") || !json["rounds"].is_array()) continue;
     if (text.starts_with("benchmark|")) benchmarks[text] = json;
     std::optional<Key> key = parse_key(text);
@@ -322,9 +322,10 @@ std::vector<Datum> data_of(const Store& store, bool published, std::vector<Key>&
   std::vector<Datum> data;
   for (size_t k = 0; k < keys.size(); ++k) {
     const Json& json = results[k];
+    auto start = [&](const char* key) { return json.contains(key) ? number(json[key]) : 0.0; };
     const std::string bench = fmt::format("benchmark|{}|{}|{}", keys[k].network, keys[k].size, keys[k].epochs);
     for (const NamedRule& rule : rules(published)) {
-      repair::Follower follower(rule.rule, json.value("loss", 0.0), json.value("accuracy", 0.0));
+      repair::Follower follower(rule.rule, start("loss"), start("accuracy"));
       int64_t round = 0;
       for (const Json& row : json["rounds"]) {
         if (!row.is_array() || row.size() < (published ? 2u : 4u)) break;

@@ -65,7 +65,7 @@ Json run_sbfl_study(const StudyContext& context, const SbflRequest& request) {
     write_file(fmt::format("{}/rq{}-loss.svg", folder, number),
                boxes_svg(answer.question + ": benchmark's loss / loss", answer.loss, 1));
   }
-  write_file(folder + "/sbfl-repair.json", json.dump(2) + "\n");
+  write_file(folder + "/sbfl-repair.json", json_text(json, 2) + "\n");
   return json;
 }
 

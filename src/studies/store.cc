@@ -130,4 +130,8 @@ int64_t Store::count() const {
   return rows.number(0);
 }
 
+JsonDocument trial_document(const std::string& key, const std::string& result) {
+  return {result, "the store's trial " + printable(key), {}, "Give another --out, or remove trials.db to start over."};
+}
+
 }  // namespace netmend::studies

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
+
 namespace netmend::studies {
 
 class Store {
@@ -27,5 +29,8 @@ class Store {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// The result of a trial, which anybody may have written. Throws InputError that names the trial.
+JsonDocument trial_document(const std::string& key, const std::string& result);
 
 }  // namespace netmend::studies

@@ -4,20 +4,23 @@
 
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
 
 namespace netmend::training {
 namespace {
 
 using Json = nlohmann::json;
-const std::string kMagic = "netmend checkpoint 1\n";
-constexpr size_t kLongestHeader = size_t(64) << 20;
+const std::string kName = "netmend checkpoint ", kMagic = kName + "2\n";
+constexpr size_t kSum = 17;  ///< the checksum of all that follows it, on a line of its own
+constexpr JsonLimits kHeader{.bytes = 64 << 20, .depth = 8};
+constexpr const char* kAnew = "Remove it to start over, or name another --checkpoint file.";
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-double number(const Json& json) { return json.is_null() ? kNone : json.get<double>(); }
+double number(const JsonView& json) { return json.is_null() ? kNone : json.number(); }
 
 Json to_json(const Epoch& e) {
   return {{"epoch", e.number},
@@ -30,13 +33,13 @@ Json to_json(const Epoch& e) {
           {"val_seconds", e.val_seconds}};
 }
 
-Epoch epoch_of(const Json& json) {
+Epoch epoch_of(const JsonView& json, int64_t position) {
   Epoch e;
-  e.number = json.at("epoch").get<int64_t>();
+  e.number = json.at("epoch").whole(position, position);
   e.loss = number(json.at("loss")), e.accuracy = number(json.at("accuracy"));
   e.val_loss = number(json.at("val_loss")), e.val_accuracy = number(json.at("val_accuracy"));
-  e.rate = json.at("rate").get<double>();
-  e.seconds = json.at("seconds").get<double>(), e.val_seconds = json.at("val_seconds").get<double>();
+  e.rate = json.at("rate").number();
+  e.seconds = json.at("seconds").number(), e.val_seconds = json.at("val_seconds").number();
   return e;
 }
 
@@ -49,53 +52,59 @@ std::string bytes_of(const std::vector<at::Tensor>& state) {
   return bytes;
 }
 
-/// The JSON line and where the numbers begin.
-std::pair<Json, size_t> header_of(const std::string& path, const std::string& content) {
-  size_t end = content.starts_with(kMagic) ? content.find('\n', kMagic.size()) : std::string::npos;
-  if (end == std::string::npos || end > kLongestHeader) fail("{} is not a checkpoint that netmend wrote", path);
-  Json json = Json::parse(content.begin() + int64_t(kMagic.size()), content.begin() + int64_t(end), nullptr, false);
-  if (!json.is_object()) fail("{} is damaged: its second line is not that of a checkpoint", path);
-  return {std::move(json), end + 1};
+/// Where the JSON line begins; what stands from there on is what was written.
+size_t require_whole(const std::string& path, const std::string& content) {
+  if (!content.starts_with(kName))
+    throw InputError(fmt::format("{} is not a checkpoint that netmend wrote", path), kAnew);
+  if (!content.starts_with(kMagic)) {
+    const std::string version = content.substr(kName.size(), std::min<size_t>(8, content.find('\n') - kName.size()));
+    throw InputError(fmt::format("{} is a checkpoint of version {}, but this netmend reads version 2", path,
+                                 printable(trim(version))),
+                     "Finish the training with the netmend that began it, or start over with another file.");
+  }
+  const size_t begin = kMagic.size() + kSum;
+  if (content.size() < begin || content[begin - 1] != '\n' ||
+      content.substr(kMagic.size(), kSum - 1) != checksum(std::string_view(content).substr(begin)))
+    throw InputError(fmt::format("{} is damaged: its content does not match its checksum", path), kAnew);
+  return begin;
 }
 
-void read_header(const Json& json, Checkpoint& into, std::string& checksum) {
-  into.task = json.at("task").get<std::string>();
-  into.steps = json.at("steps").get<int64_t>();
-  checksum = json.at("checksum").get<std::string>();
+void read_header(const JsonView& header, Checkpoint& into) {
+  into.task = header.at("task").text();
+  into.steps = header.at("steps").whole(0);
   into.history.clear();
-  for (const Json& epoch : json.at("history")) into.history.push_back(epoch_of(epoch));
-  for (size_t i = 0; i < into.history.size(); ++i)
-    if (into.history[i].number != int64_t(i) + 1) throw std::invalid_argument("epochs are not in order");
-  if (into.steps < 0) throw std::invalid_argument("negative steps");
+  const JsonView history = header.at("history");
+  for (size_t i = 0; i < history.size(); ++i) into.history.push_back(epoch_of(history.at(i), int64_t(i) + 1));
+  // Every epoch takes a step at least.
+  if (into.steps < int64_t(into.history.size())) header.refuse("it has fewer steps than epochs");
 }
 
 }  // namespace
 
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  std::string bytes = bytes_of(checkpoint.state);
   Json history = Json::array();
   for (const Epoch& epoch : checkpoint.history) history.push_back(to_json(epoch));
-  Json header = {
-      {"task", checkpoint.task}, {"steps", checkpoint.steps}, {"checksum", checksum(bytes)}, {"history", history}};
-  write_file(path, kMagic + header.dump() + "\n" + bytes);
+  const Json header = {{"task", checkpoint.task}, {"steps", checkpoint.steps}, {"history", history}};
+  const std::string content = json_text(header) + "\n" + bytes_of(checkpoint.state);
+  write_file(path, kMagic + checksum(content) + "\n" + content);
 }
 
 void read_checkpoint(const std::string& path, Checkpoint& into) {
   size_t expected = 0;
   for (const at::Tensor& tensor : into.state) expected += tensor.nbytes();
-  std::string content = read_file(path, int64_t(expected + kLongestHeader));
-  auto [json, start] = header_of(path, content);
-  std::string task = into.task, sum;
-  try {
-    read_header(json, into, sum);
-  } catch (const std::exception&) {  // a field is missing or of another type
-    fail("{} is damaged: its second line is not that of a checkpoint", path);
-  }
+  const std::string content = read_file(path, int64_t(expected) + kHeader.bytes, FileRole::kOwn);
+  const size_t begin = require_whole(path, content), line = content.find('\n', begin);
+  if (line == std::string::npos) throw InputError(fmt::format("{} is damaged: it has no header", path), kAnew);
+  const std::string task = into.task;
+  read_header(JsonDocument(std::string_view(content).substr(begin, line - begin), path, kHeader, kAnew).top(), into);
   if (into.task != task)
     throw InputError(fmt::format("{} belongs to another training run (model, data or options differ)", path),
                      "Give the options it was made with, or another --checkpoint file.");
-  if (content.size() - start != expected || checksum(std::string_view(content).substr(start)) != sum)
-    fail("{} is damaged: its numbers are not those that were written", path);
+  size_t start = line + 1;
+  if (content.size() - start != expected)
+    throw InputError(fmt::format("{} is damaged: it holds {} bytes of weights, {} are needed", path,
+                                 content.size() - start, expected),
+                     kAnew);
   for (at::Tensor& tensor : into.state) {
     std::memcpy(tensor.data_ptr(), content.data() + start, tensor.nbytes());
     start += tensor.nbytes();

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/pool.h"
 #include "base/progress.h"
 #include "base/random.h"
@@ -82,7 +83,7 @@ TrainingData open_training_data(const TrainRequest& request, const model::Graph&
 void describe(model::Graph& graph, const dataset::Info& data, const Trainer& trainer, const Options& options) {
   for (const auto& [key, value] : dataset::options_of(data.preprocess)) graph.metadata["netmend.input." + key] = value;
   if (data.labels == dataset::LabelKind::kClass && !data.classes.empty())
-    graph.metadata["names"] = Json(data.classes).dump();
+    graph.metadata["names"] = json_text(Json(data.classes));
   const Json facts = {{"optimiser", method_name(options.method)},
                       {"rate", options.rate},
                       {"schedule", schedule_text(options.schedule)},
@@ -92,7 +93,7 @@ void describe(model::Graph& graph, const dataset::Info& data, const Trainer& tra
                       {"epochs", trainer.history().size()},
                       {"seed", options.seed},
                       {"data", data.spec}};
-  graph.metadata["netmend.training"] = facts.dump();
+  graph.metadata["netmend.training"] = json_text(facts);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "observers/coverage/profile.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "stream/state_file.h"
 
@@ -10,6 +9,8 @@ namespace netmend::observers {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr const char* kAnother = "Name another file with --profile: if it does not exist, it is written.";
 
 /// The observer's states are of this type.
 std::unique_ptr<CriteriaState> as_criteria(std::unique_ptr<stream::State> state) {
@@ -58,18 +59,17 @@ double Profile::bytes(int64_t inputs) const {
 std::string Profile::description() const {
   Json layers = Json::array();
   for (size_t l = 0; l < space_->layers().size(); ++l) layers.push_back({space_->layers()[l].name, space_->units(l)});
-  return Json{{"profile", 1},
-              {"tap", space_->choice().before_activation ? "pre" : "post"},
-              {"unit", space_->choice().elements ? "element" : "channel"},
-              {"layers", layers},
-              {"traced", space_->layers()[layer_].name},
-              {"data", facts.data},
-              {"inputs", facts.inputs},
-              {"stride", facts.stride},
-              {"importance", facts.importance},
-              {"likelihood_low", number(facts.likelihood_low)},
-              {"mahalanobis_high", number(facts.mahalanobis_high)}}
-      .dump();
+  return json_text(Json{{"profile", 1},
+                        {"tap", space_->choice().before_activation ? "pre" : "post"},
+                        {"unit", space_->choice().elements ? "element" : "channel"},
+                        {"layers", layers},
+                        {"traced", space_->layers()[layer_].name},
+                        {"data", facts.data},
+                        {"inputs", facts.inputs},
+                        {"stride", facts.stride},
+                        {"importance", facts.importance},
+                        {"likelihood_low", number(facts.likelihood_low)},
+                        {"mahalanobis_high", number(facts.mahalanobis_high)}});
 }
 
 void Profile::save(const std::string& path) {
@@ -86,51 +86,58 @@ void Profile::save(const std::string& path) {
 namespace {
 
 /// Refuses what was made for another model or with other flags.
-void require_same(const std::string& path, const stream::StateFile& file, const Json& made, const Json& asked,
+void require_same(const std::string& path, const stream::StateFile& file, const JsonView& made, const Json& asked,
                   const std::string& model) {
-  if (file.subject != model)
-    throw InputError(fmt::format("{} was made with another model", path),
-                     "Name another file with --profile: if it does not exist, it is written.");
+  if (file.subject != model) throw InputError(fmt::format("{} was made with another model", path), kAnother);
   for (const char* key : {"tap", "unit", "layers", "traced"})
-    if (made.at(key) != asked.at(key)) {
-      const std::string words =
-          std::string(key) == "layers" ? "other layers" : fmt::format("{} {}", key, made.at(key).dump());
+    if (made.at(key).json() != asked.at(key)) {
+      const std::string words = std::string(key) == "layers"
+                                    ? "other layers"
+                                    : fmt::format("{} {}", key, json_text(made.at(key).json()).substr(0, 80));
       throw InputError(fmt::format("{} was made with {}, which is not what is asked for now", path, printable(words)),
                        "Give the same flags as then, or name another file with --profile.");
     }
 }
 
-double finite_or_unknown(const Json& value) { return value.is_number() ? value.get<double>() : NAN; }
+double number_or_unknown(const JsonView& value) { return value.is_null() ? NAN : value.number(); }
 
 }  // namespace
 
 Profile load_profile(const std::string& path, const PredictionSettings& settings, SpacePtr space, size_t layer,
-                     const std::string& model) {
-  stream::StateFile header = stream::read_state_header(path);
-  Json made = Json::parse(header.description, nullptr, false);
+                     const std::string& model, FileRole role) {
+  const stream::StateFile header = stream::read_state_header(path, role);
   Profile shape(settings, space, layer, 0, 1);
-  if (header.observer != shape.observer_->name() || !made.is_object() || made.value("profile", Json()) != Json(1))
-    throw InputError(fmt::format("{} is not a profile that this netmend can read", path),
-                     "Name another file with --profile: if it does not exist, it is written.");
-  try {
-    require_same(path, header, made, Json::parse(shape.description()), model);
-    const int64_t stride = made.at("stride").get<int64_t>(), inputs = made.at("inputs").get<int64_t>();
-    if (stride < 1 || inputs < 0) fail("{}: the profile is damaged", path);
-    Profile profile(settings, space, layer, inputs, stride);
-    profile.facts.model = model;
-    profile.facts.data = made.at("data").get<std::string>();
-    profile.facts.importance = made.at("importance").get<std::vector<double>>();
-    profile.facts.likelihood_low = finite_or_unknown(made.at("likelihood_low"));
-    profile.facts.mahalanobis_high = finite_or_unknown(made.at("mahalanobis_high"));
-    if (!profile.facts.importance.empty() && int64_t(profile.facts.importance.size()) != space->units(layer))
-      fail("{}: the profile is damaged", path);
-    stream::StateFile file = stream::read_state(path, *profile.observer_);
-    if (file.collected.pieces.size() != 1) fail("{}: the profile is damaged", path);
-    profile.learned(as_criteria(std::move(file.collected.pieces[0].state)));
-    return profile;
-  } catch (const Json::exception&) {
-    fail("{}: the profile is damaged", path);
-  }
+  if (header.observer != shape.observer_->name())
+    throw InputError(fmt::format("{} is not a profile that this netmend can read", path), kAnother);
+  const JsonDocument document(header.description, path, {.bytes = 64 << 20, .depth = 8}, kAnother);
+  const JsonView made = document.top();
+  made.at("profile").whole(1, 1);
+  require_same(path, header, made, JsonDocument(shape.description(), path).json(), model);
+  const int64_t stride = made.at("stride").whole(1), inputs = made.at("inputs").whole(0, int64_t(1) << 40);
+  Profile profile(settings, space, layer, inputs, stride);
+  profile.facts.model = model;
+  profile.facts.data = made.at("data").text();
+  profile.facts.importance = made.at("importance").numbers();
+  profile.facts.likelihood_low = number_or_unknown(made.at("likelihood_low"));
+  profile.facts.mahalanobis_high = number_or_unknown(made.at("mahalanobis_high"));
+  stream::StateFile file = stream::read_state(path, *profile.observer_, role);
+  const bool whole =
+      file.collected.pieces.size() == 1 &&
+      (profile.facts.importance.empty() || int64_t(profile.facts.importance.size()) == space->units(layer));
+  if (!whole) throw InputError(fmt::format("{}: the profile is damaged", path), kAnother);
+  profile.learned(as_criteria(std::move(file.collected.pieces[0].state)));
+  profile.require_consistent(path, inputs);
+  return profile;
+}
+
+void Profile::require_consistent(const std::string& path, int64_t inputs) const {
+  auto refuse = [&](const std::string& what) {
+    throw InputError(fmt::format("{}: the profile is damaged: {}", path, what), kAnother);
+  };
+  if (facts.inputs != inputs) refuse(fmt::format("it is of {} inputs and holds {}", inputs, facts.inputs));
+  if (int64_t(traces().rows.size()) > inputs) refuse("it has more traces than inputs");
+  for (const SampleRow& row : traces().rows)
+    if (row.sample < 0) refuse("a trace does not belong to an input");
 }
 
 }  // namespace netmend::observers

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "observers/coverage/criteria.h"
 #include "observers/coverage/materials.h"
 #include "observers/coverage/peaks.h"
@@ -48,8 +49,10 @@ class Profile {
 
  private:
   friend Profile load_profile(const std::string& path, const PredictionSettings& settings, SpacePtr space, size_t layer,
-                              const std::string& model);
+                              const std::string& model, FileRole role);
   std::string description() const;
+  /// Throws InputError when what was read of the file at `path` does not agree with itself.
+  void require_consistent(const std::string& path, int64_t inputs) const;
   SpacePtr space_;
   size_t layer_;
   std::shared_ptr<const Ranges> kept_ranges_;
@@ -62,6 +65,6 @@ class Profile {
 
 /// Throws InputError: a damaged file, one of another version, model, tap, kind of unit, or of other layers.
 Profile load_profile(const std::string& path, const PredictionSettings& settings, SpacePtr space, size_t layer,
-                     const std::string& model);
+                     const std::string& model, FileRole role = FileRole::kInput);
 
 }  // namespace netmend::observers

@@ -1,0 +1,634 @@
+"""Files of strangers: every kind of file that a command reads, damaged in every way that came to mind. Whatever it is
+given, netmend ends by itself and soon, with 0, 1 or 2, says what is wrong in text that a terminal can be shown, and
+leaves its inputs as they were.
+
+A row of ROWS is a command and the files that it reads; `damages` makes the cases of one file. The fast level draws a few
+cases of each row, the slow one many more; the seed is fixed. NETMEND_SEED=N draws others.
+"""
+import concurrent.futures, copy, hashlib, json, os, random, re, shlex, shutil, signal, struct, subprocess, tempfile, threading, time, unittest, zipfile, zlib
+import xml.dom.minidom
+
+from shell import *
+
+SEED = int(os.environ.get("NETMEND_SEED", "1"))
+PATIENCE = 5.0  # seconds beyond the same command on the sound file
+WORKERS = 2
+
+
+class Row:
+    def __init__(self, command, *files, writes=()):
+        self.command, self.files, self.writes = command.split(), files, writes
+
+    def __str__(self):
+        return " ".join(self.command)
+
+
+DATA_SPEC = "npz:t.npz,x=x,y=y"
+IMAGES = "idx:x.idx,labels=y.idx"
+CASE = f"m.onnx --data {DATA_SPEC} --anyway"
+ROWS = [
+    Row("info m.onnx", "m.onnx"),
+    Row("info external.onnx", "external.onnx", "weights.bin"),
+    Row(f"data {DATA_SPEC}", "t.npz"),
+    Row("data npy:x.npy,y=y.npy", "x.npy", "y.npy"),
+    Row("data idx:x.idx,labels=y.idx", "x.idx", "y.idx"),
+    Row("data csv:t.csv,label=label", "t.csv"),
+    Row("data text:s.csv,label=label,vocab=v.txt,length=6", "s.csv", "v.txt"),
+    Row("data images:imgs", "imgs/b/1.png"),
+    Row("data saved:saved", "saved/data.json", "saved/part-00000.npz"),
+    Row(f"data {DATA_SPEC},meta=meta.csv", "meta.csv"),
+    Row(f"eval {CASE}", "m.onnx", "t.npz", "netmend.toml"),
+    Row(f"check {CASE} --budget quick", "netmend.toml"),
+    Row(f"compare baseline.json {CASE}", "baseline.json"),
+    Row(f"compare evaluated {CASE}", "evaluated/eval.json", "evaluated/run.json", "evaluated/samples.csv"),
+    Row(f"gate {CASE} --against baseline.json", "netmend.toml", "baseline.json"),
+    Row("apply m.onnx edits.json -o out.onnx", "edits.json", "m.onnx", writes=["out.onnx"]),
+    Row(f"whatif m.onnx edits.json --data {DATA_SPEC} --anyway", "edits.json"),
+    Row("diff m.onnx n.onnx -o out.json", "n.onnx", writes=["out.json"]),
+    Row("match m.onnx --reference ref.npz", "ref.npz"),
+    Row("lab merge one.state two.state", "one.state", "two.state"),
+    Row(f"coverage {CASE} --profile m.profile --criteria nc,kmnc", "m.profile"),
+    Row(f"train m.onnx --data {DATA_SPEC} --epochs 3 --checkpoint m.ckpt --resume -o out.onnx", "m.ckpt", "t.npz",
+        writes=["out.onnx", "m.ckpt"]),
+    Row(f"stress m.onnx --data {IMAGES} --anyway --method fuzz --steps 2 -o out.npz --queue m.queue", "m.queue", writes=["out.npz", "m.queue"]),
+    Row("why --run checked", "checked/findings.json"),
+    Row("accept --prune --run checked --config netmend.toml", "checked/findings.json", "netmend.toml",
+        writes=["netmend.toml"]),
+    Row("open checked", "checked/evidence.json", writes=["checked/report.html"]),
+    Row(f"init named/m.onnx --data {DATA_SPEC} --force", "named/preprocessor_config.json", "named/config.json",
+        "named/labels.txt", "named/classes.json", "named/netmend.toml", writes=["named/netmend.toml"]),
+    Row("lab run m.onnx --input input=one.npy --out outputs", "one.npy", "m.onnx"),
+]
+
+
+# ---- sound files ----
+
+def npz(path, members):
+    """members: name to (letter, shape, values)."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, (kind, shape, values) in members.items():
+            write_npy("member.tmp", kind, shape, values)
+            archive.write("member.tmp", name + ".npy")
+    os.unlink("member.tmp")
+
+
+def bytes_member(text):
+    """What `NAME.bytes` of an archive holds, as float arrays cannot: a uint8 array."""
+    body = text.encode()
+    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(body)},), }}"
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + body
+
+
+def make_sound():
+    """All files that ROWS read, in the present folder."""
+    draw = random.Random(7)
+    labels = [i % 3 for i in range(96)]
+    picture = lambda label: [draw.random() * (80 if label == 2 else 255) if p < 32 or label != 1 else 250.0 for p in range(64)]
+    pixels = [picture(label) for label in labels]
+    flat = [value for one in pixels for value in one]
+    npz("t.npz", {"x": ("f", (96, 64), flat), "y": ("q", (96,), labels)})
+    write_npy("x.npy", "f", (96, 64), flat)
+    write_npy("y.npy", "q", (96,), labels)
+    write_npy("one.npy", "f", (1, 64), pixels[0])
+    write_bytes("x.idx", struct.pack(">IIII", 0x803, 96, 8, 8) + bytes(int(value) for value in flat))
+    write_bytes("y.idx", struct.pack(">II", 0x801, 96) + bytes(labels))
+    write_csv("t.csv", ["a", "b", "c", "label"], *[[i % 7, draw.random(), "xyz"[i % 3], "no yes maybe".split()[i % 3]] for i in range(96)])
+    write_csv("s.csv", ["text", "label"], *[["the cat sat on it" if i % 2 else "a dog ran", i % 2] for i in range(20)])
+    write("v.txt", "\n".join("[PAD] [UNK] the cat sat on it a dog ran".split()))
+    write_csv("meta.csv", ["id", "group"], *[[i, "ab"[i % 2]] for i in range(96)])
+    for i in range(6):
+        write_png(f"imgs/{'ab'[i % 2]}/{i}.png", [[(i * 40 + r * c) % 256 for c in range(8)] for r in range(8)])
+    write("netmend.toml", f'model.file = "m.onnx"\nclasses = ["a", "b", "c"]\ninput.input = {{ scale = "1/255", mean = [0.1] }}\n'
+          f'data.test = "{DATA_SPEC}"\ngoal = {{ metric = "accuracy", expect = 0.5 }}\ngate.accuracy = ">= 0.1"\n'
+          '[accept]\n"weak-class:a" = { reason = "known", until = "2099-01-31", value = 0.2 }\n')
+    must("lab", "new", "mlp:64-16-3", "-o", "raw.onnx")
+    must("train", "raw.onnx", "--data", DATA_SPEC, "--epochs", 2, "-o", "m.onnx", "--checkpoint", "m.ckpt", "--out", "trained")
+    must("train", "m.onnx", "--data", DATA_SPEC, "--epochs", 1, "-o", "n.onnx", "--out", "trained2", "--keep-weights")
+    must("diff", "m.onnx", "n.onnx", "-o", "edits.json")
+    must("train", "m.onnx", "--data", DATA_SPEC, "--epochs", 3, "--checkpoint", "m.ckpt.new", "-o", "o.onnx", "--out", "trained3")
+    # A checkpoint of the training that ROWS take up again, two epochs old.
+    must("train", "m.onnx", "--data", DATA_SPEC, "--epochs", 2, "--checkpoint", "m.ckpt.two", "-o", "p.onnx", "--out", "trained4")
+    os.replace("m.ckpt.two", "m.ckpt")
+    make_external()
+    case = ["--data", DATA_SPEC, "--anyway"]
+    must("eval", "m.onnx", *case, "--out", "evaluated")
+    must("compare", "m.onnx", "n.onnx", *case, "-o", "baseline.json", "--out", "compared")
+    for i, name in enumerate(("one", "two")):
+        must("eval", "m.onnx", *case, "--shard", f"{i + 1}/2", "-o", name + ".state")
+    must("coverage", "m.onnx", "--train", DATA_SPEC + ",limit=90", "--test", DATA_SPEC, "--anyway", "--profile", "m.profile", "--out", "covered")
+    must("stress", "m.onnx", "--data", IMAGES, "--anyway", "--method", "fuzz", "--steps", 1, "-o", "first.npz", "--queue", "m.queue", "--out", "stressed")
+    make_reference(pixels[:4])
+    make_saved(flat, labels)
+    done = run("check", "m.onnx", *case, "--budget", "quick", "--out", "checked")
+    assert done.returncode in (0, 1), done.stderr
+    os.makedirs("named")
+    shutil.copy("m.onnx", "named/m.onnx")
+    write_json("named/preprocessor_config.json", {"do_rescale": True, "rescale_factor": 0.00392, "do_normalize": True,
+                                                  "image_mean": [0.5], "image_std": [0.5], "do_resize": True,
+                                                  "size": {"height": 8, "width": 8}, "resample": 2, "crop_size": 8})
+    write_json("named/config.json", {"id2label": {"0": "cat", "1": "dog", "2": "cow"}})
+    write("named/labels.txt", "cat\ndog\ncow\n")
+    write_json("named/classes.json", ["cat", "dog", "cow"])
+    write("named/netmend.toml", 'model.file = "m.onnx"\n')
+
+
+def varint(number):
+    out = b""
+    while True:
+        out += bytes([number & 127 | (128 if number > 127 else 0)])
+        number >>= 7
+        if not number:
+            return out
+
+
+def field(number, content):
+    """A field of a protobuf message: bytes, or a number."""
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    content = content.encode() if isinstance(content, str) else content
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def value_info(name, *shape):
+    dims = b"".join(field(1, field(1, size)) for size in shape)
+    return field(1, name) + field(2, field(1, field(1, 1) + field(2, dims)))
+
+
+def node(op, inputs, outputs, name="", domain=""):
+    return (b"".join(field(1, one) for one in inputs) + b"".join(field(2, one) for one in outputs) +
+            (field(3, name) if name else b"") + field(4, op) + (field(7, domain) if domain else b""))
+
+
+def onnx_model(nodes, inputs, outputs, initializers=(), functions=(), metadata=(), domains=()):
+    graph = b"".join(field(1, one) for one in nodes) + field(2, "g") + b"".join(field(5, one) for one in initializers)
+    graph += b"".join(field(11, one) for one in inputs) + b"".join(field(12, one) for one in outputs)
+    model = field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17))
+    model += b"".join(field(8, field(1, domain) + field(2, 1)) for domain in domains)
+    for key, value in metadata:
+        model += field(14, field(1, key) + field(2, value))
+    return model + b"".join(field(25, one) for one in functions)
+
+
+def initializer(name, shape, values):
+    return b"".join(field(1, size) for size in shape) + field(2, 1) + field(8, name) + field(9, struct.pack(f"<{len(values)}f", *values))
+
+
+def make_external():
+    """A model whose weights lie in a file beside it."""
+    entry = lambda key, value: field(13, field(1, key) + field(2, value))
+    weights = field(1, 64) + field(1, 3) + field(2, 1) + field(8, "w") + entry("location", "weights.bin") + field(14, 1)
+    write_bytes("weights.bin", struct.pack("<192f", *[i / 192 for i in range(192)]))
+    write_bytes("external.onnx", onnx_model([node("MatMul", ["input", "w"], ["out"])], [value_info("input", 1, 64)],
+                                            [value_info("out", 1, 3)], [weights]))
+
+
+def make_reference(pixels):
+    meta = {"format": "netmend-reference", "version": 1, "framework": "none", "samples": [0, 1, 2, 3], "inputs": ["input"],
+            "outputs": ["output"], "layers": []}
+    npz("ref.npz", {"input.input": ("f", (4, 64), [value for one in pixels for value in one]),
+                    "output.output": ("f", (4, 3), [0.0] * 12)})
+    with zipfile.ZipFile("ref.npz", "a") as archive:
+        archive.writestr("meta.bytes.npy", bytes_member(json.dumps(meta)))
+
+
+def make_saved(flat, labels):
+    os.makedirs("saved")
+    npz("saved/part-00000.npz", {"input.x": ("f", (96, 64), flat), "label": ("q", (96,), labels)})
+    content = read_bytes("saved/part-00000.npz")
+    write_json("saved/data.json", {
+        "format": "netmend-saved", "version": 1, "complete": True, "samples": 96, "classes": ["a", "b", "c"], "groups": [],
+        "inputs": [{"name": "x", "type": "float32", "shape": [64]}], "labels": {"kind": "class", "width": 1}, "display": "none",
+        "parts": [{"file": "part-00000.npz", "samples": 96, "bytes": len(content), "crc32": f"{zlib.crc32(content):08x}"}],
+        "writer": "test"})
+
+
+# ---- damages ----
+
+DEEP = 100_000
+
+
+def places(value, path=()):
+    """All places of a JSON document."""
+    yield path
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value[:3]) if isinstance(value, list) else ():
+        yield from places(inner, path + (key,))
+
+
+def changed(document, path, to):
+    document = copy.deepcopy(document)
+    if not path:
+        return to
+    at = document
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = to
+    return document
+
+
+def json_damages(text, draw):
+    document = json.loads(text)
+    others = [None, True, -1, 7, 1 << 62, 1 << 64, 1e300, 0.5, "", "x", "\x1b[31m\x00", "x" * 70000, [], {}, [[]], [None],
+              {"x": 1}, ["x", 3]]
+    for path in places(document):
+        for other in others:
+            yield f"{'.'.join(map(str, path)) or 'all'} = {str(other)[:12]!r}", json.dumps(changed(document, path, other)).encode()
+        nested = json.dumps(changed(document, path, "@")).replace('"@"', "[" * DEEP + "]" * DEEP)
+        yield f"{'.'.join(map(str, path)) or 'all'} = deep", nested.encode()
+    yield "key twice", text.replace(b"{", b'{"format": 1, "format": 2, ', 1)
+    yield "latin-1", text.replace(b'"', b'"\xe9', 1)
+    yield "brackets", b"[" + b"[]," * 700_000 + b"[]]"
+    yield "objects", b'{"a":' * DEEP
+
+
+def toml_damages(text, draw):
+    yield "deep list", b"classes = " + b"[" * DEEP + b"]" * DEEP
+    yield "deep key", b".".join([b"a"] * DEEP) + b" = 1\n"
+    yield "deep header", b"[" + b".".join([b"a"] * DEEP) + b"]\n"
+    yield "deep table", b"gate = " + b"{a=" * DEEP
+    yield "latin-1", text + b'x = "\xe9"\n'
+    yield "control", text + b'goal.metric = "\\u001b[31m"\n'
+    yield "programs", text + b'checks.programs = ["touch pwned"]\n'
+    yield "huge", text + b"#" * (2 << 20)
+    lines = text.splitlines(keepends=True)
+    for i, line in enumerate(lines):
+        for other in (b"1", b'"x"', b"[]", b"{}", b"nan", b"1e999", b'"\\u0000"', b"1979-05-27", b"[[[1]]]", b"true"):
+            if b"=" in line:
+                yield f"line {i + 1} = {other.decode()}", b"".join(lines[:i]) + line.split(b"=")[0] + b"= " + other + b"\n" + b"".join(lines[i + 1:])
+
+
+def damages(path, draw, count):
+    """(what, how to make it) of a file; `how` replaces the file."""
+    text = read_bytes(path)
+    cases = [("empty", b""), ("one byte", text[:1]), ("half", text[:len(text) // 2]), ("all but one byte", text[:-1]),
+             ("more", text + b"x"), ("twice", text + text), ("zeros", bytes(len(text))), ("noise", draw.randbytes(5000)),
+             ("escapes", b"\x1b[31m\x00\xff\n" * 100)]
+    cases += [(f"cut at {at}", text[:at]) for at in (draw.randrange(len(text)) for _ in range(count // 4 + 1))]
+    for i in range(count // 2 + 2):
+        flipped = bytearray(text)
+        for _ in range(draw.choice((1, 1, 3, 12))):
+            flipped[draw.randrange(len(text))] ^= 1 << draw.randrange(8)
+        cases.append((f"flip {i}", bytes(flipped)))
+    for i in range(count // 4 + 1):  # numbers that claim much
+        claimed = bytearray(text)
+        at = draw.randrange(max(1, len(text) - 8))
+        claimed[at:at + 8] = draw.choice((b"\xff" * 8, b"\xff\xff\xff\x7f" * 2, b"\0" * 8, struct.pack("<q", 1 << 40)))
+        cases.append((f"claim {i}", bytes(claimed[:len(text)])))
+    special = list(json_damages(text, draw)) if path.endswith(".json") else \
+        list(toml_damages(text, draw)) if path.endswith(".toml") else []
+    draw.shuffle(special)
+    draw.shuffle(cases)
+    kinds = [("folder", lambda p: os.makedirs(p)), ("pipe", os.mkfifo), ("link to itself", lambda p: os.symlink(os.path.basename(p), p)),
+             ("device", lambda p: os.symlink("/dev/zero", p)), ("link to nothing", lambda p: os.symlink("nothing", p)),
+             ("hole of 3 GB", lambda p: hole(p, text, 3 << 30)), ("hole of 900 GB", lambda p: hole(p, text, 900 << 30))]
+    draw.shuffle(kinds)
+    for what, content in special[:count] + cases[:count]:
+        yield what, lambda p, content=content: write_bytes(p, content)
+    yield from kinds[:max(1, count // 6)]
+
+
+def hole(path, text, size):
+    write_bytes(path, text)
+    os.truncate(path, size)
+
+
+# ---- judging ----
+
+def digest(folder, but):
+    out = {}
+    for here, folders, files in os.walk(folder):
+        for name in files:
+            path = os.path.relpath(os.path.join(here, name), folder)
+            if os.path.isfile(os.path.join(folder, path)) and not os.path.islink(os.path.join(folder, path)) and \
+                    path not in but and "netmend-runs" not in path and os.path.getsize(os.path.join(folder, path)) < 1 << 26:
+                out[path] = hashlib.sha1(read_bytes(os.path.join(folder, path))).hexdigest()
+    return out
+
+
+def complaint(done, seconds, sound):
+    """What is wrong with an ending, or ''."""
+    if done.returncode not in (0, 1, 2, 130):
+        return f"exit {done.returncode}"
+    for name, text in (("stdout", done.stdout), ("stderr", done.stderr)):
+        try:
+            words = text.decode()
+        except UnicodeDecodeError:
+            return f"{name} is no UTF-8"
+        odd = [c for c in words if (ord(c) < 32 and c not in "\n\t") or 0x7f <= ord(c) < 0xa0]
+        if odd:
+            return f"{name} has {odd[0]!r}"
+    if done.returncode == 2 and not done.stderr.startswith(b"error: ") and b"\nerror: " not in done.stderr:
+        return "exit 2 without a sentence"
+    if seconds > sound + PATIENCE:
+        return f"{seconds:.1f} s, the sound file takes {sound:.1f} s"
+    return ""
+
+
+def attempt(row, folder, timeout):
+    begin = time.monotonic()
+    process = subprocess.Popen([NETMEND, *row.command], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env={**os.environ, "DISPLAY": "", "COLUMNS": "100"})
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+    return subprocess.CompletedProcess(row.command, process.returncode, out, err), time.monotonic() - begin
+
+
+class Sound(OneFolder):
+    """The sound files, made once."""
+
+    @classmethod
+    def make(cls):
+        make_sound()
+
+    def copied(self):
+        folder = tempfile.mkdtemp(prefix="netmend-hostile-")
+        for name in os.listdir(self.folder):
+            if name != "netmend-runs":
+                (shutil.copytree if os.path.isdir(name) else shutil.copy)(name, os.path.join(folder, name))
+        return folder
+
+
+class SlowDamage(Sound):
+    """Every row with every file of it, damaged; each case in a folder of its own."""
+    count = 8
+
+    def sound(self, row):
+        folder = self.copied()
+        done, seconds = attempt(row, folder, 120)
+        shutil.rmtree(folder)
+        self.assertIn(done.returncode, (0, 1), (str(row), done.stderr))
+        self.assertEqual(complaint(done, seconds, seconds), "", str(row))
+        return seconds
+
+    def case(self, row, path, what, make, sound):
+        folder = self.copied()
+        try:
+            target = os.path.join(folder, path)
+            os.unlink(target)
+            make(target)
+            but = {path, *row.writes}
+            before = digest(folder, but)
+            done, seconds = attempt(row, folder, sound + 60)
+            after = digest(folder, but)
+            wrong = complaint(done, seconds, sound)
+            left = [name for name in after if re.search(r"\.part\d+$", name)]
+            if not wrong and {name: after.get(name) for name in before} != before:
+                wrong = "an input was changed"
+            elif not wrong and os.path.exists(os.path.join(folder, "pwned")):
+                wrong = "a program of the file was run"
+            elif not wrong and left:
+                wrong = f"{left[0]} is left"
+            return f"{row} [{path}: {what}]: {wrong}\n    {done.stderr[-300:]!r}" if wrong else ""
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def test_damaged_files(self):
+        draw = random.Random(SEED)
+        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+            sounds = list(pool.map(self.sound, ROWS))
+            jobs = []
+            for row, sound in zip(ROWS, sounds):
+                for path in row.files:
+                    for what, make in damages(os.path.join(self.folder, path), draw, self.count):
+                        jobs.append(pool.submit(self.case, row, path, what, make, sound))
+            wrong = [job.result() for job in jobs]
+        wrong = [one for one in wrong if one]
+        print(f"{len(jobs)} cases, {len(wrong)} wrong", flush=True)
+        self.assertFalse(wrong, "\n" + "\n".join(wrong))
+
+
+class Products(Sound):
+    """What a command writes never takes the place of what it reads."""
+
+    def test_an_input_is_no_product(self):
+        case = ["m.onnx", "--data", DATA_SPEC, "--anyway"]
+        rows = [(["weights", "m.onnx"], "-o", "m.onnx"), (["apply", "m.onnx", "edits.json"], "-o", "edits.json"),
+                (["diff", "m.onnx", "n.onnx"], "-o", "n.onnx"), (["failures", *case], "-o", "t.npz"),
+                (["train", "m.onnx", "--data", DATA_SPEC, "--epochs", "1", "-o", "q.onnx"], "--checkpoint", "t.npz"),
+                (["train", "m.onnx", "--data", DATA_SPEC, "--epochs", "1"], "-o", "m.onnx"),
+                (["compare", "baseline.json", *case], "-o", "baseline.json"), (["coverage", *case], "-o", "t.npz"),
+                (["stress", *case, "--method", "fgsm"], "-o", "t.npz"), (["coverage", *case], "--profile", "t.npz"),
+                (["data", DATA_SPEC, "--duplicates"], "--export", "t.npz"), (["data", "images:imgs"], "--sheet", "imgs/b/1.png"),
+                (["repair", *case], "--plan", "m.onnx"), (["lab", "plant", "m.onnx", "-o", "q.onnx"], "--truth", "m.onnx"),
+                (["eval", *case, "--shard", "1/2"], "-o", "t.npz"), (["next", *case, "--pool", DATA_SPEC], "-o", "t.npz"),
+                (["stress", "m.onnx", "--data", IMAGES, "--anyway", "--method", "fuzz", "-o", "q.npz"], "--queue", "x.idx")]
+        os.makedirs("aside", exist_ok=True)
+        for i, (command, flag, path) in enumerate(rows):
+            before = read_bytes(path)
+            link, hard = f"aside/soft{i}{os.path.splitext(path)[1]}", f"aside/hard{i}{os.path.splitext(path)[1]}"
+            os.symlink(os.path.abspath(path), link)
+            os.link(path, hard)
+            for name in (path,) if i % 3 else (path, link, hard):
+                with self.subTest(command=" ".join(command), product=name):
+                    self.refused(*command, flag, name)
+                    self.assertEqual(read_bytes(path), before)
+            os.unlink(link), os.unlink(hard)
+        self.refused("repair", *case, "-o", "q.onnx", "--plan", "q.onnx", words=["both name"])
+        self.refused("compare", "evaluated", *case, "--out", "evaluated", words=["run.json is an input", "--out"])
+        self.assertFalse([name for name in os.listdir(".") if name.startswith("q.")])
+
+    def test_links_stay_and_devices_are_written_to(self):
+        shutil.copy("n.onnx", "aim.npz")
+        os.symlink("aim.npz", "way.npz")
+        self.ok("weights", "m.onnx", "-o", "way.npz")
+        self.assertTrue(os.path.islink("way.npz") and zipfile.is_zipfile("aim.npz"))
+        self.ok("weights", "m.onnx", "-o", "/dev/null")
+        done = subprocess.run([NETMEND, "weights", "m.onnx", "-o", "/dev/stdout", "--quiet"], capture_output=True)
+        self.assertTrue(done.returncode == 0 and done.stdout.startswith(b"PK"), done)
+        with open("redirected", "wb") as out:
+            self.assertEqual(subprocess.run([NETMEND, "weights", "m.onnx", "-o", "/dev/stdout"], stdout=out).returncode, 0)
+        self.assertTrue(read_bytes("redirected").startswith(b"PK") and b"parameters" in read_bytes("redirected"))
+        self.assertTrue(os.path.islink("/dev/stdout"))
+
+    def test_what_a_killed_process_left_is_cleaned_up(self):
+        write("w.npz.part4194303", "left")
+        self.ok("weights", "m.onnx", "-o", "w.npz")
+        self.assertFalse(os.path.exists("w.npz.part4194303"))
+
+    def test_init_that_fails_leaves_the_file(self):
+        before = read("named/netmend.toml")
+        self.refused("init", "named/m.onnx", "--data", "npz:missing.npz", "--force")
+        self.assertEqual(read("named/netmend.toml"), before)
+
+    def test_partial_findings_prune_nothing(self):
+        shutil.copytree("checked", "partial")
+        found = read_json("partial/findings.json")
+        found.update(partial=True, findings=[], accepted=[])
+        write_json("partial/findings.json", found)
+        before = read("netmend.toml")
+        self.refused("accept", "--prune", "--run", "partial", "--config", "netmend.toml", words=["stopped before its end"])
+        self.assertEqual(read("netmend.toml"), before)
+        self.assertIn("was stopped before its end", self.ok("why", "--run", "partial").stdout)
+
+
+class SlowInterrupted(Sound):
+    def test_a_good_product_stays(self):
+        """Ctrl-C during the work: what stood there stays, or is the whole new one."""
+        many = [value for i in range(60000) for value in (float(i % 5), 1.0)]
+        npz("many.npz", {"x": ("f", (60000, 2), many), "y": ("q", (60000,), [i % 3 for i in range(60000)])})
+        must("lab", "new", "mlp:2-900-900-3", "-o", "wide.onnx")
+        spec = "npz:many.npz,x=x,y=y"
+        for command in (["compare", "wide.onnx", "wide.onnx", "--data", spec, "--anyway", "-o", "kept.json"],
+                        ["failures", "wide.onnx", "--data", spec, "--anyway", "-o", "kept.json"]):
+            for wait in (1.5, 3, 5):
+                write("kept.json", "whole")
+                process = start(*command, "--jobs", 1)
+                time.sleep(wait)
+                process.send_signal(signal.SIGINT)
+                process.communicate(timeout=60)
+                self.assertIn(process.returncode, (0, 1, 130, -signal.SIGINT))
+                if process.returncode != 0:
+                    self.assertEqual(read("kept.json"), "whole", (command, wait))
+
+
+HOSTILE = ["$(touch pwned)", "`touch pwned`", "a'; touch pwned; '", 'a"b', "a  b", "x|touch pwned", "\x1b[31mred", "é", "<b>&",
+           "=cmd()", "-x", "a\nb", "#c", "*", "a\\"]
+
+
+class SlowNames(Sound):
+    """Names in files reach shells, terminals, tables and pages as names."""
+
+    def shown(self, *arguments):
+        """Runs netmend, looks at what it prints, and runs the commands among it; returns the text."""
+        done, seconds = attempt(type("R", (), {"command": list(map(str, arguments))}), ".", 120)
+        self.assertEqual(complaint(done, 0, 0), "", arguments)
+        text = done.stdout.decode()
+        os.makedirs("bin", exist_ok=True)
+        write("bin/netmend", '#!/bin/sh\necho called >> "$LOG"\n')
+        os.chmod("bin/netmend", 0o755)
+        commands = re.findall(r"^\s*(?:next|data)?\s*(netmend [a-z].*)$", text, re.M)
+        for command in commands:
+            environment = {**os.environ, "PATH": os.path.abspath("bin") + ":" + os.environ["PATH"], "LOG": os.path.abspath("log")}
+            write("log", "")
+            subprocess.run(["bash", "-c", command], env=environment, cwd=self.folder, capture_output=True, timeout=20)
+            self.assertFalse(os.path.exists("pwned"), command)
+        return text
+
+    def hostile_model(self, name, file, metadata=()):
+        weights = [((i * 37) % 101 - 50) / 50 for i in range(64 * 3)]
+        write_bytes(file, onnx_model([node("MatMul", [name + "in", name + "w"], [name + "h"], name), node("Add", [name + "h", name + "b"], [name], name)],
+                                     [value_info(name + "in", 1, 64)], [value_info(name, 1, 3)],
+                                     [initializer(name + "w", (64, 3), weights), initializer(name + "b", (3,), [0.0, 0.1, 0.2])], metadata=metadata))
+
+    def test_nodes_files_classes_and_columns(self):
+        for i, name in enumerate(HOSTILE):
+            with self.subTest(name=name):
+                path = f"f{i} {name.replace('/', '')}.onnx".replace("\n", "")
+                self.hostile_model(name, path, [("names", json.dumps([name + "0", name + "1", name + "2"]))])
+                rows = [[*[(r * c) % 9 for c in range(3)], name + str(r % 3), name] for r in range(60)]
+                write_csv(f"c{i}.csv", ["a", "b", name, "label", name + "g"], *rows)
+                self.shown("info", path)
+                self.shown("data", f"csv:c{i}.csv,label=label")
+                self.shown("eval", path, "--data", DATA_SPEC, "--anyway", "--units", "--out", f"e{i}")
+                self.shown("check", path, "--data", DATA_SPEC, "--anyway", "--budget", "quick", "--out", f"k{i} {name.replace('/', '')}")
+                self.shown("locate", path, "--data", DATA_SPEC, "--anyway", "--out", f"l{i}")
+                for table in (f"e{i}/units.csv", f"l{i}/ranking.csv"):
+                    if os.path.exists(table):
+                        columns = {len(row) for row in csv.reader(open(table, encoding="utf8", newline=""))}
+                        self.assertEqual(len(columns), 1, table)
+                        self.assertFalse([row for row in read_csv(table) if row["unit"][:1] in "=+@" and row["unit"]], table)
+
+    def test_gates_are_well_formed(self):
+        for i, name in enumerate(HOSTILE):
+            os.makedirs(f"g{i}")
+            shutil.copy("m.onnx", f"g{i}/m.onnx")
+            classes = [name + c for c in "012"]
+            write(f"g{i}/netmend.toml", "classes = " + json.dumps(classes) + f'\ndata.test = "npz:../t.npz,x=x,y=y"\n'
+                  f'gate.accuracy = ">= 0.1"\ngate.{json.dumps("recall:" + classes[0])} = ">= 0.5"\n')
+            done = run("gate", f"g{i}/m.onnx", "--anyway", "--out", f"g{i}/run")
+            self.assertIn(done.returncode, (0, 1, 2), done.stderr)
+            if os.path.exists(f"g{i}/run/gate.xml"):
+                xml.dom.minidom.parse(f"g{i}/run/gate.xml")
+
+    def test_latin_1_is_no_mistake_of_netmends(self):
+        raw = os.fsencode(os.getcwd())
+        for label in (b"caf\xe9", b"th\xe9", b"plain"):
+            os.makedirs(raw + b"/latin/" + label)
+            for i in range(4):
+                shutil.copy(raw + b"/imgs/b/1.png", raw + b"/latin/" + label + b"/p\xe9%d.png" % i)
+        shutil.copy(raw + b"/m.onnx", raw + b"/mod\xe8le.onnx")
+        for command in ([b"data", b"images:latin"], [b"eval", b"mod\xe8le.onnx", b"--data", b"images:latin", b"--anyway", b"--out", b"s\xe9"],
+                        [b"compare", b"m.onnx", b"mod\xe8le.onnx", b"--data", b"images:latin", b"--anyway", b"-o", b"b\xe9.json"],
+                        [b"train", b"mod\xe8le.onnx", b"--data", b"images:latin", b"--epochs", b"1", b"-o", b"out\xe9.onnx"],
+                        [b"init", b"mod\xe8le.onnx", b"--data", b"images:latin", b"--force"],
+                        [b"check", b"m.onnx", b"--data", b"images:latin", b"--anyway", b"--budget", b"quick"],
+                        [b"failures", b"m.onnx", b"--data", b"images:latin", b"--anyway"]):
+            done = subprocess.run([NETMEND.encode(), *command], capture_output=True)
+            self.assertEqual(complaint(done, 0, 0), "", (command, done.stderr[-300:]))
+            self.assertIn(done.returncode, (0, 1), (command, done.stderr[-300:]))
+
+    def test_a_model_sets_no_limits(self):
+        import tomllib
+        line = 'x"]\n[gate]\naccuracy = ">= 0"\n[accept]\n"weak-class:a" = { reason = "fine" }\n#'
+        keys = ["netmend.input.scale", "netmend.input.mean", "netmend.input.std", "netmend.input.color", "scale", "mean", "std",
+                "color", "names", "classes", "accuracy"]
+        for value in (line, "0.5]\n" + line, "[0.5]\n" + line, json.dumps([line] * 3), "[" * 100000, "nan", "1e999", "0.5:" + line):
+            os.makedirs("limits", exist_ok=True)
+            self.hostile_model(line if value == line else "n", "limits/m.onnx", [(key, value) for key in keys])
+            write("limits/labels.txt", line + "\nb\nc\n")
+            for extra in ([], ["--data", DATA_SPEC]):
+                done = run("init", "limits/m.onnx", *extra, "--force")
+                self.assertIn(done.returncode, (0, 1, 2), done.stderr)
+                if done.returncode < 2:
+                    written = tomllib.loads(read("limits/netmend.toml"))
+                    self.assertLessEqual(set(written), {"model", "classes", "input", "data", "goal"}, value[:40])
+            if os.path.exists("limits/netmend.toml"):
+                os.unlink("limits/netmend.toml")
+
+
+class SlowPatience(Sound):
+    """Nothing takes the square of what a file may choose, and links are followed once."""
+
+    def quick(self, *arguments, code, seconds=10):
+        done, took = attempt(type("R", (), {"command": list(map(str, arguments))}), ".", 60)
+        self.assertEqual(complaint(done, 0, 0), "", (arguments, done.stderr[-300:]))
+        self.assertIn(done.returncode, code, done.stderr[-300:])
+        self.assertLess(took, seconds, arguments)
+
+    def test_one_name_for_everything(self):
+        chain = [node("Relu", [f"v{i}"], [f"v{i + 1}"], "same") for i in range(30000)]
+        write_bytes("chain.onnx", onnx_model(chain, [value_info("v0", 1, 4)], [value_info("v30000", 1, 4)]))
+        self.quick("info", "chain.onnx", code=(0, 2), seconds=20)
+        function = field(1, "f") + field(4, "x") + field(5, "y") + field(7, node("Relu", ["x"], ["y"], "same")) + field(9, field(1, "") + field(2, 17)) + field(10, "own")
+        calls = [node("f", [f"v{i}"], [f"v{i + 1}"], "same", "own") for i in range(10000)]
+        write_bytes("calls.onnx", onnx_model(calls, [value_info("v0", 1, 4)], [value_info("v10000", 1, 4)], functions=[function], domains=["own"]))
+        self.quick("info", "calls.onnx", code=(0, 2), seconds=20)
+        write("columns.csv", ",".join(["a"] * 100000) + "\n" + "\n".join(",".join(["1"] * 100000) for _ in range(3)) + "\n")
+        self.quick("data", "csv:columns.csv,label=a", code=(0, 2), seconds=20)
+
+    def test_links_and_places_that_are_no_data(self):
+        os.makedirs("loops/a/b")
+        os.symlink("..", "loops/a/up")
+        os.symlink(".", "loops/a/b/here")
+        os.symlink("/", "loops/a/root")
+        self.quick("data", "images:loops", code=(2,))
+        shutil.copy("imgs/b/1.png", "loops/a/1.png")
+        os.unlink("loops/a/root")
+        self.quick("data", "images:loops", code=(0,))
+        os.mkfifo("loops/a/x.png")
+        self.quick("data", "images:loops", code=(0, 2))
+        for place in ("/", "/dev", "/proc/self"):
+            self.quick("data", "images:" + place, code=(0, 2), seconds=25)
+
+    def test_claims_are_held_against_the_file(self):
+        write_json("few.json", {"format": "netmend-baseline", "version": 1, "model": "m", "fingerprint": "", "metric": "accuracy",
+                                "value": {}, "inputs": 1 << 30, "answers": f"{1 << 30}*1"})
+        self.quick("compare", "few.json", "m.onnx", "--data", DATA_SPEC, "--anyway", code=(2,))
+        with zipfile.ZipFile("bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+            with archive.open("x.npy", "w", force_zip64=True) as member:
+                for _ in range(1300):
+                    member.write(bytes(1 << 20))
+        done = run("data", "npz:bomb.npz,x=x")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("bomb", done.stderr)
+        content = bytearray(read_bytes("t.npz"))
+        content[500] ^= 1
+        write_bytes("flipped.npz", content)
+        self.refused("data", "npz:flipped.npz,x=x,y=y", words=["checksum"])
+
+
+if __name__ == "__main__":
+    main()
