@@ -2,8 +2,8 @@
 given, netmend ends by itself and soon, with 0, 1 or 2, says what is wrong in text that a terminal can be shown, and
 leaves its inputs as they were.
 
-A row of ROWS is a command and the files that it reads; `damages` makes the cases of one file. The fast level draws a few
-cases of each row, the slow one many more; the seed is fixed. NETMEND_SEED=N draws others.
+A row of ROWS is a command and the files that it reads; `damages` makes the cases of one file, of which the slow level
+draws some; the seed is fixed. NETMEND_SEED=N draws others, NETMEND_CASES=N more.
 """
 import concurrent.futures, copy, hashlib, json, os, random, re, shlex, shutil, signal, struct, subprocess, tempfile, threading, time, unittest, zipfile, zlib
 import xml.dom.minidom
@@ -353,7 +353,7 @@ class Sound(OneFolder):
 
 class SlowDamage(Sound):
     """Every row with every file of it, damaged; each case in a folder of its own."""
-    count = 8
+    count = int(os.environ.get("NETMEND_CASES", "4"))
 
     def sound(self, row):
         folder = self.copied()
@@ -493,7 +493,7 @@ class SlowNames(Sound):
 
     def shown(self, *arguments):
         """Runs netmend, looks at what it prints, and runs the commands among it; returns the text."""
-        done, seconds = attempt(type("R", (), {"command": list(map(str, arguments))}), ".", 120)
+        done, seconds = attempt(type("R", (), {"command": [*map(str, arguments), "--wide"]}), ".", 120)
         self.assertEqual(complaint(done, 0, 0), "", arguments)
         text = done.stdout.decode()
         os.makedirs("bin", exist_ok=True)
@@ -505,6 +505,8 @@ class SlowNames(Sound):
             write("log", "")
             subprocess.run(["bash", "-c", command], env=environment, cwd=self.folder, capture_output=True, timeout=20)
             self.assertFalse(os.path.exists("pwned"), command)
+            self.assertEqual(read("log"), "called\n", command)
+        self.pasted += len(commands)
         return text
 
     def hostile_model(self, name, file, metadata=()):
@@ -514,6 +516,7 @@ class SlowNames(Sound):
                                      [initializer(name + "w", (64, 3), weights), initializer(name + "b", (3,), [0.0, 0.1, 0.2])], metadata=metadata))
 
     def test_nodes_files_classes_and_columns(self):
+        self.pasted = 0
         for i, name in enumerate(HOSTILE):
             with self.subTest(name=name):
                 path = f"f{i} {name.replace('/', '')}.onnx".replace("\n", "")
@@ -524,12 +527,14 @@ class SlowNames(Sound):
                 self.shown("data", f"csv:c{i}.csv,label=label")
                 self.shown("eval", path, "--data", DATA_SPEC, "--anyway", "--units", "--out", f"e{i}")
                 self.shown("check", path, "--data", DATA_SPEC, "--anyway", "--budget", "quick", "--out", f"k{i} {name.replace('/', '')}")
+                self.shown("why", "--run", f"k{i} {name.replace('/', '')}")
                 self.shown("locate", path, "--data", DATA_SPEC, "--anyway", "--out", f"l{i}")
                 for table in (f"e{i}/units.csv", f"l{i}/ranking.csv"):
                     if os.path.exists(table):
                         columns = {len(row) for row in csv.reader(open(table, encoding="utf8", newline=""))}
                         self.assertEqual(len(columns), 1, table)
                         self.assertFalse([row for row in read_csv(table) if row["unit"][:1] in "=+@" and row["unit"]], table)
+        self.assertGreater(self.pasted, 3 * len(HOSTILE))
 
     def test_gates_are_well_formed(self):
         for i, name in enumerate(HOSTILE):
@@ -545,6 +550,8 @@ class SlowNames(Sound):
 
     def test_latin_1_is_no_mistake_of_netmends(self):
         raw = os.fsencode(os.getcwd())
+        os.rename("netmend.toml", "aside.toml")  # it names other classes
+        self.addCleanup(os.rename, "aside.toml", "netmend.toml")
         for label in (b"caf\xe9", b"th\xe9", b"plain"):
             os.makedirs(raw + b"/latin/" + label)
             for i in range(4):
@@ -558,7 +565,8 @@ class SlowNames(Sound):
                         [b"failures", b"m.onnx", b"--data", b"images:latin", b"--anyway"]):
             done = subprocess.run([NETMEND.encode(), *command], capture_output=True)
             self.assertEqual(complaint(done, 0, 0), "", (command, done.stderr[-300:]))
-            self.assertIn(done.returncode, (0, 1), (command, done.stderr[-300:]))
+            # What is written into netmend.toml is UTF-8: init may say that it cannot name such folders.
+            self.assertIn(done.returncode, (0, 1, 2) if command[0] == b"init" else (0, 1), (command, done.stderr[-300:]))
 
     def test_a_model_sets_no_limits(self):
         import tomllib

@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int64_t kSmallHoles = 64 << 20;  ///< bytes of a file that may be holes
+
 /// One file, whatever it is called.
 using FileId = std::pair<dev_t, ino_t>;
 
@@ -228,8 +230,13 @@ InputFile::InputFile(const std::string& path, FileRole role) : path_(path) {
     throw InputError(fmt::format("cannot read {}: it is {}, not a regular file", path,
                                  S_ISFIFO(about.st_mode) ? "a pipe" : "a device or a socket"),
                      "Write it to a file first: files are read more than once and at any position.");
-  if (role == FileRole::kInput) note_read(path, about);
   size_ = int64_t(about.st_size);
+  // A few bytes on the disk may claim any size, and whoever reads them all reads zeros for minutes.
+  if (const int64_t held = int64_t(about.st_blocks) * 512; size_ > kSmallHoles && held < size_ / 1000)
+    throw InputError(fmt::format("{} claims {} and holds {}: the rest are holes", path, bytes_text(double(size_)),
+                                 bytes_text(double(held))),
+                     "If these zeros are meant, copy the file with: cp --sparse=never");
+  if (role == FileRole::kInput) note_read(path, about);
   closer.file = -1;
 }
 
