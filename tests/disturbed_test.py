@@ -69,6 +69,17 @@ class Signals(Case):
                     left = os.listdir("run") if os.path.isdir("run") else []
                     self.assertFalse([name for name in left if ".part" in name or name == ".lock"])
 
+    def test_are_heard_while_a_table_is_read(self):
+        with open("large.csv", "w") as file:
+            file.write("a,b,c,label\n" + "1.25,2.5,3.75,0\n4.5,5.25,6.5,1\n" * 1500000)
+        job = start("data", "csv:large.csv,label=label")
+        time.sleep(1.2)
+        job.send_signal(signal.SIGTERM)
+        before = time.monotonic()
+        said = job.communicate(timeout=60)[1]
+        self.assertIn(job.returncode, (0, 130), said)
+        self.assertLess(time.monotonic() - before, 5)
+
     def test_that_are_ignored_stay_ignored(self):
         job = start("eval", MODEL, *DATA, "--out", "run", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         time.sleep(0.3)

@@ -199,6 +199,7 @@ int repair_model(const Common& common, const RepairOptions& asked) {
   print_end(options, run.splits(), result, written);
   print("  flips     {}\n", folder.file("flips.csv"));
   for (const auto& next : json["next"]) print("  next      {}\n", printable(next.get<std::string>()));
+  if (status == 1) print("  exit      1: no repair was confirmed\n");
   if (result.interrupted) say(common, "stopped: not all ways to repair it were tried");
   return status;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "base/text.h"
 #include "dataset/image_file.h"
 #include "dataset/labels.h"
@@ -44,6 +45,7 @@ class ImageSearch {
       std::error_code error;
       fs::directory_iterator entry(here, error), end;
       for (; !error && entry != end; entry.increment(error)) {
+        stop_if_interrupted();
         std::error_code ignored;
         if (entry->is_directory(ignored))
           left.push_back(entry->path());

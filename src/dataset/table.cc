@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/pool.h"
 #include "base/text.h"
 #include "dataset/options.h"
 
@@ -111,6 +112,7 @@ void Table::scan() {
   if (mark[0] == 0xef && mark[1] == 0xbb && mark[2] == 0xbf) at = 3;  // the mark some programs put before UTF-8
   Row row;
   for (int64_t want = kWindow; at < bytes_->size();) {
+    stop_if_interrupted();
     const int64_t size = std::min(want, bytes_->size() - at);
     window.resize(size_t(size));
     bytes_->read(at, size, reinterpret_cast<uint8_t*>(window.data()));
@@ -196,6 +198,7 @@ Row Table::row(int64_t number) const {
 void Table::for_all(const std::function<void(int64_t, const Row&)>& take) const {
   std::vector<int64_t> numbers;
   for (int64_t begin = 0; begin < rows(); begin += 4096) {
+    stop_if_interrupted();
     numbers.resize(size_t(std::min<int64_t>(4096, rows() - begin)));
     std::iota(numbers.begin(), numbers.end(), begin);
     read(numbers, [&](int64_t position, const Row& row) { take(begin + position, row); });
@@ -206,6 +209,7 @@ std::string Table::where(int64_t row) const {
   int64_t line = 1, end = starts_.at(size_t(row));
   std::vector<uint8_t> scratch;
   for (int64_t at = 0; at < end; at += kWindow) {
+    stop_if_interrupted();
     const int64_t piece = std::min(kWindow, end - at);
     const uint8_t* text = bytes_->view(at, piece, scratch);
     line += std::count(text, text + piece, uint8_t('\n'));
