@@ -274,6 +274,8 @@ class Why(Case):
         self.refused("why", "over-confident", "--run", "nowhere", words=["nowhere"])
         leave_run([])
         write("netmend-runs/20260101-000000-check/findings.json", "{]")
+        self.refused("why", "over-confident", words=["findings.json, line 1, column 2: this is not JSON"])
+        write("netmend-runs/20260101-000000-check/findings.json", "{}")
         self.refused("why", "over-confident", words=["is not a findings.json that netmend wrote"])
         leave_run([{"kind": "over-confident"}])
         self.refused("why", "over-confident", words=["findings.json"])

@@ -67,10 +67,11 @@ class Apply(Case):
         self.ok("apply", "c.onnx", "edits.json", "--revert", "-o", "d.onnx")
         self.assertEqual(read_bytes("a.onnx"), read_bytes("d.onnx"))
 
-    def test_in_place(self):
+    def test_the_model_itself_is_no_product(self):
         self.repaired()
-        self.ok("apply", "a.onnx", "edits.json", "-o", "a.onnx")
-        self.assertEqual(read_bytes("b.onnx"), read_bytes("a.onnx"))
+        before = read_bytes("a.onnx")
+        self.refused("apply", "a.onnx", "edits.json", "-o", "a.onnx", words=["a.onnx is an input of this command"])
+        self.assertEqual(read_bytes("a.onnx"), before)
 
     def test_another_model_is_refused(self):
         self.repaired()

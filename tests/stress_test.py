@@ -110,7 +110,9 @@ class Stress(Case):
         self.assertEqual(process.returncode, 130, err)
         told = parse(out)
         self.assertLess(told["inputs"], told["right"])
-        self.assertEqual(os.path.exists("cw.npz"), told["inputs"] > 0)
+        self.assertEqual(os.path.exists("cw.partial.npz"), told["inputs"] > 0)
+        self.assertFalse(os.path.exists("cw.npz"))  # only what is whole has that name
+        self.assertTrue(told["partial"])
 
     def test_tables(self):
         rnd, rows = random.Random(5), []

@@ -157,12 +157,22 @@ int run(int argc, char** argv, const Program& program) {
 
 }  // namespace
 
+namespace {
+
+/// Messages name what there is, and a file may hold any number of names.
+std::string in_short(const std::string& message) {
+  constexpr size_t kMost = 2000;
+  return printable(message.size() > kMost ? message.substr(0, kMost) : message) + (message.size() > kMost ? " …" : "");
+}
+
+}  // namespace
+
 int run_program(int argc, char** argv, const Program& program) {
   try {
     return run(argc, argv, program);
   } catch (const InputError& error) {
-    tell("error: " + printable(error.what()));
-    if (!error.hint().empty()) tell("  " + printable(error.hint()));
+    tell("error: " + in_short(error.what()));
+    if (!error.hint().empty()) tell("  " + in_short(error.hint()));
     return 2;
   } catch (const Interrupted&) {
     tell("stopped");

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kContainer = 4;  ///< a list or an object takes the memory of so many values
+constexpr int64_t kContainer = 8;  ///< a list or an object takes the memory of so many values, a key half of them
 constexpr size_t kShown = 60;      ///< characters of a value that a message shows
 
 std::string shortened(std::string text) {
@@ -37,6 +37,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     auto [place, fresh] = stack_.back()->get_ref<Json::object_t&>().try_emplace(std::move(name));
     slot_ = &place->second;
+    count_ += kContainer / 2;
     return fresh || stop(fmt::format("the key `{}` occurs twice in an object", shortened(place->first)));
   }
   bool parse_error(size_t at, const std::string&, const nlohmann::detail::exception& error) override {

@@ -11,7 +11,7 @@
 
 namespace netmend {
 
-/// What a document may be at most. A value takes some 16 bytes of memory, a list or an object as much as four values.
+/// What a document may be at most. A value takes some 16 bytes of memory, a list or an object as much as eight values.
 struct JsonLimits {
   int64_t bytes = int64_t(256) << 20;
   int64_t values = 20'000'000;

@@ -28,7 +28,7 @@ RunFolder::RunFolder(const std::string& out, const std::string& command, std::ve
     : path_(out), command_(command), started_(time_text("%Y-%m-%dT%H:%M:%S%z")), arguments_(std::move(arguments)) {
   if (!path_.empty()) {
     make_folders(path_);
-    lock_ = std::make_shared<Lock>(file(".lock"), path_);
+    lock_ = std::make_shared<Lock>(path_ + "/.lock", path_);
     return;
   }
   std::string name = time_text("%Y%m%d-%H%M%S-") + command;

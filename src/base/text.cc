@@ -179,7 +179,10 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
   std::string best;
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
   std::string wanted = lower(name.substr(0, 200));
-  for (const std::string& candidate : candidates) {
+  // A file may hold any number of names: the first thousands are enough for a slip of the finger.
+  for (const std::string& candidate : candidates.first(std::min<size_t>(candidates.size(), 10'000))) {
+    const size_t length = std::min<size_t>(candidate.size(), 200);
+    if (std::max(length, wanted.size()) - std::min(length, wanted.size()) >= best_distance) continue;
     size_t distance = edit_distance(wanted, lower(std::string_view(candidate).substr(0, 200)));
     if (distance < best_distance) best = candidate, best_distance = distance;
   }

@@ -17,8 +17,8 @@ namespace {
 using observers::Before;
 using observers::SampleRow;
 
-constexpr JsonLimits kLimits{.bytes = int64_t(1) << 30, .values = 100'000'000};
-constexpr int64_t kMostInputs = 20'000'000;  ///< 320 MB of them
+constexpr JsonLimits kLimits{.bytes = int64_t(1) << 30, .values = 25'000'000};
+constexpr int64_t kMostInputs = 10'000'000;  ///< 160 MB of them
 constexpr const char* kBaseline = "A baseline is written by: netmend compare OLD.onnx NEW.onnx -o baseline.json";
 constexpr const char* kReference = "A reference is a model, a run folder of netmend eval, or a baseline.json.";
 

@@ -279,7 +279,7 @@ TEST(Saved, BrokenFilesAreNamed) {
   EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][0]["type"] = "complex64"; }), "complex64"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][1]["name"] = "pixels"; }), "occurs twice"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["inputs"][1]["name"] = "token"; }), "has no array 'length.token'"));
-  EXPECT_TRUE(mentions(broken([](S s) { s.index["labels"]["kind"] = "classes"; }), "where none, class"));
+  EXPECT_TRUE(mentions(broken([](S s) { s.index["labels"]["kind"] = "classes"; }), "expected one of none, class"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["labels"]["kind"] = "number"; }), "float32"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index["classes"] = {"cat", "dog"}; }), "2 class names"));
   EXPECT_TRUE(mentions(broken([](S s) { s.index.erase("groups"); }), "`groups` is missing"));

@@ -150,7 +150,7 @@ TEST(Csv, MistakesAreNamed) {
   EXPECT_TRUE(mentions(error(",label=income,classes=low:hi"), "'high'"));
   EXPECT_TRUE(mentions(error(",resize=3x3"), "images"));
   EXPECT_TRUE(mentions(error(",sep=both"), "sep=both"));
-  EXPECT_TRUE(mentions(error(",columns=age,mean=1:2:3"), "1 columns are numbers"));
+  EXPECT_TRUE(mentions(error(",columns=age,mean=1:2:3"), "the number of numeric columns is 1"));
   std::string fractions = folder.write("f.csv", "a,y\n1,0\n2,0.5\n");
   EXPECT_TRUE(mentions(error_of([&] { open("csv:" + fractions + ",label=y"); }), "kind=number"));
   std::string names = "who,note,y\n";

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr int64_t kMostNumbers = 40'000'000;  ///< such a file can still be read
-constexpr JsonLimits kLimits{.bytes = int64_t(1) << 30, .values = 2 * kMostNumbers, .depth = 16};
+constexpr JsonLimits kLimits{.bytes = int64_t(1) << 30, .values = kMostNumbers + 15'000'000, .depth = 16};
 constexpr const char* kRepeat = "Write the file again with netmend; it may have been cut off or changed by hand.";
 
 // ---- writing ----

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -117,6 +118,48 @@ TEST(Queue, RefusesWhatIsNotItsOwn) {
   std::ofstream(path, std::ios::binary) << "something else altogether, and long enough to be a queue";
   EXPECT_THROW(QueueFile(path, "one run", 4), InputError);
   EXPECT_THROW(QueueFile(folder() + "/no/such/folder/x.queue", "one run", 4), InputError);
+}
+
+TEST(Queue, WhatIsChangedIsNoticedAndWhatIsCutOffGoesOn) {
+  const std::string path = folder() + "/three.queue";
+  const QueueRound round{{0, 1}, 7, 3, {{0, 0, 1, 2, false, true, {1, 2, 3, 4}}}};
+  {
+    QueueFile file(path, "one run", 4);
+    for (int i = 0; i < 3; ++i) file.append(round);
+  }
+  const std::string whole = read_file(path);
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string flipped = whole;
+    flipped[at] = char(flipped[at] ^ 4);
+    write_file(path, flipped);
+    // Of the last round alone it cannot be told whether it was ever whole.
+    try {
+      EXPECT_EQ(QueueFile(path, "one run", 4).rounds().size(), 2u) << at;
+      EXPECT_GT(at, whole.size() * 2 / 3);
+    } catch (const InputError&) {
+    }
+  }
+  for (size_t size = whole.size() * 2 / 3; size < whole.size(); size += 7) {
+    write_file(path, whole.substr(0, size));
+    QueueFile cut(path, "one run", 4);
+    const size_t rounds = cut.rounds().size();
+    EXPECT_LT(rounds, 3u);
+    cut.append(round);
+    EXPECT_EQ(QueueFile(path, "one run", 4).rounds().size(), rounds + 1);
+  }
+  write_file(path, "netmend-queue 1\n" + std::string(200, 'x'));
+  EXPECT_THROW(QueueFile(path, "one run", 4), InputError);
+}
+
+TEST(Queue, CountsAndNumbersMustBePossible) {
+  const std::string path = folder() + "/odd.queue";
+  for (const QueueRound& round :
+       {QueueRound{{}, 1, 2, {}}, QueueRound{{}, 0, 0, {{0, 0, 1, 2, false, true, {1, 2, 3, 4}}}},
+        QueueRound{{}, -5, -6, {}}, QueueRound{{}, 4, 1, {{0, 0, 1, 2, false, true, {1, 2, 3, NAN}}}}}) {
+    std::filesystem::remove(path);
+    QueueFile(path, "one run", 4).append(round);
+    EXPECT_THROW(QueueFile(path, "one run", 4), InputError);
+  }
 }
 
 }  // namespace

@@ -33,10 +33,10 @@ TEST(ConfigErrors, NameLineKeyAndWhatWasExpected) {
            {"model.file = 3\n", "model.file should be a string in quotes"},
            {"model.kind = \"clases\"\n", "did you mean classes"},
            {"goal.metric = \"acuracy\"\n", "did you mean accuracy"},
-           {"goal.expect = 91.3\n", "goal.expect should be a share"},
-           {"goal.expect = nan\n", "goal.expect should be a share"},
-           {"goal.expect = \"0.9\"\n", "goal.expect should be a share"},
-           {"goal.expect = true\n", "goal.expect should be a share"},
+           {"goal.expect = 91.3\n", "goal.expect should be a fraction"},
+           {"goal.expect = nan\n", "goal.expect should be a fraction"},
+           {"goal.expect = \"0.9\"\n", "goal.expect should be a fraction"},
+           {"goal.expect = true\n", "goal.expect should be a fraction"},
            {"goal.threshold = -0.1\n", "goal.threshold should be a probability"},
            {"goal.tolerance = -1\n", "goal.tolerance should be a number of 0 or more"},
            {"gate.accuracy = 0.9\n", "gate.accuracy should be a limit in quotes"},
@@ -87,6 +87,34 @@ TEST(ConfigErrors, ADamagedFileIsRefusedAndNeverCrashes) {
 }
 
 /// Letters beyond ASCII outside of quotes are an error like any other, wherever they stand.
+TEST(ConfigErrors, NothingNestsWithoutEnd) {
+  auto repeated = [](const std::string& part, const std::string& between) {
+    std::string text = part;
+    for (int i = 0; i < 100'000; ++i) text += between + part;
+    return text;
+  };
+  for (const std::string& text : {repeated("a", ".") + " = 1\n", "[" + repeated("a", ".") + "]\n",
+                                  "[[" + repeated("\"a\"", " . ") + "]]\n", "x = " + repeated("[", "") + "\n",
+                                  "x = " + repeated("{a=", "") + "\n", "x = { " + repeated("a", ".") + " = 1 }\n"})
+    EXPECT_THROW(parse_config(text, "netmend.toml"), InputError) << text.substr(0, 20);
+  // Dots of numbers and of paths are no depth.
+  std::string numbers =
+      "data.test = 'npz:../../../../../../../../../../../../../../../../../../../../x.npz'\ngoal.threshold = 0.5\n";
+  EXPECT_NO_THROW(parse_config("input.x.mean = [" + repeated("0.5", ", ") + "]\n" + numbers, "netmend.toml"));
+}
+
+TEST(TomlEditWords, OfOthersWriteNoLinesOfTheirOwn) {
+  const std::string hostile = "x\"\n[gate]\naccuracy = \">= 0\"\n#\xe9\x1b";
+  const std::vector<Fact> facts = {{"classes", "[" + toml_string(hostile) + "]", "names of " + hostile},
+                                   {"input." + toml_key(hostile) + ".scale", "0.5", hostile}};
+  for (const std::string& text : {fresh_toml(facts, ""), updated_toml("goal.expect = 0.5\n", facts, "f"),
+                                  updated_toml("input = { y = { scale = 1 } }\n", {facts[0]}, "f")}) {
+    const Config config = parse_config(text, "netmend.toml");
+    EXPECT_TRUE(config.gate.empty()) << text;
+    EXPECT_EQ(config.classes.size(), 1u) << text;
+  }
+}
+
 TEST(ConfigErrors, LettersOutsideOfQuotesAreRefused) {
   for (const char* text : {"ü = 1\n", "a = ü\n", "a ü = 1\n", "[ü]\n", "a = [1, ü]\n", "\u00a1\n", "a = 1 \u0499\n"})
     EXPECT_NE(config_error(text), "") << text;
