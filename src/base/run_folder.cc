@@ -4,6 +4,8 @@
 
 #include <ctime>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,13 +24,26 @@ std::string time_text(const char* format) {
   std::strftime(text, sizeof text, format, &parts);
   return text;
 }
+
+/// One process at a time; within one, whoever works in the folder shares its lock.
+std::shared_ptr<Lock> lock_of(const std::string& folder) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<Lock>> held;
+  std::lock_guard guard(mutex);
+  std::error_code error;
+  std::weak_ptr<Lock>& place = held[fs::canonical(folder, error).string()];
+  std::shared_ptr<Lock> lock = place.lock();
+  if (!lock) place = lock = std::make_shared<Lock>(folder + "/.lock", folder);
+  return lock;
+}
+
 }  // namespace
 
 RunFolder::RunFolder(const std::string& out, const std::string& command, std::vector<std::string> arguments)
     : path_(out), command_(command), started_(time_text("%Y-%m-%dT%H:%M:%S%z")), arguments_(std::move(arguments)) {
   if (!path_.empty()) {
     make_folders(path_);
-    lock_ = std::make_shared<Lock>(path_ + "/.lock", path_);
+    lock_ = lock_of(path_);
     return;
   }
   std::string name = time_text("%Y%m%d-%H%M%S-") + command;
