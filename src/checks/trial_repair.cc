@@ -30,11 +30,12 @@ constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
 constexpr double kWorthALayer = 0.02;  ///< a whole layer fits much that is no damage
 constexpr double kNearlyAll = 0.8;     ///< of the failures
 constexpr double kMost = 0.5;          ///< of the failures: more than going on with training would remove
-constexpr double kAsMuch = 0.9;        ///< of the best layer's gain
+constexpr double kAsMuch = 0.98;       ///< of the best layer's gain
 constexpr size_t kLayersTried = 4;
-constexpr double kRepeated = 0.3;  ///< of the failures, for units that repeat others to be damage
-constexpr double kLittle = 0.01;   ///< gain of a unit that may only stand for something larger
-constexpr double kShared = 0.8;    ///< of a unit's gain: neighbours that gain as much share the damage
+constexpr size_t kBiasesTried = 4;  ///< places where biases stand apart
+constexpr double kRepeated = 0.3;   ///< of the failures, for units that repeat others to be damage
+constexpr double kLittle = 0.01;    ///< gain of a unit that may only stand for something larger
+constexpr double kShared = 0.8;     ///< of a unit's gain: neighbours that gain as much share the damage
 /// Whatever the budget: a search that is cut short finds nothing, and that says nothing.
 constexpr double kLeastWork = 4e10;
 constexpr size_t kScaledOn = 400;  ///< inputs that factors of a layer are tried on
@@ -278,7 +279,7 @@ class TrialRepairs {
                      [](const SetApart& a, const SetApart& b) { return a.right > b.right; });
     std::vector<edits::Edit> edits;
     bool found = false;
-    for (size_t i = 0; i < std::min(suspects.size(), kLayersTried); ++i) {
+    for (size_t i = 0; i < std::min(suspects.size(), kBiasesTried); ++i) {
       const SetApart& one = suspects[i];
       std::vector<edits::Edit> all = edits;
       all.insert(all.end(), one.reset.begin(), one.reset.end());
@@ -528,11 +529,11 @@ class TrialRepairs {
   /// better explanation. Nor is a layer to blame where the final biases alone gain more. Units of a damaged layer seem
   /// damaged one after the other; the layer then gains more than any two of them.
   /// Layers behind a damaged one make up for it as well as it does itself, those before it cannot: of those that gain
-  /// about as much as the best the first is to blame. Where all layers gain alike and much is left, training stopped
+  /// about as much as the best the first is to blame. Where several gain alike and much is left, training stopped
   /// early.
   bool whole_layer(double unit_gain) {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
-    if (ranked.size() < 2 || budget_.left() <= 0) return false;
+    if (ranked.size() < 2 || (budget_.timed() && budget_.left() <= 0)) return false;
     struct Refitted {
       size_t layer;
       double gain;
@@ -540,29 +541,32 @@ class TrialRepairs {
     };
     std::vector<Refitted> layers;
     const size_t looked = std::min(ranked.size(), kLayersTried);
-    Budget all = budget_.part(0.7);
-    for (size_t i = 0; i < looked && all.left() > 0; ++i) {
-      repair::Outcome one = fit(units_of(tried_.blame->layers[ranked[i].layer]), 1 / double(looked - i), &all);
+    // On top of what was meant for units, and each for itself: a layer that nobody looked at is not cleared.
+    for (size_t i = 0; i < looked; ++i) {
+      if (budget_.timed() && budget_.left() <= 0) break;
+      Budget own = budget_.timed() ? budget_.part(0.5) : Budget::of_work(kLeastWork / double(looked));
+      repair::Outcome one = fit(units_of(tried_.blame->layers[ranked[i].layer]), 1, &own);
+      if (budget_.timed()) budget_.spend(own);
       const double gain = gain_of(one);
       layers.push_back({ranked[i].layer, gain, std::move(one)});
     }
-    budget_.spend(all);
     if (layers.empty()) return false;
-    auto by_gain = [](const Refitted& a, const Refitted& b) { return a.gain < b.gain; };
-    const double best = std::max_element(layers.begin(), layers.end(), by_gain)->gain,
-                 least = std::min_element(layers.begin(), layers.end(), by_gain)->gain;
+    std::vector<double> gains;
+    for (const Refitted& one : layers) gains.push_back(one.gain);
+    std::sort(gains.rbegin(), gains.rend());
+    const double best = gains[0], second = gains.size() > 1 ? gains[1] : 0;
     std::sort(layers.begin(), layers.end(), [](const Refitted& a, const Refitted& b) { return a.layer < b.layer; });
     Refitted& first =
         *std::find_if(layers.begin(), layers.end(), [&](const Refitted& one) { return one.gain >= kAsMuch * best; });
     const std::string name = tried_.blame->layers[first.layer].name;
     if (best < std::max({bias_gain_, least_, 1.25 * unit_gain + kLittle}) || best < kWorthALayer) return false;
-    if (least > kControl * best && best < kMost * error_rate_) {
+    if (second > kControl * best && best < kMost * error_rate_) {
       if (unit_gain > 0) return false;
       under_trained(
-          best, fmt::format("refitting any layer gains: {:+.1f}, {:+.1f} points", 100 * best, 100 * least),
-          fmt::format("Refitting {} gains {:.1f} points on held-out inputs, and refitting another layer gains "
-                      "{:.1f}: more training would help everywhere.",
-                      name, 100 * first.gain, 100 * least));
+          best, fmt::format("refitting one layer or another gains: {:+.1f}, {:+.1f} points", 100 * best, 100 * second),
+          fmt::format("Refitting one layer gains {:.1f} points on held-out inputs, and refitting another one {:.1f}: "
+                      "more training would help everywhere.",
+                      100 * best, 100 * second));
       return true;
     }
     std::vector<std::string> others;
