@@ -4,7 +4,7 @@ usage: disturbed_test.py NETMEND [fast|slow]
 """
 import fcntl, os, signal, subprocess, time
 
-from shell import NETMEND, Case, main, model, parse, read, start, write_json
+from shell import *
 
 MODEL = None
 DATA = ("--data", "glyphs:test", "--limit", "500")
@@ -68,6 +68,21 @@ class Signals(Case):
                     self.assertIn(job.returncode, (0, 130), said)
                     left = os.listdir("run") if os.path.isdir("run") else []
                     self.assertFalse([name for name in left if ".part" in name or name == ".lock"])
+
+    def test_leave_what_an_earlier_run_left_whole(self):
+        command = ("check", MODEL, "--data", "glyphs:test", "--out", "run", "--budget", "quick")
+        self.assertIn(run(*command).returncode, (0, 1))
+        names = [name for name in os.listdir("run") if os.path.isfile(os.path.join("run", name))]
+        before = {name: read_bytes(os.path.join("run", name)) for name in names}
+        job = start(*command)
+        while not os.path.exists("run/.lock"):
+            time.sleep(0.02)
+        job.send_signal(signal.SIGINT)
+        said = job.communicate(timeout=60)[1]
+        self.assertEqual(job.returncode, 130, said)
+        self.assertEqual(before, {name: read_bytes(os.path.join("run", name)) for name in names})
+        if os.path.exists("run/partial/findings.json"):
+            self.assertTrue(read_json("run/partial/findings.json")["partial"])
 
     def test_are_heard_while_a_table_is_read(self):
         with open("large.csv", "w") as file:

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/pool.h"
 #include "base/version.h"
 
 namespace netmend {
@@ -44,6 +45,8 @@ RunFolder::RunFolder(const std::string& out, const std::string& command, std::ve
   if (!path_.empty()) {
     make_folders(path_);
     lock_ = lock_of(path_);
+    std::error_code error;
+    used_ = fs::exists(path_ + "/run.json", error);
     return;
   }
   std::string name = time_text("%Y%m%d-%H%M%S-") + command;
@@ -61,8 +64,11 @@ RunFolder::RunFolder(const std::string& out, const std::string& command, std::ve
   if (!error) fs::rename(beside, "netmend-runs/latest", error);
 }
 
+std::string RunFolder::path() const { return used_ && interrupted() ? path_ + "/partial" : path_; }
+
 std::string RunFolder::file(const std::string& name) const {
-  const std::string path = path_ + "/" + name;
+  const std::string folder = path(), path = folder + "/" + name;
+  make_folders(folder);
   refuse_input(path);
   return path;
 }

@@ -17,7 +17,9 @@ class RunFolder {
   /// Makes `out`, or netmend-runs/<time>-<command>/ when it is empty, and points netmend-runs/latest to the latter.
   RunFolder(const std::string& out, const std::string& command, std::vector<std::string> arguments);
 
-  const std::string& path() const { return path_; }
+  /// After Ctrl-C, where an earlier run left its files: a folder `partial` inside. Whole files are only replaced by
+  /// whole ones.
+  std::string path() const;
   /// A file inside, to be written. Throws InputError when it was read as an input.
   std::string file(const std::string& name) const;
   /// An input file by its checksum, or any other fact worth keeping.
@@ -30,6 +32,7 @@ class RunFolder {
 
  private:
   std::string path_, command_, started_;
+  bool used_ = false;  ///< by an earlier run
   std::vector<std::string> arguments_;
   std::map<std::string, std::string> files_, facts_;
   std::shared_ptr<nlohmann::ordered_json> more_;
