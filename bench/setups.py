@@ -2,7 +2,7 @@
 """Trained classifiers as strangers own them, each with data and a known right set-up: does `netmend init` find it?
 
 usage: setups.py train DATA OUT [--seconds N] [--networks] [--part I/N] [--half HALF]
-       setups.py judge OUT NETMEND [--half seen|unseen|drawn|all] [--only NAME…] [--jobs N] [--show]
+       setups.py judge OUT NETMEND [--half HALF] [--only NAME…] [--jobs N] [--show]
        setups.py list OUT
 
 train   every row of the tables below that is not there yet: a folder OUT/NAME with model.onnx and the owner's files,
@@ -18,7 +18,8 @@ judge   `netmend init` as the owner would type it, in a fresh copy of the folder
 
 Half of the rows are put aside unseen: where the first byte of SHA-256 of the name is odd. The name alone decides, so
 the halves were fixed before anything was judged. Rules are made and tuned on the seen half. Once the unseen half has
-been looked at, the rows that chance draws (their names begin with r-) take its place: --half drawn.
+been looked at, rows that chance draws take its place: --half drawn (their names begin with r-), and when those have
+been looked at, --half "drawn again" (s-).
 """
 import argparse, collections, copy, csv, gzip, hashlib, io, json, math, os, shutil, subprocess, sys, tempfile, time
 import warnings, zipfile
@@ -27,9 +28,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 
 
+HALVES = ("seen", "unseen", "drawn", "drawn again", "all")
+
+
 def half(name):
-    if name.startswith("r-"):
-        return "drawn"
+    if name.startswith(("r-", "s-")):
+        return "drawn" if name.startswith("r-") else "drawn again"
     return "unseen" if hashlib.sha256(name.encode()).digest()[0] % 2 else "seen"
 
 
@@ -278,7 +282,7 @@ PUBLIC = [
 ]
 
 
-def drawn(seed=20271, pictures=44):
+def drawn(letter, seed, pictures):
     """Rows that nobody chose: network, preparation, file and training are drawn."""
     import random
     draw, rows = random.Random(seed), []
@@ -300,21 +304,21 @@ def drawn(seed=20271, pictures=44):
             store = "u8 nhwc"
         trick = draw.choice(["plain"] * 5 + ["mixup", "smoothing", "pgd", "int8", "weak", "rounded"])
         more = {"size": (64, 64)} if net == "stem" else {}
-        rows.append(picture(f"r-{at:02}", source, net, form, prep, store, trick,
+        rows.append(picture(f"{letter}-{at:02}", source, net, form, prep, store, trick,
                             draw.choice(["logits", "logits", "softmax", "log softmax"]), **more))
     for at in range(6):
         source = draw.choice(["adult", "compas", "german", "breast_cancer", "wine"])
         out = draw.choice(["logits", "softmax"] + ([] if source == "wine" else ["sigmoid"]))
         prep = draw.choice(["standard", "min-max", "raw"])
-        rows.append(table(f"r-table-{at}", source, prep, draw.choice(["csv", "csv, train", "csv, train"]), out,
+        rows.append(table(f"{letter}-table-{at}", source, prep, draw.choice(["csv", "csv, train", "csv, train"]), out,
                           **({"norm": True} if prep == "raw" else {})))
     for at in range(4):
-        rows.append(Text(f"r-text-{at}", draw.choice(["gru", "lstm", "bag", "kim"]), draw.choice(["saved", "text"]),
+        rows.append(Text(f"{letter}-text-{at}", draw.choice(["gru", "lstm", "bag", "kim"]), draw.choice(["saved", "text"]),
                          draw.choice(["logits", "softmax"]), {}))
     return rows
 
 
-ROWS = PICTURES + TABLES + TEXTS + PUBLIC + drawn()
+ROWS = PICTURES + TABLES + TEXTS + PUBLIC + drawn("r", 20271, 44) + drawn("s", 20272, 30)
 
 
 def folder_of(row):
@@ -1316,7 +1320,7 @@ def judge(out, netmend, which="seen", only=(), jobs=1, show=False):
     netmend = os.path.abspath(netmend)
     entries = [entry for entry in read_json(out, "list.json")
                if which in ("all", entry["half"]) and (not only or entry["name"] in only)]
-    counts = {name: collections.Counter() for name in ("seen", "unseen", "drawn")}
+    counts = {name: collections.Counter() for name in HALVES[:-1]}
     start = time.time()
     print("halves by the first byte of SHA-256 of the name: even is seen, odd is unseen")
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(jobs) as pool:
@@ -1356,10 +1360,10 @@ def main():
     command.add_argument("--seconds", type=float)
     command.add_argument("--networks", action="store_true")
     command.add_argument("--part", default="1/1")
-    command.add_argument("--half", default="all", choices=("seen", "unseen", "drawn", "all"))
+    command.add_argument("--half", default="all", choices=HALVES)
     command = commands.add_parser("judge")
     command.add_argument("out"), command.add_argument("netmend")
-    command.add_argument("--half", default="seen", choices=("seen", "unseen", "drawn", "all"))
+    command.add_argument("--half", default="seen", choices=HALVES)
     command.add_argument("--only", nargs="+", default=())
     command.add_argument("--jobs", type=int, default=1)
     command.add_argument("--show", action="store_true")

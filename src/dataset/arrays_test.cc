@@ -79,6 +79,8 @@ TEST(Arrays, EachImageByItsOwnMeanAndDeviation) {
   const at::Tensor made = open("idx:" + path + ",per_image=yes")->read(range(2)).inputs[0].flatten(1);
   EXPECT_TRUE(at::allclose(made[0], (raw[0] - raw[0].mean()) / raw[0].std(false), 1e-4, 1e-5));
   EXPECT_TRUE(at::equal(made[1], at::zeros({16})));
+  const std::string flat = folder.write("flat", idx_bytes(8, {2, 16}, values));
+  EXPECT_TRUE(at::equal(open("idx:" + flat + ",per_image=yes")->read(range(2)).inputs[0], made));
   EXPECT_TRUE(
       mentions(error_of([&] { open("idx:" + path + ",per_image=yes,mean=0.5"); }), "cannot be combined with it"));
   const Preprocess kept = parse_preprocess({{"per_image", "yes"}, {"shape", "3x2x2"}});

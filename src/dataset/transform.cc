@@ -73,7 +73,7 @@ Display picture(int64_t height, int64_t width, int64_t channels, std::vector<uin
 Transform::Transform(const Preprocess& preprocess, Form form, std::vector<int64_t> raw_shape, const std::string& what)
     : form_(form), resize_(preprocess.resize), per_image_(preprocess.per_image) {
   if (!preprocess.shape.empty()) fail("shape= is for arrays of plain rows: {} has a shape of its own", what);
-  for (const char* key : {"layout", "color", "per_image", "resize"})
+  for (const char* key : {"layout", "color", "resize"})
     if (form == Form::kPlain && options_of(preprocess).count(key))
       fail("{}= does not apply to {}: its samples of {} are not images", key, what, shape_text(raw_shape));
   elements_ = 1;
@@ -121,7 +121,8 @@ void Transform::set_affine(const Preprocess& preprocess, const std::string& what
 
 /// As TensorFlow's per_image_standardization: a uniform image is divided by what keeps it finite.
 void Transform::standardise(int64_t count, float* out) const {
-  const int64_t size = shape_[0] * shape_[1] * shape_[2];
+  int64_t size = 1;
+  for (const int64_t along : shape_) size *= along;
   for (int64_t i = 0; i < count; ++i, out += size) {
     double sum = 0, squares = 0;
     for (int64_t k = 0; k < size; ++k) sum += out[k];

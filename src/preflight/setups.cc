@@ -214,7 +214,8 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-constexpr int64_t kMostNumbers = 64;  ///< of a mean that is written down
+constexpr int64_t kMostNumbers = 64;   ///< of a mean that is written down
+constexpr int64_t kFewestPixels = 64;  ///< of a row that may be an image
 
 enum class Fit { kMean, kOneMean, kRange };
 
@@ -450,8 +451,11 @@ std::vector<Setup> scalings(const Info& data, const Batch& sample) {
       if (suits(way, feature, known)) all.push_back(normalised(data, *source, way));
     all.push_back(fitted(data, sample, *source, Fit::kMean));
     if (has_colors(feature)) all.push_back(fitted(data, sample, *source, Fit::kOneMean));
-    if (feature.image) all.push_back(each_image_standardised(data, *source));
-    if (feature.image) all.push_back(mean_image_taken_off(data, sample, *source));
+    // Rows of brightness are images that lie flat.
+    if (feature.image || (feature.shape.size() == 1 && feature.shape[0] >= kFewestPixels)) {
+      all.push_back(each_image_standardised(data, *source));
+      all.push_back(mean_image_taken_off(data, sample, *source));
+    }
   } else if (feature.shape.size() == 1) {
     for (Fit fit : {Fit::kMean, Fit::kRange}) all.push_back(fitted(data, sample, read_source(data, sample, f), fit));
   }
