@@ -101,6 +101,8 @@ int main(int argc, char** argv) {
   // LibTorch warns about its own beta functions, through glog or by itself; users cannot do anything about that.
   setenv("GLOG_minloglevel", "2", 0);
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);
+  // Workers are netmend's own: threads of OpenBLAS would only be started and left idle.
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
   execv(engine.c_str(), argv);
   std::fprintf(stderr, "error: cannot start %s: %s\n", engine.c_str(), std::strerror(errno));
   return 3;
