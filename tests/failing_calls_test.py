@@ -26,7 +26,7 @@ class SlowFailingCalls(OneFolder):
         must("diff", "m.onnx", "f.onnx", "-o", "e.json")
         few = ("--data", "glyphs:test", "--limit", "64", "--jobs", "1", "--quiet")
         cls.commands = {
-            "model": (["apply", "m.onnx", "--edits", "e.json", "-o", "P"], "out.onnx"),
+            "model": (["apply", "m.onnx", "e.json", "-o", "P"], "out.onnx"),
             "edits": (["diff", "m.onnx", "f.onnx", "-o", "P"], "out.json"),
             "weights": (["weights", "m.onnx", "-o", "P"], "out.npz"),
             "state": (["eval", "m.onnx", *few, "--shard", "1/2", "-o", "P"], "out.state"),
@@ -57,7 +57,7 @@ class SlowFailingCalls(OneFolder):
         about = (fail, arguments[0], done.returncode, done.stderr[-300:])
         if done.returncode < 0 or done.returncode == 134:
             self.assertTrue(any(word in done.stderr for word in LIBRARIES), about)
-        else:
+        elif done.returncode != 3 or "cpuinfo" not in done.stderr:  # LibTorch's, of /proc
             self.assertIn(done.returncode, (0, 1, 2), about)
         self.assertTrue(os.path.exists(product), about)
         if digest(product) != old and whole:
@@ -85,11 +85,9 @@ class SlowFailingCalls(OneFolder):
                 self.of(name, ("write", "rename", "fsync"), lambda calls: range(1, calls + 1))
 
     def test_calls_that_open_and_close(self):
-        rng = random.Random(5)
         for name in self.commands:
-            with self.subTest(name):  # most are of libraries at their start: the last ones are ours
-                self.of(name, ("open", "close"), lambda calls: sorted({*range(max(1, calls - 12), calls + 1),
-                                                                      *(rng.randint(1, max(1, calls)) for _ in range(6))}))
+            with self.subTest(name):
+                self.of(name, ("open", "close"), lambda calls: range(1, calls + 1))
 
     def test_memory_and_reading(self):
         rng = random.Random(6)

@@ -5,8 +5,8 @@ leaves its inputs as they were.
 A row of ROWS is a command and the files that it reads; `damages` makes the cases of one file, of which the slow level
 draws some; the seed is fixed. NETMEND_SEED=N draws others, NETMEND_CASES=N more.
 """
-import concurrent.futures, copy, hashlib, json, os, random, re, shlex, shutil, signal, struct, subprocess, tempfile, threading, time, unittest, zipfile, zlib
-import xml.dom.minidom
+import concurrent.futures, contextlib, copy, hashlib, json, os, random, re, shlex, shutil, signal, sqlite3, struct
+import subprocess, tempfile, threading, time, unittest, xml.dom.minidom, zipfile, zlib
 
 from shell import *
 
@@ -58,6 +58,18 @@ ROWS = [
     Row(f"init named/m.onnx --data {DATA_SPEC} --force", "named/preprocessor_config.json", "named/config.json",
         "named/labels.txt", "named/classes.json", "named/netmend.toml", writes=["named/netmend.toml"]),
     Row("lab run m.onnx --input input=one.npy --out outputs", "one.npy", "m.onnx"),
+    Row(f"slices {CASE}", "m.onnx", "t.npz", "netmend.toml"),
+    Row(f"failures {CASE} -o out.npz", "m.onnx", "t.npz", writes=["out.npz"]),
+    Row(f"locate {CASE}", "m.onnx", "t.npz"),
+    Row(f"explain {CASE}", "m.onnx", "t.npz"),
+    Row(f"next {CASE} --pool {DATA_SPEC},limit=40", "m.onnx", "t.npz"),
+    Row(f"stress m.onnx --data {IMAGES} --anyway --method fgsm -o out.npz", "m.onnx", "x.idx", "y.idx", writes=["out.npz"]),
+    Row(f"repair {CASE} --budget quick -o out.onnx", "m.onnx", "t.npz", writes=["out.onnx"]),
+    Row(f"check {CASE} --budget quick --only labels,weights,slices", "m.onnx", "t.npz"),
+    Row("weights m.onnx -o out.npz", "m.onnx", writes=["out.npz"]),
+    Row("lab plant m.onnx --kind zeroed -o out.onnx", "m.onnx", writes=["out.onnx"]),
+    Row(f"init m.onnx --data {DATA_SPEC} --force", "m.onnx", "t.npz", "netmend.toml", writes=["netmend.toml"]),
+    Row(f"lab study check-quality --models m.onnx@{DATA_SPEC} --parts quiet --out study", "study/trials.db"),
 ]
 
 
@@ -122,6 +134,7 @@ def make_sound():
     make_saved(flat, labels)
     done = run("check", "m.onnx", *case, "--budget", "quick", "--out", "checked")
     assert done.returncode in (0, 1), done.stderr
+    must("lab", "study", "check-quality", "--models", f"m.onnx@{DATA_SPEC}", "--parts", "quiet", "--out", "study")
     os.makedirs("named")
     shutil.copy("m.onnx", "named/m.onnx")
     write_json("named/preprocessor_config.json", {"do_rescale": True, "rescale_factor": 0.00392, "do_normalize": True,
@@ -257,6 +270,25 @@ def toml_damages(text, draw):
                 yield f"line {i + 1} = {other.decode()}", b"".join(lines[:i]) + line.split(b"=")[0] + b"= " + other + b"\n" + b"".join(lines[i + 1:])
 
 
+def store_damages(path):
+    """Rows of a study's store that nobody wrote; copies of the file, changed by SQL."""
+    results = ["x", "", "1", "null", "[]", "{}", "[" * DEEP, '"' + "a" * 10_000_000 + '"', '{"findings": {}}', '{"findings": [1]}', b"\xff\x00"]
+    changes = [(f"result {str(result)[:20]}", "UPDATE trials SET result = ?", (result,)) for result in results]
+    changes += [("another key", "UPDATE trials SET key = 'x\x1b[31m' || key", ()), ("no rows", "DELETE FROM trials", ()),
+                ("another study", "UPDATE about SET study = 'x\x1b[31m'", ()), ("another version", "UPDATE about SET version = '99999999999999999999'", ()),
+                ("no version", "DELETE FROM about", ()), ("no table", "DROP TABLE trials", ()),
+                ("a trigger", "CREATE TRIGGER t AFTER INSERT ON trials BEGIN DELETE FROM trials; END", ()),
+                ("a view", "ALTER TABLE trials RENAME TO t", ())]
+    for what, change, values in changes:
+        shutil.copy(path, "changed.db")
+        with contextlib.closing(sqlite3.connect("changed.db")) as store, store:
+            store.execute(change, values)
+            if what == "a view":
+                store.execute("CREATE VIEW trials AS SELECT key, result FROM t")
+        yield what, read_bytes("changed.db")
+        os.unlink("changed.db")
+
+
 def damages(path, draw, count):
     """(what, how to make it) of a file; `how` replaces the file."""
     text = read_bytes(path)
@@ -275,7 +307,7 @@ def damages(path, draw, count):
         claimed[at:at + 8] = draw.choice((b"\xff" * 8, b"\xff\xff\xff\x7f" * 2, b"\0" * 8, struct.pack("<q", 1 << 40)))
         cases.append((f"claim {i}", bytes(claimed[:len(text)])))
     special = list(json_damages(text, draw)) if path.endswith(".json") else \
-        list(toml_damages(text, draw)) if path.endswith(".toml") else []
+        list(toml_damages(text, draw)) if path.endswith(".toml") else list(store_damages(path)) if path.endswith(".db") else []
     draw.shuffle(special)
     draw.shuffle(cases)
     kinds = [("folder", lambda p: os.makedirs(p)), ("pipe", os.mkfifo), ("link to itself", lambda p: os.symlink(os.path.basename(p), p)),
@@ -327,7 +359,7 @@ def complaint(done, seconds, sound):
 def attempt(row, folder, timeout):
     begin = time.monotonic()
     process = subprocess.Popen([NETMEND, *row.command], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, env={**os.environ, "DISPLAY": "", "COLUMNS": "100"})
+                               stderr=subprocess.PIPE, env=quick({**os.environ, "DISPLAY": "", "COLUMNS": "100"}))
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -353,7 +385,7 @@ class Sound(OneFolder):
 
 class SlowDamage(Sound):
     """Every row with every file of it, damaged; each case in a folder of its own."""
-    count = int(os.environ.get("NETMEND_CASES", "4"))
+    count = int(os.environ.get("NETMEND_CASES", "12"))
 
     def sound(self, row):
         folder = self.copied()

@@ -4,7 +4,7 @@ it and from it, what a test needs to be there, and levels.
 A test is called as x_test.py NETMEND [fast|slow [part of a test's name …]]. NETMEND_DATA names the folder of public
 data sets; NETMEND_KEEP=FOLDER keeps what tests with one folder for their class made.
 """
-import atexit, csv, importlib.util, json, os, re, shutil, struct, subprocess, sys, tempfile, time, unittest, zlib
+import atexit, csv, functools, importlib.util, json, os, re, shutil, struct, subprocess, sys, tempfile, time, unittest, zlib
 
 NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -16,8 +16,31 @@ KEEP = os.path.abspath(os.environ["NETMEND_KEEP"]) if os.environ.get("NETMEND_KE
 
 # ---- running ----
 
+@functools.cache
+def engine():
+    """The socket of an engine that is loaded once and forked for each run (shim/forked.cc); none under a sanitizer."""
+    shim = os.path.join(os.path.dirname(NETMEND), "libforked.so")
+    if not os.path.exists(shim) or os.environ.get("NETMEND_FORKED") == "no":
+        return None
+    socket = os.path.join(shared(), "engine")
+    server = subprocess.Popen([NETMEND, "check"], stdin=subprocess.DEVNULL, env={**os.environ, "LD_PRELOAD": shim, "NETMEND_FORKS": socket})
+    atexit.register(server.kill)
+    while not os.path.exists(socket):
+        assert server.poll() is None, "the engine did not start"
+        time.sleep(0.01)
+    return {"LD_PRELOAD": shim, "NETMEND_FORKED_BY": socket}
+
+
+def quick(environment=None):
+    """The environment in which netmend does not load its libraries anew. NETMEND_FORKED=no goes without."""
+    environment = os.environ if environment is None else environment
+    return environment if "LD_PRELOAD" in environment else {**environment, **(engine() or {})}
+
+
 def run(*arguments, program=NETMEND, timeout=600, **how):
     """netmend, or another program; its output is text, and nobody is at its keyboard."""
+    if program == NETMEND and "preexec_fn" not in how:
+        how["env"] = quick(how.get("env"))
     return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL, **how)
 

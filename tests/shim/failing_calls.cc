@@ -2,10 +2,12 @@
 //
 // NETMEND_FAIL=write:17 lets the 17th write fail as a full disk would; write:17- that one and all behind it.
 // NETMEND_FAIL_COUNT=FILE gets the number of calls, when the program ends by itself. Only programs that end in
-// -engine or -files count, not the one that starts them. Calls of the standard streams are left alone.
+// -engine or -files count, not the one that starts them, from their first statement on. Calls of the standard streams
+// are left alone.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +26,12 @@ constexpr int kErrors[] = {ENOSPC, ENOSPC, ENOSPC, EIO, ENOSPC, EIO, ENOMEM};
 Function which = kNone;
 long failing = -1;
 bool onwards = false;
+std::atomic<bool> begun{false};  ///< what libraries do when they are loaded is theirs
 std::atomic<long> calls{0};
 
 /// Whether this call fails.
 bool fails(Function function) {
-  if (function != which) return false;
+  if (function != which || !begun) return false;
   const long number = ++calls;
   if (failing <= 0 || number < failing || (number > failing && !onwards)) return false;
   errno = kErrors[function];
@@ -40,7 +43,18 @@ Type* next(const char* name) {
   return reinterpret_cast<Type*>(dlsym(RTLD_NEXT, name));
 }
 
-bool is_stream(int file) { return file >= 0 && file <= 2; }
+/// The standard streams, and what the kernel tells LibTorch about the processor: its libraries do not survive that.
+std::atomic<bool> spared[4096];
+bool is_spared(int file) { return (file >= 0 && file <= 2) || (file > 0 && file < 4096 && spared[file]); }
+bool is_kernels(const char* path) { return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0; }
+int opened(const char* path, int file) {
+  if (file > 0 && file < 4096) spared[file] = is_kernels(path);
+  return file;
+}
+FILE* opened(const char* path, FILE* file) {
+  if (file) opened(path, fileno(file));
+  return file;
+}
 
 __attribute__((constructor)) void begin() {
   char self[4096];
@@ -74,39 +88,39 @@ int open(const char* path, int flags, ...) {
   va_start(list, flags);
   const int mode = va_arg(list, int);
   va_end(list);
-  if (fails(kOpen)) return -1;
-  return next<int(const char*, int, ...)>("open")(path, flags, mode);
+  if (!is_kernels(path) && fails(kOpen)) return -1;
+  return opened(path, next<int(const char*, int, ...)>("open")(path, flags, mode));
 }
 int open64(const char* path, int flags, ...) {
   va_list list;
   va_start(list, flags);
   const int mode = va_arg(list, int);
   va_end(list);
-  if (fails(kOpen)) return -1;
-  return next<int(const char*, int, ...)>("open64")(path, flags, mode);
+  if (!is_kernels(path) && fails(kOpen)) return -1;
+  return opened(path, next<int(const char*, int, ...)>("open64")(path, flags, mode));
 }
 FILE* fopen(const char* path, const char* mode) {
-  if (fails(kOpen)) return nullptr;
-  return next<FILE*(const char*, const char*)>("fopen")(path, mode);
+  if (!is_kernels(path) && fails(kOpen)) return nullptr;
+  return opened(path, next<FILE*(const char*, const char*)>("fopen")(path, mode));
 }
 FILE* fopen64(const char* path, const char* mode) {
-  if (fails(kOpen)) return nullptr;
-  return next<FILE*(const char*, const char*)>("fopen64")(path, mode);
+  if (!is_kernels(path) && fails(kOpen)) return nullptr;
+  return opened(path, next<FILE*(const char*, const char*)>("fopen64")(path, mode));
 }
 ssize_t write(int file, const void* bytes, size_t count) {
-  if (!is_stream(file) && fails(kWrite)) return -1;
+  if (!is_spared(file) && fails(kWrite)) return -1;
   return next<ssize_t(int, const void*, size_t)>("write")(file, bytes, count);
 }
 ssize_t writev(int file, const iovec* parts, int count) {
-  if (!is_stream(file) && fails(kWrite)) return -1;
+  if (!is_spared(file) && fails(kWrite)) return -1;
   return next<ssize_t(int, const iovec*, int)>("writev")(file, parts, count);
 }
 ssize_t pwrite(int file, const void* bytes, size_t count, off_t at) {
-  if (!is_stream(file) && fails(kWrite)) return -1;
+  if (!is_spared(file) && fails(kWrite)) return -1;
   return next<ssize_t(int, const void*, size_t, off_t)>("pwrite")(file, bytes, count, at);
 }
 ssize_t pwrite64(int file, const void* bytes, size_t count, off64_t at) {
-  if (!is_stream(file) && fails(kWrite)) return -1;
+  if (!is_spared(file) && fails(kWrite)) return -1;
   return next<ssize_t(int, const void*, size_t, off64_t)>("pwrite64")(file, bytes, count, at);
 }
 int rename(const char* from, const char* to) {
@@ -126,23 +140,29 @@ int fdatasync(int file) {
   return next<int(int)>("fdatasync")(file);
 }
 int close(int file) {
-  const bool bad = !is_stream(file) && fails(kClose);
+  const bool bad = !is_spared(file) && fails(kClose);
   const int done = next<int(int)>("close")(file);  // as the kernel does: it is closed in any case
   if (!bad) return done;
   errno = kErrors[kClose];
   return -1;
 }
 ssize_t read(int file, void* bytes, size_t count) {
-  if (!is_stream(file) && fails(kRead)) return -1;
+  if (!is_spared(file) && fails(kRead)) return -1;
   return next<ssize_t(int, void*, size_t)>("read")(file, bytes, count);
 }
 ssize_t pread(int file, void* bytes, size_t count, off_t at) {
-  if (fails(kRead)) return -1;
+  if (!is_spared(file) && fails(kRead)) return -1;
   return next<ssize_t(int, void*, size_t, off_t)>("pread")(file, bytes, count, at);
 }
 ssize_t pread64(int file, void* bytes, size_t count, off64_t at) {
   if (fails(kRead)) return -1;
   return next<ssize_t(int, void*, size_t, off64_t)>("pread64")(file, bytes, count, at);
+}
+
+/// The program's first statement unblocks signals.
+int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) {
+  begun = true;
+  return next<int(int, const sigset_t*, sigset_t*)>("pthread_sigmask")(how, set, before);
 }
 
 void* __libc_malloc(size_t size);
