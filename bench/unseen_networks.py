@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
 """Networks and data that no rule of netmend was tuned on, for `netmend lab study check-quality`.
 
-usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER
+usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER [first|second]
 
-Writes models, their splits and `models.txt` into FOLDER, one line per network as --models and --faulty take it: COMPAS,
-German credit (NETMEND_DATA/fairness), scikit-learn's breast cancer and digits, rt-polarity. Needs scikit-learn and torch.
+Writes models, their splits, `models.txt` (one line per network as --models takes it) and `faulty.txt` (those in which
+faults are planted, as --faulty takes it) into FOLDER. Rules are tuned on what has been looked at, so a set serves once:
+
+first    COMPAS, German credit (NETMEND_DATA/fairness), scikit-learn's breast cancer and digits, rt-polarity
+second   letters, satellite pictures, e-mails, genes (Debian's r-cran-mlbench and r-cran-kernlab), made signals (PyPI's
+         mnist1d), garments (NETMEND_DATA/fashion-mnist); six architectures, 22 networks of other widths and seeds
+
+Needs scikit-learn, torch, for the second set rdata and mnist1d.
 """
-import csv, gzip, os, random, subprocess, sys
+import csv, glob, gzip, os, random, subprocess, sys
 
 import numpy as np
 import torch
-from sklearn import datasets
 from torch import nn
 
 NETMEND, FOLDER = os.path.abspath(sys.argv[1]), sys.argv[2]
+SET = sys.argv[3] if len(sys.argv) > 3 else "first"
 DATA = os.path.abspath(os.environ["NETMEND_DATA"])
 os.makedirs(FOLDER, exist_ok=True)
 os.chdir(FOLDER)
@@ -26,7 +32,7 @@ def netmend(*arguments):
 
 def export(network, inputs, file):
     network.eval()
-    torch.onnx.export(network, inputs, file, input_names=["x"], output_names=["y"], opset_version=13,
+    torch.onnx.export(network, inputs, file, input_names=["x"], output_names=["y"], opset_version=17, dynamo=False,
                       dynamic_axes={"x": {0: "n"}, "y": {0: "n"}})
 
 
@@ -64,6 +70,7 @@ class Residual(nn.Module):
 
 
 def digits():
+    from sklearn import datasets
     whole = datasets.load_digits()
     x, y = (whole.images / 16).astype("float32")[:, None], whole.target.astype("int64")
     order, first = np.random.RandomState(0).permutation(len(x)), 1200
@@ -80,28 +87,147 @@ def digits():
     return "digits.onnx@npz:digits_test.npz,x=x,y=y@npz:digits_train.npz,x=x,y=y"
 
 
-with fairness("compas-scores-two-years.csv.gz") as file:
-    head, *rows = csv.reader(file)
-columns = ["sex", "age", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count", "c_charge_degree"]
-split("compas", [*columns, "two_year_recid"],
-      [[row[head.index(c)] for c in columns] + ["yes" if row[head.index("two_year_recid")] == "1" else "no"]
-       for row in rows])
-with fairness("german.data.gz") as file:
-    rows = [line.split() for line in file if line.strip()]
-head = ("status duration history purpose amount savings employment rate personal debtors residence property age plans "
-        "housing credits job people phone foreign risk").split()
-split("german", head, [[*row[:-1], {"1": "good", "2": "bad"}[row[-1]]] for row in rows])
-cancer = datasets.load_breast_cancer()
-split("cancer", [name.replace(" ", "_") for name in cancer.feature_names] + ["class"],
-      [[*map(float, x), cancer.target_names[y]] for x, y in zip(cancer.data, cancer.target)])
-models = [
-    digits(),
-    table("compas", "two_year_recid", [nn.Linear(15, 24), nn.Tanh(), nn.Linear(24, 12), nn.Tanh(), nn.Linear(12, 2)]),
-    table("german", "risk", [nn.Linear(61, 40), nn.LeakyReLU(), nn.Linear(40, 20), nn.LeakyReLU(), nn.Linear(20, 2)]),
-    table("cancer", "class", [nn.Linear(30, 32), nn.ReLU(), nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 2)]),
-]
-netmend("lab", "new", "textcnn", "-o", "fresh.onnx")
-netmend("train", "fresh.onnx", "--data", "rt-polarity", "--epochs", 3, "-o", "rt.onnx")
-with open("models.txt", "w") as file:
-    file.write("\n".join([*models, "rt.onnx@rt-polarity"]) + "\n")
+def first():
+    from sklearn import datasets
+    with fairness("compas-scores-two-years.csv.gz") as file:
+        head, *rows = csv.reader(file)
+    columns = ["sex", "age", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count", "c_charge_degree"]
+    split("compas", [*columns, "two_year_recid"],
+          [[row[head.index(c)] for c in columns] + ["yes" if row[head.index("two_year_recid")] == "1" else "no"]
+           for row in rows])
+    with fairness("german.data.gz") as file:
+        rows = [line.split() for line in file if line.strip()]
+    head = ("status duration history purpose amount savings employment rate personal debtors residence property age plans "
+            "housing credits job people phone foreign risk").split()
+    split("german", head, [[*row[:-1], {"1": "good", "2": "bad"}[row[-1]]] for row in rows])
+    cancer = datasets.load_breast_cancer()
+    split("cancer", [name.replace(" ", "_") for name in cancer.feature_names] + ["class"],
+          [[*map(float, x), cancer.target_names[y]] for x, y in zip(cancer.data, cancer.target)])
+    models = [
+        digits(),
+        table("compas", "two_year_recid", [nn.Linear(15, 24), nn.Tanh(), nn.Linear(24, 12), nn.Tanh(), nn.Linear(12, 2)]),
+        table("german", "risk", [nn.Linear(61, 40), nn.LeakyReLU(), nn.Linear(40, 20), nn.LeakyReLU(), nn.Linear(20, 2)]),
+        table("cancer", "class", [nn.Linear(30, 32), nn.ReLU(), nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 2)]),
+    ]
+    netmend("lab", "new", "textcnn", "-o", "fresh.onnx")
+    netmend("train", "fresh.onnx", "--data", "rt-polarity", "--epochs", 3, "-o", "rt.onnx")
+    models.append("rt.onnx@rt-polarity")
+    return models, models
+
+
+# ---- the second set ----
+
+def fit(network, x, y, epochs, seed, rate=2e-3):
+    torch.manual_seed(seed)
+    for part in network.modules():
+        if hasattr(part, "reset_parameters"):
+            part.reset_parameters()
+    inputs, labels = torch.tensor(x), torch.tensor(y)
+    optimiser = torch.optim.AdamW(network.parameters(), rate, weight_decay=0.01)
+    steps = epochs * -(-len(x) // 64)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2 * rate, total_steps=steps)
+    network.train()
+    for _ in range(epochs):
+        for batch in torch.randperm(len(x)).split(64):
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(network(inputs[batch]), labels[batch]).backward()
+            optimiser.step()
+            schedule.step()
+
+
+def arrays(name, x, y, make, epochs, widths, most=None):
+    """Networks of several widths on arrays; seven tenths are trained on."""
+    order = np.random.RandomState(0).permutation(len(x))[:most]
+    x, y, first = x[order].astype("float32"), y[order].astype("int64"), len(order) * 7 // 10
+    np.savez(f"{name}_train.npz", x=x[:first], y=y[:first])
+    np.savez(f"{name}_test.npz", x=x[first:], y=y[first:])
+    lines = []
+    for seed, width in enumerate(widths, 1):
+        network = make(width)
+        fit(network, x[:first], y[:first], epochs, seed)
+        export(network, torch.tensor(x[:1]), f"{name}{seed}.onnx")
+        with torch.no_grad():
+            right = (network(torch.tensor(x[first:])).argmax(1).numpy() == y[first:]).mean()
+        print(f"{name}{seed}: accuracy {100 * right:.1f} %", flush=True)
+        lines.append(f"{name}{seed}.onnx@npz:{name}_test.npz,x=x,y=y@npz:{name}_train.npz,x=x,y=y")
+    return lines
+
+
+def r_data(package, name):
+    import rdata
+    file, = glob.glob(f"{os.environ.get('R_LIBRARY', '/usr/lib/R/site-library')}/{package}/data/{name}.rda")
+    return rdata.read_rda(file, default_encoding="utf-8")[name]
+
+
+def classes_of(column):
+    names = sorted(set(map(str, column)))
+    return np.array([names.index(str(value)) for value in column])
+
+
+def letters(width):
+    return nn.Sequential(nn.Linear(16, 2 * width), nn.GELU(), nn.LayerNorm(2 * width), nn.Linear(2 * width, width), nn.GELU(),
+                         nn.Linear(width, 26))
+
+
+def satellite(width):
+    return nn.Sequential(nn.Conv2d(4, width, 2), nn.ELU(), nn.Conv2d(width, width, 2), nn.ELU(), nn.Flatten(),
+                         nn.Linear(width, 24), nn.ELU(), nn.Linear(24, 6))
+
+
+def emails(width):
+    return nn.Sequential(nn.Linear(57, width), nn.SiLU(), nn.Dropout(0.2), nn.Linear(width, width // 2), nn.SiLU(),
+                         nn.Linear(width // 2, 2))
+
+
+def genes(width):
+    return nn.Sequential(nn.Conv1d(3, width, 5, padding=2), nn.PReLU(), nn.MaxPool1d(2), nn.Conv1d(width, width, 5, padding=2),
+                         nn.PReLU(), nn.MaxPool1d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(15 * width, 3))
+
+
+def signals(width):
+    return nn.Sequential(nn.Conv1d(1, width, 5, 2, 2), nn.BatchNorm1d(width), nn.SiLU(), nn.Conv1d(width, width, 3, 2, 1),
+                         nn.BatchNorm1d(width), nn.SiLU(), nn.Conv1d(width, width, 3, 2, 1), nn.BatchNorm1d(width), nn.SiLU(),
+                         nn.Flatten(), nn.Linear(5 * width, 10))
+
+
+def garments(width):
+    def separable(a, b, stride):
+        return [nn.Conv2d(a, a, 3, stride, 1, groups=a, bias=False), nn.BatchNorm2d(a), nn.Hardswish(),
+                nn.Conv2d(a, b, 1, bias=False), nn.BatchNorm2d(b), nn.Hardswish()]
+
+    return nn.Sequential(nn.Conv2d(1, width, 3, 2, 1), nn.Hardswish(), *separable(width, 2 * width, 1),
+                         *separable(2 * width, 4 * width, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, 10))
+
+
+def second():
+    from mnist1d.data import get_dataset_args, make_dataset
+    table = r_data("mlbench", "LetterRecognition")
+    x = table.iloc[:, 1:].to_numpy(float)
+    lines = [arrays("letters", (x - x.mean(0)) / x.std(0), classes_of(table.iloc[:, 0]), letters, 12, (48, 40, 56, 64))]
+    table = r_data("mlbench", "Satellite")
+    x = table.iloc[:, :-1].to_numpy(float).reshape(-1, 3, 3, 4).transpose(0, 3, 1, 2) / 255
+    lines += [arrays("satellite", x, classes_of(table.iloc[:, -1]), satellite, 30, (24, 16, 32, 20))]
+    table = r_data("kernlab", "spam")
+    x = np.log1p(table.iloc[:, :-1].to_numpy(float))
+    lines += [arrays("emails", (x - x.mean(0)) / x.std(0), classes_of(table.iloc[:, -1]), emails, 15, (32, 24, 48))]
+    table = r_data("mlbench", "DNA")
+    x = np.stack([table.iloc[:, i].astype(str).astype(float) for i in range(180)], 1).reshape(-1, 60, 3).transpose(0, 2, 1)
+    lines += [arrays("genes", x, classes_of(table.iloc[:, -1]), genes, 10, (16, 24, 12))]
+    settings = get_dataset_args()
+    settings.num_samples = 12000
+    made = make_dataset(settings)
+    lines += [arrays("signals", np.concatenate([made["x"], made["x_test"]])[:, None], np.concatenate([made["y"], made["y_test"]]),
+                     signals, 20, (24, 32, 16, 20))]
+    with gzip.open(os.path.join(DATA, "fashion-mnist", "train-images-idx3-ubyte.gz")) as images, \
+            gzip.open(os.path.join(DATA, "fashion-mnist", "train-labels-idx1-ubyte.gz")) as labels:
+        x = np.frombuffer(images.read(), np.uint8, offset=16).reshape(-1, 1, 28, 28) / 255.0
+        y = np.frombuffer(labels.read(), np.uint8, offset=8)
+    lines += [arrays("garments", x, y, garments, 5, (16, 12, 20, 24), 20000)]
+    return [line for some in lines for line in some], [some[0] for some in lines]
+
+
+models, faulty = {"first": first, "second": second}[SET]()
+for name, some in ("models.txt", models), ("faulty.txt", faulty):
+    with open(name, "w") as file:
+        file.write("\n".join(some) + "\n")
 print(f"{FOLDER}/models.txt")
