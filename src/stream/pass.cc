@@ -1,7 +1,9 @@
 #include "stream/pass.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <optional>
@@ -143,7 +145,8 @@ class PassRun {
       observers_.insert(observers_.end(), lane.observers.begin(), lane.observers.end());
     }
     int64_t batches = (data_.size() + batch_ - 1) / batch_;
-    chunks_ = (batches + kBatchesAChunk - 1) / kBatchesAChunk;
+    chunk_ = batches_per_chunk(batches) * batch_;
+    chunks_ = (data_.size() + chunk_ - 1) / chunk_;
     first_ = chunks_ * (options.shard.index - 1) / options.shard.count;
     last_ = chunks_ * options.shard.index / options.shard.count;
   }
@@ -176,7 +179,7 @@ class PassRun {
   }
 
  private:
-  int64_t sample_of(int64_t chunk) const { return std::min(chunk * kBatchesAChunk * batch_, data_.size()); }
+  int64_t sample_of(int64_t chunk) const { return std::min(chunk * chunk_, data_.size()); }
 
   States run_chunk(int64_t chunk) const {
     at::NoGradGuard no_grad;
@@ -220,10 +223,12 @@ class PassRun {
   const dataset::Dataset& data_;
   std::vector<Runner> runners_;
   std::vector<const Observer*> observers_;
-  int64_t batch_, chunks_ = 0, first_ = 0, last_ = 0;
+  int64_t batch_, chunk_ = 0, chunks_ = 0, first_ = 0, last_ = 0;
 };
 
 }  // namespace
+
+int64_t batches_per_chunk(int64_t batches) { return std::clamp<int64_t>((batches + 63) / 64, 1, 16); }
 
 Shard parse_shard(const std::string& text) {
   Shard shard;
