@@ -12,7 +12,7 @@ if(NETMEND_LIBTORCH)
   set(TORCH_INCLUDE_DIRS ${NETMEND_LIBTORCH}/include ${NETMEND_LIBTORCH}/include/torch/csrc/api/include)
   # The wheel exports parts of the C++ library that it was linked with: the system's comes first. What registers CUDA's
   # kernels is used by nobody's name.
-  set(TORCH_LIBRARIES -Wl,--no-as-needed stdc++)
+  set(TORCH_LIBRARIES -Wl,--no-as-needed -l:libstdc++.so.6)
   foreach(library torch torch_cpu torch_cuda c10 c10_cuda)
     if(EXISTS ${NETMEND_LIBTORCH}/lib/lib${library}.so)
       list(APPEND TORCH_LIBRARIES ${NETMEND_LIBTORCH}/lib/lib${library}.so)

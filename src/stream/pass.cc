@@ -24,6 +24,9 @@ using model::ValueId;
 using Tensors = std::vector<at::Tensor>;
 using States = std::vector<std::unique_ptr<State>>;
 
+constexpr int64_t kMostOnDevice = 4096;  ///< inputs of a batch on a GPU
+constexpr double kWorkOnDevice = 1e12;   ///< multiply-adds of a batch on a GPU
+
 /// Everything that is wanted from the network, once, whoever asked for it.
 std::vector<Tap> all_taps(const std::vector<const Observer*>& observers) {
   std::vector<Tap> taps;
@@ -79,7 +82,7 @@ class Runner {
   Tensors forward(const Tensors& inputs, int64_t count) const {
     Tensors values;
     if (subject_.batching.kind != executor::Batching::kOne) {
-      values = executor_->run(inputs);
+      values = run_within_memory(inputs);
       for (size_t i = 0; i < values.size(); ++i)
         values[i] = apart(taps_[i], values[i], inputs[0].size(0)).narrow(axis_of(taps_[i]), 0, count);
       return values;
@@ -97,6 +100,25 @@ class Runner {
       values.push_back(at::cat(rows[i], axis_of(taps_[i])));
     }
     return values;
+  }
+
+  /// In halves where the memory of a GPU does not hold all inputs at once.
+  Tensors run_within_memory(const Tensors& inputs) const {
+    const int64_t count = inputs[0].size(0);
+    if (executor_->request().device.is_cpu() || subject_.batching.kind == executor::Batching::kFixed || count < 2)
+      return executor_->run(inputs);
+    try {
+      return executor_->run(inputs);
+    } catch (const model::DeviceMemoryError&) {
+    }
+    Tensors first, second, both;
+    for (const at::Tensor& input : inputs) {
+      first.push_back(input.narrow(0, 0, count / 2));
+      second.push_back(input.narrow(0, count / 2, count - count / 2));
+    }
+    first = run_within_memory(first), second = run_within_memory(second);
+    for (size_t i = 0; i < first.size(); ++i) both.push_back(at::cat({first[i], second[i]}, axis_of(taps_[i])));
+    return both;
   }
 
   /// Inputs and positions that share an axis get one each.
@@ -123,8 +145,21 @@ class Runner {
   std::optional<executor::Executor> executor_;
 };
 
+/// A GPU is busy with many inputs at once only: a power of two, fewer for larger networks. It follows from the networks
+/// alone.
+int64_t device_batch(const std::vector<Lane>& lanes) {
+  double cost = 1;
+  for (const Lane& lane : lanes) {
+    cost += lane.subject->cost;
+    if (lane.subject->batching.kind == executor::Batching::kOne) return kBatch;
+  }
+  int64_t batch = kBatch;
+  while (batch < kMostOnDevice && 2 * double(batch) * cost <= kWorkOnDevice) batch *= 2;
+  return batch;
+}
+
 /// The batch that suits all: the file's own where a network is fixed to one.
-int64_t common_batch(const std::vector<Lane>& lanes) {
+int64_t common_batch(const std::vector<Lane>& lanes, at::Device device) {
   const Subject* fixed = nullptr;
   for (const Lane& lane : lanes) {
     if (lane.subject->batching.kind != executor::Batching::kFixed) continue;
@@ -133,13 +168,13 @@ int64_t common_batch(const std::vector<Lane>& lanes) {
            fixed->batch_size(), lane.subject->model_name, lane.subject->batch_size());
     fixed = lane.subject;
   }
-  return fixed ? fixed->batch_size() : kBatch;
+  return fixed ? fixed->batch_size() : device.is_cpu() ? kBatch : device_batch(lanes);
 }
 
 class PassRun {
  public:
   PassRun(const std::vector<Lane>& lanes, const PassOptions& options)
-      : lanes_(lanes), options_(options), data_(*lanes.at(0).subject->data), batch_(common_batch(lanes)) {
+      : lanes_(lanes), options_(options), data_(*lanes.at(0).subject->data), batch_(common_batch(lanes, options.device)) {
     for (const Lane& lane : lanes) {
       runners_.emplace_back(*lane.subject, all_taps(lane.observers), options);
       observers_.insert(observers_.end(), lane.observers.begin(), lane.observers.end());
