@@ -3,6 +3,7 @@
 // JOBS`, `relevance MODEL BATCH JOBS ROUNDS layers|inputs`, `criteria MODEL TRAIN TEST JOBS plain|all`,
 // `surprise MODEL TRAIN TEST JOBS`. Numbers come back as JSON.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <atomic>
 #include <chrono>

@@ -2,6 +2,11 @@
 # fetched once; both steps run again only when their sources change.
 find_program(NODE_PROGRAM NAMES node nodejs)
 find_program(NPM_PROGRAM npm)
+set(NETMEND_PAGE "" CACHE FILEPATH "page_template.cc of another build, for machines without Node.js")
+if(NETMEND_PAGE)
+  set(page_source ${NETMEND_PAGE})
+  return()
+endif()
 if(NOT NODE_PROGRAM OR NOT NPM_PROGRAM)
   message(FATAL_ERROR "The report page needs Node.js 18 or newer and npm, and they were not found. `./dev setup` installs Debian's "
                       "(packages nodejs and npm); elsewhere put node and npm on the PATH.")

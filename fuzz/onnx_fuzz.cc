@@ -1,5 +1,6 @@
 // Any bytes as an ONNX file: read, planned and, where it is small, run; or refused. Nothing else may happen.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <unistd.h>
 
 #include "base/error.h"

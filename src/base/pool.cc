@@ -3,11 +3,16 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -82,11 +87,32 @@ class Turnstile {
 
 }  // namespace
 
-int cores() {
+namespace {
+
+/// Cores that a container may use, by the limits of control groups (version 2, then 1); a large number where there are
+/// none. Inside a container its own group is the root.
+int quota() {
+  double most = 1e6, allowed = 0, period = 0;
+  if (std::string text; std::ifstream("/sys/fs/cgroup/cpu.max") >> text >> period && text != "max" && period > 0)
+    most = std::strtod(text.c_str(), nullptr) / period;
+  else if (std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> allowed &&
+           std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period && allowed > 0 && period > 0)
+    most = allowed / period;
+  return std::max(1, int(std::ceil(most)));
+}
+
+int count_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  return std::max(1, int(std::thread::hardware_concurrency()));
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return std::min(CPU_COUNT(&set), quota());
+  return std::clamp(int(std::thread::hardware_concurrency()), 1, quota());
+}
+
+}  // namespace
+
+int cores() {
+  static const int count = count_cores();
+  return count;
 }
 
 void in_order(int64_t count, int workers, const std::function<void(int)>& enter,

@@ -7,7 +7,7 @@
 
 namespace netmend {
 
-/// Number of cores this process may use.
+/// Number of cores this process may use: by its affinity and by the limits of its container.
 int cores();
 
 /// Runs `work(item, worker)` for items 0 … count−1 on `workers` threads and `hand_over(item)` in the order of items,

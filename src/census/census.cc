@@ -339,7 +339,8 @@ void CensusState::load(std::istream& in) {
 }
 
 std::unique_ptr<CensusState> take(const dataset::Dataset& data, const Census& observer, int jobs) {
-  const int64_t chunk = stream::kBatch * stream::kBatchesAChunk, chunks = (data.size() + chunk - 1) / chunk;
+  const int64_t batches = (data.size() + stream::kBatch - 1) / stream::kBatch;
+  const int64_t chunk = stream::kBatch * stream::batches_per_chunk(batches), chunks = (data.size() + chunk - 1) / chunk;
   const int workers = int(std::min<int64_t>(jobs > 0 ? jobs : cores(), std::max<int64_t>(chunks, 1)));
   std::vector<std::unique_ptr<CensusState>> states(static_cast<size_t>(chunks));
   auto whole = std::make_unique<CensusState>(observer);

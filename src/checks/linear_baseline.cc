@@ -1,6 +1,7 @@
 #include "checks/linear_baseline.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
 #include "census/census.h"

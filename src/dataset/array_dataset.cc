@@ -1,6 +1,7 @@
 #include "dataset/array_dataset.h"
 
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -1,5 +1,7 @@
 #include "dataset/saved_index.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>

@@ -1,6 +1,7 @@
 #include "edits/operations.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,6 +1,7 @@
 #include "executor/batching.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "base/text.h"
 #include "executor/executor.h"

@@ -1,6 +1,7 @@
 #include "executor/cost.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "executor/executor.h"
 

@@ -1,6 +1,7 @@
 #include "executor/executor.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <unordered_set>
 
@@ -190,7 +191,7 @@ void Executor::Plan::run_step(const Step& step, std::vector<at::Tensor>& slots, 
 std::vector<at::Tensor> Executor::run(std::span<const at::Tensor> given, const RunOptions& options) const {
   const Plan& plan = *plan_;
   check(given.size() == plan.given.size(), "{} tensors were given, {} are needed", given.size(), plan.given.size());
-  c10::AutoGradMode grad(plan.request.mode == Mode::kPlain && c10::GradMode::is_enabled());
+  at::AutoGradMode grad(plan.request.mode == Mode::kPlain && at::GradMode::is_enabled());
   std::vector<at::Tensor> slots(plan.constants.size());
   for (size_t i = 0; i < given.size(); ++i) {
     at::Tensor tensor = given[i];

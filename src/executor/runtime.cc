@@ -6,54 +6,150 @@
 #include <dlfcn.h>
 #include <malloc.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <utility>
+#include <vector>
 
+#include "base/pool.h"
 #include "base/text.h"
 
 namespace netmend::executor {
 namespace {
 
 std::atomic<int64_t> budget_bytes{INT64_MAX}, used_bytes{0}, peak_bytes{0};
-constexpr size_t kAlignment = 64;  // a cache line; the header that remembers the size takes one
+constexpr size_t kAlignment = 64;         // a cache line; the header of a block takes one
+constexpr int64_t kUncounted = 1 << 20;   ///< bytes that a thread takes or gives back before it tells the others
+constexpr size_t kLargestKept = 64 << 20;
+constexpr size_t kMostKept = 128 << 20;   ///< bytes of free blocks per thread
+constexpr int kSteps = 4;                 ///< sizes per power of two: a block is at most a quarter too large
+
+struct Header {
+  size_t bytes;  ///< asked for
+  int size;      ///< its place among the sizes, or -1 for a block that is not kept
+};
+
+/// Sizes of blocks: 64 · 2^(i / kSteps), with the steps between powers of two at equal distances.
+int size_of(size_t bytes) {
+  if (bytes > kLargestKept) return -1;
+  const size_t lines = (bytes + kAlignment - 1) / kAlignment;
+  if (lines <= 1) return 0;
+  const int power = 63 - __builtin_clzll(lines - 1);  // 2^power < lines ≤ 2^(power + 1)
+  const size_t base = size_t(1) << power, step = std::max<size_t>(1, base / kSteps);
+  return power * kSteps + int((lines - base + step - 1) / step);
+}
+size_t bytes_of(int size) {
+  const size_t base = size_t(1) << (size / kSteps);
+  return kAlignment * (base + size_t(size % kSteps) * std::max<size_t>(1, base / kSteps));
+}
+
+/// What a thread keeps for itself, so that workers neither wait for each other nor give pages back that the next batch
+/// asks for again. A block may end with another thread than the one that took it.
+class ThreadMemory {
+ public:
+  ~ThreadMemory() {
+    alive_ = false;
+    used_bytes += uncounted_;
+    for (auto& blocks : free_)
+      for (void* block : blocks) std::free(block);
+  }
+  /// Null where the thread is about to end.
+  static ThreadMemory* own() {
+    thread_local ThreadMemory memory;
+    return alive_ ? &memory : nullptr;
+  }
+
+  /// Bytes in tensors, as far as this thread knows, with `bytes` more.
+  int64_t count(int64_t bytes) {
+    uncounted_ += bytes;
+    if (std::abs(uncounted_) < kUncounted) return used_bytes.load(std::memory_order_relaxed) + uncounted_;
+    return used_bytes += std::exchange(uncounted_, 0);
+  }
+  void* take(int size) {
+    if (size < 0 || free_[size_t(size)].empty()) return nullptr;
+    void* block = free_[size_t(size)].back();
+    free_[size_t(size)].pop_back();
+    kept_ -= bytes_of(size);
+    return block;
+  }
+  bool keep(int size, void* block) {
+    if (size < 0 || kept_ + bytes_of(size) > kMostKept) return false;
+    free_[size_t(size)].push_back(block);
+    kept_ += bytes_of(size);
+    return true;
+  }
+
+ private:
+  inline static thread_local bool alive_ = true;
+  int64_t uncounted_ = 0;
+  size_t kept_ = 0;
+  std::array<std::vector<void*>, 26 * kSteps> free_;
+};
+
+int64_t count(int64_t bytes) {
+  ThreadMemory* own = ThreadMemory::own();
+  return own ? own->count(bytes) : used_bytes += bytes;
+}
 
 void release(void* data) {
   if (!data) return;
   char* block = static_cast<char*>(data) - kAlignment;
-  used_bytes -= int64_t(*reinterpret_cast<size_t*>(block));
-  std::free(block);
+  const Header header = *reinterpret_cast<Header*>(block);
+  count(-int64_t(header.bytes));
+  ThreadMemory* own = ThreadMemory::own();
+  if (!own || !own->keep(header.size, block)) std::free(block);
+}
+
+[[noreturn]] void refuse(size_t bytes, int64_t taken) {
+  const double most = double(budget_bytes.load());
+  throw MemoryError(taken > 0 && double(bytes) <= most
+                        ? fmt::format("it asks for {} of memory; of the {} that are allowed, {} are taken",
+                                      bytes_text(double(bytes)), bytes_text(most), bytes_text(double(taken)))
+                        : fmt::format("it asks for {} of memory, {} are allowed", bytes_text(double(bytes)), bytes_text(most)),
+                    "Raise --memory if this is intended.");
+}
+
+/// Takes the bytes from the budget.
+void charge(size_t bytes) {
+  if (bytes > size_t(INT64_MAX / 2)) refuse(bytes, used_bytes);
+  const int64_t used = count(int64_t(bytes));
+  if (used > budget_bytes.load(std::memory_order_relaxed)) refuse(bytes, count(-int64_t(bytes)));
+  for (int64_t peak = peak_bytes.load(std::memory_order_relaxed); used > peak && !peak_bytes.compare_exchange_weak(peak, used);) {
+  }
+}
+
+void* new_block(size_t bytes, int size) {
+  void* block = nullptr;
+  if (posix_memalign(&block, kAlignment, (size < 0 ? bytes : bytes_of(size)) + kAlignment) == 0) return block;
+  count(-int64_t(bytes));
+  throw MemoryError(fmt::format("the machine does not have {} of memory left", bytes_text(double(bytes))));
 }
 
 /// LibTorch's CPU memory with a budget: an operator that asks for too much fails before anything is taken.
+/// LibTorch 2 dropped the const of `allocate` and made `copy_data` pure; here is what either version overrides.
 class BudgetAllocator final : public at::Allocator {
  public:
-  at::DataPtr allocate(size_t bytes) const override {
+  at::DataPtr allocate(size_t bytes) const { return take(bytes); }
+  at::DataPtr allocate(size_t bytes) { return take(bytes); }
+  void copy_data(void* to, const void* from, size_t count) const { std::memcpy(to, from, count); }
+  at::DeleterFnPtr raw_deleter() const override { return &release; }
+
+ private:
+  static at::DataPtr take(size_t bytes) {
     if (bytes == 0) return {nullptr, nullptr, &release, at::Device(at::kCPU)};
-    int64_t used = bytes > size_t(INT64_MAX / 2) ? INT64_MAX : used_bytes += int64_t(bytes);
-    if (used > budget_bytes) {
-      if (used != INT64_MAX) used_bytes -= int64_t(bytes);
-      const int64_t taken = used_bytes;
-      throw MemoryError(taken > 0 && double(bytes) <= double(budget_bytes)
-                            ? fmt::format("it asks for {} of memory; of the {} that are allowed, {} are taken",
-                                          bytes_text(double(bytes)), bytes_text(double(budget_bytes.load())),
-                                          bytes_text(double(taken)))
-                            : fmt::format("it asks for {} of memory, {} are allowed", bytes_text(double(bytes)),
-                                          bytes_text(double(budget_bytes.load()))),
-                        "Raise --memory if this is intended.");
-    }
-    for (int64_t peak = peak_bytes; used > peak && !peak_bytes.compare_exchange_weak(peak, used);) {
-    }
-    void* block = nullptr;
-    if (posix_memalign(&block, kAlignment, bytes + kAlignment) != 0) {
-      used_bytes -= int64_t(bytes);
-      throw MemoryError(fmt::format("the machine does not have {} of memory left", bytes_text(double(bytes))));
-    }
-    *static_cast<size_t*>(block) = bytes;
+    charge(bytes);
+    const int size = size_of(bytes);
+    ThreadMemory* own = ThreadMemory::own();
+    void* block = own ? own->take(size) : nullptr;
+    if (!block) block = new_block(bytes, size);
+    *static_cast<Header*>(block) = {bytes, size};
     void* data = static_cast<char*>(block) + kAlignment;
     return {data, data, &release, at::Device(at::kCPU)};
   }
-  at::DeleterFnPtr raw_deleter() const override { return &release; }
 };
 
 int64_t available_memory() {
@@ -73,11 +169,12 @@ void start_runtime(int64_t budget) {
   static BudgetAllocator allocator;
   budget_bytes = budget > 0 ? budget : available_memory() / 10 * 8;
   c10::SetCPUAllocator(&allocator, /*priority=*/255);
-  // Freed memory is kept for the next batch; one arena, because a worker's own one gives its pages back all the same.
+  // What is no tensor: freed memory is kept for the next batch. A worker's own arena gives its pages back all the same,
+  // and a single one makes many workers wait for each other.
   // 32 MB is the most that the C library takes for the first; a larger one is ignored and the second then fixes 128 kB.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_ARENA_MAX, std::max(1, cores() / 2));
   // OpenBLAS does not follow LibTorch's setting; another BLAS has no such function.
   if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(1);
   at::set_num_threads(1);

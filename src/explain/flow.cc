@@ -1,6 +1,7 @@
 #include "explain/flow.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "ops/recurrent.h"

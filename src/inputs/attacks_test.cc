@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>

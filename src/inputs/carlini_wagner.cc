@@ -5,6 +5,7 @@
 // nothing any more. That is asked only once values at the edge of the range have had the time to come into play: Adam
 // moves w by its rate a step, and the edge lies at |w| = 7.25.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 

@@ -1,6 +1,7 @@
 #include "inputs/fuzz.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <chrono>
 #include <cmath>

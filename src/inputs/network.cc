@@ -1,6 +1,7 @@
 #include "inputs/network.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>

@@ -12,6 +12,12 @@ namespace netmend::model {
 /// The first line of a LibTorch error, without its backtrace and its advice to LibTorch's developers.
 std::string plain_reason(const c10::Error& error);
 
+/// The memory of a GPU does not hold what an operator asks for; fewer inputs at once may fit.
+class DeviceMemoryError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 /// Runs `body`; an error of LibTorch or a user's error in it becomes an InputError that begins with `where()`.
 template <typename Where, typename Body>
 decltype(auto) guarded(const Where& where, const Body& body) {
@@ -19,8 +25,12 @@ decltype(auto) guarded(const Where& where, const Body& body) {
     return body();
   } catch (const Unsupported& error) {
     throw Unsupported(fmt::format("{}: {}", where(), error.what()), error.hint());
+  } catch (const DeviceMemoryError& error) {
+    throw DeviceMemoryError(fmt::format("{}: {}", where(), error.what()), error.hint());
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", where(), error.what()), error.hint());
+  } catch (const c10::OutOfMemoryError&) {
+    throw DeviceMemoryError(fmt::format("{}: the GPU does not have enough memory", where()), "Try --device cpu.");
   } catch (const c10::Error& error) {
     throw InputError(fmt::format("{}: {}", where(), plain_reason(error)));
   } catch (const std::runtime_error& error) {  // some of LibTorch's shape checks throw these

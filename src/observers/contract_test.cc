@@ -1,4 +1,5 @@
 // Every row of the catalogue goes through the same checks.
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Observers of predictions and units against slow twins written from their definitions.
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "observers/part_predictions.h"

@@ -1,5 +1,7 @@
 #include "ops/arguments.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <numeric>
 

@@ -1,4 +1,5 @@
 // What every row of the table must do, checked on one example or more of each operator.
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,4 +1,5 @@
 // Convolutions in one to three dimensions, and which of their weights feed which unit.
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>

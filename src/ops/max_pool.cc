@@ -1,5 +1,6 @@
 #include "ops/max_pool.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>

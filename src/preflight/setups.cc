@@ -1,6 +1,7 @@
 #include "preflight/setups.h"
 
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 // The cheap alternatives: final biases or threshold, and temperature.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>

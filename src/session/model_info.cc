@@ -1,6 +1,7 @@
 #include "session/model_info.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <set>

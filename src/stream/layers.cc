@@ -1,6 +1,7 @@
 #include "stream/layers.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <optional>
 

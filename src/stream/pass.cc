@@ -1,7 +1,9 @@
 #include "stream/pass.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <optional>
@@ -21,6 +23,9 @@ namespace {
 using model::ValueId;
 using Tensors = std::vector<at::Tensor>;
 using States = std::vector<std::unique_ptr<State>>;
+
+constexpr int64_t kMostOnDevice = 4096;  ///< inputs of a batch on a GPU
+constexpr double kWorkOnDevice = 1e12;   ///< multiply-adds of a batch on a GPU
 
 /// Everything that is wanted from the network, once, whoever asked for it.
 std::vector<Tap> all_taps(const std::vector<const Observer*>& observers) {
@@ -77,7 +82,7 @@ class Runner {
   Tensors forward(const Tensors& inputs, int64_t count) const {
     Tensors values;
     if (subject_.batching.kind != executor::Batching::kOne) {
-      values = executor_->run(inputs);
+      values = run_within_memory(inputs);
       for (size_t i = 0; i < values.size(); ++i)
         values[i] = apart(taps_[i], values[i], inputs[0].size(0)).narrow(axis_of(taps_[i]), 0, count);
       return values;
@@ -95,6 +100,25 @@ class Runner {
       values.push_back(at::cat(rows[i], axis_of(taps_[i])));
     }
     return values;
+  }
+
+  /// In halves where the memory of a GPU does not hold all inputs at once.
+  Tensors run_within_memory(const Tensors& inputs) const {
+    const int64_t count = inputs[0].size(0);
+    if (executor_->request().device.is_cpu() || subject_.batching.kind == executor::Batching::kFixed || count < 2)
+      return executor_->run(inputs);
+    try {
+      return executor_->run(inputs);
+    } catch (const model::DeviceMemoryError&) {
+    }
+    Tensors first, second, both;
+    for (const at::Tensor& input : inputs) {
+      first.push_back(input.narrow(0, 0, count / 2));
+      second.push_back(input.narrow(0, count / 2, count - count / 2));
+    }
+    first = run_within_memory(first), second = run_within_memory(second);
+    for (size_t i = 0; i < first.size(); ++i) both.push_back(at::cat({first[i], second[i]}, axis_of(taps_[i])));
+    return both;
   }
 
   /// Inputs and positions that share an axis get one each.
@@ -121,8 +145,21 @@ class Runner {
   std::optional<executor::Executor> executor_;
 };
 
+/// A GPU is busy with many inputs at once only: a power of two, fewer for larger networks. It follows from the networks
+/// alone.
+int64_t device_batch(const std::vector<Lane>& lanes) {
+  double cost = 1;
+  for (const Lane& lane : lanes) {
+    cost += lane.subject->cost;
+    if (lane.subject->batching.kind == executor::Batching::kOne) return kBatch;
+  }
+  int64_t batch = kBatch;
+  while (batch < kMostOnDevice && 2 * double(batch) * cost <= kWorkOnDevice) batch *= 2;
+  return batch;
+}
+
 /// The batch that suits all: the file's own where a network is fixed to one.
-int64_t common_batch(const std::vector<Lane>& lanes) {
+int64_t common_batch(const std::vector<Lane>& lanes, at::Device device) {
   const Subject* fixed = nullptr;
   for (const Lane& lane : lanes) {
     if (lane.subject->batching.kind != executor::Batching::kFixed) continue;
@@ -131,19 +168,20 @@ int64_t common_batch(const std::vector<Lane>& lanes) {
            fixed->batch_size(), lane.subject->model_name, lane.subject->batch_size());
     fixed = lane.subject;
   }
-  return fixed ? fixed->batch_size() : kBatch;
+  return fixed ? fixed->batch_size() : device.is_cpu() ? kBatch : device_batch(lanes);
 }
 
 class PassRun {
  public:
   PassRun(const std::vector<Lane>& lanes, const PassOptions& options)
-      : lanes_(lanes), options_(options), data_(*lanes.at(0).subject->data), batch_(common_batch(lanes)) {
+      : lanes_(lanes), options_(options), data_(*lanes.at(0).subject->data), batch_(common_batch(lanes, options.device)) {
     for (const Lane& lane : lanes) {
       runners_.emplace_back(*lane.subject, all_taps(lane.observers), options);
       observers_.insert(observers_.end(), lane.observers.begin(), lane.observers.end());
     }
     int64_t batches = (data_.size() + batch_ - 1) / batch_;
-    chunks_ = (batches + kBatchesAChunk - 1) / kBatchesAChunk;
+    chunk_ = batches_per_chunk(batches) * batch_;
+    chunks_ = (data_.size() + chunk_ - 1) / chunk_;
     first_ = chunks_ * (options.shard.index - 1) / options.shard.count;
     last_ = chunks_ * options.shard.index / options.shard.count;
   }
@@ -176,7 +214,7 @@ class PassRun {
   }
 
  private:
-  int64_t sample_of(int64_t chunk) const { return std::min(chunk * kBatchesAChunk * batch_, data_.size()); }
+  int64_t sample_of(int64_t chunk) const { return std::min(chunk * chunk_, data_.size()); }
 
   States run_chunk(int64_t chunk) const {
     at::NoGradGuard no_grad;
@@ -220,10 +258,12 @@ class PassRun {
   const dataset::Dataset& data_;
   std::vector<Runner> runners_;
   std::vector<const Observer*> observers_;
-  int64_t batch_, chunks_ = 0, first_ = 0, last_ = 0;
+  int64_t batch_, chunk_ = 0, chunks_ = 0, first_ = 0, last_ = 0;
 };
 
 }  // namespace
+
+int64_t batches_per_chunk(int64_t batches) { return std::clamp<int64_t>((batches + 63) / 64, 1, 16); }
 
 Shard parse_shard(const std::string& text) {
   Shard shard;

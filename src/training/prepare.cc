@@ -1,6 +1,7 @@
 #include "training/prepare.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 

@@ -1,5 +1,6 @@
 // Every architecture runs, and is the same network after a trip through a file.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,6 +1,7 @@
 #include "observers/surprise/class_traces.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 
