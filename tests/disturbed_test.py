@@ -74,15 +74,23 @@ class Signals(Case):
         self.assertIn(run(*command).returncode, (0, 1))
         names = [name for name in os.listdir("run") if os.path.isfile(os.path.join("run", name))]
         before = {name: read_bytes(os.path.join("run", name)) for name in names}
-        job = start(*command)
-        while not os.path.exists("run/.lock"):
-            time.sleep(0.02)
-        job.send_signal(signal.SIGINT)
-        said = job.communicate(timeout=60)[1]
-        self.assertEqual(job.returncode, 130, said)
-        self.assertEqual(before, {name: read_bytes(os.path.join("run", name)) for name in names})
-        if os.path.exists("run/partial/findings.json"):
-            self.assertTrue(read_json("run/partial/findings.json")["partial"])
+        for delay in (0, *self.DELAYS[len(self.DELAYS) // 2:]):
+            with self.subTest(delay=delay):
+                shutil.rmtree("run/partial", ignore_errors=True)
+                job = start(*command)
+                while not os.path.exists("run/.lock"):  # which is there before any work is done
+                    time.sleep(0.005)
+                time.sleep(delay)
+                job.send_signal(signal.SIGINT)
+                said = job.communicate(timeout=60)[1]
+                if delay == 0:
+                    self.assertEqual(job.returncode, 130, said)
+                    self.assertEqual(before, {name: read_bytes(os.path.join("run", name)) for name in names})
+                self.assertFalse(read_json("run/evidence.json")["partial"])
+                self.assertNotIn("partial", read_json("run/findings.json"))
+                if os.path.exists("run/partial/findings.json"):
+                    self.assertEqual(job.returncode, 130, said)
+                    self.assertTrue(read_json("run/partial/findings.json")["partial"])
 
     def test_are_heard_while_a_table_is_read(self):
         with open("large.csv", "w") as file:

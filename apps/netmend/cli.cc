@@ -152,7 +152,8 @@ int run(int argc, char** argv, const Program& program) {
     if (!product.path->empty()) claim_product(*product.path, product.flag);
   const int status = action();
   flush_output();
-  return status;
+  // Also where Ctrl-C came too late to stop anything: whoever pressed it wants nothing to follow.
+  return was_interrupted() && status < 2 ? 130 : status;
 }
 
 }  // namespace

@@ -346,10 +346,11 @@ std::string partial_name(const std::string& product) {
   }
 }
 
-void make_folders(const std::string& path) {
+bool make_folders(const std::string& path) {
   std::error_code error;
-  fs::create_directories(path, error);
+  const bool made = fs::create_directories(path, error);
   if (error) fail("cannot make the folder {}: {}", path, error.message());
+  return made;
 }
 
 std::string checksum(std::string_view bytes) { return fmt::format("{:016x}", hash64(bytes)); }

@@ -60,7 +60,8 @@ void refuse_input(const std::string& path);
 /// product's own name is always whole.
 std::string partial_name(const std::string& product);
 
-void make_folders(const std::string& path);
+/// Whether the last of them was not there before.
+bool make_folders(const std::string& path);
 
 /// 16 hex digits that identify content (not for security): names of cached and saved things.
 std::string checksum(std::string_view bytes);

@@ -20,9 +20,10 @@
 namespace netmend {
 namespace {
 
-std::atomic<bool> stop_asked{false};
+std::atomic<bool> stop_asked{false}, ever_asked{false};
 
 void on_signal(int) {
+  ever_asked.store(true, std::memory_order_relaxed);
   if (stop_asked.exchange(true)) _exit(130);
 }
 
@@ -150,6 +151,8 @@ void in_order(int64_t count, int workers, const std::function<void(int)>& enter,
 }
 
 bool interrupted() { return stop_asked.load(std::memory_order_relaxed); }
+
+bool was_interrupted() { return ever_asked.load(std::memory_order_relaxed); }
 
 void forget_interrupt() { stop_asked.store(false, std::memory_order_relaxed); }
 

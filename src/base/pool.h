@@ -27,5 +27,8 @@ void stop_if_interrupted();
 void stop_on_interrupt();
 /// Takes the flag back, so that what was found so far can be judged; the next Ctrl-C counts as the first.
 void forget_interrupt();
+/// Whether there was a Ctrl-C at all, forgotten or not: what is written after it may be partial, and the exit status
+/// tells of it.
+bool was_interrupted();
 
 }  // namespace netmend

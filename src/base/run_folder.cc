@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/pool.h"
 #include "base/version.h"
 
@@ -26,25 +27,37 @@ std::string time_text(const char* format) {
   return text;
 }
 
-/// One process at a time; within one, whoever works in the folder shares its lock.
-std::shared_ptr<Lock> lock_of(const std::string& folder) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<Lock>> held;
-  std::lock_guard guard(mutex);
-  std::error_code error;
-  std::weak_ptr<Lock>& place = held[fs::canonical(folder, error).string()];
-  std::shared_ptr<Lock> lock = place.lock();
-  if (!lock) place = lock = std::make_shared<Lock>(folder + "/.lock", folder);
-  return lock;
-}
+/// A folder while it is worked in.
+struct Claimed {
+  Claimed(const std::string& name, bool is_new)
+      : folder(name), made(is_new), lock(std::make_unique<Lock>(name + "/.lock", name)) {}
+  ~Claimed() {
+    lock.reset();
+    if (made) rmdir(folder.c_str());  // where nothing was written: what is there stays
+  }
+  std::string folder;
+  bool made;
+  std::unique_ptr<Lock> lock;
+};
 
 }  // namespace
+
+std::shared_ptr<void> claim_folder(const std::string& folder) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<Claimed>> held;
+  std::lock_guard guard(mutex);
+  const bool made = make_folders(folder);  // first: only a folder that is there has one name
+  std::error_code error;
+  std::weak_ptr<Claimed>& place = held[fs::canonical(folder, error).string()];
+  std::shared_ptr<Claimed> claimed = place.lock();
+  if (!claimed) place = claimed = std::make_shared<Claimed>(folder, made);
+  return claimed;
+}
 
 RunFolder::RunFolder(const std::string& out, const std::string& command, std::vector<std::string> arguments)
     : path_(out), command_(command), started_(time_text("%Y-%m-%dT%H:%M:%S%z")), arguments_(std::move(arguments)) {
   if (!path_.empty()) {
-    make_folders(path_);
-    lock_ = lock_of(path_);
+    claimed_ = claim_folder(path_);
     std::error_code error;
     used_ = fs::exists(path_ + "/run.json", error);
     return;
@@ -64,11 +77,15 @@ RunFolder::RunFolder(const std::string& out, const std::string& command, std::ve
   if (!error) fs::rename(beside, "netmend-runs/latest", error);
 }
 
-std::string RunFolder::path() const { return used_ && interrupted() ? path_ + "/partial" : path_; }
+std::string RunFolder::path() const {
+  if (!place_.empty()) return place_;
+  return used_ && was_interrupted() ? path_ + "/partial" : path_;
+}
 
 std::string RunFolder::file(const std::string& name) const {
-  const std::string folder = path(), path = folder + "/" + name;
-  make_folders(folder);
+  place_ = path();
+  const std::string path = place_ + "/" + name;
+  make_folders(place_);
   refuse_input(path);
   return path;
 }
@@ -84,9 +101,15 @@ void RunFolder::add(const std::string& key, nlohmann::ordered_json value) {
 }
 
 void RunFolder::finish(uint64_t seed, double seconds, int exit_status) {
-  nlohmann::ordered_json run = {{"command", command_}, {"arguments", arguments_}, {"version", kVersion},
-                                {"started", started_}, {"seconds", seconds},      {"seed", seed},
-                                {"exit", exit_status}, {"inputs", files_},        {"facts", facts_}};
+  nlohmann::ordered_json run = {{"command", command_},
+                                {"arguments", arguments_},
+                                {"version", kVersion},
+                                {"started", started_},
+                                {"seconds", seconds},
+                                {"seed", seed},
+                                {"exit", was_interrupted() ? 130 : exit_status},
+                                {"inputs", files_},
+                                {"facts", facts_}};
   if (more_) run.update(*more_);
   write_file(file("run.json"), json_text(run, 2) + "\n");
 }

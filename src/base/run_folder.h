@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "base/lock.h"
-
 namespace netmend {
+
+/// Makes a folder and keeps other processes out of it for as long as the result lives; within a process, whoever works
+/// in it shares that. A folder that was made for it and stays empty is removed. Throws InputError when it is in use.
+std::shared_ptr<void> claim_folder(const std::string& folder);
 
 class RunFolder {
  public:
@@ -18,7 +20,7 @@ class RunFolder {
   RunFolder(const std::string& out, const std::string& command, std::vector<std::string> arguments);
 
   /// After Ctrl-C, where an earlier run left its files: a folder `partial` inside. Whole files are only replaced by
-  /// whole ones.
+  /// whole ones. Decided with the first file, so that all files of a run lie together.
   std::string path() const;
   /// A file inside, to be written. Throws InputError when it was read as an input.
   std::string file(const std::string& name) const;
@@ -32,11 +34,12 @@ class RunFolder {
 
  private:
   std::string path_, command_, started_;
-  bool used_ = false;  ///< by an earlier run
+  bool used_ = false;          ///< by an earlier run
+  mutable std::string place_;  ///< of the files, once there is one
   std::vector<std::string> arguments_;
   std::map<std::string, std::string> files_, facts_;
   std::shared_ptr<nlohmann::ordered_json> more_;
-  std::shared_ptr<Lock> lock_;  ///< on a folder that somebody else may have named as well
+  std::shared_ptr<void> claimed_;  ///< where somebody else may have named the folder as well
 };
 
 }  // namespace netmend

@@ -48,6 +48,7 @@ class Examination {
     else
       model_alone();
     run_rows();
+    out_.interrupted |= was_interrupted();
     finish();
     return std::move(out_);
   }
@@ -173,8 +174,13 @@ void join_findings(Checkup& checkup, std::vector<Finding> more) {
                                            findings::today());
   checkup.results.findings = checkup.known.open;
   const bool judged = !checkup.seen || !checkup.seen->test || checkup.seen->settings.task != observers::Task::kNone;
-  checkup.verdict = checkup.interrupted ? "Stopped before all checks were done: this is what was found until then."
-                                        : verdict(checkup.results.findings, judged);
+  checkup.verdict = verdict(checkup.results.findings, judged);
+  if (checkup.interrupted) stop(checkup);
+}
+
+void stop(Checkup& checkup) {
+  checkup.interrupted = true;
+  checkup.verdict = "Stopped before all checks were done: this is what was found until then.";
 }
 
 Checkup check_up(session::Session& session, const CheckupRequest& request) {

@@ -29,6 +29,9 @@ struct Checkup {
 /// The session outlives the result. Throws InputError for names of checks that do not exist.
 Checkup check_up(session::Session& session, const CheckupRequest& request);
 
+/// From now on the check-up is one that was interrupted.
+void stop(Checkup& checkup);
+
 /// One sentence; `judged`: there were labels to judge by.
 std::string verdict(const std::vector<findings::Finding>& findings, bool judged);
 

@@ -510,7 +510,6 @@ class Evidence {
             {{"row", row}, {"fixed", flip.fixed}, {"before", number(flip.before)}, {"after", number(flip.after)}});
         if (count++ < kFlipsShown) inputs_.show(row);
       }
-    repair["whatif"] = options_.whatif;
   }
 
   const checks::Checkup& checkup_;

@@ -16,7 +16,6 @@ struct EvidenceOptions {
   int64_t most_bytes = 8 << 20;  ///< of pictures, rows and sentences, as they are embedded
   int64_t most_inputs = 12000;   ///< rows of the table: failures first
   int64_t most_units = 3000;
-  std::string whatif;  ///< the command that tries the repair's edits; may be empty
 };
 
 /// Everything but what is known outside: verdict, findings, run. `findings` say which inputs must be there.

@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "edits/edit_file.h"
@@ -193,6 +194,17 @@ std::string write_edits(session::Session& session, const Checkup& checkup) {
   return fmt::format("netmend whatif {}{} {}", words, session.words(), shell_word(path));
 }
 
+Json tables_of_evidence(const Checkup& checkup, bool pictures) {
+  if (!result_of(checkup)) return Json::object();
+  EvidenceOptions how;
+  how.pictures = pictures;
+  try {
+    return evidence(checkup, checkup.results.findings, how);
+  } catch (const Interrupted&) {
+    return Json::object();
+  }
+}
+
 /// `pictures`: slices may speak of their properties.
 Json method(bool pictures) {
   Json list = Json::array();
@@ -239,17 +251,14 @@ Json findings_document(const Checkup& checkup) {
   return json;
 }
 
-std::string write_report(session::Session& session, const Checkup& checkup, const ReportOptions& options) {
+std::string write_report(session::Session& session, Checkup& checkup, const ReportOptions& options) {
+  // All that Ctrl-C can stop comes before the first file.
+  Json more = tables_of_evidence(checkup, options.pictures);
+  if (was_interrupted()) stop(checkup);
   const RunFolder& folder = session.folder("check");
   const Json found = findings_document(checkup);
   write_file(folder.file("findings.json"), dump(found, 2));
-  Json more = Json::object();
-  if (result_of(checkup)) {
-    EvidenceOptions how;
-    how.pictures = options.pictures;
-    how.whatif = write_edits(session, checkup);
-    more = evidence(checkup, checkup.results.findings, how);
-  }
+  if (more.contains("repair")) more["repair"]["whatif"] = write_edits(session, checkup);
   double seconds = 0;
   for (const auto& [what, took] : checkup.times) seconds += took;
   Json json = {{"format", "netmend.report/1"},

@@ -18,7 +18,8 @@ struct ReportOptions {
 /// on time, place or the number of workers.
 nlohmann::ordered_json findings_document(const checks::Checkup& checkup);
 
-/// Writes findings.json, evidence.json and report.html into the session's run folder; returns the page's path.
-std::string write_report(session::Session& session, const checks::Checkup& checkup, const ReportOptions& options);
+/// Writes findings.json, evidence.json and report.html into the session's run folder; returns the page's path. After
+/// Ctrl-C the check-up is an interrupted one, and what takes reading the data again is left out.
+std::string write_report(session::Session& session, checks::Checkup& checkup, const ReportOptions& options);
 
 }  // namespace netmend::evidence

@@ -34,8 +34,9 @@ constexpr double kClassPrice = 0.05;
 
 class Mending {
  public:
-  Mending(const Problem& problem, const std::function<void(const std::string&)>& progress)
-      : problem_(problem), budget_(problem.budget), progress_(progress) {}
+  Mending(const Problem& problem, const std::function<void(const std::string&)>& progress,
+          OnInterrupt on_interrupt = OnInterrupt::kThrow)
+      : problem_(problem), budget_(problem.budget), progress_(progress), on_interrupt_(on_interrupt) {}
 
   Outcome run(const std::string& name) {
     std::vector<const Method*> list;
@@ -54,7 +55,7 @@ class Mending {
       } catch (const Interrupted&) {
         const bool any =
             std::any_of(out_.tried.begin(), out_.tried.end(), [](const Tried& one) { return one.best.has_value(); });
-        if (!any) throw;
+        if (!any || on_interrupt_ == OnInterrupt::kThrow) throw;
         forget_interrupt();
         if (progress_) progress_("stopped: what was found so far is judged");
         out_.interrupted = true;
@@ -340,15 +341,16 @@ class Mending {
   const Problem& problem_;
   Budget budget_;
   const std::function<void(const std::string&)>& progress_;
+  OnInterrupt on_interrupt_;
   Outcome out_;
 };
 
 }  // namespace
 
-Outcome mend(const Problem& problem, const std::string& method,
-             const std::function<void(const std::string&)>& progress) {
+Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& progress,
+             OnInterrupt on_interrupt) {
   if (method != "auto") find_method(method);
-  return Mending(problem, progress).run(method);
+  return Mending(problem, progress, on_interrupt).run(method);
 }
 
 Outcome judge_edits(const Problem& problem, const Candidate& candidate) {

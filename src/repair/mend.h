@@ -54,10 +54,14 @@ struct Outcome {
   stats::Estimate change;  ///< of the share that is right (or of the error), after − before
 };
 
-/// `method` is a name of methods() or `auto`. `progress` is told what is being done. After Ctrl-C nothing more is
-/// searched for, and what was found is judged; throws Interrupted when there is nothing.
-Outcome mend(const Problem& problem, const std::string& method,
-             const std::function<void(const std::string&)>& progress);
+/// After Ctrl-C: whether a candidate that one of the methods has found is worth a judgement.
+enum class OnInterrupt {
+  kThrow,  ///< no: half a search says nothing, and whoever asked has to stop as well
+  kJudge,  ///< yes, and no more is searched for; throws where there is none
+};
+/// `method` is a name of methods() or `auto`. `progress` is told what is being done. Throws Interrupted.
+Outcome mend(const Problem& problem, const std::string& method, const std::function<void(const std::string&)>& progress,
+             OnInterrupt on_interrupt = OnInterrupt::kThrow);
 /// The same with edits that were found elsewhere.
 Outcome judge_edits(const Problem& problem, const Candidate& candidate);
 

@@ -190,7 +190,7 @@ const RepairResult& RepairRun::search(const std::function<void(const std::string
   Impl& own = *impl_;
   own.problem.budget = own.session.budget();
   if (progress) own.announce(progress);
-  own.outcome = mend(own.problem, own.request.method, progress);
+  own.outcome = mend(own.problem, own.request.method, progress, OnInterrupt::kJudge);
   own.session.budget().spend(own.outcome.work);
   own.session.record(own.session.test(), "search and hold-out set", own.splits.search + own.splits.holdout);
   own.summarise();

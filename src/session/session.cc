@@ -127,6 +127,7 @@ struct Session::Impl {
   bool train_opened = false;
   std::optional<PredictionSettings> task;
   std::optional<std::vector<model::Layer>> layers;
+  std::shared_ptr<void> claimed;  ///< --out
   std::optional<RunFolder> folder;
   std::vector<Traversal> traversals;
 
@@ -161,6 +162,8 @@ Session::Session(Request request) : impl_(std::make_unique<Impl>()) {
   encode_alike(request);
   own.request = std::move(request);
   own.budget = Budget::parse(own.request.budget);
+  // A folder that somebody else works in is refused now, not after the work.
+  if (!own.request.out.empty()) own.claimed = claim_folder(own.request.out);
   own.config = read_config(own.request.config, own.request.model);
   own.model_name = own.request.model.empty() ? own.config.model : own.request.model;
   if (own.model_name.empty())
