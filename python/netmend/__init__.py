@@ -12,49 +12,53 @@ torch.nn.Module or a Keras model; data is a spec, arrays, a DataLoader, a tf.dat
 >>> nm.eval("model.onnx", (x, y), anyway=True).samples
 64
 """
-from ._data import Data
 from ._errors import (NetmendError, NetmendInputError, NetmendInternalError, NetmendMissingError, PatchError,
                       RecorderError)
-from ._models import Model
-from ._patching import patch_state_dict
-from ._reference import reference
-from ._results import Finding, Result
-from ._saving import VERSION as __version__
-from ._saving import save_data
+from ._version import VERSION as __version__
 
-save_data.reference = reference
+# Loaded when they are used: the command `netmend` of the wheel passes through here and should not wait for NumPy.
+_HOMES = {"save_data": "_saving", "patch_state_dict": "_patching", "Data": "_data", "Model": "_models", "Result": "_results",
+          "Finding": "_results"}
 
 __all__ = ["save_data", "patch_state_dict", "Data", "Model", "Result", "Finding", "NetmendError", "NetmendInputError",
            "NetmendInternalError", "NetmendMissingError", "RecorderError", "PatchError"]
 
 
 def __getattr__(name):
-    """The commands. They are asked of the program when the first one is used, so that save_data needs no program."""
-    if name.startswith("_"):
-        raise AttributeError(name)
     import importlib
     import importlib.util
 
+    if name in _HOMES:
+        globals()[name] = getattr(importlib.import_module("netmend." + _HOMES[name]), name)
+        return globals()[name]
+    if name.startswith("_"):
+        raise AttributeError(name)
     if importlib.util.find_spec("netmend." + name) is not None:
         return importlib.import_module("netmend." + name)
-    from . import _commands, _gates
-
-    functions = _commands.build()
-    if "gate" in functions:
-        functions["gate"] = _gates.with_limits(functions["gate"])
-    globals().update((key, value) for key, value in functions.items() if key not in globals())
-    if name not in globals():
+    functions = _functions()
+    if name not in functions:
         import difflib
 
         near = difflib.get_close_matches(name, list(functions), 1)
         raise AttributeError("netmend has no command %r%s" % (name, "; did you mean %s?" % near[0] if near else ""))
-    return globals()[name]
+    globals()[name] = functions[name]
+    return functions[name]
+
+
+def _functions():
+    """The commands, as the program describes them; asked once."""
+    global _made
+    try:
+        return _made
+    except NameError:
+        from ._commands import build
+
+        _made = build()
+        return _made
 
 
 def __dir__():
     try:
-        from ._commands import build
-
-        return sorted(set(globals()) | set(build()))
+        return sorted(set(globals()) | set(_HOMES) | set(_functions()))
     except NetmendError:
-        return sorted(globals())
+        return sorted(set(globals()) | set(_HOMES))

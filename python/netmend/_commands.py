@@ -12,6 +12,7 @@ import shlex
 from . import _program
 from ._data import Data, spec_of
 from ._errors import NetmendInputError, NetmendInternalError
+from ._gates import with_limits
 from ._models import model_file
 from ._results import result_of
 from ._workspace import Workspace
@@ -234,26 +235,29 @@ class Command:
 
     def python_call(self, words):
         """The same call in Python; None where the words are not all options of ours."""
-        given, places = [], [o for o in self.options if o.positional]
+        first, named, places = [], [], [o for o in self.options if o.positional]
         flags = {flag: option for option in self.options for flag in option.entry["flags"]}
         words = list(words)
         while words:
             word = words.pop(0)
-            if word.startswith("-"):
-                flag, equals, value = word.partition("=")
-                option = flags.get(flag)
-                if option is None:
-                    if flag.lstrip("-") in _OURS:
-                        continue
-                    return None
-                if option.kind != "flag" and not equals:
-                    value = words.pop(0)
-                given.append("%s=%s" % (option.name, "True" if option.kind == "flag" else _literal(option, value)))
-            else:
-                given.insert(len([g for g in given if "=" not in g.split("(")[0].split('"')[0]]), _literal(places[0], word))
+            if not word.startswith("-"):
+                first.append((places[0], word))
                 if not places[0].list:
                     places.pop(0)
-        return "nm.%s(%s)" % (".".join(_python_name(word) for word in self.words), ", ".join(given))
+                continue
+            flag, equals, value = word.partition("=")
+            option = flags.get(flag)
+            if option is None:
+                if flag.lstrip("-") in _OURS:
+                    continue
+                return None
+            if option.kind != "flag" and not equals:
+                value = words.pop(0)
+            named.append("%s=%s" % (option.name, "True" if option.kind == "flag" else _literal(option, value)))
+        several = [_literal(option, word) for option, word in first if option.list]
+        given = [_literal(option, word) for option, word in first if not option.list]
+        given += ["[%s]" % ", ".join(several)] if several else []
+        return "nm.%s(%s)" % (".".join(_python_name(word) for word in self.words), ", ".join(given + named))
 
 
 def _literal(option, text):
@@ -290,4 +294,6 @@ def build(document=None):
             group = place.setdefault(name, Group(" ".join(command.words[:number + 1])))
             place = vars(group)
         place[command.function_name()] = command.function()
+    if "gate" in top:
+        top["gate"] = with_limits(top["gate"])
     return top

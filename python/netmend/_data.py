@@ -130,7 +130,8 @@ def _mapped(source):
     names = [os.path.abspath(part.filename) for part in parts]
     if any("," in name for name in names):
         return None
-    return "npy:" + names[0] + (",y=" + names[1] if len(names) == 2 else "")
+    # What a model's metadata says of raw values does not apply: these are the values that the network is given.
+    return "npy:" + names[0] + (",y=" + names[1] if len(names) == 2 else "") + ",scale=1,mean=0,std=1"
 
 
 def _whole_file(value):

@@ -169,7 +169,9 @@ def _arguments(module, example):
         known = inspect.signature(module.forward).parameters
     except (TypeError, ValueError):
         known = {}
-    return tensors, len(tensors) > 1 and all(name in known for name in tensors)
+    if len(tensors) < 2 or not all(name in known for name in tensors):
+        return tensors, False
+    return {name: tensors[name] for name in known if name in tensors}, True
 
 
 def _export_torch(module, example, path):

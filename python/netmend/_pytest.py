@@ -9,7 +9,7 @@ import pytest
 from . import _program
 from ._errors import NetmendError
 from ._gates import failures, sentence, write_sarif
-from ._saving import VERSION
+from ._version import VERSION
 
 _documents = pytest.StashKey()
 

@@ -148,15 +148,18 @@ class Result:
 
     # -- repairs
 
-    def apply(self, module, dry_run=False):
+    def apply(self, module, dry_run=False, force=False):
         """Writes the change that repair found into a module in memory (or a dict of names and arrays). Returns what was
-        placed where; print it. Raises PatchError, and changes nothing, where a change finds no place."""
+        placed where; print it. Raises PatchError, and changes nothing, where a change finds no place. What did not help
+        on the hold-out set is only written with force=True."""
         edits = self.files.get("plan") or self._given.get("plan")
         if edits is None:
             raise NetmendInputError("netmend %s makes no edits" % self.command, "netmend.repair(…) does.")
         if not os.path.exists(edits):
-            raise NetmendInputError("There is nothing to apply: no change helped on the hold-out set",
-                                    "repair(…, force=True) writes it all the same; print the result to see what was tried.")
+            raise NetmendInputError("There is nothing to apply: repair found no change", "Print the result to see what was tried.")
+        if not self.passed and not force:
+            raise NetmendInputError("The change was refused on the hold-out set: %s" % self.document.get("reason", ""),
+                                    "apply(module, force=True) writes it all the same.")
         return patch_state_dict(module, os.fspath(edits), dry_run=dry_run)
 
 

@@ -45,10 +45,10 @@ Progress::~Progress() {
 void Progress::advance(int64_t count, const std::string& note) {
   done_ += count;
   auto now = Clock::now();
-  if (seconds(now - start_) < 0.5 || seconds(now - last_) < 0.1) return;
+  if (seconds(now - last_) < 0.1) return;
   last_ = now;
   if (channel_ >= 0) tell();
-  if (shown_) draw(note);
+  if (shown_ && seconds(now - start_) >= 0.5) draw(note);
 }
 
 void Progress::tell() {
