@@ -3,6 +3,7 @@
 JUnit is pytest's own: --junitxml=FILE. `-p no:netmend` leaves the plug-in out.
 """
 import os
+import re
 
 import pytest
 
@@ -39,7 +40,7 @@ def limits_of(path):
         try:
             import tomli as tomllib
         except ImportError:
-            return [""] if any(line.split("=")[0].strip() in ("gate", "[gate]") for line in text.splitlines()) else []
+            return [""] if re.search(r"^\s*\[?\s*gate\b", text, re.M) else []
     try:
         gate = tomllib.loads(text).get("gate", {})
     except tomllib.TOMLDecodeError:
