@@ -42,6 +42,7 @@ namespace {
 struct Product {
   std::string flag;
   const std::string* path;
+  const CLI::Option* option;
 };
 std::vector<Product> products;
 
@@ -57,8 +58,13 @@ CLI::Validator above_zero() {
 }
 
 CLI::Option* add_product(CLI::App* app, const std::string& flag, std::string& path, const std::string& about) {
-  products.push_back({flag.substr(0, flag.find(',')), &path});
-  return app->add_option(flag, path, about);
+  CLI::Option* option = app->add_option(flag, path, about);
+  products.push_back({flag.substr(0, flag.find(',')), &path, option});
+  return option;
+}
+
+bool is_product(const CLI::Option& option) {
+  return std::any_of(products.begin(), products.end(), [&](const Product& one) { return one.option == &option; });
 }
 
 void with_config(CLI::App* app) {

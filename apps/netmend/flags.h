@@ -57,6 +57,7 @@ extern Common common;
 CLI::App* command(CLI::App& parent, const std::string& name, const std::string& about, const std::string& examples);
 /// A file that the command writes. It is claimed before any work begins: see base/file.h.
 CLI::Option* add_product(CLI::App* app, const std::string& flag, std::string& path, const std::string& about);
+bool is_product(const CLI::Option& option);
 /// For numbers that must be above 0: what the library says instead is a range of 309 digits.
 CLI::Validator above_zero();
 void with_config(CLI::App* app);
@@ -69,6 +70,7 @@ void add_look(CLI::App& app, Options& o, Action& action);      ///< info data ev
 void add_mend(CLI::App& app, Options& o, Action& action);      ///< repair apply whatif diff weights
 void add_train(CLI::App& app, Options& o, Action& action);     ///< train demo
 void add_lab(CLI::App& app, Options& o, Action& action);
+void add_describe(CLI::App& lab, Action& action);  ///< lab commands
 
 /// A set of commands, and what must be done between reading the flags and the work; may be null.
 struct Program {

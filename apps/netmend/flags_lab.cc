@@ -153,6 +153,7 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   merge->callback([&] { action = [&] { return lab_merge(common, o.merge); }; });
   add_plant(*lab, o, action);
   add_study(*lab, o, action);
+  add_describe(*lab, action);
 }
 
 }  // namespace netmend::app

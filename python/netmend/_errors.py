@@ -1,10 +1,30 @@
-"""A user's mistake, always told in three parts: what is wrong, where, and what to try."""
+"""What goes wrong, as exceptions. A user's mistake is always told in parts: what is wrong, where, and what to try."""
 
 
-class RecorderError(ValueError):
+class NetmendError(Exception):
+    """Anything that netmend could not do."""
+
+
+class NetmendInputError(NetmendError, ValueError):
+    """The model, the data or an argument is at fault. `what` is the sentence, `hint` what to try."""
+
+    def __init__(self, what, hint=""):
+        self.what, self.hint = what, hint
+        super().__init__("%s\n  %s" % (what, hint) if hint else what)
+
+
+class NetmendInternalError(NetmendError):
+    """netmend itself is at fault."""
+
+
+class NetmendMissingError(NetmendError, ImportError):
+    """The program, or a package that this needs, is not installed."""
+
+
+class RecorderError(NetmendInputError):
     def __init__(self, what, where, hint):
-        self.what, self.where, self.hint = what, where, hint
         super().__init__("%s\n  where: %s\n  try:   %s" % (what, where, hint))
+        self.what, self.where, self.hint = what, where, hint
 
 
 class PatchError(RecorderError):

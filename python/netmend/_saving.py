@@ -8,9 +8,10 @@ from ._errors import RecorderError
 from ._labels import Labels, as_rows
 from ._png import png_of
 from ._sides import Display, Ids, Mismatch, group_columns, word
+from ._reference import reference
 from ._store import Progress, Store, fault_point, words_to_members
+from ._version import VERSION
 
-VERSION = "0.1.0"
 PART = 1024  # samples per part
 
 
@@ -368,6 +369,9 @@ def save_data(loader, DIR, classes=None, ids=None, display=None, groups=None, la
     resumed = saver.saved
     saver.save(loader)
     return Summary(store.folder, store.meta, resumed, sum(c.not_finite for c in saver.columns), _notes(saver))
+
+
+save_data.reference = reference
 
 
 def _notes(saver):

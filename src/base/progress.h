@@ -1,4 +1,5 @@
-// A bar with a rate and the time that is left, on stderr, and only where a person looks at it.
+// A bar with a rate and the time that is left, on stderr, and only where a person looks at it. A program that started
+// this one may ask for lines instead: NETMEND_PROGRESS=N has `DONE TOTAL WHAT` written to N, a socket.
 #pragma once
 
 #include <chrono>
@@ -19,9 +20,11 @@ class Progress {
 
  private:
   void draw(const std::string& note);
+  void tell();
   std::string what_;
   int64_t total_, done_ = 0;
-  bool shown_, drawn_ = false;
+  bool shown_, drawn_ = false, told_ = false;
+  int channel_;
   std::chrono::steady_clock::time_point start_, last_;
 };
 
