@@ -110,6 +110,13 @@ struct LocateOptions : CaseOptions {
 };
 int locate(const Common& common, const LocateOptions& options);
 
+struct MutateOptions : CaseOptions {
+  std::string operators = "all", kill = "class", product;
+  std::vector<std::string> layers, originals;
+  int64_t sample = 500;
+};
+int mutate(const Common& common, const MutateOptions& options);
+
 struct StressOptions : CaseOptions {
   std::string method, product, eps, step_size, range, on, as_published, from = "right", criteria, profile, queue;
   std::vector<std::string> units, layers;

@@ -26,6 +26,7 @@ struct Options {
   LocateOptions locate;
   SlicesOptions slices;
   StressOptions stress;
+  MutateOptions mutate;
   CoverageOptions coverage;
   ExplainOptions explain;
   TrainOptions train;

@@ -1,6 +1,7 @@
 // Flags of the commands that look at models and data.
 #include "adequacy/choice.h"
 #include "localise/measures.h"
+#include "mutants/operators.h"
 #include "netmend/flags.h"
 
 namespace netmend::app {
@@ -141,6 +142,34 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
       ->check(CLI::IsMember({"deepfault", "deephunter", "art"}));
   with_case(stress, o.stress);
   stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
+}
+
+void add_mutate(CLI::App& app, Options& o, Action& action) {
+  CLI::App* mutate = command(app, "mutate", "Would the tests notice a bug? Mutants of the network, and which of them they kill",
+                             "  netmend mutate model.onnx --data mnist\n"
+                             "  netmend mutate model.onnx --data mnist:test --sample 2000 --kill strict\n"
+                             "  netmend mutate model.onnx --data mnist --operators muff,gf --layer fc1");
+  mutate->add_option("model", o.mutate.model, "ONNX file (default: the one that netmend.toml names)");
+  mutate
+      ->add_option("--operators", o.mutate.operators,
+                   "By name or source, separated by commas: deepmutation, deepmutation++, munn, muff, deepmufl; " +
+                       mutants::operator_names() + ". all: those of the first three")
+      ->capture_default_str();
+  mutate
+      ->add_option("--kill", o.mutate.kill,
+                   "class (a correct prediction of a class becomes wrong; DeepMutation) or strict (any prediction "
+                   "changes)")
+      ->capture_default_str();
+  mutate->add_option("--sample", o.mutate.sample, "Mutants, drawn over the operators in turn; 0 for every place once")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
+  mutate->add_option("--layer", o.mutate.layers, "Only this layer; may be repeated (default: all)");
+  mutate->add_option("--original", o.mutate.originals,
+                     "muff: a further training of the same network; may be repeated, five models make a test over "
+                     "trainings");
+  add_product(mutate, "-o", o.mutate.product, "Write all mutants to a CSV file");
+  with_case(mutate, o.mutate);
+  mutate->callback([&] { action = [&] { return app::mutate(common, o.mutate); }; });
 }
 
 void add_coverage(CLI::App& app, Options& o, Action& action) {
@@ -303,6 +332,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   add_locate(app, o, action);
   add_stress(app, o, action);
   add_coverage(app, o, action);
+  add_mutate(app, o, action);
   add_explain(app, o, action);
   add_failures(app, o, action);
   add_next(app, o, action);

@@ -35,6 +35,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               next         which unlabelled inputs to label first
               stress       noise, shifts, corruptions, attacks: how often does the prediction change?
               coverage     what the tests never cover
+              mutate       would the tests notice a bug? mutants of the network, and which of them they kill
               locate       which units and layers are to blame when it is wrong
               explain      which units predictions come from, and which pixels, words or columns
   Mend        repair       search for a small change, confirm it on a hold-out set, write a new model

@@ -11,9 +11,10 @@ namespace {
 
 class Relabelled : public Dataset {
  public:
-  Relabelled(std::shared_ptr<const Dataset> data, std::vector<int64_t> labels)
+  Relabelled(std::shared_ptr<const Dataset> data, std::vector<int64_t> labels, std::vector<std::string> classes = {})
       : data_(std::move(data)), labels_(std::move(labels)) {
     info_ = data_->info();
+    if (!classes.empty()) info_.labels = LabelKind::kClass, info_.label_width = 1, info_.classes = std::move(classes);
     check(info_.labels == LabelKind::kClass && int64_t(labels_.size()) == info_.size, "a class for every sample");
   }
   Batch read(std::span<const int64_t> samples) const override {
@@ -36,6 +37,11 @@ class Relabelled : public Dataset {
 
 std::unique_ptr<Dataset> relabelled(std::shared_ptr<const Dataset> data, std::vector<int64_t> labels) {
   return std::make_unique<Relabelled>(std::move(data), std::move(labels));
+}
+
+std::unique_ptr<Dataset> labelled(std::shared_ptr<const Dataset> data, std::vector<int64_t> labels,
+                                  std::vector<std::string> classes) {
+  return std::make_unique<Relabelled>(std::move(data), std::move(labels), std::move(classes));
 }
 
 std::vector<int64_t> read_labels(const Dataset& data) {

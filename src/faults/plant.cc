@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "edits/operations.h"
 #include "edits/places.h"
+#include "edits/unit_numbers.h"
 
 namespace netmend::faults {
 
@@ -20,26 +21,6 @@ using model::Graph;
 using model::Layer;
 
 namespace {
-
-/// Numbers of one role of a unit, and a way to write them.
-struct Numbers {
-  model::ValueId parameter;
-  std::vector<int64_t> positions;
-  std::vector<double> values;
-};
-
-std::vector<Numbers> numbers_of(const Graph& graph, const Layer& layer, int64_t unit, Role role) {
-  std::vector<Numbers> list;
-  for (const edits::Part& part : edits::find_parts(graph, layer).list) {
-    if (part.role != role) continue;
-    if (!part.refusal.empty()) fail("the weights of {} cannot be changed: {}", layer.name, part.refusal);
-    Numbers own{part.parameter, part.positions(graph, unit), {}};
-    at::Tensor flat = graph.constant(part.parameter).contiguous().view(-1);
-    own.values = edits::numbers(flat.index_select(0, at::tensor(own.positions, at::kLong)));
-    list.push_back(std::move(own));
-  }
-  return list;
-}
 
 double deviation(const Graph& graph, const Layer& layer) {
   return graph.constant(layer.weight).to(at::kDouble).std(false).item<double>();
@@ -53,35 +34,12 @@ class Planting {
   double strength() const { return options_.strength; }
   Random& random() { return random_; }
 
-  std::vector<Edit> swap(const Layer& at, int64_t a, int64_t b) {
-    std::vector<Edit> all;
-    for (Role role : {Role::kWeight, Role::kBias, Role::kNorm}) {
-      std::vector<Numbers> of_a = numbers_of(graph_, at, a, role), of_b = numbers_of(graph_, at, b, role);
-      for (size_t i = 0; i < of_a.size(); ++i) {
-        add(all, of_a[i], of_b[i].values, model::unit_name(at, a));
-        add(all, of_b[i], of_a[i].values, model::unit_name(at, b));
-      }
-    }
-    return all;
-  }
+  std::vector<Edit> swap(const Layer& at, int64_t a, int64_t b) const { return edits::swap_units(graph_, at, a, b); }
 
-  void add(std::vector<Edit>& all, const Numbers& own, const std::vector<double>& values,
-           const std::string& name) const {
-    for (Edit& edit : edits::cut(graph_, own.parameter, own.positions, values, name)) all.push_back(std::move(edit));
+  std::vector<Edit> change(const Layer& at, int64_t unit, Role role, const std::function<double(double)>& to) const {
+    return edits::change_unit(graph_, at, unit, role, to);
   }
-
-  template <typename F>
-  std::vector<Edit> change(const Layer& at, int64_t unit, Role role, const F& to) const {
-    std::vector<Edit> all;
-    for (Numbers& own : numbers_of(graph_, at, unit, role)) {
-      std::vector<double> values = own.values;
-      for (double& value : values) value = to(value);
-      add(all, own, values, model::unit_name(at, unit));
-    }
-    return all;
-  }
-  template <typename F>
-  std::vector<Edit> both(const Layer& at, int64_t unit, const F& to) const {
+  std::vector<Edit> both(const Layer& at, int64_t unit, const std::function<double(double)>& to) const {
     std::vector<Edit> all = change(at, unit, Role::kWeight, to);
     for (Edit& edit : change(at, unit, Role::kBias, to)) all.push_back(std::move(edit));
     return all;
@@ -112,7 +70,7 @@ std::vector<Edit> scaled(Planting& p, const Layer& at, int64_t unit) {
 
 std::vector<Edit> saturated(Planting& p, const Layer& at, int64_t unit) {
   double most = 0;
-  for (const Numbers& own : numbers_of(p.graph(), at, unit, Role::kWeight))
+  for (const edits::UnitNumbers& own : edits::unit_numbers(p.graph(), at, unit, Role::kWeight))
     for (double value : own.values) most += std::abs(value);
   std::vector<Edit> list = p.change(at, unit, Role::kBias, [&](double) { return p.strength() * std::max(most, 1e-3); });
   if (list.empty()) fail("{} has no bias that could saturate it", model::unit_name(at, unit));

@@ -40,6 +40,7 @@ struct Form {
   int layer = -1;  ///< whose units change; -1 for the long way
   bool by_share = false;
   std::vector<ValueId> constants;  ///< given anew to the rest
+  size_t other = 0;                ///< of questions with a graph of their own: their number, from 1
   auto operator<=>(const Form&) const = default;
 };
 
@@ -54,6 +55,8 @@ struct Prepared {
 struct Group {
   Form form;
   const Shortcut* way = nullptr;
+  std::shared_ptr<const model::Graph> graph;  ///< where it is another one
+  ValueId from = model::kAbsent;              ///< and where it begins to differ
   std::unique_ptr<Tail> tail;       ///< from the reader's output, the seat, or the constants
   std::unique_ptr<Tail> from_seat;  ///< for rows that the share cannot be trusted with
   std::vector<Prepared> members;
@@ -194,6 +197,10 @@ struct WhatIf::Impl {
         hold(question, q, groups);
         continue;
       }
+      if (question.graph) {
+        rebuild(question, q, groups);
+        continue;
+      }
       Touched touched = touched_by(question.edits);
       std::erase_if(touched.constants, [](const auto& entry) { return entry.second.empty(); });
       if (touched.constants.empty()) {
@@ -268,7 +275,21 @@ struct WhatIf::Impl {
     group.members.push_back(std::move(member));
   }
 
+  static void rebuild(const Question& question, size_t q, std::map<Form, Group>& groups) {
+    Form form;
+    form.other = q + 1;
+    Group& group = groups[form];
+    group.form = form, group.graph = question.graph, group.from = question.from;
+    Prepared member;
+    member.question = q;
+    group.members.push_back(std::move(member));
+  }
+
   void make_tails(Group& group) {
+    if (group.graph) {
+      group.tail = std::make_unique<Tail>(*group.graph, std::vector<ValueId>{group.from}, answers);
+      return;
+    }
     auto tail = [&](std::vector<ValueId> start) {
       start.insert(start.end(), group.form.constants.begin(), group.form.constants.end());
       return std::make_unique<Tail>(graph, start, answers);
@@ -286,6 +307,7 @@ struct WhatIf::Impl {
     for (const Group& group : groups) {
       for (const Tail* tail : {group.tail.get(), group.from_seat.get()})
         if (tail) wanted.insert(tail->beside().begin(), tail->beside().end());
+      if (group.graph) wanted.insert(group.from);
       if (!group.way) continue;
       wanted.insert({group.way->input, group.way->seat});
       if (group.form.by_share) wanted.insert(group.way->reader->output);
@@ -420,6 +442,10 @@ struct WhatIf::Impl {
 
     void long_way(const Group& group) {
       Tensors values = beside(*group.tail);
+      if (group.graph) {
+        const at::Tensor from = block_.values.at(group.from);
+        return write(group.members[0].question, group.tail->run({&from, 1}, values));
+      }
       for (const Prepared& member : group.members) write(member.question, group.tail->run(member.constants, values));
     }
 

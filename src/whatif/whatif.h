@@ -25,6 +25,10 @@ struct Question {
   int layer = -1;  ///< in the list of layers given to WhatIf
   int64_t unit = -1;
   double held = 0;
+  /// Instead of both: a network with the values of Subject::batching's graph that differs from it only in what depends
+  /// on the value `from`, which stays what it is.
+  std::shared_ptr<const model::Graph> graph = nullptr;
+  model::ValueId from = model::kAbsent;
 };
 
 struct Options {

@@ -1,0 +1,186 @@
+#include "mutants/mutants.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/random.h"
+#include "mutants/judged.h"
+#include "stream/layers.h"
+#include "zoo/builder.h"
+#include "zoo/zoo.h"
+
+namespace netmend::mutants {
+namespace {
+
+struct Fixture {
+  stream::Subject subject;
+  observers::PredictionSettings settings;
+  std::vector<model::Layer> layers;
+};
+
+Fixture make(model::Graph graph, const std::string& data, int64_t inputs) {
+  std::shared_ptr<const dataset::Dataset> whole = dataset::open(data);
+  std::shared_ptr<const dataset::Dataset> source = dataset::subset(whole, stream::spread(whole->size(), inputs));
+  executor::Head head = executor::find_head(graph, graph.outputs[0]);
+  stream::Subject subject("network", graph, source, {head.output, head.logits});
+  dataset::Batch few = source->read(stream::spread(source->size(), 8));
+  at::Tensor output = stream::run_few(subject, {head.output}, few)[0];
+  auto settings = observers::infer_task(graph, head, source->info(), few, output);
+  Fixture out{std::move(subject), std::move(settings), {}};
+  out.layers = stream::find_layers(out.subject);
+  return out;
+}
+
+/// The slow twin: the mutated network from the start.
+std::vector<observers::SampleRow> evaluate(const Fixture& at, const Mutant* mutant) {
+  model::Graph graph = mutant && mutant->graph ? *mutant->graph : at.subject.graph;
+  if (mutant && !mutant->graph) edits::apply(graph, mutant->edits);
+  stream::Subject subject("mutant", graph, at.subject.data, {at.settings.head.output, at.settings.head.logits});
+  observers::Predictions predictions(at.settings, true);
+  stream::PassOptions options;
+  options.quiet = true;
+  auto done = stream::run_pass(subject, {&predictions}, options);
+  auto state = done.collected[0].fold(predictions);
+  return dynamic_cast<observers::PredictionState&>(*state).rows;
+}
+
+void expect_equal(const Fixture& at, const Generated& made, Kill kill) {
+  const Judged judged = judge(at.subject, at.settings, at.layers, made.list, kill, 0);
+  const auto original = evaluate(at, nullptr);
+  for (size_t m = 0; m < made.list.size(); ++m) {
+    SCOPED_TRACE(made.list[m].id);
+    const auto twin = evaluate(at, &made.list[m]);
+    int64_t changed = 0, right = 0, differing = 0;
+    for (size_t i = 0; i < twin.size(); ++i) {
+      const bool moved = twin[i].predicted != original[i].predicted;
+      changed += moved, right += twin[i].right == 1;
+      const bool kills = kill == Kill::kStrict ? moved : original[i].right == 1 && twin[i].right != 1;
+      differing += kills != judged.table.get(m, int64_t(i));
+    }
+    EXPECT_EQ(differing, 0);
+    EXPECT_EQ(judged.changed[m], changed);
+    EXPECT_NEAR(judged.accuracy[m], double(right) / double(twin.size()), 1e-9);
+  }
+}
+
+Generation usual(int64_t sample, const std::string& operators = "all") {
+  Generation how;
+  how.operators = find_operators(operators), how.sample = sample;
+  return how;
+}
+
+/// A network whose layers can be removed and doubled, with fresh weights.
+model::Graph same_shapes() {
+  zoo::Builder b("same-shapes", zoo::Scheme::kGlorot, 3);
+  auto x = b.flatten(b.input("input", {1, 28, 28}));
+  x = b.relu(b.dense("fc1", x, 784, 24));
+  x = b.relu(b.dense("fc2", x, 24, 24));
+  x = b.relu(b.dense("fc3", x, 24, 24));
+  return b.finish(b.dense("fc4", x, 24, 10), "output", 10);
+}
+
+TEST(Mutants, EqualAFullEvaluationOfEachMutant) {
+  for (const char* network : {"lenet5", "dnn1"}) {
+    SCOPED_TRACE(network);
+    const Fixture at = make(zoo::make(network), "glyphs:test", 130);
+    const Generated made = generate(at.subject, at.layers, at.settings, usual(45));
+    EXPECT_EQ(made.list.size(), 45u);
+    expect_equal(at, made, Kill::kClass);
+  }
+}
+
+TEST(Mutants, LayersAreRemovedAndDoubledWhereShapesAllowIt) {
+  const Fixture at = make(same_shapes(), "glyphs:test", 130);
+  const Generated made = generate(at.subject, at.layers, at.settings, usual(0, "lr,ldup,la,afr"));
+  std::set<std::string> ids;
+  for (const Mutant& one : made.list) ids.insert(one.id);
+  for (const char* id : {"lr:fc2", "lr:fc3", "ldup:fc2", "afr:fc1:Tanh", "afr:fc1:Identity", "la:fc3:Sigmoid"})
+    EXPECT_TRUE(ids.count(id)) << id;
+  EXPECT_FALSE(ids.count("lr:fc1"));
+  EXPECT_FALSE(ids.count("afr:fc4:Tanh"));  // the output layer has no activation function
+  expect_equal(at, made, Kill::kStrict);
+}
+
+TEST(Mutants, TheSameSeedGivesTheSameList) {
+  const Fixture at = make(zoo::make("lenet1"), "glyphs:test", 20);
+  Generation how = usual(60);
+  auto ids = [&] {
+    std::vector<std::string> list;
+    for (const Mutant& one : generate(at.subject, at.layers, at.settings, how).list) list.push_back(one.id);
+    return list;
+  };
+  const auto first = ids();
+  EXPECT_EQ(first, ids());
+  EXPECT_EQ(std::set<std::string>(first.begin(), first.end()).size(), first.size());
+  how.seed = 7;
+  EXPECT_NE(first, ids());
+}
+
+TEST(Mutants, EveryOperatorChangesWhatItSays) {
+  const Fixture at = make(zoo::make("dnn1"), "glyphs:test", 20);
+  const model::Graph& graph = at.subject.graph;
+  auto one = [&](const std::string& op) {
+    return generate(at.subject, at.layers, at.settings, usual(1, op)).list.at(0);
+  };
+  for (const edits::Edit& edit : one("nai").edits)
+    for (size_t i = 0; i < edit.before.size(); ++i)
+      if (edit.before[i] != edit.after[i]) EXPECT_EQ(edit.after[i], -edit.before[i]);
+  auto sorted = [](std::vector<double> list) { return std::sort(list.begin(), list.end()), list; };
+  for (const edits::Edit& edit : one("ws").edits) EXPECT_EQ(sorted(edit.before), sorted(edit.after));
+  int64_t moved = 0;
+  for (const edits::Edit& edit : one("cw").edits)
+    for (size_t i = 0; i < edit.before.size(); ++i) moved += edit.before[i] != edit.after[i];
+  EXPECT_EQ(moved, 1);
+  model::Graph blocked = graph;
+  edits::apply(blocked, one("neb").edits);
+}
+
+TEST(Mutants, InhibitorsOfStrengthZeroChangeNothingAndStrongerOnesMore) {
+  const Fixture at = make(zoo::make("dnn1"), "glyphs:test", 20);
+  EXPECT_TRUE(inhibited_edits(at.subject.graph, at.layers[0], Inhibitor::kWeights, 0.5, 0, 1).empty());
+  EXPECT_TRUE(inhibited_edits(at.subject.graph, at.layers[0], Inhibitor::kNeurons, 0.5, 0, 1).empty());
+  for (const edits::Edit& edit : inhibited_edits(at.subject.graph, at.layers[0], Inhibitor::kNeurons, 1, 1, 1))
+    for (double x : edit.after) EXPECT_EQ(x, 0);
+}
+
+KillTable small() {
+  // Three mutants, five inputs of two classes.
+  KillTable table(Kill::kClass, 3, {0, 0, 1, 1, 0}, 2);
+  table.set(0, 0), table.set(0, 1), table.set(0, 2), table.set(1, 2), table.set(1, 3);
+  return table;
+}
+
+TEST(Kills, ScoresByHand) {
+  const KillTable table = small();
+  const Killed all = killed(table);
+  EXPECT_EQ(all.goals, (std::vector<int32_t>{2, 1, 0}));
+  EXPECT_EQ(all.inputs, (std::vector<int64_t>{3, 2, 0}));
+  EXPECT_EQ(all.by_class, (std::vector<int64_t>{1, 2}));
+  EXPECT_DOUBLE_EQ(score(table, all, {0, 1, 2}).value, 0.5);
+  EXPECT_EQ(killed(table, {3}).goals, (std::vector<int32_t>{0, 1, 0}));
+  ASSERT_EQ(lone_killers(table).size(), 1u);  // mutant 0 in class 1 is killed by input 2 alone
+  EXPECT_EQ(lone_killers(table)[0].input, 2);
+  EXPECT_EQ(lone_killers(table)[0].alone, 1);
+  EXPECT_EQ(smallest_tests(table), (std::vector<int64_t>{2, 0}));
+}
+
+TEST(Kills, TheSmallestTestsMeetEveryGoal) {
+  Random random(5);
+  for (int round = 0; round < 20; ++round) {
+    const size_t mutants = 70 + random.below(40);
+    std::vector<int32_t> classes;
+    for (int i = 0; i < 60; ++i) classes.push_back(int32_t(random.below(4)));
+    KillTable table(round % 2 ? Kill::kClass : Kill::kStrict, mutants, classes, 4);
+    for (size_t m = 0; m < mutants; ++m)
+      for (int64_t i = 0; i < 60; ++i)
+        if (random.below(20) == 0) table.set(m, i);
+    const std::vector<int64_t> few = smallest_tests(table);
+    EXPECT_EQ(killed(table, few).goals, killed(table).goals);
+    EXPECT_LT(few.size(), 60u);
+  }
+}
+
+}  // namespace
+}  // namespace netmend::mutants
