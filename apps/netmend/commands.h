@@ -189,6 +189,25 @@ struct WeightsOptions {
 };
 int weights(const Common& common, const WeightsOptions& options);
 
+struct WatchOptions {
+  std::vector<std::string> command, stop_when;
+  std::string thresholds, fail_on = "never";
+};
+int watch(const Common& common, const WatchOptions& options);
+
+struct DiagnoseOptions {
+  std::string run, thresholds, fail_on = "blocker";
+  std::vector<std::string> rules;
+  bool list = false, live = false;
+};
+int diagnose_run(const Common& common, const DiagnoseOptions& options);
+
+struct LintOptions {
+  std::vector<std::string> files;
+  std::string python = "python3", fail_on = "serious", sarif;
+};
+int lint(const Common& common, const LintOptions& options);
+
 struct OpenOptions {
   std::string run;
 };

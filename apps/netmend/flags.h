@@ -47,6 +47,9 @@ struct Options {
   NextOptions next;
   WhyOptions why;
   AcceptOptions accept;
+  WatchOptions watch;
+  DiagnoseOptions diagnose;
+  LintOptions lint;
 };
 
 /// What the flags of the command that was typed ask for.
@@ -66,7 +69,7 @@ void with_run_folder(CLI::App* app);
 void with_case(CLI::App* app, CaseOptions& o);
 
 void add_everyday(CLI::App& app, Options& o, Action& action);  ///< init check compare gate
-void add_files(CLI::App& app, Options& o, Action& action);     ///< why accept open
+void add_files(CLI::App& app, Options& o, Action& action);     ///< why accept open watch diagnose lint
 void add_look(CLI::App& app, Options& o, Action& action);      ///< info data eval failures slices …
 void add_mend(CLI::App& app, Options& o, Action& action);      ///< repair apply whatif diff weights
 void add_train(CLI::App& app, Options& o, Action& action);     ///< train demo

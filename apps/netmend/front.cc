@@ -44,6 +44,9 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               diff         which parameters, layers and units differ between two models, and by how much
               weights      all parameters as an NPZ file
   Train       train        train or fine-tune a model, with checkpoints
+              watch        run your training program, record it, and say what goes wrong
+              diagnose     what the record of a training run shows, most likely first
+              lint         mistakes that can be seen in the text of a training program
   Lab         lab new      a named architecture as an ONNX file
               lab plant    plant a known fault in a sound model, and record it
               lab study    questions that take many trials: planted faults and more
@@ -60,7 +63,7 @@ new here? netmend demo
 
 /// Commands that only read and write small files: they start without LibTorch.
 bool needs_no_model(const char* command) {
-  for (const char* one : {"open", "why", "accept"})
+  for (const char* one : {"open", "why", "accept", "watch", "diagnose", "lint"})
     if (std::strcmp(command, one) == 0) return true;
   return false;
 }
@@ -99,6 +102,12 @@ int main(int argc, char** argv) {
   if (length < 0) return std::perror("netmend: cannot find itself"), 3;
   std::string engine(self, size_t(length));
   engine = engine.substr(0, engine.rfind('/') + 1) + (needs_no_model(argv[1]) ? "netmend-files" : "netmend-engine");
+  // What netmend watch starts must find its environment as it was.
+  if (needs_no_model(argv[1])) {
+    execv(engine.c_str(), argv);
+    std::fprintf(stderr, "error: cannot start %s: %s\n", engine.c_str(), std::strerror(errno));
+    return 3;
+  }
   // LibTorch warns about its own beta functions, through glog or by itself; users cannot do anything about that.
   setenv("GLOG_minloglevel", "2", 0);
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);

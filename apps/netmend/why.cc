@@ -131,7 +131,10 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
   print("\n  an example that needs no file of yours; it can be pasted into a shell\n");
   for (const std::string& line : script(kind.example)) print("{}\n", printable(line));
   print("\n");
-  print_wrapped(fmt::format("netmend check looks for this when it has {}", needs_words(kind.needs)), 2);
+  print_wrapped(kind.needs & findings::kRecord
+                    ? "netmend watch and netmend diagnose look for this in the record of a training run"
+                    : fmt::format("netmend check looks for this when it has {}", needs_words(kind.needs)),
+                2);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The parts of the table of kinds, a file each: what the graph and the weights show, what predictions show, what the
-// data shows, what tests, trials and other models show.
+// data shows, what tests, trials and other models show, what the record of a training shows.
 #pragma once
 
 #include <span>
@@ -12,5 +12,6 @@ std::span<const Kind> model_kinds();
 std::span<const Kind> answer_kinds();
 std::span<const Kind> data_kinds();
 std::span<const Kind> test_kinds();
+std::span<const Kind> training_kinds();
 
 }  // namespace netmend::findings

@@ -12,7 +12,7 @@ namespace netmend::findings {
 std::span<const Kind> kinds() {
   static const std::vector<Kind> all = [] {
     std::vector<Kind> rows;
-    for (std::span<const Kind> part : {model_kinds(), answer_kinds(), data_kinds(), test_kinds()})
+    for (std::span<const Kind> part : {model_kinds(), answer_kinds(), data_kinds(), test_kinds(), training_kinds()})
       rows.insert(rows.end(), part.begin(), part.end());
     return rows;
   }();
@@ -59,6 +59,7 @@ constexpr Need kNeeds[] = {
     {kHidden, "a hidden layer", ""},
     {kAnyBatch, "a model that takes any batch size", "a model that takes any number of inputs at once"},
     {kPredictions, "predictions", "the blocker resolved, or --anyway"},
+    {kRecord, "the record of a training run", "netmend watch -- python train.py"},
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ enum Needs : unsigned {
   kHidden = 128,       ///< a hidden layer
   kAnyBatch = 256,     ///< the model takes any number of inputs at once
   kPredictions = 512,  ///< the network is run: model and data belong together
+  kRecord = 1024,      ///< of a training run; no model is asked for
 };
 
 struct Need {

@@ -1,0 +1,19 @@
+// What `watch` and `diagnose` share: a record becomes findings, and findings become a screen.
+#pragma once
+
+#include <string>
+
+#include "diagnosis/diagnose.h"
+#include "netmend/terminal.h"
+
+namespace netmend::app {
+
+/// Values of a TOML file in place of the usual ones; "" for none.
+diagnosis::Thresholds read_thresholds(const std::string& file);
+/// As findings.json and --json have it.
+Json diagnosis_json(const diagnosis::Diagnosis& diagnosis, const std::string& run);
+void print_diagnosis(std::FILE* out, const diagnosis::Diagnosis& diagnosis, const records::Record& record);
+/// 1 where a finding is at this level or above; `never` is allowed. Throws InputError for other words.
+int status_of(const diagnosis::Diagnosis& diagnosis, const std::string& fail_on);
+
+}  // namespace netmend::app

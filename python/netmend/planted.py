@@ -1,0 +1,263 @@
+"""Small training programs with a known fault, in PyTorch or Keras: for the examples of `netmend why`, for tests, and for the study
+of broken trainings.
+
+usage: netmend watch -- python3 -m netmend.planted FAULT [--framework torch|keras] [--network mlp|deep|cnn]
+                                                   [--data blobs|stripes] [--seed N] [--epochs N]
+FAULT `none` is a sound program; `--list` lists the faults.
+"""
+import argparse
+import sys
+
+EPOCHS = 12
+FAULTS = {  # fault: the kind of finding that it should raise
+    "none": "",
+    "no-zero-grad": "gradients-accumulate", "double-step": "step-without-backward", "layer-not-in-optimizer": "untrained-parameters",
+    "lost-updates": "lost-updates", "changed-outside-step": "changed-outside-step", "no-eval": "evaluated-in-train-mode",
+    "no-train-mode": "trained-in-eval-mode", "sorted-labels": "not-shuffled", "validation-is-training": "validation-overlap",
+    "samples-mixed": "samples-mixed", "softmax-twice": "output-activation", "wrong-loss": "wrong-loss",
+    "wrong-output-size": "wrong-output-size", "label-encoding": "label-encoding", "shape-broadcast": "shape-broadcast",
+    "wrong-metric": "metric-mismatch", "log-of-zero": "non-finite-training", "no-nonlinearity": "missing-nonlinearity",
+    "dead-relu": "dead-relu", "saturated": "saturated-training", "vanishing-gradient": "vanishing-gradient",
+    "exploding-gradient": "exploding-gradient", "constant-init": "bad-initialization", "inputs-not-scaled": "inputs-not-scaled",
+    "targets-not-scaled": "targets-not-scaled", "learning-rate-high": "learning-rate-high", "learning-rate-low": "learning-rate-low",
+    "too-few-epochs": "still-learning", "over-fitting": "over-fitting-run", "random-labels": "not-learning",
+    "unstable": "unstable-training", "one-batch": "batch-size", "unbalanced": "unbalanced-training", "little-data": "little-data",
+    "no-validation": "evaluation-missing",
+}
+NUMBERS = {"shape-broadcast", "targets-not-scaled", "wrong-metric"}  # regressions
+ONLY_KERAS = {"wrong-metric"}
+ONLY_TORCH = {"no-zero-grad", "double-step", "layer-not-in-optimizer", "lost-updates", "changed-outside-step", "no-eval", "no-train-mode",
+              "samples-mixed", "shape-broadcast", "log-of-zero"}
+
+
+def make_data(name, fault, seed):
+    """Inputs as rows of floats near 0, labels; the last fifth is for validation."""
+    import numpy
+    draw = numpy.random.RandomState(seed)
+    rows = {"little-data": 40, "over-fitting": 120}.get(fault, 1000)
+    if name == "stripes":  # 8 × 8 images of four directions
+        classes, side = 4, 8
+        y = draw.randint(0, classes, rows)
+        i, j = numpy.mgrid[0:side, 0:side]
+        waves = [i, j, i + j, i - j]
+        phase = draw.rand(rows) * 6.28
+        x = numpy.stack([numpy.sin(waves[k] * 1.5 + p) for k, p in zip(y, phase)]).reshape(rows, -1) + 0.4 * draw.randn(rows, side * side)
+    else:
+        classes, width = 3, 16
+        y = draw.randint(0, classes, rows)
+        centres = draw.randn(classes, width) * 0.9
+        x = centres[y] + draw.randn(rows, width)
+    if fault in ("random-labels", "over-fitting"):
+        y = draw.randint(0, classes, rows)
+    if fault == "unbalanced":
+        keep = (y == 0) | (draw.rand(rows) < 0.04)
+        x, y = x[keep], y[keep]
+    numbers = x[:, :4].sum(1) + 0.1 * draw.randn(len(x))
+    if fault == "targets-not-scaled":
+        numbers = numbers * 4000 + 20000
+    if fault == "inputs-not-scaled":
+        x = x * 255
+    if fault == "sorted-labels":
+        order = numpy.argsort(y[: len(y) * 4 // 5], kind="stable")
+        x[: len(order)], y[: len(order)] = x[order], y[order]
+    target = numbers if fault in NUMBERS else y
+    return x.astype("float32"), (target.astype("float32") if fault in NUMBERS else y), classes
+
+
+# ---- PyTorch ----
+
+def torch_network(torch, fault, network, width, classes):
+    nn = torch.nn
+    act = {"saturated": nn.Tanh, "vanishing-gradient": nn.Sigmoid}.get(fault, nn.ReLU)
+    outputs = 1 if fault in NUMBERS or fault == "label-encoding" else (30 if fault == "wrong-output-size" else classes)
+    layers, units = [], width
+    if network == "cnn" and width == 64 and fault not in ("vanishing-gradient",):
+        layers += [nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 8, 3, padding=1), act(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), act(), nn.Flatten()]
+        units = 256
+        hidden = [32]
+    else:
+        hidden = [64, 64, 64, 64] if network == "deep" else [64, 32]
+    if fault == "vanishing-gradient":
+        hidden = [32] * 8
+    if fault == "over-fitting":
+        hidden = [256, 256]
+    for size in hidden:
+        layers.append(nn.Linear(units, size))
+        if fault != "no-nonlinearity":
+            layers.append(act())
+        units = size
+    if fault in ("no-eval", "no-train-mode"):
+        layers.append(nn.Dropout(0.3))
+    layers.append(nn.Linear(units, outputs))
+    if fault == "softmax-twice":
+        layers.append(nn.Softmax(dim=1))
+    if fault == "no-nonlinearity":
+        layers = [one for one in layers if not isinstance(one, (nn.ReLU, nn.MaxPool2d))]
+        if network == "cnn" and width == 64:
+            layers = [nn.Linear(width, 64), nn.Linear(64, outputs)]
+    net = nn.Sequential(*layers)
+    weighted = [one for one in net if hasattr(one, "weight")]
+    with torch.no_grad():
+        for one in weighted[:-1]:
+            if fault == "dead-relu":
+                one.bias.fill_(-20.0)
+            if fault == "saturated":
+                one.weight.mul_(40)
+            if fault == "exploding-gradient":
+                one.weight.mul_(30)
+            if fault == "constant-init":
+                one.weight.fill_(0.05)
+                one.bias.zero_()
+    return net
+
+
+def train_torch(fault, network, data, seed, epochs):
+    import torch
+    torch.manual_seed(seed)
+    F = torch.nn.functional
+    x, y, classes = make_data(data, fault, seed)
+    x, y = torch.from_numpy(x), torch.from_numpy(y)
+    cut = len(x) * 4 // 5
+    train = torch.utils.data.TensorDataset(x[:cut], y[:cut])
+    batch = cut if fault == "one-batch" else 32
+    loader = torch.utils.data.DataLoader(train, batch_size=batch, shuffle=fault != "sorted-labels")
+    net = torch_network(torch, fault, network, x.shape[1], classes)
+    rate = {"learning-rate-high": 60.0, "learning-rate-low": 1e-6, "lost-updates": 1e-11, "unstable": 1.2, "too-few-epochs": 0.01,
+            "targets-not-scaled": 1e-3, "one-batch": 0.01}.get(fault, 0.1 if fault not in NUMBERS else 0.02)
+    parameters = list(net.parameters())
+    if fault == "layer-not-in-optimizer":
+        parameters = parameters[:-2]
+    adam = fault in ("over-fitting", "unstable")
+    optimizer = (torch.optim.Adam(parameters, lr=2e-3 if fault == "over-fitting" else 0.08) if adam
+                 else torch.optim.SGD(parameters, lr=rate, momentum=0.5 if fault not in ("lost-updates", "learning-rate-low") else 0.0))
+    held_x, held_y = x[cut:], y[cut:]
+    if fault == "validation-is-training":
+        held_x, held_y = torch.cat([x[:cut // 8], held_x]), torch.cat([y[:cut // 8], held_y])
+    if fault == "too-few-epochs":
+        epochs = 2
+
+    def loss_of(out, target):
+        if fault in NUMBERS:
+            return F.mse_loss(out, target if fault == "shape-broadcast" else target.unsqueeze(1))
+        if fault == "wrong-loss":
+            return F.mse_loss(out, F.one_hot(target, out.shape[1]).float())
+        if fault == "label-encoding":
+            return F.binary_cross_entropy_with_logits(out.squeeze(1), (target > 0).float() * 2 - 1)
+        if fault == "log-of-zero":
+            return -torch.log(F.relu(F.softmax(out, 1)[torch.arange(len(out)), target] - 0.05)).mean()
+        return F.cross_entropy(out, target)
+
+    def forward(inputs):
+        return net(inputs)
+
+    if fault == "samples-mixed":
+        net = _mixing(torch, net)
+    for epoch in range(epochs):
+        net.train(fault != "no-train-mode")
+        for inputs, target in loader:
+            if fault != "no-zero-grad":
+                optimizer.zero_grad()
+            loss = loss_of(forward(inputs), target)
+            loss.backward()
+            optimizer.step()
+            if fault == "double-step":
+                optimizer.step()
+            if fault == "changed-outside-step":
+                with torch.no_grad():
+                    parameters[1].zero_()
+        if fault != "no-validation":
+            if fault != "no-eval":
+                net.eval()
+            with torch.no_grad():
+                total = 0.0
+                for i in range(0, len(held_x), 50):
+                    total += float(loss_of(forward(held_x[i:i + 50]), held_y[i:i + 50]))
+    print("last loss %.4f" % float(loss))
+
+
+def _mixing(torch, net):
+    class Mixing(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = net
+
+        def forward(self, x):
+            return self.net(x - x.mean(0))
+
+    return Mixing()
+
+
+# ---- Keras ----
+
+def train_keras(fault, network, data, seed, epochs):
+    import os
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    import keras
+    import numpy
+    keras.utils.set_random_seed(seed)
+    x, y, classes = make_data(data, fault, seed)
+    cut = len(x) * 4 // 5
+    layers, L = [], keras.layers
+    act = {"saturated": "tanh", "vanishing-gradient": "sigmoid", "no-nonlinearity": None}.get(fault, "relu")
+    init = {"constant-init": keras.initializers.Constant(0.05), "saturated": keras.initializers.RandomNormal(stddev=5.0),
+            "exploding-gradient": keras.initializers.RandomNormal(stddev=6.0)}.get(fault, "glorot_uniform")
+    bias = keras.initializers.Constant(-20.0) if fault == "dead-relu" else "zeros"
+    numbers = fault in NUMBERS
+    outputs = 1 if numbers or fault == "label-encoding" or fault == "wrong-output-size" else classes
+    layers.append(keras.Input(shape=(x.shape[1],)))
+    if network == "cnn" and x.shape[1] == 64 and fault != "vanishing-gradient":
+        layers += [L.Reshape((8, 8, 1)), L.Conv2D(8, 3, padding="same", activation=act, kernel_initializer=init, bias_initializer=bias),
+                   L.MaxPooling2D() if fault != "no-nonlinearity" else L.AveragePooling2D(),
+                   L.Conv2D(16, 3, padding="same", activation=act, kernel_initializer=init, bias_initializer=bias), L.Flatten()]
+        hidden = [32]
+    else:
+        hidden = [64] * 4 if network == "deep" else [64, 32]
+    hidden = [32] * 8 if fault == "vanishing-gradient" else ([256, 256] if fault == "over-fitting" else hidden)
+    layers += [L.Dense(size, activation=act, kernel_initializer=init, bias_initializer=bias) for size in hidden]
+    last = None if numbers else ("sigmoid" if outputs == 1 else "softmax")
+    layers.append(L.Dense(outputs, activation=last))
+    model = keras.Sequential(layers)
+    loss = "mse" if numbers else ("binary_crossentropy" if outputs == 1 else "sparse_categorical_crossentropy")
+    if fault == "softmax-twice":
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    if fault == "label-encoding":
+        y = numpy.where(y > 0, 1.0, -1.0).astype("float32")
+    if fault == "wrong-loss":
+        loss, y = "mse", numpy.eye(classes, dtype="float32")[y]
+    rate = {"learning-rate-high": 60.0, "learning-rate-low": 1e-6, "too-few-epochs": 0.01, "one-batch": 0.01,
+            "targets-not-scaled": 1e-3}.get(fault, 0.1 if not numbers else 0.02)
+    optimizer = keras.optimizers.SGD(learning_rate=rate, momentum=0.0 if fault == "learning-rate-low" else 0.5)
+    if fault in ("over-fitting", "unstable"):
+        optimizer = keras.optimizers.Adam(learning_rate=2e-3 if fault == "over-fitting" else 0.08)
+    model.compile(optimizer=optimizer, loss=loss, metrics=["accuracy"] if not numbers or fault == "wrong-metric" else None)
+    held = (x[cut:], y[cut:])
+    if fault == "validation-is-training":
+        held = (x[:cut], y[:cut])
+    model.fit(x[:cut], y[:cut], epochs=2 if fault == "too-few-epochs" else epochs, batch_size=cut if fault == "one-batch" else 32, verbose=0,
+              shuffle=fault != "sorted-labels", validation_data=None if fault == "no-validation" else held)
+    print("done")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m netmend.planted", description="A small training with a known fault.")
+    parser.add_argument("fault", nargs="?", default="none", choices=sorted(FAULTS))
+    parser.add_argument("--framework", default="", choices=["", "torch", "keras"])
+    parser.add_argument("--network", default="mlp", choices=["mlp", "deep", "cnn"])
+    parser.add_argument("--data", default="blobs", choices=["blobs", "stripes"])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--list", action="store_true")
+    words = parser.parse_args()
+    if words.list:
+        print("\n".join("%s\t%s" % row for row in FAULTS.items()))
+        return 0
+    framework = words.framework or ("keras" if words.fault in ONLY_KERAS else "torch")
+    if (words.fault in ONLY_KERAS) != (framework == "keras") and words.fault in ONLY_KERAS | ONLY_TORCH:
+        parser.error("%s cannot be planted with %s" % (words.fault, framework))
+    (train_keras if framework == "keras" else train_torch)(words.fault, words.network, words.data, words.seed, words.epochs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,851 @@
+"""PyTorch 1.13 and newer, watched from outside: optimisers, modules, losses, data loaders.
+
+Most steps cost a few microseconds: a wrapper around backward, step and the outermost module. Some steps are looked at
+closely (Budget); what that needs is only in place for those. Nothing here draws a random number, and whatever runs the
+network once more runs a copy of it, with the generators put back afterwards.
+"""
+import contextlib
+import copy
+import functools
+import io
+import math
+import os
+import sys
+import threading
+import time
+import weakref
+
+from . import complain
+from ._record import Budget, Series, number, user_source
+from ._torch_stats import (activation_stats, describe_model, finite, layer_role, loss_facts, MUTED, row_keys,
+                           tensor_range, tensors_in, Trace)
+
+LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
+          "smooth_l1_loss", "huber_loss", "kl_div")
+MOST_CLONED = 64 * 1024 * 1024  # elements of parameters that are kept to see how a step changes them
+
+
+def guarded(function):
+    """A program never fails because it is watched: our own mistakes go into the record."""
+
+    @functools.wraps(function)
+    def call(self, *arguments, **named):
+        try:
+            return function(self, *arguments, **named)
+        except Exception as error:
+            if self.mistakes < 20:
+                self.mistakes += 1
+                complain("%s: %s: %s" % (function.__name__, type(error).__name__, str(error)[:200]))
+
+    return call
+
+
+class Watched:
+    """An optimiser and what is known of it."""
+
+    def __init__(self, watch, optimizer, index):
+        self.index, self.ref = index, weakref.ref(optimizer)
+        self.steps, self.look, self.cloned, self.kept = 0, True, None, None
+        self.series, self.budget = Series(watch.recorder.record, index), Budget()
+        self.dirty = self.accumulated = False
+        self.before, self.backwards, self.seen_gradient = None, 0, False
+        self.facts, self.zero_gradient, self.no_gradient, self.lost = {}, {}, {}, {}
+        self.loss, self.time, self.described = math.nan, time.perf_counter(), False
+        self.names = {}
+
+    def parameters(self):
+        optimizer = self.ref()
+        return [p for group in optimizer.param_groups for p in group["params"]] if optimizer is not None else []
+
+    def rate(self):
+        optimizer = self.ref()
+        rate = optimizer.param_groups[0].get("lr", math.nan) if optimizer is not None else math.nan
+        return float(rate) if isinstance(rate, (int, float)) else math.nan
+
+    def markers(self):
+        """Two small parameters stand for all when it is asked whether gradients were cleared."""
+        own = [p for p in self.parameters() if p.requires_grad]
+        small = [p for p in own if p.numel() <= 4096]
+        return ([small[-1]] if small else []) + ([min(own, key=lambda p: p.numel())] if own else [])
+
+
+class TorchWatch:
+    def __init__(self, torch, recorder):
+        self.torch, self.recorder, self.record = torch, recorder, recorder.record
+        self.main, self.inside, self.stepping, self.mistakes = threading.get_ident(), False, False, 0
+        self.optimizers, self.models, self.root_classes = {}, {}, {}
+        self.loss_tensor, self.unscaled, self.deferred = None, None, []
+        self.frames, self.handle, self.base_patched = {}, None, False
+        self.loss_info, self.loss_calls, self.label_steps = {}, 0, []
+        self.prints, self.print_done, self.train_rows, self.eval_rows = [], False, set(), []
+        self.modes = {"eval_calls": 0, "no_grad_training": 0, "eval_backward": 0, "names": []}
+        self.last_call, self.last_training, self.mode_training = None, True, True
+        self.nonfinite = self.compiled = False
+        self.evaluation = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
+        self.training = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
+        self.epoch, self.loaders, self.saved, self.checked_mixing = 0, {}, "", False
+        self.targets = {}
+        recorder.at_end.append(self.end)
+
+    # ---- putting the hooks in place ----
+
+    def patch(self):
+        torch = self.torch
+        self.record.say("framework", name="torch", version=str(torch.__version__), threads=torch.get_num_threads(),
+                        seed=torch.initial_seed())
+        self.original_call = torch.nn.Module.__call__
+        self.patch_base()
+        watch, Optimizer = self, torch.optim.Optimizer
+        first = Optimizer.__init__
+
+        @functools.wraps(first)
+        def init(optimizer, *arguments, **named):
+            first(optimizer, *arguments, **named)
+            watch.new_optimizer(optimizer)
+
+        Optimizer.__init__ = init
+        backward = torch.autograd.backward
+
+        @functools.wraps(backward)
+        def watched_backward(*arguments, **named):
+            if watch.recorder.silent or watch.stepping == "own" or threading.get_ident() != watch.main:
+                return backward(*arguments, **named)
+            watch.before_backward(arguments[0] if arguments else named.get("tensors"))
+            result = backward(*arguments, **named)
+            watch.after_backward()
+            return result
+
+        torch.autograd.backward = watched_backward
+        self.patch_losses()
+        self.patch_rest()
+
+    def patch_base(self):
+        """Every module's call, until the outermost ones are known; afterwards only their classes."""
+        if not self.base_patched and not self.compiled:
+            self.torch.nn.Module.__call__ = self.wrap_call(self.original_call)
+            self.base_patched = True
+
+    def unpatch_base(self):
+        if self.base_patched:
+            self.torch.nn.Module.__call__ = self.original_call
+            self.base_patched = False
+
+    def wrap_call(self, original):
+        watch, ident = self, threading.get_ident
+
+        def call(module, *arguments, **named):
+            if watch.inside or watch.recorder.silent or ident() != watch.main or watch.is_no_model(module):
+                return original(module, *arguments, **named)
+            watch.inside = True
+            try:
+                trace = watch.before_call(module, arguments, named)
+                if trace is not None:
+                    with trace:
+                        out = original(module, *arguments, **named)
+                else:
+                    out = original(module, *arguments, **named)
+            finally:
+                watch.inside = False
+            watch.after_call(module, arguments, out, trace)
+            return out
+
+        return functools.wraps(original)(call)
+
+    def patch_losses(self):
+        functional, watch = self.torch.nn.functional, self
+
+        def wrap(name, original):
+            @functools.wraps(original)
+            def loss(*arguments, **named):
+                out = original(*arguments, **named)
+                if not (watch.inside or watch.recorder.silent or watch.stepping) and threading.get_ident() == watch.main:
+                    watch.after_loss(name, arguments, named, out)
+                return out
+
+            return loss
+
+        originals = {name: getattr(functional, name) for name in LOSSES if hasattr(functional, name)}
+        wrapped = {name: wrap(name, one) for name, one in originals.items()}
+        for name, one in wrapped.items():
+            setattr(functional, name, one)
+        script = self.torch.jit.script
+
+        @functools.wraps(script)
+        def watched_script(*arguments, **named):  # compiles sources: it must see the functions as they are
+            for name, one in originals.items():
+                setattr(functional, name, one)
+            try:
+                return script(*arguments, **named)
+            finally:
+                for name, one in wrapped.items():
+                    setattr(functional, name, one)
+
+        self.torch.jit.script = watched_script
+
+    def patch_rest(self):
+        torch, watch = self.torch, self
+        DataLoader = torch.utils.data.DataLoader
+        iterate = DataLoader.__iter__
+
+        @functools.wraps(iterate)
+        def watched_iterate(loader):
+            watch.new_pass(loader)
+            return iterate(loader)
+
+        DataLoader.__iter__ = watched_iterate
+        for place in (getattr(torch, "amp", None), getattr(getattr(torch, "cuda", None), "amp", None)):
+            scaler = getattr(place, "GradScaler", None)
+            if scaler is not None and "scale" in scaler.__dict__:
+                self.patch_scaler(scaler)
+        if hasattr(torch, "compile"):
+            compile = torch.compile
+
+            @functools.wraps(compile)
+            def watched_compile(*arguments, **named):
+                watch.leave_modules("torch.compile is used: modules and losses inside are not looked at")
+                return compile(*arguments, **named)
+
+            torch.compile = watched_compile
+        save = torch.save
+
+        @functools.wraps(save)
+        def watched_save(value, file, *arguments, **named):
+            result = save(value, file, *arguments, **named)
+            if isinstance(file, (str, os.PathLike)) and not watch.recorder.silent:
+                watch.saved = str(file)
+                watch.record.say("checkpoint", file=watch.saved, step=watch.last_step())
+            return result
+
+        torch.save = watched_save
+
+    def patch_scaler(self, scaler):
+        scale, watch = scaler.scale, self
+
+        @functools.wraps(scale)
+        def watched_scale(self_, outputs, *arguments, **named):
+            watch.unscaled = outputs
+            return scale(self_, outputs, *arguments, **named)
+
+        scaler.scale = watched_scale
+
+    @guarded
+    def leave_modules(self, why):
+        self.compiled = True
+        self.unpatch_base()
+        self.remove_frames()
+        self.record.say("trouble", what=why)
+
+    # ---- optimisers ----
+
+    @guarded
+    def new_optimizer(self, optimizer):
+        if self.recorder.silent or id(optimizer) in self.optimizers and self.optimizers[id(optimizer)].ref() is optimizer:
+            return
+        info = Watched(self, optimizer, len(self.optimizers))
+        self.optimizers[id(optimizer)] = info
+        kind = type(optimizer)
+        if not getattr(kind.step, "_netmend", False):
+            kind.step = self.wrap_step(kind.step)
+        settings = {key: value for key, value in optimizer.defaults.items()
+                    if isinstance(value, (int, float, str, bool, tuple, type(None)))}
+        self.record.say("optimizer", optimizer=info.index, type=kind.__name__, lr=info.rate(), settings=settings,
+                        groups=len(optimizer.param_groups), parameters=sum(p.numel() for p in info.parameters()),
+                        source=user_source(4))
+        self.patch_base()
+        self.add_frames()
+
+    def wrap_step(self, original):
+        watch = self
+
+        @functools.wraps(original)
+        def step(optimizer, *arguments, **named):
+            info = watch.optimizers.get(id(optimizer))
+            if info is None or watch.stepping or watch.recorder.silent or threading.get_ident() != watch.main:
+                return original(optimizer, *arguments, **named)
+            watch.stepping = True
+            closure = bool(arguments or named.get("closure"))
+            try:
+                watch.before_step(info, closure)
+                watch.stepping = "closure" if closure else True
+                result = original(optimizer, *arguments, **named)
+                watch.stepping = True
+                watch.after_step(info, closure, result)
+            finally:
+                watch.stepping = False
+            return result
+
+        step._netmend = True
+        return step
+
+    @guarded
+    def before_backward(self, tensors):
+        torch = self.torch
+        loss = tensors if isinstance(tensors, torch.Tensor) else (tensors[0] if tensors else None)
+        if self.unscaled is not None:
+            loss, self.unscaled = self.unscaled if isinstance(self.unscaled, torch.Tensor) else loss, None
+        self.loss_tensor = loss.detach() if isinstance(loss, torch.Tensor) and loss.numel() == 1 else None
+        if self.last_call is not None and not self.last_training:
+            self.modes["eval_backward"] += 1
+        if self.loss_tensor is not None and not self.loss_tensor.is_cuda and not math.isfinite(float(self.loss_tensor)):
+            self.not_finite(loss)
+        for info in self.optimizers.values():
+            if info.dirty and (info.steps <= 200 or info.look):
+                gradients = [p.grad for p in info.markers()]
+                if all(g is None or not bool(g.any()) for g in gradients):
+                    info.dirty, info.before = False, None
+                else:
+                    info.before = [None if g is None else g.detach().clone() for g in gradients]
+
+    @guarded
+    def after_backward(self):
+        for info in self.optimizers.values():
+            gradients = [p.grad for p in info.markers()] if info.steps <= 200 or info.look else []
+            if any(g is not None for g in gradients):
+                info.seen_gradient = True
+            if info.dirty and info.before is not None:
+                for old, new in zip(info.before, gradients):
+                    if new is not None and (old is None or not self.torch.equal(old, new)):
+                        info.accumulated = True
+                info.before = None
+            info.backwards += 1
+
+    @guarded
+    def before_step(self, info, closure):
+        torch = self.torch
+        if info.accumulated and not closure:
+            self.violated(info, "Z1", what="gradients of the step before were still there")
+        info.facts.setdefault("Z1", [0, 0])[1] += 1
+        if info.steps and not info.backwards and not closure and info.seen_gradient:
+            self.violated(info, "Z2", what="step without a backward pass since the last one")
+        info.accumulated = False
+        own = info.parameters()
+        if info.kept is not None:  # what changed since the last step, outside of it
+            changed = [self.name_of(info, p) for p, old in info.kept if not torch.equal(p.detach(), old)]
+            if changed:
+                self.violated(info, "U3", what="parameters changed outside of step", names=changed[:8])
+            info.kept = None
+        info.cloned = None
+        if info.look:
+            info.clock = time.perf_counter()
+            room, info.cloned = MOST_CLONED, []
+            for p in own:
+                room -= p.numel()
+                info.cloned.append(p.detach().clone() if room >= 0 else None)
+
+    @guarded
+    def after_step(self, info, closure, result):
+        info.steps += 1
+        info.dirty, info.backwards = True, 0
+        if self.loss_tensor is None and isinstance(result, self.torch.Tensor) and result.numel() == 1:
+            self.loss_tensor = result.detach()
+        loss = self.loss_tensor
+        rate = info.rate()
+        if loss is not None and loss.is_cuda:
+            self.deferred.append((info, loss, rate))
+            if len(self.deferred) >= 64 or info.look:
+                self.read_deferred()
+        else:
+            info.loss = math.nan if loss is None else float(loss)
+            info.series.add(info.loss, rate)
+        if info.look:
+            self.look(info, rate)
+        info.look = info.budget.due(info.steps + 1)
+        if info.look:
+            self.add_frames()
+        elif not any(one.look for one in self.optimizers.values()):
+            self.remove_frames()
+            if info.steps >= 3:
+                self.unpatch_base()
+
+    def read_deferred(self):
+        values = self.torch.stack([loss.float().reshape(()) for _, loss, _ in self.deferred]).tolist()
+        for (info, _, rate), value in zip(self.deferred, values):
+            info.loss = value
+            info.series.add(value, rate)
+            if not math.isfinite(value):
+                self.not_finite(None)
+        self.deferred = []
+
+    def violated(self, info, check, **more):
+        count = info.facts.setdefault(check, [0, 0])
+        count[0] += 1
+        if count[0] == 1:
+            info.series.write()
+            self.record.say("fact", check=check, holds=False, optimizer=info.index, step=info.steps + 1,
+                            source=user_source(5), **more)
+
+    # ---- a close look at a step ----
+
+    def name_of(self, info, parameter):
+        if id(parameter) not in info.names:
+            for model in self.models.values():
+                module = model["ref"]()
+                if module is not None:
+                    for name, one in module.named_parameters():
+                        info.names[id(one)] = model["prefix"] + name
+        return info.names.get(id(parameter), "parameter %d" % len(info.names))
+
+    def look(self, info, rate):
+        torch, layers = self.torch, {}
+        seconds = info.clock - info.time
+        info.time = info.clock
+        own = info.parameters()
+        with torch.no_grad():
+            for position, (p, old) in enumerate(zip(own, info.cloned or [])):
+                name = self.name_of(info, p)
+                row = {"n": p.numel()}
+                g = p.grad
+                if g is not None and not g.is_sparse:
+                    norm = float(g.norm())
+                    row["g"] = number(norm)
+                    row["gz"] = number(float((g == 0).float().mean()))
+                    if norm == 0:
+                        info.zero_gradient[name] = info.zero_gradient.get(name, 0) + 1
+                elif g is None and p.requires_grad:
+                    info.no_gradient[name] = info.no_gradient.get(name, 0) + 1
+                row["w"] = number(float(p.norm()))
+                if old is not None:
+                    delta = p.detach() - old
+                    row["u"] = number(float(delta.norm()))
+                    if row.get("g") and rate > 0 and torch.equal(p.detach(), old):
+                        info.lost[name] = info.lost.get(name, 0) + 1
+                layers[name] = row
+        if not info.described:
+            self.describe(info)
+        for name, row in self.frames.items():
+            layers.setdefault(name, {}).update(row)
+        self.frames = {}
+        memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+        self.record.say("step", optimizer=info.index, step=info.steps, loss=info.loss, lr=rate, layers=layers,
+                        memory=memory, gap=seconds)
+        if info.steps <= 3 and info.cloned:
+            info.kept = [(p, p.detach().clone()) for p in own if p.numel() <= 1_000_000][:200]
+        info.cloned = None
+        if info.steps == 2:
+            self.check_mixing()
+        info.budget.spent(time.perf_counter() - info.clock)
+
+    def describe(self, info):
+        """Which parameters belong to whom, after the first step."""
+        info.described = True
+        held = {id(p) for one in self.optimizers.values() for p in one.parameters()}
+        trainable, called = {}, set()
+        for model in self.models.values():
+            module = model["ref"]()
+            if module is None:
+                continue
+            own = dict(module.named_parameters())
+            if not any(id(p) in held for p in own.values()):
+                model["untouched"] = True
+            called.update(id(p) for p in own.values())
+            for name, p in own.items():
+                if p.requires_grad and id(p) not in held:
+                    trainable[model["prefix"] + name] = p
+        mine = info.parameters()
+        foreign = [p for p in mine if id(p) not in called]
+        missing = [name for name, p in trainable.items()
+                   if not self.models_untouched(name)]
+        order = [model["prefix"] + name for model in self.models.values() if model["ref"]() is not None
+                 for name, _ in model["ref"]().named_parameters()]
+        last_held = max([i for i, name in enumerate(order) if name not in trainable] or [-1])
+        later = [name for name in missing if order.index(name) > 0 and
+                 any(one not in trainable for one in order[:order.index(name)])]
+        all_foreign = bool(mine) and bool(called) and len(foreign) == len(mine)
+        self.record.say("held", optimizer=info.index, parameters=len(mine), foreign=len(foreign), all_foreign=all_foreign,
+                        missing=missing[:20], missing_count=len(missing), not_a_prefix=bool(later), last=last_held,
+                        trainable_without_gradient=[name for name, p in trainable.items() if p.grad is None][:8])
+
+    def models_untouched(self, name):
+        for model in self.models.values():
+            if name.startswith(model["prefix"]) and model.get("untouched"):
+                # with optimisers whose parameters nobody called this model is the one they were meant for
+                called = {id(p) for one in self.models.values() if one["ref"]() is not None for p in one["ref"]().parameters()}
+                return any(id(p) in called for one in self.optimizers.values() for p in one.parameters())
+        return False
+
+    # ---- modules ----
+
+    def add_frames(self):
+        if self.handle is None and not self.compiled:
+            self.handle = self.torch.nn.modules.module.register_module_forward_hook(self.after_module)
+
+    def remove_frames(self):
+        if self.handle is not None:
+            self.handle.remove()
+            self.handle = None
+
+    def after_module(self, module, arguments, out):
+        try:
+            if self.recorder.silent or not self.inside or not module.training or not self.torch.is_grad_enabled():
+                return
+            if next(module.children(), None) is not None and layer_role(module) == "other":
+                return
+            name = self.module_names.get(id(module))
+            if name and not self.torch.jit.is_tracing():
+                MUTED[0] = True
+                try:
+                    row = activation_stats(self.torch, module, arguments, out)
+                finally:
+                    MUTED[0] = False
+                if row:
+                    self.frames[name] = row
+        except Exception as error:
+            if self.mistakes < 20:
+                self.mistakes += 1
+                complain("after_module: %s: %s" % (type(error).__name__, error))
+
+    module_names = {}
+
+    def is_no_model(self, module):
+        """Losses, metrics, single activations: nothing to train."""
+        return id(module) not in self.models and next(module.parameters(), None) is None
+
+    @guarded
+    def before_call(self, module, arguments, named):
+        torch = self.torch
+        model = self.models.get(id(module))
+        if model is None or model["ref"]() is not module:
+            model = self.new_model(module)
+        grad = torch.is_grad_enabled()
+        self.last_call = (weakref.ref(module), arguments, named)
+        self.last_training = module.training or not model["modes"]
+        self.mode_training = module.training
+        if not grad:
+            self.modes["eval_calls"] += 1
+            if module.training and model["modes"]:
+                self.modes["no_grad_training"] += 1
+                self.modes["names"] = model["modes"][:4]
+        if grad and module.training and not model["traced"] and not self.compiled:
+            model["traced"] = True
+            return Trace(torch) if Trace is not None else None
+        return None
+
+    def new_model(self, module):
+        index = len(self.models)
+        prefix = "" if index == 0 else "model%d." % index
+        model = {"ref": weakref.ref(module), "index": index, "prefix": prefix, "traced": False,
+                 "modes": [name for name, one in module.named_modules() if layer_role(one) in ("dropout", "norm")]}
+        self.models[id(module)] = model
+        for name, one in module.named_modules():
+            self.module_names[id(one)] = prefix + (name or type(one).__name__)
+        kind = type(module)
+        if kind not in self.root_classes and kind is not self.torch.nn.Module and not self.compiled:
+            self.root_classes[kind] = True
+            own = kind.__dict__.get("__call__")
+            if own is None:
+                kind.__call__ = self.wrap_call(self.original_call)
+        self.record.say("model", model=index, **describe_model(self.torch, module, prefix))
+        return model
+
+    @guarded
+    def after_call(self, module, arguments, out, trace):
+        model = self.models.get(id(module))
+        if model is None:
+            return
+        torch = self.torch
+        if trace is not None:
+            self.record.say("graph", model=model["index"], **trace.summary(out))
+        inputs = tensors_in(torch, (arguments,))
+        if not inputs:
+            return
+        x = inputs[0]
+        training = torch.is_grad_enabled() and module.training
+        looking = any(one.look for one in self.optimizers.values())
+        if training and model["index"] == 0 and not self.print_done:
+            self.fingerprint(x)
+        if training and looking and x.dim() >= 1 and not x.is_cuda:
+            self.targets.setdefault("input", {"min": math.inf, "max": -math.inf})
+            tensor_range(torch, x, self.targets["input"])
+        if x.dim() >= 2 and not x.is_cuda:
+            if training and len(self.train_rows) < 4096 and x.numel() < 4_000_000:
+                self.train_rows.update(row_keys(torch, x))
+            elif not training and len(self.eval_rows) < 4096 and self.train_rows and x.numel() < 4_000_000:
+                self.eval_rows.append(row_keys(torch, x))
+
+    def fingerprint(self, x):
+        """Enough of a batch to see it come again."""
+        values = x.detach()
+        while values.dim() > 1:
+            values = values[0]
+        whole = x.detach()
+        self.prints.append((tuple(x.shape), tuple(values[:16].tolist()),
+                            float(whole.double().sum()) if whole.numel() <= 100_000 else 0.0))
+        if len(self.prints) >= 600:
+            self.print_done = True
+            self.say_order()
+
+    def say_order(self):
+        prints, self.prints = self.prints, []
+        for period in range(1, len(prints) - 2):
+            if prints[period] == prints[0]:
+                again = sum(a == b for a, b in zip(prints, prints[period:]))
+                same = again == len(prints) - period
+                self.record.say("order", period=period, repeated=again, steps=len(prints), same=bool(same))
+                return
+        self.record.say("order", period=0, repeated=0, steps=len(prints), same=False)
+
+    # ---- losses ----
+
+    @guarded
+    def after_loss(self, name, arguments, named, out):
+        torch = self.torch
+        if not isinstance(out, torch.Tensor) or len(arguments) + ("target" in named) + ("input" in named) < 2:
+            return
+        given = arguments[0] if arguments else named["input"]
+        target = arguments[1] if len(arguments) > 1 else named.get("target")
+        training = torch.is_grad_enabled() and given.requires_grad and (self.mode_training or self.modes["eval_backward"] > 0)
+        looking = any(one.look for one in self.optimizers.values()) or not self.optimizers
+        if training and not looking and self.loss_calls >= 64:
+            return
+        self.loss_calls += training
+        if not training and given.is_cuda:
+            return
+        facts = loss_facts(torch, name, given, target, named, out)
+        kept = self.training if training else self.evaluation
+        if facts.get("loss") is not None:
+            kept["loss"] += facts["loss"]
+            kept["count"] += 1
+        if facts.get("right") is not None:
+            kept["right"] += facts["right"]
+            kept["rows"] += facts["rows"]
+        if not training:
+            return
+        key = name
+        info = self.loss_info.get(key)
+        if info is None:
+            self.loss_info[key] = info = {"source": user_source(4), "calls": 0, "facts": {}, "counts": {}, "order": []}
+        info["calls"] += 1
+        for field, value in facts.items():
+            if field in ("min_output", "min_target"):
+                value = min(value, info["facts"].get(field, value))
+            elif field in ("max_output", "max_target"):
+                value = max(value, info["facts"].get(field, value))
+            elif isinstance(value, bool) and field.startswith("all_"):
+                value = value and info["facts"].get(field, True)
+            elif isinstance(value, bool):
+                value = value or info["facts"].get(field, False)
+            elif field == "counts":
+                for label, count in value.items():
+                    info["counts"][label] = info["counts"].get(label, 0) + count
+                continue
+            elif field == "order":
+                if len(info["order"]) < 64:
+                    info["order"].append(value)
+                continue
+            elif field in ("first_loss", "spread") and field in info["facts"]:
+                continue
+            info["facts"][field] = value
+        if info["calls"] in (1, 8, 64):
+            self.say_loss(key)
+
+    def say_loss(self, key):
+        info = self.loss_info[key]
+        order = info["order"]
+        ordered = (len(order) >= 3 and all(a[1] <= b[0] for a, b in zip(order, order[1:])) and order[0][0] < order[-1][1])
+        self.record.say("loss", type=key, source=info["source"], calls=info["calls"], ordered=ordered,
+                        counts={str(label): count for label, count in sorted(info["counts"].items())[:1000]},
+                        **info["facts"])
+
+    # ---- passes over the data ----
+
+    @guarded
+    def new_pass(self, loader):
+        if self.recorder.silent or threading.get_ident() != self.main or self.torch.utils.data.get_worker_info() is not None:
+            return
+        if self.training["count"] and self.evaluation["count"]:
+            self.end_epoch()
+        known = self.loaders.get(id(loader))
+        if known is None:
+            sampler = type(getattr(loader, "sampler", None)).__name__
+            try:
+                rows = len(loader.dataset)
+            except Exception:
+                rows = None
+            self.loaders[id(loader)] = known = {"passes": 0, "steps": 0}
+            self.record.say("loader", loader=len(self.loaders) - 1, sampler=sampler, batch=getattr(loader, "batch_size", None),
+                            workers=getattr(loader, "num_workers", 0), rows=rows, shuffled="Random" in sampler,
+                            source=user_source(4))
+        known["passes"] += 1
+
+    def last_step(self):
+        return max([one.steps for one in self.optimizers.values()] or [0])
+
+    def end_epoch(self):
+        def share(kept, prefix):
+            row = {}
+            if kept["count"]:
+                row[prefix + "loss"] = kept["loss"] / kept["count"]
+            if kept["rows"]:
+                row[prefix + "accuracy"] = kept["right"] / kept["rows"]
+            for key in kept:
+                kept[key] = 0
+            return row
+
+        metrics = share(self.training, "")
+        metrics.update(share(self.evaluation, "val_"))
+        if metrics:
+            self.epoch += 1
+            self.record.say("epoch", epoch=self.epoch, step=self.last_step(), metrics=metrics)
+
+    # ---- NaN and Inf ----
+
+    def not_finite(self, loss):
+        if self.nonfinite:
+            return
+        self.nonfinite = True
+        torch = self.torch
+        found = {"what": "loss", "step": self.last_step() + 1, "source": user_source(4)}
+        bad = [name for model in self.models.values() if model["ref"]() is not None
+               for name, p in model["ref"]().named_parameters() if not finite(torch, p)]
+        inputs = tensors_in(torch, self.last_call[1:]) if self.last_call else []
+        if bad:
+            found.update(what="weights", layer=bad[0], operation="the step before")
+        elif any(not finite(torch, x) for x in inputs):
+            found.update(what="input", operation="the data")
+        else:
+            found.update(self.replay() or self.after_model(loss))
+        for info in self.optimizers.values():
+            info.series.write_ring()
+        self.record.say("nonfinite", now=True, **found)
+        if "nan" in self.recorder.stop_when:
+            self.record.say("stopped", now=True, why="loss is NaN or Inf", checkpoint=self.saved)
+            raise_stop(self)
+
+    def replay(self):
+        """Runs a copy of the network on the last inputs again and looks at every operation."""
+        torch = self.torch
+        root, arguments, named = self.last_call
+        module = root()
+        if module is None:
+            return None
+        with self.undisturbed():
+            twin = copy.deepcopy(module)
+            trace = Trace(torch, find=True)
+            with trace, torch.no_grad():
+                self.original_call(twin, *arguments, **named)
+        if trace.producer:
+            found = dict(trace.producer)
+            found["what"] = "operation"
+            weight = found.pop("weight", None)
+            if weight is not None:
+                for name, p in twin.named_parameters():
+                    if p is weight:
+                        found["layer"] = name.rsplit(".", 1)[0]
+            return found
+        return None
+
+    def after_model(self, loss):
+        """The network's own output is finite: an operation behind it, by what autograd kept of its inputs."""
+        node, seen, queue = getattr(loss, "grad_fn", None), set(), []
+        queue.append(node)
+        while queue and len(seen) < 200:
+            node = queue.pop(0)
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            name = node.name().replace("Backward0", "").replace("Backward1", "").lower() if hasattr(node, "name") else ""
+            for attribute, bad in (("_saved_self", lambda x: name in ("log", "sqrt", "rsqrt", "reciprocal", "pow") and bool((x <= 0).any())),
+                                   ("_saved_other", lambda x: name == "div" and bool((x == 0).any())),
+                                   ("_saved_result", lambda x: not finite(self.torch, x))):
+                try:
+                    value = getattr(node, attribute)
+                    if isinstance(value, self.torch.Tensor) and bad(value):
+                        return {"what": "operation", "operation": name, "layer": "loss"}
+                except Exception:
+                    continue
+            queue.extend(one for one, _ in getattr(node, "next_functions", ()))
+        return {"what": "operation", "operation": "loss", "layer": "loss"}
+
+    @contextlib.contextmanager
+    def undisturbed(self):
+        """Generators, output and our own hooks as they were."""
+        torch, numpy = self.torch, sys.modules.get("numpy")
+        import random
+        states = (random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None,
+                  torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None)
+        inside, stepping, silent = self.inside, self.stepping, self.recorder.silent
+        self.inside, self.stepping, self.recorder.silent = True, "own", True
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                yield
+        finally:
+            self.inside, self.stepping, self.recorder.silent = inside, stepping, silent
+            random.setstate(states[0])
+            torch.set_rng_state(states[1])
+            if numpy:
+                numpy.random.set_state(states[2])
+            if states[3] is not None:
+                torch.cuda.set_rng_state_all(states[3])
+
+    # ---- does a sample influence another ----
+
+    @guarded
+    def check_mixing(self):
+        torch = self.torch
+        if self.checked_mixing or self.last_call is None or self.compiled:
+            return
+        self.checked_mixing = True
+        root, arguments, named = self.last_call
+        module = root()
+        if (module is None or named or len(arguments) != 1 or not isinstance(arguments[0], torch.Tensor)
+                or not arguments[0].is_floating_point() or arguments[0].dim() < 2 or arguments[0].shape[0] < 2
+                or sum(p.numel() for p in module.parameters()) > 5_000_000 or arguments[0].numel() > 2_000_000):
+            return
+        if any(layer_role(one) in ("recurrent", "attention") and not getattr(one, "batch_first", True) for one in module.modules()):
+            return  # the first axis is time
+        with self.undisturbed():
+            twin = copy.deepcopy(module).eval()
+            x = arguments[0].detach()[:8].clone().requires_grad_(True)
+            with torch.enable_grad():
+                out = self.original_call(twin, x)
+                if not isinstance(out, torch.Tensor) or out.dim() < 1 or out.shape[0] != x.shape[0]:
+                    return
+                grad, = torch.autograd.grad(out[0].sum(), x, allow_unused=True)
+        if grad is not None:
+            others = float(grad[1:].abs().sum())
+            self.record.say("fact", check="B1", holds=others == 0.0, step=self.last_step(), value=others)
+
+    # ---- the end ----
+
+    def end(self):
+        if self.deferred:
+            self.read_deferred()
+        if self.training["count"] or self.evaluation["count"]:
+            self.end_epoch()
+        if self.prints and not self.print_done:
+            self.say_order()
+        for key in self.loss_info:
+            self.say_loss(key)
+        if "input" in self.targets:
+            self.record.say("data", split="train", inputs=self.targets["input"])
+        if self.modes["eval_calls"] or self.modes["eval_backward"]:
+            self.record.say("modes", **self.modes)
+        self.say_overlap()
+        for info in self.optimizers.values():
+            info.series.write()
+            self.record.say("summary", optimizer=info.index, steps=info.steps, lr=info.rate(),
+                            violations={check: count[0] for check, count in info.facts.items()},
+                            zero_gradient=dict(list(info.zero_gradient.items())[:200]),
+                            no_gradient=dict(list(info.no_gradient.items())[:200]), lost=dict(list(info.lost.items())[:200]))
+
+    def say_overlap(self):
+        shares = [sum(key in self.train_rows for key in keys) / len(keys) for keys in self.eval_rows if keys]
+        rows = sum(len(keys) for keys in self.eval_rows)
+        if rows:
+            some = [share for share in shares if 0 < share < 0.9]
+            self.record.say("overlap", rows=rows, train_rows=len(self.train_rows), batches=len(shares),
+                            mixed=len(some), all_in_train=bool(shares) and min(shares) >= 0.9,
+                            overlapping=sum(key in self.train_rows for keys in self.eval_rows for key in keys))
+
+
+class Stopped(SystemExit):
+    pass
+
+
+def raise_stop(watch):
+    watch.record.flush()
+    raise Stopped(1)
+
+
+def patch(torch, recorder):
+    TorchWatch(torch, recorder).patch()

@@ -1,0 +1,148 @@
+#include "diagnosis/diagnose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "findings/kinds.h"
+
+namespace netmend::diagnosis {
+namespace {
+
+using findings::Certainty;
+using findings::Finding;
+using findings::Level;
+
+/// One alarm per kind: the strongest, which names the rules that agree.
+std::vector<Alarm> by_kind(std::vector<Alarm> alarms) {
+  std::stable_sort(alarms.begin(), alarms.end(), [](const Alarm& a, const Alarm& b) {
+    return a.level != b.level ? a.level > b.level : a.likelihood > b.likelihood;
+  });
+  std::vector<Alarm> kept;
+  for (Alarm& alarm : alarms) {
+    const auto same = std::find_if(kept.begin(), kept.end(), [&](const Alarm& one) { return one.kind == alarm.kind; });
+    if (same != kept.end()) {
+      same->numbers["rules"].push_back(alarm.rule);
+      continue;
+    }
+    alarm.numbers["rules"] = findings::Json::array({alarm.rule});
+    kept.push_back(std::move(alarm));
+  }
+  return kept;
+}
+
+bool is_guess(const Alarm& alarm) { return alarm.certainty != Certainty::kConfirmed; }
+
+/// What is known for certain explains what is only likely: guesses become notes beside a confirmed serious finding. Among
+/// guesses alone only the most likely one is told above a note: several different causes rarely act at once, and a
+/// reader follows one advice at a time.
+void step_back(std::vector<Alarm>& alarms) {
+  const bool known = std::any_of(alarms.begin(), alarms.end(), [](const Alarm& one) {
+    return !is_guess(one) && one.level >= Level::kSerious && one.kind != "non-finite-training";
+  });
+  const Alarm* best = nullptr;
+  for (const Alarm& alarm : alarms)
+    if (is_guess(alarm) && alarm.level > Level::kNote && (!best || alarm.likelihood > best->likelihood)) best = &alarm;
+  for (Alarm& alarm : alarms)
+    if (is_guess(alarm) && (known || &alarm != best) && alarm.level > Level::kNote) alarm.level = Level::kNote;
+  // Where a guess says why a value became NaN, it comes before the NaN.
+  const bool reason = best && !known && best->level >= Level::kMinor;
+  for (Alarm& alarm : alarms)
+    if (alarm.kind == "non-finite-training" && reason && alarm.likelihood <= 0.6) alarm.level = std::min(alarm.level, Level::kMinor);
+}
+
+Finding finding_of(const Alarm& alarm, const std::string& run) {
+  Finding finding = findings::make(alarm.kind, alarm.where, {{"case", ""}, {"what", alarm.what}, {"run", run}, {"program", "train.py"}}, {},
+                                   alarm.certainty, alarm.brief.empty() ? alarm.evidence : alarm.brief, alarm.evidence);
+  finding.level = alarm.level;
+  finding.value = alarm.likelihood;
+  finding.numbers = alarm.numbers;
+  if (!finding.numbers.contains("category")) finding.numbers["category"] = category_of(alarm.kind);
+  finding.numbers["likelihood"] = alarm.likelihood;
+  if (!alarm.source.empty()) {
+    finding.numbers["source"] = alarm.source;
+    finding.evidence += " Line: " + alarm.source + ".";
+  }
+  finding.next.push_back("netmend why " + alarm.kind);
+  return finding;
+}
+
+findings::Json summary_of(const Run& run) {
+  auto number = [](double value) { return std::isfinite(value) ? findings::Json(value) : findings::Json(nullptr); };
+  return {{"steps", run.steps},
+          {"epochs", run.record->epochs.size()},
+          {"optimizer", run.optimizer},
+          {"learning_rate", number(run.rate)},
+          {"loss", run.loss},
+          {"task", task_name(run.task)},
+          {"first_loss", number(run.first_loss())},
+          {"last_loss", number(run.last_loss())},
+          {"best_loss", number(run.best_loss())},
+          {"parameters", run.parameters},
+          {"complete", !run.record->cut}};
+}
+
+std::vector<std::string> troubles_of(const records::Record& record, const Run& run) {
+  std::vector<std::string> said = record.troubles;
+  if (record.cut) said.emplace_back("the record has no end: the program was killed, or is still running");
+  if (const std::string error = record.last("failed").text("error"); !error.empty())
+    said.push_back("the program failed: " + error);
+  if (run.steps == 0 && record.epochs.empty()) said.emplace_back("no training was seen");
+  if (record.of("optimizer").size() > 1)
+    said.push_back(fmt::format("there are {} optimisers; curves and rules follow the first", record.of("optimizer").size()));
+  if (run.steps > 0 && run.steps < 3) said.push_back(fmt::format("there are only {} steps: rules about trends say nothing", run.steps));
+  return said;
+}
+
+}  // namespace
+
+std::string category_of(const std::string& kind) {
+  static const std::map<std::string, std::string> table = {
+      {"output-activation", "wrong-output-activation"}, {"wrong-loss", "wrong-loss"}, {"wrong-output-size", "wrong-output-size"},
+      {"label-encoding", "labels-wrongly-encoded"}, {"metric-mismatch", "wrong-metric"}, {"non-finite-training", "numerical"},
+      {"missing-nonlinearity", "missing-hidden-activation"}, {"dead-relu", "bad-hidden-activation"},
+      {"saturated-training", "bad-hidden-activation"}, {"vanishing-gradient", "bad-hidden-activation"},
+      {"exploding-gradient", "bad-initialization"}, {"bad-initialization", "bad-initialization"},
+      {"inputs-not-scaled", "inputs-not-scaled"}, {"targets-not-scaled", "targets-not-scaled"},
+      {"learning-rate-high", "learning-rate-too-high"}, {"learning-rate-low", "learning-rate-too-low"},
+      {"still-learning", "too-few-epochs"}, {"over-fitting-run", "too-large-network/overfitting"}, {"not-learning", "too-small-network"},
+      {"unstable-training", "learning-rate-too-high"}, {"batch-size", "batch-size"}, {"unbalanced-training", "wrong-data"},
+      {"little-data", "too-little-data"}, {"not-shuffled", "no-shuffle/order"}, {"validation-overlap", "evaluation-mistake"},
+      {"evaluated-in-train-mode", "evaluation-mistake"}, {"trained-in-eval-mode", "evaluation-mistake"},
+      {"evaluation-missing", "evaluation-mistake"}, {"untrained-parameters", "frozen-or-not-trainable"},
+      {"lost-updates", "frozen-or-not-trainable"}, {"samples-mixed", "wrong-layer-order"}};
+  const auto found = table.find(kind);
+  return found == table.end() ? "other:" + kind : found->second;
+}
+
+Diagnosis diagnose(const records::Record& record, const Thresholds& thresholds, const std::vector<std::string>& sets,
+                   const std::string& run_name) {
+  const Run run = digest(record);
+  const std::vector<std::string> wanted = sets.empty() ? std::vector<std::string>{"exact", "netmend"} : sets;
+  const std::vector<std::string> known = rule_sets();
+  for (const std::string& set : wanted)
+    if (std::find(known.begin(), known.end(), set) == known.end())
+      throw InputError(fmt::format("there is no set of rules `{}`{}", set, did_you_mean(set, known)), "Sets are " + join(known, ", ") + ".");
+  Diagnosis result;
+  std::vector<Alarm> alarms;
+  for (const Rule& rule : rules()) {
+    if (std::find(wanted.begin(), wanted.end(), rule.set) == wanted.end()) continue;
+    const size_t before = alarms.size();
+    rule.look({run, thresholds, alarms});
+    for (size_t i = before; i < alarms.size(); ++i) alarms[i].rule = fmt::format("{}/{}", rule.set, rule.name);
+    result.fired.push_back({&rule, int64_t(alarms.size() - before)});
+  }
+  alarms = by_kind(std::move(alarms));
+  if (sets.empty()) step_back(alarms);
+  std::stable_sort(alarms.begin(), alarms.end(), [](const Alarm& a, const Alarm& b) {
+    return a.level != b.level ? a.level > b.level : a.likelihood > b.likelihood;
+  });
+  for (const Alarm& alarm : alarms) result.findings.push_back(finding_of(alarm, run_name));
+  result.troubles = troubles_of(record, run);
+  result.summary = summary_of(run);
+  return result;
+}
+
+}  // namespace netmend::diagnosis

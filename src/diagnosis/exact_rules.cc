@@ -1,0 +1,283 @@
+// Facts without thresholds: what a program did or did not do. A healthy program never raises them above a note.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "diagnosis/rules.h"
+#include "findings/phrases.h"
+
+namespace netmend::diagnosis {
+namespace {
+
+using findings::Certainty;
+using findings::counted;
+using findings::Level;
+using findings::percent;
+using findings::plain;
+using records::Line;
+
+std::string names_text(const std::vector<std::string>& names, size_t most = 3) {
+  std::vector<std::string> some(names.begin(), names.begin() + long(std::min(most, names.size())));
+  return join(some, ", ") + (names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
+}
+
+/// A check of the recorder that did not hold, with the number of steps in which it did not.
+void violated(const Scope& s, const char* check, Alarm alarm, double least_share) {
+  for (const Line& fact : s.run.record->of("fact")) {
+    if (fact.text("check") != check || fact.flag("holds", true)) continue;
+    double count = 1, steps = std::max<double>(1, double(s.run.steps));
+    for (const Line& summary : s.run.record->of("summary"))
+      if (summary.whole("optimizer") == fact.whole("optimizer")) {
+        count = summary.numbers("violations")[check];
+        steps = std::max(1.0, summary.number("steps", 1));
+      }
+    // In a record that is cut there is no count: the first violation is all that is known.
+    if (count < least_share * std::min(steps, 200.0) && !s.run.record->cut) continue;
+    alarm.source = fact.text("source");
+    alarm.numbers = {{"first_step", fact.whole("step")}, {"steps", count}};
+    alarm.evidence = fmt::format("{} First seen in step {}{}.", alarm.evidence, fact.whole("step"),
+                                 count > 1 ? fmt::format(", {} times in all", int64_t(count)) : "");
+    if (const std::vector<std::string> names = fact.texts("names"); !names.empty()) alarm.what = names_text(names);
+    s.out.push_back(alarm);
+    return;
+  }
+}
+
+void zero_grad(const Scope& s) {
+  violated(s, "Z1",
+           {.kind = "gradients-accumulate", .level = Level::kSerious, .certainty = Certainty::kConfirmed, .likelihood = 0.98,
+            .brief = "zero_grad is missing", .evidence = "Steps used gradients that were not cleared since the step before."},
+           0.5);
+}
+
+void no_backward(const Scope& s) {
+  violated(s, "Z2",
+           {.kind = "step-without-backward", .level = Level::kMinor, .certainty = Certainty::kConfirmed, .likelihood = 0.9,
+            .brief = "no backward pass between two steps", .evidence = "The optimiser made steps without a new gradient."},
+           0.1);
+}
+
+void outside_step(const Scope& s) {
+  violated(s, "U3",
+           {.kind = "changed-outside-step", .level = Level::kNote, .certainty = Certainty::kConfirmed, .likelihood = 0.3,
+            .brief = "parameters changed between steps", .evidence = "Parameters changed while no optimiser was at work."},
+           0);
+}
+
+void samples_mixed(const Scope& s) {
+  for (const Line& fact : s.run.record->of("fact"))
+    if (fact.text("check") == "B1" && !fact.flag("holds", true))
+      s.out.push_back({.kind = "samples-mixed", .level = Level::kSerious, .certainty = Certainty::kConfirmed, .likelihood = 0.95,
+                       .brief = "an output depends on other inputs of the batch",
+                       .evidence = fmt::format("The gradient of one input's output with respect to the other inputs adds up to {}.",
+                                               plain(fact.number("value")))});
+}
+
+void optimizer_holds(const Scope& s) {
+  for (const Line& held : s.run.record->of("held")) {
+    Alarm alarm{.kind = "untrained-parameters", .certainty = Certainty::kConfirmed, .likelihood = 0.95};
+    alarm.source = s.run.source_optimizer;
+    const std::vector<std::string> missing = held.texts("missing");
+    if (held.flag("all_foreign")) {
+      alarm.level = Level::kSerious;
+      alarm.what = "the optimiser holds none of the network's parameters";
+      alarm.brief = "the optimiser holds parameters of another network";
+      alarm.evidence = fmt::format("None of the {} parameters of the optimiser belongs to the network that is called.",
+                                   held.whole("parameters"));
+    } else if (!missing.empty()) {
+      alarm.level = held.flag("not_a_prefix") ? Level::kSerious : Level::kMinor;
+      alarm.what = names_text(missing);
+      alarm.brief = fmt::format("{} in no optimiser", counted(held.whole("missing_count"), "parameter"));
+      alarm.evidence = fmt::format("{} of the network ask for gradients and are in no optimiser: {}.",
+                                   counted(held.whole("missing_count"), "parameter"), names_text(missing));
+    } else {
+      continue;
+    }
+    s.out.push_back(alarm);
+    return;
+  }
+}
+
+/// Parameters that never got a gradient, or only zeros, or never changed, in all the steps that were looked at.
+void gradients_arrive(const Scope& s) {
+  const double looks = double(s.run.probes.size());
+  if (looks < 3) return;
+  std::vector<std::string> none, lost;
+  for (const Line& summary : s.run.record->of("summary")) {
+    for (const auto& [name, count] : summary.numbers("no_gradient"))
+      if (count >= looks) none.push_back(name);
+    for (const auto& [name, count] : summary.numbers("lost"))
+      if (count >= looks) lost.push_back(name);
+  }
+  size_t trainable = 0;
+  for (const Track& track : s.run.tracks) {
+    const bool weight = track.last().weight == track.last().weight && !track.last().frozen && track.last().size > 0;
+    trainable += weight;
+    if (!s.run.keras || !weight || track.rows.size() < 3) continue;
+    bool unchanged = true, gradient = false;
+    for (size_t i = 1; i < track.rows.size(); ++i) {
+      unchanged = unchanged && track.rows[i].unchanged;
+      gradient = gradient || track.rows[i].gradient > 0;
+    }
+    if (unchanged && gradient) lost.push_back(track.name);
+    if (track.last().no_gradient) none.push_back(track.name);
+  }
+  auto tell = [&](const std::vector<std::string>& names, const char* kind, Level all, const char* brief, const char* evidence) {
+    if (names.empty()) return;
+    const bool most = names.size() * 2 >= std::max<size_t>(trainable, 1);
+    s.out.push_back({.kind = kind, .what = names_text(names), .level = most ? all : Level::kNote,
+                     .certainty = Certainty::kConfirmed, .likelihood = most ? 0.85 : 0.3, .brief = brief,
+                     .evidence = fmt::format("{}: {}.", evidence, names_text(names, 8)), .source = s.run.source_optimizer});
+  };
+  tell(lost, "lost-updates", Level::kSerious, "gradients arrive, weights stay the same",
+       "With gradients that are not zero, these stayed the same to the last bit in every step that was looked at");
+  tell(none, "untrained-parameters", Level::kMinor, "no gradient reaches them", "No backward pass reached these parameters");
+}
+
+void frozen(const Scope& s) {
+  const Line model = s.run.record->first("model");
+  if (model.has("trainable") && model.whole("parameters") > 0 && model.whole("trainable") == 0)
+    s.out.push_back({.kind = "untrained-parameters", .what = "every layer is frozen", .level = Level::kSerious,
+                     .certainty = Certainty::kConfirmed, .likelihood = 0.95, .brief = "nothing can be trained",
+                     .evidence = "No parameter of the network is trainable."});
+}
+
+void modes(const Scope& s) {
+  const Line modes = s.run.record->last("modes");
+  const double calls = modes.number("eval_calls", 0), wrong = modes.number("no_grad_training", 0),
+               back = modes.number("eval_backward", 0);
+  if (wrong > 0) {
+    const bool always = wrong >= 0.9 * calls;
+    s.out.push_back({.kind = "evaluated-in-train-mode", .level = always ? Level::kMinor : Level::kNote,
+                     .certainty = Certainty::kConfirmed, .likelihood = 0.8, .brief = "eval() is missing before the evaluation",
+                     .evidence = fmt::format("{} of {} forward passes without gradients ran with {} in training mode.",
+                                             int64_t(wrong), int64_t(calls), names_text(modes.texts("names")))});
+  }
+  if (s.run.steps > 0 && back >= 0.5 * double(s.run.steps))
+    s.out.push_back({.kind = "trained-in-eval-mode", .level = Level::kMinor, .certainty = Certainty::kConfirmed,
+                     .likelihood = 0.8, .brief = "train() is missing",
+                     .evidence = fmt::format("{} of {} backward passes ran while the network was in evaluation mode.",
+                                             int64_t(back), s.run.steps)});
+}
+
+void order(const Scope& s) {
+  const Line seen = s.run.record->last("order"), fit = s.run.record->first("fit");
+  const int64_t period = seen.whole("period"), again = seen.whole("repeated"), steps = seen.whole("steps");
+  const bool same = period >= 2 && again >= 3 && double(again) >= 0.8 * double(steps - period);
+  const bool fixed = s.run.keras && fit.has("shuffle") && !fit.flag("shuffle", true) && s.run.rows > s.run.batch;
+  const bool sorted = s.run.targets.sorted;
+  Alarm alarm{.kind = "not-shuffled", .certainty = Certainty::kConfirmed, .source = s.run.source_fit};
+  if (sorted && (same || fixed || (!s.run.keras && period == 0 && s.run.steps > 3))) {
+    alarm.level = Level::kSerious, alarm.likelihood = 0.9;
+    alarm.brief = "labels come sorted";
+    alarm.evidence = "Labels come in sorted order and the data is not shuffled: a batch shows one class alone.";
+  } else if (same) {
+    alarm.level = Level::kNote, alarm.likelihood = 0.3;
+    alarm.brief = fmt::format("the same {} batches in the same order", period);
+    alarm.evidence = fmt::format("After {} steps the same batches came again in the same order.", period);
+  } else if (sorted && s.run.keras && fit.number("validation_split", 0) > 0) {
+    alarm.level = Level::kSerious, alarm.likelihood = 0.85;
+    alarm.kind = "validation-overlap";
+    alarm.brief = "validation_split of sorted labels";
+    alarm.evidence = "Labels are sorted, and validation_split takes the last rows: validation data holds other classes than training data.";
+  } else {
+    return;
+  }
+  s.out.push_back(alarm);
+}
+
+void shared_rows(const Scope& s) {
+  const Line overlap = s.run.record->last("overlap");
+  const double rows = overlap.number("rows", 0), common = overlap.number("overlapping", 0);
+  if (rows < 1 || common / rows < s.limit["overlap-share"] || common / rows < 2 * s.run.inputs.duplicates) return;
+  const bool arrays = overlap.flag("arrays"), all = overlap.flag("all_in_train"), mixed = overlap.whole("mixed") > 0;
+  Alarm alarm{.kind = "validation-overlap", .certainty = Certainty::kConfirmed, .likelihood = 0.7};
+  alarm.level = arrays ? (all ? Level::kSerious : Level::kMinor) : (mixed ? Level::kMinor : Level::kNote);
+  if (!arrays && !mixed && !all) return;
+  alarm.brief = fmt::format("{} of {} inputs are training inputs", int64_t(common), int64_t(rows));
+  alarm.evidence = fmt::format("{} of {} inputs that the network was evaluated on are training inputs ({}).", int64_t(common),
+                               int64_t(rows), percent(common / rows));
+  s.out.push_back(alarm);
+}
+
+void not_finite(const Scope& s) {
+  const Line found = s.run.record->first("nonfinite");
+  Alarm alarm{.kind = "non-finite-training", .level = Level::kSerious, .certainty = Certainty::kConfirmed, .likelihood = 0.9};
+  if (found.empty()) {
+    if (s.run.finite() || s.run.losses.empty()) return;
+    alarm.what = "the loss", alarm.brief = "the loss is NaN or Inf", alarm.evidence = "The loss became NaN or Inf.";
+    s.out.push_back(alarm);
+    return;
+  }
+  const std::string what = found.text("what"), operation = found.text("operation"), layer = found.text("layer");
+  alarm.source = found.text("source");
+  if (what == "input")
+    alarm.what = operation + " hold NaN or Inf", alarm.brief = "NaN or Inf in the data";
+  else if (what == "weights")
+    alarm.what = "the weights of " + layer + " after a step", alarm.brief = "a step made weights NaN or Inf";
+  else if (what == "operation")
+    alarm.what = fmt::format("{}{}", operation, layer.empty() ? "" : " in " + layer), alarm.brief = "made by " + alarm.what;
+  else
+    alarm.what = "the loss", alarm.brief = "the loss is NaN or Inf";
+  alarm.evidence = fmt::format("In step {} the loss was NaN or Inf. Where it came from: {}.", found.whole("step"), alarm.what);
+  alarm.numbers = {{"step", found.whole("step")}, {"operation", operation}, {"layer", layer}};
+  // A rate that is too high is the usual reason when weights break.
+  if (what == "weights" || (what == "loss" && s.run.keras)) alarm.likelihood = 0.6;
+  s.out.push_back(alarm);
+}
+
+void nonlinearity(const Scope& s) {
+  const int64_t weighted = s.run.graph.whole("weighted"), pairs = s.run.graph.whole("pair_count");
+  if (pairs < 1 || weighted < 2 || !s.run.graph.json().contains("pairs") || !s.run.graph.json()["pairs"].is_array()) return;
+  const auto& first = s.run.graph.json()["pairs"];
+  std::string between = "layers";
+  if (!first.empty() && first[0].is_array() && first[0].size() == 2 && first[0][0].is_string() && first[0][1].is_string())
+    between = utf8(first[0][0].get<std::string>()) + " and " + utf8(first[0][1].get<std::string>());
+  const bool all = pairs >= weighted - 1;
+  s.out.push_back({.kind = "missing-nonlinearity", .what = between, .level = all ? Level::kSerious : Level::kNote,
+                   .certainty = Certainty::kConfirmed, .likelihood = all ? 0.8 : 0.4,
+                   .brief = all ? "the whole network is linear" : fmt::format("{} of {} layers", pairs, weighted),
+                   .evidence = fmt::format("{} of the {} layers with weights follow another one without a nonlinear function between.",
+                                           pairs, weighted)});
+}
+
+/// Units of a hidden layer that start alike stay alike. An output layer that starts at zero is common and harmless.
+void equal_units(const Scope& s) {
+  size_t last = 0;
+  for (size_t i = 0; i < s.run.layers.size(); ++i)
+    if (s.run.layers[i].has("same_units")) last = i;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < last; ++i) {
+    const std::string name = lower(s.run.layers[i].text("name")), role = s.run.layers[i].text("role");
+    const bool by_design = name.find("lora") != std::string::npos || name.find("zero") != std::string::npos;
+    if (s.run.layers[i].flag("same_units") && !by_design && (role == "linear" || role == "conv" || role == "recurrent"))
+      names.push_back(s.run.layers[i].text("name"));
+  }
+  if (!names.empty())
+    s.out.push_back({.kind = "bad-initialization", .where = names[0], .what = "all units of " + names_text(names) + " start equal",
+                     .level = Level::kSerious, .certainty = Certainty::kConfirmed, .likelihood = 0.9, .brief = "equal start weights",
+                     .evidence = fmt::format("All units of {} start with the same weights.", names_text(names))});
+}
+
+constexpr Rule kRules[] = {
+    {"exact", "zero-grad", "gradients are not cleared", "gradients before backward", "exact", "gradients-accumulate", "TrainCheck", zero_grad},
+    {"exact", "backward", "no new gradient", "backward passes between steps", "exact", "step-without-backward", "TrainCheck", no_backward},
+    {"exact", "optimizer-holds", "parameters in no optimiser", "sets of parameters", "exact", "untrained-parameters", "torcheck", optimizer_holds},
+    {"exact", "gradients-arrive", "parameters without gradient or change", "gradients, bits of weights", "exact", "untrained-parameters", "torcheck", gradients_arrive},
+    {"exact", "frozen", "nothing is trainable", "trainable parameters", "exact", "untrained-parameters", "torcheck", frozen},
+    {"exact", "outside-step", "weights change between steps", "bits of weights", "exact", "changed-outside-step", "TrainCheck", outside_step},
+    {"exact", "modes", "dropout and batch normalisation in the wrong mode", "mode of each forward pass", "exact", "evaluated-in-train-mode", "TrainCheck", modes},
+    {"exact", "samples-mixed", "inputs of a batch influence each other", "gradient across inputs", "exact", "samples-mixed", "lightning-bolts", samples_mixed},
+    {"exact", "order", "the same order in every epoch", "fingerprints of batches, order of labels", "exact", "not-shuffled", "own", order},
+    {"exact", "overlap", "training inputs among validation inputs", "fingerprints of inputs", "overlap-share", "validation-overlap", "own", shared_rows},
+    {"exact", "finite", "NaN or Inf", "loss, weights, operations", "exact", "non-finite-training", "own", not_finite},
+    {"exact", "nonlinearity", "layers in a row without a nonlinear function", "graph", "exact", "missing-nonlinearity", "NeuraLint", nonlinearity},
+    {"exact", "equal-units", "units that start equal", "start weights", "exact", "bad-initialization", "NeuraLint", equal_units},
+};
+
+}  // namespace
+
+std::span<const Rule> exact_rules() { return kRules; }
+
+}  // namespace netmend::diagnosis
