@@ -69,9 +69,6 @@ std::optional<stats::Estimate> fit_linear(Observed& seen) {
   if (x.size(1) != z.size(1)) return {};
   const at::Tensor mean = x.mean(0), spread = x.std(0).clamp_min(1e-3 * std::max(1e-6, x.std().item<double>()));
   x = ((x - mean) / spread).clamp(-5, 5), z = ((z - mean) / spread).clamp(-5, 5);
-  // In the dual: as many equations as fitted inputs, however many values they have.
-  const double width = double(x.size(1));
-  at::Tensor gram = (x.matmul(x.t()) / width).to(at::kDouble), across = (z.matmul(x.t()) / width).to(at::kDouble);
   at::Tensor target = at::zeros({x.size(0), classes}, at::kDouble);
   for (int64_t i = 0; i < x.size(0); ++i) {
     const int64_t label = labels.data_ptr<int64_t>()[i];
@@ -79,6 +76,15 @@ std::optional<stats::Estimate> fit_linear(Observed& seen) {
   }
   const at::Tensor centre = target.mean(0);
   target = target - centre;
+  // As many equations as values or, in the dual, as fitted inputs, whichever are fewer; the scores are the same.
+  const double width = double(x.size(1));
+  at::Tensor gram, across;
+  if (x.size(1) < x.size(0)) {
+    gram = (x.t().matmul(x) / width).to(at::kDouble), across = z.to(at::kDouble);
+    target = x.t().to(at::kDouble).matmul(target) / width;
+  } else {
+    gram = (x.matmul(x.t()) / width).to(at::kDouble), across = (z.matmul(x.t()) / width).to(at::kDouble);
+  }
   int64_t best = -1;
   for (const double ridge : {0.03, 0.3, 3.0}) {  // the best of three: it is a bar to pass
     at::Tensor lower = at::linalg_cholesky(gram + ridge * at::eye(gram.size(0), at::kDouble));
