@@ -157,6 +157,7 @@ bool was_interrupted() { return ever_asked.load(std::memory_order_relaxed); }
 void forget_interrupt() { stop_asked.store(false, std::memory_order_relaxed); }
 
 void stop_on_interrupt() {
+  stop_asked = ever_asked = false;  // what was stopped before is over
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigset_t blocked;

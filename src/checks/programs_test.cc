@@ -127,6 +127,7 @@ TEST(ProgramRuns, ThatHangAreEndedByCtrlC) {
     forget_interrupt();
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2)) << body;
   }
+  stop_on_interrupt();  // nothing of it is left for the tests behind this one
   signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
 }
 
