@@ -125,8 +125,9 @@ TEST(Mutants, EveryOperatorChangesWhatItSays) {
     return generate(at.subject, at.layers, at.settings, usual(1, op)).list.at(0);
   };
   for (const edits::Edit& edit : one("nai").edits)
-    for (size_t i = 0; i < edit.before.size(); ++i)
+    for (size_t i = 0; i < edit.before.size(); ++i) {
       if (edit.before[i] != edit.after[i]) EXPECT_EQ(edit.after[i], -edit.before[i]);
+    }
   auto sorted = [](std::vector<double> list) { return std::sort(list.begin(), list.end()), list; };
   for (const edits::Edit& edit : one("ws").edits) EXPECT_EQ(sorted(edit.before), sorted(edit.after));
   int64_t moved = 0;
