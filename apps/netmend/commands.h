@@ -189,6 +189,14 @@ struct WeightsOptions {
 };
 int weights(const Common& common, const WeightsOptions& options);
 
+struct InjectOptions {
+  std::string program, python = "python3", metric, time;
+  std::vector<std::string> arguments, operators, also, environment, writable;
+  int64_t per_file = 50, sample = 100, clean_runs = 10;
+  bool unsafe = false;
+};
+int inject(const Common& common, const InjectOptions& options);
+
 struct OpenOptions {
   std::string run;
 };

@@ -44,6 +44,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               diff         which parameters, layers and units differ between two models, and by how much
               weights      all parameters as an NPZ file
   Train       train        train or fine-tune a model, with checkpoints
+              inject       bugs put into a training program: what each does, and who would notice
   Lab         lab new      a named architecture as an ONNX file
               lab plant    plant a known fault in a sound model, and record it
               lab study    questions that take many trials: planted faults and more
@@ -60,7 +61,7 @@ new here? netmend demo
 
 /// Commands that only read and write small files: they start without LibTorch.
 bool needs_no_model(const char* command) {
-  for (const char* one : {"open", "why", "accept"})
+  for (const char* one : {"open", "why", "accept", "inject"})
     if (std::strcmp(command, one) == 0) return true;
   return false;
 }
