@@ -23,6 +23,7 @@ struct Options {
   DiffOptions diff;
   WeightsOptions weights;
   OpenOptions open;
+  InjectOptions inject;
   LocateOptions locate;
   SlicesOptions slices;
   StressOptions stress;
@@ -41,6 +42,9 @@ struct Options {
   studies::DeepImportanceRequest deepimportance;
   studies::SbflRequest sbfl;
   studies::QualityRequest quality;
+  studies::InjectedRequest injected;
+  studies::ScoresRequest scores;
+  studies::TrainingMutantsRequest training_mutants;
   WhatIfOptions whatif;
   GateOptions gate;
   FailuresOptions failures;
@@ -69,7 +73,7 @@ void with_run_folder(CLI::App* app);
 void with_case(CLI::App* app, CaseOptions& o);
 
 void add_everyday(CLI::App& app, Options& o, Action& action);  ///< init check compare gate
-void add_files(CLI::App& app, Options& o, Action& action);     ///< why accept open watch diagnose lint
+void add_files(CLI::App& app, Options& o, Action& action);     ///< why accept open watch diagnose lint inject
 void add_look(CLI::App& app, Options& o, Action& action);      ///< info data eval failures slices …
 void add_mend(CLI::App& app, Options& o, Action& action);      ///< repair apply whatif diff weights
 void add_train(CLI::App& app, Options& o, Action& action);     ///< train demo

@@ -1,7 +1,50 @@
-// Flags of why, accept, open, watch, diagnose, lint: commands that need no model.
+// Flags of why, accept, open, watch, diagnose, lint, inject: commands that need no model.
 #include "netmend/flags.h"
 
 namespace netmend::app {
+
+namespace {
+
+void add_inject(CLI::App& app, Options& o, Action& action) {
+  CLI::App* inject =
+      command(app, "inject", "Bugs put into a training program: what each does to its metric, and who would notice",
+              "  netmend inject train.py --metric 'accuracy ([0-9.]+)'\n"
+              "  netmend inject train.py --metric 'acc=([0-9.]+)' --also torch.nn --sample 300 -- --epochs 2\n"
+              "  netmend inject train.py --metric 'accuracy ([0-9.]+)' --operators zero-grad-removed,wrong-axis");
+  inject->add_option("program", o.inject.program, "Python program or notebook; its arguments come behind --")->required();
+  inject->add_option("arguments", o.inject.arguments, "Arguments of the program, behind --");
+  inject
+      ->add_option("--metric", o.inject.metric,
+                   "Regular expression: the last printed line that fits gives the metric by its first group")
+      ->required();
+  inject->add_option("--python", o.inject.python, "The interpreter")->capture_default_str();
+  inject->add_option("--operators", o.inject.operators,
+                     "ArOR, BitOR, ComOR, LogOR, AsOR, MemOR, BVR, NVR, activation-removed, loss-replaced, "
+                     "zero-grad-removed, … separated by commas (default: all)")
+      ->delimiter(',');
+  inject->add_option("--also", o.inject.also,
+                     "Package whose executed lines get bugs too, such as torch.nn; may be repeated. The installed one "
+                     "stays as it is");
+  inject->add_option("--sample", o.inject.sample, "Bugs in all, drawn by --seed; 0 for all")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
+  inject->add_option("--per-file", o.inject.per_file, "Bugs per file at most; 0 for no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
+  inject->add_option("--clean-runs", o.inject.clean_runs, "Runs of the program as it is, to compare with")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1000));
+  inject->add_option("--time", o.inject.time,
+                     "Time that a buggy version may take, such as 90s (default: 4 times a clean run and 5 s)");
+  inject->add_option("--env", o.inject.environment, "Variable of the environment that the program gets; may be repeated");
+  inject->add_option("--writable", o.inject.writable,
+                     "Folder that the program finds empty and may write to; may be repeated");
+  inject->add_flag("--unsafe", o.inject.unsafe, "Run without bubblewrap: only for code that you trust");
+  with_run_folder(inject);
+  inject->callback([&] { action = [&] { return app::inject(common, o.inject); }; });
+}
+
+}  // namespace
 
 void add_files(CLI::App& app, Options& o, Action& action) {
   CLI::App* why = command(app, "why", "Explain a finding: meaning, cause, how to confirm, how to repair",
@@ -73,6 +116,8 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                            "  netmend open\n  netmend open netmend-runs/20260105-093000-check\n  netmend open --json");
   open->add_option("run", o.open.run, "Folder or name of a run (default: the latest that has a report)");
   open->callback([&] { action = [&] { return open_report(common, o.open); }; });
+
+  add_inject(app, o, action);
 }
 
 }  // namespace netmend::app

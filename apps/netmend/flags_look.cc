@@ -37,7 +37,8 @@ void add_next(CLI::App& app, Options& o, Action& action) {
   next->add_option(
           "--method", o.next.method,
           "gini, margin, entropy, max-p (uncertain predictions), mcp (uncertain, spread over pairs of classes), "
-          "coreset (far from what is known), surprise (unlike training data)")
+          "coreset (far from what is known), surprise (unlike training data), mutation (kill mutants that the tests "
+          "do not kill)")
       ->capture_default_str();
   next->add_option("--count", o.next.count, "Inputs to choose")
       ->capture_default_str()

@@ -47,6 +47,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               watch        run your training program, record it, and say what goes wrong
               diagnose     what the record of a training run shows, most likely first
               lint         mistakes that can be seen in the text of a training program
+              inject       bugs put into a training program: what each does, and who would notice
   Lab         lab new      a named architecture as an ONNX file
               lab plant    plant a known fault in a sound model, and record it
               lab study    questions that take many trials: planted faults and more
@@ -63,7 +64,7 @@ new here? netmend demo
 
 /// Commands that only read and write small files: they start without LibTorch.
 bool needs_no_model(const char* command) {
-  for (const char* one : {"open", "why", "accept", "watch", "diagnose", "lint"})
+  for (const char* one : {"open", "why", "accept", "watch", "diagnose", "lint", "inject"})
     if (std::strcmp(command, one) == 0) return true;
   return false;
 }

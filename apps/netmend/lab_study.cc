@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "base/text.h"
 #include "netmend/shared.h"
 #include "netmend/terminal.h"
@@ -74,6 +76,20 @@ int study_planted(const Common& common, const studies::PlantedRequest& request) 
 
 int study_quality(const Common& common, const studies::QualityRequest& request) {
   return print_tables(common, studies::run_quality_study(context_of(common, "check-quality"), request));
+}
+
+int study_injected(const Common& common, const studies::InjectedRequest& request) {
+  studies::InjectedRequest own = request;
+  if (const char* data = std::getenv("NETMEND_DATA"); own.data.empty() && data) own.data = std::string(data) + "/rt-polarity";
+  return print_tables(common, studies::run_injected_study(context_of(common, "injected-bugs"), own));
+}
+
+int study_scores(const Common& common, const studies::ScoresRequest& request) {
+  return print_tables(common, studies::run_scores_study(context_of(common, "mutation-scores"), request));
+}
+
+int study_training_mutants(const Common& common, const studies::TrainingMutantsRequest& request) {
+  return print_tables(common, studies::run_training_mutants_study(context_of(common, "training-mutants"), request));
 }
 
 int study_deepimportance(const Common& common, const studies::DeepImportanceRequest& request) {

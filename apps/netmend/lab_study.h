@@ -9,6 +9,9 @@ namespace netmend::app {
 int study_planted(const Common& common, const studies::PlantedRequest& request);
 int study_deepimportance(const Common& common, const studies::DeepImportanceRequest& request);
 int study_sbfl(const Common& common, const studies::SbflRequest& request);
+int study_injected(const Common& common, const studies::InjectedRequest& request);
+int study_scores(const Common& common, const studies::ScoresRequest& request);
+int study_training_mutants(const Common& common, const studies::TrainingMutantsRequest& request);
 int study_quality(const Common& common, const studies::QualityRequest& request);
 
 }  // namespace netmend::app

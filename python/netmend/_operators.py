@@ -110,6 +110,12 @@ def prefix(source, node):
     return source.segment(node.func.value) + "." if isinstance(node.func, ast.Attribute) else ""
 
 
+def attribute(source, node):
+    """The span of the last name of `a.b.c`: what stands before it may have brackets that its own span does not show."""
+    end = source.span(node)[1]
+    return end - len(node.attr), end
+
+
 def removed_activation(source, node):
     name = _syntax.last_name(node) if isinstance(node, ast.Call) else ""
     if name in TORCH_ACTIVATIONS:
@@ -117,7 +123,7 @@ def removed_activation(source, node):
     elif name in FUNCTIONS and node.args:
         yield from whole(source, node, f"({source.segment(node.args[0])})")
     elif name in FUNCTIONS and isinstance(node.func, ast.Attribute) and not node.args and not node.keywords:
-        yield from whole(source, node, source.segment(node.func.value))
+        yield from whole(source, node, f"({source.segment(node.func.value)})")
     for word in keywords(node, "activation"):
         if not (isinstance(word.value, ast.Constant) and word.value.value is None):
             yield from whole(source, word.value, "None")
@@ -128,8 +134,7 @@ def replaced_activation(source, node):
     if name in TORCH_ACTIVATIONS and isinstance(node.func, ast.Attribute):
         yield from whole(source, node, f"{prefix(source, node)}{TORCH_ACTIVATIONS[name]}()")
     elif name in FUNCTIONS and isinstance(node.func, ast.Attribute):
-        first, end = source.span(node.func)
-        yield first, end, prefix(source, node) + FUNCTIONS[name]
+        yield (*attribute(source, node.func), FUNCTIONS[name])
     for word in keywords(node, "activation"):
         if isinstance(word.value, ast.Constant) and word.value.value in KERAS_NAMES:
             yield from whole(source, word.value, repr(KERAS_NAMES[word.value.value]))
@@ -150,9 +155,8 @@ def name_swap(table):
     """A call's last name, replaced by others."""
     def operator(source, node):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in table:
-            first, end = source.span(node.func)
             for other in table[node.func.attr]:
-                yield first, end, prefix(source, node) + other
+                yield (*attribute(source, node.func), other)
     return operator
 
 
@@ -236,8 +240,7 @@ def removed_shuffle(source, node):
         yield from whole(source, node, "pass")
     if isinstance(node, ast.Call) and _syntax.last_name(node) in ("randperm", "permutation") and node.args:
         name = _syntax.called_name(node).split(".")[0]
-        first = node.args[0] if _syntax.last_name(node) == "permutation" or not node.keywords else node.args[0]
-        yield from whole(source, node, f"{name}.arange({source.segment(first)})")
+        yield from whole(source, node, f"{name}.arange({source.segment(node.args[0])})")
 
 
 def scaling(source, node):
@@ -254,9 +257,10 @@ def scaling(source, node):
 
 
 def is_loss_call(node):
-    name = _syntax.called_name(node).lower() if isinstance(node, ast.Call) else ""
-    short = name.rsplit(".", 1)[-1]
-    return len(getattr(node, "args", [])) == 2 and ("loss" in short or "criterion" in short or "cross_entropy" in short)
+    if not isinstance(node, ast.Call) or len(node.args) != 2:
+        return False
+    short = _syntax.last_name(node).lower()
+    return ("loss" in short or "criterion" in short or "cross_entropy" in short)
 
 
 def label_noise(source, node):
@@ -299,11 +303,10 @@ TYPES = {"float32": "float64", "float64": "float32", "int64": "int32", "float": 
 
 def wrong_dtype(source, node):
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CASTS and not node.args:
-        first, end = source.span(node.func)
-        yield first, end, prefix(source, node) + CASTS[node.func.attr]
+        yield (*attribute(source, node.func), CASTS[node.func.attr])
     if isinstance(node, ast.Attribute) and node.attr in TYPES and isinstance(node.value, ast.Name):
         if node.value.id in ("torch", "np", "numpy", "tf"):
-            yield from whole(source, node, f"{node.value.id}.{TYPES[node.attr]}")
+            yield (*attribute(source, node), TYPES[node.attr])
     if isinstance(node, ast.Call) and _syntax.last_name(node) == "astype" and node.args:
         value = node.args[0]
         if isinstance(value, ast.Constant) and value.value in TYPES:
@@ -318,11 +321,11 @@ def slice_off_by_one(source, node):
     if not colon:
         return
     if node.lower is not None:
-        yield from whole(source, node.lower, f"{source.segment(node.lower)} + 1")
+        yield from whole(source, node.lower, f"({source.segment(node.lower)}) + 1")
     elif node.upper is not None or node.step is None:
         yield colon[0], colon[0], "1"
     if node.upper is not None:
-        yield from whole(source, node.upper, f"{source.segment(node.upper)} - 1")
+        yield from whole(source, node.upper, f"({source.segment(node.upper)}) - 1")
 
 
 RATE = ("lr", "learning_rate")

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "edits/places.h"
 #include "localise/gradient.h"
+#include "localise/mutation.h"
 #include "observers/spectrum.h"
 
 namespace netmend::localise {
@@ -58,7 +59,8 @@ class Blaming {
 
  private:
   Evidence pass() {
-    const bool rows = uses(options_.choices, Measure::kGradient) || uses(options_.choices, Measure::kAblation);
+    const bool rows = uses(options_.choices, Measure::kGradient) || uses(options_.choices, Measure::kAblation) ||
+                      uses(options_.choices, Measure::kMutation);
     observers::Predictions predictions(settings_, rows);
     observers::Spectrum spectrum(settings_, found_.layers,
                                  {options_.threshold, options_.target, options_.before_activation});
@@ -93,6 +95,7 @@ class Blaming {
     for (const Choice& choice : options_.choices) {
       at::Tensor scores = choice.measure->of == Measure::kCounts     ? spectrum_scores(*draws, choice, options_.seed)
                           : choice.measure->of == Measure::kGradient ? gradients()
+                          : choice.measure->of == Measure::kMutation ? mutated(choice.measure->name == "muse")
                           : choice.measure->name == "auto"           ? combined()
                                                                      : tried();
       if (!options_.resample_all && !found_.located.empty()) scores = scores.narrow(0, 0, 1);
@@ -156,9 +159,18 @@ class Blaming {
     return scores;
   }
 
+  at::Tensor mutated(bool muse) {
+    if (!mutants_)
+      mutants_ = mutation_evidence(subject_, settings_, found_.layers, sides_[0], sides_[1], options_.ablation.inputs,
+                                   options_.pass.jobs);
+    const Draws draws = draw(muse ? mutants_->turned : mutants_->changed, options_.resamples, options_.seed);
+    return (muse ? muse_scores : metallaxis_scores)(draws, mutants_->places, found_.places.size());
+  }
+
   const stream::Subject& subject_;
   const observers::PredictionSettings& settings_;
   const BlameOptions& options_;
+  std::optional<MutationEvidence> mutants_;
   std::vector<int64_t> sides_[2];  ///< samples, when more than counts is wanted
   at::Tensor gradients_;
   Blame found_;

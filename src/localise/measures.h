@@ -28,8 +28,8 @@ struct Measure {
   double (*score)(const Counts& counts, const Context& context);
   std::string_view formula;
   std::string_view source;
-  /// What it is made of: counts of active units, gradients of the loss, or ablations.
-  enum Of { kCounts, kGradient, kAblation } of = kCounts;
+  /// What it is made of: counts of active units, gradients of the loss, ablations, or mutants.
+  enum Of { kCounts, kGradient, kAblation, kMutation } of = kCounts;
 };
 
 std::span<const Measure> measures();

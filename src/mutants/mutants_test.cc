@@ -6,7 +6,9 @@
 #include <set>
 
 #include "base/random.h"
+#include "edits/graph_for_test.h"
 #include "mutants/judged.h"
+#include "mutants/structure.h"
 #include "stream/layers.h"
 #include "zoo/builder.h"
 #include "zoo/zoo.h"
@@ -101,6 +103,49 @@ TEST(Mutants, LayersAreRemovedAndDoubledWhereShapesAllowIt) {
   EXPECT_FALSE(ids.count("lr:fc1"));
   EXPECT_FALSE(ids.count("afr:fc4:Tanh"));  // the output layer has no activation function
   expect_equal(at, made, Kill::kStrict);
+}
+
+/// Rows of a picture one after the other, through a recurrent layer of 6 units.
+model::Graph recurrent_network(const std::string& op) {
+  edits::GraphForTest g;
+  at::manual_seed(4);
+  const int64_t rows = gates_of(op) * 6;
+  const auto x = g.input("input", {-1, 1, 28, 28});
+  const auto cut = g.node("Reshape", {x, g.constant("shape", at::tensor(std::vector<int64_t>{-1, 28, 28}, at::kLong))});
+  const auto first = g.node("Transpose", {cut}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
+  const auto w = g.constant("w", at::randn({1, rows, 28})), r = g.constant("r", at::randn({1, rows, 6})),
+             b = g.constant("b", at::randn({1, 2 * rows}));
+  g.node(op, {first, w, r, b}, {{"hidden_size", int64_t(6)}});
+  const auto last = g.graph.add_value("last");
+  g.graph.nodes.back().outputs.push_back(last);
+  const auto flat = g.node("Squeeze", {last, g.constant("axis", at::tensor(std::vector<int64_t>{0}, at::kLong))});
+  return g.finish(g.node("Gemm", {flat, g.constant("fc", at::randn({6, 10})), g.constant("fcb", at::zeros({10}))}));
+}
+
+TEST(Mutants, RecurrentLayersAreDisturbedAtOneStep) {
+  for (const char* op : {"LSTM", "GRU", "RNN"}) {
+    SCOPED_TRACE(op);
+    const Fixture at = make(recurrent_network(op), "glyphs:test", 70);
+    const Generated made =
+        generate(at.subject, at.layers, at.settings, usual(45, "wgf,wpr,sc,sr,sgf,spr,gc,ggf,gpr"));
+    std::set<std::string_view> kinds;
+    for (const Mutant& one : made.list) kinds.insert(one.op->name);
+    EXPECT_EQ(kinds.size(), 9u);
+    expect_equal(at, made, Kill::kStrict);
+  }
+}
+
+TEST(Mutants, AClearedStateForgetsTheStepsBefore) {
+  const Fixture at = make(recurrent_network("GRU"), "glyphs:test", 10);
+  const Generated made = generate(at.subject, at.layers, at.settings, usual(3, "sc"));
+  at::Tensor one = at::randn({2, 1, 28, 28}), other = one.clone();
+  for (const Mutant& mutant : made.list) {
+    const int64_t step = std::stoll(mutant.id.substr(mutant.id.rfind("step") + 4));
+    other.narrow(2, 0, step).normal_();
+    auto run = [](const model::Graph& graph, const at::Tensor& x) { return executor::Executor(graph).run({&x, 1})[0]; };
+    EXPECT_TRUE(at::allclose(run(*mutant.graph, one), run(*mutant.graph, other))) << mutant.id;
+    EXPECT_FALSE(at::allclose(run(at.subject.graph, one), run(at.subject.graph, other)));
+  }
 }
 
 TEST(Mutants, TheSameSeedGivesTheSameList) {

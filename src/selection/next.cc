@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -14,6 +15,8 @@
 #include "base/text.h"
 #include "executor/runtime.h"
 #include "localise/candidates.h"
+#include "mutants/judged.h"
+#include "mutants/own_labels.h"
 #include "observers/coverage/criteria.h"
 #include "observers/coverage/traces.h"
 #include "observers/sample_table.h"
@@ -30,7 +33,8 @@ using observers::PredictionSettings;
 using observers::SampleRow;
 using observers::TopRow;
 
-const std::vector<std::string> kMethods = {"gini", "margin", "entropy", "max-p", "mcp", "coreset", "surprise"};
+const std::vector<std::string> kMethods = {"gini", "margin", "entropy", "max-p", "mcp",
+                                           "coreset", "surprise", "mutation"};
 
 /// What a pass over some data shows.
 struct Shown {
@@ -66,6 +70,8 @@ std::vector<size_t> by_score(const std::vector<double>& scores, bool last) {
   return order;
 }
 
+constexpr int64_t kMutants = 500;  ///< of --method mutation
+
 double room() { return double(executor::memory_budget()) / 4; }
 
 class Choosing {
@@ -86,6 +92,7 @@ class Choosing {
     pool_.sample(tests_);
     report_.pool = tests_.subject.data->info().spec;
     const Order order = unit                                                            ? by_unit()
+                        : request_.method == "mutation"                                 ? by_mutation()
                         : request_.method == "coreset" || request_.method == "surprise" ? by_values()
                                                                                         : by_predictions();
     fill(order);
@@ -189,6 +196,70 @@ class Choosing {
         fmt::format("each is the farthest, by the activations of {}, from {}", report_.layer,
                     split ? fmt::format("{} known inputs and those chosen before", with_commas(report_.known))
                           : std::string("those chosen before"));
+    return order;
+  }
+
+  /// Mutants of the network on data whose labels are its own predictions: any change kills.
+  mutants::KillTable kills_on(session::Session& session, const session::Split& split,
+                              const std::vector<mutants::Mutant>& list) {
+    const mutants::OwnLabels own = mutants::with_own_labels(session, split);
+    return mutants::judge(own.split.subject, own.task, pool_.layers(), list, mutants::Kill::kStrict,
+                          pool_.request().jobs)
+        .table;
+  }
+
+  /// First inputs that kill mutants which no test kills, then by the share of mutants that they kill.
+  Order by_mutation() {
+    const mutants::OwnLabels own = mutants::with_own_labels(pool_, tests_);
+    mutants::Generation how;
+    how.operators = mutants::find_operators("all"), how.sample = kMutants, how.seed = pool_.request().seed;
+    const std::vector<mutants::Mutant> list =
+        mutants::generate(own.split.subject, pool_.layers(), own.task, how).list;
+    const mutants::KillTable table = kills_on(pool_, tests_, list);
+    std::vector<uint64_t> left(table.words(), ~uint64_t(0));
+    int64_t survivors = int64_t(list.size());
+    if (known_.has_data()) {
+      session::Split& split = known_.test();
+      known_.sample(split);
+      const mutants::KillTable known = kills_on(known_, split, list);
+      for (int64_t i = 0; i < known.inputs(); ++i)
+        for (size_t w = 0; w < left.size(); ++w) left[w] &= ~known.killed_by(i)[w];
+      survivors = 0;
+      for (size_t m = 0; m < list.size(); ++m) survivors += left[m / 64] >> m % 64 & 1;
+      report_.known = known.inputs(), report_.known_data = split.subject.data->info().spec;
+    }
+    pool_shown_ = look(tests_, task_, nullptr, 1, report_.classes, "pool");
+    Order order = in_order_of_kills(table, left, list.size());
+    report_.score_name = "killing score";
+    report_.words = fmt::format("first those that kill mutants which {}, then by the share of {} mutants that each kills",
+                                report_.known_data.empty()
+                                    ? std::string("those chosen before do not kill")
+                                    : fmt::format("no test kills ({} of them survive {} tests)",
+                                                  with_commas(survivors), with_commas(report_.known)),
+                                with_commas(int64_t(list.size())));
+    return order;
+  }
+
+  Order in_order_of_kills(const mutants::KillTable& table, std::vector<uint64_t> left, size_t mutants) const {
+    auto count = [&](int64_t input, const std::vector<uint64_t>* of) {
+      int64_t sum = 0;
+      for (size_t w = 0; w < table.words(); ++w) sum += std::popcount(table.killed_by(input)[w] & (of ? (*of)[w] : ~uint64_t(0)));
+      return sum;
+    };
+    Order order;
+    for (int64_t i = 0; i < table.inputs(); ++i) order.scores.push_back(double(count(i, nullptr)) / double(mutants));
+    std::vector<size_t> rest = by_score(order.scores, true);
+    while (int64_t(order.order.size()) < request_.count) {
+      int64_t most = 0;
+      auto best = rest.end();
+      for (auto at = rest.begin(); at != rest.end(); ++at)
+        if (const int64_t own = count(int64_t(*at), &left); own > most) most = own, best = at;
+      if (best == rest.end()) break;
+      for (size_t w = 0; w < left.size(); ++w) left[w] &= ~table.killed_by(int64_t(*best))[w];
+      order.order.push_back(*best);
+      rest.erase(best);
+    }
+    order.order.insert(order.order.end(), rest.begin(), rest.end());
     return order;
   }
 

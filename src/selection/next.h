@@ -1,5 +1,5 @@
 // Which unlabelled inputs to label first: by uncertainty of the predictions, by distance from what is known, by
-// surprise, or by one unit that tests never drive high. No tensors: commands and other people's programs call it.
+// surprise, by mutants that they tell from the network, or by one unit that tests never drive high. No tensors: commands and other people's programs call it.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace netmend::selection {
 
 struct NextRequest {
-  std::string method = "gini";      ///< gini, margin, entropy, max-p, mcp, coreset, surprise
+  std::string method = "gini";      ///< gini, margin, entropy, max-p, mcp, coreset, surprise, mutation
   std::string on;                   ///< `unit=conv1/7`, instead of a method; "" for none
   std::vector<std::string> layers;  ///< of coreset and surprise; empty: the last one before the output
   int64_t count = 20;

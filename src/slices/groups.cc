@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "stats/comparisons.h"
 #include "slices/rules.h"
 
 namespace netmend::slices {
@@ -51,7 +52,7 @@ void correct(std::vector<Group>& groups, Pick pick) {
     if (Rate* rate = pick(group); rate && !group.too_small) rates.push_back(rate);
   std::vector<double> p;
   for (Rate* rate : rates) p.push_back(rate->p);
-  p = holm(p);
+  p = stats::holm(p);
   for (size_t i = 0; i < rates.size(); ++i) rates[i]->p = p[i];
 }
 

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "slices/groups.h"
+#include "stats/comparisons.h"
 #include "stats/distributions.h"
 
 namespace netmend::slices {
@@ -289,7 +290,7 @@ Weakness find_weak(const std::vector<Column>& columns, std::span<const double> f
       if (covered[to_find[r]]) left.data_ptr<float>()[r] = 0;
   }
   found.tested = int64_t(tried.size());
-  std::vector<double> corrected = holm(p);
+  std::vector<double> corrected = stats::holm(p);
   for (size_t i = 0; i < tried.size(); ++i) {
     tried[i].p = corrected[i];
     if (corrected[i] <= how.level && tried[i].behind.value >= how.apart && tried[i].behind.low > 0 &&
@@ -374,17 +375,6 @@ double explained_part(const Slice& slice, std::span<const double> failing, std::
 std::vector<uint8_t> halves(std::span<const uint64_t> hashes, uint64_t seed) {
   std::vector<uint8_t> out;
   for (uint64_t hash : hashes) out.push_back(uint8_t(Random::hash(hash ^ Random::hash(seed)) >> 63));
-  return out;
-}
-
-std::vector<double> holm(std::span<const double> p) {
-  std::vector<size_t> order(p.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] < p[b]; });
-  std::vector<double> out(p.size());
-  double before = 0;
-  for (size_t i = 0; i < order.size(); ++i)
-    out[order[i]] = before = std::max(before, std::min(1.0, double(order.size() - i) * p[order[i]]));
   return out;
 }
 

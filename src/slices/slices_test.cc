@@ -192,11 +192,6 @@ TEST(Rules, AHardClassIsForeseenWhereverItOccurs) {
   EXPECT_LT(explained_by_confidence({}), 0.1);
 }
 
-TEST(Holm, IsTheTextbooks) {
-  std::vector<double> p{0.01, 0.04, 0.03, 0.005};
-  EXPECT_EQ(holm(p), (std::vector<double>{0.03, 0.06, 0.06, 0.02}));
-}
-
 TEST(Groups, RatesAgreeWithCounting) {
   observers::PredictionSettings settings;
   settings.task = observers::Task::kBinary, settings.classes = {"no", "yes"}, settings.metric = "accuracy";

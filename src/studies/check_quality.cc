@@ -18,6 +18,8 @@
 #include "studies/altered.h"
 
 namespace netmend::studies {
+
+using trials::trial_document;
 namespace {
 
 using Json = nlohmann::ordered_json;

@@ -13,9 +13,11 @@
 #include "dataset/dataset.h"
 #include "findings/finding.h"
 #include "model/graph.h"
-#include "studies/store.h"
+#include "trials/store.h"
 
 namespace netmend::studies {
+
+using trials::Store;
 
 /// A sound network with its data.
 struct CheckedModel {

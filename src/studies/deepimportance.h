@@ -16,9 +16,11 @@
 
 #include "observers/predictions.h"
 #include "stream/pass.h"
-#include "studies/store.h"
+#include "trials/store.h"
 
 namespace netmend::studies {
+
+using trials::Store;
 
 /// A trained network with what it has learned from and what it is tested with.
 struct TrainedNetwork {

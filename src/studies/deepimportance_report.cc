@@ -10,6 +10,8 @@
 
 namespace netmend::studies {
 
+using trials::trial_document;
+
 using Json = nlohmann::ordered_json;
 
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {

@@ -17,6 +17,8 @@
 
 namespace netmend::studies {
 
+using trials::trial_document;
+
 using Json = nlohmann::ordered_json;
 
 namespace {

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "repair/problem.h"
-#include "studies/store.h"
+#include "trials/store.h"
 
 namespace netmend::studies {
+
+using trials::Store;
 
 /// A sound network with the data it is judged on.
 struct Sound {

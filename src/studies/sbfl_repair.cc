@@ -22,6 +22,9 @@
 
 namespace netmend::studies {
 
+using trials::box_of;
+using trials::trial_document;
+
 using Json = nlohmann::json;
 using repair::StopRule;
 using DataPtr = std::shared_ptr<const dataset::Dataset>;

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "repair/sbfl_mutation.h"
-#include "studies/boxes.h"
-#include "studies/store.h"
+#include "trials/boxes.h"
+#include "trials/store.h"
 
 namespace netmend::studies {
+
+using trials::Box;
+using trials::Store;
 
 struct GridOptions {
   std::vector<std::string> networks = {"dnn1", "dnn2", "cnn1", "cnn2"};

@@ -8,6 +8,8 @@
 #include "studies/trained_networks.h"
 
 namespace netmend::studies {
+
+using trials::boxes_svg;
 namespace {
 
 using Json = nlohmann::ordered_json;

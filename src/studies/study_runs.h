@@ -42,6 +42,31 @@ std::string quality_kind_names();
 /// The rows, with the tables as Markdown in `text`.
 nlohmann::ordered_json run_quality_study(const StudyContext& context, const QualityRequest& request);
 
+struct InjectedRequest {
+  std::string data;                ///< the folder of rt-polarity
+  std::string python = "python3";  ///< with PyTorch
+  int64_t sample = 300;            ///< bugs
+  bool all = false;                ///< operators for deep learning too, not only the paper's eight
+};
+/// Bugs in a program of its own and in torch.nn, beside the paper's figures. The report as Markdown in `text`.
+nlohmann::ordered_json run_injected_study(const StudyContext& context, const InjectedRequest& request);
+
+struct ScoresRequest {
+  std::vector<std::string> models = {"lenet1@mnist", "lenet5@mnist", "dnn1@fashion-mnist"};
+  int64_t mutants = 300, faults = 60, tests = 2000;
+};
+/// Scores of test sets of different quality, against coverage and planted faults that they find. Tables in `text`.
+nlohmann::ordered_json run_scores_study(const StudyContext& context, const ScoresRequest& request);
+
+struct TrainingMutantsRequest {
+  std::string model = "lenet5@mnist";
+  std::vector<std::string> operators;  ///< DeepCrime's names; empty for all
+  int64_t runs = 5;                    ///< trainings per configuration, with paired seeds
+  int64_t epochs = 2, limit = 10000, tests = 2000;
+};
+/// DeepCrime's operators on the trainer: which are killed by the tests and by training data. Tables in `text`.
+nlohmann::ordered_json run_training_mutants_study(const StudyContext& context, const TrainingMutantsRequest& request);
+
 struct SbflRequest {
   std::vector<std::string> networks;  ///< empty for all four
   double sample = 1;                  ///< share of the trajectories

@@ -1,4 +1,4 @@
-#include "studies/store.h"
+#include "trials/store.h"
 
 #include <sqlite3.h>
 
@@ -6,7 +6,7 @@
 #include "base/lock.h"
 #include "base/text.h"
 
-namespace netmend::studies {
+namespace netmend::trials {
 namespace {
 
 constexpr int kLongest = 64 << 20;  ///< bytes of a row: results of trials are small
@@ -134,4 +134,4 @@ JsonDocument trial_document(const std::string& key, const std::string& result) {
   return {result, "the store's trial " + printable(key), {}, "Give another --out, or remove trials.db to start over."};
 }
 
-}  // namespace netmend::studies
+}  // namespace netmend::trials

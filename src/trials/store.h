@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 
-namespace netmend::studies {
+namespace netmend::trials {
 
 class Store {
  public:
@@ -33,4 +33,4 @@ class Store {
 /// The result of a trial, which anybody may have written. Throws InputError that names the trial.
 JsonDocument trial_document(const std::string& key, const std::string& result);
 
-}  // namespace netmend::studies
+}  // namespace netmend::trials

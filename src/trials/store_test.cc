@@ -1,4 +1,4 @@
-#include "studies/store.h"
+#include "trials/store.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace netmend::studies {
+namespace netmend::trials {
 namespace {
 
 std::string fresh_path(const std::string& name) {
@@ -69,4 +69,4 @@ TEST(Store, SurvivesBeingKilled) {
 }
 
 }  // namespace
-}  // namespace netmend::studies
+}  // namespace netmend::trials

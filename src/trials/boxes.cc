@@ -1,4 +1,4 @@
-#include "studies/boxes.h"
+#include "trials/boxes.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/escape.h"
 
-namespace netmend::studies {
+namespace netmend::trials {
 namespace {
 
 double quantile(const std::vector<double>& sorted, double share) {
@@ -70,4 +70,4 @@ std::string boxes_svg(const std::string& title, const std::vector<Box>& boxes, d
   return svg + "</svg>\n";
 }
 
-}  // namespace netmend::studies
+}  // namespace netmend::trials

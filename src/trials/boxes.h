@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace netmend::studies {
+namespace netmend::trials {
 
 struct Box {
   std::string label;
@@ -17,4 +17,4 @@ Box box_of(std::string label, std::vector<double> values);
 /// Boxes side by side as SVG, with a line at `baseline`.
 std::string boxes_svg(const std::string& title, const std::vector<Box>& boxes, double baseline);
 
-}  // namespace netmend::studies
+}  // namespace netmend::trials

@@ -1,0 +1,214 @@
+"""Mutants of programs: every operator by its own example, positions, phases, executed lines, and programs that are odd."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.join(os.path.dirname(HERE), "netmend")
+sys.path.insert(0, PACKAGE)
+import _injection  # noqa: E402
+import _operators  # noqa: E402
+import _syntax  # noqa: E402
+
+# operator, source, every mutant of it in order
+EXAMPLES = [
+    ("ArOR", "x = a + b", ["x = a - b"]),
+    ("ArOR", "x = (a) / (b)", ["x = (a) * (b)", "x = (a) % (b)", "x = (a) // (b)"]),
+    ("ArOR", "x = a // b % c * d - e", ["x = a / b % c * d - e", "x = a // b / c * d - e", "x = a // b % c / d - e",
+                                        "x = a // b % c * d + e"]),
+    ("BitOR", "x = a & b | c ^ d", ["x = a | b | c ^ d", "x = a ^ b | c ^ d", "x = a & b & c ^ d", "x = a & b | c & d"]),
+    ("BitOR", "x = a << b >> c", ["x = a >> b >> c", "x = a << b << c"]),
+    ("ComOR", "x = a > b >= c", ["x = a >= b >= c", "x = a > b > c"]),
+    ("ComOR", "x = a < b, a <= b, a == b, a != b", ["x = a <= b, a <= b, a == b, a != b", "x = a < b, a < b, a == b, a != b",
+                                                    "x = a < b, a <= b, a != b, a != b", "x = a < b, a <= b, a == b, a == b"]),
+    ("ComOR", "x = a is b", ["x = a is not b"]),
+    ("ComOR", "x = a is  not None", ["x = a is None"]),
+    ("LogOR", "x = a and b or c", ["x = a or b or c", "x = a and b and c"]),
+    ("LogOR", "x = not a", ["x = (a)"]),
+    ("LogOR", "if a:\n    pass", ["if not (a):\n    pass"]),
+    ("LogOR", "if a > b:\n    pass", []),
+    ("AsOR", "x += 1", ["x -= 1", "x = 1"]),
+    ("AsOR", "x -= 1", ["x += 1", "x = 1"]),
+    ("AsOR", "x *= 2", ["x /= 2", "x = 2"]),
+    ("AsOR", "x /= 2", ["x *= 2", "x = 2"]),
+    ("MemOR", "x = a in b", ["x = a not in b"]),
+    ("MemOR", "x = a not  in b", ["x = a in b"]),
+    ("MemOR", "for a in b:\n    pass", []),
+    ("BVR", "x = f(True, b=False)", ["x = f(False, b=False)", "x = f(True, b=True)"]),
+    ("NVR", "x = f(1e-3, 7)", ["x = f(1.001, 7)", "x = f(0.001, 8)".replace("0.001", "1e-3")]),
+    ("NVR", "x = 'a1' + f'{y:2}'", []),
+    ("activation-removed", "m = nn.Sequential(nn.ReLU())", ["m = nn.Sequential(nn.Identity())"]),
+    ("activation-removed", "x = F.relu(conv(x))", ["x = (conv(x))"]),
+    ("activation-removed", "x = (a + b).relu()", ["x = (a + b)"]),
+    ("activation-removed", "x = Dense(3, activation='relu')", ["x = Dense(3, activation=None)"]),
+    ("activation-replaced", "x = F.relu(x)", ["x = F.sigmoid(x)"]),
+    ("activation-replaced", "x = Dense(3, activation='tanh')", ["x = Dense(3, activation='relu')"]),
+    ("activation-added", "x = layers.Dense(3)", ['x = layers.Dense(3, activation="sigmoid")']),
+    ("activation-added", "m = nn.Sequential(nn.Linear(2, 3))", ["m = nn.Sequential(nn.Linear(2, 3), nn.Sigmoid())"]),
+    ("loss-replaced", "f = nn.MSELoss()", ["f = nn.L1Loss()"]),
+    ("loss-replaced", "m.compile(loss='binary_crossentropy')", ["m.compile(loss='mse')"]),
+    ("optimiser-replaced", "o = optim.Adam(p)", ["o = optim.SGD(p)"]),
+    ("optimiser-replaced", "m.compile(optimizer='sgd')", ["m.compile(optimizer='adam')"]),
+    ("rate-changed", "o = SGD(p, lr=0.5)", ["o = SGD(p, lr=5.0)", "o = SGD(p, lr=0.05)"]),
+    ("rate-changed", "o = Adam(0.5)", ["o = Adam(5.0)", "o = Adam(0.05)"]),
+    ("batch-changed", "m.fit(x, y, batch_size=32)", ["m.fit(x, y, batch_size=8)", "m.fit(x, y, batch_size=128)"]),
+    ("epochs-changed", "epochs = 5", ["epochs = 1"]),
+    ("initialiser-replaced", "nn.init.xavier_uniform_(w, gain=2)", ["nn.init.zeros_(w)"]),
+    ("normalisation-removed", "x = nn.BatchNorm2d(3)", ["x = nn.Identity()"]),
+    ("normalisation-removed", "t = transforms.Normalize(m, s)", ["t = (lambda x: x)"]),
+    ("shuffle-removed", "d = DataLoader(x, shuffle=True)", ["d = DataLoader(x, shuffle=False)"]),
+    ("shuffle-removed", "o = torch.randperm(len(x))", ["o = torch.arange(len(x))"]),
+    ("scaling-wrong", "x = x / 255", ["x = (x)", "x = x / 25.5"]),
+    ("scaling-wrong", "x = (x - m) / x.std()", ["x = (x - m)"]),
+    ("label-noise", "l = loss_fn(o, y[b])", ["l = loss_fn(o, (y[b]).roll(1, 0))"]),
+    ("zero-grad-removed", "opt.zero_grad()", ["pass"]),
+    ("eval-removed", "model.eval()", ["pass"]),
+    ("eval-removed", "df.eval('a')", []),
+    ("wrong-axis", "x = o.argmax(1)", ["x = o.argmax(0)"]),
+    ("wrong-axis", "x = o.softmax(dim=-1)", []),
+    ("wrong-axis", "x = o.sum(dim=0)", ["x = o.sum(dim=1)"]),
+    ("wrong-dtype", "x = (a > 0).long()", ["x = (a > 0).int()"]),
+    ("wrong-dtype", "x = t(dtype=torch.float32)", ["x = t(dtype=torch.float64)"]),
+    ("slice-off-by-one", "x = a[i:j]", ["x = a[(i) + 1:j]", "x = a[i:(j) - 1]"]),
+    ("slice-off-by-one", "x = a[:n]", ["x = a[1:n]", "x = a[:(n) - 1]"]),
+]
+
+
+def mutants(text, operators):
+    source = _syntax.Source("p.py", text, "utf-8")
+    return [source.text[:first] + new + source.text[end:]
+            for _, _, _, _, first, end, new, _ in _operators.sites(source, operators)]
+
+
+class Operators(unittest.TestCase):
+    def test_each_by_its_example(self):
+        for name, text, expected in EXAMPLES:
+            with self.subTest(name=name, text=text):
+                self.assertEqual(mutants(text, {name}), expected)
+
+    def test_every_operator_has_one(self):
+        shown = {name for name, _, expected in EXAMPLES if expected}
+        self.assertEqual({row[0] for row in _operators.OPERATORS} - shown, set())
+
+    def test_the_first_eight_are_the_papers(self):
+        self.assertEqual([row[0] for row in _operators.OPERATORS if row[1]],
+                         ["ArOR", "BitOR", "ComOR", "LogOR", "AsOR", "MemOR", "BVR", "NVR"])
+
+    def test_positions_hold_with_other_letters_and_comments(self):
+        self.assertEqual(mutants("x = 'äöü' + (a  # + not this\n     + b)", {"ArOR"}),
+                         ["x = 'äöü' - (a  # + not this\n     + b)", "x = 'äöü' + (a  # + not this\n     - b)"])
+
+
+PROGRAM = """import os
+def never(a):
+    return a + 1
+def build():
+    return [1, 2]
+data = 5 * 3
+layers = build()
+for i in range(2):
+    data += i
+print("accuracy", data)
+"""
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.path = self.write("program.py", PROGRAM.encode())
+
+    def write(self, name, content):
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as file:
+            file.write(content)
+        return path
+
+    def ask(self, *words, request=None, env=None):
+        done = subprocess.run([sys.executable, os.path.join(PACKAGE, "_injection.py"), *words], capture_output=True, text=True,
+                              input=json.dumps(request) if request else None, cwd=self.folder, env=env)
+        return done
+
+    def listed(self, **more):
+        request = {"files": [{"path": self.path, "name": "program.py"}], "seed": 1, "out": self.folder, **more}
+        done = self.ask("mutants", request=request)
+        self.assertEqual(done.stderr, "")
+        return json.loads(done.stdout)
+
+    def test_only_executed_lines_get_mutants_and_a_trace_tells_which(self):
+        read, write = os.pipe()
+        done = subprocess.run([sys.executable, os.path.join(PACKAGE, "_injection.py"), "trace", '{"also": ["json"]}', "--", self.path],
+                              capture_output=True, text=True, pass_fds=(write,), env={**os.environ, "NETMEND_REPORT_FD": str(write)})
+        os.close(write)
+        with os.fdopen(read) as file:
+            lines = json.load(file)
+        self.assertEqual(done.stdout, "accuracy 16\n", done.stderr)
+        own = lines[os.path.realpath(self.path)]
+        self.assertNotIn("3", own)
+        self.assertIn("5", own)
+        found = self.listed(files=[{"path": self.path, "name": "program.py", "lines": own}])
+        self.assertNotIn(3, {one["line"] for one in found["mutants"]})
+        self.assertIn(9, {one["line"] for one in found["mutants"]})
+
+    def test_diffs_apply_and_ids_are_identities(self):
+        found = self.listed()["mutants"]
+        self.assertEqual(len({one["id"] for one in found}), len(found))
+        for one in found:
+            with open(one["written"]) as file:
+                changed = file.read().split("\n")
+            for line in one["diff"].split("\n")[3:]:
+                if line.startswith("+"):
+                    self.assertIn(line[1:], changed)
+            self.assertTrue(one["diff"].startswith("--- a/program.py\n+++ b/program.py\n@@ -"))
+
+    def test_the_seed_decides(self):
+        first, again, other = (self.listed(sample=4, seed=seed)["mutants"] for seed in (1, 1, 2))
+        self.assertEqual([one["id"] for one in first], [one["id"] for one in again])
+        self.assertNotEqual([one["id"] for one in first], [one["id"] for one in other])
+        self.assertEqual(len(first), 4)
+        self.assertEqual(len(self.listed(per_file=3)["mutants"]), 3)
+
+    def test_phases_by_marks_and_by_calls(self):
+        marked = _syntax.Source("p", "a = 1\n# netmend: construction\nb = 2\n# netmend: learning\nc = 3\n", "utf-8")
+        self.assertEqual(_syntax.phase_lines(marked), {1: "preprocessing", 3: "construction", 5: "learning"})
+        calls = _syntax.Source("p", "def main():\n    x = read()\n    net = nn.Linear(2, 3)\n    for e in range(3):\n"
+                                    "        net(x).backward()\n    print(x)\nif __name__ == '__main__':\n    main()\n", "utf-8")
+        self.assertEqual(_syntax.phase_lines(calls), {2: "preprocessing", 3: "construction", 4: "learning", 5: "learning",
+                                                      6: "learning"})
+
+    def test_odd_programs(self):
+        self.path = self.write("latin.py", "# -*- coding: latin-1 -*-\nx = 'é' + 'a'\nif x:\n\ty = 1\n".encode("latin-1"))
+        found = self.listed()["mutants"]
+        with open(next(one["written"] for one in found if one["operator"] == "ArOR"), "rb") as file:
+            self.assertIn("'é' - 'a'".encode("latin-1"), file.read())
+        self.path = self.write("windows.py", b"x = 1\r\ny = x + 1\r\n")
+        with open(next(one["written"] for one in self.listed()["mutants"] if one["operator"] == "ArOR"), "rb") as file:
+            self.assertEqual(file.read(), b"x = 1\r\ny = x - 1\r\n")
+        for name, content, words in (("broken.py", b"x = (", "not valid Python"), ("bytes.py", b"x = '\xff\xfe'", "cannot be decoded")):
+            done = self.ask("inspect", self.write(name, content), self.folder)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(words, json.loads(done.stdout)["error"])
+
+    def test_a_notebook_is_its_code_cells(self):
+        cells = [{"cell_type": "markdown", "source": ["no code"]}, {"cell_type": "code", "source": ["%matplotlib inline\n", "x = 1 + 2"]},
+                 {"cell_type": "code", "source": "print('accuracy', x)"}]
+        done = self.ask("inspect", self.write("n.ipynb", json.dumps({"cells": cells}).encode()), self.folder)
+        with open(json.loads(done.stdout)["program"]) as file:
+            text = file.read()
+        self.assertIn("# %matplotlib inline\nx = 1 + 2\n", text)
+        self.assertIn("print('accuracy', x)", text)
+
+    def test_a_thousand_mutants_of_a_thousand_lines_take_two_seconds(self):
+        lines = "\n".join(f"def f{i}(a, b=True):\n    c = a + {i} * 2\n    if c > 3 and not b:\n        c -= 1\n    return c" for i in range(200))
+        self.path = self.write("long.py", lines.encode())
+        import time
+        start = time.process_time(), os.times().children_user
+        found = self.listed(sample=1000)
+        self.assertEqual(len(found["mutants"]), 1000)
+        self.assertLess(os.times().children_user - start[1], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,121 @@
+#include "localise/mutation.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "mutants/judged.h"
+#include "mutants/mutants.h"
+
+namespace netmend::localise {
+namespace {
+
+/// Mutants in all; beyond it units get fewer of the eight each.
+constexpr int64_t kMostMutants = 4096;
+
+/// Of the layers that are looked at, the place of each unit.
+size_t place_of(const std::vector<model::Layer>& layers, const mutants::Mutant& mutant) {
+  size_t place = 0;
+  for (int l = 0; l < mutant.layer; ++l) place += size_t(layers[size_t(l)].units);
+  return place + size_t(mutant.unit);
+}
+
+std::vector<mutants::Mutant> make_mutants(const stream::Subject& subject, const std::vector<model::Layer>& layers,
+                                          const observers::PredictionSettings& settings) {
+  int64_t units = 0;
+  for (const model::Layer& layer : layers) units += layer.units;
+  mutants::Generation how;
+  how.operators = mutants::find_operators("deepmufl"), how.sample = 0;
+  const auto each = size_t(std::clamp<int64_t>(kMostMutants / std::max<int64_t>(1, units), 1, 8));
+  // Weights before biases: not every layer has one.
+  how.operators.resize(std::min(how.operators.size(), each));
+  return mutants::generate(subject, layers, settings, how).list;
+}
+
+}  // namespace
+
+MutationEvidence mutation_evidence(const stream::Subject& subject, const observers::PredictionSettings& settings,
+                                   const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
+                                   const std::vector<int64_t>& passing, int64_t inputs, int jobs) {
+  std::vector<int64_t> all = failing, samples;
+  const std::set<int64_t> fails(failing.begin(), failing.end());
+  all.insert(all.end(), passing.begin(), passing.end());
+  std::sort(all.begin(), all.end());
+  for (int64_t i : stream::spread(int64_t(all.size()), inputs, 0.5)) samples.push_back(all[size_t(i)]);
+  stream::Subject some = subject;
+  some.data = dataset::subset(subject.data, samples);
+  const std::vector<mutants::Mutant> list = make_mutants(some, layers, settings);
+  whatif::WhatIf whatif(some, settings, layers, {.jobs = jobs});
+  std::vector<whatif::Question> questions(1);
+  MutationEvidence out;
+  for (const mutants::Mutant& mutant : list) {
+    questions.push_back(mutants::question_of(mutant, whatif));
+    out.places.push_back(place_of(layers, mutant));
+  }
+  const int64_t groups = observers::kSampleGroups;
+  auto fresh = [&] {
+    return Evidence{at::zeros({2, groups, int64_t(list.size())}, at::kDouble), at::zeros({2, groups}, at::kDouble)};
+  };
+  out.turned = fresh(), out.changed = fresh();
+  auto turned = out.turned.sums.accessor<double, 3>(), changed = out.changed.sums.accessor<double, 3>();
+  auto counted = out.turned.inputs.accessor<double, 2>();
+  std::vector<whatif::Judgement> base(samples.size());
+  whatif.ask(questions, [&](size_t q, int64_t first, std::span<const whatif::Judgement> rows) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const size_t at = size_t(first) + i;
+      const int64_t group = observers::sample_group(samples[at]), side = fails.count(samples[at]) ? 0 : 1;
+      if (q == 0) {
+        base[at] = rows[i];
+        ++counted[side][group];
+        continue;
+      }
+      const auto m = int64_t(q - 1);
+      if (side == 0) {
+        turned[0][group][m] += rows[i].right;
+        changed[0][group][m] += rows[i].right || rows[i].predicted != base[at].predicted;
+      } else if (base[at].right && !rows[i].right) {
+        ++turned[1][group][m], ++changed[1][group][m];
+      }
+    }
+  });
+  out.changed.inputs = out.turned.inputs;
+  return out;
+}
+
+at::Tensor muse_scores(const Draws& draws, const std::vector<size_t>& places, size_t units) {
+  const int64_t rows = draws.failing.size(0), mutants = draws.failing.size(1);
+  at::Tensor scores = at::zeros({rows, int64_t(units)}, at::kDouble);
+  auto score = scores.accessor<double, 2>();
+  auto f = draws.failing.accessor<double, 2>(), p = draws.passing.accessor<double, 2>();
+  std::vector<double> each(units);
+  for (size_t place : places) ++each[place];
+  for (int64_t d = 0; d < rows; ++d) {
+    const double fails = std::max(1.0, draws.failing_inputs[size_t(d)]),
+                 passes = std::max(1.0, draws.passing_inputs[size_t(d)]);
+    double turned = 0, broken = 0;
+    for (int64_t m = 0; m < mutants; ++m) turned += f[d][m] / fails, broken += p[d][m] / passes;
+    const double alpha = broken > 0 ? turned / broken : 0;
+    for (int64_t m = 0; m < mutants; ++m)
+      score[d][int64_t(places[size_t(m)])] +=
+          (f[d][m] / fails - alpha * p[d][m] / passes) / each[places[size_t(m)]];
+  }
+  return scores;
+}
+
+at::Tensor metallaxis_scores(const Draws& draws, const std::vector<size_t>& places, size_t units) {
+  const int64_t rows = draws.failing.size(0), mutants = draws.failing.size(1);
+  at::Tensor scores = at::zeros({rows, int64_t(units)}, at::kDouble);
+  auto score = scores.accessor<double, 2>();
+  auto f = draws.failing.accessor<double, 2>(), p = draws.passing.accessor<double, 2>();
+  for (int64_t d = 0; d < rows; ++d)
+    for (int64_t m = 0; m < mutants; ++m) {
+      if (f[d][m] + p[d][m] <= 0) continue;
+      double& best = score[d][int64_t(places[size_t(m)])];
+      best = std::max(best, f[d][m] / std::sqrt((f[d][m] + p[d][m]) * draws.failing_inputs[size_t(d)]));
+    }
+  return scores;
+}
+
+}  // namespace netmend::localise

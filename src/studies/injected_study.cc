@@ -1,0 +1,91 @@
+// injected-bugs: the study of Jia et al. (SANER 2022) on a program of today, their figures beside ours.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/python_package.h"
+#include "programs/report.h"
+#include "studies/trained_networks.h"
+
+namespace netmend::studies {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+/// Table IV of the paper.
+struct PaperRow {
+  const char* name;
+  int64_t normal, crash, hang;
+};
+constexpr PaperRow kTable4[] = {{"Theano", 297, 217, 3}, {"TensorFlow", 266, 195, 0}, {"Keras", 538, 315, 1}};
+
+/// Table V: shares of crashes by operator, in per cent, of the three implementations.
+struct PaperOperator {
+  const char* name;
+  double crash[3];
+};
+constexpr PaperOperator kTable5[] = {{"ArOR", {66.7, 28.0, 51.9}},  {"ComOR", {63.1, 51.1, 51.0}},
+                                     {"LogOR", {53.3, 52.7, 48.8}}, {"AsOR", {0, 20.0, 28.6}},
+                                     {"MemOR", {82.1, 83.8, 57.5}}, {"BVR", {13.3, 20.3, 16.2}},
+                                     {"NVR", {21.3, 25.3, 18.5}}};
+
+std::string beside_paper(const programs::Analysis& analysis) {
+  std::string text = "## Beside the paper\n\n| | normal | crash | hang | total |\n|---|---|---|---|---|\n";
+  auto row = [&](const std::string& name, double normal, double crash, double hang, double total) {
+    text += fmt::format("| {} | {:.1f} % | {:.1f} % | {:.1f} % | {:.0f} |\n", name, 100 * normal / total,
+                        100 * crash / total, 100 * hang / total, total);
+  };
+  for (const PaperRow& one : kTable4)
+    row(fmt::format("{} (paper)", one.name), double(one.normal), double(one.crash), double(one.hang),
+        double(one.normal + one.crash + one.hang));
+  const programs::OutcomeCounts& all = analysis.all;
+  row("PyTorch (here)", double(all.of("normal") + all.of("no-metric")),
+      double(all.of("crash") + all.of("out-of-memory") + all.of("killed")), double(all.of("hang")), double(all.total));
+  text += "\nThe paper has three outcomes; here runs without a metric count as normal, and what ran out of memory or was "
+          "killed as a crash.\n\n| operator | crash in the paper: Theano, TensorFlow, Keras | crash here | bugs |\n"
+          "|---|---|---|---|\n";
+  for (const PaperOperator& one : kTable5)
+    for (const programs::OutcomeCounts& own : analysis.operators)
+      if (own.name == one.name)
+        text += fmt::format("| {} | {:.1f} %, {:.1f} %, {:.1f} % | {:.1f} % | {} |\n", one.name, one.crash[0],
+                            one.crash[1], one.crash[2], 100 * own.share("crash").value, own.total);
+  return text + "\n";
+}
+
+std::string program_of_the_study() {
+  const fs::path path = fs::path(python_package_folder()).parent_path() / "examples" / "injected-bugs" / "train.py";
+  if (!fs::is_regular_file(path)) fail("the program of the study is not there: {}", path.string());
+  return path.string();
+}
+
+}  // namespace
+
+Json run_injected_study(const StudyContext& context, const InjectedRequest& request) {
+  make_folders(context.folder);
+  programs::InjectRequest how;
+  how.program = program_of_the_study();
+  how.arguments = {fs::absolute(request.data).string()};
+  if (!fs::is_regular_file(how.arguments[0] + "/rt-polarity.pos"))
+    throw InputError(fmt::format("{} does not hold rt-polarity.pos", request.data),
+                     "--data names the folder of rt-polarity; NETMEND_DATA/rt-polarity is looked at first.");
+  how.python = request.python, how.metric = "accuracy ([0-9.]+)";
+  how.also = {"torch.nn"}, how.operators = {"ArOR", "BitOR", "ComOR", "LogOR", "AsOR", "MemOR", "BVR", "NVR"};
+  if (request.all) how.operators.clear();
+  how.sample = request.sample, how.seed = context.seed, how.jobs = context.jobs, how.folder = context.folder;
+  how.note = context.progress;
+  const programs::InjectResult result = programs::inject(how);
+  const programs::Analysis analysis = programs::analyse(result);
+  Json json = programs::to_json(result, analysis);
+  const std::string text = programs::report_text(result, analysis) + beside_paper(analysis);
+  write_file(context.folder + "/injected-bugs.md", text);
+  write_file(context.folder + "/injected-bugs.json", json_text(json, 2));
+  programs::write_bugs(context.folder + "/bugs.csv", result, analysis);
+  for (const auto& [name, svg] : programs::figures(result, analysis)) write_file(context.folder + "/" + name, svg);
+  json["text"] = text;
+  return json;
+}
+
+}  // namespace netmend::studies

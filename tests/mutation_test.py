@@ -1,0 +1,132 @@
+"""netmend mutate and inject, next --method mutation, locate --measure muse, as a user runs them.
+
+usage: mutation_test.py NETMEND [fast|slow]
+"""
+import csv, os, signal, subprocess, time
+
+from shell import Case, main, must, parse, read, start
+
+PROGRAM = '''import random, sys, time
+random.seed(3)
+data = [(i, i % 2) for i in range(40)]
+# netmend: construction
+weights = [0.5, 0.25]
+limit = 3
+# netmend: learning
+right = 0
+for step in range(limit):
+    for value, label in data:
+        guess = 1 if value % 2 > 0 else 0
+        if guess == label:
+            right += 1
+print("accuracy", right / (limit * len(data)))
+'''
+METRIC = ("--metric", "accuracy ([0-9.]+)")
+NAMES = {"normal", "crash", "hang", "out-of-memory", "killed", "no-metric"}
+
+
+def bubblewrap_works():
+    return subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"],
+                          capture_output=True).returncode == 0 if any(
+        os.access(os.path.join(place, "bwrap"), os.X_OK) for place in os.environ["PATH"].split(":")) else False
+
+
+class Mutate(Case):
+    def setUp(self):
+        super().setUp()
+        must("lab", "new", "mlp:784-16-16-10", "-o", "net.onnx")
+
+    def test_scores_and_what_is_written(self):
+        found = parse(self.ok("mutate", "net.onnx", "--data", "glyphs", "--limit", 200, "--sample", 60, "--anyway", "--json", "--out", "run").stdout)
+        self.assertEqual(len(found["mutants"]), 60)
+        self.assertEqual(len({one["id"] for one in found["mutants"]}), 60)
+        self.assertTrue(0 <= found["interval"]["low"] <= found["score"] <= found["interval"]["high"] <= 1)
+        counted = [one for one in found["mutants"] if not one["equivalent"]]
+        self.assertEqual(found["killed"], sum(one["killed"] for one in counted))
+        self.assertAlmostEqual(found["score"], sum(one["killed_classes"] for one in counted) / (10 * len(counted)), places=9)
+        with open("run/mutants.csv") as file:
+            self.assertEqual([row["id"] for row in csv.DictReader(file)], [one["id"] for one in found["mutants"]])
+        self.assertEqual(found["smallest"]["tests"], len(found["smallest"]["samples"]))
+        again = parse(self.ok("mutate", "net.onnx", "--data", "glyphs", "--limit", 200, "--sample", 60, "--anyway", "--json", "--jobs", 1).stdout)
+        self.assertEqual(again["mutants"], found["mutants"])
+
+    def test_strict_kills_more_and_screens_fit(self):
+        shown = self.ok("mutate", "net.onnx", "--data", "glyphs:test", "--limit", 100, "--sample", 30, "--kill", "strict", "--anyway",
+                        env={**os.environ, "COLUMNS": "80"})
+        self.assertIn("by any prediction that changes", " ".join(shown.stdout.split()))
+        self.assertLessEqual(max(map(len, shown.stdout.splitlines())), 80)
+
+    def test_slips_of_the_finger(self):
+        self.refused("mutate", "net.onnx", "--data", "glyphs:test", "--operators", "gff", words=("did you mean gf",))
+        self.refused("mutate", "net.onnx", "--data", "glyphs:test", "--kill", "some", words=("class", "strict"))
+        self.refused("mutate", "net.onnx", "--data", "glyphs:test", "--limit", 20, "--layer", "fc9", "--anyway", words=("no layer fc9",))
+
+    def test_next_and_locate_know_mutants(self):
+        chosen = parse(self.ok("next", "net.onnx", "--pool", "glyphs:train", "--limit", 100, "--method", "mutation", "--data", "glyphs:test",
+                               "--count", 5, "--anyway", "--json").stdout)
+        self.assertEqual(len(chosen["chosen"]), 5)
+        for measure in ("muse", "metallaxis"):
+            found = parse(self.ok("locate", "net.onnx", "--data", "glyphs:test", "--limit", 200, "--measure", measure, "--anyway", "--json").stdout)
+            self.assertEqual(found["measure"], measure)
+
+
+class SlowInject(Case):
+    def setUp(self):
+        super().setUp()
+        with open("train.py", "w") as file:
+            file.write(PROGRAM)
+        if not bubblewrap_works():
+            self.skipTest("bubblewrap does not work here")
+
+    def inject(self, *more, **how):
+        return self.ok("inject", "train.py", *METRIC, "--python", "/usr/bin/python3", "--clean-runs", 2, "--json", *more, **how)
+
+    def test_every_bug_has_an_outcome_and_the_run_goes_on(self):
+        found = parse(self.inject("--sample", 25, "--out", "run").stdout)
+        self.assertEqual({one["outcome"] for one in found["mutants"]} - NAMES, set())
+        self.assertEqual(len(found["mutants"]), 25)
+        self.assertTrue(found["clean"]["deterministic"])
+        self.assertIn("crash", {one["outcome"] for one in found["mutants"]})
+        self.assertIn("normal", {one["outcome"] for one in found["mutants"]})
+        self.assertTrue(all(one["diff"].startswith("--- a/train.py") for one in found["mutants"]))
+        self.assertEqual({phase for one in found["mutants"] for phase in one["phase"]} - {"preprocessing", "construction", "learning"}, set())
+        again = parse(self.inject("--sample", 25, "--out", "run").stdout)
+        self.assertEqual(again["found_trials"], 26)
+        self.assertEqual([one["outcome"] for one in again["mutants"]], [one["outcome"] for one in found["mutants"]])
+        self.assertIn("Table VI", read("run/report.md"))
+
+    def test_a_killed_driver_leaves_nothing_and_is_taken_up(self):
+        with open("train.py", "a") as file:
+            file.write("time.sleep(1)\n")
+        broken = start("inject", "train.py", *METRIC, "--python", "/usr/bin/python3", "--clean-runs", 2, "--sample", 12, "--out", "run",
+                       "--jobs", 2, start_new_session=True)
+        time.sleep(9)
+        broken.send_signal(signal.SIGKILL)
+        broken.communicate()
+        time.sleep(3)
+        left = subprocess.run(["pgrep", "-f", os.path.join(os.getcwd(), "train.py")], capture_output=True, text=True).stdout
+        self.assertEqual(left, "")
+        done = parse(self.inject("--sample", 12, "--out", "run", "--jobs", 2).stdout)
+        self.assertEqual(len(done["mutants"]), 12)
+        self.assertGreaterEqual(done["found_trials"], 1)
+
+    def test_programs_that_cannot_be_used(self):
+        for text, words in (("raise ValueError('no data')", ("does not run as it is", "ValueError")),
+                            ("print('loss 3')", ("no line that --metric", "loss 3")),
+                            ("x = (", ("not valid Python",))):
+            with open("bad.py", "w") as file:
+                file.write(text)
+            self.refused("inject", "bad.py", *METRIC, "--python", "/usr/bin/python3", "--clean-runs", 2, words=words)
+        self.refused("inject", "none.py", *METRIC, words=("no program none.py",))
+        self.refused("inject", "train.py", "--metric", "accuracy ([0", words=("not a regular expression",))
+
+    def test_chance_is_measured(self):
+        with open("train.py", "w") as file:
+            file.write("import os\nx = 1 + 1\nprint('accuracy', 0.8 + int.from_bytes(os.urandom(2), 'big') / 1e6)\n")
+        found = parse(self.inject("--sample", 3, "--clean-runs", 4).stdout)
+        self.assertFalse(found["clean"]["deterministic"])
+        self.assertGreater(found["clean"]["runs_needed"], 0)
+
+
+if __name__ == "__main__":
+    main()
