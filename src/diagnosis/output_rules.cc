@@ -121,7 +121,7 @@ void numbers_for_classes(const Scope& s) {
   if (!of_numbers(run) || !run.targets.seen) return;
   const bool classes = run.targets.one_hot || run.task == Task::kBinary || run.task == Task::kMulticlass;
   if (!classes) return;
-  s.out.push_back(alarm_of("wrong-loss", fmt::format("{} for classes", run.loss), Level::kMinor, 0.6,
+  s.out.push_back(alarm_of("wrong-loss", fmt::format("{} for classes", run.loss), Level::kMinor, 0.66,
                            fmt::format("The targets are {}, and the loss is {}: cross-entropy has steeper gradients where a "
                                        "prediction is wrong.",
                                        run.targets.one_hot ? "one-hot rows" : "class labels", run.loss),

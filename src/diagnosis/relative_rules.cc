@@ -86,7 +86,7 @@ void inputs_scaled(const Scope& s) {
   const bool bad = !s.run.learned();
   const bool far = largest > 50 || pixels;
   s.out.push_back(guess("inputs-not-scaled", fmt::format("values from {} to {}", plain(x.min), plain(x.max)),
-                        bad && far ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? 0.8 : 0.3,
+                        bad && far ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? (far ? 0.9 : 0.6) : 0.3,
                         fmt::format("Inputs lie between {} and {} with standard deviation {}{}.", plain(x.min), plain(x.max),
                                     plain(x.deviation),
                                     uneven ? fmt::format("; columns differ {} times in theirs", plain(x.deviation_ratio)) : "")));
@@ -99,7 +99,7 @@ void targets_scaled(const Scope& s) {
   if (largest <= s.limit["target-largest"]) return;
   const bool bad = !s.run.learned();
   s.out.push_back(guess("targets-not-scaled", fmt::format("values from {} to {}", plain(y.min), plain(y.max)),
-                        bad && largest > 1000 ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? 0.6 : 0.2,
+                        bad && largest > 1000 ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? (largest > 1000 ? 0.84 : 0.6) : 0.2,
                         fmt::format("Targets lie between {} and {}; a fresh network gives values near 0.", plain(y.min), plain(y.max))));
 }
 
@@ -157,7 +157,10 @@ void still_learning(const Scope& s) {
   for (size_t i = 0; i < tail.size(); ++i) x += double(i), y += tail[i], xx += double(i * i), xy += double(i) * tail[i];
   const double m = double(tail.size()), slope = (m * xy - x * y) / (m * xx - x * x);
   const double fall = -slope * (m - 1), level = y / m;
-  const bool steady = double(falls) >= 0.7 * (m - 1);
+  double rest = 0;
+  for (size_t i = 0; i < tail.size(); ++i) rest += std::pow(tail[i] - (level + slope * (double(i) - (m - 1) / 2)), 2);
+  const double error = m > 2 ? std::sqrt(rest / (m - 2) / ((m * m - 1) * m / 12)) : INFINITY;
+  const bool steady = double(falls) >= 0.7 * (m - 1) || slope < -3 * error;
   const bool low = run.learned() && level < 0.2 * run.first_loss();
   bool val_rises = false;
   if (run.val_losses.size() >= 4) {
@@ -167,7 +170,8 @@ void still_learning(const Scope& s) {
   }
   if (!(fall > s.limit["still-learning-share"] * level) || !steady || low || val_rises) return;
   const bool much = fall > 0.15 * level || (epochs > 0 && epochs <= 10 && fall > 0.08 * level);
-  s.out.push_back(guess("still-learning", "", !run.learned() && much ? Level::kMinor : Level::kNote, !run.learned() ? 0.6 : 0.3,
+  const bool far = !run.learned() || level > 0.4 * run.first_loss();
+  s.out.push_back(guess("still-learning", "", far && much ? Level::kMinor : Level::kNote, !run.learned() ? 0.6 : 0.3,
                         fmt::format("In the last third of the run the loss still fell by {} of its value, to {}.", percent(fall / level),
                                     plain(run.losses.back()))));
 }

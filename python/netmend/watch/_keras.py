@@ -49,7 +49,6 @@ class KerasWatch:
         self.three = module.__name__ == "keras.src.models.model"
         self.mistakes, self.models, self.fits, self.weights = 0, {}, 0, {}
         self.nested = False
-        recorder.at_end.append(self.record.flush)
 
     def patch(self):
         watch, Model = self, self.module.Model
@@ -222,16 +221,32 @@ class KerasWatch:
         entry = self.entry(model)
         if not entry.get("by_hand"):
             entry["by_hand"] = True
-            self.record.say("trouble", what="%s is used: its batches are only seen by their loss" % name)
+            self.record.say("trouble", what="%s is used: batches are only seen by their loss, data by the first one" % name)
             entry["series"] = Series(self.record, entry["index"])
+            self.first_by_hand(model, entry, dict(zip(("x", "y"), arguments), **named))
         result = original(model, *arguments, **named)
         try:
             value = result[0] if isinstance(result, (list, tuple)) else result
-            entry["series"].add(float(value), math.nan)
-            self.describe(model, entry)
+            value = float(value)
+            entry["series"].add(value, math.nan)
+            if not math.isfinite(value) and not entry.get("bad"):
+                entry["bad"] = True
+                self.not_finite(model, {"steps": entry["series"].step, "source": entry["source"], "series": entry["series"],
+                                        "x": entry["x"], "y": entry["y"]})
         except Exception:
             pass
         return result
+
+    @guarded
+    def first_by_hand(self, model, entry, given):
+        entry["x"], entry["y"] = as_array(given.get("x")), as_array(given.get("y"))
+        self.describe(model, entry)
+        if entry["x"] is not None:
+            self.record.say("data", split="train", inputs=data_facts(entry["x"]),
+                            targets=class_facts(entry["y"]) if entry["y"] is not None else {})
+        self.record.say("fit", fit=0, epochs=0, by_hand=True, optimizer=entry["index"], loss=entry["loss"], metrics=entry["metrics"],
+                        from_logits=entry["from_logits"], source=entry["source"])
+        self.recorder.at_end.append(entry["series"].write)
 
     @guarded
     def before_fit(self, model, given):
@@ -339,7 +354,7 @@ class KerasWatch:
                 self.weights[(id(model), name)] = value.copy()
             layers[name] = row
         fields = {}
-        if x is not None and epoch in (0, 1, 2, 3) or x is not None and (epoch == state["epochs"] or True):
+        if x is not None:
             fields = self.forward(model, state, layers) or {}
         self.record.say("step", optimizer=state["entry"]["index"], step=state.get("steps", 0), epoch=epoch, probe=True,
                         lr=state.get("rate", self.rate(model)), layers=layers, **fields)
@@ -349,7 +364,7 @@ class KerasWatch:
         import numpy
         x, y = state["x"], state["y"]
         tf = sys.modules.get("tensorflow")
-        rows = x[:PROBE] if not state["entry"].get("stateful") else x[:0]
+        rows = x[:PROBE]
         if len(rows) == 0 or getattr(model, "stateful", False) or tf is None:
             return {}
         base = self.layer_class(model)

@@ -641,7 +641,10 @@ class TorchWatch:
     def say_loss(self, key):
         info = self.loss_info[key]
         order = info["order"]
-        ordered = (len(order) >= 3 and all(a[1] <= b[0] for a, b in zip(order, order[1:])) and order[0][0] < order[-1][1])
+        # Sorted within a pass over the data; a new pass begins again at the smallest label.
+        again = [b for a, b in zip(order, order[1:]) if a[1] > b[0]]
+        least, most = (min(a[0] for a in order), max(a[1] for a in order)) if order else (0, 0)
+        ordered = len(order) >= 3 * (len(again) + 1) and least < most and all(b[0] == least for b in again)
         self.record.say("loss", type=key, source=info["source"], calls=info["calls"], ordered=ordered,
                         counts={str(label): count for label, count in sorted(info["counts"].items())[:1000]},
                         **info["facts"])
