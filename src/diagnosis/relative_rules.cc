@@ -309,9 +309,9 @@ void start_weights(const Scope& s) {
     if (!(fan_in >= 2) || !std::isfinite(deviation) || layer.flag("same_units") || layer.text("role") == "embedding") continue;
     if (layer.text("role") != "linear" && layer.text("role") != "conv") continue;
     ++hidden;
-    const double ratio = deviation / std::sqrt(2 / fan_in);
-    if (ratio > s.limit["init-ratio-high"]) large.push_back(layer.text("name"));
-    if (ratio < s.limit["init-ratio-low"] && i != last) small.push_back(layer.text("name"));
+    const double he = std::sqrt(2 / fan_in), glorot = std::sqrt(2 / (fan_in + std::max(1.0, layer.number("units", 1))));
+    if (deviation > s.limit["init-ratio-high"] * he) large.push_back(layer.text("name"));
+    if (deviation < s.limit["init-ratio-low"] * glorot && i != last) small.push_back(layer.text("name"));
     if (layer.text("initializer") == "RandomUniform" || layer.text("initializer") == "RandomNormal") uniform.push_back(layer.text("name"));
   }
   const bool stuck = !run.learned();
@@ -356,7 +356,7 @@ void batch(const Scope& s) {
   const Run& run = s.run;
   if (run.rows <= 0 || run.batch <= 0) return;
   const int64_t epochs = std::max<int64_t>({1, run.epochs_planned, int64_t(run.record->epochs.size())});
-  if (run.batch >= run.rows && run.rows > 1 && epochs < 100 && !run.learned())
+  if (run.batch >= run.rows && run.rows > 64 && epochs < 100 && !run.learned())
     s.out.push_back(guess("batch-size", fmt::format("one batch of {} rows", run.rows), Level::kMinor, 0.7,
                           fmt::format("An epoch is a single step: {} epochs are {} steps.", epochs, epochs)));
   else if (run.batch == 1 && run.rows > 200)
@@ -405,7 +405,7 @@ void hidden_functions(const Scope& s) {
   if (run.learned() || run.losses.size() < 3) return;
   for (const char* name : {"sigmoid", "softmax", "hard_sigmoid"})
     if (run.hidden_is(name) && run.keras) {
-      s.out.push_back(guess("vanishing-gradient", fmt::format("{} in hidden layers", name), Level::kMinor, 0.57,
+      s.out.push_back(guess("vanishing-gradient", fmt::format("{} in hidden layers", name), Level::kMinor, 0.63,
                             fmt::format("Hidden layers use {}, whose gradient is at most a quarter, and the network does not learn.", name)));
       return;
     }

@@ -189,7 +189,11 @@ Run digest(const Record& record) {
   run.graph = record.first("graph");
   run.last = usual_function(run.graph.text("last"));
   run.before_last = usual_function(run.graph.text("before_last"));
-  const Line model = record.first("model"), optimizer = record.first("optimizer");
+  // Keras describes a network before and after its weights are made.
+  const Line optimizer = record.first("optimizer");
+  Line model = record.first("model");
+  for (const Line& again : record.of("model"))
+    if (again.whole("model") == model.whole("model")) model = again;
   run.layers = model.list("layers");
   run.parameters = model.whole("parameters");
   run.optimizer = optimizer.text("type");

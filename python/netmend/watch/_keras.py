@@ -129,9 +129,11 @@ class KerasWatch:
         return found
 
     def describe(self, model, entry):
-        if entry["described"]:
+        """As soon as fit is called, so that a program that fails in its first step is known too; again when its weights are there."""
+        built = bool(getattr(model, "built", False))
+        if entry["described"] and (entry["described"] == "built" or not built):
             return
-        entry["described"] = True
+        entry["described"] = "built" if built else "unbuilt"
         rows = []
         for layer in self.layers_of(model)[:2000]:
             weights = [self.value(one) for one in layer.weights]
@@ -281,6 +283,10 @@ class KerasWatch:
         else:
             kind = type(given.get("x")).__name__
             self.record.say("trouble", what="the data of fit is a %s: its values are not looked at" % kind)
+        try:
+            self.describe(model, entry)
+        except Exception as error:
+            complain("describe: %s: %s" % (type(error).__name__, error))
         self.record.say("fit", now=True, **fields)
         return state
 
