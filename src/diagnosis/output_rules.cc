@@ -45,7 +45,7 @@ Reach reach_of(const std::string& function) {
 /// Targets that the last function cannot give, however the weights are.
 void reachable(const Scope& s) {
   const Run& run = s.run;
-  if (!run.targets.seen || !of_numbers(run) || run.last.empty()) return;
+  if (!run.targets.seen || run.last.empty() || (!of_numbers(run) && run.task != Task::kRegression)) return;
   const Reach reach = reach_of(run.last);
   const double slack = 0.01 * std::max(1e-12, run.targets.max - run.targets.min);
   if (run.targets.min >= reach.low - slack && run.targets.max <= reach.high + slack) return;

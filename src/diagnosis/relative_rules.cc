@@ -32,17 +32,24 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+bool is_small(const std::string& parameter) {
+  const std::string name = lower(parameter);
+  return name.find("bias") != std::string::npos || name.find("beta") != std::string::npos || name.find("gamma") != std::string::npos;
+}
+
 /// Size of an update against the weight, over layers and looks; NaN where it was not seen. In Keras a look covers an epoch
 /// or several: divided by its steps.
 double update_ratio(const Run& run) {
   std::vector<double> ratios;
-  for (const Track& track : run.tracks)
+  for (const Track& track : run.tracks) {
+    if (is_small(track.name)) continue;  // biases start at 0: any step is large
     for (size_t i = 1; i < track.rows.size(); ++i) {
       const LayerStep& row = track.rows[i];
       if (!(row.weight > 0) || !std::isfinite(row.update) || row.size < 2) continue;
       const double steps = run.keras ? std::max<double>(1, double(track.steps[i] - track.steps[i - 1])) : 1;
       ratios.push_back(row.update / row.weight / (run.keras ? std::sqrt(steps) : 1));
     }
+  }
   return median(ratios);
 }
 
@@ -51,8 +58,7 @@ std::vector<std::pair<std::string, double>> gradients(const Run& run, size_t loo
   std::vector<std::pair<std::string, double>> found;
   for (const Track& track : run.tracks) {
     if (track.rows.size() <= look || !std::isfinite(track.rows[look].gradient) || track.rows[look].size < 1) continue;
-    const std::string name = lower(track.name);
-    if (name.find("bias") != std::string::npos || name.find("beta") != std::string::npos || name.find("gamma") != std::string::npos) continue;
+    if (is_small(track.name)) continue;
     found.emplace_back(track.name, track.rows[look].gradient / std::sqrt(track.rows[look].size));
   }
   return found;
@@ -112,7 +118,8 @@ void rate_high(const Scope& s) {
   const bool apart = std::isfinite(best) && best > 0 && last > 3 * best && last > 0.7 * first;
   const bool large = ratio > s.limit["update-ratio-high"];
   const bool steep = std::isfinite(run.rate) && run.rate > (is_adaptive(run) ? 0.02 : 0.5);
-  if (!(broke || grew || apart || (large && !run.learned()) || (steep && !run.learned()))) return;
+  const bool enough = run.steps >= 20 || run.losses.size() >= 5;
+  if (!(broke || grew || apart || (large && enough && !run.learned()) || (steep && !run.learned()))) return;
   const bool serious = (broke || grew || apart) && (large || steep);
   s.out.push_back(guess("learning-rate-high",
                         std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer) : "the loss grows",

@@ -90,5 +90,31 @@ TEST(Csv, ColumnsOfKerasAndLightningMeanTheSame) {
   EXPECT_EQ(lightning.epochs[0].metrics.at("val_accuracy"), 0.5);
 }
 
+/// A field of protobuf with bytes.
+std::string field(int number, const std::string& bytes) { return std::string{char(number << 3 | 2), char(bytes.size())} + bytes; }
+template <typename T>
+std::string raw(T value) {
+  return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+}
+std::string event(char step, const std::string& value) {
+  const std::string message = std::string{char(2 << 3), step} + field(5, field(1, value));
+  return raw(uint64_t(message.size())) + "cccc" + message + "cccc";
+}
+
+TEST(TensorBoard, ScalarsOfBothVersionsAreEpochs) {
+  const Folder folder;
+  const std::string one = field(1, "train/loss") + std::string{char(2 << 3 | 5)} + raw(0.5f);                 // simple_value
+  const std::string two = field(1, "val_loss") + field(8, std::string{char(1 << 3), 1} + field(4, raw(0.75f)));  // a tensor
+  const std::string text = event(1, one) + event(1, two) + event(2, one);
+  const Record record = read_record(folder.write("events.out.tfevents.1", text));
+  ASSERT_EQ(record.epochs.size(), 2u);
+  EXPECT_EQ(record.epochs[0].metrics.at("loss"), 0.5);
+  EXPECT_EQ(record.epochs[0].metrics.at("val_loss"), 0.75);
+  for (size_t cut = 0; cut < text.size(); ++cut) try {
+      read_record(folder.write("events.out.tfevents.1", text.substr(0, cut)));
+    } catch (const InputError&) {
+    }
+}
+
 }  // namespace
 }  // namespace netmend::records

@@ -292,7 +292,7 @@ class TorchWatch:
             if info.dirty and (info.steps <= 200 or info.look):
                 gradients = [p.grad for p in info.markers()]
                 if all(g is None or not bool(g.any()) for g in gradients):
-                    info.dirty, info.before = False, None
+                    info.dirty, info.accumulated, info.before = False, False, None
                 else:
                     info.before = [None if g is None else g.detach().clone() for g in gradients]
 
