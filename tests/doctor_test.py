@@ -94,6 +94,13 @@ class Diagnose(Case):
         for set in {row["set"] for row in listed["rules"]}:
             self.json("diagnose", "r", "--rules", set)
 
+    def test_two_trainings_are_compared(self):
+        record("a", *KERAS, losses(0.7, 0.7, 0.7, 0.7))
+        record("b", losses(0.7, 0.7, 0.5, 0.3))
+        found = self.json("compare", "a", "b")
+        self.assertEqual((found["first_difference"], found["gone"], found["new"]), (3, ["output-activation"], []))
+        self.assertIn("differ from step 3", self.ok("compare", "a", "b").stdout)
+
     def test_live_ends_with_the_run(self):
         record("r", losses(*FALLING), end=False)
 

@@ -8,6 +8,7 @@ import functools
 import math
 import sys
 import time
+import warnings
 
 from . import complain
 from ._datasets import as_array, class_facts, data_facts, overlap
@@ -288,12 +289,12 @@ class KerasWatch:
         except Exception as error:
             complain("describe: %s: %s" % (type(error).__name__, error))
         self.record.say("fit", now=True, **fields)
+        if getattr(model, "built", False):  # before the first step, and outside of what Keras times
+            try:
+                self.probe(model, state, 0)
+            except Exception as error:
+                complain("probe: %s: %s" % (type(error).__name__, error))
         return state
-
-    @guarded
-    def first_batch(self, model, state):
-        self.describe(model, state["entry"])
-        self.probe(model, state, 0)
 
     @guarded
     def batch_end(self, model, state, logs):
@@ -312,6 +313,7 @@ class KerasWatch:
 
     @guarded
     def epoch_begin(self, model, state):
+        self.describe(model, state["entry"])
         state["seen"], state["mean"] = [], 0.0
         state["rate"] = self.rate(model)
         state["epoch_start"] = time.perf_counter()
@@ -385,6 +387,7 @@ class KerasWatch:
 
         fields, self.nested = {}, True
         base.__call__ = call
+        warn, warnings.warn = warnings.warn, lambda *arguments, **named: None  # what the program itself causes it will hear
         try:
             batch = tf.convert_to_tensor(rows.astype("float32") if rows.dtype.kind in "fiub" else rows)
             if y is not None and self.can_differentiate(state):
@@ -407,6 +410,7 @@ class KerasWatch:
             fields.update(output_facts(self.value(out), None if y is None else y[:len(rows)]))
         finally:
             base.__call__ = original
+            warnings.warn = warn
             self.nested = False
         for name, row in frames.items():
             layers.setdefault(name, {}).update(row)
@@ -523,17 +527,8 @@ def make_callback(watch, model, state):
     Callback = library.callbacks.Callback
 
     class Watching(Callback):
-        def on_train_begin(self, logs=None):
-            pass
-
         def on_epoch_begin(self, epoch, logs=None):
             watch.epoch_begin(model, state)
-
-        def on_train_batch_begin(self, batch, logs=None):
-            if "started" not in state:
-                state["started"] = True
-                if model.built:
-                    watch.first_batch(model, state)
 
         def on_train_batch_end(self, batch, logs=None):
             watch.batch_end(model, state, logs)

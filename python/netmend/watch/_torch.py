@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 import weakref
 
 from . import complain
@@ -768,10 +769,12 @@ class TorchWatch:
                   torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None)
         inside, stepping, silent = self.inside, self.stepping, self.recorder.silent
         self.inside, self.stepping, self.recorder.silent = True, "own", True
+        warn, warnings.warn = warnings.warn, lambda *arguments, **named: None
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 yield
         finally:
+            warnings.warn = warn
             self.inside, self.stepping, self.recorder.silent = inside, stepping, silent
             random.setstate(states[0])
             torch.set_rng_state(states[1])
