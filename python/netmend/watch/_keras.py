@@ -267,7 +267,8 @@ class KerasWatch:
                   "shuffle": bool(given.get("shuffle", True)), "validation_split": split, "source": state["source"],
                   "validation": validation is not None or split > 0, "class_weight": bool(given.get("class_weight")),
                   "optimizer": entry["index"], "loss": entry["loss"], "metrics": entry["metrics"],
-                  "from_logits": entry["from_logits"], "stateful": bool(getattr(model, "stateful", False))}
+                  "from_logits": entry["from_logits"], "stateful": bool(getattr(model, "stateful", False)),
+                  "version": str(getattr(sys.modules.get(self.package), "__version__", ""))}
         if x is not None:
             fields["rows"] = len(x)
             self.record.say("data", split="train", inputs=data_facts(x),

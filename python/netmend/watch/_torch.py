@@ -41,6 +41,21 @@ def guarded(function):
     return call
 
 
+@contextlib.contextmanager
+def warnings_of_caller():
+    """A warning that names the line of the caller means the program's, not the one of our wrapper."""
+    warn = warnings.warn
+
+    def further(message, category=None, stacklevel=1, *arguments, **named):
+        warn(message, category, stacklevel + 2, *arguments, **named)
+
+    warnings.warn = further
+    try:
+        yield
+    finally:
+        warnings.warn = warn
+
+
 class Watched:
     """An optimiser and what is known of it."""
 
@@ -85,7 +100,7 @@ class TorchWatch:
         self.evaluation = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
         self.training = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
         self.epoch, self.loaders, self.saved, self.checked_mixing = 0, {}, "", False
-        self.targets = {}
+        self.targets, self.foreign = {}, {}
         recorder.at_end.append(self.end)
 
     # ---- putting the hooks in place ----
@@ -158,7 +173,11 @@ class TorchWatch:
         def wrap(name, original):
             @functools.wraps(original)
             def loss(*arguments, **named):
-                out = original(*arguments, **named)
+                if len(arguments) > 1 and getattr(arguments[0], "shape", 0) != getattr(arguments[1], "shape", 0):
+                    with warnings_of_caller():
+                        out = original(*arguments, **named)
+                else:
+                    out = original(*arguments, **named)
                 if not (watch.inside or watch.recorder.silent or watch.stepping) and threading.get_ident() == watch.main:
                     watch.after_loss(name, arguments, named, out)
                 return out
@@ -499,7 +518,12 @@ class TorchWatch:
 
     def is_no_model(self, module):
         """Losses, metrics, single activations: nothing to train."""
-        return id(module) not in self.models and next(module.parameters(), None) is None
+        if id(module) in self.models:
+            return False
+        kind = type(module)
+        if kind not in self.foreign:  # Keras on PyTorch has modules and calls of its own; _keras.py watches it
+            self.foreign[kind] = any(one.__module__.split(".")[0] in ("keras", "tf_keras") for one in kind.__mro__)
+        return self.foreign[kind] or next(module.parameters(), None) is None
 
     @guarded
     def before_call(self, module, arguments, named):
@@ -532,8 +556,8 @@ class TorchWatch:
         kind = type(module)
         if kind not in self.root_classes and kind is not self.torch.nn.Module and not self.compiled:
             self.root_classes[kind] = True
-            own = kind.__dict__.get("__call__")
-            if own is None:
+            # A class that has a way of its own to be called, or inherits one, keeps it.
+            if all("__call__" not in one.__dict__ for one in kind.__mro__ if one not in (self.torch.nn.Module, object)):
                 kind.__call__ = self.wrap_call(self.original_call)
         self.record.say("model", model=index, **describe_model(self.torch, module, prefix))
         return model
