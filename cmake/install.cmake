@@ -22,6 +22,9 @@ foreach(header ${netmend_public})
           COMPONENT library)
 endforeach()
 install(TARGETS netmend_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library OPTIONAL)
+# What netmend runs inside Python programs (base/python_package.h).
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/netmend DESTINATION ${CMAKE_INSTALL_DATADIR}/netmend/python COMPONENT program
+        PATTERN __pycache__ EXCLUDE)
 install(TARGETS netmend netmend-engine netmend-files RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 
 configure_package_config_file(cmake/netmend-config.cmake.in ${CMAKE_BINARY_DIR}/netmend-config.cmake

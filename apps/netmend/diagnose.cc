@@ -92,6 +92,47 @@ int list_rules(const Common& common) {
   return 0;
 }
 
+/// The first step whose losses differ: two runs with the same seed are the same until then.
+int64_t first_difference(const diagnosis::Run& a, const diagnosis::Run& b) {
+  const size_t both = std::min(a.step_losses.size(), b.step_losses.size());
+  for (size_t i = 0; i < both; ++i)
+    if (a.step_losses[i] != b.step_losses[i] && !(std::isnan(a.step_losses[i]) && std::isnan(b.step_losses[i]))) return int64_t(i) + 1;
+  return a.step_losses.size() == b.step_losses.size() ? 0 : int64_t(both) + 1;
+}
+
+std::vector<std::string> only_in(const Diagnosis& a, const Diagnosis& b) {
+  std::vector<std::string> ids;
+  for (const Finding& one : a.findings)
+    if (one.level > Level::kNote && std::none_of(b.findings.begin(), b.findings.end(), [&](const Finding& f) { return f.kind == one.kind && f.level > Level::kNote; }))
+      ids.push_back(one.id());
+  return ids;
+}
+
+int compare_trainings(const Common& common, const DiagnoseOptions& options, const std::string& name, const diagnosis::Thresholds& thresholds) {
+  const std::string other = find_run(options.against);
+  const records::Record before = records::read_record(other), after = records::read_record(name);
+  const diagnosis::Run a = diagnosis::digest(before), b = diagnosis::digest(after);
+  const Diagnosis was = diagnosis::diagnose(before, thresholds, options.rules, other), is = diagnosis::diagnose(after, thresholds, options.rules, name);
+  const std::vector<std::string> gone = only_in(was, is), fresh = only_in(is, was);
+  const int64_t differs = first_difference(a, b);
+  if (common.json) {
+    print_json({{"before", {{"run", other}, {"summary", was.summary}}}, {"after", {{"run", name}, {"summary", is.summary}}},
+                {"first_difference", differs}, {"gone", gone}, {"new", fresh}});
+    return status_of(is, options.fail_on);
+  }
+  Table table{{"", printable(other), printable(name)}, "lrr"};
+  for (const auto& [key, value] : was.summary.items()) {
+    auto text = [&](const Json& one) { return one.is_number_float() ? findings::plain(one.get<double>()) : one.is_string() ? one.get<std::string>() : json_text(one); };
+    table.rows.push_back({key, printable(text(value)), printable(text(is.summary[key]))});
+  }
+  print_table(table);
+  if (!a.step_losses.empty() && !b.step_losses.empty())
+    print("\n  {}\n", differs ? fmt::format("the losses differ from step {} on", differs) : "the losses are the same in every step");
+  for (const std::string& id : gone) print("  gone     {}\n", printable(id));
+  for (const std::string& id : fresh) print("  new      {}\n", printable(id));
+  return status_of(is, options.fail_on);
+}
+
 int follow(const Common& common, const DiagnoseOptions& options, const std::string& run, const diagnosis::Thresholds& thresholds) {
   std::set<std::string> told;
   int64_t steps = -1;
@@ -166,6 +207,7 @@ int diagnose_run(const Common& common, const DiagnoseOptions& options) {
   if (options.fail_on != "never") findings::parse_level(options.fail_on);
   const diagnosis::Thresholds thresholds = read_thresholds(options.thresholds);
   const std::string run = find_run(options.run);
+  if (!options.against.empty()) return compare_trainings(common, options, run, thresholds);
   if (options.live) return follow(common, options, run, thresholds);
   const records::Record record = records::read_record(run);
   const Diagnosis found = diagnosis::diagnose(record, thresholds, options.rules, run);

@@ -92,8 +92,9 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                                "  netmend diagnose run1 --fail-on serious\n"
                                "  netmend diagnose training.csv\n"
                                "  netmend diagnose run1 --live");
-  diagnose->add_option("run", o.diagnose.run, "Run folder of netmend watch, a record.jsonl, or a CSV with a row per epoch (default: the newest record)");
+  diagnose->add_option("run", o.diagnose.run, "Run folder of netmend watch, a record.jsonl, a CSV with a row per epoch, or an event file of TensorBoard (default: the newest record)");
   diagnose->add_flag("--list", o.diagnose.list, "All rules with their thresholds");
+  diagnose->add_option("--against", o.diagnose.against, "Another run: what changed from it to this one (netmend compare RUN RUN is the same)");
   diagnose->add_flag("--live", o.diagnose.live, "Follow a run that is still going on");
   diagnose->add_option("--rules", o.diagnose.rules, "Sets of rules: exact, netmend (default: both), or a paper's: autotrainer, deeplocalize, deepdiagnosis, umlaut, deepchecker, neuralint, sagemaker")
       ->delimiter(',');

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/version.h"
 
@@ -69,6 +70,14 @@ bool needs_no_model(const char* command) {
   return false;
 }
 
+/// `compare RUN RUN` of two trainings: folders with a record. It becomes `diagnose RUN2 --against RUN1`.
+bool compares_trainings(int argc, char** argv) {
+  if (argc < 4 || std::strcmp(argv[1], "compare") != 0) return false;
+  for (int i : {2, 3})
+    if (access((std::string(argv[i]) + "/record.jsonl").c_str(), F_OK) != 0) return false;
+  return true;
+}
+
 /// The exit status after the last output: what could not be written is an error.
 int finished() {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return 0;
@@ -98,6 +107,13 @@ int main(int argc, char** argv) {
   auto is = [&](const char* word) { return argc == 2 && std::strcmp(argv[1], word) == 0; };
   if (argc == 1 || is("--help") || is("-h") || is("help")) return std::fputs(kFirstPage, stdout), finished();
   if (is("--version")) return std::printf("netmend %s\n", netmend::kVersion), finished();
+  std::vector<char*> words(argv, argv + argc + 1);
+  char diagnose[] = "diagnose", against[] = "--against";
+  if (compares_trainings(argc, argv)) {
+    words[1] = diagnose, words[2] = argv[3], words[3] = against;
+    words.insert(words.begin() + 4, argv[2]);
+    argv = words.data();
+  }
   char self[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   if (length < 0) return std::perror("netmend: cannot find itself"), 3;

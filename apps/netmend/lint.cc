@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "findings/kinds.h"
 #include "netmend/child.h"
+#include "netmend/lint.h"
 #include "netmend/terminal.h"
 
 namespace netmend::app {
@@ -20,13 +21,11 @@ namespace {
 using findings::Finding;
 using findings::Level;
 
-struct Seen {
-  Finding finding;
-  std::string file;
-  int64_t line;
-};
+using Seen = LintFinding;
 
-std::vector<Seen> read_files(const LintOptions& options) {
+}  // namespace
+
+std::vector<LintFinding> lint_files(const LintOptions& options) {
   std::vector<std::string> words = {options.python, python_package_folder() + "/netmend/lint.py"};
   for (const std::string& file : options.files) {
     InputFile readable(file);  // says what is wrong with it
@@ -38,7 +37,7 @@ std::vector<Seen> read_files(const LintOptions& options) {
   const JsonDocument document(output, "netmend/lint.py");
   const JsonView errors = document.top().at("errors"), list = document.top().at("findings");
   for (const std::string& error : errors.texts()) throw InputError(error, "Only files that Python can parse can be read.");
-  std::vector<Seen> all;
+  std::vector<LintFinding> all;
   for (size_t i = 0; i < list.size(); ++i) {
     const JsonView row = list.at(i);
     const std::string file = row.at("file").text(), what = row.at("what").text();
@@ -51,6 +50,8 @@ std::vector<Seen> read_files(const LintOptions& options) {
   }
   return all;
 }
+
+namespace {
 
 Json sarif_of(const std::vector<Seen>& all) {
   Json rules = Json::array(), results = Json::array();
@@ -76,7 +77,7 @@ Json sarif_of(const std::vector<Seen>& all) {
 
 int lint(const Common& common, const LintOptions& options) {
   if (options.fail_on != "never") findings::parse_level(options.fail_on);
-  const std::vector<Seen> all = read_files(options);
+  const std::vector<Seen> all = lint_files(options);
   if (!options.sarif.empty()) write_file(options.sarif, json_text(sarif_of(all), 1));
   const bool failed = options.fail_on != "never" && std::any_of(all.begin(), all.end(), [&](const Seen& one) {
                         return one.finding.level >= findings::parse_level(options.fail_on);

@@ -1,6 +1,7 @@
 // netmend watch: runs a training program under the recorder and says what its record shows.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "base/text.h"
 #include "netmend/child.h"
 #include "netmend/diagnose.h"
+#include "netmend/lint.h"
 
 namespace netmend::app {
 namespace {
@@ -36,6 +38,30 @@ void check_stop_words(const WatchOptions& options) {
   for (const std::string& word : options.stop_when)
     if (word != "nan")
       throw InputError(fmt::format("there is no reason to stop `{}`", word), "--stop-when nan ends a run whose loss is NaN or Inf.");
+}
+
+/// Where the program ended before it trained, its text is all there is.
+void add_from_text(diagnosis::Diagnosis& found, const WatchOptions& options) {
+  if (found.summary["steps"].get<int64_t>() > 0 || found.summary["epochs"].get<int64_t>() > 0) return;
+  LintOptions lint;
+  for (const std::string& word : options.command)
+    if (std::error_code error; word.ends_with(".py") && fs::is_regular_file(word, error)) lint.files = {word};
+  if (lint.files.empty()) return;
+  try {
+    for (LintFinding& one : lint_files(lint)) {
+      const auto same = std::find_if(found.findings.begin(), found.findings.end(),
+                                     [&](const findings::Finding& known) { return known.kind == one.finding.kind; });
+      if (same != found.findings.end()) continue;
+      one.finding.numbers["category"] = diagnosis::category_of(one.finding.kind);
+      one.finding.numbers["rules"] = Json::array({"lint"});
+      one.finding.evidence += " This is read from the text: the program ended before a step was seen.";
+      found.findings.push_back(one.finding);
+    }
+  } catch (const InputError& error) {
+    found.troubles.push_back(std::string("the program's text was not read: ") + error.what());
+  }
+  std::stable_sort(found.findings.begin(), found.findings.end(),
+                   [](const findings::Finding& a, const findings::Finding& b) { return a.level > b.level; });
 }
 
 }  // namespace
@@ -62,7 +88,8 @@ int watch(const Common& common, const WatchOptions& options) {
     return status;
   }
   const records::Record record = records::read_record(path);
-  const diagnosis::Diagnosis found = diagnosis::diagnose(record, thresholds, {}, path);
+  diagnosis::Diagnosis found = diagnosis::diagnose(record, thresholds, {}, path);
+  add_from_text(found, options);
   const Json document = diagnosis_json(found, path);
   write_file(folder.file("findings.json"), json_text(document, 1));
   if (status == 0) status = status_of(found, options.fail_on);

@@ -48,7 +48,7 @@ void step_back(std::vector<Alarm>& alarms) {
   for (Alarm& alarm : alarms)
     if (is_guess(alarm) && (known || &alarm != best) && alarm.level > Level::kNote) alarm.level = Level::kNote;
   // Where a guess says why a value became NaN, it comes before the NaN.
-  const bool reason = best && !known && best->level >= Level::kMinor;
+  const bool reason = known || (best && best->level >= Level::kMinor);
   for (Alarm& alarm : alarms)
     if (alarm.kind == "non-finite-training" && reason && alarm.likelihood <= 0.6) alarm.level = std::min(alarm.level, Level::kMinor);
 }

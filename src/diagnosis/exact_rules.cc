@@ -222,8 +222,11 @@ void not_finite(const Scope& s) {
     alarm.what = "the loss", alarm.brief = "the loss is NaN or Inf";
   alarm.evidence = fmt::format("In step {} the loss was NaN or Inf. Where it came from: {}.", found.whole("step"), alarm.what);
   alarm.numbers = {{"step", found.whole("step")}, {"operation", operation}, {"layer", layer}};
-  // A rate that is too high is the usual reason when weights break.
-  if (what == "weights" || (what == "loss" && s.run.keras)) alarm.likelihood = 0.6;
+  // What grew until it overflowed has another reason, such as a rate that is too high; a logarithm of 0 is its own.
+  static const std::vector<std::string> own = {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "div", "__truediv__", "true_divide",
+                                               "reciprocal", "pow", "acos", "asin", "softmax", "log_softmax"};
+  const bool invalid = what == "operation" && std::find(own.begin(), own.end(), operation) != own.end();
+  if (!invalid && what != "input") alarm.likelihood = 0.6;
   s.out.push_back(alarm);
 }
 

@@ -45,7 +45,7 @@ Reach reach_of(const std::string& function) {
 /// Targets that the last function cannot give, however the weights are.
 void reachable(const Scope& s) {
   const Run& run = s.run;
-  if (!run.targets.seen || !of_numbers(run) || run.last.empty()) return;
+  if (!run.targets.seen || run.last.empty() || (!of_numbers(run) && run.task != Task::kRegression)) return;
   const Reach reach = reach_of(run.last);
   const double slack = 0.01 * std::max(1e-12, run.targets.max - run.targets.min);
   if (run.targets.min >= reach.low - slack && run.targets.max <= reach.high + slack) return;
@@ -121,7 +121,7 @@ void numbers_for_classes(const Scope& s) {
   if (!of_numbers(run) || !run.targets.seen) return;
   const bool classes = run.targets.one_hot || run.task == Task::kBinary || run.task == Task::kMulticlass;
   if (!classes) return;
-  s.out.push_back(alarm_of("wrong-loss", fmt::format("{} for classes", run.loss), Level::kMinor, 0.6,
+  s.out.push_back(alarm_of("wrong-loss", fmt::format("{} for classes", run.loss), Level::kMinor, 0.66,
                            fmt::format("The targets are {}, and the loss is {}: cross-entropy has steeper gradients where a "
                                        "prediction is wrong.",
                                        run.targets.one_hot ? "one-hot rows" : "class labels", run.loss),

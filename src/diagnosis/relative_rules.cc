@@ -32,17 +32,24 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+bool is_small(const std::string& parameter) {
+  const std::string name = lower(parameter);
+  return name.find("bias") != std::string::npos || name.find("beta") != std::string::npos || name.find("gamma") != std::string::npos;
+}
+
 /// Size of an update against the weight, over layers and looks; NaN where it was not seen. In Keras a look covers an epoch
 /// or several: divided by its steps.
 double update_ratio(const Run& run) {
   std::vector<double> ratios;
-  for (const Track& track : run.tracks)
+  for (const Track& track : run.tracks) {
+    if (is_small(track.name)) continue;  // biases start at 0: any step is large
     for (size_t i = 1; i < track.rows.size(); ++i) {
       const LayerStep& row = track.rows[i];
       if (!(row.weight > 0) || !std::isfinite(row.update) || row.size < 2) continue;
       const double steps = run.keras ? std::max<double>(1, double(track.steps[i] - track.steps[i - 1])) : 1;
       ratios.push_back(row.update / row.weight / (run.keras ? std::sqrt(steps) : 1));
     }
+  }
   return median(ratios);
 }
 
@@ -51,8 +58,7 @@ std::vector<std::pair<std::string, double>> gradients(const Run& run, size_t loo
   std::vector<std::pair<std::string, double>> found;
   for (const Track& track : run.tracks) {
     if (track.rows.size() <= look || !std::isfinite(track.rows[look].gradient) || track.rows[look].size < 1) continue;
-    const std::string name = lower(track.name);
-    if (name.find("bias") != std::string::npos || name.find("beta") != std::string::npos || name.find("gamma") != std::string::npos) continue;
+    if (is_small(track.name)) continue;
     found.emplace_back(track.name, track.rows[look].gradient / std::sqrt(track.rows[look].size));
   }
   return found;
@@ -86,7 +92,7 @@ void inputs_scaled(const Scope& s) {
   const bool bad = !s.run.learned();
   const bool far = largest > 50 || pixels;
   s.out.push_back(guess("inputs-not-scaled", fmt::format("values from {} to {}", plain(x.min), plain(x.max)),
-                        bad && far ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? 0.8 : 0.3,
+                        bad && far ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? (far ? 0.9 : 0.6) : 0.3,
                         fmt::format("Inputs lie between {} and {} with standard deviation {}{}.", plain(x.min), plain(x.max),
                                     plain(x.deviation),
                                     uneven ? fmt::format("; columns differ {} times in theirs", plain(x.deviation_ratio)) : "")));
@@ -99,7 +105,7 @@ void targets_scaled(const Scope& s) {
   if (largest <= s.limit["target-largest"]) return;
   const bool bad = !s.run.learned();
   s.out.push_back(guess("targets-not-scaled", fmt::format("values from {} to {}", plain(y.min), plain(y.max)),
-                        bad && largest > 1000 ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? 0.6 : 0.2,
+                        bad && largest > 1000 ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? (largest > 1000 ? 0.84 : 0.6) : 0.2,
                         fmt::format("Targets lie between {} and {}; a fresh network gives values near 0.", plain(y.min), plain(y.max))));
 }
 
@@ -112,7 +118,8 @@ void rate_high(const Scope& s) {
   const bool apart = std::isfinite(best) && best > 0 && last > 3 * best && last > 0.7 * first;
   const bool large = ratio > s.limit["update-ratio-high"];
   const bool steep = std::isfinite(run.rate) && run.rate > (is_adaptive(run) ? 0.02 : 0.5);
-  if (!(broke || grew || apart || (large && !run.learned()) || (steep && !run.learned()))) return;
+  const bool enough = run.steps >= 20 || run.losses.size() >= 5;
+  if (!(broke || grew || apart || (large && enough && !run.learned()) || (steep && !run.learned()))) return;
   const bool serious = (broke || grew || apart) && (large || steep);
   s.out.push_back(guess("learning-rate-high",
                         std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer) : "the loss grows",
@@ -157,7 +164,10 @@ void still_learning(const Scope& s) {
   for (size_t i = 0; i < tail.size(); ++i) x += double(i), y += tail[i], xx += double(i * i), xy += double(i) * tail[i];
   const double m = double(tail.size()), slope = (m * xy - x * y) / (m * xx - x * x);
   const double fall = -slope * (m - 1), level = y / m;
-  const bool steady = double(falls) >= 0.7 * (m - 1);
+  double rest = 0;
+  for (size_t i = 0; i < tail.size(); ++i) rest += std::pow(tail[i] - (level + slope * (double(i) - (m - 1) / 2)), 2);
+  const double error = m > 2 ? std::sqrt(rest / (m - 2) / ((m * m - 1) * m / 12)) : INFINITY;
+  const bool steady = double(falls) >= 0.7 * (m - 1) || slope < -3 * error;
   const bool low = run.learned() && level < 0.2 * run.first_loss();
   bool val_rises = false;
   if (run.val_losses.size() >= 4) {
@@ -167,7 +177,8 @@ void still_learning(const Scope& s) {
   }
   if (!(fall > s.limit["still-learning-share"] * level) || !steady || low || val_rises) return;
   const bool much = fall > 0.15 * level || (epochs > 0 && epochs <= 10 && fall > 0.08 * level);
-  s.out.push_back(guess("still-learning", "", !run.learned() && much ? Level::kMinor : Level::kNote, !run.learned() ? 0.6 : 0.3,
+  const bool far = !run.learned() || level > 0.4 * run.first_loss();
+  s.out.push_back(guess("still-learning", "", far && much ? Level::kMinor : Level::kNote, !run.learned() ? 0.6 : 0.3,
                         fmt::format("In the last third of the run the loss still fell by {} of its value, to {}.", percent(fall / level),
                                     plain(run.losses.back()))));
 }
@@ -305,9 +316,9 @@ void start_weights(const Scope& s) {
     if (!(fan_in >= 2) || !std::isfinite(deviation) || layer.flag("same_units") || layer.text("role") == "embedding") continue;
     if (layer.text("role") != "linear" && layer.text("role") != "conv") continue;
     ++hidden;
-    const double ratio = deviation / std::sqrt(2 / fan_in);
-    if (ratio > s.limit["init-ratio-high"]) large.push_back(layer.text("name"));
-    if (ratio < s.limit["init-ratio-low"] && i != last) small.push_back(layer.text("name"));
+    const double he = std::sqrt(2 / fan_in), glorot = std::sqrt(2 / (fan_in + std::max(1.0, layer.number("units", 1))));
+    if (deviation > s.limit["init-ratio-high"] * he) large.push_back(layer.text("name"));
+    if (deviation < s.limit["init-ratio-low"] * glorot && i != last) small.push_back(layer.text("name"));
     if (layer.text("initializer") == "RandomUniform" || layer.text("initializer") == "RandomNormal") uniform.push_back(layer.text("name"));
   }
   const bool stuck = !run.learned();
@@ -352,7 +363,7 @@ void batch(const Scope& s) {
   const Run& run = s.run;
   if (run.rows <= 0 || run.batch <= 0) return;
   const int64_t epochs = std::max<int64_t>({1, run.epochs_planned, int64_t(run.record->epochs.size())});
-  if (run.batch >= run.rows && run.rows > 1 && epochs < 100 && !run.learned())
+  if (run.batch >= run.rows && run.rows > 64 && epochs < 100 && !run.learned())
     s.out.push_back(guess("batch-size", fmt::format("one batch of {} rows", run.rows), Level::kMinor, 0.7,
                           fmt::format("An epoch is a single step: {} epochs are {} steps.", epochs, epochs)));
   else if (run.batch == 1 && run.rows > 200)
@@ -401,7 +412,7 @@ void hidden_functions(const Scope& s) {
   if (run.learned() || run.losses.size() < 3) return;
   for (const char* name : {"sigmoid", "softmax", "hard_sigmoid"})
     if (run.hidden_is(name) && run.keras) {
-      s.out.push_back(guess("vanishing-gradient", fmt::format("{} in hidden layers", name), Level::kMinor, 0.57,
+      s.out.push_back(guess("vanishing-gradient", fmt::format("{} in hidden layers", name), Level::kMinor, 0.63,
                             fmt::format("Hidden layers use {}, whose gradient is at most a quarter, and the network does not learn.", name)));
       return;
     }

@@ -116,7 +116,8 @@ Task task_of(const Run& run) {
     return std::max(run.outputs, t.classes) <= 2 ? Task::kBinary : Task::kMulticlass;
   bool counts_right = false;  // accuracy is asked for: somebody thinks of classes
   for (const std::string& metric : run.metrics) counts_right = counts_right || metric.find("acc") != std::string::npos;
-  if (!few && !(classes && t.classes > 0 && t.classes <= 1000 && t.min >= 0)) return Task::kRegression;
+  const bool counted = run.loss == "sparse_categorical_crossentropy" && t.classes > 0 && t.min >= 0;
+  if (!few && !counted) return Task::kRegression;
   if (t.classes <= 2 && (classes || counts_right || (t.min >= 0 && t.max <= 1))) return Task::kBinary;
   if (classes || counts_right) return Task::kMulticlass;
   return Task::kRegression;
@@ -189,7 +190,11 @@ Run digest(const Record& record) {
   run.graph = record.first("graph");
   run.last = usual_function(run.graph.text("last"));
   run.before_last = usual_function(run.graph.text("before_last"));
-  const Line model = record.first("model"), optimizer = record.first("optimizer");
+  // Keras describes a network before and after its weights are made.
+  const Line optimizer = record.first("optimizer");
+  Line model = record.first("model");
+  for (const Line& again : record.of("model"))
+    if (again.whole("model") == model.whole("model")) model = again;
   run.layers = model.list("layers");
   run.parameters = model.whole("parameters");
   run.optimizer = optimizer.text("type");

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "records/csv_epochs.h"
+#include "records/tensorboard.h"
 
 namespace netmend::records {
 namespace {
@@ -217,6 +218,7 @@ Line Record::last(const std::string& type) const { return of(type).empty() ? Lin
 Record read_record(const std::string& path) {
   std::error_code error;
   if (path.ends_with(".csv")) return read_csv_epochs(path);
+  if (fs::path(path).filename().string().find("tfevents") != std::string::npos) return read_tensorboard(path);
   if (!fs::is_directory(path, error)) return read_lines(path);
   const fs::path file = fs::path(path) / "record.jsonl";
   if (!fs::exists(file, error))

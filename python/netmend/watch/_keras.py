@@ -8,6 +8,7 @@ import functools
 import math
 import sys
 import time
+import warnings
 
 from . import complain
 from ._datasets import as_array, class_facts, data_facts, overlap
@@ -49,7 +50,6 @@ class KerasWatch:
         self.three = module.__name__ == "keras.src.models.model"
         self.mistakes, self.models, self.fits, self.weights = 0, {}, 0, {}
         self.nested = False
-        recorder.at_end.append(self.record.flush)
 
     def patch(self):
         watch, Model = self, self.module.Model
@@ -130,9 +130,11 @@ class KerasWatch:
         return found
 
     def describe(self, model, entry):
-        if entry["described"]:
+        """As soon as fit is called, so that a program that fails in its first step is known too; again when its weights are there."""
+        built = bool(getattr(model, "built", False))
+        if entry["described"] and (entry["described"] == "built" or not built):
             return
-        entry["described"] = True
+        entry["described"] = "built" if built else "unbuilt"
         rows = []
         for layer in self.layers_of(model)[:2000]:
             weights = [self.value(one) for one in layer.weights]
@@ -222,16 +224,32 @@ class KerasWatch:
         entry = self.entry(model)
         if not entry.get("by_hand"):
             entry["by_hand"] = True
-            self.record.say("trouble", what="%s is used: its batches are only seen by their loss" % name)
+            self.record.say("trouble", what="%s is used: batches are only seen by their loss, data by the first one" % name)
             entry["series"] = Series(self.record, entry["index"])
+            self.first_by_hand(model, entry, dict(zip(("x", "y"), arguments), **named))
         result = original(model, *arguments, **named)
         try:
             value = result[0] if isinstance(result, (list, tuple)) else result
-            entry["series"].add(float(value), math.nan)
-            self.describe(model, entry)
+            value = float(value)
+            entry["series"].add(value, math.nan)
+            if not math.isfinite(value) and not entry.get("bad"):
+                entry["bad"] = True
+                self.not_finite(model, {"steps": entry["series"].step, "source": entry["source"], "series": entry["series"],
+                                        "x": entry["x"], "y": entry["y"]})
         except Exception:
             pass
         return result
+
+    @guarded
+    def first_by_hand(self, model, entry, given):
+        entry["x"], entry["y"] = as_array(given.get("x")), as_array(given.get("y"))
+        self.describe(model, entry)
+        if entry["x"] is not None:
+            self.record.say("data", split="train", inputs=data_facts(entry["x"]),
+                            targets=class_facts(entry["y"]) if entry["y"] is not None else {})
+        self.record.say("fit", fit=0, epochs=0, by_hand=True, optimizer=entry["index"], loss=entry["loss"], metrics=entry["metrics"],
+                        from_logits=entry["from_logits"], source=entry["source"])
+        self.recorder.at_end.append(entry["series"].write)
 
     @guarded
     def before_fit(self, model, given):
@@ -249,7 +267,8 @@ class KerasWatch:
                   "shuffle": bool(given.get("shuffle", True)), "validation_split": split, "source": state["source"],
                   "validation": validation is not None or split > 0, "class_weight": bool(given.get("class_weight")),
                   "optimizer": entry["index"], "loss": entry["loss"], "metrics": entry["metrics"],
-                  "from_logits": entry["from_logits"], "stateful": bool(getattr(model, "stateful", False))}
+                  "from_logits": entry["from_logits"], "stateful": bool(getattr(model, "stateful", False)),
+                  "version": str(getattr(sys.modules.get(self.package), "__version__", ""))}
         if x is not None:
             fields["rows"] = len(x)
             self.record.say("data", split="train", inputs=data_facts(x),
@@ -266,13 +285,17 @@ class KerasWatch:
         else:
             kind = type(given.get("x")).__name__
             self.record.say("trouble", what="the data of fit is a %s: its values are not looked at" % kind)
+        try:
+            self.describe(model, entry)
+        except Exception as error:
+            complain("describe: %s: %s" % (type(error).__name__, error))
         self.record.say("fit", now=True, **fields)
+        if getattr(model, "built", False):  # before the first step, and outside of what Keras times
+            try:
+                self.probe(model, state, 0)
+            except Exception as error:
+                complain("probe: %s: %s" % (type(error).__name__, error))
         return state
-
-    @guarded
-    def first_batch(self, model, state):
-        self.describe(model, state["entry"])
-        self.probe(model, state, 0)
 
     @guarded
     def batch_end(self, model, state, logs):
@@ -291,6 +314,7 @@ class KerasWatch:
 
     @guarded
     def epoch_begin(self, model, state):
+        self.describe(model, state["entry"])
         state["seen"], state["mean"] = [], 0.0
         state["rate"] = self.rate(model)
         state["epoch_start"] = time.perf_counter()
@@ -339,7 +363,7 @@ class KerasWatch:
                 self.weights[(id(model), name)] = value.copy()
             layers[name] = row
         fields = {}
-        if x is not None and epoch in (0, 1, 2, 3) or x is not None and (epoch == state["epochs"] or True):
+        if x is not None:
             fields = self.forward(model, state, layers) or {}
         self.record.say("step", optimizer=state["entry"]["index"], step=state.get("steps", 0), epoch=epoch, probe=True,
                         lr=state.get("rate", self.rate(model)), layers=layers, **fields)
@@ -349,7 +373,7 @@ class KerasWatch:
         import numpy
         x, y = state["x"], state["y"]
         tf = sys.modules.get("tensorflow")
-        rows = x[:PROBE] if not state["entry"].get("stateful") else x[:0]
+        rows = x[:PROBE]
         if len(rows) == 0 or getattr(model, "stateful", False) or tf is None:
             return {}
         base = self.layer_class(model)
@@ -364,6 +388,7 @@ class KerasWatch:
 
         fields, self.nested = {}, True
         base.__call__ = call
+        warn, warnings.warn = warnings.warn, lambda *arguments, **named: None  # what the program itself causes it will hear
         try:
             batch = tf.convert_to_tensor(rows.astype("float32") if rows.dtype.kind in "fiub" else rows)
             if y is not None and self.can_differentiate(state):
@@ -386,6 +411,7 @@ class KerasWatch:
             fields.update(output_facts(self.value(out), None if y is None else y[:len(rows)]))
         finally:
             base.__call__ = original
+            warnings.warn = warn
             self.nested = False
         for name, row in frames.items():
             layers.setdefault(name, {}).update(row)
@@ -502,17 +528,8 @@ def make_callback(watch, model, state):
     Callback = library.callbacks.Callback
 
     class Watching(Callback):
-        def on_train_begin(self, logs=None):
-            pass
-
         def on_epoch_begin(self, epoch, logs=None):
             watch.epoch_begin(model, state)
-
-        def on_train_batch_begin(self, batch, logs=None):
-            if "started" not in state:
-                state["started"] = True
-                if model.built:
-                    watch.first_batch(model, state)
 
         def on_train_batch_end(self, batch, logs=None):
             watch.batch_end(model, state, logs)

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 import weakref
 
 from . import complain
@@ -38,6 +39,21 @@ def guarded(function):
                 complain("%s: %s: %s" % (function.__name__, type(error).__name__, str(error)[:200]))
 
     return call
+
+
+@contextlib.contextmanager
+def warnings_of_caller():
+    """A warning that names the line of the caller means the program's, not the one of our wrapper."""
+    warn = warnings.warn
+
+    def further(message, category=None, stacklevel=1, *arguments, **named):
+        warn(message, category, stacklevel + 2, *arguments, **named)
+
+    warnings.warn = further
+    try:
+        yield
+    finally:
+        warnings.warn = warn
 
 
 class Watched:
@@ -84,7 +100,7 @@ class TorchWatch:
         self.evaluation = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
         self.training = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
         self.epoch, self.loaders, self.saved, self.checked_mixing = 0, {}, "", False
-        self.targets = {}
+        self.targets, self.foreign = {}, {}
         recorder.at_end.append(self.end)
 
     # ---- putting the hooks in place ----
@@ -157,7 +173,11 @@ class TorchWatch:
         def wrap(name, original):
             @functools.wraps(original)
             def loss(*arguments, **named):
-                out = original(*arguments, **named)
+                if len(arguments) > 1 and getattr(arguments[0], "shape", 0) != getattr(arguments[1], "shape", 0):
+                    with warnings_of_caller():
+                        out = original(*arguments, **named)
+                else:
+                    out = original(*arguments, **named)
                 if not (watch.inside or watch.recorder.silent or watch.stepping) and threading.get_ident() == watch.main:
                     watch.after_loss(name, arguments, named, out)
                 return out
@@ -292,7 +312,7 @@ class TorchWatch:
             if info.dirty and (info.steps <= 200 or info.look):
                 gradients = [p.grad for p in info.markers()]
                 if all(g is None or not bool(g.any()) for g in gradients):
-                    info.dirty, info.before = False, None
+                    info.dirty, info.accumulated, info.before = False, False, None
                 else:
                     info.before = [None if g is None else g.detach().clone() for g in gradients]
 
@@ -498,7 +518,12 @@ class TorchWatch:
 
     def is_no_model(self, module):
         """Losses, metrics, single activations: nothing to train."""
-        return id(module) not in self.models and next(module.parameters(), None) is None
+        if id(module) in self.models:
+            return False
+        kind = type(module)
+        if kind not in self.foreign:  # Keras on PyTorch has modules and calls of its own; _keras.py watches it
+            self.foreign[kind] = any(one.__module__.split(".")[0] in ("keras", "tf_keras") for one in kind.__mro__)
+        return self.foreign[kind] or next(module.parameters(), None) is None
 
     @guarded
     def before_call(self, module, arguments, named):
@@ -531,8 +556,8 @@ class TorchWatch:
         kind = type(module)
         if kind not in self.root_classes and kind is not self.torch.nn.Module and not self.compiled:
             self.root_classes[kind] = True
-            own = kind.__dict__.get("__call__")
-            if own is None:
+            # A class that has a way of its own to be called, or inherits one, keeps it.
+            if all("__call__" not in one.__dict__ for one in kind.__mro__ if one not in (self.torch.nn.Module, object)):
                 kind.__call__ = self.wrap_call(self.original_call)
         self.record.say("model", model=index, **describe_model(self.torch, module, prefix))
         return model
@@ -641,7 +666,10 @@ class TorchWatch:
     def say_loss(self, key):
         info = self.loss_info[key]
         order = info["order"]
-        ordered = (len(order) >= 3 and all(a[1] <= b[0] for a, b in zip(order, order[1:])) and order[0][0] < order[-1][1])
+        # Sorted within a pass over the data; a new pass begins again at the smallest label.
+        again = [b for a, b in zip(order, order[1:]) if a[1] > b[0]]
+        least, most = (min(a[0] for a in order), max(a[1] for a in order)) if order else (0, 0)
+        ordered = len(order) >= 3 * (len(again) + 1) and least < most and all(b[0] == least for b in again)
         self.record.say("loss", type=key, source=info["source"], calls=info["calls"], ordered=ordered,
                         counts={str(label): count for label, count in sorted(info["counts"].items())[:1000]},
                         **info["facts"])
@@ -765,10 +793,12 @@ class TorchWatch:
                   torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None)
         inside, stepping, silent = self.inside, self.stepping, self.recorder.silent
         self.inside, self.stepping, self.recorder.silent = True, "own", True
+        warn, warnings.warn = warnings.warn, lambda *arguments, **named: None
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 yield
         finally:
+            warnings.warn = warn
             self.inside, self.stepping, self.recorder.silent = inside, stepping, silent
             random.setstate(states[0])
             torch.set_rng_state(states[1])

@@ -1,0 +1,218 @@
+"""The recorder: what it must not change, what it must survive, what it writes."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from .support import HERE, needs_torch
+
+SITE = os.path.join(HERE, "netmend", "watch", "site")
+
+TRAIN = """
+import hashlib, random, sys, torch
+import numpy
+torch.manual_seed(1); random.seed(1); numpy.random.seed(1); torch.set_num_threads(1)
+x = torch.randn(256, 1, 8, 8); y = torch.randint(0, 3, (256,))
+net = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Dropout(0.3), torch.nn.Linear(144, 3))
+opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), 32, shuffle=True, num_workers=WORKERS)
+for epoch in range(3):
+    net.train()
+    for a, b in loader:
+        opt.zero_grad(); loss = torch.nn.functional.cross_entropy(net(a), b); loss.backward(); opt.step()
+        MORE
+    net.eval()
+    with torch.no_grad(): print(float(torch.nn.functional.cross_entropy(net(x), y)))
+digest = hashlib.sha256()
+for value in net.state_dict().values(): digest.update(value.double().numpy().tobytes())
+print(digest.hexdigest(), torch.rand(2).tolist(), random.random(), numpy.random.rand())
+"""
+
+
+def run(program, watched=True, folder=None, timeout=300):
+    """The program's exit status, output and record, as `netmend watch` would start it."""
+    folder = folder or tempfile.mkdtemp(prefix="netmend-watch-")
+    file = os.path.join(folder, "train.py")
+    with open(file, "w") as opened:
+        opened.write(program)
+    environment = dict(os.environ, PYTHONPATH=SITE, NETMEND_WATCH=os.path.join(folder, "run")) if watched else dict(os.environ)
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, env=environment, timeout=timeout, stdin=subprocess.DEVNULL)
+    return done, read(os.path.join(folder, "run", "record.jsonl")) if watched else None
+
+
+def read(path):
+    with open(path) as opened:
+        return [json.loads(line) for line in opened]
+
+
+def of(record, event):
+    return [line for line in record if line.get("e") == event]
+
+
+class WithoutFramework(unittest.TestCase):
+    def test_a_program_without_training_leaves_a_record_that_says_so(self):
+        done, record = run("print('hello')")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "hello\n", ""))
+        self.assertEqual(record[0]["netmend"], "training-record")
+        self.assertEqual([line["e"] for line in record[1:]], ["end"])
+
+    def test_failures_and_exit_status_are_the_programs_own(self):
+        done, record = run("import sys; sys.exit(7)")
+        self.assertEqual((done.returncode, done.stderr), (7, ""))
+        plain, _ = run("1 / 0", watched=False)
+        done, record = run("1 / 0")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.splitlines()[-1], plain.stderr.splitlines()[-1])
+        self.assertEqual(of(record, "failed")[0]["source"], "train.py:1")
+
+    def test_an_own_sitecustomize_still_runs(self):
+        folder = tempfile.mkdtemp()
+        with open(os.path.join(folder, "sitecustomize.py"), "w") as opened:
+            opened.write("import builtins; builtins.marked = True\n")
+        environment = dict(os.environ, PYTHONPATH=SITE + os.pathsep + folder, NETMEND_WATCH=os.path.join(folder, "run"))
+        done = subprocess.run([sys.executable, "-c", "print(marked)"], capture_output=True, text=True, env=environment)
+        self.assertEqual(done.stdout, "True\n", done.stderr)
+
+    def test_a_million_steps_stay_small_and_keep_spikes(self):
+        from netmend.watch._record import Record, Series
+        path = os.path.join(tempfile.mkdtemp(), "record.jsonl")
+        record = Record(path)
+        series = Series(record, 0)
+        for step in range(1_000_000):
+            series.add(1000.0 if step == 777_777 else 1.0 / (1 + step), 0.1)
+        series.write()
+        record.flush()
+        self.assertLess(os.path.getsize(path), 10_000_000)
+        lines = of(read(path), "series")
+        steps = sum(len(line["loss"]) * line["every"] for line in lines)
+        self.assertGreater(steps, 990_000)
+        self.assertEqual(max(max(line.get("largest", [0])) for line in lines), 1000.0)
+
+    def test_numbers_that_json_has_no_word_for(self):
+        from netmend.watch._record import number
+        self.assertEqual([number(float("nan")), number(float("inf")), number(-float("inf")), number(0.1)], ["NaN", "Inf", "-Inf", 0.1])
+
+
+@needs_torch
+class WithTorch(unittest.TestCase):
+    def test_nothing_changes(self):
+        for workers in ("0", "2"):
+            program = TRAIN.replace("WORKERS", workers).replace("MORE", "")
+            plain, _ = run(program, watched=False)
+            done, record = run(program)
+            self.assertEqual(plain.returncode, 0, plain.stderr)
+            self.assertEqual(done.stdout, plain.stdout, "weights, random numbers or output differ")
+            self.assertEqual(done.stderr, plain.stderr)
+            self.assertEqual(of(record, "trouble"), [])
+            self.assertEqual(sum(len(line["loss"]) for line in of(record, "series")), 24)
+            self.assertEqual(of(record, "summary")[0]["violations"]["Z1"], 0)
+            self.assertEqual(of(record, "fact"), [{**line, "holds": True} for line in of(record, "fact")])
+
+    def test_a_crash_and_a_kill_leave_what_was_seen(self):
+        done, record = run(TRAIN.replace("WORKERS", "0").replace("MORE", "assert opt.state[next(net.parameters())]['step'] < 9"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("AssertionError", of(record, "failed")[0]["error"])
+        self.assertEqual(sum(len(line["loss"]) for line in of(record, "series")), 9)
+        done, record = run(TRAIN.replace("WORKERS", "0").replace("MORE", "import time; time.sleep(0.3); import os\n        if epoch: os.kill(os.getpid(), 9)"))
+        self.assertEqual(done.returncode, -signal.SIGKILL)
+        self.assertGreaterEqual(sum(len(line["loss"]) for line in of(record, "series")), 7)
+        self.assertEqual(of(record, "end"), [])
+
+    def test_the_producer_of_nan_is_named_with_its_line(self):
+        program = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__(); self.a = torch.nn.Linear(4, 4); self.b = torch.nn.Linear(4, 2)
+    def forward(self, x):
+        h = torch.relu(self.a(x)) * 0
+        h = torch.log(h)
+        return self.b(h)
+torch.manual_seed(0); net = Net(); opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad(); loss = torch.nn.functional.cross_entropy(net(torch.randn(8, 4)), torch.randint(0, 2, (8,))); loss.backward(); opt.step()
+"""
+        done, record = run(program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = of(record, "nonfinite")[0]
+        self.assertEqual((found["operation"], found["source"]), ("log", "train.py:8"))
+        self.assertTrue(of(record, "ring"))
+
+    def test_sound_programs_violate_nothing(self):
+        for name, program in SOUND.items():
+            done, record = run("import torch\nfrom torch import nn\nF = nn.functional\ntorch.manual_seed(0)\n" + program)
+            self.assertEqual(done.returncode, 0, (name, done.stderr[-800:]))
+            broken = [line for line in of(record, "fact") if not line["holds"] and line["check"] != "U3"]  # clipping is told as a note
+            self.assertEqual(broken, [], name)
+            self.assertEqual([line["what"] for line in of(record, "trouble")], [], name)
+
+
+# Programs that do unusual things on purpose.
+SOUND = {
+    "gan": """
+G = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)); D = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+g = torch.optim.Adam(G.parameters()); d = torch.optim.Adam(D.parameters()); bce = nn.BCEWithLogitsLoss()
+for _ in range(20):
+    real, fake = torch.randn(16, 2), G(torch.randn(16, 4))
+    d.zero_grad(); (bce(D(real), torch.ones(16, 1)) + bce(D(fake.detach()), torch.zeros(16, 1))).backward(); d.step()
+    g.zero_grad(); bce(D(fake), torch.ones(16, 1)).backward(); g.step()
+""",
+    "accumulation": """
+net = nn.Linear(4, 2); opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(40):
+    (F.cross_entropy(net(torch.randn(8, 4)), torch.randint(0, 2, (8,))) / 4).backward()
+    if i % 4 == 3: opt.step(); opt.zero_grad()
+""",
+    "gradients set to None by hand": """
+net = nn.Linear(4, 2); opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(20):
+    for p in net.parameters(): p.grad = None
+    F.cross_entropy(net(torch.randn(8, 4)), torch.randint(0, 2, (8,))).backward(); opt.step()
+""",
+    "lora on a frozen base": """
+class Lora(nn.Module):
+    def __init__(self):
+        super().__init__(); self.base = nn.Linear(8, 8); self.base.requires_grad_(False); self.a = nn.Linear(8, 2, bias=False); self.b = nn.Linear(2, 8, bias=False); nn.init.zeros_(self.b.weight)
+    def forward(self, x): return self.base(x) + self.b(self.a(x))
+net = nn.Sequential(Lora(), nn.ReLU(), nn.Linear(8, 2)); opt = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], lr=1e-2)
+for _ in range(20):
+    opt.zero_grad(); F.cross_entropy(net(torch.randn(16, 8)), torch.randint(0, 2, (16,))).backward(); opt.step()
+""",
+    "moving average of weights": """
+import copy
+net = nn.Linear(4, 2); ema = copy.deepcopy(net); opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(20):
+    opt.zero_grad(); F.cross_entropy(net(torch.randn(8, 4)), torch.randint(0, 2, (8,))).backward(); opt.step()
+    with torch.no_grad():
+        for a, b in zip(ema.parameters(), net.parameters()): a.mul_(0.9).add_(b, alpha=0.1)
+        ema(torch.randn(2, 4))
+""",
+    "l-bfgs": """
+net = nn.Linear(4, 1); opt = torch.optim.LBFGS(net.parameters()); x, y = torch.randn(32, 4), torch.randn(32, 1)
+def closure():
+    opt.zero_grad(); loss = F.mse_loss(net(x), y); loss.backward(); return loss
+for _ in range(5): opt.step(closure)
+""",
+    "recurrent": """
+rnn, head = nn.LSTM(3, 8, batch_first=True), nn.Linear(8, 2); opt = torch.optim.Adam([*rnn.parameters(), *head.parameters()])
+for _ in range(10):
+    opt.zero_grad(); F.cross_entropy(head(rnn(torch.randn(8, 5, 3))[0][:, -1]), torch.randint(0, 2, (8,))).backward(); opt.step()
+""",
+    "schedule, clipping, autocast": """
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)); opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+plan = torch.optim.lr_scheduler.CosineAnnealingLR(opt, 20)
+for _ in range(20):
+    opt.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16): loss = F.cross_entropy(net(torch.randn(16, 4)), torch.randint(0, 2, (16,)))
+    loss.backward(); nn.utils.clip_grad_norm_(net.parameters(), 1.0); opt.step(); plan.step()
+torch.save(net, "/dev/null")
+""",
+}
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,13 @@
+// TensorBoard's event files (TensorFlow 1 and 2, PyTorch's SummaryWriter) as a record: scalars only.
+#pragma once
+
+#include <string>
+
+#include "records/record.h"
+
+namespace netmend::records {
+
+/// `path` is an event file (`events.out.tfevents…`). Throws InputError when it is none, or holds no scalar that is a loss.
+Record read_tensorboard(const std::string& path);
+
+}  // namespace netmend::records

@@ -1,0 +1,233 @@
+"""The training doctor: watch, diagnose, lint. Records are written here by hand; the slow part trains with PyTorch.
+
+usage: doctor_test.py NETMEND [fast|slow]
+"""
+import json, os, subprocess, sys, threading, time
+
+from shell import NETMEND, PYTHON, Case, main, needs, read, read_json, start, write
+
+sys.path.insert(0, os.path.join(PYTHON, "netmend"))
+import planted  # its table of faults; imports no framework
+
+HEADER = {"netmend": "training-record", "version": 1, "time": 1.0}
+
+
+def record(folder, *lines, end=True):
+    """A record as the recorder writes it."""
+    os.makedirs(folder, exist_ok=True)
+    rows = [HEADER, *({"e": line[0], **line[1]} for line in lines), *([{"e": "end"}] if end else [])]
+    write(os.path.join(folder, "record.jsonl"), "".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def losses(*values, **more):
+    return ("series", {"optimizer": 0, "from": 1, "every": 1, "loss": list(values), **more})
+
+
+FALLING = [2.0 / (1 + 0.2 * i) for i in range(100)]
+KERAS = [("model", {"parameters": 9, "trainable": 9, "layers": [{"name": "d", "role": "linear", "units": 1}]}),
+         ("graph", {"last": "softmax", "weighted": 1, "pair_count": 0}),
+         ("data", {"targets": {"min": 0, "max": 1, "whole": True, "width": 1, "classes": 2, "counts": {"0": 50, "1": 50}}}),
+         ("fit", {"epochs": 5, "rows": 100, "batch": 32, "loss": "binary_crossentropy", "validation": True})]
+
+
+class Diagnose(Case):
+    def kinds(self, folder, *more, code=0):
+        return [(one["kind"], one["level"]) for one in self.json("diagnose", folder, *more, code=code)["findings"]]
+
+    def test_a_sound_record_raises_nothing(self):
+        self.assertEqual(self.kinds(record("r", losses(*FALLING))), [])
+        self.assertIn("Nothing was found", self.ok("diagnose", "r").stdout)
+
+    def test_findings_are_ranked_and_decide_the_exit_status(self):
+        record("r", *KERAS, losses(*[0.7] * 30))
+        found = self.json("diagnose", "r")
+        first = found["findings"][0]
+        self.assertEqual((first["kind"], first["level"], first["certainty"]), ("output-activation", "serious", "confirmed"))
+        self.assertIn("netmend why output-activation", first["next"])
+        self.assertEqual(self.kinds("r", "--fail-on", "serious", code=1)[0][0], "output-activation")
+        for line in self.ok("diagnose", "r", env={**os.environ, "COLUMNS": "80"}).stdout.splitlines():
+            self.assertNotIn("\x1b", line)
+
+    def test_records_that_are_damaged_cut_or_strange(self):
+        record("r", losses(*FALLING), end=False)
+        self.assertIn("no end", " ".join(self.json("diagnose", "r")["unknown"]))
+        whole = read("r/record.jsonl")
+        write("r/record.jsonl", whole[:-20])
+        self.assertIn("no end", " ".join(self.json("diagnose", "r")["unknown"]))
+        write("r/record.jsonl", whole + "\x00garbage\n{}\n[1]\n")
+        self.assertIn("damaged", " ".join(self.json("diagnose", "r")["unknown"]))
+        record("n", losses(*["NaN"] * 50))
+        self.assertEqual(self.kinds("n")[0], ("non-finite-training", "serious"))
+        record("one", losses(0.5))
+        self.assertIn("only 1 steps", " ".join(self.json("diagnose", "one")["unknown"]))
+        record("bad", ("step", {"layers": {"\x1b[31mred\u202e": {"d": 1.0, "act": "relu"}}}), losses(*[1.0] * 20))
+        self.assertNotIn("\x1b", self.ok("diagnose", "bad").stdout)
+        write("r/record.jsonl", json.dumps({**HEADER, "version": 9}) + "\n")
+        self.refused("diagnose", "r", words=["version 9"])
+        self.refused("diagnose", "nowhere")
+        os.makedirs("empty")
+        self.refused("diagnose", "empty", words=["netmend watch"])
+
+    def test_a_million_steps(self):
+        record("r", *[("series", {"optimizer": 0, "from": 1 + 500 * i, "every": 1, "loss": [2.0 / (1 + i)] * 500}) for i in range(2000)])
+        begin = time.time()
+        self.assertEqual(self.json("diagnose", "r")["summary"]["steps"], 1_000_000)
+        self.assertLess(time.time() - begin, 20)
+
+    def test_a_csv_of_epochs(self):
+        rows = ["epoch,loss,val_loss"] + [f"{i},{1 / (i + 1)},{1.0 - 0.1 * i if i < 3 else 0.7 + 0.15 * i}" for i in range(10)]
+        write("log.csv", "\n".join(rows) + "\n")
+        self.assertEqual(self.kinds("log.csv")[0], ("over-fitting-run", "minor"))
+
+    def test_sets_of_rules_and_thresholds(self):
+        record("r", ("loss", {"type": "cross_entropy", "shape": [8, 2], "min_target": 0, "max_target": 1, "all_targets_whole": True,
+                              "counts": {"0": 400, "1": 60}}), losses(*FALLING))
+        self.assertEqual(self.kinds("r"), [])
+        write("t.toml", "imbalance = 3\n")
+        self.assertIn("unbalanced-training", [kind for kind, _ in self.kinds("r", "--thresholds", "t.toml")])
+        write("t.toml", "imbalanse = 3\n")
+        self.refused("diagnose", "r", "--thresholds", "t.toml", words=["did you mean imbalance"])
+        self.refused("diagnose", "r", "--rules", "autotrainr", words=["did you mean autotrainer"])
+        listed = self.json("diagnose", "--list")
+        self.assertGreaterEqual(len(listed["rules"]), 60)
+        for set in {row["set"] for row in listed["rules"]}:
+            self.json("diagnose", "r", "--rules", set)
+
+    def test_two_trainings_are_compared(self):
+        record("a", *KERAS, losses(0.7, 0.7, 0.7, 0.7))
+        record("b", losses(0.7, 0.7, 0.5, 0.3))
+        found = self.json("compare", "a", "b")
+        self.assertEqual((found["first_difference"], found["gone"], found["new"]), (3, ["output-activation"], []))
+        self.assertIn("differ from step 3", self.ok("compare", "a", "b").stdout)
+
+    def test_live_ends_with_the_run(self):
+        record("r", losses(*FALLING), end=False)
+
+        def finish():
+            time.sleep(1.5)
+            with open("r/record.jsonl", "a") as file:
+                file.write('{"e":"nonfinite","step":101,"what":"operation","operation":"log"}\n{"e":"end"}\n')
+
+        writer = threading.Thread(target=finish)
+        writer.start()
+        said = self.ok("diagnose", "r", "--live", timeout=60).stdout
+        writer.join()
+        self.assertIn("non-finite-training", said)
+
+
+class Watch(Case):
+    def test_the_programs_status_and_output_pass_through(self):
+        write("dies.py", "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)\n")
+        done = self.ok("watch", "--quiet", "--out", "r", "--", sys.executable, "dies.py", code=7)
+        self.assertEqual((done.stdout, done.stderr), ("out\n", "err\n"))
+        self.assertEqual(read_json("r/run.json")["program_status"], 7)
+        done = self.ok("watch", "--out", "s", "--", "sh", "-c", "kill -9 $$", code=137)
+        self.assertIn("nothing was recorded", done.stderr)
+        self.refused("watch", words=["no program"])
+        self.refused("watch", "--out", "t", "--", "no-such-program-here", words=["cannot start"])
+        self.refused("watch", "--out", "r", "--", sys.executable, "dies.py", words=["another run"])
+
+    def test_a_program_without_training(self):
+        done = self.ok("watch", "--out", "r", "--", sys.executable, "-c", "print(1)")
+        self.assertEqual(done.stdout, "1\n")
+        self.assertIn("no training was seen", done.stderr)
+
+    def test_a_program_that_fails_before_training_is_read(self):
+        write("early.py", "raise SystemExit(3)\nimport keras\nm = keras.Sequential([keras.layers.Dense(1, activation='softmax')])\n"
+                          "m.compile(loss='binary_crossentropy')\nm.fit(x, y)\n")
+        self.ok("watch", "--out", "r", "--", sys.executable, "early.py", code=3)
+        self.assertIn("output-activation", [one["kind"] for one in read_json("r/findings.json")["findings"]])
+
+    def test_standard_input_and_the_environment_are_the_programs_own(self):
+        write("echo.py", "import os, sys; print(sys.stdin.read(), os.environ.get('OPENBLAS_NUM_THREADS'))\n")
+        environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
+        done = subprocess.run([NETMEND, "watch", "--quiet", "--out", "r", "--", sys.executable, "echo.py"], input="hello", capture_output=True, text=True, env=environment)
+        self.assertEqual(done.stdout, "hello None\n")
+
+    def test_a_signal_reaches_the_program(self):
+        write("waits.py", "import time; print('ready', flush=True); time.sleep(60)\n")
+        process = start("watch", "--quiet", "--out", "r", "--", sys.executable, "waits.py")
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.terminate()
+        process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 128 + 15)
+
+
+LINTED = {  # program: kind and line
+    "import torch\nfor x in d:\n    loss.backward()\n    opt.step()\n": ("gradients-accumulate", 4),
+    "import torch\nloss_fn = torch.nn.CrossEntropyLoss()\nopt.zero_grad()\nout = torch.softmax(net(x), 1)\nloss_fn(out, y).backward()\n": ("output-activation", 4),
+    "import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Softmax(1))\nopt.zero_grad()\nout = net(x)\ntorch.nn.functional.cross_entropy(out, y).backward()\n": ("output-activation", 2),
+    "import torch\nd = torch.nn.Dropout()\nwith torch.no_grad():\n    net(x)\n": ("evaluated-in-train-mode", 3),
+    "import torch\ntrain_loader = torch.utils.data.DataLoader(d, batch_size=2)\n": ("not-shuffled", 2),
+    "import keras\nm.add(keras.layers.Dense(10))\nm.compile('adam', 'categorical_crossentropy')\n": ("output-activation", 2),
+    "import keras\nm.add(keras.layers.Dense(1, activation='sigmoid'))\nm.compile(loss='categorical_crossentropy')\n": ("wrong-loss", 3),
+    "import keras, cv2\nx = cv2.imread('a')\n": ("inputs-not-scaled", 2),
+    "import keras\nm.fit(x, y, validation_data=(x, y))\n": ("validation-overlap", 2),
+    "import torch\nopt = torch.optim.SGD(p, lr=1)\n": ("random-seed", 2),
+}
+SOUND = """import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Dropout(0.1), torch.nn.Linear(8, 2))
+train_loader = torch.utils.data.DataLoader(d, batch_size=2, shuffle=True)
+for x, y in train_loader:
+    opt.zero_grad(); torch.nn.functional.cross_entropy(net(x), y).backward(); opt.step()
+net.eval()
+with torch.no_grad():
+    print(torch.softmax(net(x), 1))
+"""
+
+
+class Lint(Case):
+    def test_what_can_be_seen_is_named_with_its_line(self):
+        for number, (text, (kind, line)) in enumerate(LINTED.items()):
+            lines = text.splitlines()
+            write(f"p{number}.py", text)
+            lines[line - 1] += f"  # netmend: ignore[{kind}]"
+            write(f"q{number}.py", "\n".join(lines) + "\n")
+        files = sorted(os.listdir("."))
+        found = {(one["file"], one["kind"], one["line"]) for one in self.json("lint", *files, "--fail-on", "never")["findings"]}
+        for number, (text, (kind, line)) in enumerate(LINTED.items()):
+            self.assertIn((f"p{number}.py", kind, line), found, text)
+            self.assertNotIn((f"q{number}.py", kind, line), found, text)
+
+    def test_a_sound_program_passes(self):
+        write("p.py", SOUND)
+        self.assertEqual(self.json("lint", "p.py")["findings"], [])
+
+    def test_sarif_exit_status_and_bad_files(self):
+        write("p.py", next(iter(LINTED)))
+        self.ok("lint", "p.py", "--sarif", "o.sarif", code=1)
+        sarif = read_json("o.sarif")
+        self.assertEqual(sarif["version"], "2.1.0")
+        places = {one["ruleId"]: one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in sarif["runs"][0]["results"]}
+        self.assertEqual(places["gradients-accumulate"], 4)
+        self.ok("lint", "p.py", "--fail-on", "never")
+        write("q.py", "def f(:\n")
+        self.refused("lint", "q.py", words=["q.py"])
+        self.refused("lint", "none.py")
+
+
+@needs("torch")
+class SlowPlanted(Case):
+    """Small trainings with a known fault, under netmend watch."""
+
+    def test_each_is_among_the_first_three(self):
+        for fault, kinds in planted.FAULTS.items():
+            if fault in planted.ONLY_KERAS:
+                continue
+            self.ok("watch", "--quiet", "--out", fault, "--", sys.executable, "-m", "netmend.planted", fault)
+            found = read_json(fault + "/findings.json")["findings"]
+            if fault == "none":
+                self.assertEqual([one["id"] for one in found if one["level"] != "note"], [])
+            else:
+                self.assertTrue(set(kinds.split("|")) & {one["kind"] for one in found[:3]}, (fault, [one["id"] for one in found]))
+
+    def test_a_run_that_cannot_recover_is_ended(self):
+        self.ok("watch", "--stop-when", "nan", "--out", "r", "--", sys.executable, "-m", "netmend.planted", "log-of-zero", code=1)
+        self.assertIn('"e":"stopped"', read("r/record.jsonl"))
+        self.refused("watch", "--stop-when", "boredom", "--", "true")
+
+
+if __name__ == "__main__":
+    main()
