@@ -5,7 +5,7 @@ usage: package_test.py NETMEND, in its build folder
 """
 import glob, os, re, shutil, subprocess, sys, tempfile, time, unittest
 
-from shell import NETMEND, SOURCE, Case, OneFolder, main, must, read, run
+from shell import NETMEND, SOURCE, Case, OneFolder, main, must, parse, read, run
 
 BUILD = os.path.dirname(NETMEND)
 FINDING = """
@@ -25,6 +25,20 @@ class FromCommands(OneFolder):
     @classmethod
     def make(cls):
         script("from_commands", NETMEND, "made")
+
+    def test_the_description_is_the_help(self):
+        document = parse(run("lab", "commands", "--json").stdout)
+        described = {command["name"]: command for command in document["commands"]}
+        self.assertEqual(document["program"], run("--version").stdout.split()[1])
+        for name in re.findall(r"^(?:  [A-Z][a-z]+(?: here)? +| {14})((?:lab )?[a-z]+)  ", run().stdout, re.M):
+            self.assertTrue(name in described or name == "lab study", name)
+        for name in ("check", "repair", "lab plant"):
+            told = set(re.findall(r"^ +(?:-\w,)?(--[a-z0-9-]+)", run(*name.split(), "--help").stdout, re.M)) - {"--help"}
+            self.assertEqual(told - {flag for option in described[name]["options"] for flag in option["flags"]}, set(), name)
+        options = {option["name"]: option for option in described["locate"]["options"]}
+        self.assertEqual([options[name]["type"] for name in ("all", "top", "threshold", "data")], ["flag", "int", "float", "text"])
+        self.assertEqual((options["tap"]["choices"], options["tap"]["default"]), (["pre", "post"], "post"))
+        self.assertEqual([options[name]["role"] for name in ("model", "data")], ["model", "data"])
 
     def complete(self, *words):
         """What bash offers for the last of the words."""

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import warnings
 
 from ._errors import NetmendInputError, NetmendInternalError, NetmendMissingError
 
@@ -62,7 +63,7 @@ def run(words, progress=None, folder=None):
         err.seek(0)
         said = err.read().decode("utf-8", "replace")
         text = out.read()
-    if status in (0, 1) or (status == 130 and text.strip()):
+    if status in (0, 1, 130) and text.strip():
         try:
             return Answer(json.loads(text), status, _notes(said))
         except ValueError:
@@ -125,7 +126,9 @@ class _Bar:
         watched = "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
         if wanted or (wanted is None and watched):
             try:
-                from tqdm.auto import tqdm
+                with warnings.catch_warnings():  # about widgets that a notebook lacks: it draws text then
+                    warnings.simplefilter("ignore")
+                    from tqdm.auto import tqdm
                 self.tqdm = tqdm
             except ImportError:
                 pass
@@ -135,7 +138,7 @@ class _Bar:
             return
         if self.bar is None or (self.bar.total, self.bar.unit) != (total, " " + what):
             self.close()
-            self.bar = self.tqdm(total=total, unit=" " + what, leave=False)
+            self.bar = self.tqdm(total=total, unit=" " + what, leave=False, delay=0.5)
         self.bar.update(done - self.bar.n)
 
     def close(self):
@@ -149,6 +152,9 @@ def _notes(said):
 
 
 def _error(status, said):
+    if "GLIBC_" in said or "error while loading shared libraries" in said:
+        return NetmendMissingError("The program cannot start here: %s. The wheel is for Linux on x86-64 with glibc 2.36 or newer "
+                                   "(Debian 12, Ubuntu 22.10, Fedora 37); elsewhere, take the container or build it" % said.strip().splitlines()[0])
     lines = [line for line in said.splitlines() if line.strip()]
     at = next((i for i, line in enumerate(lines) if line.startswith(("error: ", "internal error: "))), None)
     what = lines[at].split(": ", 1)[1] if at is not None else " ".join(lines[-3:])

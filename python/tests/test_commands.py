@@ -152,6 +152,14 @@ class Calls(InFolder):
         self.assertTrue(os.path.exists("adv.npz"))
         self.assertTrue(result.passed)
 
+    def test_a_program_that_cannot_start_is_said(self):
+        with open("netmend", "w") as file:
+            file.write("#!/bin/sh\necho \"netmend: /lib/libc.so.6: version 'GLIBC_2.36' not found\" >&2\nexit 1\n")
+        os.chmod("netmend", 0o755)
+        with mock.patch.dict(os.environ, {"NETMEND_PROGRAM": os.path.abspath("netmend")}):
+            with self.assertRaisesRegex(nm.NetmendMissingError, "glibc 2.36"):
+                _program.run(["info", "model.onnx"])
+
     def test_no_program_is_said(self):
         with mock.patch.dict(os.environ, {"NETMEND_PROGRAM": "/no/such/netmend"}):
             with self.assertRaisesRegex(nm.NetmendMissingError, "/no/such/netmend"):
@@ -169,7 +177,7 @@ class Watched(InFolder):
 
     def watched(self, on_update, **how):
         class Bar:
-            def __init__(self, total, unit, leave):
+            def __init__(self, total, unit, leave, delay):
                 self.total, self.unit, self.n = total, unit, 0
 
             def update(self, more):
