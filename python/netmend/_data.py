@@ -54,7 +54,7 @@ class Data:
         if groups is not None:
             options.setdefault("groups", groups)
         self._workspace = Workspace()
-        folder = os.fspath(keep) if keep else self._workspace.path("data", _bytes_of(source, limit))
+        folder = os.path.abspath(keep) if keep else self._workspace.path("data", _bytes_of(source, limit))
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             self.summary = save_data(_bounded(loader, limit, options, self._workspace.folder or folder), folder,

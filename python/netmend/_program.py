@@ -42,9 +42,16 @@ def _is_binary(path):
 def main():
     """The command `netmend` of the wheel."""
     try:
-        os.execv(program(), ["netmend"] + sys.argv[1:])
+        os.execve(program(), ["netmend"] + sys.argv[1:], environment())
     except NetmendMissingError as error:
         sys.exit("error: %s" % error)
+
+
+def environment():
+    """What the program should know: where this package is, for what it runs inside other Python programs."""
+    found = dict(os.environ)
+    found.setdefault("NETMEND_PYTHON", os.path.dirname(_HERE))
+    return found
 
 
 class Answer:
@@ -80,7 +87,7 @@ def _wait(words, out, err, progress, folder):
             # A session of its own: Ctrl-C comes from us, once, however the keyboard or the notebook sends it.
             child = subprocess.Popen([program()] + words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder,
                                      pass_fds=[there.fileno()], start_new_session=True,
-                                     env=dict(os.environ, NETMEND_PROGRESS=str(there.fileno())))
+                                     env=dict(environment(), NETMEND_PROGRESS=str(there.fileno())))
         finally:
             there.close()
         bar, interrupted = _Bar(progress), False
