@@ -1,9 +1,7 @@
 """Models of a Python program as ONNX files: modules are exported as they are in evaluation mode, and the file is compared
 with the module before anything is said about it."""
-import contextlib
 import functools
 import inspect
-import io
 import os
 import re
 import sys
@@ -194,8 +192,7 @@ def _export_torch(module, example, path):
                                     "They are %s; choose inputs with Data(…, inputs=[…])."
                                     % ", ".join("%s %s%s" % (n, str(t.dtype).split(".")[-1], list(t.shape)) for n, t in tensors.items()))
         try:
-            with contextlib.redirect_stdout(io.StringIO()):  # pages about graphs, when it fails
-                torch.onnx.export(module, given, path, **options)
+            torch.onnx.export(module, given, path, **options)
         except ImportError as error:
             raise NetmendMissingError("PyTorch cannot export: %s (pip install onnx)" % error)
         except Exception as error:
