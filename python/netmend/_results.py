@@ -89,6 +89,10 @@ class Result:
     def __getitem__(self, name):
         return self.document[name]
 
+    def table(self, name):
+        """A list of rows of the document as a table, also where its name is an attribute of ours, as `passed` of check is."""
+        return table(self.document[name])
+
     def __contains__(self, name):
         return name in self.document
 

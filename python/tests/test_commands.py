@@ -107,6 +107,7 @@ class Calls(InFolder):
         self.assertIn(first.level, ("blocker", "serious", "minor", "note"))
         self.assertIn(first.id, result._repr_html_())
         self.assertTrue(first.why().document)
+        self.assertEqual(len(result.table("passed")), len(result["passed"]))
         self.assertTrue(os.path.exists(result.page))
         opened = []
         with mock.patch("webbrowser.open", opened.append):
