@@ -2,6 +2,7 @@
 import doctest
 import inspect
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -134,6 +135,11 @@ class Calls(InFolder):
             nm.eval("model.onnx", "glyphs:test", all="yes")
         with self.assertRaisesRegex(nm.NetmendInputError, "is not a model"):
             nm.eval(np.zeros(3), "glyphs:test")
+
+    def test_errors_travel_between_processes(self):
+        for error in (nm.NetmendInputError("what", "hint"), nm.RecorderError("what", "where", "hint"), nm.PatchError("what", "where", "hint")):
+            copy = pickle.loads(pickle.dumps(error))
+            self.assertEqual((type(copy), str(copy), copy.hint), (type(error), str(error), "hint"))
 
     def test_a_check_that_does_not_pass_is_a_result(self):
         result = nm.check("model.onnx", "glyphs:test", limit=600, budget="quick", fail_on="note")
