@@ -2,10 +2,13 @@
 
 usage: python_test.py NETMEND
 """
-import os, unittest
+import os, sys, unittest
 
-from shell import NETMEND, PYTHON, finish, need
+from shell import NETMEND, PYTHON, SOURCE, finish, need
 
+ENVIRONMENT = os.path.join(SOURCE, "build", "python-environment")  # made by ./dev test all
+if os.path.exists(os.path.join(ENVIRONMENT, "complete")) and os.path.realpath(sys.prefix) != os.path.realpath(ENVIRONMENT):
+    os.execv(os.path.join(ENVIRONMENT, "bin", "python"), ["python", *sys.argv])
 need("numpy")
 os.environ["NETMEND_PROGRAM"] = NETMEND
 

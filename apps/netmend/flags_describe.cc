@@ -79,18 +79,16 @@ void describe(const CLI::App& app, const std::string& prefix, Json& commands) {
     Json options = Json::array();
     for (const CLI::Option* option : sub->get_options())
       if (option != sub->get_help_ptr()) options.push_back(describe(*sub, *option));
-    commands.push_back({{"name", name},
-                        {"about", sub->get_description()},
-                        {"examples", sub->get_footer()},
-                        {"options", options}});
+    commands.push_back(
+        {{"name", name}, {"about", sub->get_description()}, {"examples", sub->get_footer()}, {"options", options}});
   }
 }
 
 }  // namespace
 
 void add_describe(CLI::App& lab, Action& action) {
-  CLI::App* commands = command(lab, "commands", "All commands and their flags as one JSON document",
-                               "  netmend lab commands --json");
+  CLI::App* commands =
+      command(lab, "commands", "All commands and their flags as one JSON document", "  netmend lab commands --json");
   commands->group("");  // not for people
   const CLI::App* all = lab.get_parent();
   commands->callback([&action, all] {

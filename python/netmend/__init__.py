@@ -33,9 +33,12 @@ def __getattr__(name):
         return globals()[name]
     if name.startswith("_"):
         raise AttributeError(name)
-    if importlib.util.find_spec("netmend." + name) is not None:
+    found = importlib.util.find_spec("netmend." + name)
+    if found is not None and found.submodule_search_locations:  # a part for Python, such as watch, goes before the command
         return importlib.import_module("netmend." + name)
     functions = _functions()
+    if name not in functions and found is not None:
+        return importlib.import_module("netmend." + name)
     if name not in functions:
         import difflib
 

@@ -25,9 +25,10 @@ _TYPES = {"flag": "bool", "int": "int", "float": "float", "text": "str"}
 def describe():
     """All commands: the document beside the program where its package has one, else asked of the program and kept."""
     path = os.path.realpath(_program.program())
-    beside = os.path.join(os.path.dirname(path), "commands.json")
-    if os.path.exists(beside):
-        return _read(beside)
+    folder = os.path.dirname(path)
+    for kept in (os.path.join(folder, "commands.json"), os.path.join(folder, "..", "share", "netmend", "commands.json")):
+        if os.path.exists(kept):
+            return _read(kept)
     engine = os.path.join(os.path.dirname(path), "netmend-engine")
     about = os.stat(engine if os.path.exists(engine) else path)
     name = hashlib.sha256(("%s %d %d" % (path, about.st_mtime_ns, about.st_size)).encode()).hexdigest()[:16]

@@ -54,7 +54,7 @@ class Data:
         if groups is not None:
             options.setdefault("groups", groups)
         self._workspace = Workspace()
-        folder = os.fspath(keep) if keep else self._workspace.path("data", _bytes_of(source, limit))
+        folder = os.path.abspath(keep) if keep else self._workspace.path("data", _bytes_of(source, limit))
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             self.summary = save_data(_bounded(loader, limit, options, self._workspace.folder or folder), folder,
@@ -150,6 +150,8 @@ def _loader_of(source, label, groups):
     """An iterable for save_data, and options that follow from what it is."""
     if _is_frame(source):
         return _of_frame(source, label, groups)
+    if hasattr(source, "column_names") and hasattr(source, "features"):
+        return _of_hugging_face(source, label)
     if label is not None and not is_mapping(source):
         raise NetmendInputError("label=%r: only tables and dicts have columns" % (label,))
     if is_mapping(source):
@@ -169,6 +171,14 @@ def _of_pair(x, y):
     if is_array(y) and len(y.shape) == 2 and y.shape[1] == 1:
         y = y[:, 0]
     return _chunks({"input": x}, y), {}
+
+
+def _of_hugging_face(source, label):
+    """Columns are read a thousand rows at a time. A data set that is streamed may have no length."""
+    if label is not None and label not in source.column_names:
+        raise NetmendInputError("The data set has no column %r, it has %s" % (label, ", ".join(source.column_names)))
+    batches = source.iter(batch_size=_CHUNK) if hasattr(source, "iter") else iter(source)
+    return batches, {"batched": True, **({"target": label} if label is not None else {})}
 
 
 def _of_mapping(source, label):

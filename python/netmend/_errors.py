@@ -12,6 +12,9 @@ class NetmendInputError(NetmendError, ValueError):
         self.what, self.hint = what, hint
         super().__init__("%s\n  %s" % (what, hint) if hint else what)
 
+    def __reduce__(self):  # between processes
+        return type(self), (self.what, self.hint)
+
 
 class NetmendInternalError(NetmendError):
     """netmend itself is at fault."""
@@ -25,6 +28,9 @@ class RecorderError(NetmendInputError):
     def __init__(self, what, where, hint):
         super().__init__("%s\n  where: %s\n  try:   %s" % (what, where, hint))
         self.what, self.where, self.hint = what, where, hint
+
+    def __reduce__(self):
+        return type(self), (self.what, self.where, self.hint)
 
 
 class PatchError(RecorderError):

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import warnings
 
 from ._errors import NetmendInputError, NetmendInternalError, NetmendMissingError
 
@@ -41,9 +42,16 @@ def _is_binary(path):
 def main():
     """The command `netmend` of the wheel."""
     try:
-        os.execv(program(), ["netmend"] + sys.argv[1:])
+        os.execve(program(), ["netmend"] + sys.argv[1:], environment())
     except NetmendMissingError as error:
         sys.exit("error: %s" % error)
+
+
+def environment():
+    """What the program should know: where this package is, for what it runs inside other Python programs."""
+    found = dict(os.environ)
+    found.setdefault("NETMEND_PYTHON", os.path.dirname(_HERE))
+    return found
 
 
 class Answer:
@@ -62,7 +70,7 @@ def run(words, progress=None, folder=None):
         err.seek(0)
         said = err.read().decode("utf-8", "replace")
         text = out.read()
-    if status in (0, 1) or (status == 130 and text.strip()):
+    if status in (0, 1, 130) and text.strip():
         try:
             return Answer(json.loads(text), status, _notes(said))
         except ValueError:
@@ -79,7 +87,7 @@ def _wait(words, out, err, progress, folder):
             # A session of its own: Ctrl-C comes from us, once, however the keyboard or the notebook sends it.
             child = subprocess.Popen([program()] + words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder,
                                      pass_fds=[there.fileno()], start_new_session=True,
-                                     env=dict(os.environ, NETMEND_PROGRESS=str(there.fileno())))
+                                     env=dict(environment(), NETMEND_PROGRESS=str(there.fileno())))
         finally:
             there.close()
         bar, interrupted = _Bar(progress), False
@@ -125,7 +133,9 @@ class _Bar:
         watched = "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
         if wanted or (wanted is None and watched):
             try:
-                from tqdm.auto import tqdm
+                with warnings.catch_warnings():  # about widgets that a notebook lacks: it draws text then
+                    warnings.simplefilter("ignore")
+                    from tqdm.auto import tqdm
                 self.tqdm = tqdm
             except ImportError:
                 pass
@@ -135,7 +145,7 @@ class _Bar:
             return
         if self.bar is None or (self.bar.total, self.bar.unit) != (total, " " + what):
             self.close()
-            self.bar = self.tqdm(total=total, unit=" " + what, leave=False)
+            self.bar = self.tqdm(total=total, unit=" " + what, leave=False, delay=0.5)
         self.bar.update(done - self.bar.n)
 
     def close(self):
@@ -149,6 +159,9 @@ def _notes(said):
 
 
 def _error(status, said):
+    if "GLIBC_" in said or "error while loading shared libraries" in said:
+        return NetmendMissingError("The program cannot start here: %s. The wheel is for Linux on x86-64 with glibc 2.36 or newer "
+                                   "(Debian 12, Ubuntu 22.10, Fedora 37); elsewhere, take the container or build it" % said.strip().splitlines()[0])
     lines = [line for line in said.splitlines() if line.strip()]
     at = next((i for i, line in enumerate(lines) if line.startswith(("error: ", "internal error: "))), None)
     what = lines[at].split(": ", 1)[1] if at is not None else " ".join(lines[-3:])

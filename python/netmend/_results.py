@@ -89,6 +89,10 @@ class Result:
     def __getitem__(self, name):
         return self.document[name]
 
+    def table(self, name):
+        """A list of rows of the document as a table, also where its name is an attribute of ours, as `passed` of check is."""
+        return table(self.document[name])
+
     def __contains__(self, name):
         return name in self.document
 
@@ -139,9 +143,9 @@ class Result:
         if page is None:
             raise NetmendInputError("netmend %s draws no report page" % self.command, "netmend.check(…) does.")
         if "ipykernel" in sys.modules:
-            from IPython.display import HTML, display
+            from IPython.display import display
 
-            display(HTML(_frame(page, height)))
+            display(_Frame(page, height))
         else:
             webbrowser.open("file://" + os.path.abspath(page))
         return page
@@ -254,8 +258,17 @@ def _screen(result):
     return "".join(parts) + "</div>"
 
 
-def _frame(page, height):
-    with open(page, encoding="utf-8") as file:
-        text = file.read()
-    return ("<iframe sandbox='allow-scripts allow-popups' style='width:100%%;height:%dpx;border:1px solid #ccc' srcdoc=\"%s\">"
-            "</iframe>" % (int(height), html.escape(text, quote=True)))
+class _Frame:
+    """The page in a frame of its own: inside the notebook's file, so that it is there wherever the notebook is read."""
+
+    def __init__(self, page, height):
+        self.page, self.height = page, height
+
+    def __repr__(self):
+        return self.page
+
+    def _repr_html_(self):
+        with open(self.page, encoding="utf-8") as file:
+            text = html.escape(file.read(), quote=True)
+        return ("<iframe sandbox='allow-scripts allow-popups' style='width:100%%;height:%dpx;border:1px solid #ccc' srcdoc=\"%s\">"
+                "</iframe>" % (int(self.height), text))

@@ -2,6 +2,7 @@
 import doctest
 import inspect
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -27,7 +28,7 @@ class Description(InFolder):
             place = nm
             for word in name.split():
                 place = getattr(place, word)
-            self.assertTrue(callable(place) or name == "lab study", name)
+            self.assertTrue(callable(place) or inspect.ismodule(place) or name == "lab study", name)
 
     def test_flags_of_help_are_arguments(self):
         for words in (["check"], ["repair"], ["lab", "plant"]):
@@ -107,6 +108,7 @@ class Calls(InFolder):
         self.assertIn(first.level, ("blocker", "serious", "minor", "note"))
         self.assertIn(first.id, result._repr_html_())
         self.assertTrue(first.why().document)
+        self.assertEqual(len(result.table("passed")), len(result["passed"]))
         self.assertTrue(os.path.exists(result.page))
         opened = []
         with mock.patch("webbrowser.open", opened.append):
@@ -134,6 +136,11 @@ class Calls(InFolder):
         with self.assertRaisesRegex(nm.NetmendInputError, "is not a model"):
             nm.eval(np.zeros(3), "glyphs:test")
 
+    def test_errors_travel_between_processes(self):
+        for error in (nm.NetmendInputError("what", "hint"), nm.RecorderError("what", "where", "hint"), nm.PatchError("what", "where", "hint")):
+            copy = pickle.loads(pickle.dumps(error))
+            self.assertEqual((type(copy), str(copy), copy.hint), (type(error), str(error), "hint"))
+
     def test_a_check_that_does_not_pass_is_a_result(self):
         result = nm.check("model.onnx", "glyphs:test", limit=600, budget="quick", fail_on="note")
         self.assertFalse(result.passed)
@@ -152,6 +159,14 @@ class Calls(InFolder):
         self.assertTrue(os.path.exists("adv.npz"))
         self.assertTrue(result.passed)
 
+    def test_a_program_that_cannot_start_is_said(self):
+        with open("netmend", "w") as file:
+            file.write("#!/bin/sh\necho \"netmend: /lib/libc.so.6: version 'GLIBC_2.36' not found\" >&2\nexit 1\n")
+        os.chmod("netmend", 0o755)
+        with mock.patch.dict(os.environ, {"NETMEND_PROGRAM": os.path.abspath("netmend")}):
+            with self.assertRaisesRegex(nm.NetmendMissingError, "glibc 2.36"):
+                _program.run(["info", "model.onnx"])
+
     def test_no_program_is_said(self):
         with mock.patch.dict(os.environ, {"NETMEND_PROGRAM": "/no/such/netmend"}):
             with self.assertRaisesRegex(nm.NetmendMissingError, "/no/such/netmend"):
@@ -169,7 +184,7 @@ class Watched(InFolder):
 
     def watched(self, on_update, **how):
         class Bar:
-            def __init__(self, total, unit, leave):
+            def __init__(self, total, unit, leave, delay):
                 self.total, self.unit, self.n = total, unit, 0
 
             def update(self, more):
