@@ -11,9 +11,6 @@ if(NETMEND_SANITIZE)
   add_compile_options(-fsanitize=${NETMEND_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${NETMEND_SANITIZE})
 endif()
-if(NETMEND_FUZZ)
-  add_compile_options(-fsanitize-coverage=trace-pc,trace-cmp)  # fuzz/coverage.cc hands it to libFuzzer
-endif()
 
 # Code without hot loops (commands, tests, checks): a third less time to compile.
 function(netmend_compile_lightly target)

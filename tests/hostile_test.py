@@ -92,8 +92,8 @@ def bytes_member(text):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + body
 
 
-def make_sound():
-    """All files that ROWS read, in the present folder."""
+def make_sound(study=True):
+    """All files that ROWS read, in the present folder; a study needs MNIST."""
     draw = random.Random(7)
     labels = [i % 3 for i in range(96)]
     picture = lambda label: [draw.random() * (80 if label == 2 else 255) if p < 32 or label != 1 else 250.0 for p in range(64)]
@@ -134,7 +134,8 @@ def make_sound():
     make_saved(flat, labels)
     done = run("check", "m.onnx", *case, "--budget", "quick", "--out", "checked")
     assert done.returncode in (0, 1), done.stderr
-    must("lab", "study", "check-quality", "--models", f"m.onnx@{DATA_SPEC}", "--parts", "quiet", "--out", "study")
+    if study:
+        must("lab", "study", "check-quality", "--models", f"m.onnx@{DATA_SPEC}", "--parts", "quiet", "--out", "study")
     os.makedirs("named")
     shutil.copy("m.onnx", "named/m.onnx")
     write_json("named/preprocessor_config.json", {"do_rescale": True, "rescale_factor": 0.00392, "do_normalize": True,
@@ -373,7 +374,7 @@ class Sound(OneFolder):
 
     @classmethod
     def make(cls):
-        make_sound()
+        make_sound(study=not lacking(files=("mnist",)))
 
     def copied(self):
         folder = tempfile.mkdtemp(prefix="netmend-hostile-")
@@ -419,10 +420,11 @@ class SlowDamage(Sound):
 
     def test_damaged_files(self):
         draw = random.Random(SEED)
+        rows = [row for row in ROWS if all(map(os.path.exists, row.files))]
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-            sounds = list(pool.map(self.sound, ROWS))
+            sounds = list(pool.map(self.sound, rows))
             jobs = []
-            for row, sound in zip(ROWS, sounds):
+            for row, sound in zip(rows, sounds):
                 for path in row.files:
                     for what, make in damages(os.path.join(self.folder, path), draw, self.count):
                         jobs.append(pool.submit(self.case, row, path, what, make, sound))
@@ -505,15 +507,18 @@ class SlowInterrupted(Sound):
         spec = "npz:many.npz,x=x,y=y"
         for command in (["compare", "wide.onnx", "wide.onnx", "--data", spec, "--anyway", "-o", "kept.json"],
                         ["failures", "wide.onnx", "--data", spec, "--anyway", "-o", "kept.json"]):
+            must(*command)
+            whole = read("kept.json")
             for wait in (1.5, 3, 5):
-                write("kept.json", "whole")
+                write("kept.json", "old")
                 process = start(*command, "--jobs", 1)
                 time.sleep(wait)
                 process.send_signal(signal.SIGINT)
                 process.communicate(timeout=60)
-                self.assertIn(process.returncode, (0, 1, 130, -signal.SIGINT))
-                if process.returncode != 0:
-                    self.assertEqual(read("kept.json"), "whole", (command, wait))
+                self.assertIn(process.returncode, (0, 130))
+                self.assertIn(read("kept.json"), ("old", whole), (command, wait))
+                if process.returncode == 0:
+                    self.assertEqual(read("kept.json"), whole)
 
 
 HOSTILE = ["$(touch pwned)", "`touch pwned`", "a'; touch pwned; '", 'a"b', "a  b", "x|touch pwned", "\x1b[31mred", "é", "<b>&",

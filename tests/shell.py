@@ -17,12 +17,14 @@ KEEP = os.path.abspath(os.environ["NETMEND_KEEP"]) if os.environ.get("NETMEND_KE
 # ---- running ----
 
 @functools.cache
-def engine():
-    """The socket of an engine that is loaded once and forked for each run (shim/forked.cc); none under a sanitizer."""
+def engine(*shims):
+    """The socket of an engine that is loaded once, with these libraries before all others, and forked for each run
+    (shim/forked.cc); none under a sanitizer."""
     shim = os.path.join(os.path.dirname(NETMEND), "libforked.so")
     if not os.path.exists(shim) or os.environ.get("NETMEND_FORKED") == "no":
         return None
-    socket = os.path.join(shared(), "engine")
+    socket = os.path.join(shared(), "-".join(["engine", *map(os.path.basename, shims)]))
+    shim = ":".join([*shims, shim])
     server = subprocess.Popen([NETMEND, "check"], stdin=subprocess.DEVNULL, env={**os.environ, "LD_PRELOAD": shim, "NETMEND_FORKS": socket})
     atexit.register(server.kill)
     while not os.path.exists(socket):

@@ -1059,6 +1059,57 @@ describe("any report", { skip }, () => {
     await page.close();
   });
 
+  /// Words and values that would ask, act or go elsewhere if a page took them for anything but text.
+  const acts = [
+    "<img src=http://127.0.0.1:9/a.png onerror=window.hacked=1>", "</script><script>window.hacked=2</script>", "javascript:window.hacked=3", "http://127.0.0.1:9/b.css",
+    `"><svg onload=window.hacked=4>`, "url(http://127.0.0.1:9/c.png)", "');window.hacked=5;('", "<meta http-equiv=refresh content='0;url=http://127.0.0.1:9/'>", "<iframe srcdoc='<script>top.hacked=6</script>'></iframe>",
+    "data:text/html,<script>window.hacked=7</script>", "{{constructor.constructor('window.hacked=8')()}}", "__proto__", "\u202e\u0000\u001b[31m",
+  ];
+  const odd = [null, -1, 1e308, 0.5, true, [], {}, [null], [[]], { __proto__: null, x: [1] }, ...acts];
+  /// Every field that a document has, lists counted as one: `findings[].title`.
+  function fieldsOf(value, path = "", all = new Set()) {
+    if (path) all.add(path);
+    if (Array.isArray(value)) value.slice(0, 50).forEach((one) => fieldsOf(one, `${path}[]`, all));
+    else if (value && typeof value === "object") for (const [name, one] of Object.entries(value)) fieldsOf(one, `${path}.${/^\d+$/.test(name) ? "#" : name}`, all);
+    return all;
+  }
+  /// The document with all values of a field replaced.
+  function withField(value, field, make, path = "") {
+    if (path && path === field) return make();
+    if (Array.isArray(value)) return value.map((one) => withField(one, field, make, `${path}[]`));
+    if (!value || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withField(one, field, make, `${path}.${/^\d+$/.test(name) ? "#" : name}`)]));
+  }
+  const everyText = (value, make) => (typeof value === "string" ? make(value) : Array.isArray(value) ? value.map((one) => everyText(one, make)) : value && typeof value === "object" ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, everyText(one, make)])) : value);
+
+  it("neither asks, acts nor goes anywhere, whatever stands in any field", async () => {
+    run("lab", "new", "mlp:784-16-10", "-o", "sandbox-raw.onnx");
+    run("train", "sandbox-raw.onnx", "--data", "glyphs", "--limit", 2000, "--epochs", 1, "-o", "sandbox.onnx", "--out", "sandbox-training", "--quiet");
+    const real = check("sandbox", "sandbox.onnx", "--data", "glyphs:test", "--limit", 300, "--train", "glyphs:train,limit=600", "--against", "sandbox-raw.onnx", "--anyway");
+    let turn = 0;
+    const next = (list) => list[turn++ % list.length];
+    const documents = [["all texts", everyText(real, (text) => (text.startsWith("netmend.report/") ? text : next(acts)))]];
+    for (const field of fieldsOf(real)) if (field !== ".format") documents.push([field, withField(real, field, () => next(odd))]);
+    const page = await open(draw("field", real));
+    const gone = [];
+    page.on("framenavigated", (frame) => frame.url().startsWith(`file://${folder}/field.html`) || gone.push(frame.url()));
+    page.on("popup", (other) => gone.push(other.url()));
+    page.on("dialog", (dialog) => (gone.push(`dialog: ${dialog.message()}`), dialog.dismiss()));
+    const wrong = [];
+    for (const [field, document] of documents) {
+      page.troubles.length = page.failed.length = 0;
+      await page.goto(`file://${draw("field", document)}`);
+      const state = await page.waitForSelector("html[data-drawn=yes]", { state: "attached", timeout: 5000 }).then(() => "drawn", () => "never drawn");
+      for (const opener of (await page.locator("main button:visible").all()).slice(0, 3)) await opener.click({ timeout: 500 }).then(() => page.keyboard.press("Escape"), () => {});
+      const hacked = await page.evaluate(() => window.hacked ?? (document.querySelector("iframe, object, embed, meta[http-equiv=refresh], img:not([src^='data:image/']):not([src^='blob:'])")?.outerHTML || document.querySelectorAll("h1").length !== 1));
+      if (state !== "drawn" || hacked || page.troubles.length || gone.length) wrong.push(`${field}: ${state} ${hacked} ${page.troubles.concat(gone).join(" | ").slice(0, 300)}`);
+      gone.length = 0;
+    }
+    console.log(`${documents.length} documents, ${wrong.length} wrong`);
+    await page.close();
+    assert.deepEqual(wrong, []);
+  });
+
   it("does not believe addresses", async () => {
     const page = await open(draw("address", smallest()), { hash: "#class=%00<script>&__proto__.x=1&failures.view=<b>&confidence.threshold=zzz" });
     assert.equal(await text(page, "h1"), "Fine.");

@@ -2,8 +2,9 @@
 //
 // NETMEND_FAIL=write:17 lets the 17th write fail as a full disk would; write:17- that one and all behind it.
 // NETMEND_FAIL_COUNT=FILE gets the number of calls, when the program ends by itself. Only programs that end in
-// -engine or -files count, not the one that starts them, from their first statement on. Calls of the standard streams
-// are left alone.
+// -engine or -files count, not the one that starts them, from their first statement on: that is when the settings are
+// read, so that an engine that is loaded once and forked (forked.cc) can be given others each time. Calls of the
+// standard streams are left alone.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ FILE* opened(const char* path, FILE* file) {
   return file;
 }
 
-__attribute__((constructor)) void begin() {
+void begin() {
   char self[4096];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   const char* asked = getenv("NETMEND_FAIL");
@@ -161,7 +162,7 @@ ssize_t pread64(int file, void* bytes, size_t count, off64_t at) {
 
 /// The program's first statement unblocks signals.
 int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) {
-  begun = true;
+  if (!begun) begin(), begun = true;
   return next<int(int, const sigset_t*, sigset_t*)>("pthread_sigmask")(how, set, before);
 }
 

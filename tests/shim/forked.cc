@@ -138,7 +138,8 @@ int serve(int, char**, char**) {
   const std::string path = getenv("NETMEND_FORKS");
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_un at = address(path.c_str());
-  if (bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 || listen(listener, 64) != 0) give_up("forked: listen");
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 || listen(listener, 64) != 0)
+    give_up("forked: listen");
   signal(SIGCHLD, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
@@ -203,7 +204,8 @@ extern "C" int execv(const char* path, char* const* arguments) {
   return execve(path, arguments, environ);
 }
 
-extern "C" int __libc_start_main(Main main, int argc, char** argv, Main init, void (*fini)(), void (*rtld_fini)(), void* stack_end) {
+extern "C" int __libc_start_main(Main main, int argc, char** argv, Main init, void (*fini)(), void (*rtld_fini)(),
+                                 void* stack_end) {
   const auto start = reinterpret_cast<decltype(&__libc_start_main)>(dlsym(RTLD_NEXT, "__libc_start_main"));
   char self[4096];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
