@@ -41,7 +41,7 @@ class PassedOn {
   }
 
  private:
-  struct sigaction before_[std::size(kSignals)] {};
+  struct sigaction before_[std::size(kSignals)]{};
 };
 
 [[noreturn]] void become(const std::vector<std::string>& words, int failed) {
@@ -64,9 +64,11 @@ class PassedOn {
 
 }  // namespace
 
-int run_child(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment, std::string* output) {
+int run_child(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
+              std::string* output) {
   int failed[2], piped[2] = {-1, -1};
-  if (pipe2(failed, O_CLOEXEC) != 0 || (output && pipe2(piped, O_CLOEXEC) != 0)) fail("cannot make a pipe: {}", std::strerror(errno));
+  if (pipe2(failed, O_CLOEXEC) != 0 || (output && pipe2(piped, O_CLOEXEC) != 0))
+    fail("cannot make a pipe: {}", std::strerror(errno));
   PassedOn passed;
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   const pid_t child = fork();
@@ -93,7 +95,9 @@ int run_child(const std::vector<std::string>& words, const std::map<std::string,
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (told > 0) throw InputError(fmt::format("cannot start {}: {}", words[0], std::strerror(why)), "Is it installed and on the PATH?");
+  if (told > 0)
+    throw InputError(fmt::format("cannot start {}: {}", words[0], std::strerror(why)),
+                     "Is it installed and on the PATH?");
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

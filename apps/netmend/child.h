@@ -1,4 +1,5 @@
-// Other people's programs, started by us: their input and output untouched, signals passed on, the exit status handed back.
+// Other people's programs, started by us: their input and output untouched, signals passed on, the exit status handed
+// back.
 #pragma once
 
 #include <map>

@@ -63,7 +63,8 @@ std::string spark(const std::vector<double>& values) {
 void print_curves(std::FILE* out, const diagnosis::Run& run) {
   auto line = [&](const char* name, const std::vector<double>& values) {
     if (values.size() < 2) return;
-    print(out, "  {:<14}{}  {} → {}\n", name, spark(values), findings::plain(values.front()), findings::plain(values.back()));
+    print(out, "  {:<14}{}  {} → {}\n", name, spark(values), findings::plain(values.front()),
+          findings::plain(values.back()));
   };
   line("loss", run.losses);
   line("val. loss", run.val_losses);
@@ -76,8 +77,13 @@ int list_rules(const Common& common) {
   if (common.json) {
     Json rows = Json::array(), values = Json::object();
     for (const diagnosis::Rule& rule : diagnosis::rules())
-      rows.push_back({{"set", rule.set}, {"name", rule.name}, {"symptom", rule.symptom}, {"quantity", rule.quantity},
-                      {"threshold", rule.threshold}, {"kind", rule.kind}, {"paper", rule.paper}});
+      rows.push_back({{"set", rule.set},
+                      {"name", rule.name},
+                      {"symptom", rule.symptom},
+                      {"quantity", rule.quantity},
+                      {"threshold", rule.threshold},
+                      {"kind", rule.kind},
+                      {"paper", rule.paper}});
     for (const auto& [name, value] : thresholds.all()) values[name] = value;
     return print_json({{"rules", rows}, {"thresholds", values}}), 0;
   }
@@ -85,8 +91,11 @@ int list_rules(const Common& common) {
   for (const diagnosis::Rule& rule : diagnosis::rules()) {
     std::vector<std::string> limits;
     for (const std::string& name : split(rule.threshold, ','))
-      limits.push_back(rule.threshold == "exact" ? "exact" : fmt::format("{} = {}", trim(name), findings::plain(thresholds[std::string(trim(name))])));
-    table.rows.push_back({fmt::format("{}/{}", rule.set, rule.name), std::string(rule.symptom), std::string(rule.kind), join(limits, ", ")});
+      limits.push_back(rule.threshold == "exact"
+                           ? "exact"
+                           : fmt::format("{} = {}", trim(name), findings::plain(thresholds[std::string(trim(name))])));
+    table.rows.push_back({fmt::format("{}/{}", rule.set, rule.name), std::string(rule.symptom), std::string(rule.kind),
+                          join(limits, ", ")});
   }
   print_table(table);
   return 0;
@@ -96,44 +105,58 @@ int list_rules(const Common& common) {
 int64_t first_difference(const diagnosis::Run& a, const diagnosis::Run& b) {
   const size_t both = std::min(a.step_losses.size(), b.step_losses.size());
   for (size_t i = 0; i < both; ++i)
-    if (a.step_losses[i] != b.step_losses[i] && !(std::isnan(a.step_losses[i]) && std::isnan(b.step_losses[i]))) return int64_t(i) + 1;
+    if (a.step_losses[i] != b.step_losses[i] && !(std::isnan(a.step_losses[i]) && std::isnan(b.step_losses[i])))
+      return int64_t(i) + 1;
   return a.step_losses.size() == b.step_losses.size() ? 0 : int64_t(both) + 1;
 }
 
 std::vector<std::string> only_in(const Diagnosis& a, const Diagnosis& b) {
   std::vector<std::string> ids;
   for (const Finding& one : a.findings)
-    if (one.level > Level::kNote && std::none_of(b.findings.begin(), b.findings.end(), [&](const Finding& f) { return f.kind == one.kind && f.level > Level::kNote; }))
+    if (one.level > Level::kNote && std::none_of(b.findings.begin(), b.findings.end(), [&](const Finding& f) {
+          return f.kind == one.kind && f.level > Level::kNote;
+        }))
       ids.push_back(one.id());
   return ids;
 }
 
-int compare_trainings(const Common& common, const DiagnoseOptions& options, const std::string& name, const diagnosis::Thresholds& thresholds) {
+int compare_trainings(const Common& common, const DiagnoseOptions& options, const std::string& name,
+                      const diagnosis::Thresholds& thresholds) {
   const std::string other = find_run(options.against);
   const records::Record before = records::read_record(other), after = records::read_record(name);
   const diagnosis::Run a = diagnosis::digest(before), b = diagnosis::digest(after);
-  const Diagnosis was = diagnosis::diagnose(before, thresholds, options.rules, other), is = diagnosis::diagnose(after, thresholds, options.rules, name);
+  const Diagnosis was = diagnosis::diagnose(before, thresholds, options.rules, other),
+                  is = diagnosis::diagnose(after, thresholds, options.rules, name);
   const std::vector<std::string> gone = only_in(was, is), fresh = only_in(is, was);
   const int64_t differs = first_difference(a, b);
   if (common.json) {
-    print_json({{"before", {{"run", other}, {"summary", was.summary}}}, {"after", {{"run", name}, {"summary", is.summary}}},
-                {"first_difference", differs}, {"gone", gone}, {"new", fresh}});
+    print_json({{"before", {{"run", other}, {"summary", was.summary}}},
+                {"after", {{"run", name}, {"summary", is.summary}}},
+                {"first_difference", differs},
+                {"gone", gone},
+                {"new", fresh}});
     return status_of(is, options.fail_on);
   }
   Table table{{"", printable(other), printable(name)}, "lrr"};
   for (const auto& [key, value] : was.summary.items()) {
-    auto text = [&](const Json& one) { return one.is_number_float() ? findings::plain(one.get<double>()) : one.is_string() ? one.get<std::string>() : json_text(one); };
+    auto text = [&](const Json& one) {
+      return one.is_number_float() ? findings::plain(one.get<double>())
+             : one.is_string()     ? one.get<std::string>()
+                                   : json_text(one);
+    };
     table.rows.push_back({key, printable(text(value)), printable(text(is.summary[key]))});
   }
   print_table(table);
   if (!a.step_losses.empty() && !b.step_losses.empty())
-    print("\n  {}\n", differs ? fmt::format("the losses differ from step {} on", differs) : "the losses are the same in every step");
+    print("\n  {}\n", differs ? fmt::format("the losses differ from step {} on", differs)
+                              : "the losses are the same in every step");
   for (const std::string& id : gone) print("  gone     {}\n", printable(id));
   for (const std::string& id : fresh) print("  new      {}\n", printable(id));
   return status_of(is, options.fail_on);
 }
 
-int follow(const Common& common, const DiagnoseOptions& options, const std::string& run, const diagnosis::Thresholds& thresholds) {
+int follow(const Common& common, const DiagnoseOptions& options, const std::string& run,
+           const diagnosis::Thresholds& thresholds) {
   std::set<std::string> told;
   int64_t steps = -1;
   while (true) {
@@ -141,7 +164,8 @@ int follow(const Common& common, const DiagnoseOptions& options, const std::stri
     const Diagnosis now = diagnosis::diagnose(record, thresholds, options.rules, run);
     for (const Finding& finding : now.findings)
       if (finding.level > Level::kNote && told.insert(finding.id()).second)
-        print("  step {:>8}  {:<8} {}: {}\n", now.summary["steps"].get<int64_t>(), level_name(finding.level), finding.id(), finding.brief);
+        print("  step {:>8}  {:<8} {}: {}\n", now.summary["steps"].get<int64_t>(), level_name(finding.level),
+              finding.id(), finding.brief);
     if (const int64_t at = now.summary["steps"].get<int64_t>(); at != steps && !common.quiet)
       tell(fmt::format("  step {}: loss {}", steps = at, json_text(now.summary["last_loss"])));
     std::fflush(stdout);
@@ -165,17 +189,25 @@ diagnosis::Thresholds read_thresholds(const std::string& file) {
 }
 
 Json diagnosis_json(const Diagnosis& diagnosis, const std::string& run) {
-  Json json = {{"run", run}, {"summary", diagnosis.summary}, {"findings", Json::array()}, {"rules", Json::array()}, {"unknown", diagnosis.troubles}};
+  Json json = {{"run", run},
+               {"summary", diagnosis.summary},
+               {"findings", Json::array()},
+               {"rules", Json::array()},
+               {"unknown", diagnosis.troubles}};
   for (const Finding& finding : diagnosis.findings) json["findings"].push_back(findings::to_json(finding));
   for (const diagnosis::Fired& one : diagnosis.fired)
-    json["rules"].push_back({{"rule", fmt::format("{}/{}", one.rule->set, one.rule->name)}, {"fired", one.alarms > 0}, {"kind", one.rule->kind}, {"paper", one.rule->paper}});
+    json["rules"].push_back({{"rule", fmt::format("{}/{}", one.rule->set, one.rule->name)},
+                             {"fired", one.alarms > 0},
+                             {"kind", one.rule->kind},
+                             {"paper", one.rule->paper}});
   return json;
 }
 
 void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::Record& record) {
   const diagnosis::Run run = diagnosis::digest(record);
   print(out, "  {} steps, {}{}{}\n", with_commas(run.steps), counted(int64_t(record.epochs.size()), "epoch"),
-        run.optimizer.empty() ? "" : ", " + printable(run.optimizer), std::isfinite(run.rate) ? fmt::format(" at {}", findings::plain(run.rate)) : "");
+        run.optimizer.empty() ? "" : ", " + printable(run.optimizer),
+        std::isfinite(run.rate) ? fmt::format(" at {}", findings::plain(run.rate)) : "");
   print_curves(out, run);
   print(out, "\n");
   size_t notes = 0, shown = 0;
@@ -191,7 +223,8 @@ void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::
   }
   if (shown == 0) print(out, "  Nothing was found that is wrong for certain or likely.\n");
   for (const Finding& finding : diagnosis.findings)
-    if (finding.level == Level::kNote) print(out, "  note     {}: {}\n", printable(finding.id()), printable(finding.brief));
+    if (finding.level == Level::kNote)
+      print(out, "  note     {}: {}\n", printable(finding.id()), printable(finding.brief));
   for (const std::string& trouble : diagnosis.troubles) print(out, "  unknown  {}\n", printable(trouble));
   if (shown > 0) print(out, "\n  next     netmend why {}\n", printable(diagnosis.findings.front().kind));
 }
@@ -199,7 +232,10 @@ void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::
 int status_of(const Diagnosis& diagnosis, const std::string& fail_on) {
   if (fail_on == "never") return 0;
   const Level bar = findings::parse_level(fail_on);
-  return std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(), [&](const Finding& f) { return f.level >= bar; }) ? 1 : 0;
+  return std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
+                     [&](const Finding& f) { return f.level >= bar; })
+             ? 1
+             : 0;
 }
 
 int diagnose_run(const Common& common, const DiagnoseOptions& options) {

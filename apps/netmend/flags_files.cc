@@ -79,10 +79,15 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                             "  netmend watch --out run1 --stop-when nan -- python train.py\n"
                             "  netmend watch --fail-on serious -- python -m mypackage.train");
   watch->add_option("program", o.watch.command, "The program with its arguments, behind --");
-  watch->add_option("--stop-when", o.watch.stop_when, "nan: end the program when its loss is NaN or Inf, before the step that spoils the weights")
+  watch
+      ->add_option("--stop-when", o.watch.stop_when,
+                   "nan: end the program when its loss is NaN or Inf, before the step that spoils the weights")
       ->delimiter(',');
   watch->add_option("--thresholds", o.watch.thresholds, "TOML file with thresholds of rules (netmend diagnose --list)");
-  watch->add_option("--fail-on", o.watch.fail_on, "Exit status 1 from this level on, where the program itself ended well: blocker, serious, minor, note or never")
+  watch
+      ->add_option("--fail-on", o.watch.fail_on,
+                   "Exit status 1 from this level on, where the program itself ended well: blocker, serious, minor, "
+                   "note or never")
       ->capture_default_str();
   with_run_folder(watch);
   watch->callback([&] { action = [&] { return app::watch(common, o.watch); }; });
@@ -92,23 +97,33 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                                "  netmend diagnose run1 --fail-on serious\n"
                                "  netmend diagnose training.csv\n"
                                "  netmend diagnose run1 --live");
-  diagnose->add_option("run", o.diagnose.run, "Run folder of netmend watch, a record.jsonl, a CSV with a row per epoch, or an event file of TensorBoard (default: the newest record)");
+  diagnose->add_option("run", o.diagnose.run,
+                       "Run folder of netmend watch, a record.jsonl, a CSV with a row per epoch, or an event file of "
+                       "TensorBoard (default: the newest record)");
   diagnose->add_flag("--list", o.diagnose.list, "All rules with their thresholds");
-  diagnose->add_option("--against", o.diagnose.against, "Another run: what changed from it to this one (netmend compare RUN RUN is the same)");
+  diagnose->add_option("--against", o.diagnose.against,
+                       "Another run: what changed from it to this one (netmend compare RUN RUN is the same)");
   diagnose->add_flag("--live", o.diagnose.live, "Follow a run that is still going on");
-  diagnose->add_option("--rules", o.diagnose.rules, "Sets of rules: exact, netmend (default: both), or a paper's: autotrainer, deeplocalize, deepdiagnosis, umlaut, deepchecker, neuralint, sagemaker")
+  diagnose
+      ->add_option("--rules", o.diagnose.rules,
+                   "Sets of rules: exact, netmend (default: both), or a paper's: autotrainer, deeplocalize, "
+                   "deepdiagnosis, umlaut, deepchecker, neuralint, sagemaker")
       ->delimiter(',');
   diagnose->add_option("--thresholds", o.diagnose.thresholds, "TOML file with thresholds of rules");
-  diagnose->add_option("--fail-on", o.diagnose.fail_on, "Exit status 1 from this level on: blocker, serious, minor, note or never")
+  diagnose
+      ->add_option("--fail-on", o.diagnose.fail_on,
+                   "Exit status 1 from this level on: blocker, serious, minor, note or never")
       ->capture_default_str();
   diagnose->callback([&] { action = [&] { return diagnose_run(common, o.diagnose); }; });
 
-  CLI::App* lint = command(app, "lint", "Read a training program (PyTorch, Keras) and name mistakes that can be seen in its text",
-                           "  netmend lint train.py\n"
-                           "  netmend lint train.py --sarif lint.sarif");
+  CLI::App* lint =
+      command(app, "lint", "Read a training program (PyTorch, Keras) and name mistakes that can be seen in its text",
+              "  netmend lint train.py\n"
+              "  netmend lint train.py --sarif lint.sarif");
   lint->add_option("files", o.lint.files, "Python files")->required();
   lint->add_option("--python", o.lint.python, "The Python that reads them")->capture_default_str();
-  lint->add_option("--fail-on", o.lint.fail_on, "Exit status 1 from this level on: blocker, serious, minor, note or never")
+  lint->add_option("--fail-on", o.lint.fail_on,
+                   "Exit status 1 from this level on: blocker, serious, minor, note or never")
       ->capture_default_str();
   add_product(lint, "--sarif", o.lint.sarif, "Write the findings as SARIF 2.1.0 to this file");
   lint->callback([&] { action = [&] { return app::lint(common, o.lint); }; });

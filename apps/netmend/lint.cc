@@ -1,5 +1,7 @@
 // netmend lint: mistakes that can be seen in the text of a training program. Python's own parser reads it
 // (python/netmend/lint.py); levels, words and SARIF are ours.
+#include "netmend/lint.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include "base/version.h"
 #include "findings/kinds.h"
 #include "netmend/child.h"
-#include "netmend/lint.h"
 #include "netmend/terminal.h"
 
 namespace netmend::app {
@@ -33,16 +34,19 @@ std::vector<LintFinding> lint_files(const LintOptions& options) {
   }
   std::string output;
   if (const int status = run_child(words, {{"PYTHONDONTWRITEBYTECODE", "1"}}, &output); status != 0)
-    throw InputError(fmt::format("{} could not read the files", options.python), "Python 3.9 or newer is needed: --python names it.");
+    throw InputError(fmt::format("{} could not read the files", options.python),
+                     "Python 3.9 or newer is needed: --python names it.");
   const JsonDocument document(output, "netmend/lint.py");
   const JsonView errors = document.top().at("errors"), list = document.top().at("findings");
-  for (const std::string& error : errors.texts()) throw InputError(error, "Only files that Python can parse can be read.");
+  for (const std::string& error : errors.texts())
+    throw InputError(error, "Only files that Python can parse can be read.");
   std::vector<LintFinding> all;
   for (size_t i = 0; i < list.size(); ++i) {
     const JsonView row = list.at(i);
     const std::string file = row.at("file").text(), what = row.at("what").text();
     const int64_t line = row.at("line").whole(1);
-    Finding finding = findings::make(row.at("kind").text(), fmt::format("{}:{}", file, line), {{"case", ""}, {"what", what}, {"program", file}}, {},
+    Finding finding = findings::make(row.at("kind").text(), fmt::format("{}:{}", file, line),
+                                     {{"case", ""}, {"what", what}, {"program", file}}, {},
                                      findings::parse_certainty(row.at("certainty").text()), what, what + ".");
     finding.level = findings::parse_level(row.at("level").text());
     finding.next = {"netmend why " + finding.kind};
@@ -60,17 +64,24 @@ Json sarif_of(const std::vector<Seen>& all) {
     const findings::Kind& kind = findings::find_kind(one.finding.kind);
     if (std::find(known.begin(), known.end(), one.finding.kind) == known.end()) {
       known.push_back(one.finding.kind);
-      rules.push_back({{"id", kind.name}, {"shortDescription", {{"text", kind.meaning}}}, {"help", {{"text", kind.repair}}}});
+      rules.push_back(
+          {{"id", kind.name}, {"shortDescription", {{"text", kind.meaning}}}, {"help", {{"text", kind.repair}}}});
     }
-    const char* level = one.finding.level >= Level::kSerious ? "error" : one.finding.level == Level::kMinor ? "warning" : "note";
-    results.push_back({{"ruleId", one.finding.kind},
-                       {"level", level},
-                       {"message", {{"text", one.finding.title}}},
-                       {"locations", Json::array({{{"physicalLocation", {{"artifactLocation", {{"uri", one.file}}}, {"region", {{"startLine", one.line}}}}}}})}});
+    const char* level = one.finding.level >= Level::kSerious ? "error"
+                        : one.finding.level == Level::kMinor ? "warning"
+                                                             : "note";
+    results.push_back(
+        {{"ruleId", one.finding.kind},
+         {"level", level},
+         {"message", {{"text", one.finding.title}}},
+         {"locations",
+          Json::array({{{"physicalLocation",
+                         {{"artifactLocation", {{"uri", one.file}}}, {"region", {{"startLine", one.line}}}}}}})}});
   }
   return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
           {"version", "2.1.0"},
-          {"runs", Json::array({{{"tool", {{"driver", {{"name", "netmend"}, {"version", kVersion}, {"rules", rules}}}}}, {"results", results}}})}};
+          {"runs", Json::array({{{"tool", {{"driver", {{"name", "netmend"}, {"version", kVersion}, {"rules", rules}}}}},
+                                 {"results", results}}})}};
 }
 
 }  // namespace
@@ -93,7 +104,8 @@ int lint(const Common& common, const LintOptions& options) {
     return failed;
   }
   for (const Seen& one : all) {
-    print("{}:{}: {}: {} [{}]\n", printable(one.file), one.line, level_name(one.finding.level), printable(one.finding.title), one.finding.kind);
+    print("{}:{}: {}: {} [{}]\n", printable(one.file), one.line, level_name(one.finding.level),
+          printable(one.finding.title), one.finding.kind);
   }
   if (all.empty()) print("  Nothing was found in {}.\n", counted(int64_t(options.files.size()), "file"));
   return failed;

@@ -37,7 +37,8 @@ std::map<std::string, std::string> recorder_environment(const std::string& folde
 void check_stop_words(const WatchOptions& options) {
   for (const std::string& word : options.stop_when)
     if (word != "nan")
-      throw InputError(fmt::format("there is no reason to stop `{}`", word), "--stop-when nan ends a run whose loss is NaN or Inf.");
+      throw InputError(fmt::format("there is no reason to stop `{}`", word),
+                       "--stop-when nan ends a run whose loss is NaN or Inf.");
 }
 
 /// Where the program ended before it trained, its text is all there is.
@@ -67,8 +68,7 @@ void add_from_text(diagnosis::Diagnosis& found, const WatchOptions& options) {
 }  // namespace
 
 int watch(const Common& common, const WatchOptions& options) {
-  if (options.command.empty())
-    throw InputError("no program is given", "netmend watch -- python train.py");
+  if (options.command.empty()) throw InputError("no program is given", "netmend watch -- python train.py");
   check_stop_words(options);
   if (options.fail_on != "never") findings::parse_level(options.fail_on);
   const diagnosis::Thresholds thresholds = read_thresholds(options.thresholds);
@@ -84,7 +84,8 @@ int watch(const Common& common, const WatchOptions& options) {
   folder.add("program_status", status);
   if (!fs::exists(path + "/record.jsonl", error)) {
     folder.finish(common.seed, seconds, status);
-    say(common, "netmend: nothing was recorded: the program started no Python, or one that ignores PYTHONPATH (-E, -I, -S)");
+    say(common,
+        "netmend: nothing was recorded: the program started no Python, or one that ignores PYTHONPATH (-E, -I, -S)");
     return status;
   }
   const records::Record record = records::read_record(path);

@@ -23,7 +23,8 @@ TEST(CheckTable, EveryKindBelongsToARowAndEveryRowRaisesKindsThatExist) {
     }
   }
   for (const findings::Kind& kind : findings::kinds())
-    EXPECT_TRUE(kind.needs & findings::kRecord || raised_by_rows.count(kind.name)) << kind.name << " is told by `why`, and no check raises it";
+    EXPECT_TRUE(kind.needs & findings::kRecord || raised_by_rows.count(kind.name))
+        << kind.name << " is told by `why`, and no check raises it";
 }
 
 TEST(CheckTable, NamesAreUniqueAndCanBeTyped) {

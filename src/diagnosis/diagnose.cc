@@ -35,9 +35,9 @@ std::vector<Alarm> by_kind(std::vector<Alarm> alarms) {
 
 bool is_guess(const Alarm& alarm) { return alarm.certainty != Certainty::kConfirmed; }
 
-/// What is known for certain explains what is only likely: guesses become notes beside a confirmed serious finding. Among
-/// guesses alone only the most likely one is told above a note: several different causes rarely act at once, and a
-/// reader follows one advice at a time.
+/// What is known for certain explains what is only likely: guesses become notes beside a confirmed serious finding.
+/// Among guesses alone only the most likely one is told above a note: several different causes rarely act at once, and
+/// a reader follows one advice at a time.
 void step_back(std::vector<Alarm>& alarms) {
   const bool known = std::any_of(alarms.begin(), alarms.end(), [](const Alarm& one) {
     return !is_guess(one) && one.level >= Level::kSerious && one.kind != "non-finite-training";
@@ -50,11 +50,13 @@ void step_back(std::vector<Alarm>& alarms) {
   // Where a guess says why a value became NaN, it comes before the NaN.
   const bool reason = known || (best && best->level >= Level::kMinor);
   for (Alarm& alarm : alarms)
-    if (alarm.kind == "non-finite-training" && reason && alarm.likelihood <= 0.6) alarm.level = std::min(alarm.level, Level::kMinor);
+    if (alarm.kind == "non-finite-training" && reason && alarm.likelihood <= 0.6)
+      alarm.level = std::min(alarm.level, Level::kMinor);
 }
 
 Finding finding_of(const Alarm& alarm, const std::string& run) {
-  Finding finding = findings::make(alarm.kind, alarm.where, {{"case", ""}, {"what", alarm.what}, {"run", run}, {"program", "train.py"}}, {},
+  Finding finding = findings::make(alarm.kind, alarm.where,
+                                   {{"case", ""}, {"what", alarm.what}, {"run", run}, {"program", "train.py"}}, {},
                                    alarm.certainty, alarm.brief.empty() ? alarm.evidence : alarm.brief, alarm.evidence);
   finding.level = alarm.level;
   finding.value = alarm.likelihood;
@@ -91,28 +93,47 @@ std::vector<std::string> troubles_of(const records::Record& record, const Run& r
     said.push_back("the program failed: " + error);
   if (run.steps == 0 && record.epochs.empty()) said.emplace_back("no training was seen");
   if (record.of("optimizer").size() > 1)
-    said.push_back(fmt::format("there are {} optimisers; curves and rules follow the first", record.of("optimizer").size()));
-  if (run.steps > 0 && run.steps < 3) said.push_back(fmt::format("there are only {} steps: rules about trends say nothing", run.steps));
+    said.push_back(
+        fmt::format("there are {} optimisers; curves and rules follow the first", record.of("optimizer").size()));
+  if (run.steps > 0 && run.steps < 3)
+    said.push_back(fmt::format("there are only {} steps: rules about trends say nothing", run.steps));
   return said;
 }
 
 }  // namespace
 
 std::string category_of(const std::string& kind) {
-  static const std::map<std::string, std::string> table = {
-      {"output-activation", "wrong-output-activation"}, {"wrong-loss", "wrong-loss"}, {"wrong-output-size", "wrong-output-size"},
-      {"label-encoding", "labels-wrongly-encoded"}, {"metric-mismatch", "wrong-metric"}, {"non-finite-training", "numerical"},
-      {"missing-nonlinearity", "missing-hidden-activation"}, {"dead-relu", "bad-hidden-activation"},
-      {"saturated-training", "bad-hidden-activation"}, {"vanishing-gradient", "bad-hidden-activation"},
-      {"exploding-gradient", "bad-initialization"}, {"bad-initialization", "bad-initialization"},
-      {"inputs-not-scaled", "inputs-not-scaled"}, {"targets-not-scaled", "targets-not-scaled"},
-      {"learning-rate-high", "learning-rate-too-high"}, {"learning-rate-low", "learning-rate-too-low"},
-      {"still-learning", "too-few-epochs"}, {"over-fitting-run", "too-large-network/overfitting"}, {"not-learning", "too-small-network"},
-      {"unstable-training", "learning-rate-too-high"}, {"batch-size", "batch-size"}, {"unbalanced-training", "wrong-data"},
-      {"little-data", "too-little-data"}, {"not-shuffled", "no-shuffle/order"}, {"validation-overlap", "evaluation-mistake"},
-      {"evaluated-in-train-mode", "evaluation-mistake"}, {"trained-in-eval-mode", "evaluation-mistake"},
-      {"evaluation-missing", "evaluation-mistake"}, {"untrained-parameters", "frozen-or-not-trainable"},
-      {"lost-updates", "frozen-or-not-trainable"}, {"samples-mixed", "wrong-layer-order"}};
+  static const std::map<std::string, std::string> table = {{"output-activation", "wrong-output-activation"},
+                                                           {"wrong-loss", "wrong-loss"},
+                                                           {"wrong-output-size", "wrong-output-size"},
+                                                           {"label-encoding", "labels-wrongly-encoded"},
+                                                           {"metric-mismatch", "wrong-metric"},
+                                                           {"non-finite-training", "numerical"},
+                                                           {"missing-nonlinearity", "missing-hidden-activation"},
+                                                           {"dead-relu", "bad-hidden-activation"},
+                                                           {"saturated-training", "bad-hidden-activation"},
+                                                           {"vanishing-gradient", "bad-hidden-activation"},
+                                                           {"exploding-gradient", "bad-initialization"},
+                                                           {"bad-initialization", "bad-initialization"},
+                                                           {"inputs-not-scaled", "inputs-not-scaled"},
+                                                           {"targets-not-scaled", "targets-not-scaled"},
+                                                           {"learning-rate-high", "learning-rate-too-high"},
+                                                           {"learning-rate-low", "learning-rate-too-low"},
+                                                           {"still-learning", "too-few-epochs"},
+                                                           {"over-fitting-run", "too-large-network/overfitting"},
+                                                           {"not-learning", "too-small-network"},
+                                                           {"unstable-training", "learning-rate-too-high"},
+                                                           {"batch-size", "batch-size"},
+                                                           {"unbalanced-training", "wrong-data"},
+                                                           {"little-data", "too-little-data"},
+                                                           {"not-shuffled", "no-shuffle/order"},
+                                                           {"validation-overlap", "evaluation-mistake"},
+                                                           {"evaluated-in-train-mode", "evaluation-mistake"},
+                                                           {"trained-in-eval-mode", "evaluation-mistake"},
+                                                           {"evaluation-missing", "evaluation-mistake"},
+                                                           {"untrained-parameters", "frozen-or-not-trainable"},
+                                                           {"lost-updates", "frozen-or-not-trainable"},
+                                                           {"samples-mixed", "wrong-layer-order"}};
   const auto found = table.find(kind);
   return found == table.end() ? "other:" + kind : found->second;
 }
@@ -124,7 +145,8 @@ Diagnosis diagnose(const records::Record& record, const Thresholds& thresholds, 
   const std::vector<std::string> known = rule_sets();
   for (const std::string& set : wanted)
     if (std::find(known.begin(), known.end(), set) == known.end())
-      throw InputError(fmt::format("there is no set of rules `{}`{}", set, did_you_mean(set, known)), "Sets are " + join(known, ", ") + ".");
+      throw InputError(fmt::format("there is no set of rules `{}`{}", set, did_you_mean(set, known)),
+                       "Sets are " + join(known, ", ") + ".");
   Diagnosis result;
   std::vector<Alarm> alarms;
   for (const Rule& rule : rules()) {

@@ -15,9 +15,9 @@ struct Fired {
 
 struct Diagnosis {
   std::vector<findings::Finding> findings;
-  std::vector<Fired> fired;            ///< all rules that were asked, in the order of the table
-  std::vector<std::string> troubles;   ///< what is not known, in sentences
-  findings::Json summary;              ///< steps, epochs, losses, what was seen
+  std::vector<Fired> fired;           ///< all rules that were asked, in the order of the table
+  std::vector<std::string> troubles;  ///< what is not known, in sentences
+  findings::Json summary;             ///< steps, epochs, losses, what was seen
 };
 
 /// `sets`: names of rule_sets(); empty: exact and netmend. `run` is how a user names the record in a command.

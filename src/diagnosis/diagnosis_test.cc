@@ -38,16 +38,26 @@ std::vector<std::string> kinds_above_note(const Diagnosis& diagnosis) {
 Diagnosis diagnosed(const Record& record) { return diagnose(record, Thresholds(), {}, "run"); }
 
 nlohmann::json keras_fit(const std::string& loss, const std::vector<std::string>& metrics = {}, bool logits = false) {
-  return {{"e", "fit"}, {"epochs", 5}, {"batch", 32}, {"rows", 1000}, {"loss", loss}, {"metrics", metrics}, {"from_logits", logits}, {"validation", true}};
+  return {{"e", "fit"},   {"epochs", 5},        {"batch", 32},           {"rows", 1000},
+          {"loss", loss}, {"metrics", metrics}, {"from_logits", logits}, {"validation", true}};
 }
 nlohmann::json keras_data(const nlohmann::json& targets) { return {{"e", "data"}, {"targets", targets}}; }
-nlohmann::json keras_graph(const std::string& last) { return {{"e", "graph"}, {"last", last}, {"weighted", 2}, {"pair_count", 0}}; }
-nlohmann::json keras_model(int units) {
-  return {{"e", "model"}, {"trainable", 10}, {"parameters", 10}, {"layers", {{{"name", "a"}, {"role", "linear"}, {"units", 8}}, {{"name", "b"}, {"role", "linear"}, {"units", units}}}}};
+nlohmann::json keras_graph(const std::string& last) {
+  return {{"e", "graph"}, {"last", last}, {"weighted", 2}, {"pair_count", 0}};
 }
-const nlohmann::json kBinary = {{"min", 0}, {"max", 1}, {"whole", true}, {"width", 1}, {"classes", 2}, {"counts", {{"0", 500}, {"1", 500}}}};
-const nlohmann::json kThree = {{"min", 0}, {"max", 2}, {"whole", true}, {"width", 1}, {"classes", 3}, {"counts", {{"0", 300}, {"1", 300}, {"2", 400}}}};
-const nlohmann::json kNumbers = {{"min", -3}, {"max", 9}, {"mean", 2}, {"std", 3}, {"whole", false}, {"width", 1}, {"distinct", 1000}};
+nlohmann::json keras_model(int units) {
+  return {{"e", "model"},
+          {"trainable", 10},
+          {"parameters", 10},
+          {"layers",
+           {{{"name", "a"}, {"role", "linear"}, {"units", 8}}, {{"name", "b"}, {"role", "linear"}, {"units", units}}}}};
+}
+const nlohmann::json kBinary = {{"min", 0},   {"max", 1},     {"whole", true},
+                                {"width", 1}, {"classes", 2}, {"counts", {{"0", 500}, {"1", 500}}}};
+const nlohmann::json kThree = {{"min", 0},   {"max", 2},     {"whole", true},
+                               {"width", 1}, {"classes", 3}, {"counts", {{"0", 300}, {"1", 300}, {"2", 400}}}};
+const nlohmann::json kNumbers = {{"min", -3},      {"max", 9},   {"mean", 2},       {"std", 3},
+                                 {"whole", false}, {"width", 1}, {"distinct", 1000}};
 
 struct Case {
   const char *last, *loss;
@@ -78,18 +88,24 @@ TEST(Outputs, PairsOfActivationLossAndTargets) {
       {"sigmoid", "mse", false, 1, kBinary, "wrong-loss"},
   };
   for (const Case& one : cases) {
-    const Record record = record_of({keras_fit(one.loss, {}, one.logits), keras_data(one.targets), keras_graph(one.last), keras_model(one.units), {{"e", "end"}}});
+    const Record record = record_of({keras_fit(one.loss, {}, one.logits),
+                                     keras_data(one.targets),
+                                     keras_graph(one.last),
+                                     keras_model(one.units),
+                                     {{"e", "end"}}});
     const std::vector<std::string> kinds = kinds_above_note(diagnosed(record));
     EXPECT_EQ(kinds.empty() ? "" : kinds[0], one.first) << one.last << " " << one.loss << " " << one.units;
   }
 }
 
 TEST(Exact, FactsOfTheRecorderBecomeFindings) {
-  const Record cleared = record_of({{{"e", "summary"}, {"optimizer", 0}, {"steps", 100}, {"violations", {{"Z1", 0}}}}, {{"e", "end"}}});
+  const Record cleared =
+      record_of({{{"e", "summary"}, {"optimizer", 0}, {"steps", 100}, {"violations", {{"Z1", 0}}}}, {{"e", "end"}}});
   EXPECT_TRUE(kinds_above_note(diagnosed(cleared)).empty());
-  const Record missing = record_of({{{"e", "fact"}, {"check", "Z1"}, {"holds", false}, {"step", 2}, {"optimizer", 0}, {"source", "train.py:9"}},
-                                    {{"e", "summary"}, {"optimizer", 0}, {"steps", 100}, {"violations", {{"Z1", 99}}}},
-                                    {{"e", "end"}}});
+  const Record missing = record_of(
+      {{{"e", "fact"}, {"check", "Z1"}, {"holds", false}, {"step", 2}, {"optimizer", 0}, {"source", "train.py:9"}},
+       {{"e", "summary"}, {"optimizer", 0}, {"steps", 100}, {"violations", {{"Z1", 99}}}},
+       {{"e", "end"}}});
   const Diagnosis found = diagnosed(missing);
   ASSERT_EQ(kinds_above_note(found), std::vector<std::string>{"gradients-accumulate"});
   EXPECT_EQ(found.findings[0].numbers["source"], "train.py:9");
@@ -108,11 +124,14 @@ TEST(Exact, ACauseThatIsCertainSilencesGuesses) {
 }
 
 TEST(Curves, OverFittingAndLearningOn) {
-  Record record = record_of({{{"e", "fit"}, {"epochs", 10}, {"rows", 1000}, {"batch", 32}, {"validation", true}}, {{"e", "end"}}});
+  Record record =
+      record_of({{{"e", "fit"}, {"epochs", 10}, {"rows", 1000}, {"batch", 32}, {"validation", true}}, {{"e", "end"}}});
   for (int i = 0; i < 10; ++i)
-    record.epochs.push_back({.epoch = i + 1, .metrics = {{"loss", 1.0 / (i + 1)}, {"val_loss", i < 3 ? 1.0 - 0.1 * i : 0.7 + 0.15 * i}}});
+    record.epochs.push_back(
+        {.epoch = i + 1, .metrics = {{"loss", 1.0 / (i + 1)}, {"val_loss", i < 3 ? 1.0 - 0.1 * i : 0.7 + 0.15 * i}}});
   EXPECT_EQ(kinds_above_note(diagnosed(record)), std::vector<std::string>{"over-fitting-run"});
-  for (records::Epoch& epoch : record.epochs) epoch.metrics = {{"loss", 2.0 - 0.12 * double(epoch.epoch)}, {"val_loss", 2.1 - 0.12 * double(epoch.epoch)}};
+  for (records::Epoch& epoch : record.epochs)
+    epoch.metrics = {{"loss", 2.0 - 0.12 * double(epoch.epoch)}, {"val_loss", 2.1 - 0.12 * double(epoch.epoch)}};
   EXPECT_EQ(kinds_above_note(diagnosed(record)), std::vector<std::string>{"still-learning"});
 }
 
@@ -141,7 +160,8 @@ TEST(Rules, AreRowsWithKindsAndThresholdsThatExist) {
   for (const Rule& rule : rules()) {
     EXPECT_TRUE(names.insert(std::string(rule.set) + "/" + std::string(rule.name)).second) << rule.name;
     EXPECT_NO_THROW(findings::find_kind(std::string(rule.kind))) << rule.name;
-    for (std::string_view text : {rule.symptom, rule.quantity, rule.threshold, rule.paper}) EXPECT_FALSE(text.empty()) << rule.name;
+    for (std::string_view text : {rule.symptom, rule.quantity, rule.threshold, rule.paper})
+      EXPECT_FALSE(text.empty()) << rule.name;
   }
   EXPECT_GE(rule_sets().size(), 9u);
   Thresholds changed;
@@ -152,7 +172,8 @@ TEST(Rules, AreRowsWithKindsAndThresholdsThatExist) {
 }
 
 TEST(Rules, OfEverySetRunOnEveryRecord) {
-  Record record = record_of({keras_fit("mse"), keras_data(kNumbers), keras_graph("linear"), keras_model(1), {{"e", "end"}}});
+  Record record =
+      record_of({keras_fit("mse"), keras_data(kNumbers), keras_graph("linear"), keras_model(1), {{"e", "end"}}});
   add_losses(record, {3, 2, 1, INFINITY, NAN, 1});
   records::Step step;
   step.layers.emplace_back("a", records::LayerStep{});

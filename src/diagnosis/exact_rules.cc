@@ -46,32 +46,48 @@ void violated(const Scope& s, const char* check, Alarm alarm, double least_share
 
 void zero_grad(const Scope& s) {
   violated(s, "Z1",
-           {.kind = "gradients-accumulate", .level = Level::kSerious, .certainty = Certainty::kConfirmed, .likelihood = 0.98,
-            .brief = "zero_grad is missing", .evidence = "Steps used gradients that were not cleared since the step before."},
+           {.kind = "gradients-accumulate",
+            .level = Level::kSerious,
+            .certainty = Certainty::kConfirmed,
+            .likelihood = 0.98,
+            .brief = "zero_grad is missing",
+            .evidence = "Steps used gradients that were not cleared since the step before."},
            0.5);
 }
 
 void no_backward(const Scope& s) {
   violated(s, "Z2",
-           {.kind = "step-without-backward", .level = Level::kMinor, .certainty = Certainty::kConfirmed, .likelihood = 0.9,
-            .brief = "no backward pass between two steps", .evidence = "The optimiser made steps without a new gradient."},
+           {.kind = "step-without-backward",
+            .level = Level::kMinor,
+            .certainty = Certainty::kConfirmed,
+            .likelihood = 0.9,
+            .brief = "no backward pass between two steps",
+            .evidence = "The optimiser made steps without a new gradient."},
            0.1);
 }
 
 void outside_step(const Scope& s) {
   violated(s, "U3",
-           {.kind = "changed-outside-step", .level = Level::kNote, .certainty = Certainty::kConfirmed, .likelihood = 0.3,
-            .brief = "parameters changed between steps", .evidence = "Parameters changed while no optimiser was at work."},
+           {.kind = "changed-outside-step",
+            .level = Level::kNote,
+            .certainty = Certainty::kConfirmed,
+            .likelihood = 0.3,
+            .brief = "parameters changed between steps",
+            .evidence = "Parameters changed while no optimiser was at work."},
            0);
 }
 
 void samples_mixed(const Scope& s) {
   for (const Line& fact : s.run.record->of("fact"))
     if (fact.text("check") == "B1" && !fact.flag("holds", true))
-      s.out.push_back({.kind = "samples-mixed", .level = Level::kSerious, .certainty = Certainty::kConfirmed, .likelihood = 0.95,
-                       .brief = "an output depends on other inputs of the batch",
-                       .evidence = fmt::format("The gradient of one input's output with respect to the other inputs adds up to {}.",
-                                               plain(fact.number("value")))});
+      s.out.push_back(
+          {.kind = "samples-mixed",
+           .level = Level::kSerious,
+           .certainty = Certainty::kConfirmed,
+           .likelihood = 0.95,
+           .brief = "an output depends on other inputs of the batch",
+           .evidence = fmt::format("The gradient of one input's output with respect to the other inputs adds up to {}.",
+                                   plain(fact.number("value")))});
 }
 
 void optimizer_holds(const Scope& s) {
@@ -123,23 +139,34 @@ void gradients_arrive(const Scope& s) {
     if (unchanged && gradient) lost.push_back(track.name);
     if (track.last().no_gradient) none.push_back(track.name);
   }
-  auto tell = [&](const std::vector<std::string>& names, const char* kind, Level all, const char* brief, const char* evidence) {
+  auto tell = [&](const std::vector<std::string>& names, const char* kind, Level all, const char* brief,
+                  const char* evidence) {
     if (names.empty()) return;
     const bool most = names.size() * 2 >= std::max<size_t>(trainable, 1);
-    s.out.push_back({.kind = kind, .what = names_text(names), .level = most ? all : Level::kNote,
-                     .certainty = Certainty::kConfirmed, .likelihood = most ? 0.85 : 0.3, .brief = brief,
-                     .evidence = fmt::format("{}: {}.", evidence, names_text(names, 8)), .source = s.run.source_optimizer});
+    s.out.push_back({.kind = kind,
+                     .what = names_text(names),
+                     .level = most ? all : Level::kNote,
+                     .certainty = Certainty::kConfirmed,
+                     .likelihood = most ? 0.85 : 0.3,
+                     .brief = brief,
+                     .evidence = fmt::format("{}: {}.", evidence, names_text(names, 8)),
+                     .source = s.run.source_optimizer});
   };
   tell(lost, "lost-updates", Level::kSerious, "gradients arrive, weights stay the same",
        "With gradients that are not zero, these stayed the same to the last bit in every step that was looked at");
-  tell(none, "untrained-parameters", Level::kMinor, "no gradient reaches them", "No backward pass reached these parameters");
+  tell(none, "untrained-parameters", Level::kMinor, "no gradient reaches them",
+       "No backward pass reached these parameters");
 }
 
 void frozen(const Scope& s) {
   const Line model = s.run.record->first("model");
   if (model.has("trainable") && model.whole("parameters") > 0 && model.whole("trainable") == 0)
-    s.out.push_back({.kind = "untrained-parameters", .what = "every layer is frozen", .level = Level::kSerious,
-                     .certainty = Certainty::kConfirmed, .likelihood = 0.95, .brief = "nothing can be trained",
+    s.out.push_back({.kind = "untrained-parameters",
+                     .what = "every layer is frozen",
+                     .level = Level::kSerious,
+                     .certainty = Certainty::kConfirmed,
+                     .likelihood = 0.95,
+                     .brief = "nothing can be trained",
                      .evidence = "No parameter of the network is trainable."});
 }
 
@@ -149,14 +176,20 @@ void modes(const Scope& s) {
                back = modes.number("eval_backward", 0);
   if (wrong > 0) {
     const bool always = wrong >= 0.9 * calls;
-    s.out.push_back({.kind = "evaluated-in-train-mode", .level = always ? Level::kMinor : Level::kNote,
-                     .certainty = Certainty::kConfirmed, .likelihood = 0.8, .brief = "eval() is missing before the evaluation",
+    s.out.push_back({.kind = "evaluated-in-train-mode",
+                     .level = always ? Level::kMinor : Level::kNote,
+                     .certainty = Certainty::kConfirmed,
+                     .likelihood = 0.8,
+                     .brief = "eval() is missing before the evaluation",
                      .evidence = fmt::format("{} of {} forward passes without gradients ran with {} in training mode.",
                                              int64_t(wrong), int64_t(calls), names_text(modes.texts("names")))});
   }
   if (s.run.steps > 0 && back >= 0.5 * double(s.run.steps))
-    s.out.push_back({.kind = "trained-in-eval-mode", .level = Level::kMinor, .certainty = Certainty::kConfirmed,
-                     .likelihood = 0.8, .brief = "train() is missing",
+    s.out.push_back({.kind = "trained-in-eval-mode",
+                     .level = Level::kMinor,
+                     .certainty = Certainty::kConfirmed,
+                     .likelihood = 0.8,
+                     .brief = "train() is missing",
                      .evidence = fmt::format("{} of {} backward passes ran while the network was in evaluation mode.",
                                              int64_t(back), s.run.steps)});
 }
@@ -180,7 +213,9 @@ void order(const Scope& s) {
     alarm.level = Level::kSerious, alarm.likelihood = 0.85;
     alarm.kind = "validation-overlap";
     alarm.brief = "validation_split of sorted labels";
-    alarm.evidence = "Labels are sorted, and validation_split takes the last rows: validation data holds other classes than training data.";
+    alarm.evidence =
+        "Labels are sorted, and validation_split takes the last rows: validation data holds other classes than "
+        "training data.";
   } else {
     return;
   }
@@ -196,14 +231,15 @@ void shared_rows(const Scope& s) {
   alarm.level = arrays ? (all ? Level::kSerious : Level::kMinor) : (mixed ? Level::kMinor : Level::kNote);
   if (!arrays && !mixed && !all) return;
   alarm.brief = fmt::format("{} of {} inputs are training inputs", int64_t(common), int64_t(rows));
-  alarm.evidence = fmt::format("{} of {} inputs that the network was evaluated on are training inputs ({}).", int64_t(common),
-                               int64_t(rows), percent(common / rows));
+  alarm.evidence = fmt::format("{} of {} inputs that the network was evaluated on are training inputs ({}).",
+                               int64_t(common), int64_t(rows), percent(common / rows));
   s.out.push_back(alarm);
 }
 
 void not_finite(const Scope& s) {
   const Line found = s.run.record->first("nonfinite");
-  Alarm alarm{.kind = "non-finite-training", .level = Level::kSerious, .certainty = Certainty::kConfirmed, .likelihood = 0.9};
+  Alarm alarm{
+      .kind = "non-finite-training", .level = Level::kSerious, .certainty = Certainty::kConfirmed, .likelihood = 0.9};
   if (found.empty()) {
     if (s.run.finite() || s.run.losses.empty()) return;
     alarm.what = "the loss", alarm.brief = "the loss is NaN or Inf", alarm.evidence = "The loss became NaN or Inf.";
@@ -217,14 +253,17 @@ void not_finite(const Scope& s) {
   else if (what == "weights")
     alarm.what = "the weights of " + layer + " after a step", alarm.brief = "a step made weights NaN or Inf";
   else if (what == "operation")
-    alarm.what = fmt::format("{}{}", operation, layer.empty() ? "" : " in " + layer), alarm.brief = "made by " + alarm.what;
+    alarm.what = fmt::format("{}{}", operation, layer.empty() ? "" : " in " + layer),
+    alarm.brief = "made by " + alarm.what;
   else
     alarm.what = "the loss", alarm.brief = "the loss is NaN or Inf";
-  alarm.evidence = fmt::format("In step {} the loss was NaN or Inf. Where it came from: {}.", found.whole("step"), alarm.what);
+  alarm.evidence =
+      fmt::format("In step {} the loss was NaN or Inf. Where it came from: {}.", found.whole("step"), alarm.what);
   alarm.numbers = {{"step", found.whole("step")}, {"operation", operation}, {"layer", layer}};
   // What grew until it overflowed has another reason, such as a rate that is too high; a logarithm of 0 is its own.
-  static const std::vector<std::string> own = {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "div", "__truediv__", "true_divide",
-                                               "reciprocal", "pow", "acos", "asin", "softmax", "log_softmax"};
+  static const std::vector<std::string> own = {"log",   "log2", "log10",       "log1p",       "sqrt",
+                                               "rsqrt", "div",  "__truediv__", "true_divide", "reciprocal",
+                                               "pow",   "acos", "asin",        "softmax",     "log_softmax"};
   const bool invalid = what == "operation" && std::find(own.begin(), own.end(), operation) != own.end();
   if (!invalid && what != "input") alarm.likelihood = 0.6;
   s.out.push_back(alarm);
@@ -232,17 +271,23 @@ void not_finite(const Scope& s) {
 
 void nonlinearity(const Scope& s) {
   const int64_t weighted = s.run.graph.whole("weighted"), pairs = s.run.graph.whole("pair_count");
-  if (pairs < 1 || weighted < 2 || !s.run.graph.json().contains("pairs") || !s.run.graph.json()["pairs"].is_array()) return;
+  if (pairs < 1 || weighted < 2 || !s.run.graph.json().contains("pairs") || !s.run.graph.json()["pairs"].is_array())
+    return;
   const auto& first = s.run.graph.json()["pairs"];
   std::string between = "layers";
-  if (!first.empty() && first[0].is_array() && first[0].size() == 2 && first[0][0].is_string() && first[0][1].is_string())
+  if (!first.empty() && first[0].is_array() && first[0].size() == 2 && first[0][0].is_string() &&
+      first[0][1].is_string())
     between = utf8(first[0][0].get<std::string>()) + " and " + utf8(first[0][1].get<std::string>());
   const bool all = pairs >= weighted - 1;
-  s.out.push_back({.kind = "missing-nonlinearity", .what = between, .level = all ? Level::kSerious : Level::kNote,
-                   .certainty = Certainty::kConfirmed, .likelihood = all ? 0.8 : 0.4,
+  s.out.push_back({.kind = "missing-nonlinearity",
+                   .what = between,
+                   .level = all ? Level::kSerious : Level::kNote,
+                   .certainty = Certainty::kConfirmed,
+                   .likelihood = all ? 0.8 : 0.4,
                    .brief = all ? "the whole network is linear" : fmt::format("{} of {} layers", pairs, weighted),
-                   .evidence = fmt::format("{} of the {} layers with weights follow another one without a nonlinear function between.",
-                                           pairs, weighted)});
+                   .evidence = fmt::format(
+                       "{} of the {} layers with weights follow another one without a nonlinear function between.",
+                       pairs, weighted)});
 }
 
 /// Units of a hidden layer that start alike stay alike. An output layer that starts at zero is common and harmless.
@@ -258,25 +303,42 @@ void equal_units(const Scope& s) {
       names.push_back(s.run.layers[i].text("name"));
   }
   if (!names.empty())
-    s.out.push_back({.kind = "bad-initialization", .where = names[0], .what = "all units of " + names_text(names) + " start equal",
-                     .level = Level::kSerious, .certainty = Certainty::kConfirmed, .likelihood = 0.9, .brief = "equal start weights",
+    s.out.push_back({.kind = "bad-initialization",
+                     .where = names[0],
+                     .what = "all units of " + names_text(names) + " start equal",
+                     .level = Level::kSerious,
+                     .certainty = Certainty::kConfirmed,
+                     .likelihood = 0.9,
+                     .brief = "equal start weights",
                      .evidence = fmt::format("All units of {} start with the same weights.", names_text(names))});
 }
 
 constexpr Rule kRules[] = {
-    {"exact", "zero-grad", "gradients are not cleared", "gradients before backward", "exact", "gradients-accumulate", "TrainCheck", zero_grad},
-    {"exact", "backward", "no new gradient", "backward passes between steps", "exact", "step-without-backward", "TrainCheck", no_backward},
-    {"exact", "optimizer-holds", "parameters in no optimiser", "sets of parameters", "exact", "untrained-parameters", "torcheck", optimizer_holds},
-    {"exact", "gradients-arrive", "parameters without gradient or change", "gradients, bits of weights", "exact", "untrained-parameters", "torcheck", gradients_arrive},
-    {"exact", "frozen", "nothing is trainable", "trainable parameters", "exact", "untrained-parameters", "torcheck", frozen},
-    {"exact", "outside-step", "weights change between steps", "bits of weights", "exact", "changed-outside-step", "TrainCheck", outside_step},
-    {"exact", "modes", "dropout and batch normalisation in the wrong mode", "mode of each forward pass", "exact", "evaluated-in-train-mode", "TrainCheck", modes},
-    {"exact", "samples-mixed", "inputs of a batch influence each other", "gradient across inputs", "exact", "samples-mixed", "lightning-bolts", samples_mixed},
-    {"exact", "order", "the same order in every epoch", "fingerprints of batches, order of labels", "exact", "not-shuffled", "own", order},
-    {"exact", "overlap", "training inputs among validation inputs", "fingerprints of inputs", "overlap-share", "validation-overlap", "own", shared_rows},
+    {"exact", "zero-grad", "gradients are not cleared", "gradients before backward", "exact", "gradients-accumulate",
+     "TrainCheck", zero_grad},
+    {"exact", "backward", "no new gradient", "backward passes between steps", "exact", "step-without-backward",
+     "TrainCheck", no_backward},
+    {"exact", "optimizer-holds", "parameters in no optimiser", "sets of parameters", "exact", "untrained-parameters",
+     "torcheck", optimizer_holds},
+    {"exact", "gradients-arrive", "parameters without gradient or change", "gradients, bits of weights", "exact",
+     "untrained-parameters", "torcheck", gradients_arrive},
+    {"exact", "frozen", "nothing is trainable", "trainable parameters", "exact", "untrained-parameters", "torcheck",
+     frozen},
+    {"exact", "outside-step", "weights change between steps", "bits of weights", "exact", "changed-outside-step",
+     "TrainCheck", outside_step},
+    {"exact", "modes", "dropout and batch normalisation in the wrong mode", "mode of each forward pass", "exact",
+     "evaluated-in-train-mode", "TrainCheck", modes},
+    {"exact", "samples-mixed", "inputs of a batch influence each other", "gradient across inputs", "exact",
+     "samples-mixed", "lightning-bolts", samples_mixed},
+    {"exact", "order", "the same order in every epoch", "fingerprints of batches, order of labels", "exact",
+     "not-shuffled", "own", order},
+    {"exact", "overlap", "training inputs among validation inputs", "fingerprints of inputs", "overlap-share",
+     "validation-overlap", "own", shared_rows},
     {"exact", "finite", "NaN or Inf", "loss, weights, operations", "exact", "non-finite-training", "own", not_finite},
-    {"exact", "nonlinearity", "layers in a row without a nonlinear function", "graph", "exact", "missing-nonlinearity", "NeuraLint", nonlinearity},
-    {"exact", "equal-units", "units that start equal", "start weights", "exact", "bad-initialization", "NeuraLint", equal_units},
+    {"exact", "nonlinearity", "layers in a row without a nonlinear function", "graph", "exact", "missing-nonlinearity",
+     "NeuraLint", nonlinearity},
+    {"exact", "equal-units", "units that start equal", "start weights", "exact", "bad-initialization", "NeuraLint",
+     equal_units},
 };
 
 }  // namespace

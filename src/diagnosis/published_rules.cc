@@ -1,4 +1,5 @@
-// The rules of the papers with their own thresholds, on what a record holds. They are not part of the default diagnosis:
+// The rules of the papers with their own thresholds, on what a record holds. They are not part of the default
+// diagnosis:
 // `--rules SET` runs one, and every one is listed with whether it fired.
 #include <fmt/format.h>
 
@@ -19,7 +20,11 @@ using records::LayerStep;
 using records::Line;
 
 void say(const Scope& s, const char* kind, std::string what, std::string where = "") {
-  Alarm alarm{.kind = kind, .where = std::move(where), .what = std::move(what), .level = Level::kMinor, .certainty = Certainty::kPossible};
+  Alarm alarm{.kind = kind,
+              .where = std::move(where),
+              .what = std::move(what),
+              .level = Level::kMinor,
+              .certainty = Certainty::kPossible};
   alarm.brief = alarm.what;
   alarm.evidence = alarm.what + ".";
   s.out.push_back(std::move(alarm));
@@ -29,7 +34,8 @@ void say(const Scope& s, const char* kind, std::string what, std::string where =
 std::vector<double> norms(const Run& run, size_t look) {
   std::vector<double> found;
   for (const Track& track : run.tracks)
-    if (track.rows.size() > look && std::isfinite(track.rows[look].gradient) && lower(track.name).find("bias") == std::string::npos)
+    if (track.rows.size() > look && std::isfinite(track.rows[look].gradient) &&
+        lower(track.name).find("bias") == std::string::npos)
       found.push_back(track.rows[look].gradient);
   return found;
 }
@@ -57,7 +63,9 @@ bool slow(const Scope& s) {
   return gain < s.limit["autotrainer-slow-gain"] && best(run.accuracies) < s.limit["autotrainer-slow-best"];
 }
 
-bool poor(const Scope& s) { return slow(s) || (!s.run.accuracies.empty() && best(s.run.accuracies) < s.limit["autotrainer-slow-best"]); }
+bool poor(const Scope& s) {
+  return slow(s) || (!s.run.accuracies.empty() && best(s.run.accuracies) < s.limit["autotrainer-slow-best"]);
+}
 
 void autotrainer_vanish(const Scope& s) {
   for (size_t look = 0; look < s.run.probes.size(); ++look) {
@@ -80,7 +88,8 @@ void autotrainer_explode(const Scope& s) {
 void autotrainer_dying(const Scope& s) {
   double zero = 0, all = 0;
   for (const Track& track : s.run.tracks)
-    if (std::isfinite(track.last().gradient_zero)) zero += track.last().gradient_zero * track.last().size, all += track.last().size;
+    if (std::isfinite(track.last().gradient_zero))
+      zero += track.last().gradient_zero * track.last().size, all += track.last().size;
   if (all > 0 && zero / all >= s.limit["autotrainer-dying-share"] && poor(s))
     say(s, "dead-relu", fmt::format("{} of the gradients are 0", findings::percent(zero / all)));
 }
@@ -89,7 +98,8 @@ void autotrainer_unstable(const Scope& s) {
   const auto& a = s.run.accuracies;
   size_t swings = 0;
   for (size_t i = 1; i + 1 < a.size(); ++i)
-    if ((a[i] - a[i - 1]) * (a[i + 1] - a[i]) < 0 && std::abs(a[i] - a[i + 1]) >= s.limit["autotrainer-swing"]) ++swings;
+    if ((a[i] - a[i - 1]) * (a[i + 1] - a[i]) < 0 && std::abs(a[i] - a[i + 1]) >= s.limit["autotrainer-swing"])
+      ++swings;
   if (a.size() >= 5 && double(swings) >= s.limit["autotrainer-swing-share"] * double(a.size()))
     say(s, "unstable-training", fmt::format("{} swings of the accuracy in {} epochs", swings, a.size()));
 }
@@ -107,13 +117,15 @@ void autotrainer_data(const Scope& s) {
 void autotrainer_loss(const Scope& s) {
   const bool binary = s.run.loss == "binary_crossentropy", many = s.run.loss.find("categorical") != std::string::npos;
   if (s.run.outputs < 1 || (!binary && !many)) return;
-  if (s.run.outputs <= 2 ? !binary && s.run.outputs == 1 : !many) say(s, "wrong-loss", s.run.loss + fmt::format(" with {} outputs", s.run.outputs));
+  if (s.run.outputs <= 2 ? !binary && s.run.outputs == 1 : !many)
+    say(s, "wrong-loss", s.run.loss + fmt::format(" with {} outputs", s.run.outputs));
 }
 
 void deeplocalize_numbers(const Scope& s) {
   if (!s.run.finite()) return say(s, "non-finite-training", "NaN or Inf in the loss");
   for (const Track& track : s.run.tracks)
-    if (std::any_of(track.rows.begin(), track.rows.end(), [](const LayerStep& row) { return std::isinf(row.activation) || std::isinf(row.gradient); }))
+    if (std::any_of(track.rows.begin(), track.rows.end(),
+                    [](const LayerStep& row) { return std::isinf(row.activation) || std::isinf(row.gradient); }))
       return say(s, "non-finite-training", "Inf in " + track.name, track.name);
 }
 
@@ -123,15 +135,18 @@ void deeplocalize_unchanged(const Scope& s) {
   if (a.size() >= n && std::all_of(a.end() - long(n), a.end(), [&](double value) { return value == a.back(); }))
     return say(s, "not-learning", fmt::format("the loss is the same in {} epochs", n));
   for (const Track& track : s.run.tracks)
-    if (track.rows.size() >= 3 && track.last().gradient == 0) return say(s, "not-learning", "no gradient in " + track.name, track.name);
+    if (track.rows.size() >= 3 && track.last().gradient == 0)
+      return say(s, "not-learning", "no gradient in " + track.name, track.name);
 }
 
 void deepdiagnosis_range(const Scope& s) {
   const Run& run = s.run;
   if (!run.targets.seen || run.last == "softmax" || run.last.empty()) return;
   const bool classes = run.loss.find("categorical") != std::string::npos && !run.from_logits;
-  if (classes && (run.last == "relu" || run.last == "linear")) return say(s, "output-activation", run.last + " with " + run.loss);
-  if ((run.last == "sigmoid" && (run.targets.min < 0 || run.targets.max > 1)) || (run.last == "relu" && run.targets.min < 0) ||
+  if (classes && (run.last == "relu" || run.last == "linear"))
+    return say(s, "output-activation", run.last + " with " + run.loss);
+  if ((run.last == "sigmoid" && (run.targets.min < 0 || run.targets.max > 1)) ||
+      (run.last == "relu" && run.targets.min < 0) ||
       (run.last == "tanh" && (run.targets.min < -1 || run.targets.max > 1)))
     say(s, "output-activation", "labels outside the range of " + run.last);
 }
@@ -139,36 +154,42 @@ void deepdiagnosis_range(const Scope& s) {
 void deepdiagnosis_dead(const Scope& s) {
   for (const Track& track : s.run.tracks)
     if (track.last().function == "relu" && track.last().zero >= s.limit["deepdiagnosis-dead-share"])
-      return say(s, "dead-relu", findings::percent(track.last().zero) + " of the outputs of " + track.name + " are 0", track.name);
+      return say(s, "dead-relu", findings::percent(track.last().zero) + " of the outputs of " + track.name + " are 0",
+                 track.name);
 }
 
 void deepdiagnosis_saturated(const Scope& s) {
   std::string name;
-  if (any_layer(s.run, &LayerStep::saturated, s.limit["deepdiagnosis-saturated-share"], name)) say(s, "saturated-training", name, name);
+  if (any_layer(s.run, &LayerStep::saturated, s.limit["deepdiagnosis-saturated-share"], name))
+    say(s, "saturated-training", name, name);
 }
 
 void deepdiagnosis_loss(const Scope& s) {
   const auto n = size_t(s.limit["deepdiagnosis-loss-checks"]);
   const auto& a = s.run.losses;
   if (a.size() < n) return;
-  if (*std::min_element(a.end() - long(n), a.end()) >= a[a.size() - n]) say(s, "not-learning", fmt::format("loss not decreasing over {} checks", n));
+  if (*std::min_element(a.end() - long(n), a.end()) >= a[a.size() - n])
+    say(s, "not-learning", fmt::format("loss not decreasing over {} checks", n));
 }
 
 void deepdiagnosis_accuracy(const Scope& s) {
   const auto n = size_t(s.limit["deepdiagnosis-accuracy-checks"]);
   const auto& a = s.run.accuracies;
-  if (a.size() >= n && *std::max_element(a.end() - long(n), a.end()) <= a[a.size() - n]) say(s, "not-learning", "accuracy not increasing");
+  if (a.size() >= n && *std::max_element(a.end() - long(n), a.end()) <= a[a.size() - n])
+    say(s, "not-learning", "accuracy not increasing");
 }
 
 void deepdiagnosis_vanish(const Scope& s) {
   for (const Track& track : s.run.tracks)
-    if (track.last().size > 0 && track.last().gradient / std::sqrt(track.last().size) < s.limit["deepdiagnosis-gradient"])
+    if (track.last().size > 0 &&
+        track.last().gradient / std::sqrt(track.last().size) < s.limit["deepdiagnosis-gradient"])
       return say(s, "vanishing-gradient", "gradient of " + track.name, track.name);
 }
 
 void umlaut_output(const Scope& s) {
   if (s.run.loss.find("categorical") == std::string::npos) return;
-  if (!s.run.from_logits && s.run.last != "softmax" && !s.run.last.empty()) say(s, "output-activation", "missing softmax before the loss");
+  if (!s.run.from_logits && s.run.last != "softmax" && !s.run.last.empty())
+    say(s, "output-activation", "missing softmax before the loss");
   if (s.run.from_logits && s.run.last == "softmax") say(s, "output-activation", "softmax and from_logits");
 }
 
@@ -177,7 +198,8 @@ void umlaut_linear(const Scope& s) {
 }
 
 void umlaut_inputs(const Scope& s) {
-  if (s.run.inputs.seen && (s.run.inputs.max > 1 || s.run.inputs.min < -1)) say(s, "inputs-not-scaled", "inputs outside -1 to 1");
+  if (s.run.inputs.seen && (s.run.inputs.max > 1 || s.run.inputs.min < -1))
+    say(s, "inputs-not-scaled", "inputs outside -1 to 1");
 }
 
 void umlaut_rate(const Scope& s) {
@@ -187,17 +209,20 @@ void umlaut_rate(const Scope& s) {
 
 void umlaut_dropout(const Scope& s) {
   for (const Line& layer : s.run.layers)
-    if (layer.number("rate", 0) > s.limit["umlaut-dropout"]) return say(s, "over-fitting-run", "dropout above one half in " + layer.text("name"));
+    if (layer.number("rate", 0) > s.limit["umlaut-dropout"])
+      return say(s, "over-fitting-run", "dropout above one half in " + layer.text("name"));
 }
 
 void umlaut_overfit(const Scope& s) {
   const auto &v = s.run.val_losses, &t = s.run.losses;
-  if (v.size() >= 3 && t.size() == v.size() && v.back() > v[v.size() - 2] && t.back() <= t[t.size() - 2]) say(s, "over-fitting-run", "validation loss rises");
+  if (v.size() >= 3 && t.size() == v.size() && v.back() > v[v.size() - 2] && t.back() <= t[t.size() - 2])
+    say(s, "over-fitting-run", "validation loss rises");
 }
 
 void umlaut_accuracy(const Scope& s) {
   const auto &v = s.run.val_accuracies, &t = s.run.accuracies;
-  if (v.size() >= 3 && !t.empty() && (v.back() > s.limit["umlaut-accuracy"] || v.back() > t.back() + s.limit["umlaut-gap"]))
+  if (v.size() >= 3 && !t.empty() &&
+      (v.back() > s.limit["umlaut-accuracy"] || v.back() > t.back() + s.limit["umlaut-gap"]))
     say(s, "validation-overlap", "validation accuracy is suspiciously high");
 }
 
@@ -205,9 +230,11 @@ void deepchecker_loss(const Scope& s) {
   const auto& a = s.run.losses;
   if (a.size() < 6) return;
   bool flat = true;
-  for (size_t i = a.size() - 5; i < a.size(); ++i) flat = flat && a[i] > (1 - s.limit["deepchecker-loss-fall"]) * a[i - 1];
+  for (size_t i = a.size() - 5; i < a.size(); ++i)
+    flat = flat && a[i] > (1 - s.limit["deepchecker-loss-fall"]) * a[i - 1];
   if (flat && !s.run.learned()) say(s, "not-learning", "five checks with less than 5 % decrease");
-  if (a.back() > s.limit["deepchecker-diverging"] * s.run.best_loss()) say(s, "learning-rate-high", "loss is twice its best");
+  if (a.back() > s.limit["deepchecker-diverging"] * s.run.best_loss())
+    say(s, "learning-rate-high", "loss is twice its best");
 }
 
 void deepchecker_updates(const Scope& s) {
@@ -215,30 +242,36 @@ void deepchecker_updates(const Scope& s) {
     const LayerStep& row = track.last();
     if (!(row.weight > 0) || !(row.update > 0) || s.run.keras) continue;
     const double log = std::log10(row.update / row.weight);
-    if (log > s.limit["deepchecker-update-fast"]) return say(s, "learning-rate-high", "updates of " + track.name, track.name);
-    if (log < s.limit["deepchecker-update-slow"]) return say(s, "learning-rate-low", "updates of " + track.name, track.name);
+    if (log > s.limit["deepchecker-update-fast"])
+      return say(s, "learning-rate-high", "updates of " + track.name, track.name);
+    if (log < s.limit["deepchecker-update-slow"])
+      return say(s, "learning-rate-low", "updates of " + track.name, track.name);
   }
 }
 
 void deepchecker_units(const Scope& s) {
   std::string name;
   if (any_layer(s.run, &LayerStep::dead, s.limit["deepchecker-dead"], name)) say(s, "dead-relu", name, name);
-  if (any_layer(s.run, &LayerStep::saturated, s.limit["deepchecker-saturated"], name)) say(s, "saturated-training", name, name);
+  if (any_layer(s.run, &LayerStep::saturated, s.limit["deepchecker-saturated"], name))
+    say(s, "saturated-training", name, name);
 }
 
 void deepchecker_data(const Scope& s) {
   const Inputs& x = s.run.inputs;
-  if (x.seen && !(x.min >= -1 && x.max <= 1) && !(std::abs(x.mean) < 0.5 && x.deviation < 2)) say(s, "inputs-not-scaled", "inputs are not normalised");
+  if (x.seen && !(x.min >= -1 && x.max <= 1) && !(std::abs(x.mean) < 0.5 && x.deviation < 2))
+    say(s, "inputs-not-scaled", "inputs are not normalised");
   double all = 0, entropy = 0;
   for (const auto& [label, count] : s.run.targets.counts) all += count;
   for (const auto& [label, count] : s.run.targets.counts) entropy -= count / all * std::log(count / all);
-  if (s.run.targets.counts.size() >= 2 && std::exp(entropy) / double(s.run.targets.counts.size()) < s.limit["deepchecker-perplexity"])
+  if (s.run.targets.counts.size() >= 2 &&
+      std::exp(entropy) / double(s.run.targets.counts.size()) < s.limit["deepchecker-perplexity"])
     say(s, "unbalanced-training", "labels are unbalanced");
 }
 
 void deepchecker_first(const Scope& s) {
   const double first = s.run.first_loss(), expected = s.run.outputs > 1 ? std::log(double(s.run.outputs)) : NAN;
-  if (s.run.loss.find("categorical") != std::string::npos && std::abs(first - expected) > s.limit["deepchecker-first-loss"] * expected)
+  if (s.run.loss.find("categorical") != std::string::npos &&
+      std::abs(first - expected) > s.limit["deepchecker-first-loss"] * expected)
     say(s, "bad-initialization", fmt::format("first loss {}, expected {}", plain(first), plain(expected)));
 }
 
@@ -254,7 +287,8 @@ void neuralint_output(const Scope& s) {
   const Run& run = s.run;
   if (run.last.empty() || run.outputs < 1) return;
   const bool classes = run.loss.find("categorical") != std::string::npos;
-  if ((classes && !run.from_logits && run.last != "softmax") || (run.loss == "binary_crossentropy" && !run.from_logits && run.last != "sigmoid"))
+  if ((classes && !run.from_logits && run.last != "softmax") ||
+      (run.loss == "binary_crossentropy" && !run.from_logits && run.last != "sigmoid"))
     say(s, "output-activation", run.last + " with " + run.loss);
 }
 
@@ -287,7 +321,8 @@ void sagemaker_updates(const Scope& s) {
 void sagemaker_loss(const Scope& s) {
   const auto n = size_t(s.limit["sagemaker-loss-steps"]);
   const auto& a = s.run.losses;
-  if (a.size() > n && a.back() >= a[a.size() - 1 - n]) say(s, "not-learning", fmt::format("loss not lower than {} checks ago", n));
+  if (a.size() > n && a.back() >= a[a.size() - 1 - n])
+    say(s, "not-learning", fmt::format("loss not lower than {} checks ago", n));
 }
 
 void sagemaker_overfit(const Scope& s) {
@@ -299,7 +334,8 @@ void sagemaker_overfit(const Scope& s) {
 void sagemaker_classes(const Scope& s) {
   double most = 0, least = INFINITY;
   for (const auto& [label, count] : s.run.targets.counts) most = std::max(most, count), least = std::min(least, count);
-  if (s.run.targets.counts.size() >= 2 && most / least >= s.limit["sagemaker-imbalance"]) say(s, "unbalanced-training", "classes");
+  if (s.run.targets.counts.size() >= 2 && most / least >= s.limit["sagemaker-imbalance"])
+    say(s, "unbalanced-training", "classes");
 }
 
 void sagemaker_tensor(const Scope& s) {
@@ -307,44 +343,85 @@ void sagemaker_tensor(const Scope& s) {
 }
 
 constexpr Rule kRules[] = {
-    {"autotrainer", "vanish", "vanishing gradient", "first against last kernel's gradient norm", "autotrainer-vanish-ratio, autotrainer-vanish-norm", "vanishing-gradient", "AutoTrainer, ICSE 2021", autotrainer_vanish},
-    {"autotrainer", "explode", "exploding gradient", "first against last kernel's gradient norm", "autotrainer-explode-ratio", "exploding-gradient", "AutoTrainer, ICSE 2021", autotrainer_explode},
-    {"autotrainer", "dying-relu", "dying ReLU", "share of zero gradients", "autotrainer-dying-share", "dead-relu", "AutoTrainer, ICSE 2021", autotrainer_dying},
-    {"autotrainer", "unstable", "oscillation", "swings of the training accuracy", "autotrainer-swing, autotrainer-swing-share", "unstable-training", "AutoTrainer, ICSE 2021", autotrainer_unstable},
-    {"autotrainer", "slow", "slow convergence", "gain of accuracy", "autotrainer-slow-gain, autotrainer-slow-best", "learning-rate-low", "AutoTrainer, ICSE 2021", autotrainer_slow},
-    {"autotrainer", "data", "abnormal data", "mean activation", "autotrainer-activation", "inputs-not-scaled", "AutoTrainer, 2024", autotrainer_data},
-    {"autotrainer", "loss", "improper loss", "outputs and loss", "exact", "wrong-loss", "AutoTrainer, 2024", autotrainer_loss},
-    {"deeplocalize", "numbers", "NaN or Inf", "loss, activations, gradients", "exact", "non-finite-training", "DeepLocalize, ICSE 2021", deeplocalize_numbers},
-    {"deeplocalize", "unchanged", "unchanged quantity", "loss, gradients", "deeplocalize-unchanged", "not-learning", "DeepLocalize, ICSE 2021", deeplocalize_unchanged},
-    {"deepdiagnosis", "range", "out of range", "labels against the last activation", "exact", "output-activation", "DeepDiagnosis, ICSE 2022", deepdiagnosis_range},
-    {"deepdiagnosis", "dead", "dead node", "share of zero outputs", "deepdiagnosis-dead-share", "dead-relu", "DeepDiagnosis, ICSE 2022", deepdiagnosis_dead},
-    {"deepdiagnosis", "saturated", "saturated activation", "share of saturated outputs", "deepdiagnosis-saturated-share", "saturated-training", "DeepDiagnosis, ICSE 2022", deepdiagnosis_saturated},
-    {"deepdiagnosis", "loss", "loss not decreasing", "loss", "deepdiagnosis-loss-checks", "not-learning", "DeepDiagnosis, ICSE 2022", deepdiagnosis_loss},
-    {"deepdiagnosis", "accuracy", "accuracy not increasing", "accuracy", "deepdiagnosis-accuracy-checks", "not-learning", "DeepDiagnosis, ICSE 2022", deepdiagnosis_accuracy},
-    {"deepdiagnosis", "vanish", "vanishing gradient", "mean gradient", "deepdiagnosis-gradient", "vanishing-gradient", "DeepDiagnosis, ICSE 2022", deepdiagnosis_vanish},
-    {"umlaut", "output", "softmax and from_logits", "last activation, loss", "exact", "output-activation", "UMLAUT, CHI 2021", umlaut_output},
-    {"umlaut", "linear", "linear layers in a row", "graph", "exact", "missing-nonlinearity", "UMLAUT, CHI 2021", umlaut_linear},
-    {"umlaut", "inputs", "inputs outside -1 to 1", "range of inputs", "exact", "inputs-not-scaled", "UMLAUT, CHI 2021", umlaut_inputs},
-    {"umlaut", "rate", "learning rate", "learning rate", "umlaut-rate-high, umlaut-rate-low", "learning-rate-high", "UMLAUT, CHI 2021", umlaut_rate},
-    {"umlaut", "dropout", "dropout above one half", "rate of dropout", "umlaut-dropout", "over-fitting-run", "UMLAUT, CHI 2021", umlaut_dropout},
-    {"umlaut", "over-fit", "validation loss rises", "validation loss", "exact", "over-fitting-run", "UMLAUT, CHI 2021", umlaut_overfit},
-    {"umlaut", "accuracy", "validation accuracy too high", "validation accuracy", "umlaut-accuracy, umlaut-gap", "validation-overlap", "UMLAUT, CHI 2021", umlaut_accuracy},
-    {"deepchecker", "loss", "loss not decreasing or diverging", "loss", "deepchecker-loss-fall, deepchecker-diverging", "not-learning", "TheDeepChecker, TOSEM 2023", deepchecker_loss},
-    {"deepchecker", "updates", "updates too fast or slow", "log ratio of update and weight", "deepchecker-update-fast, deepchecker-update-slow", "learning-rate-high", "TheDeepChecker, TOSEM 2023", deepchecker_updates},
-    {"deepchecker", "units", "dead or saturated units", "share of units", "deepchecker-dead, deepchecker-saturated", "dead-relu", "TheDeepChecker, TOSEM 2023", deepchecker_units},
-    {"deepchecker", "data", "inputs and labels", "normalisation, perplexity of labels", "deepchecker-perplexity", "inputs-not-scaled", "TheDeepChecker, TOSEM 2023", deepchecker_data},
-    {"deepchecker", "first-loss", "first loss", "first loss against ln C", "deepchecker-first-loss", "bad-initialization", "TheDeepChecker, TOSEM 2023", deepchecker_first},
-    {"deepchecker", "gradients", "vanishing or exploding gradient", "mean gradient", "deepchecker-vanishing, deepchecker-exploding", "vanishing-gradient", "TheDeepChecker, TOSEM 2023", deepchecker_gradients},
-    {"neuralint", "output", "last activation and loss", "graph, loss", "exact", "output-activation", "NeuraLint, TOSEM 2021", neuralint_output},
-    {"neuralint", "linear", "linear layers in a row", "graph", "exact", "missing-nonlinearity", "NeuraLint, TOSEM 2021", umlaut_linear},
-    {"neuralint", "order", "batch normalisation after dropout", "graph", "exact", "unstable-training", "NeuraLint, TOSEM 2021", neuralint_bias},
-    {"sagemaker", "dead-relu", "dead ReLU", "share of dead units", "sagemaker-dead", "dead-relu", "SageMaker Debugger", sagemaker_units},
-    {"sagemaker", "vanishing", "vanishing gradient", "mean gradient", "sagemaker-vanishing", "vanishing-gradient", "SageMaker Debugger", sagemaker_vanish},
-    {"sagemaker", "updates", "weight update ratio", "update against weight", "sagemaker-update-high, sagemaker-update-low", "learning-rate-high", "SageMaker Debugger", sagemaker_updates},
-    {"sagemaker", "loss", "loss not decreasing", "loss", "sagemaker-loss-steps", "not-learning", "SageMaker Debugger", sagemaker_loss},
-    {"sagemaker", "over-fit", "over-fitting", "validation against training loss", "sagemaker-overfit", "over-fitting-run", "SageMaker Debugger", sagemaker_overfit},
-    {"sagemaker", "imbalance", "class imbalance", "counts of labels", "sagemaker-imbalance", "unbalanced-training", "SageMaker Debugger", sagemaker_classes},
-    {"sagemaker", "exploding-tensor", "NaN or Inf", "loss", "exact", "non-finite-training", "SageMaker Debugger", sagemaker_tensor},
+    {"autotrainer", "vanish", "vanishing gradient", "first against last kernel's gradient norm",
+     "autotrainer-vanish-ratio, autotrainer-vanish-norm", "vanishing-gradient", "AutoTrainer, ICSE 2021",
+     autotrainer_vanish},
+    {"autotrainer", "explode", "exploding gradient", "first against last kernel's gradient norm",
+     "autotrainer-explode-ratio", "exploding-gradient", "AutoTrainer, ICSE 2021", autotrainer_explode},
+    {"autotrainer", "dying-relu", "dying ReLU", "share of zero gradients", "autotrainer-dying-share", "dead-relu",
+     "AutoTrainer, ICSE 2021", autotrainer_dying},
+    {"autotrainer", "unstable", "oscillation", "swings of the training accuracy",
+     "autotrainer-swing, autotrainer-swing-share", "unstable-training", "AutoTrainer, ICSE 2021", autotrainer_unstable},
+    {"autotrainer", "slow", "slow convergence", "gain of accuracy", "autotrainer-slow-gain, autotrainer-slow-best",
+     "learning-rate-low", "AutoTrainer, ICSE 2021", autotrainer_slow},
+    {"autotrainer", "data", "abnormal data", "mean activation", "autotrainer-activation", "inputs-not-scaled",
+     "AutoTrainer, 2024", autotrainer_data},
+    {"autotrainer", "loss", "improper loss", "outputs and loss", "exact", "wrong-loss", "AutoTrainer, 2024",
+     autotrainer_loss},
+    {"deeplocalize", "numbers", "NaN or Inf", "loss, activations, gradients", "exact", "non-finite-training",
+     "DeepLocalize, ICSE 2021", deeplocalize_numbers},
+    {"deeplocalize", "unchanged", "unchanged quantity", "loss, gradients", "deeplocalize-unchanged", "not-learning",
+     "DeepLocalize, ICSE 2021", deeplocalize_unchanged},
+    {"deepdiagnosis", "range", "out of range", "labels against the last activation", "exact", "output-activation",
+     "DeepDiagnosis, ICSE 2022", deepdiagnosis_range},
+    {"deepdiagnosis", "dead", "dead node", "share of zero outputs", "deepdiagnosis-dead-share", "dead-relu",
+     "DeepDiagnosis, ICSE 2022", deepdiagnosis_dead},
+    {"deepdiagnosis", "saturated", "saturated activation", "share of saturated outputs",
+     "deepdiagnosis-saturated-share", "saturated-training", "DeepDiagnosis, ICSE 2022", deepdiagnosis_saturated},
+    {"deepdiagnosis", "loss", "loss not decreasing", "loss", "deepdiagnosis-loss-checks", "not-learning",
+     "DeepDiagnosis, ICSE 2022", deepdiagnosis_loss},
+    {"deepdiagnosis", "accuracy", "accuracy not increasing", "accuracy", "deepdiagnosis-accuracy-checks",
+     "not-learning", "DeepDiagnosis, ICSE 2022", deepdiagnosis_accuracy},
+    {"deepdiagnosis", "vanish", "vanishing gradient", "mean gradient", "deepdiagnosis-gradient", "vanishing-gradient",
+     "DeepDiagnosis, ICSE 2022", deepdiagnosis_vanish},
+    {"umlaut", "output", "softmax and from_logits", "last activation, loss", "exact", "output-activation",
+     "UMLAUT, CHI 2021", umlaut_output},
+    {"umlaut", "linear", "linear layers in a row", "graph", "exact", "missing-nonlinearity", "UMLAUT, CHI 2021",
+     umlaut_linear},
+    {"umlaut", "inputs", "inputs outside -1 to 1", "range of inputs", "exact", "inputs-not-scaled", "UMLAUT, CHI 2021",
+     umlaut_inputs},
+    {"umlaut", "rate", "learning rate", "learning rate", "umlaut-rate-high, umlaut-rate-low", "learning-rate-high",
+     "UMLAUT, CHI 2021", umlaut_rate},
+    {"umlaut", "dropout", "dropout above one half", "rate of dropout", "umlaut-dropout", "over-fitting-run",
+     "UMLAUT, CHI 2021", umlaut_dropout},
+    {"umlaut", "over-fit", "validation loss rises", "validation loss", "exact", "over-fitting-run", "UMLAUT, CHI 2021",
+     umlaut_overfit},
+    {"umlaut", "accuracy", "validation accuracy too high", "validation accuracy", "umlaut-accuracy, umlaut-gap",
+     "validation-overlap", "UMLAUT, CHI 2021", umlaut_accuracy},
+    {"deepchecker", "loss", "loss not decreasing or diverging", "loss", "deepchecker-loss-fall, deepchecker-diverging",
+     "not-learning", "TheDeepChecker, TOSEM 2023", deepchecker_loss},
+    {"deepchecker", "updates", "updates too fast or slow", "log ratio of update and weight",
+     "deepchecker-update-fast, deepchecker-update-slow", "learning-rate-high", "TheDeepChecker, TOSEM 2023",
+     deepchecker_updates},
+    {"deepchecker", "units", "dead or saturated units", "share of units", "deepchecker-dead, deepchecker-saturated",
+     "dead-relu", "TheDeepChecker, TOSEM 2023", deepchecker_units},
+    {"deepchecker", "data", "inputs and labels", "normalisation, perplexity of labels", "deepchecker-perplexity",
+     "inputs-not-scaled", "TheDeepChecker, TOSEM 2023", deepchecker_data},
+    {"deepchecker", "first-loss", "first loss", "first loss against ln C", "deepchecker-first-loss",
+     "bad-initialization", "TheDeepChecker, TOSEM 2023", deepchecker_first},
+    {"deepchecker", "gradients", "vanishing or exploding gradient", "mean gradient",
+     "deepchecker-vanishing, deepchecker-exploding", "vanishing-gradient", "TheDeepChecker, TOSEM 2023",
+     deepchecker_gradients},
+    {"neuralint", "output", "last activation and loss", "graph, loss", "exact", "output-activation",
+     "NeuraLint, TOSEM 2021", neuralint_output},
+    {"neuralint", "linear", "linear layers in a row", "graph", "exact", "missing-nonlinearity", "NeuraLint, TOSEM 2021",
+     umlaut_linear},
+    {"neuralint", "order", "batch normalisation after dropout", "graph", "exact", "unstable-training",
+     "NeuraLint, TOSEM 2021", neuralint_bias},
+    {"sagemaker", "dead-relu", "dead ReLU", "share of dead units", "sagemaker-dead", "dead-relu", "SageMaker Debugger",
+     sagemaker_units},
+    {"sagemaker", "vanishing", "vanishing gradient", "mean gradient", "sagemaker-vanishing", "vanishing-gradient",
+     "SageMaker Debugger", sagemaker_vanish},
+    {"sagemaker", "updates", "weight update ratio", "update against weight",
+     "sagemaker-update-high, sagemaker-update-low", "learning-rate-high", "SageMaker Debugger", sagemaker_updates},
+    {"sagemaker", "loss", "loss not decreasing", "loss", "sagemaker-loss-steps", "not-learning", "SageMaker Debugger",
+     sagemaker_loss},
+    {"sagemaker", "over-fit", "over-fitting", "validation against training loss", "sagemaker-overfit",
+     "over-fitting-run", "SageMaker Debugger", sagemaker_overfit},
+    {"sagemaker", "imbalance", "class imbalance", "counts of labels", "sagemaker-imbalance", "unbalanced-training",
+     "SageMaker Debugger", sagemaker_classes},
+    {"sagemaker", "exploding-tensor", "NaN or Inf", "loss", "exact", "non-finite-training", "SageMaker Debugger",
+     sagemaker_tensor},
 };
 
 }  // namespace

@@ -22,7 +22,8 @@ using records::Line;
 
 bool is_adaptive(const Run& run) {
   const std::string name = lower(run.optimizer);
-  return name.find("ada") != std::string::npos || name.find("rms") != std::string::npos || name.find("adam") != std::string::npos;
+  return name.find("ada") != std::string::npos || name.find("rms") != std::string::npos ||
+         name.find("adam") != std::string::npos;
 }
 
 double median(std::vector<double> values) {
@@ -34,11 +35,12 @@ double median(std::vector<double> values) {
 
 bool is_small(const std::string& parameter) {
   const std::string name = lower(parameter);
-  return name.find("bias") != std::string::npos || name.find("beta") != std::string::npos || name.find("gamma") != std::string::npos;
+  return name.find("bias") != std::string::npos || name.find("beta") != std::string::npos ||
+         name.find("gamma") != std::string::npos;
 }
 
-/// Size of an update against the weight, over layers and looks; NaN where it was not seen. In Keras a look covers an epoch
-/// or several: divided by its steps.
+/// Size of an update against the weight, over layers and looks; NaN where it was not seen. In Keras a look covers an
+/// epoch or several: divided by its steps.
 double update_ratio(const Run& run) {
   std::vector<double> ratios;
   for (const Track& track : run.tracks) {
@@ -68,13 +70,15 @@ bool input_is_embedded(const Run& run) {
   for (const Line& layer : run.layers) {
     if (layer.text("role") == "embedding") return true;
     if (layer.text("role") == "norm") return true;  // scales by itself
-    if (layer.text("role") == "linear" || layer.text("role") == "conv" || layer.text("role") == "recurrent") return false;
+    if (layer.text("role") == "linear" || layer.text("role") == "conv" || layer.text("role") == "recurrent")
+      return false;
   }
   return run.inputs.integer;
 }
 
 Alarm guess(const char* kind, std::string what, Level level, double likelihood, std::string evidence) {
-  Alarm alarm{.kind = kind, .what = std::move(what), .level = level, .certainty = Certainty::kLikely, .likelihood = likelihood};
+  Alarm alarm{
+      .kind = kind, .what = std::move(what), .level = level, .certainty = Certainty::kLikely, .likelihood = likelihood};
   alarm.brief = alarm.what;
   alarm.evidence = std::move(evidence);
   return alarm;
@@ -91,11 +95,12 @@ void inputs_scaled(const Scope& s) {
   if (!pixels && !large && !uneven) return;
   const bool bad = !s.run.learned();
   const bool far = largest > 50 || pixels;
-  s.out.push_back(guess("inputs-not-scaled", fmt::format("values from {} to {}", plain(x.min), plain(x.max)),
-                        bad && far ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? (far ? 0.9 : 0.6) : 0.3,
-                        fmt::format("Inputs lie between {} and {} with standard deviation {}{}.", plain(x.min), plain(x.max),
-                                    plain(x.deviation),
-                                    uneven ? fmt::format("; columns differ {} times in theirs", plain(x.deviation_ratio)) : "")));
+  s.out.push_back(
+      guess("inputs-not-scaled", fmt::format("values from {} to {}", plain(x.min), plain(x.max)),
+            bad && far ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? (far ? 0.9 : 0.6) : 0.3,
+            fmt::format("Inputs lie between {} and {} with standard deviation {}{}.", plain(x.min), plain(x.max),
+                        plain(x.deviation),
+                        uneven ? fmt::format("; columns differ {} times in theirs", plain(x.deviation_ratio)) : "")));
 }
 
 void targets_scaled(const Scope& s) {
@@ -104,9 +109,11 @@ void targets_scaled(const Scope& s) {
   const double largest = std::max(std::abs(y.min), std::abs(y.max));
   if (largest <= s.limit["target-largest"]) return;
   const bool bad = !s.run.learned();
-  s.out.push_back(guess("targets-not-scaled", fmt::format("values from {} to {}", plain(y.min), plain(y.max)),
-                        bad && largest > 1000 ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? (largest > 1000 ? 0.84 : 0.6) : 0.2,
-                        fmt::format("Targets lie between {} and {}; a fresh network gives values near 0.", plain(y.min), plain(y.max))));
+  s.out.push_back(guess(
+      "targets-not-scaled", fmt::format("values from {} to {}", plain(y.min), plain(y.max)),
+      bad && largest > 1000 ? Level::kSerious : (bad ? Level::kMinor : Level::kNote),
+      bad ? (largest > 1000 ? 0.87 : 0.6) : 0.2,
+      fmt::format("Targets lie between {} and {}; a fresh network gives values near 0.", plain(y.min), plain(y.max))));
 }
 
 void rate_high(const Scope& s) {
@@ -114,19 +121,21 @@ void rate_high(const Scope& s) {
   if (run.losses.size() < 2) return;
   const double ratio = update_ratio(run), first = run.first_loss(), last = run.last_loss(), best = run.best_loss();
   const bool broke = !run.finite();
-  const bool grew = std::isfinite(first) && first > 0 && (last > 3 * first || (last > 1.5 * first && run.losses.size() >= 5));
+  const bool grew =
+      std::isfinite(first) && first > 0 && (last > 3 * first || (last > 1.5 * first && run.losses.size() >= 5));
   const bool apart = std::isfinite(best) && best > 0 && last > 3 * best && last > 0.7 * first;
   const bool large = ratio > s.limit["update-ratio-high"];
   const bool steep = std::isfinite(run.rate) && run.rate > (is_adaptive(run) ? 0.02 : 0.5);
   const bool enough = run.steps >= 20 || run.losses.size() >= 5;
   if (!(broke || grew || apart || (large && enough && !run.learned()) || (steep && !run.learned()))) return;
   const bool serious = (broke || grew || apart) && (large || steep);
-  s.out.push_back(guess("learning-rate-high",
-                        std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer) : "the loss grows",
-                        serious || ((large || steep) && !run.learned()) ? Level::kSerious : Level::kMinor,
-                        serious ? 0.85 : (large && steep ? 0.8 : (large || steep ? 0.7 : 0.5)),
-                        fmt::format("The loss went from {} to {} (best {}); a step changes weights by {} of their size.", plain(first),
-                                    plain(last), plain(best), std::isfinite(ratio) ? percent(ratio) : "an unknown part")));
+  s.out.push_back(guess(
+      "learning-rate-high",
+      std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer) : "the loss grows",
+      serious || ((large || steep) && !run.learned()) ? Level::kSerious : Level::kMinor,
+      serious ? 0.85 : (large && steep ? 0.8 : (large || steep ? 0.7 : 0.5)),
+      fmt::format("The loss went from {} to {} (best {}); a step changes weights by {} of their size.", plain(first),
+                  plain(last), plain(best), std::isfinite(ratio) ? percent(ratio) : "an unknown part")));
 }
 
 void rate_low(const Scope& s) {
@@ -137,10 +146,11 @@ void rate_low(const Scope& s) {
   const bool low = std::isfinite(run.rate) && run.rate < (is_adaptive(run) ? 5e-5 : 5e-4);
   const bool moved = std::isfinite(first) && last < 0.8 * first;
   if (!(tiny || low) || moved) return;
-  s.out.push_back(guess("learning-rate-low", fmt::format("{} with {}", plain(run.rate), run.optimizer),
-                        tiny && low ? Level::kSerious : Level::kMinor, tiny && low ? 0.85 : 0.6,
-                        fmt::format("The loss went from {} to {} only; a step changes weights by {} of their size.", plain(first),
-                                    plain(last), std::isfinite(ratio) ? percent(ratio) : "an unknown part")));
+  s.out.push_back(
+      guess("learning-rate-low", fmt::format("{} with {}", plain(run.rate), run.optimizer),
+            tiny && low ? Level::kSerious : Level::kMinor, tiny && low ? 0.85 : 0.6,
+            fmt::format("The loss went from {} to {} only; a step changes weights by {} of their size.", plain(first),
+                        plain(last), std::isfinite(ratio) ? percent(ratio) : "an unknown part")));
 }
 
 /// A line through the last third; its fall against what is left above the best possible.
@@ -152,8 +162,9 @@ void still_learning(const Scope& s) {
   if (n < 4) {  // one to three epochs: too few to see a trend
     const bool few_steps = run.steps > 0 && run.steps < 500;
     if (run.keras && epochs <= 3 && few_steps && !run.learned())
-      s.out.push_back(guess("still-learning", "", Level::kMinor, 0.6,
-                            fmt::format("Training had {} and {} steps.", findings::counted(epochs, "epoch"), run.steps)));
+      s.out.push_back(
+          guess("still-learning", "", Level::kMinor, 0.6,
+                fmt::format("Training had {} and {} steps.", findings::counted(epochs, "epoch"), run.steps)));
     return;
   }
   const size_t window = std::max<size_t>(3, n / 3), from = n - window;
@@ -175,12 +186,15 @@ void still_learning(const Scope& s) {
     for (double value : run.val_losses) least = std::min(least, value);
     val_rises = run.val_losses.back() > 1.05 * least;
   }
-  if (!(fall > s.limit["still-learning-share"] * level) || !steady || low || val_rises) return;
+  const bool few = run.steps > 0 && run.steps < 100 && epochs <= 3 && !run.learned();
+  if (!(fall > (few ? 0.2 : 1.0) * s.limit["still-learning-share"] * level) || !(steady || few) || low || val_rises)
+    return;
   const bool much = fall > 0.15 * level || (epochs > 0 && epochs <= 10 && fall > 0.08 * level);
   const bool far = !run.learned() || level > 0.4 * run.first_loss();
-  s.out.push_back(guess("still-learning", "", far && much ? Level::kMinor : Level::kNote, !run.learned() ? 0.6 : 0.3,
-                        fmt::format("In the last third of the run the loss still fell by {} of its value, to {}.", percent(fall / level),
-                                    plain(run.losses.back()))));
+  s.out.push_back(guess("still-learning", "", far && (much || few) ? Level::kMinor : Level::kNote,
+                        !run.learned() ? 0.6 : 0.3,
+                        fmt::format("In the last third of the run the loss still fell by {} of its value, to {}.",
+                                    percent(fall / level), plain(run.losses.back()))));
 }
 
 void over_fit(const Scope& s) {
@@ -194,21 +208,23 @@ void over_fit(const Scope& s) {
     const bool old = run.val_losses.size() - best > std::max<size_t>(3, run.val_losses.size() / 5);
     if (falls && old && end > least * (1 + s.limit["over-fit-rise"]) && run.losses.back() < 0.8 * end) {
       const bool strong = end > 1.3 * least;
-      s.out.push_back(guess("over-fitting-run", fmt::format("best validation loss in epoch {}", best + 1),
-                            strong ? Level::kMinor : Level::kNote, 0.65,
-                            fmt::format("The validation loss was lowest in epoch {} ({}) and ended at {}; the training loss fell to {}.",
-                                        best + 1, plain(least), plain(end), plain(run.losses.back()))));
+      s.out.push_back(guess(
+          "over-fitting-run", fmt::format("best validation loss in epoch {}", best + 1),
+          strong ? Level::kMinor : Level::kNote, 0.65,
+          fmt::format("The validation loss was lowest in epoch {} ({}) and ended at {}; the training loss fell to {}.",
+                      best + 1, plain(least), plain(end), plain(run.losses.back()))));
       return;
     }
   }
   if (run.accuracies.empty() || run.val_accuracies.size() < 3) return;
   const double gap = run.accuracies.back() - run.val_accuracies.back();
   if (gap >= s.limit["over-fit-gap"] && run.accuracies.back() > 0.9)
-    s.out.push_back(guess("over-fitting-run", fmt::format("{} on training, {} on validation data", percent(run.accuracies.back()),
-                                                          percent(run.val_accuracies.back())),
+    s.out.push_back(guess("over-fitting-run",
+                          fmt::format("{} on training, {} on validation data", percent(run.accuracies.back()),
+                                      percent(run.val_accuracies.back())),
                           gap >= 0.2 ? Level::kMinor : Level::kNote, 0.5,
-                          fmt::format("Accuracy is {} on training data and {} on validation data.", percent(run.accuracies.back()),
-                                      percent(run.val_accuracies.back()))));
+                          fmt::format("Accuracy is {} on training data and {} on validation data.",
+                                      percent(run.accuracies.back()), percent(run.val_accuracies.back()))));
 }
 
 /// The worst hidden layer by a share that was recorded.
@@ -228,11 +244,12 @@ void dead(const Scope& s) {
   const double end = track->last().dead, start = track->first().dead;
   const bool stuck = !s.run.learned();
   const bool early = start >= s.limit["dead-share"];
-  s.out.push_back(guess("dead-relu", track->name, stuck && end > 0.9 ? Level::kSerious : (stuck ? Level::kMinor : Level::kNote),
-                        stuck ? (end > 0.9 ? 0.82 : 0.55) : 0.25,
-                        fmt::format("{} of the units of {} give 0 for every input of the batch; {} did so in the first look{}.",
-                                    percent(end), track->name, percent(start),
-                                    early ? ", so it is not the learning rate" : ", so they died in training")));
+  s.out.push_back(
+      guess("dead-relu", track->name, stuck && end > 0.9 ? Level::kSerious : (stuck ? Level::kMinor : Level::kNote),
+            stuck ? (end > 0.9 ? 0.82 : 0.55) : 0.25,
+            fmt::format("{} of the units of {} give 0 for every input of the batch; {} did so in the first look{}.",
+                        percent(end), track->name, percent(start),
+                        early ? ", so it is not the learning rate" : ", so they died in training")));
   s.out.back().where = track->name;
 }
 
@@ -248,8 +265,8 @@ void saturated(const Scope& s) {
   if (!found) return;
   const bool stuck = !s.run.learned();
   s.out.push_back(guess("saturated-training", found->name, stuck ? Level::kSerious : Level::kNote, stuck ? 0.72 : 0.25,
-                        fmt::format("{} of the outputs of {} lie where the function is flat.", percent(found->last().saturated),
-                                    found->name)));
+                        fmt::format("{} of the outputs of {} lie where the function is flat.",
+                                    percent(found->last().saturated), found->name)));
   s.out.back().where = found->name;
 }
 
@@ -263,22 +280,26 @@ void vanishing(const Scope& s) {
   const bool flat = run.hidden_is("sigmoid") || run.hidden_is("tanh");
   const bool stuck = !run.learned();
   if (!(first.back().second > 0) || !(ratio < (flat && stuck ? 30 * limit : limit))) return;
-  s.out.push_back(guess("vanishing-gradient", fmt::format("{} gets {} of the gradient of {}", first.front().first, percent(ratio), first.back().first),
-                        stuck ? (ratio < limit ? Level::kSerious : Level::kMinor) : Level::kNote, stuck ? 0.75 : 0.2,
-                        fmt::format("Per weight, the gradient of {} is {} times that of {} in the first step.", first.front().first,
-                                    plain(ratio), first.back().first)));
+  s.out.push_back(
+      guess("vanishing-gradient",
+            fmt::format("{} gets {} of the gradient of {}", first.front().first, percent(ratio), first.back().first),
+            stuck ? (ratio < limit ? Level::kSerious : Level::kMinor) : Level::kNote, stuck ? 0.75 : 0.2,
+            fmt::format("Per weight, the gradient of {} is {} times that of {} in the first step.", first.front().first,
+                        plain(ratio), first.back().first)));
   s.out.back().where = first.front().first;
 }
 
 void exploding(const Scope& s) {
   const Run& run = s.run;
   for (const Line& layer : run.layers)
-    if (layer.text("role") == "recurrent" && (layer.text("activation") == "relu" || layer.text("activation") == "linear")) {
+    if (layer.text("role") == "recurrent" &&
+        (layer.text("activation") == "relu" || layer.text("activation") == "linear")) {
       const bool broke = !run.finite() || !run.record->first("nonfinite").empty();
-      s.out.push_back(guess("exploding-gradient", fmt::format("{} is recurrent with {}", layer.text("name"), layer.text("activation")),
-                            broke ? Level::kSerious : Level::kNote, broke ? 0.92 : 0.3,
-                            fmt::format("{} multiplies its state in every time step and {} does not bound it: it grows without limit.",
-                                        layer.text("name"), layer.text("activation"))));
+      s.out.push_back(guess(
+          "exploding-gradient", fmt::format("{} is recurrent with {}", layer.text("name"), layer.text("activation")),
+          broke ? Level::kSerious : Level::kNote, broke ? 0.92 : 0.3,
+          fmt::format("{} multiplies its state in every time step and {} does not bound it: it grows without limit.",
+                      layer.text("name"), layer.text("activation"))));
       s.out.back().where = layer.text("name");
       s.out.back().numbers["category"] = "bad-hidden-activation";
       return;
@@ -297,10 +318,10 @@ void exploding(const Scope& s) {
   const bool at_start = norms.front() > 1e3 * std::max(1.0, run.first_loss() / 10) && run.first_loss() < 1e3;
   const bool grew = norms.size() >= 4 && most > s.limit["gradient-growth"] * std::max(usual, 1e-3) && most > 100;
   if (!at_start && !grew) return;
-  s.out.push_back(guess("exploding-gradient", fmt::format("norm up to {}", plain(most)), run.learned() ? Level::kNote : Level::kSerious,
-                        run.learned() ? 0.2 : 0.6,
-                        fmt::format("The gradient norm was {} in the first look, {} at most; the median is {}.", plain(norms.front()),
-                                    plain(most), plain(usual))));
+  s.out.push_back(guess("exploding-gradient", fmt::format("norm up to {}", plain(most)),
+                        run.learned() ? Level::kNote : Level::kSerious, run.learned() ? 0.2 : 0.6,
+                        fmt::format("The gradient norm was {} in the first look, {} at most; the median is {}.",
+                                    plain(norms.front()), plain(most), plain(usual))));
 }
 
 /// Mean activation of the layers in the first look: flat, growing or shrinking with depth.
@@ -313,29 +334,34 @@ void start_weights(const Scope& s) {
   for (size_t i = 0; i < run.layers.size(); ++i) {
     const Line& layer = run.layers[i];
     const double fan_in = layer.number("fan_in"), deviation = layer.number("weight_std");
-    if (!(fan_in >= 2) || !std::isfinite(deviation) || layer.flag("same_units") || layer.text("role") == "embedding") continue;
+    if (!(fan_in >= 2) || !std::isfinite(deviation) || layer.flag("same_units") || layer.text("role") == "embedding")
+      continue;
     if (layer.text("role") != "linear" && layer.text("role") != "conv") continue;
     ++hidden;
     const double he = std::sqrt(2 / fan_in), glorot = std::sqrt(2 / (fan_in + std::max(1.0, layer.number("units", 1))));
     if (deviation > s.limit["init-ratio-high"] * he) large.push_back(layer.text("name"));
     if (deviation < s.limit["init-ratio-low"] * glorot && i != last) small.push_back(layer.text("name"));
-    if (layer.text("initializer") == "RandomUniform" || layer.text("initializer") == "RandomNormal") uniform.push_back(layer.text("name"));
+    if (layer.text("initializer") == "RandomUniform" || layer.text("initializer") == "RandomNormal")
+      uniform.push_back(layer.text("name"));
   }
   const bool stuck = !run.learned();
   if (!large.empty())
-    s.out.push_back(guess("bad-initialization", fmt::format("{} starts with large weights", large[0]), stuck ? Level::kSerious : Level::kNote,
-                          stuck ? 0.83 : 0.25,
-                          fmt::format("{} of {} layers start with weights more than {} times as large as He initialisation.", large.size(),
-                                      hidden, plain(s.limit["init-ratio-high"]))));
+    s.out.push_back(
+        guess("bad-initialization", fmt::format("{} starts with large weights", large[0]),
+              stuck ? Level::kSerious : Level::kNote, stuck ? 0.88 : 0.25,
+              fmt::format("{} of {} layers start with weights more than {} times as large as He initialisation.",
+                          large.size(), hidden, plain(s.limit["init-ratio-high"]))));
   else if (!small.empty())
-    s.out.push_back(guess("bad-initialization", fmt::format("{} starts with small weights", small[0]), stuck ? Level::kSerious : Level::kNote,
-                          stuck ? 0.83 : 0.2,
-                          fmt::format("{} of {} layers start with weights less than {} of He initialisation.", small.size(), hidden,
-                                      percent(s.limit["init-ratio-low"]))));
+    s.out.push_back(guess("bad-initialization", fmt::format("{} starts with small weights", small[0]),
+                          stuck ? Level::kSerious : Level::kNote, stuck ? 0.83 : 0.2,
+                          fmt::format("{} of {} layers start with weights less than {} of He initialisation.",
+                                      small.size(), hidden, percent(s.limit["init-ratio-low"]))));
   else if (stuck && uniform.size() >= 3 && uniform.size() * 2 >= hidden)
-    s.out.push_back(guess("bad-initialization", "a fixed range whatever the width", Level::kMinor, 0.58,
-                          fmt::format("{} layers start from a fixed range that does not follow their width: signals shrink layer by layer.",
-                                      uniform.size())));
+    s.out.push_back(
+        guess("bad-initialization", "a fixed range whatever the width", Level::kMinor, 0.58,
+              fmt::format(
+                  "{} layers start from a fixed range that does not follow their width: signals shrink layer by layer.",
+                  uniform.size())));
 }
 
 void swings(const Scope& s) {
@@ -352,9 +378,11 @@ void swings(const Scope& s) {
   if (turns == 0) return;
   const double all = double(series.size() - from - 2), mean = size / double(turns);
   const double scale = &series == &run.accuracies ? 1 : std::max(1e-12, std::abs(median(series)));
-  if (double(turns) < s.limit["unstable-swings"] * all || mean < (scale == 1 ? 0.05 : 0.25 * scale)) return;
-  s.out.push_back(guess("unstable-training", fmt::format("turns in {} of {} epochs", turns, int64_t(all)), Level::kMinor,
-                        run.learned() ? 0.35 : 0.55,
+  if (double(turns) < s.limit["unstable-swings"] * all ||
+      mean < (scale == 1 ? 0.05 : std::max(0.25 * scale, 0.04 * run.first_loss())))
+    return;
+  s.out.push_back(guess("unstable-training", fmt::format("turns in {} of {} epochs", turns, int64_t(all)),
+                        Level::kMinor, run.learned() ? 0.35 : 0.55,
                         fmt::format("From one epoch to the next {} changes direction {} times, by {} on average.",
                                     &series == &run.accuracies ? "the accuracy" : "the loss", turns, plain(mean))));
 }
@@ -367,16 +395,21 @@ void batch(const Scope& s) {
     s.out.push_back(guess("batch-size", fmt::format("one batch of {} rows", run.rows), Level::kMinor, 0.7,
                           fmt::format("An epoch is a single step: {} epochs are {} steps.", epochs, epochs)));
   else if (run.batch == 1 && run.rows > 200)
-    s.out.push_back(guess("batch-size", "one input per batch", Level::kNote, 0.3, "Every step follows a single input: mostly noise."));
+    s.out.push_back(guess("batch-size", "one input per batch", Level::kNote, 0.3,
+                          "Every step follows a single input: mostly noise."));
 }
 
 void imbalance(const Scope& s) {
   double most = 0, least = INFINITY, all = 0;
-  for (const auto& [label, count] : s.run.targets.counts) most = std::max(most, count), least = std::min(least, count), all += count;
-  if (s.run.targets.counts.size() < 2 || all < 50 || s.run.task == Task::kRegression || !(most / least >= s.limit["imbalance"])) return;
-  s.out.push_back(guess("unbalanced-training", fmt::format("{} to {}", plain(most), plain(least)),
-                        most / least >= 2 * s.limit["imbalance"] ? Level::kMinor : Level::kNote, 0.5,
-                        fmt::format("The most frequent class occurs {} times as often as the rarest.", plain(most / least))));
+  for (const auto& [label, count] : s.run.targets.counts)
+    most = std::max(most, count), least = std::min(least, count), all += count;
+  if (s.run.targets.counts.size() < 2 || all < 50 || s.run.task == Task::kRegression ||
+      !(most / least >= s.limit["imbalance"]))
+    return;
+  s.out.push_back(
+      guess("unbalanced-training", fmt::format("{} to {}", plain(most), plain(least)),
+            most / least >= 2 * s.limit["imbalance"] ? Level::kMinor : Level::kNote, 0.5,
+            fmt::format("The most frequent class occurs {} times as often as the rarest.", plain(most / least))));
 }
 
 void little(const Scope& s) {
@@ -388,10 +421,12 @@ void little(const Scope& s) {
 void held_out(const Scope& s) {
   const Line fit = s.run.record->first("fit");
   const bool missing = s.run.keras ? fit.has("validation") && !fit.flag("validation")
-                                   : !s.run.record->of("optimizer").empty() && s.run.record->last("modes").number("eval_calls", 0) == 0 &&
+                                   : !s.run.record->of("optimizer").empty() &&
+                                         s.run.record->last("modes").number("eval_calls", 0) == 0 &&
                                          s.run.val_losses.empty() && !s.run.record->cut;
   if (missing)
-    s.out.push_back(guess("evaluation-missing", "", Level::kNote, 0.1, "No forward pass on other data was seen while training."));
+    s.out.push_back(
+        guess("evaluation-missing", "", Level::kNote, 0.1, "No forward pass on other data was seen while training."));
 }
 
 /// The last resort: nothing else is to blame, and yet the loss stays.
@@ -401,7 +436,8 @@ void stuck(const Scope& s) {
   const double first = run.first_loss(), last = run.last_loss(), constant = run.constant_loss();
   const bool still = last > 0.95 * first, chance = std::isfinite(constant) && last > 0.9 * constant;
   if (!still && !chance) return;
-  s.out.push_back(guess("not-learning", fmt::format("loss {} at the start, {} at the end", plain(first), plain(last)), Level::kMinor, 0.4,
+  s.out.push_back(guess("not-learning", fmt::format("loss {} at the start, {} at the end", plain(first), plain(last)),
+                        Level::kMinor, 0.4,
                         fmt::format("The loss was {} at the start and {} at the end{}.", plain(first), plain(last),
                                     chance ? fmt::format("; a constant prediction reaches {}", plain(constant)) : "")));
 }
@@ -412,31 +448,48 @@ void hidden_functions(const Scope& s) {
   if (run.learned() || run.losses.size() < 3) return;
   for (const char* name : {"sigmoid", "softmax", "hard_sigmoid"})
     if (run.hidden_is(name) && run.keras) {
-      s.out.push_back(guess("vanishing-gradient", fmt::format("{} in hidden layers", name), Level::kMinor, 0.63,
-                            fmt::format("Hidden layers use {}, whose gradient is at most a quarter, and the network does not learn.", name)));
+      s.out.push_back(guess(
+          "vanishing-gradient", fmt::format("{} in hidden layers", name), Level::kMinor, 0.63,
+          fmt::format("Hidden layers use {}, whose gradient is at most a quarter, and the network does not learn.",
+                      name)));
       return;
     }
 }
 
 constexpr Rule kRules[] = {
-    {"netmend", "inputs-scaled", "large or uneven inputs", "range and deviation of inputs", "input-largest, input-deviation-ratio", "inputs-not-scaled", "TheDeepChecker", inputs_scaled},
-    {"netmend", "targets-scaled", "large targets", "range of targets", "target-largest", "targets-not-scaled", "own", targets_scaled},
-    {"netmend", "rate-high", "loss grows", "loss, update ratio", "update-ratio-high", "learning-rate-high", "DeepDiagnosis", rate_high},
-    {"netmend", "rate-low", "loss hardly moves", "loss, update ratio", "update-ratio-low", "learning-rate-low", "DeepDiagnosis", rate_low},
-    {"netmend", "still-learning", "loss still falls at the end", "slope of the last third", "still-learning-share", "still-learning", "TheDeepChecker", still_learning},
-    {"netmend", "over-fit", "validation loss rises", "validation loss against its minimum", "over-fit-rise, over-fit-gap", "over-fitting-run", "SageMaker Debugger", over_fit},
-    {"netmend", "dead", "dead ReLU units", "share of units that give 0", "dead-share", "dead-relu", "SageMaker Debugger", dead},
-    {"netmend", "saturated", "saturated functions", "share of outputs at the flat ends", "saturated-share", "saturated-training", "SageMaker Debugger", saturated},
-    {"netmend", "vanishing", "gradient falls towards the input", "gradient of the first against the last layer", "gradient-fall", "vanishing-gradient", "AutoTrainer", vanishing},
-    {"netmend", "hidden-functions", "flat functions inside", "activation of hidden layers", "exact", "vanishing-gradient", "AutoTrainer", hidden_functions},
-    {"netmend", "exploding", "gradient grows", "gradient norm against its median", "gradient-growth", "exploding-gradient", "SageMaker Debugger", exploding},
-    {"netmend", "start-weights", "weights far from He initialisation", "deviation of start weights", "init-ratio-high, init-ratio-low", "bad-initialization", "TheDeepChecker", start_weights},
-    {"netmend", "swings", "loss or accuracy swings", "turns and their size", "unstable-swings", "unstable-training", "AutoTrainer", swings},
+    {"netmend", "inputs-scaled", "large or uneven inputs", "range and deviation of inputs",
+     "input-largest, input-deviation-ratio", "inputs-not-scaled", "TheDeepChecker", inputs_scaled},
+    {"netmend", "targets-scaled", "large targets", "range of targets", "target-largest", "targets-not-scaled", "own",
+     targets_scaled},
+    {"netmend", "rate-high", "loss grows", "loss, update ratio", "update-ratio-high", "learning-rate-high",
+     "DeepDiagnosis", rate_high},
+    {"netmend", "rate-low", "loss hardly moves", "loss, update ratio", "update-ratio-low", "learning-rate-low",
+     "DeepDiagnosis", rate_low},
+    {"netmend", "still-learning", "loss still falls at the end", "slope of the last third", "still-learning-share",
+     "still-learning", "TheDeepChecker", still_learning},
+    {"netmend", "over-fit", "validation loss rises", "validation loss against its minimum",
+     "over-fit-rise, over-fit-gap", "over-fitting-run", "SageMaker Debugger", over_fit},
+    {"netmend", "dead", "dead ReLU units", "share of units that give 0", "dead-share", "dead-relu",
+     "SageMaker Debugger", dead},
+    {"netmend", "saturated", "saturated functions", "share of outputs at the flat ends", "saturated-share",
+     "saturated-training", "SageMaker Debugger", saturated},
+    {"netmend", "vanishing", "gradient falls towards the input", "gradient of the first against the last layer",
+     "gradient-fall", "vanishing-gradient", "AutoTrainer", vanishing},
+    {"netmend", "hidden-functions", "flat functions inside", "activation of hidden layers", "exact",
+     "vanishing-gradient", "AutoTrainer", hidden_functions},
+    {"netmend", "exploding", "gradient grows", "gradient norm against its median", "gradient-growth",
+     "exploding-gradient", "SageMaker Debugger", exploding},
+    {"netmend", "start-weights", "weights far from He initialisation", "deviation of start weights",
+     "init-ratio-high, init-ratio-low", "bad-initialization", "TheDeepChecker", start_weights},
+    {"netmend", "swings", "loss or accuracy swings", "turns and their size", "unstable-swings", "unstable-training",
+     "AutoTrainer", swings},
     {"netmend", "batch", "one step per epoch", "batch size, rows", "exact", "batch-size", "own", batch},
-    {"netmend", "imbalance", "rare classes", "counts of labels", "imbalance", "unbalanced-training", "SageMaker Debugger", imbalance},
+    {"netmend", "imbalance", "rare classes", "counts of labels", "imbalance", "unbalanced-training",
+     "SageMaker Debugger", imbalance},
     {"netmend", "little-data", "few rows", "rows", "rows-little", "little-data", "own", little},
     {"netmend", "held-out", "no validation", "evaluations", "exact", "evaluation-missing", "own", held_out},
-    {"netmend", "stuck", "loss stays", "loss against its start and a constant prediction", "exact", "not-learning", "SageMaker Debugger", stuck},
+    {"netmend", "stuck", "loss stays", "loss against its start and a constant prediction", "exact", "not-learning",
+     "SageMaker Debugger", stuck},
 };
 
 }  // namespace

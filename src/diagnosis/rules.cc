@@ -8,33 +8,74 @@
 namespace netmend::diagnosis {
 
 Thresholds::Thresholds()
-    : values_{
-          // ours, relative to the run's own history
-          {"still-learning-share", 0.05}, {"over-fit-rise", 0.1}, {"over-fit-gap", 0.1}, {"unstable-swings", 0.3},
-          {"update-ratio-high", 0.1}, {"update-ratio-low", 1e-5}, {"dead-share", 0.5}, {"saturated-share", 0.5},
-          {"gradient-fall", 1e-3}, {"gradient-growth", 100}, {"input-largest", 20}, {"input-deviation-ratio", 100},
-          {"target-largest", 20}, {"imbalance", 10}, {"rows-little", 100}, {"init-ratio-high", 4}, {"init-ratio-low", 0.1},
-          {"overlap-share", 0.01}, {"first-loss-factor", 2},
-          // AutoTrainer
-          {"autotrainer-vanish-ratio", 1e-3}, {"autotrainer-vanish-norm", 1e-4}, {"autotrainer-explode-ratio", 70},
-          {"autotrainer-dying-share", 0.7}, {"autotrainer-swing", 0.03}, {"autotrainer-swing-share", 0.2},
-          {"autotrainer-slow-gain", 0.01}, {"autotrainer-slow-best", 0.7}, {"autotrainer-loss", 1e3},
-          {"autotrainer-activation", 10},
-          // DeepLocalize, DeepDiagnosis
-          {"deeplocalize-unchanged", 5}, {"deepdiagnosis-dead-share", 0.7}, {"deepdiagnosis-saturated-share", 0.5},
-          {"deepdiagnosis-gradient", 1e-7}, {"deepdiagnosis-loss-checks", 5}, {"deepdiagnosis-accuracy-checks", 20},
-          {"deepdiagnosis-update-high", 1e-1}, {"deepdiagnosis-update-low", 1e-5},
-          // UMLAUT
-          {"umlaut-rate-high", 0.01}, {"umlaut-rate-low", 1e-7}, {"umlaut-dropout", 0.5}, {"umlaut-accuracy", 0.95},
-          {"umlaut-gap", 0.05},
-          // TheDeepChecker
-          {"deepchecker-dead", 0.5}, {"deepchecker-saturated", 0.5}, {"deepchecker-loss-fall", 0.05},
-          {"deepchecker-diverging", 2}, {"deepchecker-update-fast", -1}, {"deepchecker-update-slow", -4},
-          {"deepchecker-vanishing", 1e-6}, {"deepchecker-exploding", 1e6}, {"deepchecker-smooth", 0.5},
-          {"deepchecker-perplexity", 0.5}, {"deepchecker-correlation", 0.5}, {"deepchecker-first-loss", 1},
-          // SageMaker Debugger
-          {"sagemaker-dead", 0.5}, {"sagemaker-vanishing", 1e-7}, {"sagemaker-update-high", 10}, {"sagemaker-update-low", 1e-8},
-          {"sagemaker-imbalance", 10}, {"sagemaker-overfit", 0.1}, {"sagemaker-loss-steps", 10}, {"sagemaker-init-ratio", 10}} {}
+    : values_{// ours, relative to the run's own history
+              {"still-learning-share", 0.05},
+              {"over-fit-rise", 0.1},
+              {"over-fit-gap", 0.1},
+              {"unstable-swings", 0.3},
+              {"update-ratio-high", 0.1},
+              {"update-ratio-low", 1e-5},
+              {"dead-share", 0.5},
+              {"saturated-share", 0.5},
+              {"gradient-fall", 1e-3},
+              {"gradient-growth", 100},
+              {"input-largest", 20},
+              {"input-deviation-ratio", 100},
+              {"target-largest", 20},
+              {"imbalance", 10},
+              {"rows-little", 100},
+              {"init-ratio-high", 4},
+              {"init-ratio-low", 0.1},
+              {"overlap-share", 0.01},
+              {"first-loss-factor", 2},
+              // AutoTrainer
+              {"autotrainer-vanish-ratio", 1e-3},
+              {"autotrainer-vanish-norm", 1e-4},
+              {"autotrainer-explode-ratio", 70},
+              {"autotrainer-dying-share", 0.7},
+              {"autotrainer-swing", 0.03},
+              {"autotrainer-swing-share", 0.2},
+              {"autotrainer-slow-gain", 0.01},
+              {"autotrainer-slow-best", 0.7},
+              {"autotrainer-loss", 1e3},
+              {"autotrainer-activation", 10},
+              // DeepLocalize, DeepDiagnosis
+              {"deeplocalize-unchanged", 5},
+              {"deepdiagnosis-dead-share", 0.7},
+              {"deepdiagnosis-saturated-share", 0.5},
+              {"deepdiagnosis-gradient", 1e-7},
+              {"deepdiagnosis-loss-checks", 5},
+              {"deepdiagnosis-accuracy-checks", 20},
+              {"deepdiagnosis-update-high", 1e-1},
+              {"deepdiagnosis-update-low", 1e-5},
+              // UMLAUT
+              {"umlaut-rate-high", 0.01},
+              {"umlaut-rate-low", 1e-7},
+              {"umlaut-dropout", 0.5},
+              {"umlaut-accuracy", 0.95},
+              {"umlaut-gap", 0.05},
+              // TheDeepChecker
+              {"deepchecker-dead", 0.5},
+              {"deepchecker-saturated", 0.5},
+              {"deepchecker-loss-fall", 0.05},
+              {"deepchecker-diverging", 2},
+              {"deepchecker-update-fast", -1},
+              {"deepchecker-update-slow", -4},
+              {"deepchecker-vanishing", 1e-6},
+              {"deepchecker-exploding", 1e6},
+              {"deepchecker-smooth", 0.5},
+              {"deepchecker-perplexity", 0.5},
+              {"deepchecker-correlation", 0.5},
+              {"deepchecker-first-loss", 1},
+              // SageMaker Debugger
+              {"sagemaker-dead", 0.5},
+              {"sagemaker-vanishing", 1e-7},
+              {"sagemaker-update-high", 10},
+              {"sagemaker-update-low", 1e-8},
+              {"sagemaker-imbalance", 10},
+              {"sagemaker-overfit", 0.1},
+              {"sagemaker-loss-steps", 10},
+              {"sagemaker-init-ratio", 10}} {}
 
 void Thresholds::set(const std::string& name, double value) {
   const auto place = values_.find(name);

@@ -14,13 +14,22 @@ using records::Record;
 /// The names of Keras for the losses of every framework.
 std::string usual_loss(const std::string& name) {
   static const std::map<std::string, std::string> names = {
-      {"mse", "mean_squared_error"}, {"meansquarederror", "mean_squared_error"}, {"mse_loss", "mean_squared_error"},
-      {"mae", "mean_absolute_error"}, {"meanabsoluteerror", "mean_absolute_error"}, {"l1_loss", "mean_absolute_error"},
-      {"cross_entropy", "sparse_categorical_crossentropy"}, {"nll_loss", "sparse_categorical_crossentropy"},
-      {"binary_cross_entropy", "binary_crossentropy"}, {"binary_cross_entropy_with_logits", "binary_crossentropy"},
-      {"binarycrossentropy", "binary_crossentropy"}, {"categoricalcrossentropy", "categorical_crossentropy"},
-      {"sparsecategoricalcrossentropy", "sparse_categorical_crossentropy"}, {"smooth_l1_loss", "huber"},
-      {"huber_loss", "huber"}, {"huberloss", "huber"}};
+      {"mse", "mean_squared_error"},
+      {"meansquarederror", "mean_squared_error"},
+      {"mse_loss", "mean_squared_error"},
+      {"mae", "mean_absolute_error"},
+      {"meanabsoluteerror", "mean_absolute_error"},
+      {"l1_loss", "mean_absolute_error"},
+      {"cross_entropy", "sparse_categorical_crossentropy"},
+      {"nll_loss", "sparse_categorical_crossentropy"},
+      {"binary_cross_entropy", "binary_crossentropy"},
+      {"binary_cross_entropy_with_logits", "binary_crossentropy"},
+      {"binarycrossentropy", "binary_crossentropy"},
+      {"categoricalcrossentropy", "categorical_crossentropy"},
+      {"sparsecategoricalcrossentropy", "sparse_categorical_crossentropy"},
+      {"smooth_l1_loss", "huber"},
+      {"huber_loss", "huber"},
+      {"huberloss", "huber"}};
   const auto found = names.find(lower(name));
   return found == names.end() ? lower(name) : found->second;
 }
@@ -154,9 +163,11 @@ void read_curves(const Record& record, Run& run) {
     if (!series->second.steps.empty()) run.steps = series->second.steps.back();
   }
   run.losses = metric_series(record, {"loss"});
-  run.accuracies = metric_series(record, {"accuracy", "acc", "binary_accuracy", "categorical_accuracy", "sparse_categorical_accuracy"});
+  run.accuracies = metric_series(
+      record, {"accuracy", "acc", "binary_accuracy", "categorical_accuracy", "sparse_categorical_accuracy"});
   run.val_losses = metric_series(record, {"val_loss"});
-  run.val_accuracies = metric_series(record, {"val_accuracy", "val_acc", "val_binary_accuracy", "val_categorical_accuracy"});
+  run.val_accuracies =
+      metric_series(record, {"val_accuracy", "val_acc", "val_binary_accuracy", "val_categorical_accuracy"});
   // PyTorch's epochs hold the losses of the steps that were looked at; the series holds all.
   run.by_epoch = run.losses.size() >= 3 && (run.keras || record.header.empty());
   if (!run.by_epoch && run.step_losses.size() >= 2) run.losses = blocks(run.step_losses, 20);

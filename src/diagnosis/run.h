@@ -59,11 +59,12 @@ struct Run {
   bool by_epoch = false;
   std::vector<double> step_losses;
 
-  bool finite() const;       ///< all of `losses` are
+  bool finite() const;  ///< all of `losses` are
   double first_loss() const;
   double last_loss() const;  ///< mean of the last tenth
   double best_loss() const;
-  /// What a constant prediction reaches: ln C, the entropy of the labels, the variance of the targets; NaN where unknown.
+  /// What a constant prediction reaches: ln C, the entropy of the labels, the variance of the targets; NaN where
+  /// unknown.
   double constant_loss() const;
   /// Share of accuracy of the most frequent class; NaN where unknown.
   double majority() const;

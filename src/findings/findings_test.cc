@@ -27,7 +27,8 @@ TEST(Kinds, AreManyAndComplete) {
     EXPECT_EQ(kind.meaning.back(), '.') << kind.name;
     const std::string_view last = kind.example.substr(kind.example.rfind('\n') + 1);
     const bool trained = kind.needs & kRecord;
-    EXPECT_TRUE(trained ? last.starts_with("netmend watch ") || last.starts_with("netmend lint ") : last.starts_with("netmend check "))
+    EXPECT_TRUE(trained ? last.starts_with("netmend watch ") || last.starts_with("netmend lint ")
+                        : last.starts_with("netmend check "))
         << kind.name << " is not raised by `" << last << "`";
   }
   EXPECT_GE(names.size(), 64u);

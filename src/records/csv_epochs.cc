@@ -15,7 +15,8 @@ constexpr size_t kMostColumns = 1000;
 std::string usual_name(std::string name) {
   name = lower(trim(name));
   if (name.ends_with("_epoch")) name.resize(name.size() - 6);
-  for (const auto& [from, to] : {std::pair{"train_", ""}, {"train/", ""}, {"training_", ""}, {"val/", "val_"}, {"valid_", "val_"}})
+  for (const auto& [from, to] :
+       {std::pair{"train_", ""}, {"train/", ""}, {"training_", ""}, {"val/", "val_"}, {"valid_", "val_"}})
     if (name.starts_with(from)) name = to + name.substr(std::string(from).size());
   if (name == "acc" || name == "val_acc") name += "uracy";
   return name;
@@ -55,7 +56,8 @@ Record read_csv_epochs(const std::string& path) {
     if (!record.epochs.empty() && !epoch.metrics.empty()) {
       Epoch& before = record.epochs.back();
       bool apart = true;
-      for (const auto& [name, value] : epoch.metrics) apart = apart && before.metrics.find(name) == before.metrics.end();
+      for (const auto& [name, value] : epoch.metrics)
+        apart = apart && before.metrics.find(name) == before.metrics.end();
       if (apart) {
         before.metrics.insert(epoch.metrics.begin(), epoch.metrics.end());
         continue;
@@ -64,7 +66,8 @@ Record read_csv_epochs(const std::string& path) {
     if (!epoch.metrics.empty()) record.epochs.push_back(std::move(epoch));
   }
   if (record.epochs.empty()) fail("{} has no row with numbers", path);
-  record.troubles.emplace_back("a CSV of epochs has no gradients, weights or data: only rules about losses and metrics apply");
+  record.troubles.emplace_back(
+      "a CSV of epochs has no gradients, weights or data: only rules about losses and metrics apply");
   return record;
 }
 

@@ -103,9 +103,9 @@ void check_header(const Record& record) {
                      "netmend watch -- python train.py writes one.");
   const int64_t version = record.header.whole("version", 0);
   if (version != kVersion)
-    throw InputError(fmt::format("{} has version {} of the format, this netmend reads version {}", record.path, version,
-                                 kVersion),
-                     "Record the run again with this netmend, or read it with the one that wrote it.");
+    throw InputError(
+        fmt::format("{} has version {} of the format, this netmend reads version {}", record.path, version, kVersion),
+        "Record the run again with this netmend, or read it with the one that wrote it.");
 }
 
 Record read_lines(const std::string& path) {
@@ -202,7 +202,8 @@ std::vector<int64_t> Line::wholes(const char* key) const {
   std::vector<int64_t> all;
   if (has(key) && json_[key].is_array())
     for (const Json& one : json_[key])
-      if (one.is_number() && std::abs(one.get<double>()) < 9e15 && all.size() < 64) all.push_back(int64_t(one.get<double>()));
+      if (one.is_number() && std::abs(one.get<double>()) < 9e15 && all.size() < 64)
+        all.push_back(int64_t(one.get<double>()));
   return all;
 }
 
@@ -227,8 +228,8 @@ Record read_record(const std::string& path) {
   Record record = read_lines(file.string());
   record.others = other_records(path);
   if (!record.others.empty())
-    record.troubles.push_back(fmt::format("{} more processes wrote records of their own: {}", record.others.size(),
-                                          record.others.front()));
+    record.troubles.push_back(
+        fmt::format("{} more processes wrote records of their own: {}", record.others.size(), record.others.front()));
   return record;
 }
 

@@ -1,10 +1,9 @@
 #include "records/record.h"
 
 #include <gtest/gtest.h>
-
-#include <cmath>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -16,7 +15,8 @@ namespace {
 const std::string kHeader = "{\"netmend\":\"training-record\",\"version\":1,\"time\":1}\n";
 
 struct Folder {
-  std::string path = (std::filesystem::temp_directory_path() / ("netmend-records-" + std::to_string(getpid()))).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("netmend-records-" + std::to_string(getpid()))).string();
   Folder() { std::filesystem::create_directories(path); }
   ~Folder() { std::filesystem::remove_all(path); }
   std::string write(const std::string& name, const std::string& text) const {
@@ -27,12 +27,14 @@ struct Folder {
 
 TEST(Record, ReadsStepsEpochsAndSeries) {
   const Folder folder;
-  folder.write("record.jsonl", kHeader +
-                                   "{\"e\":\"series\",\"optimizer\":0,\"from\":1,\"every\":1,\"loss\":[2.0,1.0,\"NaN\"]}\n"
-                                   "{\"e\":\"series\",\"optimizer\":0,\"from\":4,\"every\":4,\"loss\":[0.5]}\n"
-                                   "{\"e\":\"step\",\"step\":3,\"loss\":\"Inf\",\"layers\":{\"fc\":{\"g\":1.5,\"w\":2,\"act\":\"relu\"}}}\n"
-                                   "{\"e\":\"epoch\",\"epoch\":1,\"metrics\":{\"loss\":1.0,\"val_loss\":\"NaN\"}}\n"
-                                   "{\"e\":\"end\"}\n");
+  folder.write(
+      "record.jsonl",
+      kHeader +
+          "{\"e\":\"series\",\"optimizer\":0,\"from\":1,\"every\":1,\"loss\":[2.0,1.0,\"NaN\"]}\n"
+          "{\"e\":\"series\",\"optimizer\":0,\"from\":4,\"every\":4,\"loss\":[0.5]}\n"
+          "{\"e\":\"step\",\"step\":3,\"loss\":\"Inf\",\"layers\":{\"fc\":{\"g\":1.5,\"w\":2,\"act\":\"relu\"}}}\n"
+          "{\"e\":\"epoch\",\"epoch\":1,\"metrics\":{\"loss\":1.0,\"val_loss\":\"NaN\"}}\n"
+          "{\"e\":\"end\"}\n");
   const Record record = read_record(folder.path);
   ASSERT_EQ(record.series.at(0).losses.size(), 4u);
   EXPECT_TRUE(std::isnan(record.series.at(0).losses[2]));
@@ -47,7 +49,9 @@ TEST(Record, ReadsStepsEpochsAndSeries) {
 
 TEST(Record, ACutLineAndAMissingEndAreSaid) {
   const Folder folder;
-  const std::string whole = kHeader + "{\"e\":\"epoch\",\"epoch\":1,\"metrics\":{\"loss\":1.0}}\n{\"e\":\"epoch\",\"epoch\":2,\"metrics\":{\"lo";
+  const std::string whole =
+      kHeader +
+      "{\"e\":\"epoch\",\"epoch\":1,\"metrics\":{\"loss\":1.0}}\n{\"e\":\"epoch\",\"epoch\":2,\"metrics\":{\"lo";
   for (size_t cut = kHeader.size(); cut <= whole.size(); ++cut)
     EXPECT_TRUE(read_record(folder.write("record.jsonl", whole.substr(0, cut))).cut) << cut;
   const Record damaged = read_record(folder.write("record.jsonl", kHeader + "{\"e\":\n\xff\xfe\n{\"e\":\"end\"}\n"));
@@ -60,7 +64,8 @@ TEST(Record, RefusesWhatIsNone) {
   EXPECT_THROW(read_record(folder.path), InputError);
   EXPECT_THROW(read_record(folder.write("record.jsonl", "")), InputError);
   EXPECT_THROW(read_record(folder.write("record.jsonl", "{\"a\":1}\n")), InputError);
-  EXPECT_THROW(read_record(folder.write("record.jsonl", "{\"netmend\":\"training-record\",\"version\":2}\n")), InputError);
+  EXPECT_THROW(read_record(folder.write("record.jsonl", "{\"netmend\":\"training-record\",\"version\":2}\n")),
+               InputError);
   EXPECT_THROW(read_record(folder.write("x.csv", "a,b\n1,2\n")), InputError);
 }
 
@@ -70,7 +75,8 @@ TEST(Record, WrongTypesAreNotThere) {
     std::string text = kHeader;
     for (const char* type : {"step", "epoch", "series", "loss", "fact", "model", "fit", "summary"}) {
       text += "{\"e\":\"" + std::string(type) + "\"";
-      for (const char* key : {"layers", "metrics", "loss", "from", "every", "step", "optimizer", "epoch", "lr", "shape"})
+      for (const char* key :
+           {"layers", "metrics", "loss", "from", "every", "step", "optimizer", "epoch", "lr", "shape"})
         text += ",\"" + std::string(key) + "\":" + value;
       text += "}\n";
     }
@@ -80,18 +86,22 @@ TEST(Record, WrongTypesAreNotThere) {
 
 TEST(Csv, ColumnsOfKerasAndLightningMeanTheSame) {
   const Folder folder;
-  const Record keras = read_record(folder.write("k.csv", "epoch,accuracy,loss,val_accuracy,val_loss\n0,0.5,1.0,0.4,1.1\n1,0.6,nan,0.5,1.0\n"));
+  const Record keras = read_record(
+      folder.write("k.csv", "epoch,accuracy,loss,val_accuracy,val_loss\n0,0.5,1.0,0.4,1.1\n1,0.6,nan,0.5,1.0\n"));
   ASSERT_EQ(keras.epochs.size(), 2u);
   EXPECT_EQ(keras.epochs[0].metrics.at("val_loss"), 1.1);
   EXPECT_TRUE(std::isnan(keras.epochs[1].metrics.at("loss")));
-  const Record lightning = read_record(folder.write("l.csv", "epoch,step,train_loss_epoch,val_acc,val_loss\n0,9,1.0,,\n0,9,,0.5,1.2\n1,19,0.8,,\n"));
+  const Record lightning = read_record(
+      folder.write("l.csv", "epoch,step,train_loss_epoch,val_acc,val_loss\n0,9,1.0,,\n0,9,,0.5,1.2\n1,19,0.8,,\n"));
   ASSERT_EQ(lightning.epochs.size(), 2u);
   EXPECT_EQ(lightning.epochs[0].metrics.at("loss"), 1.0);
   EXPECT_EQ(lightning.epochs[0].metrics.at("val_accuracy"), 0.5);
 }
 
 /// A field of protobuf with bytes.
-std::string field(int number, const std::string& bytes) { return std::string{char(number << 3 | 2), char(bytes.size())} + bytes; }
+std::string field(int number, const std::string& bytes) {
+  return std::string{char(number << 3 | 2), char(bytes.size())} + bytes;
+}
 template <typename T>
 std::string raw(T value) {
   return std::string(reinterpret_cast<const char*>(&value), sizeof value);
@@ -103,8 +113,9 @@ std::string event(char step, const std::string& value) {
 
 TEST(TensorBoard, ScalarsOfBothVersionsAreEpochs) {
   const Folder folder;
-  const std::string one = field(1, "train/loss") + std::string{char(2 << 3 | 5)} + raw(0.5f);                 // simple_value
-  const std::string two = field(1, "val_loss") + field(8, std::string{char(1 << 3), 1} + field(4, raw(0.75f)));  // a tensor
+  const std::string one = field(1, "train/loss") + std::string{char(2 << 3 | 5)} + raw(0.5f);  // simple_value
+  const std::string two =
+      field(1, "val_loss") + field(8, std::string{char(1 << 3), 1} + field(4, raw(0.75f)));  // a tensor
   const std::string text = event(1, one) + event(1, two) + event(2, one);
   const Record record = read_record(folder.write("events.out.tfevents.1", text));
   ASSERT_EQ(record.epochs.size(), 2u);

@@ -1,6 +1,6 @@
-// The file is a sequence of: length (8 bytes), checksum of it (4), the event as protobuf, checksum (4). Field numbers are those
-// of TensorFlow's event.proto, summary.proto and tensor.proto. Checksums are not verified: a damaged event is left out by its
-// fields.
+// The file is a sequence of: length (8 bytes), checksum of it (4), the event as protobuf, checksum (4). Field numbers
+// are those of TensorFlow's event.proto, summary.proto and tensor.proto. Checksums are not verified: a damaged event is
+// left out by its fields.
 #include "records/tensorboard.h"
 
 #include <cmath>
@@ -67,11 +67,13 @@ double number_of(std::string_view bytes) {
   return value;
 }
 
-/// TensorFlow 2 writes scalars as tensors of one element: float_val (5), or tensor_content (4), of 4 or 8 bytes by its type.
+/// TensorFlow 2 writes scalars as tensors of one element: float_val (5), or tensor_content (4), of 4 or 8 bytes by its
+/// type.
 double tensor_scalar(std::string_view bytes) {
   double value = NAN;
   for (Fields fields(bytes); auto field = fields.next();)
-    if ((field->number == 5 && field->kind != 0) || (field->number == 4 && field->kind == 2)) value = number_of(field->bytes);
+    if ((field->number == 5 && field->kind != 0) || (field->number == 4 && field->kind == 2))
+      value = number_of(field->bytes);
   return value;
 }
 
@@ -109,7 +111,9 @@ void read_event(std::string_view bytes, Scalars& scalars) {
 std::string usual_name(std::string tag, bool validation) {
   tag = lower(tag);
   const bool held = validation || tag.find("val") != std::string::npos || tag.find("test") != std::string::npos;
-  const char* name = tag.find("loss") != std::string::npos ? "loss" : tag.find("acc") != std::string::npos ? "accuracy" : nullptr;
+  const char* name = tag.find("loss") != std::string::npos  ? "loss"
+                     : tag.find("acc") != std::string::npos ? "accuracy"
+                                                            : nullptr;
   return name ? (held ? "val_" : "") + std::string(name) : "";
 }
 
@@ -133,10 +137,13 @@ Record read_tensorboard(const std::string& path) {
   }
   std::map<std::string, std::vector<Point>> named;
   for (const auto& [tag, points] : scalars)
-    if (const std::string name = usual_name(tag, path.find("validation") != std::string::npos); !name.empty() && !named.count(name)) named[name] = points;
+    if (const std::string name = usual_name(tag, path.find("validation") != std::string::npos);
+        !name.empty() && !named.count(name))
+      named[name] = points;
   if (!named.count("loss") && !named.count("val_loss"))
     throw InputError(fmt::format("{} holds no scalar whose name says loss", path),
-                     scalars.empty() ? "Is it an event file of TensorBoard?" : fmt::format("It holds {} other scalars.", scalars.size()));
+                     scalars.empty() ? "Is it an event file of TensorBoard?"
+                                     : fmt::format("It holds {} other scalars.", scalars.size()));
   std::map<int64_t, Epoch> by_step;
   for (const auto& [name, points] : named)
     for (const Point& point : points) by_step[point.step].metrics[name] = point.value;
@@ -144,7 +151,8 @@ Record read_tensorboard(const std::string& path) {
     epoch.epoch = int64_t(record.epochs.size()) + 1, epoch.step = step;
     record.epochs.push_back(std::move(epoch));
   }
-  record.troubles.emplace_back("an event file has no gradients, weights or data: only rules about losses and metrics apply");
+  record.troubles.emplace_back(
+      "an event file has no gradients, weights or data: only rules about losses and metrics apply");
   return record;
 }
 

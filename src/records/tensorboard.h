@@ -7,7 +7,8 @@
 
 namespace netmend::records {
 
-/// `path` is an event file (`events.out.tfevents…`). Throws InputError when it is none, or holds no scalar that is a loss.
+/// `path` is an event file (`events.out.tfevents…`). Throws InputError when it is none, or holds no scalar that is a
+/// loss.
 Record read_tensorboard(const std::string& path);
 
 }  // namespace netmend::records

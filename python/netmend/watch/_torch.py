@@ -614,7 +614,7 @@ class TorchWatch:
     @guarded
     def after_loss(self, name, arguments, named, out):
         torch = self.torch
-        if not isinstance(out, torch.Tensor) or len(arguments) + ("target" in named) + ("input" in named) < 2:
+        if not isinstance(out, torch.Tensor) or out.is_meta or len(arguments) + ("target" in named) + ("input" in named) < 2:
             return
         given = arguments[0] if arguments else named["input"]
         target = arguments[1] if len(arguments) > 1 else named.get("target")
