@@ -63,6 +63,11 @@ Json info_json(const ModelInfo& info) {
                               {"parameters", layer.parameters},
                               {"output_shape", layer.has_shape ? Json(layer.output_shape) : Json(nullptr)},
                               {"activation", layer.activation}});
+  for (const session::InsideInfo& inside : info.inside)
+    json["inside"].push_back({{"name", inside.name},
+                              {"op", inside.op},
+                              {"weighted_operators", inside.weighted},
+                              {"constants", inside.constants}});
   json["operators"] = info.operators;
   json["metadata"] = info.metadata;
   if (!info.error.empty()) json["error"] = info.error;
@@ -103,6 +108,12 @@ void print_info(const ModelInfo& info, const InfoOptions& options) {
   if (info.free_size)
     print("  sizes that the file leaves open are shown for {} (--shape NAME=… sets them)\n", info.free_size);
   print_stages(info, options.nodes);
+  for (const session::InsideInfo& inside : info.inside)
+    print_wrapped(fmt::format("Inside {} ({}) run {} with {} weights. They are not measured as layers: the input "
+                              "decides which of them run, and how often.",
+                              printable(inside.name), inside.op, counted(inside.weighted, "operator"),
+                              with_commas(inside.constants)),
+                  0);
 }
 
 void print_chain(const ModelInfo& info) {

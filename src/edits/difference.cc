@@ -59,19 +59,41 @@ bool same_tensor(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && at::equal(a, b);
 }
 
+bool same_body(const model::Graph* a, const model::Graph* b);
+
 bool same_attribute(const model::Attribute& a, const model::Attribute& b) {
   if (a.index() != b.index()) return false;
   return std::visit(
       [&](const auto& value) {
         using T = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<T, model::Subgraph>)
-          return true;
+          return same_body(value.graph.get(), std::get<T>(b).graph.get());
         else if constexpr (std::is_same_v<T, at::Tensor>)
           return same_tensor(value, std::get<T>(b));
         else
           return value == std::get<T>(b);
       },
       a);
+}
+
+/// Bodies of nodes are equal or not: what differs inside is not told apart.
+bool same_body(const model::Graph* a, const model::Graph* b) {
+  if (!a || !b) return a == b;
+  if (a->inputs != b->inputs || a->outputs != b->outputs || a->nodes.size() != b->nodes.size()) return false;
+  for (const auto& [id, constant] : a->constants) {
+    auto other = b->constants.find(id);
+    if (other == b->constants.end() || !same_tensor(constant.value, other->second.value)) return false;
+  }
+  for (size_t n = 0; n < a->nodes.size(); ++n) {
+    const model::Node &x = a->nodes[n], &y = b->nodes[n];
+    if (x.op != y.op || x.inputs != y.inputs || x.outputs != y.outputs || x.attributes.size() != y.attributes.size())
+      return false;
+    for (const auto& [name, value] : x.attributes) {
+      auto other = y.attributes.find(name);
+      if (other == y.attributes.end() || !same_attribute(value, other->second)) return false;
+    }
+  }
+  return true;
 }
 
 /// Walks two graphs side by side.

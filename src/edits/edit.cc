@@ -29,16 +29,19 @@ std::string place_text(const Edit& edit) {
 
 bool is_integer(Element type) { return at::isIntegralType(model::carrier(type), true); }
 
+bool has_sign(Element type) {
+  return type == Element::kInt8 || type == Element::kInt16 || type == Element::kInt32 || type == Element::kInt4 ||
+         type == Element::kInt2;
+}
+
 double largest_integer(Element type) {
   if (type == Element::kBool) return 1;
-  bool is_signed = type == Element::kInt8 || type == Element::kInt16 || type == Element::kInt32;
-  return std::min(kLargestExact, std::ldexp(1.0, int(model::stored_bytes(type)) * 8 - is_signed) - 1);
+  return std::min(kLargestExact, std::ldexp(1.0, int(model::stored_bits(type)) - has_sign(type)) - 1);
 }
 
 double smallest_integer(Element type) {
   if (type == Element::kInt64) return -kLargestExact;
-  bool is_signed = type == Element::kInt8 || type == Element::kInt16 || type == Element::kInt32;
-  return is_signed ? -largest_integer(type) - 1 : 0;
+  return has_sign(type) ? -largest_integer(type) - 1 : 0;
 }
 
 void require_integers(Element type, std::span<const double> values) {

@@ -140,9 +140,11 @@ bool sole_owner(const at::Tensor& tensor) {
 }
 
 std::string shapes_text(std::span<const at::Tensor> tensors) {
+  constexpr size_t kMostShown = 12;  // an If may read hundreds of values from outside
   std::vector<std::string> parts;
   for (const at::Tensor& tensor : tensors)
     if (tensor.defined()) parts.push_back(shape_text({tensor.sizes().data(), tensor.sizes().size()}));
+  if (parts.size() > kMostShown) parts.resize(kMostShown), parts.push_back("…");
   return join(parts, ", ");
 }
 

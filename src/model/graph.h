@@ -30,7 +30,15 @@ struct Value {
   std::optional<std::vector<Dim>> shape;  ///< as declared
 };
 
-struct Subgraph {};  ///< an attribute that holds a graph: no operator of ours takes one
+struct Graph;
+/// A graph that a node holds: a branch of an If, the body of a Loop. Its inputs are those that the operator hands it,
+/// then one for each of `reads`: an input of the node that stands for a value or constant from outside. So whoever
+/// follows inputs and outputs of nodes sees all that a body depends on without looking inside. It holds no constants of
+/// its own: they are constants of the outermost graph.
+struct Subgraph {
+  std::shared_ptr<const Graph> graph;
+  std::vector<size_t> reads;
+};
 using Attribute = std::variant<int64_t, float, std::string, at::Tensor, std::vector<int64_t>, std::vector<float>,
                                std::vector<std::string>, Subgraph>;
 
@@ -41,6 +49,7 @@ struct Node {
   int opset = 0;       ///< version of the domain that the file imports
   std::vector<ValueId> inputs, outputs;
   std::map<std::string, Attribute, std::less<>> attributes;
+  size_t captured = 0;  ///< how many of the last inputs only its graphs read
 };
 
 /// Where in the document a constant is stored, so that a changed one can be put back.

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -141,6 +143,46 @@ TEST(Writer, EveryElementTypeSurvives) {
   }
 }
 
+TEST(Writer, EveryCodeOfSmallTypesSurvives) {
+  for (Element type :
+       {Element::kFloat8E4M3FN, Element::kFloat8E4M3FNUZ, Element::kFloat8E5M2, Element::kFloat8E5M2FNUZ,
+        Element::kFloat8E8M0, Element::kFloat4E2M1, Element::kUint4, Element::kInt4, Element::kUint2, Element::kInt2}) {
+    std::string bytes(256, '\0');
+    for (int i = 0; i < 256; ++i) bytes[size_t(i)] = char(i);
+    const std::vector<int64_t> sizes{256 * 8 / model::stored_bits(type)};
+    at::Tensor values = model::decode(type, sizes, bytes);
+    EXPECT_TRUE(at::allclose(model::rounded(type, values).to(at::kDouble), values.to(at::kDouble), 0, 0, true));
+    std::string again = model::encode(type, values);
+    for (int64_t i = 0; i < 256; ++i) {
+      const bool exact = model::stored_bits(type) < 8 || !std::isnan(values[i].item<double>());
+      if (exact) {
+        EXPECT_EQ(again[size_t(i)], bytes[size_t(i)]) << model::element_name(type) << " " << i;
+      }
+    }
+  }
+  const std::vector<int64_t> three{3};  // two to a byte, the low half first; the last byte is half empty
+  EXPECT_TRUE(at::equal(model::decode(Element::kInt4, three, "\x8f\x07"), at::tensor({-1, -8, 7}, at::kChar)));
+  EXPECT_THROW(model::decode(Element::kInt4, three, "\x8f"), InputError);
+}
+
+TEST(Writer, SmallFloatsRoundToEvenAndSaturateAsAsked) {
+  auto narrowed = [](Element type, double value, bool saturate) {
+    return model::narrowed(type, at::tensor({value}, at::kDouble), {.saturate = saturate}).item<double>();
+  };
+  EXPECT_EQ(narrowed(Element::kFloat8E4M3FN, 17, true), 16);  // between 16 and 18
+  EXPECT_EQ(narrowed(Element::kFloat8E4M3FN, 19, true), 20);
+  EXPECT_EQ(narrowed(Element::kFloat8E4M3FN, 464, true), 448);  // halfway to what would be 480
+  EXPECT_EQ(narrowed(Element::kFloat8E4M3FN, 464, false), 448);
+  EXPECT_TRUE(std::isnan(narrowed(Element::kFloat8E4M3FN, 465, false)));
+  EXPECT_EQ(narrowed(Element::kFloat8E5M2, 1e9, true), 57344);
+  EXPECT_TRUE(std::isinf(narrowed(Element::kFloat8E5M2, 1e9, false)));
+  EXPECT_EQ(narrowed(Element::kFloat8E5M2, std::ldexp(1, -17), true), 0);  // half of the least, to even
+  EXPECT_EQ(narrowed(Element::kFloat8E5M2, std::ldexp(1.01, -17), true), std::ldexp(1, -16));
+  EXPECT_EQ(narrowed(Element::kFloat8E5M2FNUZ, -1e9, true), -57344);
+  EXPECT_EQ(narrowed(Element::kFloat8E8M0, 1.1, true), 2);
+  EXPECT_EQ(narrowed(Element::kFloat4E2M1, -2.5, true), -2);
+}
+
 TEST(Reader, TypedDataIsReadLikeRawData) {
   onnx_file::Model m = small();
   auto* tensor = m.mutable_graph()->mutable_initializer(0);
@@ -207,6 +249,79 @@ TEST(Reader, FunctionsAreUnfoldedAndStayInTheFile) {
   EXPECT_EQ(std::get<float>(graph.nodes[1].attributes["alpha"]), 0.5f);
   leaky->set_op_type("Leaky"), leaky->set_domain("my");  // calls itself
   EXPECT_NE(refusal(save(m)), "");
+}
+
+/// y = x · w or x · (w + 1), by a condition; the second branch has a constant and a branch of its own.
+onnx_file::Model branching() {
+  onnx_file::Model m = small();
+  describe(m.mutable_graph()->add_input(), "which", {}, Element::kBool);
+  auto* choice = m.mutable_graph()->mutable_node(0);
+  onnx_file::Node product = *choice;
+  choice->set_op_type("If"), choice->clear_input(), choice->add_input("which");
+  auto branch = [](onnx_file::Node* node, const char* name) {
+    auto* attribute = node->add_attribute();
+    attribute->set_name(name), attribute->set_type(5);
+    return attribute->mutable_g();
+  };
+  product.set_output(0, "inner");
+  auto* yes = branch(choice, "then_branch");
+  *yes->add_node() = product;
+  describe(yes->add_output(), "inner", {1, 3});
+  auto* no = branch(choice, "else_branch");
+  auto* one = no->add_initializer();
+  one->set_name("one"), one->set_data_type(1), one->add_float_data(1);
+  auto* sum = no->add_node();
+  sum->set_op_type("Add"), sum->add_input("w"), sum->add_input("one"), sum->add_output("w2");
+  auto* nested = no->add_node();
+  nested->set_op_type("If"), nested->add_input("which"), nested->add_output("inner");
+  for (const char* name : {"then_branch", "else_branch"}) {
+    auto* deep = branch(nested, name);
+    *deep->add_node() = product;
+    deep->mutable_node(0)->set_input(1, "w2");
+    describe(deep->add_output(), "inner", {1, 3});
+  }
+  describe(no->add_output(), "inner", {1, 3});
+  return m;
+}
+
+TEST(Reader, BodiesReadFromOutsideThroughTheirNode) {
+  Graph graph = read_model(save(branching()));
+  ASSERT_EQ(graph.nodes.size(), 1u);
+  const model::Node& choice = graph.nodes[0];
+  EXPECT_EQ(choice.captured, choice.inputs.size() - 1);
+  std::set<std::string> names;
+  for (model::ValueId id : choice.inputs) names.insert(graph.values[size_t(id)].name);
+  for (const char* name : {"which", "x", "w"}) EXPECT_TRUE(names.count(name)) << name;
+  ASSERT_EQ(graph.constants.size(), 2u);  // w and the branch's own
+  const auto& no = std::get<model::Subgraph>(choice.attributes.at("else_branch"));
+  EXPECT_TRUE(no.graph->constants.empty());
+  EXPECT_EQ(no.graph->inputs.size(), no.reads.size());
+  EXPECT_EQ(no.graph->nodes.size(), 2u);
+}
+
+TEST(Reader, ABranchThatIsAlwaysTakenIsUnfolded) {
+  for (const char which : {'\0', '\1'}) {
+    onnx_file::Model m = branching();
+    m.mutable_graph()->mutable_input()->RemoveLast();
+    auto* condition = m.mutable_graph()->add_initializer();
+    condition->set_name("which"), condition->set_data_type(9), condition->set_raw_data(std::string(1, which));
+    Graph graph = read_model(save(m));
+    ASSERT_EQ(graph.nodes.size(), which ? 1u : 2u);
+    EXPECT_EQ(graph.nodes.back().op, "MatMul");
+    EXPECT_EQ(graph.nodes.back().outputs, graph.outputs);
+    EXPECT_EQ(graph.inputs.size(), 1u);
+  }
+}
+
+TEST(Reader, BodiesThatDoNotFitAreRefused) {
+  onnx_file::Model m = branching();
+  auto* yes = m.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g();
+  yes->mutable_node(0)->set_input(1, "nowhere");
+  EXPECT_NE(refusal(save(m)).find("nowhere"), std::string::npos);
+  yes->mutable_node(0)->set_input(1, "w"), yes->mutable_output(0)->set_name("nothing");
+  EXPECT_NE(refusal(save(m)).find("nothing"), std::string::npos);
+  yes->mutable_output(0)->set_name("inner"), *yes->add_node() = yes->node(0);
+  EXPECT_NE(refusal(save(m)).find("twice"), std::string::npos);
 }
 
 TEST(Reader, NodesInAnyOrderAreSortedAndCyclesRefused) {

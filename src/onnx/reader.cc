@@ -37,9 +37,7 @@ at::Tensor share_or_decode(const onnx_file::Tensor& tensor, const std::string& f
       reinterpret_cast<uintptr_t>(raw.data()) % 16 != 0)
     return decode_tensor(tensor, folder);
   std::vector<int64_t> sizes = sizes_of(tensor);
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(model::checked_count(sizes), model::stored_bytes(type), &bytes) ||
-      bytes != int64_t(raw.size()))
+  if (model::stored_bytes(type, model::checked_count(sizes)) != int64_t(raw.size()))
     return decode_tensor(tensor, folder);  // says what is wrong
   return at::from_blob(
       const_cast<char*>(raw.data()), sizes, [document](void*) {}, model::carrier(type));
@@ -106,8 +104,30 @@ Attribute decode_attribute(const onnx_file::Attribute& a, const std::string& fol
     case 11:
       return decode_sparse(a.sparse_tensor(), folder);
     default:
-      return model::Subgraph{};
+      return model::Subgraph{};  // several graphs, or a type: no operator of ours takes one
   }
+}
+
+/// Names that a graph uses and does not make itself: they belong to the graphs around it. In the order of their use.
+std::vector<std::string> free_names(const onnx_file::Graph& graph, int depth) {
+  if (depth > kDeepestCall) fail("graphs are nested too deeply");
+  std::set<std::string> known = {""};
+  std::vector<std::string> found;
+  for (const auto& info : graph.input()) known.insert(info.name());
+  for (const auto& tensor : graph.initializer()) known.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) known.insert(tensor.values().name());
+  for (const auto& node : graph.node()) known.insert(node.output().begin(), node.output().end());
+  auto use = [&](const std::string& name) {
+    if (known.insert(name).second) found.push_back(name);
+  };
+  for (const auto& node : graph.node()) {
+    for (const auto& name : node.input()) use(name);
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g())
+        for (const auto& name : free_names(attribute.g(), depth + 1)) use(name);
+  }
+  for (const auto& info : graph.output()) use(info.name());
+  return found;
 }
 
 std::vector<model::Dim> decode_shape(const onnx_file::Shape& shape) {
@@ -119,7 +139,17 @@ std::vector<model::Dim> decode_shape(const onnx_file::Shape& shape) {
   return dims;
 }
 
+std::string kind_of(const onnx_file::Type& type) {
+  if (type.has_sequence_type()) return "a sequence";
+  if (type.has_optional_type()) return "an optional";
+  if (type.has_map_type()) return "a map";
+  return type.has_sparse_tensor_type() ? "a sparse tensor" : "undefined";
+}
+
 std::string standard_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+using FunctionKey = std::tuple<std::string, std::string, std::string>;
+using Functions = std::map<FunctionKey, const onnx_file::Function*>;
 
 class Builder {
  public:
@@ -135,8 +165,10 @@ class Builder {
     for (const auto& entry : message.metadata_props()) graph_.metadata[entry.key()] = entry.value();
     for (const auto& import : message.opset_import())
       graph_.opsets[standard_domain(import.domain())] = opset_number(import);
+    Functions functions;
     for (const auto& function : message.functions())
-      functions_[{standard_domain(function.domain()), function.name(), function.overload()}] = &function;
+      functions[{standard_domain(function.domain()), function.name(), function.overload()}] = &function;
+    functions_ = &functions;
     add_constants(message.graph());
     add_inputs(message.graph());
     Scope scope;
@@ -150,8 +182,6 @@ class Builder {
   }
 
  private:
-  using FunctionKey = std::tuple<std::string, std::string, std::string>;
-
   /// Names inside a function's body belong to one call of it.
   struct Scope {
     std::string prefix;                    ///< of values made inside, "" at the top
@@ -181,27 +211,37 @@ class Builder {
     if (!defined_.insert(id).second) fail("the value {} is defined twice", graph_.values[size_t(id)].name);
   }
 
-  void add_constant(const std::string& name, at::Tensor tensor, Element stored, model::Origin origin) {
-    ValueId id = value(name);
+  /// Constants of a body become those of the outermost graph, which alone are moved to a device, edited and trained.
+  void add_constant(ValueId id, Constant constant) {
     define(id);
-    graph_.values[size_t(id)].type = stored;
-    graph_.constants[id] = Constant{std::move(tensor), stored, origin};
+    graph_.values[size_t(id)].type = constant.stored;
+    if (!is_body_) {
+      graph_.constants[id] = std::move(constant);
+      return;
+    }
+    graph_.inputs.push_back(id);
+    constant.origin = {};
+    lifted_.emplace_back(graph_.values[size_t(id)].name, std::move(constant));
   }
 
-  void add_constants(const onnx_file::Graph& graph) {
+  /// With a prefix they are a branch's, which the document keeps elsewhere.
+  void add_constants(const onnx_file::Graph& graph, const std::string& prefix = "") {
     for (int i = 0; i < graph.initializer_size(); ++i) {
       const auto& tensor = graph.initializer(i);
       model::guarded([&] { return "initializer " + tensor.name(); },
                      [&] {
-                       add_constant(tensor.name(), share_or_decode(tensor, folder_, document_),
-                                    Element(tensor.data_type()), {model::Origin::kInitializer, i});
+                       add_constant(value(prefix + tensor.name()),
+                                    {share_or_decode(tensor, folder_, document_), Element(tensor.data_type()),
+                                     prefix.empty() ? model::Origin{model::Origin::kInitializer, i} : model::Origin{}});
                      });
     }
     for (const auto& sparse : graph.sparse_initializer()) {
       const std::string& name = sparse.values().name();
-      model::guarded(
-          [&] { return "sparse initializer " + name; },
-          [&] { add_constant(name, decode_sparse(sparse, folder_), Element(sparse.values().data_type()), {}); });
+      model::guarded([&] { return "sparse initializer " + name; },
+                     [&] {
+                       add_constant(value(prefix + name),
+                                    {decode_sparse(sparse, folder_), Element(sparse.values().data_type()), {}});
+                     });
     }
   }
 
@@ -214,11 +254,16 @@ class Builder {
   }
 
   void add_inputs(const onnx_file::Graph& graph) {
+    std::set<std::string> initialised;  // old files list their initializers as inputs too
+    for (const auto& tensor : graph.initializer()) initialised.insert(tensor.name());
     for (const auto& info : graph.input()) {
       ValueId id = value(info.name());
       declare(id, info);
-      if (graph_.is_constant(id)) continue;  // old files list their initializers as inputs too
-      if (!info.type().has_tensor_type() || !model::supported(graph_.values[size_t(id)].type))
+      if (initialised.count(info.name()) || graph_.is_constant(id)) continue;
+      if (!info.type().has_tensor_type() && kind_of(info.type()) != "undefined")
+        throw Unsupported(
+            fmt::format("input {} is {}: netmend computes with tensors alone", info.name(), kind_of(info.type())));
+      if (!is_body_ && !model::supported(graph_.values[size_t(id)].type))
         throw Unsupported(fmt::format("input {} is not a tensor that netmend can feed ({})", info.name(),
                                       model::element_name(graph_.values[size_t(id)].type)));
       define(id);
@@ -234,14 +279,16 @@ class Builder {
       declare(hit->second, info);
       graph_.outputs.push_back(hit->second);
     }
-    if (graph_.outputs.empty()) fail("the graph has no outputs");
+    if (graph_.outputs.empty() && !is_body_) fail("the graph has no outputs");
   }
 
   void add_node(const onnx_file::Node& node, const Scope& scope, int index) {
     std::string domain = standard_domain(node.domain());
-    auto function = functions_.find({domain, node.op_type(), node.overload()});
-    if (function != functions_.end()) return unfold(*function->second, node, scope);
+    auto function = functions_->find({domain, node.op_type(), node.overload()});
+    if (function != functions_->end()) return unfold(*function->second, node, scope);
     if (domain.empty() && node.op_type() == "Constant") return add_constant_node(node, scope, index);
+    if (const onnx_file::Graph* branch = decided_branch(node, domain, scope))
+      return unfold_branch(*branch, node, scope);
     if (graph_.nodes.size() >= kMostNodes) fail("the graph expands to more than {} nodes", kMostNodes);
     Node out;
     out.name = printable(scope.prefix + node.name());
@@ -258,9 +305,103 @@ class Builder {
     model::guarded(where, [&] {
       for (const auto& attribute : node.attribute())
         if (const auto* actual = resolve(attribute, scope))
-          out.attributes[attribute.name()] = decode_attribute(*actual, folder_);
+          out.attributes[attribute.name()] =
+              actual->has_g() ? read_body(out, *actual, scope) : decode_attribute(*actual, folder_);
     });
     graph_.nodes.push_back(std::move(out));
+  }
+
+  /// The branch that an If always takes, when its condition is a constant and its outputs are made by its own nodes.
+  const onnx_file::Graph* decided_branch(const onnx_file::Node& node, const std::string& domain, const Scope& scope) {
+    if (!domain.empty() || node.op_type() != "If" || node.input_size() != 1) return nullptr;
+    at::Tensor condition = graph_.constant(scoped_value(node.input(0), scope));
+    if (!condition.defined() || condition.numel() != 1) return nullptr;
+    const char* wanted = condition.to(at::kBool).item<bool>() ? "then_branch" : "else_branch";
+    for (const auto& attribute : node.attribute()) {
+      const auto* actual = resolve(attribute, scope);
+      if (!actual || attribute.name() != wanted || !actual->has_g()) continue;
+      std::set<std::string> made;
+      for (const auto& inner : actual->g().node()) made.insert(inner.output().begin(), inner.output().end());
+      bool own = actual->g().output_size() >= node.output_size();
+      for (const auto& info : actual->g().output()) own = own && made.erase(info.name()) > 0;
+      return own ? &actual->g() : nullptr;
+    }
+    return nullptr;
+  }
+
+  /// Its nodes stand where the If stood, so that its layers are layers like any other.
+  void unfold_branch(const onnx_file::Graph& branch, const onnx_file::Node& node, const Scope& outer) {
+    if (outer.depth >= kDeepestCall) fail("graphs are nested too deeply");
+    Scope scope;
+    scope.opsets = outer.opsets;
+    scope.attributes = outer.attributes;
+    scope.depth = outer.depth + 1;
+    std::string name = node.name().empty() ? fmt::format("If_{}", calls_++) : node.name();
+    scope.prefix = prefixes_.add(fmt::format("{}{}/", outer.prefix, name), "_", 2, "/");
+    for (const std::string& read : free_names(branch, outer.depth)) scope.names[read] = scoped_value(read, outer);
+    for (int i = 0; i < node.output_size(); ++i)
+      if (!node.output(i).empty()) scope.names[branch.output(i).name()] = scoped_value(node.output(i), outer);
+    add_constants(branch, scope.prefix);
+    for (const auto& inner : branch.node()) {
+      if (++unfolded_ > kMostNodes) fail("the graph expands to more than {} nodes", kMostNodes);
+      add_node(inner, scope, -1);
+    }
+  }
+
+  /// A graph inside a node. What it reads from outside, and its constants, become inputs of the node.
+  model::Subgraph read_body(Node& node, const onnx_file::Attribute& attribute, const Scope& scope) {
+    if (scope.depth >= kDeepestCall) fail("graphs are nested too deeply");
+    Builder inner(document_);
+    inner.is_body_ = true;
+    inner.functions_ = functions_;
+    inner.unfolded_ = unfolded_ + graph_.nodes.size();
+    model::Subgraph body;
+    std::vector<ValueId> read;
+    for (const std::string& name : free_names(attribute.g(), scope.depth)) {
+      read.push_back(scoped_value(name, scope));
+      inner.read_outside(name, graph_.values[size_t(read.back())]);
+    }
+    std::vector<ValueId> captured = std::exchange(inner.graph_.inputs, {});
+    body.graph = std::make_shared<Graph>(inner.build_body(attribute.g(), scope, captured));
+    unfolded_ = inner.unfolded_;
+    std::string prefix = prefixes_.add(fmt::format("{}{}/{}/", scope.prefix, node.name, attribute.name()), "_", 2, "/");
+    for (auto& [name, constant] : inner.lifted_) {
+      read.push_back(value(prefix + name));
+      add_constant(read.back(), std::move(constant));
+    }
+    for (ValueId id : read) {
+      body.reads.push_back(node.inputs.size());
+      node.inputs.push_back(id);
+      ++node.captured;
+    }
+    return body;
+  }
+
+  void read_outside(const std::string& name, const model::Value& about) {
+    ValueId id = value(name);
+    define(id);
+    graph_.values[size_t(id)].type = about.type, graph_.values[size_t(id)].shape = about.shape;
+    graph_.inputs.push_back(id);
+  }
+
+  /// Inputs of the operator first, then `captured`, then constants.
+  Graph build_body(const onnx_file::Graph& message, const Scope& outer, const std::vector<ValueId>& captured) {
+    graph_.name = printable(message.name());
+    add_inputs(message);
+    graph_.inputs.insert(graph_.inputs.end(), captured.begin(), captured.end());
+    add_constants(message);
+    Scope scope;
+    scope.opsets = outer.opsets;
+    scope.attributes = outer.attributes;
+    scope.depth = outer.depth + 1;
+    for (const auto& node : message.node()) {
+      if (++unfolded_ > kMostNodes) fail("the graph expands to more than {} nodes", kMostNodes);
+      add_node(node, scope, -1);
+    }
+    add_outputs(message);
+    name_nodes();
+    model::sort_nodes(graph_);
+    return std::move(graph_);
   }
 
   /// An attribute of a function's body may stand for one of the call; nullptr when the call leaves it out.
@@ -279,12 +420,9 @@ class Builder {
         if (!actual || attribute.name() == "netmend") continue;
         Element stored = Element::kUndefined;
         at::Tensor tensor = constant_value(attribute.name(), *actual, stored);
-        ValueId id = scoped_value(node.output(0), scope);
-        define(id);
-        graph_.values[size_t(id)].type = stored;
         bool patchable = scope.depth == 0 && attribute.name() == "value";
         model::Origin origin = patchable ? model::Origin{model::Origin::kConstantNode, index} : model::Origin{};
-        graph_.constants[id] = Constant{std::move(tensor), stored, origin};
+        add_constant(scoped_value(node.output(0), scope), {std::move(tensor), stored, origin});
         return;
       }
       fail("it has no value");
@@ -345,7 +483,9 @@ class Builder {
   Graph graph_;
   std::unordered_map<std::string, ValueId> ids_;
   std::set<ValueId> defined_;
-  std::map<FunctionKey, const onnx_file::Function*> functions_;
+  const Functions* functions_ = nullptr;
+  bool is_body_ = false;
+  std::vector<std::pair<std::string, Constant>> lifted_;  ///< constants of a body, for the graph around it
   UniqueNames prefixes_;
   int calls_ = 0;
   size_t unfolded_ = 0;

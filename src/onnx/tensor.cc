@@ -104,9 +104,8 @@ at::Tensor decode_tensor(const onnx_file::Tensor& tensor, const std::string& fol
     throw Unsupported(fmt::format("tensors of {} are not supported", model::element_name(type)));
   if (tensor.has_segment()) fail("tensors in segments are not supported");
   std::vector<int64_t> sizes = sizes_of(tensor);
-  int64_t expected = 0;
-  if (__builtin_mul_overflow(model::checked_count(sizes), model::stored_bytes(type), &expected))
-    fail("impossible sizes {}", shape_text(sizes));
+  const int64_t expected = model::stored_bytes(type, model::checked_count(sizes));
+  if (expected < 0) fail("impossible sizes {}", shape_text(sizes));
   if (tensor.data_location() == 1) {
     const at::Tensor bytes = external_bytes(tensor, folder, expected);
     return model::decode(type, sizes, {static_cast<const char*>(bytes.data_ptr()), size_t(expected)});

@@ -66,6 +66,16 @@ bool has_external_data(const onnx_file::Model& message) {
   return false;
 }
 
+/// External data of graphs inside nodes would stay behind: nothing reads it into the message.
+void require_inline_bodies(const onnx_file::Graph& graph, bool inside) {
+  for (const auto& tensor : graph.initializer())
+    if (inside && tensor.data_location() == 1)
+      fail("{} cannot be written: it is external data inside a graph of a node", tensor.name());
+  for (const auto& node : graph.node())
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) require_inline_bodies(attribute.g(), true);
+}
+
 void save(const onnx_file::Model& message, const std::string& path) {
   if (message.ByteSizeLong() > size_t(INT32_MAX)) fail("cannot write {}: the model is larger than 2 GB", path);
   std::string bytes;
@@ -75,12 +85,14 @@ void save(const onnx_file::Model& message, const std::string& path) {
 
 void write_changed(const Graph& graph, const std::string& path) {
   onnx_file::Model message = graph.document->message;
+  require_inline_bodies(message.graph(), false);
   bool inline_all = has_external_data(message);  // the new file may lie elsewhere, away from its data
   for (const auto& [id, constant] : graph.constants) {
     onnx_file::Tensor* place = place_of(message, constant.origin);
     bool external = place && inline_all && place->data_location() == 1;
     if (!constant.changed && !external) continue;
-    if (!place) fail("{} cannot be changed: it is inside a function of the file", graph.values[size_t(id)].name);
+    if (!place)
+      fail("{} cannot be changed: it is inside a function or a branch of the file", graph.values[size_t(id)].name);
     set_tensor(*place, constant);
   }
   set_metadata(message, graph.metadata);

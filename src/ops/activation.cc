@@ -205,6 +205,16 @@ Kernel hardmax(const NodeView& node) {
   });
 }
 
+/// A gate times a value. Not an activation: its operands are two layers.
+Kernel swi_glu(const NodeView& node) {
+  double alpha = node.real("alpha", 1);
+  return [=](Call& call) {
+    const at::Tensor &gate = call.in(0), &value = call.in(1);
+    if (gate.sizes() != value.sizes()) fail("gate and value differ in shape");
+    call.set(0, gate * at::sigmoid(gate * alpha) * value);
+  };
+}
+
 // clang-format off
 std::span<const Op> activation_rows() {
   static constexpr Op kRows[] = {
@@ -230,6 +240,7 @@ std::span<const Op> activation_rows() {
       {.name = "Softmax", .prepare = softmax},
       {.name = "Softplus", .prepare = softplus, .kind = Kind::kActivation},
       {.name = "Softsign", .prepare = softsign, .kind = Kind::kActivation},
+      {.name = "SwiGLU", .prepare = swi_glu},
       {.name = "Swish", .prepare = swish, .kind = Kind::kActivation},
       {.name = "Tanh", .prepare = tanh, .kind = Kind::kActivation},
       {.name = "ThresholdedRelu", .prepare = thresholded_relu, .kind = Kind::kActivation},

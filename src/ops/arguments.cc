@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/small_float.h"
+
 namespace netmend::ops {
 namespace {
 
@@ -100,20 +102,39 @@ at::ScalarType run_type(const Call& call, model::Element type) {
   return carrier == at::kFloat ? call.real() : carrier;
 }
 
-at::Tensor cast_to(const Call& call, const at::Tensor& x, model::Element type) {
+namespace {
+
+/// The lowest bits of an integer, as a number with or without a sign.
+at::Tensor lowest_bits(const at::Tensor& x, int64_t bits, bool with_sign) {
+  int64_t count = int64_t(1) << bits, half = with_sign ? count / 2 : 0;
+  at::Tensor whole = x.to(at::kLong);
+  return at::bitwise_and(whole + half, count - 1) - half;
+}
+
+}  // namespace
+
+at::Tensor rounded_as(const at::Tensor& x, model::Element type, const model::Narrowing& how) {
+  if (type == model::Element::kFloat16) return x.to(at::kHalf).to(x.scalar_type());
+  if (type == model::Element::kBFloat16) return x.to(at::kBFloat16).to(x.scalar_type());
+  if (!model::is_small_float(type)) return x;
+  at::Tensor y = model::narrowed(type, x, how);
+  return tracked(x) ? y + (x - x.detach()) : y;  // the gradient passes, as it passes other casts
+}
+
+at::Tensor cast_to(const Call& call, const at::Tensor& x, model::Element type, const model::Narrowing& how) {
   using model::Element;
   at::ScalarType result = run_type(call, type);
   switch (type) {
-    case Element::kFloat16:
-      return x.to(at::kHalf).to(result);
-    case Element::kBFloat16:
-      return x.to(at::kBFloat16).to(result);
     case Element::kUint16:
-      return x.to(at::kLong).bitwise_and(0xffff).to(result);
     case Element::kUint32:
-      return x.to(at::kLong).bitwise_and(int64_t(0xffffffff));
+    case Element::kUint4:
+    case Element::kUint2:
+      return lowest_bits(x, model::stored_bits(type), false).to(result);
+    case Element::kInt4:
+    case Element::kInt2:
+      return lowest_bits(x, model::stored_bits(type), true).to(result);
     default:
-      return x.to(result);
+      return rounded_as(x.to(x.is_floating_point() ? x.scalar_type() : result), type, how).to(result);
   }
 }
 

@@ -51,8 +51,10 @@ bool overwritable(const Call& call, size_t i);
 
 /// The type that values of a file's type have in this run.
 at::ScalarType run_type(const Call& call, model::Element type);
-/// Values moved to a type of the file: rounded through half precision, wrapped to the width of an unsigned integer.
-at::Tensor cast_to(const Call& call, const at::Tensor& x, model::Element type);
+/// Values moved to a type of the file: rounded through half precision or less, wrapped to the width of an integer.
+at::Tensor cast_to(const Call& call, const at::Tensor& x, model::Element type, const model::Narrowing& how = {});
+/// Floats as a file's type of half precision or less would hold them; others, and of unknown type, as they are.
+at::Tensor rounded_as(const at::Tensor& x, model::Element type, const model::Narrowing& how = {});
 
 /// A kernel of one input and one output.
 template <typename F>

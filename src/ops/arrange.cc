@@ -250,9 +250,32 @@ Kernel compress(const NodeView& node) {
   };
 }
 
+/// Cut or filled with zeros to given sizes, the middle staying in the middle; an odd element goes to the end.
+Kernel center_crop_pad(const NodeView& node) {
+  std::optional<std::vector<int64_t>> axes;
+  if (node.has("axes")) axes = node.integers("axes");
+  return [=](Call& call) {
+    at::Tensor y = call.in(0);
+    std::vector<int64_t> sizes = integers_of(call.in(1), "shape");
+    std::vector<int64_t> along = axes ? axes_in(*axes, y.dim()) : all_axes(y.dim());
+    if (sizes.size() != along.size()) fail("shape has {} sizes for {} axes", sizes.size(), along.size());
+    std::vector<int64_t> pads(size_t(2 * y.dim()), 0);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      int64_t size = sizes[i], had = y.size(along[i]);
+      if (size < 0) fail("shape has a negative size");
+      if (size < had) y = y.narrow(along[i], (had - size) / 2, size);
+      if (size <= had) continue;
+      auto at = size_t(2 * (y.dim() - 1 - along[i]));  // LibTorch pads the last axis first
+      pads[at] = (size - had) / 2, pads[at + 1] = size - had - pads[at];
+    }
+    call.set(0, at::constant_pad_nd(y, pads, 0));
+  };
+}
+
 // clang-format off
 std::span<const Op> arrange_rows() {
   static constexpr Op kRows[] = {
+      {.name = "CenterCropPad", .prepare = center_crop_pad},
       {.name = "Compress", .prepare = compress},
       {.name = "Concat", .prepare = concat},
       {.name = "DepthToSpace", .prepare = depth_to_space},

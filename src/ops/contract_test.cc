@@ -47,6 +47,10 @@ std::vector<NodeForTest> elementwise() {
   list.push_back({"Not", {bools({1, 0})}});
   for (const char* op : {"BitwiseAnd", "BitwiseOr", "BitwiseXor"})
     list.push_back({op, {ints({1, 2, 3}), ints({3, 3, 5})}});
+  list.push_back({"BitwiseNot", {ints({1, -2, 3})}});
+  list.push_back({"BitShift", {ints({1, -2, 3}), ints({3, 1, 64})}, {{"direction", "LEFT"}}});
+  list.push_back({.op = "BitCast", .inputs = {ints({1, -2})}, .attributes = {{"to", int64_t(11)}}, .constants = {0}});
+  list.push_back({"SwiGLU", {away({2, 3}), away({2, 3})}, {{"alpha", 1.5f}}});
   for (const char* op : {"IsInf", "IsNaN"}) list.push_back({op, {away({4})}});
   list.push_back({"Where", {bools({1, 0, 1}), away({2, 3}), away({3})}});
   list.push_back({"Cast", {away({3})}, {{"to", int64_t(1)}}});
@@ -79,7 +83,12 @@ std::vector<NodeForTest> reductions() {
   list.push_back({"ReduceSum", {away({2, 3}), ints({1})}});
   for (const char* op : {"ArgMax", "ArgMin"}) list.push_back({op, {away({2, 3})}, {{"axis", int64_t(1)}}});
   list.push_back({.op = "TopK", .inputs = {away({2, 5}), ints({3})}, .outputs = 2});
-  list.push_back({"CumSum", {away({2, 5}), ints({1}, {})}, {{"exclusive", int64_t(1)}, {"reverse", int64_t(1)}}});
+  for (const char* op : {"CumProd", "CumSum"})
+    list.push_back({op, {away({2, 5}), ints({1}, {})}, {{"exclusive", int64_t(1)}, {"reverse", int64_t(1)}}});
+  list.push_back({"Det", {away({2, 3, 3})}});
+  for (const char* op : {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
+    list.push_back(
+        {op, {away({3, 4, 2}), ints({0, 3, 1, 1, 2, 0}, {3, 2}), positive({4})}, {{"ignore_index", int64_t(1)}}});
   return list;
 }
 
@@ -111,6 +120,12 @@ std::vector<NodeForTest> shapes() {
       {"ReverseSequence", {away({4, 3, 2}), ints({1, 4, 2})}},
       {"Compress", {away({4, 3}), bools({1, 0, 1})}, {{"axis", int64_t(0)}}},
       {"NonZero", {away({2, 3})}},
+      {"CenterCropPad", {away({4, 3}), ints({1, 6})}},
+      {.op = "Unique", .inputs = {at::tensor({2.0, 1.0, 1.0, 3.0}, at::kDouble)}, .outputs = 4},
+      {.op = "Unique",
+       .inputs = {at::tensor({2.0, 1.0, 2.0, 1.0, 3.0, 0.0}, at::kDouble).reshape({3, 2})},
+       .attributes = {{"axis", int64_t(0)}, {"sorted", int64_t(0)}},
+       .outputs = 4},
   };
 }
 
@@ -232,10 +247,144 @@ std::vector<NodeForTest> others() {
   };
 }
 
+std::vector<NodeForTest> attentions() {
+  Attributes heads = {{"q_num_heads", int64_t(4)}, {"kv_num_heads", int64_t(2)}};
+  Attributes window = {{"is_causal", int64_t(1)}, {"left_window_size", int64_t(2)}, {"softcap", 3.f}};
+  at::Tensor mask = at::tensor({1, 0, 1, 1, 0, 0, 1, 1, 1}, at::kLong).reshape({3, 3}).to(at::kBool);
+  return {
+      {.op = "Attention",
+       .inputs = {away({2, 3, 8}), away({2, 5, 4}), away({2, 5, 6})},
+       .attributes = heads,
+       .opset = 23},
+      {.op = "Attention",
+       .inputs = {away({2, 2, 3, 4}), away({2, 2, 3, 4}), away({2, 2, 3, 4}), mask},
+       .attributes = window,
+       .opset = 25,
+       .outputs = 4},
+      {.op = "Attention",
+       .inputs = {away({1, 2, 3, 4}), away({1, 2, 1, 4}), away({1, 2, 1, 2}), away({3, 4}), away({1, 2, 3, 4}),
+                  away({1, 2, 3, 2})},
+       .attributes = {{"qk_matmul_output_mode", int64_t(3)}},
+       .opset = 24,
+       .outputs = 4},
+      {.op = "Attention",
+       .inputs = {away({2, 2, 3, 4}), away({2, 2, 5, 4}), away({2, 2, 5, 4}), kNone, kNone, kNone, ints({2, 4})},
+       .attributes = {{"is_causal", int64_t(1)}},
+       .opset = 24},
+      {.op = "FlexAttention",
+       .inputs = {away({1, 4, 3, 2}), away({1, 2, 5, 2}), away({1, 2, 5, 3})},
+       .opset = 1,
+       .domain = "ai.onnx.preview"},
+      {.op = "LinearAttention",
+       .inputs = {away({2, 3, 8}), away({2, 3, 4}), away({2, 3, 6}), away({2, 2, 2, 3}), -positive({2, 3, 2}),
+                  positive({2, 3, 2})},
+       .attributes = heads,
+       .opset = 27,
+       .outputs = 2},
+      {.op = "LinearAttention",
+       .inputs = {away({2, 3, 8}), away({2, 3, 4}), away({2, 3, 6})},
+       .attributes = {{"q_num_heads", int64_t(4)}, {"kv_num_heads", int64_t(2)}, {"update_rule", "linear"}},
+       .opset = 27},
+      {"RotaryEmbedding",
+       {away({1, 2, 3, 6}), away({5, 2}), away({5, 2}), ints({4, 0, 2}, {1, 3})},
+       {{"rotary_embedding_dim", int64_t(4)}},
+       23},
+      {"RotaryEmbedding",
+       {away({2, 3, 8}), away({2, 3, 2}), away({2, 3, 2})},
+       {{"num_heads", int64_t(2)}, {"interleaved", int64_t(1)}},
+       23},
+      {"TensorScatter", {away({2, 4, 3}), away({2, 2, 3}), ints({3, 1})}, {{"mode", "circular"}}, 24},
+      {.op = "CausalConvWithState",
+       .inputs = {away({2, 3, 5}), away({3, 1, 4}), away({3}), away({2, 3, 3})},
+       .attributes = {{"activation", "silu"}},
+       .opset = 27,
+       .outputs = 2},
+  };
+}
+
+std::vector<NodeForTest> signals() {
+  return {
+      {"DFT", {away({2, 5, 2})}, {{"axis", int64_t(1)}}},
+      {"DFT", {away({2, 6, 1}), ints({8}, {}), ints({1}, {})}, {{"onesided", int64_t(1)}}, 20},
+      {"DFT", {away({2, 4, 2}), kNone, ints({-2}, {})}, {{"onesided", int64_t(1)}, {"inverse", int64_t(1)}}, 20},
+      {"STFT", {away({2, 9, 1}), ints({2}, {}), positive({4})}},
+      {"HannWindow", {ints({6}, {})}},
+      {"HammingWindow", {ints({6}, {})}, {{"periodic", int64_t(0)}}},
+      {"BlackmanWindow", {ints({6}, {})}},
+      {"MelWeightMatrix", {ints({4}, {}), ints({64}, {}), ints({8000}, {}), scalar(0), scalar(3000)}},
+  };
+}
+
+std::vector<NodeForTest> detections() {
+  Attributes pooled = {{"output_height", int64_t(2)}, {"output_width", int64_t(3)}, {"sampling_ratio", int64_t(2)}};
+  Attributes largest = pooled;
+  largest["mode"] = "max";
+  at::Tensor rois = reals({0.3, 0.2, 3.1, 3.7, -2, 1.1, 2.4, 9.3}, {2, 4}), images = ints({1, 0});
+  at::Tensor boxes = reals({0, 0, 1, 1, 0, 0.1, 1, 1.1, 0, 3, 1, 4}, {1, 3, 4}),
+             scores = reals({.9, .8, .7}, {1, 1, 3});
+  return {
+      {"NonMaxSuppression", {boxes, scores, ints({2}), reals({0.5}), reals({0})}, {}, 11},
+      {"RoiAlign", {away({2, 2, 5, 6}), rois, images}, pooled},
+      {"RoiAlign", {away({2, 2, 5, 6}), rois, images}, largest, 22},
+      {"DeformConv",
+       {away({2, 4, 4, 5}), away({6, 2, 2, 2}), within({2, 16, 4, 5}) / 3 + 0.11, away({6}), positive({2, 8, 4, 5})},
+       {{"group", int64_t(2)}, {"offset_group", int64_t(2)}, {"pads", Ints{0, 0, 1, 1}}},
+       22},
+      {"Col2Im",
+       {away({2, 12, 9}), ints({3, 4}), ints({2, 3})},
+       {{"pads", Ints{0, 1, 1, 0}}, {"strides", Ints{1, 1}}},
+       18},
+      {"AffineGrid", {away({2, 2, 3}), ints({2, 1, 3, 4})}, {}, 20},
+      {"AffineGrid", {away({1, 3, 4}), ints({1, 1, 2, 3, 4})}, {{"align_corners", int64_t(1)}}, 20},
+      {"MaxUnpool",
+       {away({1, 1, 2, 2}), ints({5, 7, 13, 15}, {1, 1, 2, 2}), ints({1, 1, 5, 5})},
+       {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}},
+      {"GridSample", {away({1, 2, 3, 4, 2}), within({1, 2, 2, 3, 3}) + 0.013}, {{"mode", "nearest"}}, 20},
+  };
+}
+
+/// A body of one node, y = f(inputs), whose last `reads` inputs come from outside.
+model::Subgraph body_of(const std::string& op, size_t inputs, std::vector<size_t> reads, bool condition) {
+  auto graph = std::make_shared<model::Graph>();
+  model::Node node{.name = op, .op = op, .domain = "", .opset = 17};
+  for (size_t i = 0; i < inputs + reads.size(); ++i) graph->inputs.push_back(graph->add_value(fmt::format("x{}", i)));
+  node.inputs.assign(graph->inputs.end() - 2, graph->inputs.end());
+  node.outputs = {graph->add_value("y")};
+  graph->nodes.push_back(node);
+  if (condition) graph->outputs.push_back(graph->inputs[1]);
+  for (int i = 0; i < 1 + condition; ++i) graph->outputs.push_back(node.outputs[0]);
+  return {graph, std::move(reads)};
+}
+
+/// x + step in every turn: a state and what each turn gives.
+std::vector<NodeForTest> controls() {
+  Attributes branches = {{"then_branch", body_of("Mul", 0, {1, 2}, false)},
+                         {"else_branch", body_of("Add", 0, {2, 1}, false)}};
+  model::Subgraph scanned = body_of("Mul", 2, {}, false);
+  auto twice = std::make_shared<model::Graph>(*scanned.graph);
+  twice->outputs.push_back(twice->outputs[0]);
+  return {
+      {.op = "OptionalGetElement", .inputs = {away({2, 3})}, .opset = 18},
+      {.op = "OptionalHasElement", .inputs = {away({2, 3})}, .opset = 18},
+      {.op = "If", .inputs = {bools({1}, {}), away({2, 3}), away({3})}, .attributes = branches, .captured = 2},
+      {.op = "If", .inputs = {bools({0}, {}), away({2, 3}), away({3})}, .attributes = branches, .captured = 2},
+      {.op = "Loop",
+       .inputs = {ints({3}, {}), bools({1}, {}), away({2, 3}), away({3})},
+       .attributes = {{"body", body_of("Add", 3, {3}, true)}},
+       .outputs = 2,
+       .captured = 1},
+      {.op = "Scan",
+       .inputs = {away({3}), away({4, 3})},
+       .attributes = {{"body", model::Subgraph{twice, {}}}, {"num_scan_inputs", int64_t(1)}},
+       .outputs = 2},
+  };
+}
+
 std::vector<NodeForTest> examples() {
   at::manual_seed(7);
   std::vector<NodeForTest> all;
-  for (auto make : {elementwise, activations, reductions, shapes, indexing, products, norms, recurrent, others}) {
+  for (auto make : {elementwise, activations, reductions, shapes, indexing, products, norms, recurrent, others,
+                    attentions, signals, detections, controls}) {
     std::vector<NodeForTest> some = make();
     all.insert(all.end(), some.begin(), some.end());
   }

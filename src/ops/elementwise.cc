@@ -177,10 +177,6 @@ Kernel logical_not(const NodeView&) {
   return unary([](const at::Tensor& x) { return at::logical_not(x); });
 }
 
-Kernel bitwise_and(const NodeView&) { return compare(at::bitwise_and); }
-Kernel bitwise_or(const NodeView&) { return compare(at::bitwise_or); }
-Kernel bitwise_xor(const NodeView&) { return compare(at::bitwise_xor); }
-
 Kernel is_nan(const NodeView&) {
   return unary([](const at::Tensor& x) { return at::isnan(x); });
 }
@@ -219,9 +215,6 @@ std::span<const Op> elementwise_rows() {
       {.name = "Asinh", .prepare = asinh},
       {.name = "Atan", .prepare = atan},
       {.name = "Atanh", .prepare = atanh},
-      {.name = "BitwiseAnd", .prepare = bitwise_and, .differentiable = false},
-      {.name = "BitwiseOr", .prepare = bitwise_or, .differentiable = false},
-      {.name = "BitwiseXor", .prepare = bitwise_xor, .differentiable = false},
       {.name = "Ceil", .prepare = ceil, .differentiable = false},
       {.name = "Cos", .prepare = cos},
       {.name = "Cosh", .prepare = cosh},

@@ -175,6 +175,31 @@ Kernel non_zero(const NodeView&) {
   });
 }
 
+/// Different slices along an axis, or different elements of all, sorted or in the order they first occur in.
+Kernel unique(const NodeView& node) {
+  bool flat = !node.has("axis"), sorted = node.integer("sorted", 1) != 0;
+  int64_t axis = node.integer("axis", 0);
+  return [=](Call& call) {
+    at::Tensor x = flat ? call.in(0).reshape({-1}) : call.in(0);
+    int64_t along = axis_in(flat ? 0 : axis, x.dim());
+    if (x.numel() == 0) fail("the input is empty");
+    at::Tensor like = x.scalar_type() == at::kBool ? x.to(at::kByte) : x;
+    at::Tensor group = std::get<1>(at::unique_dim(like, along, true, true, true));
+    at::Tensor counts = at::bincount(group), first;
+    at::Tensor order = std::get<1>(at::sort(group, c10::optional<bool>(true), 0, false));  // stable: first come first
+    first = order.index_select(0, at::cumsum(counts, 0) - counts);
+    if (!sorted) {
+      at::Tensor seen = at::argsort(first), place = at::argsort(seen);
+      first = first.index_select(0, seen), counts = counts.index_select(0, seen);
+      group = place.index_select(0, group);
+    }
+    call.set(0, x.index_select(along, first));
+    call.set(1, first);
+    call.set(2, group);
+    call.set(3, counts);
+  };
+}
+
 // clang-format off
 std::span<const Op> gather_rows() {
   static constexpr Op kRows[] = {
@@ -186,6 +211,7 @@ std::span<const Op> gather_rows() {
       {.name = "Scatter", .prepare = scatter_elements, .newest = 10},
       {.name = "ScatterElements", .prepare = scatter_elements},
       {.name = "ScatterND", .prepare = scatter_nd},
+      {.name = "Unique", .prepare = unique, .differentiable = false},
   };
   return kRows;
 }

@@ -202,6 +202,109 @@ std::vector<NodeForTest> bad_recurrent() {
   };
 }
 
+std::vector<NodeForTest> bad_attention() {
+  at::Tensor q = at::ones({1, 2, 3, 4}), flat = at::ones({1, 3, 8});
+  Attributes heads = {{"q_num_heads", int64_t(3)}, {"kv_num_heads", int64_t(2)}};
+  Attributes two = {{"q_num_heads", int64_t(2)}, {"kv_num_heads", int64_t(2)}};
+  Attributes plain = two;
+  plain["update_rule"] = "linear";
+  return {
+      {"Attention", {q, q}, {}, 23},
+      {"Attention", {flat, flat, flat}, {}, 23},
+      {"Attention", {flat, flat, flat}, heads, 23},
+      {"Attention", {q, at::ones({1, 2, 3, 5}), q}, {}, 23},
+      {"Attention", {q, at::ones({1, 0, 3, 4}), at::ones({1, 0, 3, 4})}, {}, 23},
+      {"Attention", {q, q, q, at::ones({7, 7})}, {}, 23},
+      {"Attention", {q, q, q, at::ones({})}, {}, 23},
+      {"Attention", {q, q, q, kNone, q}, {}, 23},
+      {"Attention", {q, q, q, kNone, q, q, ints({3})}, {}, 24},
+      {"Attention", {q, q, q, kNone, kNone, kNone, ints({3, 3})}, {}, 24},
+      {"Attention", {q, q, q}, {{"left_window_size", int64_t(-2)}}, 25},
+      {"Attention", {q, q, q}, {{"qk_matmul_output_mode", int64_t(4)}}, 23},
+      {"Attention", {q, q, q}, {{"softmax_precision", int64_t(7)}}, 23},
+      {"Attention", {at::ones({1, 2, 3, 0}), at::ones({1, 2, 3, 0}), q}, {}, 23},
+      {"LinearAttention", {flat, flat, flat}, two, 27},
+      {"LinearAttention", {flat, flat, flat}, {{"update_rule", "odd"}}, 27},
+      {"LinearAttention", {flat, at::ones({1, 2, 8}), flat}, plain, 27},
+      {"LinearAttention", {flat, flat, flat, at::ones({1, 2, 4, 5})}, plain, 27},
+      {"RotaryEmbedding", {q, at::ones({5, 2}), at::ones({5, 2}), ints({9, 0, 0}, {1, 3})}, {}, 23},
+      {"RotaryEmbedding", {q, at::ones({5, 2}), at::ones({5, 2}), ints({-1, 0, 0}, {1, 3})}, {}, 23},
+      {"RotaryEmbedding", {q, at::ones({5, 3}), at::ones({5, 3}), ints({1, 0, 0}, {1, 3})}, {}, 23},
+      {"RotaryEmbedding", {q, at::ones({1, 3, 2}), at::ones({1, 3, 2})}, {{"rotary_embedding_dim", int64_t(3)}}, 23},
+      {"RotaryEmbedding", {q, at::ones({1, 3, 4}), at::ones({1, 3, 4})}, {{"rotary_embedding_dim", int64_t(8)}}, 23},
+      {"TensorScatter", {q, q, ints({1})}, {}, 24},
+      {"TensorScatter", {q, q, ints({kHuge})}, {}, 24},
+      {"TensorScatter", {q, q}, {{"axis", int64_t(0)}}, 24},
+      {"TensorScatter", {q, at::ones({1, 2, 4, 4})}, {}, 24},
+      {"CausalConvWithState", {flat, at::ones({2, 1, 2})}, {}, 27},
+      {"CausalConvWithState", {flat, at::ones({3, 1, 0})}, {}, 27},
+      {"CausalConvWithState", {flat, at::ones({3, 1, 2}), kNone, at::ones({1, 3, 9})}, {}, 27},
+      {"CausalConvWithState", {flat, at::ones({3, 1, 2})}, {{"activation", "odd"}}, 27},
+      {.op = "FlexAttention", .inputs = {flat, flat, flat}, .opset = 1, .domain = "ai.onnx.preview"},
+  };
+}
+
+std::vector<NodeForTest> bad_signals_and_boxes() {
+  at::Tensor signal = at::ones({1, 8, 1}), boxes = at::ones({1, 3, 4}), rois = reals({0, 0, 1, 1}, {1, 4});
+  at::Tensor weight = at::ones({2, 2, 3, 3}), offset = at::zeros({1, 18, 2, 2});
+  Attributes pool = {{"kernel_shape", Ints{2, 2}}};
+  return {
+      {"DFT", {at::ones({4})}},
+      {"DFT", {at::ones({1, 8, 3})}},
+      {"DFT", {signal, ints({0}, {})}},
+      {"DFT", {signal, ints({kHuge}, {})}},
+      {"DFT", {signal}, {{"axis", int64_t(2)}}},
+      {"STFT", {signal, ints({0}, {})}},
+      {"STFT", {signal, ints({1}, {}), kNone, ints({9}, {})}},
+      {"STFT", {signal, ints({1}, {}), at::ones({3}), ints({4}, {})}},
+      {"STFT", {at::ones({1, 8, 2}), ints({1}, {})}},
+      {"HannWindow", {ints({-1}, {})}},
+      {"HannWindow", {ints({kHuge}, {})}},
+      {"MelWeightMatrix", {ints({kHuge}, {}), ints({8}, {}), ints({8}, {}), reals({0}, {}), reals({1}, {})}},
+      {"MelWeightMatrix", {ints({2}, {}), ints({8}, {}), ints({0}, {}), reals({0}, {}), reals({1}, {})}},
+      {"MelWeightMatrix", {ints({2}, {}), ints({8}, {}), ints({8}, {}), reals({0}, {}), reals({1e9}, {})}},
+      {"NonMaxSuppression", {boxes, at::ones({1, 1, 2}), ints({1})}},
+      {"NonMaxSuppression", {at::ones({3, 4}), at::ones({1, 1, 3}), ints({1})}},
+      {"RoiAlign", {image(), rois, ints({1})}},
+      {"RoiAlign", {image(), rois, ints({-1})}},
+      {"RoiAlign", {image(), reals({0, 0, 1e30, 1e30}, {1, 4}), ints({0})}},
+      {"RoiAlign", {image(), rois, ints({0})}, {{"output_height", int64_t(0)}}},
+      {"RoiAlign", {image(), rois, ints({0})}, {{"output_height", kHuge}}},
+      {"RoiAlign", {image(), rois, ints({0})}, {{"sampling_ratio", kHuge}}},
+      {"DeformConv", {image(), weight, at::zeros({1, 9, 2, 2})}, {}, 19},
+      {"DeformConv", {image(), weight, at::zeros({1, 18, 3, 2})}, {}, 19},
+      {"DeformConv", {image(), weight, offset}, {{"group", int64_t(0)}}, 19},
+      {"DeformConv", {image(), weight, offset}, {{"offset_group", int64_t(3)}}, 19},
+      {"Col2Im", {at::ones({1, 4, 9}), ints({3, 3}), ints({2, 2})}, {}, 18},
+      {"Col2Im", {at::ones({1, 4, 4}), ints({kHuge, kHuge}), ints({2, 2})}, {}, 18},
+      {"Col2Im", {at::ones({1, 4, 4}), ints({3, 3}), ints({0, 2})}, {}, 18},
+      {"Col2Im", {at::ones({1, 4, 4}), ints({3, 3}), ints({2, 2})}, {{"strides", Ints{0, 1}}}, 18},
+      {"AffineGrid", {at::ones({1, 2, 3}), ints({1, 1, kHuge, kHuge})}, {}, 20},
+      {"AffineGrid", {at::ones({1, 2, 3}), ints({1, 1, 2})}, {}, 20},
+      {"AffineGrid", {at::ones({1, 2, 3}), ints({2, 1, 2, 2})}, {}, 20},
+      {"MaxUnpool", {at::ones({1, 1, 2, 2}), ints({0, 1, 2, 99}, {1, 1, 2, 2})}, pool},
+      {"MaxUnpool", {at::ones({1, 1, 2, 2}), ints({0, 1, 2, -1}, {1, 1, 2, 2})}, pool},
+      {"MaxUnpool", {at::ones({1, 1, 2, 2}), ints({0, 1, 2, 3}, {1, 1, 2, 2}), ints({1, 1, 2, 2})}, pool},
+      {"CenterCropPad", {at::ones({2, 3}), ints({kHuge, kHuge})}},
+      {"CenterCropPad", {at::ones({2, 3}), ints({-1, 2})}},
+      {"Unique", {at::ones({0})}},
+      {"Unique", {at::ones({2})}, {{"axis", int64_t(3)}}},
+      {"Det", {at::ones({2, 3})}},
+      {"BitShift", {ints({1}), ints({1})}, {{"direction", "UP"}}},
+      {"BitShift", {reals({1}), ints({1})}, {{"direction", "LEFT"}}},
+      {"BitwiseNot", {reals({1})}},
+      {"BitCast", {ints({1})}, {{"to", int64_t(1)}}},
+      {"SoftmaxCrossEntropyLoss", {at::ones({2, 3}), ints({0, 3})}},
+      {"SoftmaxCrossEntropyLoss", {at::ones({2, 3}), ints({0, -1})}},
+      {"NegativeLogLikelihoodLoss", {at::ones({2, 3}), ints({0, 1, 2})}},
+      {"NegativeLogLikelihoodLoss", {at::ones({2, 3}), ints({0, 1}), at::ones({2})}},
+      {"If", {bools({1}, {})}},
+      {"Loop", {ints({1}, {}), bools({1}, {})}},
+      {"Scan", {at::ones({3})}, {{"num_scan_inputs", int64_t(1)}}},
+      {"If", {bools({1}, {})}, {{"then_branch", model::Subgraph{}}, {"else_branch", model::Subgraph{}}}},
+  };
+}
+
 void expect_refused(const std::vector<NodeForTest>& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     SCOPED_TRACE(fmt::format("{} {}", nodes[i].op, i));
@@ -213,6 +316,8 @@ TEST(Hostile, Windows) { expect_refused(bad_windows()); }
 TEST(Hostile, Shapes) { expect_refused(bad_shapes()); }
 TEST(Hostile, Values) { expect_refused(bad_values()); }
 TEST(Hostile, Recurrent) { expect_refused(bad_recurrent()); }
+TEST(Hostile, Attention) { expect_refused(bad_attention()); }
+TEST(Hostile, SignalsAndBoxes) { expect_refused(bad_signals_and_boxes()); }
 
 TEST(Hostile, LowestDividedByMinusOneWraps) {
   at::Tensor low = ints({kLowest, 7}), minus = ints({-1, -1});

@@ -110,9 +110,17 @@ Kernel einsum(const NodeView& node) {
   };
 }
 
+Kernel det(const NodeView&) {
+  return unary([](const at::Tensor& x) {
+    if (x.dim() < 2 || x.size(-1) != x.size(-2)) fail("the input holds no square matrices");
+    return at::det(x);
+  });
+}
+
 // clang-format off
 std::span<const Op> linear_rows() {
   static constexpr Op kRows[] = {
+      {.name = "Det", .prepare = det},
       {.name = "Einsum", .prepare = einsum},
       {.name = "FusedMatMul", .prepare = fused_matmul, .domain = kMicrosoft},
       {.name = "Gemm", .prepare = gemm, .kind = Kind::kLinear, .units = gemm_units},

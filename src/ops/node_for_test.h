@@ -22,6 +22,7 @@ struct NodeForTest {
   size_t outputs = 1;
   std::string domain = "";
   std::vector<size_t> constants = {};  ///< inputs that the graph knows as constants
+  size_t captured = 0;                 ///< of the last inputs
 
   model::Graph graph() const {
     model::Graph graph;
@@ -33,6 +34,7 @@ struct NodeForTest {
       graph.constants[node.inputs[i]] = {.value = inputs[i], .stored = model::element_of(inputs[i].scalar_type())};
     for (size_t i = 0; i < outputs; ++i) node.outputs.push_back(graph.add_value(fmt::format("out{}", i)));
     node.attributes = attributes;
+    node.captured = captured;
     graph.opsets[""] = opset;
     graph.nodes.push_back(std::move(node));
     return graph;

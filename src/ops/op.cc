@@ -84,6 +84,12 @@ at::Tensor NodeView::tensor(std::string_view attribute) const {
   return value ? *value : at::Tensor();
 }
 
+const model::Subgraph* NodeView::body(std::string_view attribute) const {
+  const auto* value = typed<model::Subgraph>(*this, find(attribute), attribute, "a graph");
+  require(!value || value->graph, "attribute {} holds several graphs", attribute);
+  return value;
+}
+
 const at::Tensor& Call::in(size_t i) const {
   if (!has(i)) fail("input {} is missing", i);
   return inputs_[i];

@@ -43,7 +43,8 @@ class NodeView {
   std::vector<int64_t> integers(std::string_view attribute, std::vector<int64_t> otherwise = {}) const;
   std::vector<double> reals(std::string_view attribute, std::vector<double> otherwise = {}) const;
   std::vector<std::string> texts(std::string_view attribute, std::vector<std::string> otherwise = {}) const;
-  at::Tensor tensor(std::string_view attribute) const;  ///< undefined when absent
+  at::Tensor tensor(std::string_view attribute) const;            ///< undefined when absent
+  const model::Subgraph* body(std::string_view attribute) const;  ///< nullptr when absent
 
   /// Throws InputError that names the operator and the node.
   template <typename... Args>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/small_float.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
 
@@ -27,8 +28,16 @@ Limits limits_of(model::Element declared, at::ScalarType carrier) {
       return {at::kInt, 0, 65535};
     case Element::kInt16:
       return {at::kShort, -32768, 32767};
+    case Element::kUint4:
+      return {at::kByte, 0, 15};
+    case Element::kInt4:
+      return {at::kChar, -8, 7};
+    case Element::kUint2:
+      return {at::kByte, 0, 3};
+    case Element::kInt2:
+      return {at::kChar, -2, 1};
     default:
-      fail("quantised to {}, expected 8-bit or 16-bit integers", model::element_name(declared));
+      fail("quantised to {}, expected integers of 2, 4, 8 or 16 bits", model::element_name(declared));
   }
 }
 
@@ -74,7 +83,8 @@ at::Tensor quantized(const at::Tensor& x, const at::Tensor& scale, const at::Ten
 }
 
 at::Tensor dequantized(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& zero) {
-  at::Tensor centred = zero.defined() ? x.to(at::kLong) - zero.to(at::kLong) : x;
+  at::ScalarType wide = x.is_floating_point() ? x.scalar_type() : at::kLong;
+  at::Tensor centred = zero.defined() ? x.to(wide) - zero.to(wide) : x;
   return centred.to(scale.scalar_type()) * scale;
 }
 
@@ -119,9 +129,14 @@ at::Tensor convolved(const Kernel& convolution, const at::Tensor& x, const at::T
 Kernel quantize_linear(const NodeView& node) {
   QuantForm form(node);
   model::Element declared = form.output != model::Element::kUndefined ? form.output : node.declared_type(2);
+  model::Narrowing how{.saturate = node.integer("saturate", 1) != 0};
   return [=](Call& call) {
     const at::Tensor& x = call.in(0);
     at::Tensor zero = optional_input(call, 2), scale = spread(call.in(1), x, form.axis, form.block);
+    if (model::is_small_float(declared)) {  // their zero point is 0
+      at::Tensor y = rounded_as(x.to(scale.scalar_type()) / scale, declared, how);
+      return call.set(0, y.to(run_type(call, declared)));
+    }
     Limits limits = limits_of(declared, zero.defined() ? zero.scalar_type() : at::kByte);
     call.set(0, quantized(x, scale, zero.defined() ? spread(zero, x, form.axis, form.block) : zero, limits));
   };

@@ -1,4 +1,4 @@
-// Reductions over axes, positions of extremes, order and running sums.
+// Reductions over axes, positions of extremes, order, running sums and products.
 #include <limits>
 
 #include "ops/arguments.h"
@@ -122,16 +122,23 @@ Kernel position_of(const NodeView& node, bool largest) {
   });
 }
 
-/// x without its last element along the axis, after a zero.
-at::Tensor shift_in_zero(const at::Tensor& x, int64_t axis) {
+/// x without its last element along the axis, after a number.
+at::Tensor shift_in(const at::Tensor& x, int64_t axis, double first) {
   if (x.size(axis) == 0) return x;
-  return at::cat({at::zeros_like(x.narrow(axis, 0, 1)), x.narrow(axis, 0, x.size(axis) - 1)}, axis);
+  return at::cat({at::full_like(x.narrow(axis, 0, 1), first), x.narrow(axis, 0, x.size(axis) - 1)}, axis);
 }
 
-at::Tensor running_sum(const at::Tensor& x, int64_t axis, bool exclusive, bool reverse) {
-  at::Tensor y = at::cumsum(reverse ? at::flip(x, axis) : x, axis, x.scalar_type());
-  if (exclusive) y = shift_in_zero(y, axis);
-  return reverse ? at::flip(y, axis) : y;
+/// A sum or product of all elements up to each; exclusive ones begin with that of nothing.
+Kernel running(const NodeView& node, bool product) {
+  bool exclusive = node.integer("exclusive", 0) != 0, reverse = node.integer("reverse", 0) != 0;
+  return [=](Call& call) {
+    const at::Tensor& x = call.in(0);
+    int64_t axis = axis_in(integer_of(call.in(1), "axis"), x.dim());
+    at::Tensor ordered = reverse ? at::flip(x, axis) : x;
+    at::Tensor y = product ? at::cumprod(ordered, axis, x.scalar_type()) : at::cumsum(ordered, axis, x.scalar_type());
+    if (exclusive) y = shift_in(y, axis, product ? 1 : 0);
+    call.set(0, reverse ? at::flip(y, axis) : y);
+  };
 }
 
 }  // namespace
@@ -164,19 +171,15 @@ Kernel top_k(const NodeView& node) {
   };
 }
 
-Kernel cum_sum(const NodeView& node) {
-  bool exclusive = node.integer("exclusive", 0) != 0, reverse = node.integer("reverse", 0) != 0;
-  return [=](Call& call) {
-    const at::Tensor& x = call.in(0);
-    call.set(0, running_sum(x, axis_in(integer_of(call.in(1), "axis"), x.dim()), exclusive, reverse));
-  };
-}
+Kernel cum_prod(const NodeView& node) { return running(node, true); }
+Kernel cum_sum(const NodeView& node) { return running(node, false); }
 
 // clang-format off
 std::span<const Op> reduce_rows() {
   static constexpr Op kRows[] = {
       {.name = "ArgMax", .prepare = arg_max, .differentiable = false},
       {.name = "ArgMin", .prepare = arg_min, .differentiable = false},
+      {.name = "CumProd", .prepare = cum_prod},
       {.name = "CumSum", .prepare = cum_sum},
       {.name = "ReduceL1", .prepare = reduce_l1},
       {.name = "ReduceL2", .prepare = reduce_l2},

@@ -312,7 +312,36 @@ Kernel resize(const NodeView& node) {
   };
 }
 
-/// LibTorch numbers the modes. Of volumes it samples linearly as ONNX asks; its nearest rounds halves another way.
+/// Where a coordinate of a grid, -1 … 1, lies on an axis: as it is, kept on the axis, or thrown back from its ends.
+at::Tensor on_axis(const at::Tensor& g, int64_t size, int64_t padding, bool corners) {
+  at::Tensor at = corners ? (g + 1) * (double(size - 1) / 2) : ((g + 1) * double(size) - 1) / 2;
+  double low = corners ? 0 : -0.5, span = corners ? double(size - 1) : double(size);
+  if (padding == 2 && span > 0) {
+    at::Tensor folded = at::remainder(at - low, 2 * span);
+    at = at::minimum(folded, 2 * span - folded) + low;
+  }
+  return padding == 0 ? at : at.clamp(0, double(size - 1));
+}
+
+/// The nearest element of a volume, halves to even, which LibTorch's sampler rounds away from 0.
+at::Tensor nearest_in_volume(const at::Tensor& x, const at::Tensor& grid, int64_t padding, bool corners) {
+  if (grid.dim() != 5 || grid.size(4) != 3 || grid.size(0) != x.size(0)) fail("the grid does not fit the volumes");
+  if (x.numel() == 0) fail("the input is empty");
+  at::Tensor index = at::zeros({}, grid.options().dtype(at::kLong)),
+             inside = at::ones({}, grid.options().dtype(at::kBool));
+  for (int64_t axis = 0; axis < 3; ++axis) {
+    int64_t size = x.size(axis + 2);
+    at::Tensor place = at::round(on_axis(grid.select(4, 2 - axis), size, padding, corners));
+    inside = inside.logical_and(place >= 0).logical_and(place <= double(size - 1));
+    index = index * size + place.nan_to_num(0).clamp(0, double(size - 1)).to(at::kLong);
+  }
+  std::vector<int64_t> shape = {x.size(0), x.size(1), grid.size(1), grid.size(2), grid.size(3)};
+  at::Tensor flat = index.reshape({x.size(0), 1, -1}).expand({x.size(0), x.size(1), index.numel() / x.size(0)});
+  at::Tensor y = x.reshape({x.size(0), x.size(1), -1}).gather(2, flat).reshape(shape);
+  return y.masked_fill(inside.logical_not().unsqueeze(1), 0);
+}
+
+/// LibTorch numbers the modes.
 Kernel grid_sample(const NodeView& node) {
   int64_t mode = named<int64_t>(node, "mode", node.text("mode", node.opset() < 20 ? "bilinear" : "linear"),
                                 {{"bilinear", 0}, {"linear", 0}, {"nearest", 1}, {"bicubic", 2}, {"cubic", 2}});
@@ -320,7 +349,9 @@ Kernel grid_sample(const NodeView& node) {
                                    {{"zeros", 0}, {"border", 1}, {"reflection", 2}});
   bool corners = node.integer("align_corners", 0) != 0;
   return [=](Call& call) {
-    if (call.in(0).dim() == 5 && mode != 0) fail("nearest and cubic sampling of volumes are not supported");
+    if (call.in(0).dim() == 5 && mode == 2) fail("cubic sampling of volumes is not supported");
+    if (call.in(0).dim() == 5 && mode == 1)
+      return call.set(0, nearest_in_volume(call.in(0), call.in(1), padding, corners));
     call.set(0, at::grid_sampler(call.in(0), call.in(1), mode, padding, corners));
   };
 }

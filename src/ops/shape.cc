@@ -87,6 +87,16 @@ int64_t range_count(int64_t start, int64_t limit, int64_t delta) {
   return int64_t(count);
 }
 
+model::Narrowing narrowing(const NodeView& node) {
+  std::string name = node.text("round_mode", "up");
+  node.require(name == "up" || name == "down" || name == "nearest", "round_mode is {}, expected up, down or nearest",
+               name);
+  auto rounding = name == "up"     ? model::Narrowing::kUp
+                  : name == "down" ? model::Narrowing::kDown
+                                   : model::Narrowing::kNearest;
+  return {rounding, node.integer("saturate", 1) != 0};
+}
+
 }  // namespace
 
 Kernel identity(const NodeView&) {
@@ -227,15 +237,19 @@ Kernel eye_like(const NodeView& node) {
 
 Kernel cast(const NodeView& node) {
   auto type = model::Element(node.integer("to", 0));
-  node.require(model::supported(type), "casts to {}, which is not supported", model::element_name(type));
-  return [=](Call& call) { call.set(0, at::alias(cast_to(call, call.in(0), type))); };
+  if (!model::supported(type))
+    throw Unsupported(fmt::format("{} {}: casts to {}, which is not supported", node.node().op, node.node().name,
+                                  model::element_name(type)));
+  model::Narrowing how = narrowing(node);
+  return [=](Call& call) { call.set(0, at::alias(cast_to(call, call.in(0), type, how))); };
 }
 
 Kernel cast_like(const NodeView& node) {
   model::Element declared = node.declared_type(1);
+  model::Narrowing how = narrowing(node);
   return [=](Call& call) {
     bool known = model::supported(declared);
-    call.set(0, at::alias(known ? cast_to(call, call.in(0), declared) : call.in(0).to(call.in(1).scalar_type())));
+    call.set(0, at::alias(known ? cast_to(call, call.in(0), declared, how) : call.in(0).to(call.in(1).scalar_type())));
   };
 }
 

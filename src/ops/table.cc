@@ -92,6 +92,23 @@ std::string cut_before(const model::Graph& graph, const std::vector<int>& refuse
   return best;
 }
 
+/// False when the node, or one inside a graph that it holds, cannot run; it is noted then.
+bool runnable(const model::Node& node, std::map<std::string, Refused>& refused) {
+  std::string reason = obstacle(node);
+  if (!reason.empty()) {
+    Refused& entry = refused[full_name(node)];
+    if (entry.nodes++ == 0) entry = {reason, node.name, 1, node.opset};
+    return false;
+  }
+  bool runs = true;
+  for (const auto& [name, value] : node.attributes) {
+    const auto* body = std::get_if<model::Subgraph>(&value);
+    if (!body || !body->graph) continue;
+    for (const model::Node& inner : body->graph->nodes) runs = runnable(inner, refused) && runs;
+  }
+  return runs;
+}
+
 }  // namespace
 
 std::span<const Op> table() {
@@ -112,12 +129,7 @@ void require_supported(const model::Graph& graph, const std::vector<bool>& neede
   std::vector<int> nodes;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (i < needed.size() && !needed[i]) continue;
-    const model::Node& node = graph.nodes[i];
-    std::string reason = obstacle(node);
-    if (reason.empty()) continue;
-    Refused& entry = refused[full_name(node)];
-    if (entry.nodes++ == 0) entry = {reason, node.name, 1, node.opset};
-    nodes.push_back(int(i));
+    if (!runnable(graph.nodes[i], refused)) nodes.push_back(int(i));
   }
   if (refused.empty()) return;
   std::string cut = cut_before(graph, nodes);

@@ -40,19 +40,38 @@ TEST(Table, NamesEverythingUnsupportedAtOnce) {
   for (const char* name : {"x", "features", "boxes", "trees", "y"}) graph.add_value(name);
   graph.inputs = {0}, graph.outputs = {4};
   graph.opsets[""] = 17;
-  graph.nodes = {node_of("Relu", "act", {0}, {1}), node_of("NonMaxSuppression", "/post/nms", {1}, {2}),
-                 node_of("NonMaxSuppression", "/post/nms2", {2}, {4}),
+  graph.nodes = {node_of("Relu", "act", {0}, {1}), node_of("TfIdfVectorizer", "/post/nms", {1}, {2}),
+                 node_of("TfIdfVectorizer", "/post/nms2", {2}, {4}),
                  node_of("TreeEnsembleClassifier", "forest", {1}, {3}, "ai.onnx.ml", 3)};
   try {
     require_supported(graph);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "2 operators are not supported: NonMaxSuppression (2 nodes, /post/nms, opset 17), "
+                 "2 operators are not supported: TfIdfVectorizer (2 nodes, /post/nms, opset 17), "
                  "ai.onnx.ml.TreeEnsembleClassifier (1 node, forest, opset 3)");
     EXPECT_EQ(error.hint(), "--output features ends the network before that.");
   }
   EXPECT_NO_THROW(require_supported(graph, {true, false, false, false}));
+}
+
+TEST(Table, NamesWhatIsUnsupportedInsideABody) {
+  auto body = std::make_shared<model::Graph>();
+  for (const char* name : {"x", "y"}) body->add_value(name);
+  body->inputs = {0}, body->outputs = {1};
+  body->nodes = {node_of("TfIdfVectorizer", "words", {0}, {1})};
+  model::Graph graph;
+  for (const char* name : {"condition", "x", "y"}) graph.add_value(name);
+  graph.inputs = {0, 1}, graph.outputs = {2};
+  graph.nodes = {node_of("If", "choice", {0, 1}, {2})};
+  graph.nodes[0].attributes = {{"then_branch", model::Subgraph{body, {1}}},
+                               {"else_branch", model::Subgraph{body, {1}}}};
+  try {
+    require_supported(graph);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "1 operator is not supported: TfIdfVectorizer (2 nodes, words, opset 17)");
+  }
 }
 
 TEST(Table, RefusesOpsetsOutsideWhatIsKnown) {
@@ -116,6 +135,16 @@ TEST(Units, OfEachLinearOperator) {
       units_of({.op = "ConvTranspose", .inputs = {at::zeros({1, 3, 5, 5}), at::zeros({3, 6, 2, 2})}, .constants = {1}});
   EXPECT_EQ(turned_conv.count, 6);
   EXPECT_EQ(turned_conv.weight_axis, 1);
+  Units causal =
+      units_of({.op = "CausalConvWithState", .inputs = {at::zeros({1, 3, 5}), at::zeros({3, 1, 4})}, .constants = {1}});
+  EXPECT_EQ(causal.count, 3);
+  EXPECT_EQ(causal.bias_slot, -1);
+  Units deformable =
+      units_of({.op = "DeformConv",
+                .inputs = {at::zeros({1, 3, 5, 5}), at::zeros({8, 3, 2, 2}), at::zeros({1, 8, 4, 4}), at::zeros({8})},
+                .constants = {1, 3}});
+  EXPECT_EQ(deformable.count, 8);
+  EXPECT_EQ(deformable.bias_slot, 3);
 }
 
 }  // namespace

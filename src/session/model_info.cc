@@ -184,6 +184,31 @@ std::vector<NodeInfo> nodes_that_ran(const Graph& graph, const std::vector<model
   return ran;
 }
 
+int64_t weighted_inside(const Node& node) {
+  int64_t count = 0;
+  for (const auto& [name, value] : node.attributes) {
+    const auto* body = std::get_if<model::Subgraph>(&value);
+    if (!body || !body->graph) continue;
+    for (const Node& inner : body->graph->nodes) {
+      const ops::Op* op = ops::find(inner.domain, inner.op);
+      count += (op && op->kind == ops::Kind::kLinear) + weighted_inside(inner);
+    }
+  }
+  return count;
+}
+
+std::vector<InsideInfo> inside_nodes(const Graph& graph) {
+  std::vector<InsideInfo> found;
+  for (const Node& node : graph.nodes) {
+    InsideInfo info{node.name, node.op, weighted_inside(node), 0};
+    for (size_t i = node.inputs.size() - node.captured; i < node.inputs.size(); ++i)
+      if (at::Tensor value = graph.constant(node.inputs[i]); value.defined() && value.is_floating_point())
+        info.constants += value.numel();
+    if (info.weighted > 0) found.push_back(std::move(info));
+  }
+  return found;
+}
+
 }  // namespace
 
 ModelInfo describe_model(const std::string& path, const std::string& output, const std::vector<std::string>& shapes) {
@@ -214,6 +239,7 @@ ModelInfo describe_model(const std::string& path, const std::string& output, con
                            shape != trial.shapes.end(), shape != trial.shapes.end() ? shape->second : Shape{}});
   }
   info.ran = nodes_that_ran(graph, layers, trial);
+  info.inside = inside_nodes(graph);
   for (const Node& node : graph.nodes) ++info.operators[node.domain.empty() ? node.op : node.domain + "." + node.op];
   info.metadata = graph.metadata;
   info.free_size = trial.free;

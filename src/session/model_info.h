@@ -35,13 +35,20 @@ struct NodeInfo {
   bool reshapes = false;  ///< the shape is not that of its first input
 };
 
+/// What stands inside a node that holds graphs (If, Loop, Scan): it runs, but has no layers that could be measured.
+struct InsideInfo {
+  std::string name, op;
+  int64_t weighted = 0, constants = 0;  ///< operators with weights in its graphs; real numbers that only they read
+};
+
 struct ModelInfo {
   int64_t parameters = 0, nodes = 0;
   int opset = 0;
   std::string producer;
   std::vector<DeclaredValue> inputs, outputs;
   std::vector<LayerInfo> layers;
-  std::vector<NodeInfo> ran;             ///< in order
+  std::vector<NodeInfo> ran;  ///< in order
+  std::vector<InsideInfo> inside;
   std::map<std::string, int> operators;  ///< how often each occurs
   std::map<std::string, std::string> metadata;
   int64_t free_size = 0;          ///< taken for sizes that the file leaves open; 0 when there are none
