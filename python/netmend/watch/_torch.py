@@ -582,9 +582,9 @@ class TorchWatch:
             self.targets.setdefault("input", {"min": math.inf, "max": -math.inf})
             tensor_range(torch, x, self.targets["input"])
         if x.dim() >= 2 and not x.is_cuda:
-            if training and len(self.train_rows) < 4096 and x.numel() < 4_000_000:
+            if training and len(self.train_rows) < 2048 and x.numel() < 1_000_000:
                 self.train_rows.update(row_keys(torch, x))
-            elif not training and len(self.eval_rows) < 4096 and self.train_rows and x.numel() < 4_000_000:
+            elif not training and len(self.eval_rows) < 32 and self.train_rows and x.numel() < 1_000_000:
                 self.eval_rows.append(row_keys(torch, x))
 
     def fingerprint(self, x):

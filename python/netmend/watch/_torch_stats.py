@@ -3,6 +3,7 @@ import math
 import os
 import sys
 
+_WEIGHTS = {}
 MUTED = [False]  # while we compute ourselves, nothing is traced
 
 ROLES = (("linear", ("Linear", "Bilinear", "LazyLinear")), ("conv", ("Conv",)), ("norm", ("Norm",)),
@@ -126,8 +127,11 @@ def tensor_range(torch, x, row):
 def row_keys(torch, x):
     """A number for each sample, of all its values: equal samples have equal numbers, others practically never."""
     rows = x.detach().reshape(x.shape[0], -1).double()
-    weights = torch.cos(torch.arange(rows.shape[1], dtype=torch.float64) * 1.618 + 0.5) + 1.5
-    return (rows * weights).sum(1).tolist()
+    width = rows.shape[1]
+    if width not in _WEIGHTS:
+        _WEIGHTS.clear()
+        _WEIGHTS[width] = torch.cos(torch.arange(width, dtype=torch.float64) * 1.618 + 0.5) + 1.5
+    return (rows * _WEIGHTS[width]).sum(1).tolist()
 
 
 def loss_facts(torch, name, given, target, named, out):
