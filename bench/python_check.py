@@ -53,7 +53,7 @@ def main():
     torch.manual_seed(0)
     module = resnet20()
     optimiser = torch.optim.SGD(module.parameters(), 0.1, momentum=0.9)
-    for batch in torch.randperm(len(x))[:3200].split(64):  # enough to be better than chance
+    for batch in torch.randperm(len(x))[:640].split(64):  # what it predicts does not matter here: --anyway
         optimiser.zero_grad()
         torch.nn.functional.cross_entropy(module(x[batch]), y[batch]).backward()
         optimiser.step()
@@ -61,9 +61,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         data, model = nm.Data(loader, keep="test.data"), nm.Model(module, data=loader)
-        words = [_program.program(), "check", model.file, "--data=" + data.spec, "--budget=" + budget, "--json"]
+        words = [_program.program(), "check", model.file, "--data=" + data.spec, "--budget=" + budget, "--anyway", "--json"]
         line = timed(lambda: subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        python = timed(lambda: nm.check(module, loader, budget=budget))
+        python = timed(lambda: nm.check(module, loader, budget=budget, anyway=True))
     print("%d inputs, budget %s: command line %.1f s (processor %.1f s), from Python %.1f s (%.1f s), ratio %.2f (%.2f)"
           % (count, budget, *line, *python, python[0] / line[0], python[1] / line[1]))
 
