@@ -102,9 +102,11 @@ std::string known_data(const Info& data) {
   return "";
 }
 
-/// CIFAR-10 and CIFAR-100 look alike and their constants nearly do: with ten classes it is the former.
-bool is_the_other_cifar(const Normalising& way, const Info& data) {
-  return std::string_view(way.data) == "cifar100" && data.classes.size() == 10;
+/// Constants that are seldom copied to other data: CIFAR-100's are not those of ten classes, Fashion-MNIST's not those of
+/// pictures that are darker or brighter.
+bool is_of_other_data(const Normalising& way, const Info& data, double brightness) {
+  const std::string_view of = way.data;
+  return (of == "cifar100" && data.classes.size() == 10) || (of == "fashion-mnist" && std::abs(brightness - 0.286) > 0.08);
 }
 
 bool suits(const Normalising& way, const Feature& feature, const std::string& known) {
@@ -454,8 +456,11 @@ std::vector<Setup> scalings(const Info& data, const Batch& sample) {
   if (is_table_file(data, f)) return table_scalings(data, sample, f);
   if (std::optional<Source> source = feature.columns.empty() ? read_brightness(data, sample, f) : std::nullopt) {
     const std::string known = known_data(data);
+    const at::Tensor values = (sample.inputs[size_t(f)] - source->offset) / source->factor;
+    const double brightness = values.mean().item<double>() * source->brightness;
     for (const Normalising& way : by_likelihood(known))
-      if (suits(way, feature, known) && !is_the_other_cifar(way, data)) all.push_back(normalised(data, *source, way));
+      if (suits(way, feature, known) && !is_of_other_data(way, data, brightness))
+        all.push_back(normalised(data, *source, way));
     all.push_back(fitted(data, sample, *source, Fit::kMean));
     if (has_colors(feature)) all.push_back(fitted(data, sample, *source, Fit::kOneMean));
     // Rows of brightness are images that lie flat.
