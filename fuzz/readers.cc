@@ -58,7 +58,7 @@ std::string scratch(const std::string& name, Input content) {
 
 std::string seed_file(const std::string& name) {
   const char* seeds = std::getenv("NETMEND_SEEDS");
-  return std::string(seeds ? seeds : "build/fuzz/seeds") + "/" + name;
+  return std::string(seeds ? seeds : "build/release/fuzzing/seeds") + "/" + name;
 }
 
 }  // namespace netmend::fuzz

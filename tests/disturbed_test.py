@@ -2,7 +2,7 @@
 
 usage: disturbed_test.py NETMEND [fast|slow]
 """
-import fcntl, os, signal, subprocess, time
+import fcntl, os, resource, signal, subprocess, time
 
 from shell import *
 
@@ -113,6 +113,32 @@ class Signals(Case):
 
 class SlowSignals(Signals):
     DELAYS = [0.01 * step for step in range(1, 60)]
+
+
+class SlowLimits(Case):
+    """What the system allows of a process: too little of it is an error with words, or enough."""
+
+    def limited(self, kind, amount, *arguments):
+        done = subprocess.run([NETMEND, *arguments], capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(kind, (amount, amount)))
+        self.assertIn(done.returncode, (0, 2, 127), (amount, done.stderr))  # 127: not even the libraries can be loaded
+        if done.returncode == 2:
+            self.assertIn("error: ", done.stderr)
+        return done
+
+    def test_of_the_size_of_a_file(self):
+        write("w.npz", "what was there before")
+        for size in (0, 1024, 16384):
+            done = self.limited(resource.RLIMIT_FSIZE, size, "weights", MODEL, "-o", "w.npz")
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(read("w.npz"), "what was there before")
+            self.assertEqual(os.listdir("."), ["w.npz"])
+
+    def test_of_open_files_and_of_memory(self):
+        for kind, amounts in ((resource.RLIMIT_NOFILE, (6, 8, 12)), (resource.RLIMIT_AS, (400 << 20, 1200 << 20))):
+            for amount in amounts:
+                with self.subTest(kind=kind, amount=amount):
+                    self.limited(kind, amount, "eval", MODEL, *DATA, "--out", "run")
 
 
 class SeveralAtOnce(Case):

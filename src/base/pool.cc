@@ -168,6 +168,7 @@ void stop_on_interrupt() {
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup, and jobs in the background
     sigaddset(&blocked, signal);
   }
+  signal(SIGXFSZ, SIG_IGN);                         // a file beyond the limit of its size is an error that has words
   pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);  // whoever started us held them back until now
 }
 

@@ -23,7 +23,8 @@ bool interrupted();
 /// Thrown by `in_order` when interrupted: what was handed over stays.
 struct Interrupted {};
 void stop_if_interrupted();
-/// Makes the first Ctrl-C (or SIGTERM, SIGHUP) set the flag and the second one end the process.
+/// Makes the first Ctrl-C (or SIGTERM, SIGHUP) set the flag and the second one end the process. Files that grow beyond
+/// the limit of the system fail to be written from now on.
 void stop_on_interrupt();
 /// Takes the flag back, so that what was found so far can be judged; the next Ctrl-C counts as the first.
 void forget_interrupt();
