@@ -18,7 +18,8 @@ std::string python_package_folder() {
   places.push_back(fs::path(__FILE__).parent_path().parent_path().parent_path() / "python");
   for (const fs::path& place : places)
     if (fs::is_regular_file(place / "netmend" / "__init__.py", error)) return fs::absolute(place, error).string();
-  throw InputError("the Python package of netmend was not found", "NETMEND_PYTHON names the folder that holds `netmend/`.");
+  throw InputError("the Python package of netmend was not found",
+                   "NETMEND_PYTHON names the folder that holds `netmend/`.");
 }
 
 }  // namespace netmend

@@ -126,8 +126,7 @@ TEST(Mutants, RecurrentLayersAreDisturbedAtOneStep) {
   for (const char* op : {"LSTM", "GRU", "RNN"}) {
     SCOPED_TRACE(op);
     const Fixture at = make(recurrent_network(op), "glyphs:test", 70);
-    const Generated made =
-        generate(at.subject, at.layers, at.settings, usual(18, "wgf,wpr,sc,sr,sgf,spr,gc,ggf,gpr"));
+    const Generated made = generate(at.subject, at.layers, at.settings, usual(18, "wgf,wpr,sc,sr,sgf,spr,gc,ggf,gpr"));
     std::set<std::string_view> kinds;
     for (const Mutant& one : made.list) kinds.insert(one.op->name);
     for (const auto& [name, why] : made.without) ADD_FAILURE() << name << ": " << why;
