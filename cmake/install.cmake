@@ -35,3 +35,6 @@ configure_file(cmake/netmend.pc.in ${CMAKE_BINARY_DIR}/netmend.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/netmend-config.cmake ${CMAKE_BINARY_DIR}/netmend-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/netmend COMPONENT library)
 install(FILES ${CMAKE_BINARY_DIR}/netmend.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+# The program of `lab study injected-bugs`.
+install(FILES ${PROJECT_SOURCE_DIR}/examples/injected-bugs/train.py
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/netmend/examples/injected-bugs COMPONENT program)

@@ -11,16 +11,18 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
               "  netmend inject train.py --metric 'accuracy ([0-9.]+)'\n"
               "  netmend inject train.py --metric 'acc=([0-9.]+)' --also torch.nn --sample 300 -- --epochs 2\n"
               "  netmend inject train.py --metric 'accuracy ([0-9.]+)' --operators zero-grad-removed,wrong-axis");
-  inject->add_option("program", o.inject.program, "Python program or notebook; its arguments come behind --")->required();
+  inject->add_option("program", o.inject.program, "Python program or notebook; its arguments come behind --")
+      ->required();
   inject->add_option("arguments", o.inject.arguments, "Arguments of the program, behind --");
   inject
       ->add_option("--metric", o.inject.metric,
                    "Regular expression: the last printed line that fits gives the metric by its first group")
       ->required();
   inject->add_option("--python", o.inject.python, "The interpreter")->capture_default_str();
-  inject->add_option("--operators", o.inject.operators,
-                     "ArOR, BitOR, ComOR, LogOR, AsOR, MemOR, BVR, NVR, activation-removed, loss-replaced, "
-                     "zero-grad-removed, … separated by commas (default: all)")
+  inject
+      ->add_option("--operators", o.inject.operators,
+                   "ArOR, BitOR, ComOR, LogOR, AsOR, MemOR, BVR, NVR, activation-removed, loss-replaced, "
+                   "zero-grad-removed, … separated by commas (default: all)")
       ->delimiter(',');
   inject->add_option("--also", o.inject.also,
                      "Package whose executed lines get bugs too, such as torch.nn; may be repeated. The installed one "
@@ -36,7 +38,8 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
       ->check(CLI::Range(2, 1000));
   inject->add_option("--time", o.inject.time,
                      "Time that a buggy version may take, such as 90s (default: 4 times a clean run and 5 s)");
-  inject->add_option("--env", o.inject.environment, "Variable of the environment that the program gets; may be repeated");
+  inject->add_option("--env", o.inject.environment,
+                     "Variable of the environment that the program gets; may be repeated");
   inject->add_option("--writable", o.inject.writable,
                      "Folder that the program finds empty and may write to; may be repeated");
   inject->add_flag("--unsafe", o.inject.unsafe, "Run without bubblewrap: only for code that you trust");

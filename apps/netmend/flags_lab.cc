@@ -31,10 +31,11 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
 
 /// Studies of mutation.
 void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
-  CLI::App* injected = command(study, "injected-bugs",
-                               "How do injected bugs affect deep learning? A program with 300 bugs, beside the paper's figures",
-                               "  netmend lab study injected-bugs --python /usr/bin/python3\n"
-                               "  netmend lab study injected-bugs --data rt-polarity --sample 50 --out bugs");
+  CLI::App* injected =
+      command(study, "injected-bugs",
+              "How do injected bugs affect deep learning? A program with 300 bugs, beside the paper's figures",
+              "  netmend lab study injected-bugs --python /usr/bin/python3\n"
+              "  netmend lab study injected-bugs --data rt-polarity --sample 50 --out bugs");
   injected->add_option("--data", o.injected.data, "Folder of rt-polarity (default: NETMEND_DATA/rt-polarity)");
   injected->add_option("--python", o.injected.python, "A Python with PyTorch")->capture_default_str();
   injected->add_option("--sample", o.injected.sample, "Bugs, drawn from the program and torch.nn")
@@ -49,24 +50,38 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
                              "  netmend lab study mutation-scores --models lenet5@glyphs --tests 500 --out scores");
   scores->add_option("--models", o.scores.models, "Networks with data: NAME@DATA is trained first; one or more")
       ->capture_default_str();
-  scores->add_option("--mutants", o.scores.mutants, "Mutants per network")->capture_default_str()->check(CLI::Range(10, 100000));
-  scores->add_option("--faults", o.scores.faults, "Planted faults per network")->capture_default_str()->check(CLI::Range(5, 10000));
-  scores->add_option("--tests", o.scores.tests, "Tests that sets are made of")->capture_default_str()->check(CLI::Range(100, 1000000));
+  scores->add_option("--mutants", o.scores.mutants, "Mutants per network")
+      ->capture_default_str()
+      ->check(CLI::Range(10, 100000));
+  scores->add_option("--faults", o.scores.faults, "Planted faults per network")
+      ->capture_default_str()
+      ->check(CLI::Range(5, 10000));
+  scores->add_option("--tests", o.scores.tests, "Tests that sets are made of")
+      ->capture_default_str()
+      ->check(CLI::Range(100, 1000000));
   scores->add_option("--out", common.out, "Folder of the study (default: netmend-study-mutation-scores)");
   scores->callback([&] { action = [&] { return study_scores(common, o.scores); }; });
 
-  CLI::App* trainings = command(study, "training-mutants", "DeepCrime's operators on the trainer: which do the tests kill?",
-                                "  netmend lab study training-mutants\n"
-                                "  netmend lab study training-mutants --model lenet1@glyphs --limit 1000 --operators TCL,HLR,ARM");
+  CLI::App* trainings =
+      command(study, "training-mutants", "DeepCrime's operators on the trainer: which do the tests kill?",
+              "  netmend lab study training-mutants\n"
+              "  netmend lab study training-mutants --model lenet1@glyphs --limit 1000 --operators TCL,HLR,ARM");
   trainings->add_option("--model", o.training_mutants.model, "Network with data, NAME@DATA")->capture_default_str();
-  trainings->add_option("--operators", o.training_mutants.operators, "TCL, TRD, …, VRM, separated by commas (default: all)")
+  trainings
+      ->add_option("--operators", o.training_mutants.operators, "TCL, TRD, …, VRM, separated by commas (default: all)")
       ->delimiter(',');
   trainings->add_option("--runs", o.training_mutants.runs, "Trainings per configuration, with paired seeds")
       ->capture_default_str()
       ->check(CLI::Range(2, 1000));
-  trainings->add_option("--epochs", o.training_mutants.epochs, "Epochs of a training")->capture_default_str()->check(CLI::Range(1, 1000));
-  trainings->add_option("--limit", o.training_mutants.limit, "Training inputs; 0 for all")->capture_default_str()->check(CLI::Range(0, 100000000));
-  trainings->add_option("--tests", o.training_mutants.tests, "Tests")->capture_default_str()->check(CLI::Range(20, 10000000));
+  trainings->add_option("--epochs", o.training_mutants.epochs, "Epochs of a training")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  trainings->add_option("--limit", o.training_mutants.limit, "Training inputs; 0 for all")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100000000));
+  trainings->add_option("--tests", o.training_mutants.tests, "Tests")
+      ->capture_default_str()
+      ->check(CLI::Range(20, 10000000));
   trainings->add_option("--out", common.out, "Folder of the study (default: netmend-study-training-mutants)");
   trainings->callback([&] { action = [&] { return study_training_mutants(common, o.training_mutants); }; });
 }

@@ -146,10 +146,11 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
 }
 
 void add_mutate(CLI::App& app, Options& o, Action& action) {
-  CLI::App* mutate = command(app, "mutate", "Would the tests notice a bug? Mutants of the network, and which of them they kill",
-                             "  netmend mutate model.onnx --data mnist\n"
-                             "  netmend mutate model.onnx --data mnist:test --sample 2000 --kill strict\n"
-                             "  netmend mutate model.onnx --data mnist --operators muff,gf --layer fc1");
+  CLI::App* mutate =
+      command(app, "mutate", "Would the tests notice a bug? Mutants of the network, and which of them they kill",
+              "  netmend mutate model.onnx --data mnist\n"
+              "  netmend mutate model.onnx --data mnist:test --sample 2000 --kill strict\n"
+              "  netmend mutate model.onnx --data mnist --operators muff,gf --layer fc1");
   mutate->add_option("model", o.mutate.model, "ONNX file (default: the one that netmend.toml names)");
   mutate
       ->add_option("--operators", o.mutate.operators,

@@ -69,12 +69,13 @@ void print_injected(const InjectResult& result, const Analysis& analysis) {
   const programs::CleanSummary& clean = analysis.clean;
   print("{}  {} bugs of {} in {} executed lines of {}\n", printable(result.program), result.bugs.size(),
         with_commas(result.possible), with_commas(result.lines), counted(result.files, "file"));
-  print_wrapped(clean.deterministic
-                    ? fmt::format("clean: {} runs, metric {:.6g} each time, {:.2f} s", clean.runs, clean.mean, clean.seconds)
-                    : fmt::format("clean: {} runs, metric {:.6g} ± {:.2g}: not deterministic; to tell a change by 1 %, {} "
-                                  "runs of each version would be needed; {:.2f} s",
-                                  clean.runs, clean.mean, clean.deviation, clean.runs_needed, clean.seconds),
-                2);
+  print_wrapped(
+      clean.deterministic
+          ? fmt::format("clean: {} runs, metric {:.6g} each time, {:.2f} s", clean.runs, clean.mean, clean.seconds)
+          : fmt::format("clean: {} runs, metric {:.6g} ± {:.2g}: not deterministic; to tell a change by 1 %, {} "
+                        "runs of each version would be needed; {:.2f} s",
+                        clean.runs, clean.mean, clean.deviation, clean.runs_needed, clean.seconds),
+      2);
   print_counts("operator", analysis.operators);
   std::vector<OutcomeCounts> phases = analysis.phases;
   phases.push_back(analysis.all);

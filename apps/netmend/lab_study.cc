@@ -80,7 +80,8 @@ int study_quality(const Common& common, const studies::QualityRequest& request) 
 
 int study_injected(const Common& common, const studies::InjectedRequest& request) {
   studies::InjectedRequest own = request;
-  if (const char* data = std::getenv("NETMEND_DATA"); own.data.empty() && data) own.data = std::string(data) + "/rt-polarity";
+  if (const char* data = std::getenv("NETMEND_DATA"); own.data.empty() && data)
+    own.data = std::string(data) + "/rt-polarity";
   return print_tables(common, studies::run_injected_study(context_of(common, "injected-bugs"), own));
 }
 

@@ -52,8 +52,8 @@ void print_survivors(const MutateResult& result) {
   if (ids.empty()) return;
   const size_t all = ids.size();
   if (ids.size() > kShown) ids.resize(kShown);
-  print_labelled("survivors", fmt::format("{}{}", join(ids, ", "),
-                                          all > kShown ? fmt::format(" and {} more", all - kShown) : ""));
+  print_labelled("survivors",
+                 fmt::format("{}{}", join(ids, ", "), all > kShown ? fmt::format(" and {} more", all - kShown) : ""));
 }
 
 void print_tests(const MutateResult& result) {
@@ -63,9 +63,9 @@ void print_tests(const MutateResult& result) {
   std::vector<std::string> first;
   for (size_t i = 0; i < std::min<size_t>(5, result.unique.size()); ++i)
     first.push_back(fmt::format("{} ({})", result.unique[i].id, result.unique[i].alone));
-  print_labelled("alone", fmt::format("{} tests kill what no other test kills: {}{}",
-                                      with_commas(int64_t(result.unique.size())), join(first, ", "),
-                                      result.unique.size() > first.size() ? " …" : ""));
+  print_labelled("alone",
+                 fmt::format("{} tests kill what no other test kills: {}{}", with_commas(int64_t(result.unique.size())),
+                             join(first, ", "), result.unique.size() > first.size() ? " …" : ""));
 }
 
 void print_strengths(const MutateResult& result) {
@@ -85,8 +85,8 @@ void print_strengths(const MutateResult& result) {
 void print_mutated(const MutateResult& result) {
   print("{}  on {}\n", printable(result.model), printable(result.data));
   print_parts({fmt::format("{} mutants", with_commas(int64_t(result.mutants.size()))),
-               fmt::format("{} tests", with_commas(result.inputs)), fmt::format("accuracy {}", percent(result.accuracy)),
-               fmt::format("{:.1f} s", result.seconds)},
+               fmt::format("{} tests", with_commas(result.inputs)),
+               fmt::format("accuracy {}", percent(result.accuracy)), fmt::format("{:.1f} s", result.seconds)},
               2);
   print("\n");
   const bool by_class = result.kill == "class" && result.classes > 1;

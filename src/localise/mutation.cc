@@ -98,8 +98,7 @@ at::Tensor muse_scores(const Draws& draws, const std::vector<size_t>& places, si
     for (int64_t m = 0; m < mutants; ++m) turned += f[d][m] / fails, broken += p[d][m] / passes;
     const double alpha = broken > 0 ? turned / broken : 0;
     for (int64_t m = 0; m < mutants; ++m)
-      score[d][int64_t(places[size_t(m)])] +=
-          (f[d][m] / fails - alpha * p[d][m] / passes) / each[places[size_t(m)]];
+      score[d][int64_t(places[size_t(m)])] += (f[d][m] / fails - alpha * p[d][m] / passes) / each[places[size_t(m)]];
   }
   return scores;
 }

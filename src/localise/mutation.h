@@ -1,6 +1,6 @@
-// Mutation-based localisation: a unit is suspicious when changing it turns failures into correct predictions. MUSE (Moon
-// et al. 2014) and Metallaxis (Papadakis and Le Traon 2015), with the mutants of deepmufl (Ghanbari et al. 2023): a
-// unit's weights, or its bias, plus 1, minus 1, doubled, halved. deepmufl blames layers; here units are blamed, and
+// Mutation-based localisation: a unit is suspicious when changing it turns failures into correct predictions. MUSE
+// (Moon et al. 2014) and Metallaxis (Papadakis and Le Traon 2015), with the mutants of deepmufl (Ghanbari et al. 2023):
+// a unit's weights, or its bias, plus 1, minus 1, doubled, halved. deepmufl blames layers; here units are blamed, and
 // layers by their units.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace netmend::localise {
 
 /// Counts by mutant, failing inputs first.
 struct MutationEvidence {
-  Evidence turned;            ///< failing inputs that become right, passing ones that become wrong
-  Evidence changed;           ///< failing inputs whose prediction changes at all, passing ones that become wrong
+  Evidence turned;             ///< failing inputs that become right, passing ones that become wrong
+  Evidence changed;            ///< failing inputs whose prediction changes at all, passing ones that become wrong
   std::vector<size_t> places;  ///< by mutant: its unit
 };
 

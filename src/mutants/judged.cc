@@ -29,8 +29,7 @@ std::vector<int32_t> classes_of(const stream::Subject& subject, const observers:
   for (int64_t first = 0; first < subject.data->size(); first += kAtOnce) {
     std::vector<int64_t> samples;
     for (int64_t i = first; i < std::min(first + kAtOnce, subject.data->size()); ++i) samples.push_back(i);
-    const whatif::Truth truth =
-        whatif::truth_of(settings, subject.data->read(samples).labels, int64_t(samples.size()));
+    const whatif::Truth truth = whatif::truth_of(settings, subject.data->read(samples).labels, int64_t(samples.size()));
     for (size_t i = 0; i < truth.classes.size(); ++i) classes[size_t(first) + i] = int32_t(truth.classes[i]);
   }
   return classes;
@@ -44,10 +43,8 @@ Judged judge(const stream::Subject& subject, const observers::PredictionSettings
   const auto inputs = double(subject.data->size());
   Judged out{KillTable(kill, mutants.size(), classes_of(subject, settings),
                        settings.by_class() ? int64_t(settings.classes.size()) : 1),
-             std::vector<double>(mutants.size()),
-             std::vector<int64_t>(mutants.size()),
-             std::vector<uint64_t>(mutants.size()),
-             std::vector<bool>(mutants.size(), true)};
+             std::vector<double>(mutants.size()), std::vector<int64_t>(mutants.size()),
+             std::vector<uint64_t>(mutants.size()), std::vector<bool>(mutants.size(), true)};
   std::vector<Seen> base(size_t(subject.data->size()));
   whatif.ask(questions, [&](size_t q, int64_t first, std::span<const whatif::Judgement> rows) {
     uint64_t& behaviour = q == 0 ? out.original : out.behaviour[q - 1];

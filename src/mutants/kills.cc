@@ -21,8 +21,12 @@ Kill find_kill(const std::string& name) {
 }
 
 KillTable::KillTable(Kill kill, size_t mutants, std::vector<int32_t> classes, int64_t class_count)
-    : kill_(kill), mutants_(mutants), words_((mutants + 63) / 64), classes_(std::move(classes)),
-      class_count_(std::max<int64_t>(1, class_count)), bits_(words_ * classes_.size()) {}
+    : kill_(kill),
+      mutants_(mutants),
+      words_((mutants + 63) / 64),
+      classes_(std::move(classes)),
+      class_count_(std::max<int64_t>(1, class_count)),
+      bits_(words_ * classes_.size()) {}
 
 Killed killed(const KillTable& table, const std::vector<int64_t>& tests) {
   Killed out;
@@ -76,7 +80,8 @@ std::vector<LoneKiller> lone_killers(const KillTable& table) {
     for (size_t w = 0; w < words; ++w) alone += std::popcount(bits[w] & ~twice[first + w]);
     if (alone > 0) list.push_back({i, alone});
   }
-  std::stable_sort(list.begin(), list.end(), [](const LoneKiller& a, const LoneKiller& b) { return a.alone > b.alone; });
+  std::stable_sort(list.begin(), list.end(),
+                   [](const LoneKiller& a, const LoneKiller& b) { return a.alone > b.alone; });
   return list;
 }
 

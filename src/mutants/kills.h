@@ -31,7 +31,9 @@ class KillTable {
   int32_t goal(int64_t input) const { return kill_ == Kill::kClass ? classes_[size_t(input)] : 0; }
 
   void set(size_t mutant, int64_t input) { bits_[size_t(input) * words_ + mutant / 64] |= uint64_t(1) << mutant % 64; }
-  bool get(size_t mutant, int64_t input) const { return bits_[size_t(input) * words_ + mutant / 64] >> mutant % 64 & 1; }
+  bool get(size_t mutant, int64_t input) const {
+    return bits_[size_t(input) * words_ + mutant / 64] >> mutant % 64 & 1;
+  }
   /// The mutants that an input kills, 64 a word.
   std::span<const uint64_t> killed_by(int64_t input) const { return {bits_.data() + size_t(input) * words_, words_}; }
   size_t words() const { return words_; }
@@ -46,9 +48,9 @@ class KillTable {
 
 /// What a set of tests kills: for every mutant the goals that are met.
 struct Killed {
-  std::vector<int32_t> goals;      ///< by mutant: how many of KillTable::goals()
-  std::vector<int64_t> inputs;     ///< by mutant: tests that kill it
-  std::vector<int64_t> by_class;   ///< by goal: mutants for which it is met
+  std::vector<int32_t> goals;     ///< by mutant: how many of KillTable::goals()
+  std::vector<int64_t> inputs;    ///< by mutant: tests that kill it
+  std::vector<int64_t> by_class;  ///< by goal: mutants for which it is met
 };
 /// `tests` empty: all inputs of the table.
 Killed killed(const KillTable& table, const std::vector<int64_t>& tests = {});

@@ -29,8 +29,14 @@ Ground survey(const stream::Subject& subject, const std::vector<model::Layer>& l
     wanted.push_back(layer_input(graph, layer, ground.outputs.back()));
     wanted.push_back(layer.post);
   }
-  dataset::Batch few = subject.data->read(stream::spread(subject.data->size(), 2));
-  const std::vector<at::Tensor> values = stream::run_few(subject, wanted, few);
+  // As the network runs, without a pass, which takes axis 0 for that of inputs: recurrent layers have positions there.
+  const int64_t count = subject.batching.kind == executor::Batching::kAny ? 2 : subject.batch_size();
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < count; ++i) samples.push_back(i % subject.data->size());
+  executor::Request request;
+  request.wanted = wanted;
+  const std::vector<at::Tensor> values =
+      executor::Executor(graph, request).run(subject.feed.inputs(subject.data->read(samples)));
   for (size_t l = 0; l < layers.size(); ++l) {
     ground.input_shapes.push_back(values[2 * l].sizes().vec());
     ground.post_shapes.push_back(values[2 * l + 1].sizes().vec());

@@ -29,7 +29,7 @@ struct Mutant {
 
 struct Generation {
   std::vector<const Operator*> operators;
-  int64_t sample = 500;      ///< mutants in all, drawn over operators in turn; 0 for every place once
+  int64_t sample = 500;  ///< mutants in all, drawn over operators in turn; 0 for every place once
   uint64_t seed = 42;
   std::vector<std::string> layers;  ///< only these; empty for all
   std::vector<Strength> strengths;  ///< of MuFF's inhibitors, which have no mutants without

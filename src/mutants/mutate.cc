@@ -72,16 +72,18 @@ class Mutating {
     own_ = std::move(own.split), task_ = std::move(own.task);
     tests_ = &*own_;
     result_.own_labels = true;
-    session_.note(fmt::format("{} has no labels: the model's own predictions stand in for them, so that a mutant is "
-                              "killed by any prediction that changes",
-                              result_.data));
+    session_.note(
+        fmt::format("{} has no labels: the model's own predictions stand in for them, so that a mutant is "
+                    "killed by any prediction that changes",
+                    result_.data));
   }
 
   void generate_mutants() {
     Generation how;
     how.operators = find_operators(request_.operators);
     how.sample = request_.sample, how.seed = session_.request().seed, how.layers = request_.layers;
-    if (std::any_of(how.operators.begin(), how.operators.end(), [](const Operator* op) { return op->source == "muff"; }))
+    if (std::any_of(how.operators.begin(), how.operators.end(),
+                    [](const Operator* op) { return op->source == "muff"; }))
       how.strengths = search_strengths();
     Generated made = generate(tests_->subject, session_.layers(), task_, how);
     mutants_ = std::move(made.list), result_.without = std::move(made.without);
@@ -108,15 +110,20 @@ class Mutating {
       splits.back().subject.data = on.subject.data;
       tasks[i] = own.task();
       if (own.layers().size() != session_.layers().size())
-        fail("{} has {} layers and {} has {}: these are not trainings of one network", other.model,
-             own.layers().size(), result_.model, session_.layers().size());
+        fail("{} has {} layers and {} has {}: these are not trainings of one network", other.model, own.layers().size(),
+             result_.model, session_.layers().size());
       originals.push_back({&splits.back().subject, &tasks[i], &own.layers()});
     }
     result_.originals = int64_t(originals.size());
     std::vector<Strength> found = find_strengths(originals, jobs_);
     for (const Strength& one : found) {
-      StrengthResult row{one.kind == Inhibitor::kWeights ? "wi" : "ni", session_.layers()[size_t(one.layer)].name,
-                         one.share, one.killable, one.monotone(), one.weakest, {}};
+      StrengthResult row{one.kind == Inhibitor::kWeights ? "wi" : "ni",
+                         session_.layers()[size_t(one.layer)].name,
+                         one.share,
+                         one.killable,
+                         one.monotone(),
+                         one.weakest,
+                         {}};
       for (const StrengthTried& tried : one.tried) row.tried.push_back({tried.strength, tried.killed, tried.lost});
       result_.strengths.push_back(std::move(row));
     }
@@ -261,13 +268,16 @@ void check_request(const MutateRequest& request) {
   find_kill(request.kill);
 }
 
-MutateResult mutate(session::Session& session, const MutateRequest& request) { return Mutating(session, request).run(); }
+MutateResult mutate(session::Session& session, const MutateRequest& request) {
+  return Mutating(session, request).run();
+}
 
 Json to_json(const MutateResult& result) {
   const bool by_class = result.kill == "class" && result.classes > 1;
   Json json = {{"model", result.model}, {"data", result.data}, {"kill", result.kill}};
   json["score"] = observers::number_json(result.score.value);
-  json["interval"] = {{"low", observers::number_json(result.score.low)}, {"high", observers::number_json(result.score.high)}};
+  json["interval"] = {{"low", observers::number_json(result.score.low)},
+                      {"high", observers::number_json(result.score.high)}};
   json["killed"] = result.killed, json["judged"] = result.judged;
   json["equivalent"] = result.training.empty() ? Json(nullptr) : Json(result.equivalent);
   json["training"] = result.training.empty() ? Json(nullptr) : Json(result.training);
@@ -306,8 +316,8 @@ void write_mutants(const std::string& path, const MutateResult& result) {
     out << "id,operator,source,layer,unit,killed,killed_classes,killing_inputs,changed,accuracy,equivalent,"
            "killed_by_training,cluster\n";
     for (const MutantResult& one : result.mutants)
-      out << fmt::format("{},{},{},{},{},{},{},{},{},{:.6g},{},{},{}\n", csv_field(one.id), csv_field(one.op), one.source,
-                         csv_field(one.layer), csv_field(one.unit), int(one.killed), one.killed_classes,
+      out << fmt::format("{},{},{},{},{},{},{},{},{},{:.6g},{},{},{}\n", csv_field(one.id), csv_field(one.op),
+                         one.source, csv_field(one.layer), csv_field(one.unit), int(one.killed), one.killed_classes,
                          one.killing_inputs, one.changed, one.accuracy, known(one.equivalent),
                          known(one.killed_by_training), one.cluster);
   });

@@ -17,10 +17,10 @@ class Session;
 namespace netmend::mutants {
 
 struct MutateRequest {
-  std::string operators = "all";     ///< names or sources, separated by commas
-  std::string kill = "class";        ///< class or strict
-  int64_t sample = 500;              ///< mutants; 0 for one per operator and place
-  std::vector<std::string> layers;   ///< empty: all
+  std::string operators = "all";       ///< names or sources, separated by commas
+  std::string kill = "class";          ///< class or strict
+  int64_t sample = 500;                ///< mutants; 0 for one per operator and place
+  std::vector<std::string> layers;     ///< empty: all
   std::vector<std::string> originals;  ///< further trainings of the same network, for MuFF's inhibitors
 };
 /// Slips of the finger, before anything is opened. Throws InputError.
@@ -29,7 +29,7 @@ void check_request(const MutateRequest& request);
 struct MutantResult {
   std::string id, op, source, layer, unit;  ///< layer "" for inputs, unit "" for whole layers
   bool killed = false;
-  int64_t killed_classes = 0;    ///< of the class criterion
+  int64_t killed_classes = 0;  ///< of the class criterion
   int64_t killing_inputs = 0, changed = 0;
   double accuracy = 0;
   std::optional<bool> equivalent, killed_by_training;  ///< known where there is training data
@@ -61,8 +61,8 @@ struct MutateResult {
   int64_t killed = 0, judged = 0, equivalent = 0, redundant = 0, clusters = 0;
   std::vector<MutantResult> mutants;
   std::vector<GroupScore> operators, layers, by_class;
-  std::vector<UniqueTest> unique;     ///< most first
-  std::vector<int64_t> smallest;      ///< samples
+  std::vector<UniqueTest> unique;  ///< most first
+  std::vector<int64_t> smallest;   ///< samples
   std::vector<std::string> smallest_ids;
   std::vector<std::pair<std::string, std::string>> without;  ///< operators without mutants, and why
   std::vector<StrengthResult> strengths;

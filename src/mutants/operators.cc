@@ -227,13 +227,15 @@ std::string named(G ground, const Mutant& m, const std::string& what) {
 
 void replace_function(G ground, Random&, Mutant& m) {
   const std::string& op = activations()[size_t(std::exchange(m.unit, -1))];
-  rebuild(ground, m, [&](model::Graph& g, const Layer& layer, model::ValueId) { return replace_activation(g, layer, op); });
+  rebuild(ground, m,
+          [&](model::Graph& g, const Layer& layer, model::ValueId) { return replace_activation(g, layer, op); });
   m.id = named(ground, m, op);
 }
 void add_function(G ground, Random&, Mutant& m) {
   const std::string& op = activations()[size_t(std::exchange(m.unit, -1))];
   if (op == "Identity" || (op == "Relu" && ground.layer(m).activation == "Relu")) fail("{} would change nothing", op);
-  rebuild(ground, m, [&](model::Graph& g, const Layer& layer, model::ValueId) { return insert_activation(g, layer, op); });
+  rebuild(ground, m,
+          [&](model::Graph& g, const Layer& layer, model::ValueId) { return insert_activation(g, layer, op); });
   m.id = named(ground, m, op);
 }
 void remove(G ground, Random&, Mutant& m) {
@@ -249,8 +251,8 @@ void duplicate(G ground, Random&, Mutant& m) {
 
 template <StepChange kChange>
 void disturb(G ground, Random& random, Mutant& m) {
-  const bool gates = kChange == StepChange::kGateClear || kChange == StepChange::kGateFuzz ||
-                     kChange == StepChange::kGatePrecision;
+  const bool gates =
+      kChange == StepChange::kGateClear || kChange == StepChange::kGateFuzz || kChange == StepChange::kGatePrecision;
   const int64_t number = std::exchange(m.unit, -1), step = gates ? number / 4 : number, gate = gates ? number % 4 : 0;
   const int64_t length = ground.input_shapes[size_t(m.layer)][0];
   rebuild(ground, m, [&](model::Graph& g, const Layer& layer, model::ValueId output) {
@@ -274,42 +276,58 @@ constexpr Row kRows[] = {
     {{"ns", "deepmutation", "neuron switch: two units of a layer change places"}, units, switch_neurons},
     {{"gfl", "deepmutation", "Gaussian fuzzing of 5 % of a layer's weights", Level::kLayer}, layers, fuzz_layer},
     {{"lr", "deepmutation++", "layer removal, where input and output have one shape", Level::kLayer},
-     same_shape_layers, remove},
+     same_shape_layers,
+     remove},
     {{"ldup", "deepmutation++", "layer duplication, where input and output have one shape", Level::kLayer},
-     same_shape_layers, duplicate},
-    {{"la", "deepmutation++", "an activation function added behind a layer", Level::kLayer}, layer_activations,
+     same_shape_layers,
+     duplicate},
+    {{"la", "deepmutation++", "an activation function added behind a layer", Level::kLayer},
+     layer_activations,
      add_function},
-    {{"afr", "deepmutation++", "a layer's activation function replaced or removed", Level::kLayer}, layer_activations,
+    {{"afr", "deepmutation++", "a layer's activation function replaced or removed", Level::kLayer},
+     layer_activations,
      replace_function},
-    {{"wgf", "deepmutation++", "recurrent: Gaussian fuzzing of a unit's weights in all gates"}, recurrent_units,
+    {{"wgf", "deepmutation++", "recurrent: Gaussian fuzzing of a unit's weights in all gates"},
+     recurrent_units,
      gaussian_fuzz},
-    {{"wpr", "deepmutation++", "recurrent: a unit's weights rounded to one decimal"}, recurrent_units,
+    {{"wpr", "deepmutation++", "recurrent: a unit's weights rounded to one decimal"},
+     recurrent_units,
      reduce_precision},
-    {{"sc", "deepmutation++", "recurrent: the state is 0 behind one step", Level::kLayer}, steps,
+    {{"sc", "deepmutation++", "recurrent: the state is 0 behind one step", Level::kLayer},
+     steps,
      disturb<StepChange::kStateClear>},
-    {{"sr", "deepmutation++", "recurrent: behind one step the state of half as many steps", Level::kLayer}, steps,
+    {{"sr", "deepmutation++", "recurrent: behind one step the state of half as many steps", Level::kLayer},
+     steps,
      disturb<StepChange::kStateReset>},
-    {{"sgf", "deepmutation++", "recurrent: the state behind one step times 1 + N(0, 0.5)", Level::kLayer}, steps,
+    {{"sgf", "deepmutation++", "recurrent: the state behind one step times 1 + N(0, 0.5)", Level::kLayer},
+     steps,
      disturb<StepChange::kStateFuzz>},
-    {{"spr", "deepmutation++", "recurrent: the state behind one step rounded to one decimal", Level::kLayer}, steps,
+    {{"spr", "deepmutation++", "recurrent: the state behind one step rounded to one decimal", Level::kLayer},
+     steps,
      disturb<StepChange::kStatePrecision>},
-    {{"gc", "deepmutation++", "recurrent: a gate is 0 at one step", Level::kLayer}, gate_steps,
+    {{"gc", "deepmutation++", "recurrent: a gate is 0 at one step", Level::kLayer},
+     gate_steps,
      disturb<StepChange::kGateClear>},
-    {{"ggf", "deepmutation++", "recurrent: N(0, 0.5) added to a gate's sums at one step", Level::kLayer}, gate_steps,
+    {{"ggf", "deepmutation++", "recurrent: N(0, 0.5) added to a gate's sums at one step", Level::kLayer},
+     gate_steps,
      disturb<StepChange::kGateFuzz>},
     {{"gpr", "deepmutation++", "recurrent: a gate's weights rounded to one decimal at one step", Level::kLayer},
-     gate_steps, disturb<StepChange::kGatePrecision>},
+     gate_steps,
+     disturb<StepChange::kGatePrecision>},
     {{"din", "munn", "an input of the first layer deleted: its weights are 0"}, inputs, delete_input},
     {{"dhn", "munn", "a hidden unit deleted: its weights and bias are 0"}, units, delete_unit},
     {{"cb", "munn", "a unit's bias plus N(0, standard deviation of its layer's weights)"}, units, change_bias},
-    {{"cw", "munn", "one weight replaced by a number from the range of its unit's weights", Level::kWeight}, units,
+    {{"cw", "munn", "one weight replaced by a number from the range of its unit's weights", Level::kWeight},
+     units,
      change_weight},
     {{"wi", "muff", "weight inhibitor: a share of a layer's weights times 1 − s, s by binary search", Level::kLayer,
       false},
-     inhibited<Inhibitor::kWeights>, inhibit<Inhibitor::kWeights>},
+     inhibited<Inhibitor::kWeights>,
+     inhibit<Inhibitor::kWeights>},
     {{"ni", "muff", "neuron inhibitor: what reads a share of a layer's units times 1 − s, s by search", Level::kLayer,
       false},
-     inhibited<Inhibitor::kNeurons>, inhibit<Inhibitor::kNeurons>},
+     inhibited<Inhibitor::kNeurons>,
+     inhibit<Inhibitor::kNeurons>},
     {{"w+1", "deepmufl", "1 added to a unit's weights", Level::kUnit, false}, units, shift<Role::kWeight, 1, 0>},
     {{"w-1", "deepmufl", "1 taken from a unit's weights", Level::kUnit, false}, units, shift<Role::kWeight, -1, 0>},
     {{"w*2", "deepmufl", "a unit's weights doubled", Level::kUnit, false}, units, shift<Role::kWeight, 0, 2>},

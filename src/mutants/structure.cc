@@ -17,7 +17,7 @@ using model::Node;
 using model::ValueId;
 
 const std::vector<std::string>& activations() {
-  static const std::vector<std::string> names = {"Identity", "Relu", "LeakyRelu", "Elu",      "Selu",
+  static const std::vector<std::string> names = {"Identity", "Relu",    "LeakyRelu", "Elu",      "Selu",
                                                  "Tanh",     "Sigmoid", "Softplus",  "Softsign", "HardSigmoid"};
   return names;
 }
@@ -289,8 +289,8 @@ ValueId disturb_step(Graph& graph, const Layer& layer, ValueId output, StepChang
     auto changed = [&](const at::Tensor& value, bool bias) {
       return changed_rows(value, change, gate, hidden, sigmoid, bias, deviation, random);
     };
-    const ValueId own_w = steps.numbers("step-w", changed(w, false)), own_r = steps.numbers("step-r", changed(r, false)),
-                  own_b = steps.numbers("step-b", changed(b, true));
+    const ValueId own_w = steps.numbers("step-w", changed(w, false)),
+                  own_r = steps.numbers("step-r", changed(r, false)), own_b = steps.numbers("step-b", changed(b, true));
     steps.run("step", step, step + 1, own_w, own_r, own_b);
     if (step + 1 < length) steps.run("after", step + 1, length);
   }

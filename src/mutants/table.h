@@ -14,7 +14,7 @@ namespace netmend::mutants {
 struct Ground {
   const stream::Subject& subject;
   const std::vector<model::Layer>& layers;
-  std::vector<model::ValueId> outputs;  ///< by layer: the first output of its operator
+  std::vector<model::ValueId> outputs;                          ///< by layer: the first output of its operator
   std::vector<std::vector<int64_t>> input_shapes, post_shapes;  ///< by layer, of a few inputs
   std::vector<Strength> strengths;                              ///< that the search for inhibitors found
 

@@ -35,8 +35,8 @@ CleanSummary summarise(const InjectResult& result) {
   stats::Moments metric, time;
   for (double x : values.metric) metric.add(x);
   for (double x : values.time) time.add(x);
-  CleanSummary out{metric.count(), metric.mean(),   std::sqrt(metric.sample_variance()), metric.low(), metric.high(),
-                   time.mean(),    std::sqrt(time.sample_variance())};
+  CleanSummary out{metric.count(), metric.mean(), std::sqrt(metric.sample_variance()), metric.low(),
+                   metric.high(),  time.mean(),   std::sqrt(time.sample_variance())};
   out.deterministic = metric.low() == metric.high();
   const double change = 0.01 * std::abs(out.mean);
   if (!out.deterministic && change > 0)
@@ -114,7 +114,8 @@ class Analysing {
       out_.normal.push_back(one);
     }
     metric = stats::holm(metric), time = stats::holm(time);
-    for (size_t i = 0; i < out_.normal.size(); ++i) out_.normal[i].metric_p = metric[i], out_.normal[i].time_p = time[i];
+    for (size_t i = 0; i < out_.normal.size(); ++i)
+      out_.normal[i].metric_p = metric[i], out_.normal[i].time_p = time[i];
   }
 
   void compare_operators() {
@@ -133,14 +134,15 @@ class Analysing {
     out_.anova_metric = stats::one_way_anova(metrics), out_.anova_time = stats::one_way_anova(times);
   }
 
-  /// Nothing noticed: neither metric nor time tells. Those come first that are bugs of deep learning, run in the learning
-  /// phase, and cost some of the metric all the same.
+  /// Nothing noticed: neither metric nor time tells. Those come first that are bugs of deep learning, run in the
+  /// learning phase, and cost some of the metric all the same.
   void find_survivors() {
     for (const Against& one : out_.normal) {
       if (one.noticed()) continue;
       const InjectedBug& bug = result_.bugs[one.bug];
       double danger = bug.op.find('-') != std::string::npos ? 2 : 0;
-      for (const std::string& phase : bug.phases) danger += phase == "learning" ? 1 : phase == "construction" ? 0.5 : 0.25;
+      for (const std::string& phase : bug.phases)
+        danger += phase == "learning" ? 1 : phase == "construction" ? 0.5 : 0.25;
       const double change = out_.clean.mean - *bug.run.metric;
       if (out_.clean.mean != 0) danger += std::clamp(std::abs(change / out_.clean.mean) * 20, 0.0, 2.0);
       out_.survivors.push_back({one.bug, danger, cheap_check(bug.op)});
@@ -172,7 +174,9 @@ class Analysing {
   void first() {
     const stats::Estimate share = out_.all.share("normal");
     add(1, "more than half of the buggy versions show no error",
-        out_.all.total < 10 || (share.low <= 0.5 && share.high >= 0.5) ? kUnclear : share.value > 0.5 ? kHolds : kFails,
+        out_.all.total < 10 || (share.low <= 0.5 && share.high >= 0.5) ? kUnclear
+        : share.value > 0.5                                            ? kHolds
+                                                                       : kFails,
         fmt::format("{} of {} normal: {:.1f} % (95 %: {:.1f}–{:.1f})", out_.all.of("normal"), out_.all.total,
                     100 * share.value, 100 * share.low, 100 * share.high));
   }
@@ -182,10 +186,13 @@ class Analysing {
     const std::vector<double>& values = metric ? all.metric : all.time;
     const Fences fences(values);
     int64_t below = 0, above = 0;
-    for (double x : values) below += x < fences.low, above += x > fences.high;
+    for (double x : values) below += x<fences.low, above += x> fences.high;
     const double p = stats::sign_test(below, above);
     const bool right = metric ? below > above : above > below;
-    add(number, claim, p >= kLevel ? kUnclear : right ? kHolds : kFails,
+    add(number, claim,
+        p >= kLevel ? kUnclear
+        : right     ? kHolds
+                    : kFails,
         fmt::format("{} outliers below, {} above the fences (sign test p = {:.3g})", below, above, p));
   }
 
@@ -193,18 +200,23 @@ class Analysing {
     const Values all = values_where([](const InjectedBug&) { return true; });
     const stats::Comparison test = stats::t_test(all.metric, clean_.metric);
     add(4, "versions that neither crash nor hang have a metric close to that of clean ones",
-        std::isnan(test.p) || all.metric.size() < 10 ? kUnclear : test.p >= kLevel ? kHolds : kFails,
-        fmt::format("Welch's test of {} against {} runs: p = {:.3g}, d = {:.2f}", all.metric.size(), clean_.metric.size(),
-                    test.p, test.effect));
+        std::isnan(test.p) || all.metric.size() < 10 ? kUnclear
+        : test.p >= kLevel                           ? kHolds
+                                                     : kFails,
+        fmt::format("Welch's test of {} against {} runs: p = {:.3g}, d = {:.2f}", all.metric.size(),
+                    clean_.metric.size(), test.p, test.effect));
   }
 
   /// A share of two groups by Fisher's exact test, one side.
-  void shares(int number, const std::string& claim, int64_t hits, int64_t count, int64_t other_hits, int64_t other_count,
-              const std::string& what) {
+  void shares(int number, const std::string& claim, int64_t hits, int64_t count, int64_t other_hits,
+              int64_t other_count, const std::string& what) {
     const double more = stats::fisher_tail(hits, count, hits + other_hits, count + other_count),
                  less = stats::fisher_tail(other_hits, other_count, hits + other_hits, count + other_count);
     const bool empty = count == 0 || other_count == 0;
-    add(number, claim, empty || (more >= kLevel && less >= kLevel) ? kUnclear : more < kLevel ? kHolds : kFails,
+    add(number, claim,
+        empty || (more >= kLevel && less >= kLevel) ? kUnclear
+        : more < kLevel                             ? kHolds
+                                                    : kFails,
         fmt::format("{}: {} of {} against {} of {} (Fisher's exact test p = {:.3g})", what, hits, count, other_hits,
                     other_count, more));
   }
@@ -221,15 +233,17 @@ class Analysing {
 
   void sixth() {
     const std::set<std::string> low = {"NVR", "LogOR", "ComOR"};
-    const Values own = values_where([&](const InjectedBug& bug) { return is_one_of(bug.op, low); }),
-                 others = values_where([&](const InjectedBug& bug) { return !is_one_of(bug.op, low); }),
-                 comparisons = values_where([](const InjectedBug& bug) { return bug.op == "ComOR"; }),
-                 rest = values_where([](const InjectedBug& bug) { return bug.op != "ComOR"; });
+    const Values own = values_where([&](const InjectedBug&bug) { return is_one_of(bug.op, low); }),
+                 others = values_where([&](const InjectedBug&bug) { return !is_one_of(bug.op, low); }),
+                 comparisons = values_where([](const InjectedBug&bug) { return bug.op == "ComOR"; }),
+                 rest = values_where([](const InjectedBug&bug) { return bug.op != "ComOR"; });
     const stats::Comparison metric = stats::t_test(own.metric, others.metric),
                             time = stats::t_test(comparisons.time, rest.time);
     const bool unclear = std::isnan(metric.p) || std::isnan(time.p) || metric.p >= kLevel || time.p >= kLevel;
     add(6, "NVR, LogOR and ComOR lower the metric most, and ComOR takes the most time",
-        unclear ? kUnclear : metric.effect < 0 && time.effect > 0 ? kHolds : kFails,
+        unclear                                ? kUnclear
+        : metric.effect < 0 && time.effect > 0 ? kHolds
+                                               : kFails,
         fmt::format("metric: p = {:.3g}, d = {:.2f}; time of ComOR: p = {:.3g}, d = {:.2f}", metric.p, metric.effect,
                     time.p, time.effect));
   }
@@ -237,7 +251,10 @@ class Analysing {
   void seventh() {
     const stats::Anova& anova = out_.anova_metric;
     add(7, "operators differ in the metric that their versions reach",
-        std::isnan(anova.p) ? kUnclear : anova.p < kLevel ? kHolds : anova.degrees2 < 30 ? kUnclear : kFails,
+        std::isnan(anova.p)   ? kUnclear
+        : anova.p < kLevel    ? kHolds
+        : anova.degrees2 < 30 ? kUnclear
+                              : kFails,
         fmt::format("one-way ANOVA F({:.0f}, {:.0f}) = {:.3g}, p = {:.3g}", anova.degrees1, anova.degrees2, anova.f,
                     anova.p));
   }
@@ -270,7 +287,9 @@ class Analysing {
     }
     const double p = used > 1 && share > 0 && share < 1 ? stats::chi_squared_tail(statistic, double(used - 1)) : NAN;
     add(9, "phases have about the same share of crashes",
-        std::isnan(p) || total < 30 ? kUnclear : p >= kLevel ? kHolds : kFails,
+        std::isnan(p) || total < 30 ? kUnclear
+        : p >= kLevel               ? kHolds
+                                    : kFails,
         fmt::format("crashes: {} (χ² p = {:.3g})", figures, p));
   }
 

@@ -47,13 +47,14 @@ struct CleanSummary {
   double mean = 0, deviation = 0, low = 0, high = 0;  ///< of the metric
   double seconds = 0, seconds_deviation = 0;
   bool deterministic = true;
-  int64_t runs_needed = 0;  ///< to tell a change by a hundredth of the metric with power 0.8; 0 when it is deterministic
+  int64_t runs_needed =
+      0;  ///< to tell a change by a hundredth of the metric with power 0.8; 0 when it is deterministic
 };
 
 struct OperatorTest {
   std::string op;
   int64_t normal = 0;
-  stats::Comparison metric, time;  ///< Welch's test against clean runs
+  stats::Comparison metric, time;   ///< Welch's test against clean runs
   double metric_p = 1, time_p = 1;  ///< by Holm
 };
 

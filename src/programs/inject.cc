@@ -170,14 +170,15 @@ class Injecting {
       const sandbox::Outcome raw = run_in_sandbox(command("", ""));
       run = classify(raw, request_.metric, false);
       require_sound(run, raw);
-      store_.put(first, to_json(run).dump());
+      store_.put(first, json_text(to_json(run)));
     }
     tell(fmt::format("a clean run takes {}", duration_text(run.seconds)));
     if (run.seconds * double(request_.sample) > 3600)
-      tell(fmt::format("{} mutants would take about {} on {} workers; --sample takes fewer, and the run can be stopped "
-                       "and goes on with --out {}",
-                       request_.sample, duration_text(run.seconds * double(request_.sample) / workers()), workers(),
-                       request_.folder));
+      tell(
+          fmt::format("{} mutants would take about {} on {} workers; --sample takes fewer, and the run can be stopped "
+                      "and goes on with --out {}",
+                      request_.sample, duration_text(run.seconds * double(request_.sample) / workers()), workers(),
+                      request_.folder));
     result_.clean.resize(size_t(request_.clean_runs));
     result_.clean[0] = run;
     in_order(
@@ -192,8 +193,8 @@ class Injecting {
     double slowest = 0;
     for (const RunOutcome& one : result_.clean) {
       if (one.outcome != "normal")
-        throw InputError(fmt::format("of {} clean runs one ended as {}: the program does not run reliably", request_.clean_runs,
-                                     one.outcome),
+        throw InputError(fmt::format("of {} clean runs one ended as {}: the program does not run reliably",
+                                     request_.clean_runs, one.outcome),
                          "Mutants cannot be told from chance then; make it deterministic, or raise --memory.");
       slowest = std::max(slowest, one.seconds);
     }
@@ -202,18 +203,19 @@ class Injecting {
 
   void require_sound(const RunOutcome& run, const sandbox::Outcome& raw) const {
     if (run.outcome == "normal") return;
-    const std::string last = printable(std::string(trim(
-        raw.errors.size() > 400 ? raw.errors.substr(raw.errors.size() - 400) : raw.errors)));
+    const std::string last =
+        printable(std::string(trim(raw.errors.size() > 400 ? raw.errors.substr(raw.errors.size() - 400) : raw.errors)));
     if (run.outcome == "no-metric")
-      throw InputError(fmt::format("{} prints no line that --metric {} fits", printable(request_.program),
-                                   printable(request_.metric)),
-                       raw.output.empty() ? "It prints nothing at all."
-                                          : "Its last line is: " + printable(last_line(raw.output)));
-    throw InputError(fmt::format("{} does not run as it is: {}{}", printable(request_.program), run.outcome,
-                                 run.exception.empty() ? "" : " (" + run.exception + ": " + run.message + ")"),
-                     (last.empty() ? std::string("It runs in a sandbox") : "It said: " + last + "\n      It runs in a sandbox") +
-                         " without network, in a folder whose files can only be read: --writable DIR gives it one of its "
-                         "own, --env NAME passes a variable on, --memory allows more.");
+      throw InputError(
+          fmt::format("{} prints no line that --metric {} fits", printable(request_.program),
+                      printable(request_.metric)),
+          raw.output.empty() ? "It prints nothing at all." : "Its last line is: " + printable(last_line(raw.output)));
+    throw InputError(
+        fmt::format("{} does not run as it is: {}{}", printable(request_.program), run.outcome,
+                    run.exception.empty() ? "" : " (" + run.exception + ": " + run.message + ")"),
+        (last.empty() ? std::string("It runs in a sandbox") : "It said: " + last + "\n      It runs in a sandbox") +
+            " without network, in a folder whose files can only be read: --writable DIR gives it one of its "
+            "own, --env NAME passes a variable on, --memory allows more.");
   }
   static std::string last_line(const std::string& text) {
     const std::string_view body = trim(text);
@@ -225,10 +227,10 @@ class Injecting {
 
   Json trace() {
     const std::string key = fmt::format("{}|trace|{}", key_, join(request_.also, ","));
-    if (auto known = store_.find(key)) return Json::parse(*known);
+    if (auto known = store_.find(key)) return Json(trials::trial_document(key, *known).json());
     sandbox::Command what = command("", "");
     const std::string program = what.words[1];
-    what.words = {request_.python, script(), "trace", Json{{"also", request_.also}}.dump(), "--", program};
+    what.words = {request_.python, script(), "trace", json_text(Json{{"also", request_.also}}), "--", program};
     what.words.insert(what.words.end(), request_.arguments.begin(), request_.arguments.end());
     what.report = true;
     sandbox::Limits slow = limits_;
@@ -242,7 +244,7 @@ class Injecting {
       if (said.is_object() && said.contains("error")) throw InputError(said["error"].get<std::string>());
       throw InputError("the run that records executed lines failed: " + printable(last_line(done.errors)));
     }
-    store_.put(key, executed.dump());
+    store_.put(key, json_text(executed));
     return executed;
   }
 
@@ -264,9 +266,13 @@ class Injecting {
       tell("without a sandbox only the program's own file is mutated: other files cannot be replaced for one run");
     const std::string out = sandbox_.folder() + "/mutants";
     make_folders(out);
-    const Json wanted = {{"files", files},         {"operators", request_.operators}, {"per_file", request_.per_file},
-                         {"sample", request_.sample}, {"seed", request_.seed},          {"out", out}};
-    const JsonDocument made = ask({"mutants"}, wanted.dump());
+    const Json wanted = {{"files", files},
+                         {"operators", request_.operators},
+                         {"per_file", request_.per_file},
+                         {"sample", request_.sample},
+                         {"seed", request_.seed},
+                         {"out", out}};
+    const JsonDocument made = ask({"mutants"}, json_text(wanted));
     result_.possible = made.top().at("possible").whole(0), result_.skipped = made.top().at("skipped").texts();
     const JsonView list = made.top().at("mutants");
     for (size_t i = 0; i < list.size(); ++i) {
@@ -327,7 +333,7 @@ class Injecting {
   }
   void put(const std::string& key, const RunOutcome& run) {
     const std::lock_guard<std::mutex> guard(storing_);
-    store_.put(key, to_json(run).dump());
+    store_.put(key, json_text(to_json(run)));
   }
   int workers() const { return request_.jobs > 0 ? request_.jobs : cores(); }
   void tell(const std::string& line) const {
@@ -348,7 +354,8 @@ class Injecting {
 
 InjectResult inject(const InjectRequest& request) {
   require_expression(request.metric);
-  if (request.clean_runs < 2) fail("--clean-runs {}: at least two show how much the metric varies by itself", request.clean_runs);
+  if (request.clean_runs < 2)
+    fail("--clean-runs {}: at least two show how much the metric varies by itself", request.clean_runs);
   return Injecting(request).run();
 }
 

@@ -1,6 +1,6 @@
-// Bugs injected into a training program: mutants of the lines that it executes, each run in a sandbox, and what each did
-// to the metric that the program prints. After Jia et al., "How Do Injected Bugs Affect Deep Learning?" (SANER 2022). No
-// tensors.
+// Bugs injected into a training program: mutants of the lines that it executes, each run in a sandbox, and what each
+// did to the metric that the program prints. After Jia et al., "How Do Injected Bugs Affect Deep Learning?" (SANER
+// 2022). No tensors.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ struct InjectRequest {
   std::string program;                 ///< .py or .ipynb
   std::vector<std::string> arguments;  ///< of the program
   std::string python = "python3";
-  std::string metric;                  ///< regular expression
-  std::vector<std::string> operators;  ///< empty: all
-  std::vector<std::string> also;       ///< packages whose executed lines are mutated too
+  std::string metric;                              ///< regular expression
+  std::vector<std::string> operators;              ///< empty: all
+  std::vector<std::string> also;                   ///< packages whose executed lines are mutated too
   std::vector<std::string> environment, writable;  ///< names that are passed on; folders that are the program's own
-  int64_t per_file = 50, sample = 100;  ///< 0 for all
+  int64_t per_file = 50, sample = 100;             ///< 0 for all
   int64_t clean_runs = 10;
   uint64_t seed = 42;
   int jobs = 0;
   double most_seconds = 0;  ///< of a mutant; 0: by what clean runs take
   int64_t memory = int64_t(4) << 30;
   bool unsafe = false, quiet = false;
-  std::string folder;  ///< of the run: trials.db in it is what a later call goes on from
+  std::string folder;                            ///< of the run: trials.db in it is what a later call goes on from
   std::function<void(const std::string&)> note;  ///< told what the user should know; may be empty
 };
 
@@ -46,16 +46,16 @@ struct InjectedBug {
 
 struct InjectResult {
   std::string program, python, version;
-  int64_t possible = 0;       ///< mutants of executed lines
-  int64_t files = 0, lines = 0;  ///< that are executed
+  int64_t possible = 0;                        ///< mutants of executed lines
+  int64_t files = 0, lines = 0;                ///< that are executed
   std::map<std::string, int64_t> phase_lines;  ///< of the program itself
-  bool marked = false;        ///< phases come from marks
+  bool marked = false;                         ///< phases come from marks
   std::vector<RunOutcome> clean;
   std::vector<InjectedBug> bugs;
   std::vector<std::string> skipped;  ///< files that cannot be mutated, and why
   double limit = 0;                  ///< seconds that a mutant may take
   double seconds = 0, generating = 0;
-  int64_t found = 0;                 ///< trials that an earlier call had done
+  int64_t found = 0;  ///< trials that an earlier call had done
 };
 
 /// Throws InputError: the program fails when clean, prints no metric, cannot be parsed, a sandbox cannot be made;

@@ -28,7 +28,8 @@ struct Raised {
 };
 
 Raised last_exception(const std::string& errors) {
-  static const std::regex kError(R"(^((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Iteration|Exit|Warning|Empty))(?::\s?(.*))?$)");
+  static const std::regex kError(
+      R"(^((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Iteration|Exit|Warning|Empty))(?::\s?(.*))?$)");
   Raised raised;
   std::vector<std::string> lines = split(errors, '\n');
   for (size_t i = lines.size(); i-- > 0;) {
@@ -55,13 +56,15 @@ bool has(const std::string& text, std::initializer_list<const char*> words) {
 }
 
 std::string cause_of(const Raised& raised, bool in_condition) {
-  if (has(raised.message, {"shape", "size", "dimension", "mat1", "out of range", "out of bounds", "broadcast", "channels"}))
+  if (has(raised.message,
+          {"shape", "size", "dimension", "mat1", "out of range", "out of bounds", "broadcast", "channels"}))
     return "dimension-mismatch";
   if (raised.exception == "IndexError") return "dimension-mismatch";
   if (raised.exception == "AssertionError" || raised.statement.starts_with("raise ") ||
       raised.statement.starts_with("assert "))
     return "raise-or-assert";
-  if (raised.exception == "TypeError" && has(raised.message, {"unsupported operand", "not supported between", "bad operand"}))
+  if (raised.exception == "TypeError" &&
+      has(raised.message, {"unsupported operand", "not supported between", "bad operand"}))
     return "type-error";
   if (raised.exception == "NameError" || raised.exception == "UnboundLocalError" || raised.exception == "KeyError" ||
       has(raised.message, {"nonetype"}))
@@ -112,8 +115,8 @@ RunOutcome classify(const sandbox::Outcome& run, const std::string& metric, bool
   } else {
     out.outcome = "crash";
     out.exception = raised.exception, out.cause = cause_of(raised, in_condition);
-    out.message = raised.exception.empty() ? fmt::format("exit status {}", run.status)
-                                           : printable(raised.message.substr(0, 300));
+    out.message =
+        raised.exception.empty() ? fmt::format("exit status {}", run.status) : printable(raised.message.substr(0, 300));
   }
   return out;
 }

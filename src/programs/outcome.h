@@ -13,13 +13,13 @@ namespace netmend::programs {
 inline constexpr const char* kOutcomes[] = {"normal", "crash", "hang", "out-of-memory", "killed", "no-metric"};
 
 struct RunOutcome {
-  std::string outcome;            ///< one of kOutcomes
-  std::optional<double> metric;   ///< of normal runs
+  std::string outcome;           ///< one of kOutcomes
+  std::optional<double> metric;  ///< of normal runs
   double seconds = 0;
-  int64_t peak = 0;               ///< bytes of memory
+  int64_t peak = 0;                ///< bytes of memory
   std::string exception, message;  ///< of crashes: `ValueError`, the last line of the traceback
-  std::string cause;              ///< of crashes: raise-or-assert, assignment-in-if, type-error, dimension-mismatch,
-                                  ///< assignment; "" where it cannot be told
+  std::string cause;               ///< of crashes: raise-or-assert, assignment-in-if, type-error, dimension-mismatch,
+                                   ///< assignment; "" where it cannot be told
 };
 
 /// The last line of the output that the expression fits gives the metric, by its first group or else its whole match.

@@ -40,15 +40,18 @@ TEST(Outcome, EveryEndingHasItsName) {
 
 TEST(Outcome, CrashesHaveTheirCauseWhereItCanBeTold) {
   auto cause = [](const std::string& statement, const std::string& error, bool condition = false) {
-    const RunOutcome run = classify(
-        ended(1, "", "Traceback (most recent call last):\n  File \"p.py\", line 3, in <module>\n    " + statement + "\n" + error + "\n"),
-        "x", condition);
+    const RunOutcome run =
+        classify(ended(1, "",
+                       "Traceback (most recent call last):\n  File \"p.py\", line 3, in <module>\n    " + statement +
+                           "\n" + error + "\n"),
+                 "x", condition);
     EXPECT_EQ(run.outcome, "crash");
     return run.exception + "|" + run.cause;
   };
   EXPECT_EQ(cause("raise ValueError('no')", "ValueError: no"), "ValueError|raise-or-assert");
   EXPECT_EQ(cause("assert x", "AssertionError"), "AssertionError|raise-or-assert");
-  EXPECT_EQ(cause("y = a - b", "TypeError: unsupported operand type(s) for -: 'str' and 'str'"), "TypeError|type-error");
+  EXPECT_EQ(cause("y = a - b", "TypeError: unsupported operand type(s) for -: 'str' and 'str'"),
+            "TypeError|type-error");
   EXPECT_EQ(cause("net(x)", "RuntimeError: mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)"),
             "RuntimeError|dimension-mismatch");
   EXPECT_EQ(cause("x[3]", "IndexError: list index out of range"), "IndexError|dimension-mismatch");

@@ -91,17 +91,20 @@ std::vector<trials::Box> boxes(const InjectResult& result, bool metric, bool out
 
 std::string clean_words(const CleanSummary& clean) {
   if (clean.deterministic)
-    return fmt::format("{} clean runs, all with the metric {:.6g}; {:.2f} s each", clean.runs, clean.mean, clean.seconds);
+    return fmt::format("{} clean runs, all with the metric {:.6g}; {:.2f} s each", clean.runs, clean.mean,
+                       clean.seconds);
   return fmt::format(
-      "{} clean runs: metric {:.6g} ± {:.2g} ({:.6g} to {:.6g}), not deterministic; to tell a change by one per cent, {} "
+      "{} clean runs: metric {:.6g} ± {:.2g} ({:.6g} to {:.6g}), not deterministic; to tell a change by one per cent, "
+      "{} "
       "runs of each version would be needed; {:.2f} s each",
       clean.runs, clean.mean, clean.deviation, clean.low, clean.high, clean.runs_needed, clean.seconds);
 }
 
 std::string survivors_text(const InjectResult& result, const Analysis& analysis) {
   constexpr size_t kShown = 20;
-  std::string text = fmt::format("## Survivors\n\n{} of {} bugs change neither metric nor time so that anybody would notice.\n\n",
-                                 analysis.survivors.size(), result.bugs.size());
+  std::string text =
+      fmt::format("## Survivors\n\n{} of {} bugs change neither metric nor time so that anybody would notice.\n\n",
+                  analysis.survivors.size(), result.bugs.size());
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
     const Survivor& one = analysis.survivors[i];
     const InjectedBug& bug = result.bugs[one.bug];
@@ -112,14 +115,17 @@ std::string survivors_text(const InjectResult& result, const Analysis& analysis)
 }
 
 std::string operators_text(const Analysis& analysis) {
-  std::string text = "## Operators against clean runs\n\n| operator | normal | metric p | d | time p | d |\n|---|---|---|---|---|---|\n";
+  std::string text =
+      "## Operators against clean runs\n\n| operator | normal | metric p | d | time p | d "
+      "|\n|---|---|---|---|---|---|\n";
   for (const OperatorTest& one : analysis.tests)
     text += fmt::format("| {} | {} | {:.3g} | {:.2f} | {:.3g} | {:.2f} |\n", one.op, one.normal, one.metric_p,
                         one.metric.effect, one.time_p, one.time.effect);
-  return text + fmt::format("\np by Welch's test and Holm's correction. Over operators: metric F = {:.3g}, p = {:.3g}; time F = "
-                            "{:.3g}, p = {:.3g} (one-way ANOVA).\n\n",
-                            analysis.anova_metric.f, analysis.anova_metric.p, analysis.anova_time.f,
-                            analysis.anova_time.p);
+  return text +
+         fmt::format(
+             "\np by Welch's test and Holm's correction. Over operators: metric F = {:.3g}, p = {:.3g}; time F = "
+             "{:.3g}, p = {:.3g} (one-way ANOVA).\n\n",
+             analysis.anova_metric.f, analysis.anova_metric.p, analysis.anova_time.f, analysis.anova_time.p);
 }
 
 }  // namespace
@@ -156,9 +162,9 @@ std::vector<std::pair<std::string, std::string>> figures(const InjectResult& res
 }
 
 std::string report_text(const InjectResult& result, const Analysis& analysis) {
-  std::string text = fmt::format("# Injected bugs: {}\n\n{} bugs of {} that executed lines allow; {}.\n\n",
-                                 markdown_text(result.program), result.bugs.size(), result.possible,
-                                 clean_words(analysis.clean));
+  std::string text =
+      fmt::format("# Injected bugs: {}\n\n{} bugs of {} that executed lines allow; {}.\n\n",
+                  markdown_text(result.program), result.bugs.size(), result.possible, clean_words(analysis.clean));
   text += "## Outcomes (Table IV)\n\n" + counts_table("", {analysis.all});
   text += "## By operator (Table V)\n\n" + counts_table("operator", analysis.operators);
   std::vector<OutcomeCounts> phases = analysis.phases;
@@ -169,7 +175,8 @@ std::string report_text(const InjectResult& result, const Analysis& analysis) {
   text += "A bug counts in each phase in which its line runs.\n\n## Causes of crashes\n\n| cause | bugs |\n|---|---|\n";
   for (const auto& [cause, count] : analysis.causes)
     text += fmt::format("| {} | {} |\n", cause.empty() ? "not recognised" : cause, count);
-  text += "\n" + operators_text(analysis) + "## The findings of the paper\n\n| | finding | here | by |\n|---|---|---|---|\n";
+  text += "\n" + operators_text(analysis) +
+          "## The findings of the paper\n\n| | finding | here | by |\n|---|---|---|---|\n";
   for (const RestatedFinding& one : analysis.findings)
     text += fmt::format("| {} | {} | **{}** | {} |\n", one.number, one.claim, one.verdict, one.test);
   return text + "\n" + survivors_text(result, analysis);
@@ -195,8 +202,10 @@ Json to_json(const InjectResult& result, const Analysis& analysis) {
   for (const OutcomeCounts& one : analysis.phases) json["phases"].push_back(counts_json(one, "phase"));
   json["causes"] = Json::object();
   for (const auto& [cause, count] : analysis.causes) json["causes"][cause.empty() ? "not recognised" : cause] = count;
-  json["anova"] = {{"metric_f", number(analysis.anova_metric.f)}, {"metric_p", number(analysis.anova_metric.p)},
-                   {"time_f", number(analysis.anova_time.f)},     {"time_p", number(analysis.anova_time.p)}};
+  json["anova"] = {{"metric_f", number(analysis.anova_metric.f)},
+                   {"metric_p", number(analysis.anova_metric.p)},
+                   {"time_f", number(analysis.anova_time.f)},
+                   {"time_p", number(analysis.anova_time.p)}};
   json["findings_of_the_paper"] = Json::array();
   for (const RestatedFinding& one : analysis.findings)
     json["findings_of_the_paper"].push_back(
@@ -218,9 +227,10 @@ void write_bugs(const std::string& path, const InjectResult& result, const Analy
     for (size_t i = 0; i < result.bugs.size(); ++i) {
       const InjectedBug& bug = result.bugs[i];
       const Against* compared = against(analysis, i);
-      out << fmt::format("{},{},{},{},{},{},{},{:.4g},{},{},{}\n", csv_field(bug.id), bug.op, csv_field(bug.name), bug.line,
-                         join(bug.phases, "+"), bug.run.outcome, bug.run.metric ? fmt::format("{:.9g}", *bug.run.metric) : "",
-                         bug.run.seconds, csv_field(bug.run.exception), bug.run.cause,
+      out << fmt::format("{},{},{},{},{},{},{},{:.4g},{},{},{}\n", csv_field(bug.id), bug.op, csv_field(bug.name),
+                         bug.line, join(bug.phases, "+"), bug.run.outcome,
+                         bug.run.metric ? fmt::format("{:.9g}", *bug.run.metric) : "", bug.run.seconds,
+                         csv_field(bug.run.exception), bug.run.cause,
                          compared ? (compared->noticed() ? "1" : "0") : "");
     }
   });

@@ -78,7 +78,7 @@ int64_t memory_of_tree(int root) {
 int64_t processes_of(unsigned user) {
   int64_t count = 0;
   for (int pid : all_processes()) {
-    struct stat about{};
+    struct stat about {};
     count += stat(("/proc/" + std::to_string(pid)).c_str(), &about) == 0 && about.st_uid == user;
   }
   return count;
@@ -89,7 +89,8 @@ void end_marked(const std::string& mark) {
   for (int round = 0, quiet = 0; round < kRounds && quiet < 3; ++round) {
     bool any = false;
     for (int pid : all_processes()) {
-      if (pid == getpid() || content("/proc/" + std::to_string(pid) + "/environ").find(mark) == std::string::npos) continue;
+      if (pid == getpid() || content("/proc/" + std::to_string(pid) + "/environ").find(mark) == std::string::npos)
+        continue;
       kill(pid, SIGKILL);
       any = true;
     }

@@ -30,10 +30,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kKept = 512 << 10;            ///< bytes of output kept from its beginning, and from its end
-constexpr int64_t kMostCopied = 256 << 20;     ///< bytes of files that root copies for whom programs run as
-constexpr size_t kMostEntries = 1000;          ///< of a folder that are shown one by one
-constexpr int kLookEvery = 100;                ///< milliseconds between looks at memory
+constexpr size_t kKept = 512 << 10;         ///< bytes of output kept from its beginning, and from its end
+constexpr int64_t kMostCopied = 256 << 20;  ///< bytes of files that root copies for whom programs run as
+constexpr size_t kMostEntries = 1000;       ///< of a folder that are shown one by one
+constexpr int kLookEvery = 100;             ///< milliseconds between looks at memory
 
 /// Whom programs run as.
 struct Person {
@@ -143,7 +143,8 @@ struct Sandbox::Impl {
 
   explicit Impl(bool without) : unsafe(without), who(without ? Person() : nobody_for_root()) {
     std::string name = (fs::temp_directory_path() / "netmend-sandbox-XXXXXX").string();
-    if (!mkdtemp(name.data())) fail("no folder can be made in {}: {}", fs::temp_directory_path().string(), std::strerror(errno));
+    if (!mkdtemp(name.data()))
+      fail("no folder can be made in {}: {}", fs::temp_directory_path().string(), std::strerror(errno));
     folder = name;
     chmod(folder.c_str(), 0755);
     watchdog.watch_folder(folder);
@@ -234,10 +235,24 @@ struct Sandbox::Impl {
 
   std::vector<std::string> wrapped(const Command& command, const Limits& limits) {
     const std::string size = std::to_string(limits.files);
-    std::vector<std::string> words = {bwrap,       "--unshare-all", "--unshare-user", "--die-with-parent",
-                                      "--new-session", "--ro-bind", "/", "/", "--dev", "/dev", "--size", size,
-                                      "--tmpfs",   "/dev/shm",      "--remount-ro",   "/dev",
-                                      "--proc",    "/proc"};
+    std::vector<std::string> words = {bwrap,
+                                      "--unshare-all",
+                                      "--unshare-user",
+                                      "--die-with-parent",
+                                      "--new-session",
+                                      "--ro-bind",
+                                      "/",
+                                      "/",
+                                      "--dev",
+                                      "/dev",
+                                      "--size",
+                                      size,
+                                      "--tmpfs",
+                                      "/dev/shm",
+                                      "--remount-ro",
+                                      "/dev",
+                                      "--proc",
+                                      "/proc"};
     std::vector<std::string> masked;
     for (const char* place : kMasked)
       if (fs::is_directory(fs::symlink_status(place))) {
@@ -300,7 +315,8 @@ namespace {
 /// A program that runs: its pipes are read, its limits watched.
 class Running {
  public:
-  Running(pid_t pid, const Limits& limits, const ControlGroup& group, Pipe& out, Pipe& errors, Pipe& report, bool group_kill)
+  Running(pid_t pid, const Limits& limits, const ControlGroup& group, Pipe& out, Pipe& errors, Pipe& report,
+          bool group_kill)
       : pid_(pid), limits_(limits), group_(group), pipes_{&out, &errors, &report}, whole_group_(group_kill) {}
 
   Outcome follow() {
@@ -405,8 +421,9 @@ const std::string& Sandbox::folder() const { return impl_->folder; }
 
 void Sandbox::require_readable(const std::string& path) const {
   if (impl_->readable(path)) return;
-  throw InputError(fmt::format("programs run as `nobody` when root starts netmend, and nobody can read {}", printable(path)),
-                   "Let others read it (chmod a+rX on it and the folders above it), or start netmend as an ordinary user.");
+  throw InputError(
+      fmt::format("programs run as `nobody` when root starts netmend, and nobody can read {}", printable(path)),
+      "Let others read it (chmod a+rX on it and the folders above it), or start netmend as an ordinary user.");
 }
 
 Outcome Sandbox::run(const Command& command, const Limits& limits) {

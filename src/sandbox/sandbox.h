@@ -22,8 +22,8 @@ struct Support {
 Support probe();
 
 struct Limits {
-  double seconds = 600;             ///< of wall-clock time
-  int64_t memory = int64_t(4) << 30;   ///< bytes of all its processes together
+  double seconds = 600;               ///< of wall-clock time
+  int64_t memory = int64_t(4) << 30;  ///< bytes of all its processes together
   int64_t processes = 256;
   int64_t output = int64_t(64) << 20;  ///< bytes that it may print before it is ended
   int64_t files = int64_t(1) << 30;    ///< bytes of its private folders, and of any one file
@@ -35,8 +35,8 @@ struct Replacement {
 };
 
 struct Command {
-  std::vector<std::string> words;  ///< program and arguments
-  std::string folder;              ///< where it runs. What stands there can be read; new files vanish with it
+  std::vector<std::string> words;     ///< program and arguments
+  std::string folder;                 ///< where it runs. What stands there can be read; new files vanish with it
   std::vector<std::string> readable;  ///< files and folders that it needs besides, shown where they stand
   std::vector<std::string> writable;  ///< folders that are empty and its own
   std::map<std::string, std::string> environment;  ///< added to a small set: PATH, HOME, LANG, one thread
@@ -45,11 +45,11 @@ struct Command {
 };
 
 enum class Ending {
-  kExited,     ///< by itself; see status
-  kSignal,     ///< by a signal; see status
-  kTimeout,    ///< ended by us: too long
-  kMemory,     ///< ended by us or the kernel: too much memory
-  kOutput,     ///< ended by us: printed too much
+  kExited,      ///< by itself; see status
+  kSignal,      ///< by a signal; see status
+  kTimeout,     ///< ended by us: too long
+  kMemory,      ///< ended by us or the kernel: too much memory
+  kOutput,      ///< ended by us: printed too much
   kInterrupted  ///< Ctrl-C of our user
 };
 struct Outcome {

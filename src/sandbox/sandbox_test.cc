@@ -78,7 +78,8 @@ TEST_F(SlowSandbox, ItReachesNoNetwork) {
 TEST_F(SlowSandbox, ItWritesNowhereButIntoItsOwn) {
   const Outcome done = python(
       "import os\n"
-      "for path in (os.environ['OUTSIDE'] + '/new', os.environ['OUTSIDE'] + '/kept', '/etc/new', '/usr/new', '/var/new'):\n"
+      "for path in (os.environ['OUTSIDE'] + '/new', os.environ['OUTSIDE'] + '/kept', '/etc/new', '/usr/new', "
+      "'/var/new'):\n"
       "    try: open(path, 'w').write('x'); print('wrote', path)\n"
       "    except OSError: pass\n"
       "open('mine', 'w').write('x'); open('/tmp/mine', 'w').write('x'); print(os.listdir('.'))");
@@ -167,11 +168,12 @@ TEST_F(SlowSandbox, ItsOwnFolderIsDeletedForNobodyElse) {
 }
 
 TEST_F(SlowSandbox, OtherProcessesAreNotThere) {
-  const Outcome done = python(fmt::format(
-      "import ctypes, os\n"
-      "print(os.path.exists('/proc/{}/root'), ctypes.CDLL(None).ptrace(16, {}, 0, 0), len([p for p in os.listdir('/proc') if "
-      "p.isdigit()]) < 5)",
-      getpid(), getpid()));
+  const Outcome done =
+      python(fmt::format("import ctypes, os\n"
+                         "print(os.path.exists('/proc/{}/root'), ctypes.CDLL(None).ptrace(16, {}, 0, 0), len([p for p "
+                         "in os.listdir('/proc') if "
+                         "p.isdigit()]) < 5)",
+                         getpid(), getpid()));
   EXPECT_EQ(done.output.substr(done.output.find(' ')), " -1 True\n") << done.output << done.errors;
 }
 

@@ -33,8 +33,8 @@ using observers::PredictionSettings;
 using observers::SampleRow;
 using observers::TopRow;
 
-const std::vector<std::string> kMethods = {"gini", "margin", "entropy", "max-p", "mcp",
-                                           "coreset", "surprise", "mutation"};
+const std::vector<std::string> kMethods = {"gini", "margin",  "entropy",  "max-p",
+                                           "mcp",  "coreset", "surprise", "mutation"};
 
 /// What a pass over some data shows.
 struct Shown {
@@ -213,8 +213,7 @@ class Choosing {
     const mutants::OwnLabels own = mutants::with_own_labels(pool_, tests_);
     mutants::Generation how;
     how.operators = mutants::find_operators("all"), how.sample = kMutants, how.seed = pool_.request().seed;
-    const std::vector<mutants::Mutant> list =
-        mutants::generate(own.split.subject, pool_.layers(), own.task, how).list;
+    const std::vector<mutants::Mutant> list = mutants::generate(own.split.subject, pool_.layers(), own.task, how).list;
     const mutants::KillTable table = kills_on(pool_, tests_, list);
     std::vector<uint64_t> left(table.words(), ~uint64_t(0));
     int64_t survivors = int64_t(list.size());
@@ -231,19 +230,20 @@ class Choosing {
     pool_shown_ = look(tests_, task_, nullptr, 1, report_.classes, "pool");
     Order order = in_order_of_kills(table, left, list.size());
     report_.score_name = "killing score";
-    report_.words = fmt::format("first those that kill mutants which {}, then by the share of {} mutants that each kills",
-                                report_.known_data.empty()
-                                    ? std::string("those chosen before do not kill")
-                                    : fmt::format("no test kills ({} of them survive {} tests)",
-                                                  with_commas(survivors), with_commas(report_.known)),
-                                with_commas(int64_t(list.size())));
+    report_.words =
+        fmt::format("first those that kill mutants which {}, then by the share of {} mutants that each kills",
+                    report_.known_data.empty() ? std::string("those chosen before do not kill")
+                                               : fmt::format("no test kills ({} of them survive {} tests)",
+                                                             with_commas(survivors), with_commas(report_.known)),
+                    with_commas(int64_t(list.size())));
     return order;
   }
 
   Order in_order_of_kills(const mutants::KillTable& table, std::vector<uint64_t> left, size_t mutants) const {
     auto count = [&](int64_t input, const std::vector<uint64_t>* of) {
       int64_t sum = 0;
-      for (size_t w = 0; w < table.words(); ++w) sum += std::popcount(table.killed_by(input)[w] & (of ? (*of)[w] : ~uint64_t(0)));
+      for (size_t w = 0; w < table.words(); ++w)
+        sum += std::popcount(table.killed_by(input)[w] & (of ? (*of)[w] : ~uint64_t(0)));
       return sum;
     };
     Order order;

@@ -1,5 +1,6 @@
 // Which unlabelled inputs to label first: by uncertainty of the predictions, by distance from what is known, by
-// surprise, by mutants that they tell from the network, or by one unit that tests never drive high. No tensors: commands and other people's programs call it.
+// surprise, by mutants that they tell from the network, or by one unit that tests never drive high. No tensors:
+// commands and other people's programs call it.
 #pragma once
 
 #include <optional>

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/text.h"
-#include "stats/comparisons.h"
 #include "slices/rules.h"
+#include "stats/comparisons.h"
 
 namespace netmend::slices {
 namespace {

@@ -83,7 +83,6 @@ double explained_part(const Slice& slice, std::span<const double> failing, std::
 /// Halves by content, so that order and duplicates change nothing.
 std::vector<uint8_t> halves(std::span<const uint64_t> hashes, uint64_t seed);
 
-
 /// One-sided p of `here` having the larger mean: Fisher's exact test of right and wrong, Student's of other numbers.
 double larger_by_chance(const stats::Moments& here, const stats::Moments& rest);
 

@@ -44,9 +44,10 @@ std::string beside_paper(const programs::Analysis& analysis) {
   const programs::OutcomeCounts& all = analysis.all;
   row("PyTorch (here)", double(all.of("normal") + all.of("no-metric")),
       double(all.of("crash") + all.of("out-of-memory") + all.of("killed")), double(all.of("hang")), double(all.total));
-  text += "\nThe paper has three outcomes; here runs without a metric count as normal, and what ran out of memory or was "
-          "killed as a crash.\n\n| operator | crash in the paper: Theano, TensorFlow, Keras | crash here | bugs |\n"
-          "|---|---|---|---|\n";
+  text +=
+      "\nThe paper has three outcomes; here runs without a metric count as normal, and what ran out of memory or was "
+      "killed as a crash.\n\n| operator | crash in the paper: Theano, TensorFlow, Keras | crash here | bugs |\n"
+      "|---|---|---|---|\n";
   for (const PaperOperator& one : kTable5)
     for (const programs::OutcomeCounts& own : analysis.operators)
       if (own.name == one.name)

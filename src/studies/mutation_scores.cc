@@ -36,7 +36,8 @@ struct TestSet {
   bool noisy = false;
 };
 
-std::vector<TestSet> test_sets(const std::vector<int64_t>& labels, const std::vector<double>& confidence, uint64_t seed) {
+std::vector<TestSet> test_sets(const std::vector<int64_t>& labels, const std::vector<double>& confidence,
+                               uint64_t seed) {
   std::vector<int64_t> all(labels.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = int64_t(i);
   std::vector<TestSet> sets = {{"full", all}};
@@ -102,13 +103,14 @@ double faults_found(const stream::Subject& subject, const observers::PredictionS
     }
   });
   int64_t found = 0;
-  for (size_t f = 0; f < planted.size(); ++f) found += broken[f] > fixed[f] && stats::sign_test(fixed[f], broken[f]) < 0.05;
+  for (size_t f = 0; f < planted.size(); ++f)
+    found += broken[f] > fixed[f] && stats::sign_test(fixed[f], broken[f]) < 0.05;
   return double(found) / double(std::max<size_t>(1, planted.size()));
 }
 
 /// Small faults: some are found only by good tests.
-std::vector<faults::Fault> draw_faults(const model::Graph& graph, const std::vector<model::Layer>& layers, int64_t count,
-                                       uint64_t seed) {
+std::vector<faults::Fault> draw_faults(const model::Graph& graph, const std::vector<model::Layer>& layers,
+                                       int64_t count, uint64_t seed) {
   std::vector<faults::Fault> list;
   std::vector<const faults::Kind*> kinds;
   for (const faults::Kind& kind : faults::kinds())
@@ -151,7 +153,8 @@ Json judge_set(const StudyContext& context, session::Session& whole, const Netwo
   return row;
 }
 
-void run_network(const StudyContext& context, trials::Store& store, const std::string& text, const ScoresRequest& request) {
+void run_network(const StudyContext& context, trials::Store& store, const std::string& text,
+                 const ScoresRequest& request) {
   const NetworkFile network = trained_file(context, text);
   session::Session session = open_session(context, network, request.tests);
   session::Split& test = session.test();
@@ -173,15 +176,16 @@ void run_network(const StudyContext& context, trials::Store& store, const std::s
     const std::string key = prefix + "|" + set.name;
     if (store.find(key)) continue;
     tell(context, key);
-    store.put(key, judge_set(context, session, network, set, list, planted).dump());
+    store.put(key, json_text(judge_set(context, session, network, set, list, planted)));
   }
 }
 
 /// Spearman's rank correlation of each figure with faults found, over the sets of one network.
 Json correlations(const Json& rows) {
   Json out = Json::object();
-  for (const std::string& figure : {std::string("mutation_score"), std::string("killed"), std::string("NC"), std::string("KMNC"),
-                                    std::string("NBC"), std::string("TKNC"), std::string("tests")}) {
+  for (const std::string& figure :
+       {std::string("mutation_score"), std::string("killed"), std::string("NC"), std::string("KMNC"),
+        std::string("NBC"), std::string("TKNC"), std::string("tests")}) {
     std::vector<double> a, b;
     for (const Json& row : rows)
       if (row.contains(figure) && row[figure].is_number()) a.push_back(row[figure]), b.push_back(row["faults_found"]);
@@ -196,14 +200,18 @@ Json correlations(const Json& rows) {
 std::string text_of(const Json& networks) {
   std::string text = "# Which figure predicts that tests find faults?\n\n";
   for (const Json& network : networks) {
-    text += fmt::format("## {}\n\n| tests | inputs | mutation score | mutants killed | NC | KMNC | NBC | TKNC | planted faults found |\n"
-                        "|---|---|---|---|---|---|---|---|---|\n",
-                        network["network"].get<std::string>());
+    text += fmt::format(
+        "## {}\n\n| tests | inputs | mutation score | mutants killed | NC | KMNC | NBC | TKNC | planted faults found "
+        "|\n"
+        "|---|---|---|---|---|---|---|---|---|\n",
+        network["network"].get<std::string>());
     for (const Json& row : network["sets"]) {
-      text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % |", row["set"].get<std::string>(), row["tests"].get<int64_t>(),
-                          100 * row["mutation_score"].get<double>(), 100 * row["killed"].get<double>());
+      text +=
+          fmt::format("| {} | {} | {:.1f} % | {:.1f} % |", row["set"].get<std::string>(), row["tests"].get<int64_t>(),
+                      100 * row["mutation_score"].get<double>(), 100 * row["killed"].get<double>());
       for (const std::string& name : kCriteria)
-        text += row.contains(name) && row[name].is_number() ? fmt::format(" {:.1f} % |", 100 * row[name].get<double>()) : " – |";
+        text += row.contains(name) && row[name].is_number() ? fmt::format(" {:.1f} % |", 100 * row[name].get<double>())
+                                                            : " – |";
       text += fmt::format(" {:.1f} % |\n", 100 * row["faults_found"].get<double>());
     }
     text += "\nSpearman's rank correlation with faults found:";

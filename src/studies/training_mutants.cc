@@ -1,7 +1,7 @@
-// training-mutants: DeepCrime's operators (Humbatova et al. 2021) on netmend's trainer. The original and each mutant are
-// trained several times with paired seeds: the same initial weights and order of batches. A configuration is killed by a
-// set of inputs when the accuracies on it differ by a paired t-test (p < 0.05) with an effect of 0.5 and more. DeepCrime
-// takes 20 unpaired trainings instead.
+// training-mutants: DeepCrime's operators (Humbatova et al. 2021) on netmend's trainer. The original and each mutant
+// are trained several times with paired seeds: the same initial weights and order of batches. A configuration is killed
+// by a set of inputs when the accuracies on it differ by a paired t-test (p < 0.05) with an effect of 0.5 and more.
+// DeepCrime takes 20 unpaired trainings instead.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -59,7 +59,8 @@ std::vector<int64_t> by_size(const std::vector<int64_t>& labels) {
   const std::vector<int64_t> sizes = sizes_of(labels);
   std::vector<int64_t> order(sizes.size());
   for (size_t c = 0; c < order.size(); ++c) order[c] = int64_t(c);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return sizes[size_t(a)] > sizes[size_t(b)]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return sizes[size_t(a)] > sizes[size_t(b)]; });
   return order;
 }
 
@@ -117,7 +118,8 @@ void overlap(Plan& plan, double percent) {
   std::vector<int64_t> samples, labels;
   for (size_t i = 0; i < plan.labels.size(); ++i) samples.push_back(int64_t(i)), labels.push_back(plan.labels[i]);
   for (size_t i = 0; i < plan.labels.size(); ++i)
-    if (plan.labels[i] == order[0] && drawn(plan, i, percent)) samples.push_back(int64_t(i)), labels.push_back(order[1]);
+    if (plan.labels[i] == order[0] && drawn(plan, i, percent))
+      samples.push_back(int64_t(i)), labels.push_back(order[1]);
   plan.train = dataset::relabelled(dataset::subset(plan.train, samples), labels);
 }
 
@@ -128,7 +130,9 @@ model::Layer activated_layer(const model::Graph& graph) {
   fail("no layer has an activation function");
 }
 
-void change_activation(Plan& plan, const std::string& op) { mutants::replace_activation(plan.graph, activated_layer(plan.graph), op); }
+void change_activation(Plan& plan, const std::string& op) {
+  mutants::replace_activation(plan.graph, activated_layer(plan.graph), op);
+}
 
 void remove_biases(Plan& plan, double) {
   int64_t removed = 0;
@@ -146,7 +150,8 @@ struct Configuration {
 
 struct TrainingOperator {
   const char *name, *words;
-  /// For operators with an ordered strength: from the original value to the strongest, and how near two values may come.
+  /// For operators with an ordered strength: from the original value to the strongest, and how near two values may
+  /// come.
   double original = 0, strongest = 0, precision = 0;
   void (*with)(Plan&, double) = nullptr;
   /// For the others: the values that are tried.
@@ -164,9 +169,7 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
   auto init = [](const char* scheme) {
     return named(scheme, [=](Plan& p) { training::reinitialise(p.graph, scheme, p.seed); });
   };
-  auto batch = [&](int64_t size) {
-    return named(std::to_string(size), [=](Plan& p) { p.options.batch = size; });
-  };
+  auto batch = [&](int64_t size) { return named(std::to_string(size), [=](Plan& p) { p.options.batch = size; }); };
   auto decay = [](double value) {
     return named(fmt::format("{:g}", value), [=](Plan& p) { p.options.decay = value; });
   };
@@ -179,13 +182,24 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
       {"HBS", "batch size", 0, 0, 0, nullptr, {batch(8), batch(256), batch(512)}},
       {"HLR", "learning rate as a power of ten below the usual", 0, 4, 0.5,
        [](Plan& p, double power) { p.options.rate *= std::pow(10.0, -power); }},
-      {"HNE", "epochs", double(usual.epochs), 1, 1, [](Plan& p, double n) { p.options.epochs = std::max<int64_t>(1, std::llround(n)); }},
+      {"HNE", "epochs", double(usual.epochs), 1, 1,
+       [](Plan& p, double n) { p.options.epochs = std::max<int64_t>(1, std::llround(n)); }},
       {"HDB", "no batches: all inputs at once", 0, 0, 0, nullptr, {batch(inputs)}},
-      {"ACH", "activation function of the first layer changed", 0, 0, 0, nullptr,
+      {"ACH",
+       "activation function of the first layer changed",
+       0,
+       0,
+       0,
+       nullptr,
        {activation("Elu"), activation("Selu"), activation("Softplus"), activation("Softsign"), activation("Tanh"),
         activation("Sigmoid"), activation("HardSigmoid")}},
       {"ARM", "activation function of the first layer removed", 0, 0, 0, nullptr, {activation("Identity")}},
-      {"AAL", "activation function added behind the first layer", 0, 0, 0, nullptr,
+      {"AAL",
+       "activation function added behind the first layer",
+       0,
+       0,
+       0,
+       nullptr,
        {named("Sigmoid", [](Plan& p) { mutants::insert_activation(p.graph, activated_layer(p.graph), "Sigmoid"); }),
         named("Tanh", [](Plan& p) { mutants::insert_activation(p.graph, activated_layer(p.graph), "Tanh"); })}},
       {"RAW", "weight decay added", 0, 0, 0, nullptr, {decay(1e-4), decay(1e-2), decay(0.1)}},
@@ -196,7 +210,13 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
       {"WCI", "initialiser changed", 0, 0, 0, nullptr, {init("he"), init("uniform"), init("normal")}},
       {"WAB", "bias added", 0, 0, 0, nullptr, {}, "every layer has a bias"},
       {"WRB", "biases removed", 0, 0, 0, nullptr, {named("all", [](Plan& p) { remove_biases(p, 0); })}},
-      {"LCH", "loss changed", 0, 0, 0, nullptr, {named("mse", [](Plan& p) { p.options.loss = training::LossKind::kMse; })}},
+      {"LCH",
+       "loss changed",
+       0,
+       0,
+       0,
+       nullptr,
+       {named("mse", [](Plan& p) { p.options.loss = training::LossKind::kMse; })}},
       {"OCH", "optimiser changed", 0, 0, 0, nullptr, {optimiser("sgd"), optimiser("momentum"), optimiser("rmsprop")}},
       {"OCG", "gradient clipping changed", 0, 0, 0, nullptr, {}, "the trainer does not clip gradients"},
       {"VRM", "validation removed", 0, 0, 0, nullptr, {}, "the trainer decides nothing by validation"},
@@ -218,8 +238,10 @@ struct Trained {
 class Mutations {
  public:
   Mutations(const StudyContext& context, const TrainingMutantsRequest& request)
-      : context_(context), request_(request),
-        store_((make_folders(context.folder), context.folder + "/trials.db"), "training-mutants", kTrainingMutantsVersion) {
+      : context_(context),
+        request_(request),
+        store_((make_folders(context.folder), context.folder + "/trials.db"), "training-mutants",
+               kTrainingMutantsVersion) {
     const size_t at = request.model.find('@');
     if (at == std::string::npos) fail("`{}` is not a network with its data, such as lenet5@mnist", request.model);
     network_ = request.model.substr(0, at);
@@ -278,7 +300,7 @@ class Mutations {
     } catch (const InputError&) {  // the loss is no longer finite: nothing is predicted right
       done.right = std::string(size_t(test_->size()), '0');
     }
-    store_.put(key, Json{{"right", done.right}, {"on_training", done.on_training}}.dump());
+    store_.put(key, json_text(Json{{"right", done.right}, {"on_training", done.on_training}}));
     return done;
   }
 
@@ -330,7 +352,8 @@ class Mutations {
     return out;
   }
 
-  Verdict evaluate(const std::string& op, const std::string& value, const std::function<void(Plan&)>& change, Json& tried) {
+  Verdict evaluate(const std::string& op, const std::string& value, const std::function<void(Plan&)>& change,
+                   Json& tried) {
     std::vector<Trained> mutant;
     for (int64_t i = 0; i < request_.runs; ++i) mutant.push_back(train(op, value, change, i));
     const Verdict verdict = compare(mutant);
@@ -361,7 +384,8 @@ class Mutations {
   /// The weakest killed value for one judge, by bisection; nothing when the strongest is not killed.
   std::optional<double> weakest(const TrainingOperator& op, Json& tried, bool (*is_killed)(const Verdict&)) {
     auto killed = [&](double value) {
-      return is_killed(evaluate(op.name, fmt::format("{:g}", value), [&, value](Plan& p) { op.with(p, value); }, tried));
+      return is_killed(evaluate(
+          op.name, fmt::format("{:g}", value), [&, value](Plan& p) { op.with(p, value); }, tried));
     };
     if (!killed(op.strongest)) return std::nullopt;
     double low = op.original, high = op.strongest;
@@ -398,22 +422,27 @@ class Mutations {
       ++killable, killed += Verdict::killed(verdict.tests), weak += Verdict::killed(verdict.weak);
     }
     row["killable"] = killable > 0;
-    if (killable > 0) row["score"] = double(killed) / double(killable), row["easy_score"] = double(weak) / double(killable);
+    if (killable > 0)
+      row["score"] = double(killed) / double(killable), row["easy_score"] = double(weak) / double(killable);
   }
 
   Json report(const Json& rows) const {
     double score = 0, easy = 0;
     int64_t count = 0;
-    std::string text = fmt::format("# Mutants of trainings: {}, {} runs each\n\n| operator | what it does | killable by training data | "
-                                   "score of the tests | of easy tests | |\n|---|---|---|---|---|---|\n",
-                                   request_.model, request_.runs);
+    std::string text = fmt::format(
+        "# Mutants of trainings: {}, {} runs each\n\n| operator | what it does | killable by training data | "
+        "score of the tests | of easy tests | |\n|---|---|---|---|---|---|\n",
+        request_.model, request_.runs);
     auto cell = [](const Json& row, const char* name) {
       return row.contains(name) ? fmt::format("{:.2f}", row[name].get<double>()) : std::string("–");
     };
     for (const Json& row : rows) {
       const std::string why = row.value("why_not", "");
       text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", row["operator"].get<std::string>(),
-                          row["words"].get<std::string>(), !why.empty() ? "" : row["killable"].get<bool>() ? "yes" : "no",
+                          row["words"].get<std::string>(),
+                          !why.empty()                  ? ""
+                          : row["killable"].get<bool>() ? "yes"
+                                                        : "no",
                           cell(row, "score"), cell(row, "easy_score"), why);
       if (row.contains("score")) score += row["score"].get<double>(), easy += row["easy_score"].get<double>(), ++count;
     }
@@ -421,8 +450,9 @@ class Mutations {
     if (count > 0) {
       json["score"] = score / double(count), json["easy_score"] = easy / double(count);
       if (score > 0) json["sensitivity"] = (score - easy) / score;
-      text += fmt::format("\nScore of {} tests {:.2f}, of {} easy ones {:.2f}: sensitivity {:.0f} %.\n", all_tests_.size(),
-                          score / double(count), easy_.size(), easy / double(count), score > 0 ? 100 * (score - easy) / score : 0);
+      text += fmt::format("\nScore of {} tests {:.2f}, of {} easy ones {:.2f}: sensitivity {:.0f} %.\n",
+                          all_tests_.size(), score / double(count), easy_.size(), easy / double(count),
+                          score > 0 ? 100 * (score - easy) / score : 0);
     }
     json["text"] = text;
     write_file(context_.folder + "/training-mutants.md", text);

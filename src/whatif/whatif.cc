@@ -57,8 +57,8 @@ struct Group {
   const Shortcut* way = nullptr;
   std::shared_ptr<const model::Graph> graph;  ///< where it is another one
   ValueId from = model::kAbsent;              ///< and where it begins to differ
-  std::unique_ptr<Tail> tail;       ///< from the reader's output, the seat, or the constants
-  std::unique_ptr<Tail> from_seat;  ///< for rows that the share cannot be trusted with
+  std::unique_ptr<Tail> tail;                 ///< from the reader's output, the seat, or the constants
+  std::unique_ptr<Tail> from_seat;            ///< for rows that the share cannot be trusted with
   std::vector<Prepared> members;
   Tensors rows;  ///< stacked constants of changed units, as Shortcut::constants
 };
