@@ -281,7 +281,9 @@ void nonlinearity(const Scope& s) {
   const bool all = pairs >= weighted - 1;
   s.out.push_back({.kind = "missing-nonlinearity",
                    .what = between,
-                   .level = all ? Level::kSerious : Level::kNote,
+                   .level = !all              ? Level::kNote
+                            : s.run.learned() ? Level::kMinor
+                                              : Level::kSerious,
                    .certainty = Certainty::kConfirmed,
                    .likelihood = all ? 0.8 : 0.4,
                    .brief = all ? "the whole network is linear" : fmt::format("{} of {} layers", pairs, weighted),

@@ -125,7 +125,8 @@ class Series:
             self.values.append(self.sum / self.count)
             self.largest.append(self.max)
             self.sum, self.max, self.count = 0.0, -math.inf, 0
-            if len(self.values) >= 512 or time.perf_counter() - self.record.flushed > 0.2:
+            waited = time.perf_counter() - self.record.flushed
+            if len(self.values) >= 512 or waited > 2.0 or (waited > 0.2 and len(self.values) >= 32):
                 self.write()
             if self.step >= FULL * self.every:
                 self.write()
@@ -155,13 +156,20 @@ class Budget:
     def __init__(self, share=0.025, first=(1, 2, 3, 6, 12, 25, 50), most=1.0):
         self.share, self.first, self.most, self.cost, self.free = share, first, most, 0.0, 0.0
         self.last = self.last_work = 0.0
+        self.asked = 0
 
     def due(self, step):
         if step in self.first and self.free < self.most:
             return True
         wait = max(self.cost / self.share, 0.05)
-        # On a busy machine most of the time passes without us: what counts is the work of this process.
-        return step > 3 and time.perf_counter() - self.last > wait and time.process_time() - self.last_work > wait
+        if step <= 3 or step < self.asked or time.perf_counter() - self.last <= wait:
+            return False
+        # On a busy machine most of the time passes without us: what counts is the work of this process. Asking for it
+        # costs a system call, so not in every step.
+        if time.process_time() - self.last_work > wait:
+            return True
+        self.asked = step + 16
+        return False
 
     def spent(self, seconds):
         self.last, self.last_work, self.cost = time.perf_counter(), time.process_time(), seconds
