@@ -84,7 +84,10 @@ bool confined(const Finding& cause, const Finding& effect) {
 }
 /// Failures whose prediction is no class at all.
 bool of_no_class(const Finding&, const Finding& effect) { return effect.where.ends_with("-as-?"); }
-bool of_tests(const Finding&, const Finding& effect) { return effect.where == "test"; }
+/// Training inputs among the tests repeat each other; more repeated tests than those have another cause.
+bool of_tests(const Finding& cause, const Finding& effect) {
+  return effect.where == "test" && !(effect.value > cause.value);
+}
 
 /// What explains what. A cause takes its effects in, in this order.
 constexpr Relation kRelations[] = {
