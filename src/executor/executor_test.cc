@@ -288,6 +288,40 @@ TEST(Batching, OutputsWithoutABatchAxisRunAlone) {
   EXPECT_THROW(find_batching(huge, random_batch(huge, 8), huge.outputs), InputError);
 }
 
+/// x · w or x + w, as a branch that reads both from outside.
+model::Subgraph branch(const std::string& op) {
+  auto body = std::make_shared<Graph>();
+  for (const char* name : {"x", "w", "y"}) body->add_value(name);
+  body->inputs = {0, 1}, body->outputs = {2};
+  body->nodes = {Node{.name = op, .op = op, .domain = "", .opset = 17, .inputs = {0, 1}, .outputs = {2}}};
+  return {body, {1, 2}};
+}
+
+TEST(Executor, BranchesRunInEveryModeAndPassGradients) {
+  Graph graph;
+  ValueId which = graph.add_value("which", model::Element::kBool), x = input(graph, "x", {1, 3});
+  ValueId w = constant(graph, "w", at::tensor({2.f, 3.f, 4.f})), y = graph.add_value("y");
+  Node choice{.name = "choice", .op = "If", .domain = "", .opset = 17, .inputs = {which, x, w}, .outputs = {y}};
+  choice.attributes = {{"then_branch", branch("Mul")}, {"else_branch", branch("Add")}};
+  choice.captured = 2;
+  graph.nodes = {choice}, graph.inputs = {which, x}, graph.outputs = {y}, graph.opsets[""] = 17;
+  at::Tensor given = at::tensor({1.f, -1.f, 0.5f}).unsqueeze(0), weight = graph.constant(w);
+  for (bool taken : {true, false}) {
+    at::Tensor condition = at::scalar_tensor(taken, at::kBool), expected = taken ? given * weight : given + weight;
+    for (Mode mode : {Mode::kFast, Mode::kPlain})
+      for (at::ScalarType precision : {at::kFloat, at::kDouble}) {
+        Executor executor(graph, {.mode = mode, .precision = precision});
+        at::Tensor found = executor.run(std::vector{condition, given})[0];
+        EXPECT_EQ(found.scalar_type(), precision);
+        EXPECT_TRUE(at::equal(found.to(at::kFloat), expected));
+      }
+    at::Tensor free = given.clone().requires_grad_(true);
+    at::Tensor sum = Executor(graph, {.mode = Mode::kPlain}).run(std::vector{condition, free})[0].sum();
+    at::Tensor gradient = torch::autograd::grad({sum}, {free})[0];
+    EXPECT_TRUE(at::equal(gradient, taken ? weight.unsqueeze(0) : at::ones_like(given)));
+  }
+}
+
 TEST(Starts, GradientsOfIdsBeginAtTheEmbedding) {
   model::Graph graph = zoo::make("textcnn");
   std::vector<model::ValueId> starts = find_starts(graph);
