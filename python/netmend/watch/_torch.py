@@ -96,7 +96,7 @@ class TorchWatch:
         self.prints, self.print_done, self.train_rows, self.eval_rows = [], False, set(), []
         self.modes = {"eval_calls": 0, "no_grad_training": 0, "eval_backward": 0, "names": []}
         self.last_call, self.last_training, self.mode_training = None, True, True
-        self.nonfinite = self.compiled = False
+        self.nonfinite = self.compiled = self.quiet = False
         self.evaluation = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
         self.training = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
         self.epoch, self.loaders, self.saved, self.checked_mixing = 0, {}, "", False
@@ -150,6 +150,11 @@ class TorchWatch:
         watch, ident = self, threading.get_ident
 
         def call(module, *arguments, **named):
+            if watch.quiet and module.training:  # most steps: only what a search for NaN would need
+                model = watch.models.get(id(module))
+                if model is not None and not watch.inside:
+                    watch.last_call, watch.last_training, watch.mode_training = (model["ref"], arguments, named), True, True
+                return original(module, *arguments, **named)
             if watch.inside or watch.recorder.silent or ident() != watch.main or watch.is_no_model(module):
                 return original(module, *arguments, **named)
             watch.inside = True
@@ -180,7 +185,7 @@ class TorchWatch:
                         out = original(*arguments, **named)
                 else:
                     out = original(*arguments, **named)
-                if not (watch.inside or watch.recorder.silent or watch.stepping) and threading.get_ident() == watch.main:
+                if not (watch.quiet and watch.mode_training or watch.inside or watch.recorder.silent or watch.stepping) and threading.get_ident() == watch.main:
                     watch.after_loss(name, arguments, named, out)
                 return out
 
@@ -265,6 +270,7 @@ class TorchWatch:
             return
         info = Watched(self, optimizer, len(self.optimizers))
         self.optimizers[id(optimizer)] = info
+        self.quiet = False
         kind = type(optimizer)
         if not getattr(kind.step, "_netmend", False):
             kind.step = self.wrap_step(kind.step)
@@ -372,6 +378,7 @@ class TorchWatch:
         if info.look:
             self.look(info, rate)
         info.look = info.budget.due(info.steps + 1)
+        self.quiet = self.print_done and self.loss_calls >= 64 and not any(one.look for one in self.optimizers.values())
         if info.look:
             self.add_frames()
         elif not any(one.look for one in self.optimizers.values()):
