@@ -11,6 +11,7 @@ random.seed(3)
 data = [(i, i % 2) for i in range(40)]
 # netmend: construction
 weights = [0.5, 0.25]
+name = "accu" + "racy"
 limit = 3
 # netmend: learning
 right = 0
@@ -19,7 +20,7 @@ for step in range(limit):
         guess = 1 if value % 2 > 0 else 0
         if guess == label:
             right += 1
-print("accuracy", right / (limit * len(data)))
+print(name, right / (limit * len(data)))
 '''
 METRIC = ("--metric", "accuracy ([0-9.]+)")
 NAMES = {"normal", "crash", "hang", "out-of-memory", "killed", "no-metric"}
@@ -78,20 +79,20 @@ class SlowInject(Case):
         if not bubblewrap_works():
             self.skipTest("bubblewrap does not work here")
 
-    def inject(self, *more, **how):
-        return self.ok("inject", "train.py", *METRIC, "--python", "/usr/bin/python3", "--clean-runs", 2, "--json", *more, **how)
+    def inject(self, *more, clean=2):
+        return self.ok("inject", "train.py", *METRIC, "--python", "/usr/bin/python3", "--clean-runs", clean, "--json", *more)
 
     def test_every_bug_has_an_outcome_and_the_run_goes_on(self):
-        found = parse(self.inject("--sample", 25, "--out", "run").stdout)
+        found = parse(self.inject("--sample", 0, "--out", "run").stdout)
         self.assertEqual({one["outcome"] for one in found["mutants"]} - NAMES, set())
-        self.assertEqual(len(found["mutants"]), 25)
+        self.assertGreater(len(found["mutants"]), 15)
         self.assertTrue(found["clean"]["deterministic"])
         self.assertIn("crash", {one["outcome"] for one in found["mutants"]})
         self.assertIn("normal", {one["outcome"] for one in found["mutants"]})
         self.assertTrue(all(one["diff"].startswith("--- a/train.py") for one in found["mutants"]))
         self.assertEqual({phase for one in found["mutants"] for phase in one["phase"]} - {"preprocessing", "construction", "learning"}, set())
-        again = parse(self.inject("--sample", 25, "--out", "run").stdout)
-        self.assertEqual(again["found_trials"], 26)
+        again = parse(self.inject("--sample", 0, "--out", "run").stdout)
+        self.assertEqual(again["found_trials"], len(found["mutants"]) + 1)
         self.assertEqual([one["outcome"] for one in again["mutants"]], [one["outcome"] for one in found["mutants"]])
         self.assertIn("Table VI", read("run/report.md"))
 
@@ -123,7 +124,7 @@ class SlowInject(Case):
     def test_chance_is_measured(self):
         with open("train.py", "w") as file:
             file.write("import os\nx = 1 + 1\nprint('accuracy', 0.8 + int.from_bytes(os.urandom(2), 'big') / 1e6)\n")
-        found = parse(self.inject("--sample", 3, "--clean-runs", 4).stdout)
+        found = parse(self.inject("--sample", 3, clean=4).stdout)
         self.assertFalse(found["clean"]["deterministic"])
         self.assertGreater(found["clean"]["runs_needed"], 0)
 
