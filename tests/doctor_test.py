@@ -96,7 +96,7 @@ class Diagnose(Case):
 
     def test_two_trainings_are_compared(self):
         record("a", *KERAS, losses(0.7, 0.7, 0.7, 0.7))
-        record("b", losses(0.7, 0.7, 0.5, 0.3))
+        record("b", losses(0.7, 0.7, *(0.6 / (1 + 0.2 * i) for i in range(100))))
         found = self.json("compare", "a", "b")
         self.assertEqual((found["first_difference"], found["gone"], found["new"]), (3, ["output-activation"], []))
         self.assertIn("differ from step 3", self.ok("compare", "a", "b").stdout)

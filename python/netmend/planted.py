@@ -21,7 +21,7 @@ FAULTS = {  # fault: the kind of finding that it should raise; where two are rig
     "exploding-gradient": "exploding-gradient|bad-initialization", "constant-init": "bad-initialization", "inputs-not-scaled": "inputs-not-scaled",
     "targets-not-scaled": "targets-not-scaled", "learning-rate-high": "learning-rate-high", "learning-rate-low": "learning-rate-low",
     "too-few-epochs": "still-learning", "over-fitting": "over-fitting-run", "random-labels": "not-learning",
-    "unstable": "unstable-training", "one-batch": "batch-size", "unbalanced": "unbalanced-training", "little-data": "little-data",
+    "unstable": "unstable-training|learning-rate-high", "one-batch": "batch-size", "unbalanced": "unbalanced-training", "little-data": "little-data",
     "no-validation": "evaluation-missing",
 }
 NUMBERS = {"shape-broadcast", "targets-not-scaled", "wrong-metric"}  # regressions
@@ -128,7 +128,7 @@ def train_torch(fault, network, data, seed, epochs):
     if fault == "layer-not-in-optimizer":
         parameters = parameters[:-2]
     adam = fault in ("over-fitting", "unstable")
-    optimizer = (torch.optim.Adam(parameters, lr=2e-3 if fault == "over-fitting" else 0.08) if adam
+    optimizer = (torch.optim.Adam(parameters, lr=2e-3 if fault == "over-fitting" else 0.5) if adam
                  else torch.optim.SGD(parameters, lr=rate, momentum=0.5 if fault not in ("lost-updates", "learning-rate-low") else 0.0))
     held_x, held_y = x[cut:], y[cut:]
     if fault == "validation-is-training":
@@ -229,7 +229,7 @@ def train_keras(fault, network, data, seed, epochs):
             "targets-not-scaled": 1e-3}.get(fault, 0.1 if not numbers else 0.02)
     optimizer = keras.optimizers.SGD(learning_rate=rate, momentum=0.0 if fault == "learning-rate-low" else 0.5)
     if fault in ("over-fitting", "unstable"):
-        optimizer = keras.optimizers.Adam(learning_rate=2e-3 if fault == "over-fitting" else 0.08)
+        optimizer = keras.optimizers.Adam(learning_rate=2e-3 if fault == "over-fitting" else 0.5)
     model.compile(optimizer=optimizer, loss=loss, metrics=["accuracy"] if not numbers or fault == "wrong-metric" else None)
     held = (x[cut:], y[cut:])
     if fault == "validation-is-training":
