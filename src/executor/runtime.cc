@@ -22,11 +22,11 @@ namespace netmend::executor {
 namespace {
 
 std::atomic<int64_t> budget_bytes{INT64_MAX}, used_bytes{0}, peak_bytes{0};
-constexpr size_t kAlignment = 64;         // a cache line; the header of a block takes one
-constexpr int64_t kUncounted = 1 << 20;   ///< bytes that a thread takes or gives back before it tells the others
+constexpr size_t kAlignment = 64;        // a cache line; the header of a block takes one
+constexpr int64_t kUncounted = 1 << 20;  ///< bytes that a thread takes or gives back before it tells the others
 constexpr size_t kLargestKept = 64 << 20;
-constexpr size_t kMostKept = 128 << 20;   ///< bytes of free blocks per thread
-constexpr int kSteps = 4;                 ///< sizes per power of two: a block is at most a quarter too large
+constexpr size_t kMostKept = 128 << 20;  ///< bytes of free blocks per thread
+constexpr int kSteps = 4;                ///< sizes per power of two: a block is at most a quarter too large
 
 struct Header {
   size_t bytes;  ///< asked for
@@ -106,11 +106,12 @@ void release(void* data) {
 
 [[noreturn]] void refuse(size_t bytes, int64_t taken) {
   const double most = double(budget_bytes.load());
-  throw MemoryError(taken > 0 && double(bytes) <= most
-                        ? fmt::format("it asks for {} of memory; of the {} that are allowed, {} are taken",
-                                      bytes_text(double(bytes)), bytes_text(most), bytes_text(double(taken)))
-                        : fmt::format("it asks for {} of memory, {} are allowed", bytes_text(double(bytes)), bytes_text(most)),
-                    "Raise --memory if this is intended.");
+  throw MemoryError(
+      taken > 0 && double(bytes) <= most
+          ? fmt::format("it asks for {} of memory; of the {} that are allowed, {} are taken", bytes_text(double(bytes)),
+                        bytes_text(most), bytes_text(double(taken)))
+          : fmt::format("it asks for {} of memory, {} are allowed", bytes_text(double(bytes)), bytes_text(most)),
+      "Raise --memory if this is intended.");
 }
 
 /// Takes the bytes from the budget.
@@ -118,7 +119,8 @@ void charge(size_t bytes) {
   if (bytes > size_t(INT64_MAX / 2)) refuse(bytes, used_bytes);
   const int64_t used = count(int64_t(bytes));
   if (used > budget_bytes.load(std::memory_order_relaxed)) refuse(bytes, count(-int64_t(bytes)));
-  for (int64_t peak = peak_bytes.load(std::memory_order_relaxed); used > peak && !peak_bytes.compare_exchange_weak(peak, used);) {
+  for (int64_t peak = peak_bytes.load(std::memory_order_relaxed);
+       used > peak && !peak_bytes.compare_exchange_weak(peak, used);) {
   }
 }
 

@@ -1,7 +1,7 @@
 // Rules on numbers worked out by hand, the table against the operators, and what has rules of its own: gates,
 // attention, norms, recurrent layers.
-#include <gtest/gtest.h>
 #include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <set>

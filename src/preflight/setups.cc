@@ -102,11 +102,12 @@ std::string known_data(const Info& data) {
   return "";
 }
 
-/// Constants that are seldom copied to other data: CIFAR-100's are not those of ten classes, Fashion-MNIST's not those of
-/// pictures that are darker or brighter.
+/// Constants that are seldom copied to other data: CIFAR-100's are not those of ten classes, Fashion-MNIST's not those
+/// of pictures that are darker or brighter.
 bool is_of_other_data(const Normalising& way, const Info& data, double brightness) {
   const std::string_view of = way.data;
-  return (of == "cifar100" && data.classes.size() == 10) || (of == "fashion-mnist" && std::abs(brightness - 0.286) > 0.08);
+  return (of == "cifar100" && data.classes.size() == 10) ||
+         (of == "fashion-mnist" && std::abs(brightness - 0.286) > 0.08);
 }
 
 bool suits(const Normalising& way, const Feature& feature, const std::string& known) {

@@ -174,7 +174,10 @@ int64_t common_batch(const std::vector<Lane>& lanes, at::Device device) {
 class PassRun {
  public:
   PassRun(const std::vector<Lane>& lanes, const PassOptions& options)
-      : lanes_(lanes), options_(options), data_(*lanes.at(0).subject->data), batch_(common_batch(lanes, options.device)) {
+      : lanes_(lanes),
+        options_(options),
+        data_(*lanes.at(0).subject->data),
+        batch_(common_batch(lanes, options.device)) {
     for (const Lane& lane : lanes) {
       runners_.emplace_back(*lane.subject, all_taps(lane.observers), options);
       observers_.insert(observers_.end(), lane.observers.begin(), lane.observers.end());

@@ -16,8 +16,8 @@
 namespace netmend::stream {
 
 constexpr int64_t kBatch = 64;  ///< fits the second-level cache with the networks people have
-/// Batches that one worker takes with fresh states: at most 16, and fewer where there would not be 64 chunks to share out.
-/// Follows from the data alone, so that neither machine nor workers change a result.
+/// Batches that one worker takes with fresh states: at most 16, and fewer where there would not be 64 chunks to share
+/// out. Follows from the data alone, so that neither machine nor workers change a result.
 int64_t batches_per_chunk(int64_t batches);
 
 /// Part `index` of `count`, from 1; a whole number of chunks.
