@@ -101,15 +101,6 @@ int list_rules(const Common& common) {
   return 0;
 }
 
-/// The first step whose losses differ: two runs with the same seed are the same until then.
-int64_t first_difference(const diagnosis::Run& a, const diagnosis::Run& b) {
-  const size_t both = std::min(a.step_losses.size(), b.step_losses.size());
-  for (size_t i = 0; i < both; ++i)
-    if (a.step_losses[i] != b.step_losses[i] && !(std::isnan(a.step_losses[i]) && std::isnan(b.step_losses[i])))
-      return int64_t(i) + 1;
-  return a.step_losses.size() == b.step_losses.size() ? 0 : int64_t(both) + 1;
-}
-
 std::vector<std::string> only_in(const Diagnosis& a, const Diagnosis& b) {
   std::vector<std::string> ids;
   for (const Finding& one : a.findings)
@@ -128,7 +119,7 @@ int compare_trainings(const Common& common, const DiagnoseOptions& options, cons
   const Diagnosis was = diagnosis::diagnose(before, thresholds, options.rules, other),
                   is = diagnosis::diagnose(after, thresholds, options.rules, name);
   const std::vector<std::string> gone = only_in(was, is), fresh = only_in(is, was);
-  const int64_t differs = first_difference(a, b);
+  const int64_t differs = diagnosis::first_difference(a, b);
   if (common.json) {
     print_json({{"before", {{"run", other}, {"summary", was.summary}}},
                 {"after", {{"run", name}, {"summary", is.summary}}},

@@ -1,95 +1,21 @@
-// netmend lint: mistakes that can be seen in the text of a training program. Python's own parser reads it
-// (python/netmend/lint.py); levels, words and SARIF are ours.
-#include "netmend/lint.h"
-
-#include <fmt/format.h>
+// netmend lint: mistakes that can be seen in the text of a training program.
+#include "diagnosis/lint.h"
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/python_package.h"
 #include "base/text.h"
-#include "base/version.h"
-#include "findings/kinds.h"
-#include "netmend/child.h"
 #include "netmend/terminal.h"
 
 namespace netmend::app {
-namespace {
 
-using findings::Finding;
-using findings::Level;
-
-using Seen = LintFinding;
-
-}  // namespace
-
-std::vector<LintFinding> lint_files(const LintOptions& options) {
-  std::vector<std::string> words = {options.python, python_package_folder() + "/netmend/lint.py"};
-  for (const std::string& file : options.files) {
-    InputFile readable(file);  // says what is wrong with it
-    words.push_back(file);
-  }
-  std::string output;
-  if (const int status = run_child(words, {{"PYTHONDONTWRITEBYTECODE", "1"}}, &output); status != 0)
-    throw InputError(fmt::format("{} could not read the files", options.python),
-                     "Python 3.9 or newer is needed: --python names it.");
-  const JsonDocument document(output, "netmend/lint.py");
-  const JsonView errors = document.top().at("errors"), list = document.top().at("findings");
-  for (const std::string& error : errors.texts())
-    throw InputError(error, "Only files that Python can parse can be read.");
-  std::vector<LintFinding> all;
-  for (size_t i = 0; i < list.size(); ++i) {
-    const JsonView row = list.at(i);
-    const std::string file = row.at("file").text(), what = row.at("what").text();
-    const int64_t line = row.at("line").whole(1);
-    Finding finding = findings::make(row.at("kind").text(), fmt::format("{}:{}", file, line),
-                                     {{"case", ""}, {"what", what}, {"program", file}}, {},
-                                     findings::parse_certainty(row.at("certainty").text()), what, what + ".");
-    finding.level = findings::parse_level(row.at("level").text());
-    finding.next = {"netmend why " + finding.kind};
-    all.push_back({std::move(finding), file, line});
-  }
-  return all;
-}
-
-namespace {
-
-Json sarif_of(const std::vector<Seen>& all) {
-  Json rules = Json::array(), results = Json::array();
-  std::vector<std::string> known;
-  for (const Seen& one : all) {
-    const findings::Kind& kind = findings::find_kind(one.finding.kind);
-    if (std::find(known.begin(), known.end(), one.finding.kind) == known.end()) {
-      known.push_back(one.finding.kind);
-      rules.push_back(
-          {{"id", kind.name}, {"shortDescription", {{"text", kind.meaning}}}, {"help", {{"text", kind.repair}}}});
-    }
-    const char* level = one.finding.level >= Level::kSerious ? "error"
-                        : one.finding.level == Level::kMinor ? "warning"
-                                                             : "note";
-    results.push_back(
-        {{"ruleId", one.finding.kind},
-         {"level", level},
-         {"message", {{"text", one.finding.title}}},
-         {"locations",
-          Json::array({{{"physicalLocation",
-                         {{"artifactLocation", {{"uri", one.file}}}, {"region", {{"startLine", one.line}}}}}}})}});
-  }
-  return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-          {"version", "2.1.0"},
-          {"runs", Json::array({{{"tool", {{"driver", {{"name", "netmend"}, {"version", kVersion}, {"rules", rules}}}}},
-                                 {"results", results}}})}};
-}
-
-}  // namespace
+using Seen = diagnosis::LintFinding;
 
 int lint(const Common& common, const LintOptions& options) {
   if (options.fail_on != "never") findings::parse_level(options.fail_on);
-  const std::vector<Seen> all = lint_files(options);
-  if (!options.sarif.empty()) write_file(options.sarif, json_text(sarif_of(all), 1));
+  const std::vector<Seen> all = diagnosis::lint_files(options.files, options.python);
+  if (!options.sarif.empty()) write_file(options.sarif, diagnosis::lint_sarif(all));
   const bool failed = options.fail_on != "never" && std::any_of(all.begin(), all.end(), [&](const Seen& one) {
                         return one.finding.level >= findings::parse_level(options.fail_on);
                       });

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/child.h"
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/file.h"
@@ -13,9 +14,8 @@
 #include "base/python_package.h"
 #include "base/run_folder.h"
 #include "base/text.h"
-#include "netmend/child.h"
+#include "diagnosis/lint.h"
 #include "netmend/diagnose.h"
-#include "netmend/lint.h"
 
 namespace netmend::app {
 namespace {
@@ -44,12 +44,12 @@ void check_stop_words(const WatchOptions& options) {
 /// Where the program ended before it trained, its text is all there is.
 void add_from_text(diagnosis::Diagnosis& found, const WatchOptions& options) {
   if (found.summary["steps"].get<int64_t>() > 0 || found.summary["epochs"].get<int64_t>() > 0) return;
-  LintOptions lint;
+  std::vector<std::string> programs;
   for (const std::string& word : options.command)
-    if (std::error_code error; word.ends_with(".py") && fs::is_regular_file(word, error)) lint.files = {word};
-  if (lint.files.empty()) return;
+    if (std::error_code error; word.ends_with(".py") && fs::is_regular_file(word, error)) programs = {word};
+  if (programs.empty()) return;
   try {
-    for (LintFinding& one : lint_files(lint)) {
+    for (diagnosis::LintFinding& one : diagnosis::lint_files(programs, LintOptions().python)) {
       const auto same = std::find_if(found.findings.begin(), found.findings.end(),
                                      [&](const findings::Finding& known) { return known.kind == one.finding.kind; });
       if (same != found.findings.end()) continue;

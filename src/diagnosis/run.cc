@@ -284,4 +284,12 @@ bool Run::learned() const {
   return std::isfinite(best) && best < 0.5 * first_loss();
 }
 
+int64_t first_difference(const Run& a, const Run& b) {
+  const size_t both = std::min(a.step_losses.size(), b.step_losses.size());
+  for (size_t i = 0; i < both; ++i)
+    if (a.step_losses[i] != b.step_losses[i] && !(std::isnan(a.step_losses[i]) && std::isnan(b.step_losses[i])))
+      return int64_t(i) + 1;
+  return a.step_losses.size() == b.step_losses.size() ? 0 : int64_t(both) + 1;
+}
+
 }  // namespace netmend::diagnosis

@@ -75,4 +75,8 @@ struct Run {
 /// Refers to the record, which must live as long.
 Run digest(const records::Record& record);
 
+/// The first step whose losses differ, from 1, or 0 where none does: two runs with the same seed are the same until
+/// then.
+int64_t first_difference(const Run& a, const Run& b);
+
 }  // namespace netmend::diagnosis

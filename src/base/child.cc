@@ -1,4 +1,4 @@
-#include "netmend/child.h"
+#include "base/child.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace netmend::app {
+namespace netmend {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -101,4 +101,4 @@ int run_child(const std::vector<std::string>& words, const std::map<std::string,
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-}  // namespace netmend::app
+}  // namespace netmend

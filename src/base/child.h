@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-namespace netmend::app {
+namespace netmend {
 
 /// Runs `words` with `environment` set on top of ours and waits. With `output` its standard output goes there, 64 MB at
 /// most. Returns its exit status, 128 + signal where one ended it. Throws InputError when it cannot be started.
 int run_child(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
               std::string* output = nullptr);
 
-}  // namespace netmend::app
+}  // namespace netmend
