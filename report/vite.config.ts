@@ -26,6 +26,8 @@ function oneFile(): Plugin {
         "img-src data: blob:",
         "base-uri 'none'",
         "form-action 'none'",
+        "require-trusted-types-for 'script'", // no text becomes markup or code, whoever asks for it
+        "trusted-types 'none'",
       ];
       const page = [
         "<!doctype html>",

@@ -1,7 +1,7 @@
 // Shares with their intervals, as bars that can be clicked.
 import * as Plot from "@observablehq/plot";
 import { clickable, nameMargin, plot } from "./figure";
-import { interval, number, percent, plural, shortened } from "./format";
+import { count, interval, number, percent, plural, shortened } from "./format";
 import type { Figure } from "../generated/evidence";
 
 export interface Bar extends Figure {
@@ -30,7 +30,7 @@ export function shareBars(bars: Bar[], width: number, overall: number | null, cl
       Plot.ruleY(drawn, { y: "i", x1: (b) => Math.max(floor, b.low ?? b.value), x2: (b) => b.high ?? b.value, stroke: "currentColor", strokeWidth: 1.5 }),
       Plot.dot(drawn, { y: "i", x: (b) => Math.max(floor, b.value), fill: "var(--accent)", r: 3.5, pointerEvents: "none" }),
       overall === null ? null : Plot.ruleX([overall], { stroke: "var(--muted)", strokeDasharray: "3,3" }),
-      Plot.text(drawn, { y: "i", frameAnchor: "right", dx: 104, textAnchor: "end", text: (b) => `${words(b.value)} of ${b.samples.toLocaleString("en-US")}`, fill: "var(--muted)", fontSize: 11 }),
+      Plot.text(drawn, { y: "i", frameAnchor: "right", dx: 104, textAnchor: "end", text: (b) => `${words(b.value)} of ${count(b.samples)}`, fill: "var(--muted)", fontSize: 11 }),
     ],
     color: { type: "identity" },
   });

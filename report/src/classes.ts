@@ -15,10 +15,11 @@ const barLimit = 30;
 export function confusion(store: Store): Confusion {
   const { inputs, report } = store;
   if (!store.filtered && report.confusion) return report.confusion;
+  const names = report.classes ?? [];
   const counts = new Map<string, [number, number, number]>();
   for (const row of store.rows) {
     const [label, predicted] = [inputs.label[row], inputs.predicted[row]];
-    if (label === null || predicted === null) continue;
+    if (label === null || predicted === null || !(label in names && predicted in names)) continue;
     const entry = counts.get(`${label} ${predicted}`) ?? [label, predicted, 0];
     entry[2] += store.weight(row);
     counts.set(`${label} ${predicted}`, entry);

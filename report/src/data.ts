@@ -30,7 +30,7 @@ function balance(store: Store, data: Data): HTMLElement | null {
   const splits = data.splits.filter((split) => split.classes.length);
   if (splits.length && store.filtered) splits.push(filteredSplit(store, names.length));
   if (!splits.length || names.length < 2) return null;
-  const all = splits.flatMap((split, i) => split.classes.map((n, c) => ({ c, n, i, split: split.name, colour: colours[i % colours.length], share: n / (split.size || 1) })));
+  const all = splits.flatMap((split, i) => split.classes.slice(0, names.length).map((n, c) => ({ c, n, i, split: split.name, colour: colours[i % colours.length], share: n / (split.size || 1) })));
   const few = names.length > balanceLimit ? new Set([...names.keys()].sort((a, b) => (splits[0].classes[a] ?? 0) - (splits[0].classes[b] ?? 0)).slice(0, balanceLimit)) : null;
   const drawn = all.filter((d) => !few || few.has(d.c));
   return figure({

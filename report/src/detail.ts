@@ -1,5 +1,5 @@
 // One input in full, in a dialog: its values, its top predictions, their relevance, and similar inputs.
-import { button, h, replace } from "./dom";
+import { button, guarded, h, replace, type Child } from "./dom";
 import { number, percent } from "./format";
 import { gallery, predictionWords, picture, shown } from "./input_view";
 import { columnsOf, differs, isUnusual, unusualWords, valuesOf, valueText } from "./rows";
@@ -37,15 +37,11 @@ export class Detail {
 
   private show(row: number): void {
     this.row = row;
-    const { store } = this;
-    const { inputs } = store;
+    const { inputs } = this.store;
     const place = this.list.indexOf(row);
     const focused = this.dialog.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
     const finderFocused = document.activeElement?.hasAttribute("aria-expanded");
     const right = inputs.right[row];
-    const near = inputs.near?.[row];
-    const neighbours = (words: string, rows: number[] | undefined) =>
-      rows?.length ? h("div", {}, h("h4", {}, words), gallery(store, rows, (other) => this.open(other, rows), { narrow: true })) : null;
     replace(this.dialog,
       h("header", {},
         h("h3", {}, inputs.id[row]),
@@ -55,15 +51,25 @@ export class Detail {
         button("‹", () => this.step(-1), { class: "small", "aria-label": "previous input", disabled: place <= 0 }),
         button("›", () => this.step(1), { class: "small", "aria-label": "next input", disabled: place + 1 >= this.list.length }),
         button("close", () => this.dialog.close(), { class: "small", autofocus: true })),
-      h("div", { class: "columns" },
-        h("div", { class: "large" }, this.input(row)),
-        h("div", {}, h("h4", {}, store.report.classes ? "Top predictions" : "Prediction"), this.top(row), h("h4", {}, "Facts"), this.facts(row), this.tick(row), this.finder(row))),
-      this.similar ? this.similarInputs(row) : null,
-      near ? h("div", { class: "columns" }, neighbours("Nearest correct predictions", near.right), neighbours("Nearest wrong predictions", near.wrong)) : null);
+      guarded("This input", () => this.content(row)));
     // Keys go to what has the focus: it must not be lost with what was replaced.
     const buttons = [...this.dialog.querySelectorAll<HTMLButtonElement>("header button:not(:disabled)")];
     if (focused === null && finderFocused) return this.dialog.querySelector<HTMLButtonElement>("button[aria-expanded]")?.focus();
     return (buttons.find((b) => b.getAttribute("aria-label") === focused) ?? buttons[buttons.length - 1])?.focus();
+  }
+
+  private content(row: number): Child {
+    const { store } = this;
+    const near = store.inputs.near?.[row];
+    const neighbours = (words: string, rows: number[] | undefined) =>
+      rows?.length ? h("div", {}, h("h4", {}, words), gallery(store, rows, (other) => this.open(other, rows), { narrow: true })) : null;
+    return [
+      h("div", { class: "columns" },
+        h("div", { class: "large" }, this.input(row)),
+        h("div", {}, h("h4", {}, store.report.classes ? "Top predictions" : "Prediction"), this.top(row), h("h4", {}, "Facts"), this.facts(row), this.tick(row), this.finder(row))),
+      this.similar ? this.similarInputs(row) : null,
+      near ? h("div", { class: "columns" }, neighbours("Nearest correct predictions", near.right), neighbours("Nearest wrong predictions", near.wrong)) : null,
+    ];
   }
 
   private input(row: number): HTMLElement {
@@ -113,7 +119,7 @@ export class Detail {
   private facts(row: number): HTMLElement {
     const { store } = this;
     const { inputs, report } = store;
-    const facts: [string, string][] = [["split", `${store.splitName(row)}, position ${inputs.sample[row]}`]];
+    const facts: [string, string][] = [["split", `${store.splitName(row)}, position ${inputs.sample[row] ?? "–"}`]];
     if (inputs.label[row] !== null) facts.push(["label", report.classes ? store.className(inputs.label[row]) : number(inputs.label[row])]);
     facts.push(["loss", number(inputs.loss[row])]);
     const before = inputs.before?.[row];

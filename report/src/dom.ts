@@ -1,6 +1,6 @@
 // Elements from values. Everything that comes from the report goes in as text nodes and attributes, never as markup.
 
-type Child = Node | string | number | null | undefined | false | Child[];
+export type Child = Node | string | number | null | undefined | false | Child[];
 type Props = Record<string, unknown>;
 
 function fill(element: Element, children: Child[]): void {
@@ -37,6 +37,16 @@ export function s<K extends keyof SVGElementTagNameMap>(tag: K, props: Props = {
 export function replace(element: Element, ...children: Child[]): void {
   element.replaceChildren();
   fill(element, children);
+}
+
+/// What `make` gives; where it fails, a sentence in its place: one part that cannot be drawn must not take the others with it.
+export function guarded(what: string, make: () => Child | void): Child {
+  try {
+    return make() ?? null;
+  } catch (error) {
+    console.error(`${what} could not be drawn:`, error);
+    return h("p", { class: "note failed" }, `${what} could not be drawn.`);
+  }
 }
 
 /// A button that says for a moment what it did.

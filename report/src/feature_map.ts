@@ -34,7 +34,7 @@ interface Cloud {
 
 function cloud({ store, places, detail, rows, coloured, select }: Cloud, width: number, tip: HTMLElement): SVGSVGElement {
   const { explained } = places.map;
-  const axis = (i: number, words: string) => (explained[i] === undefined ? words : `${words} (${percent(explained[i], 0)} of the variance)`);
+  const axis = (i: number, words: string) => (!Number.isFinite(explained[i]) ? words : `${words} (${percent(explained[i], 0)} of the variance)`);
   const height = Math.round(Math.min(600, Math.max(300, 0.72 * width)));
   const svg = plot({
     width, height, marginLeft: 46, marginBottom: 34, marginTop: 22, x: { domain: places.x, label: axis(0, "first component"), ticks: 6 }, y: { domain: places.y, label: axis(1, "second component"), ticks: 6, grid: true }, marks: [Plot.frame({ stroke: "var(--line)" })],

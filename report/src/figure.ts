@@ -1,6 +1,6 @@
 // A plot with its heading, its legend, and its three files. Drawn for the width there is, and again when that changes.
 import * as Plot from "@observablehq/plot";
-import { button, h, replace } from "./dom";
+import { button, guarded, h, replace } from "./dom";
 import { csv, pngBlob, save, svgText, type Legend, type Table } from "./export";
 
 export interface Drawing {
@@ -30,10 +30,12 @@ export function figure(drawing: Drawing): HTMLElement {
     const width = Math.floor(entry.contentRect.width);
     if (width < 40 || width === drawn) return;
     drawn = width;
-    const picture = drawing.draw(width);
-    picture.setAttribute("role", picture.querySelector(".clickable") ? "group" : "img");
-    picture.setAttribute("aria-label", drawing.title);
-    replace(place, picture);
+    replace(place, guarded("This plot", () => {
+      const picture = drawing.draw(width);
+      picture.setAttribute("role", picture.querySelector(".clickable") ? "group" : "img");
+      picture.setAttribute("aria-label", drawing.title);
+      return picture;
+    }));
   });
   watch.observe(place);
   return element;

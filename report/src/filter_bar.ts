@@ -1,5 +1,6 @@
 // The filter that every view obeys. It stays on top, says what is left, and stands in the address.
 import { button, copyButton, h, replace } from "./dom";
+import { hold } from "./drawn";
 import { count, percent, plural, shortened } from "./format";
 import type { FilterKey, Store } from "./store";
 
@@ -28,6 +29,7 @@ function field(store: Store, key: Field): HTMLSelectElement | HTMLInputElement |
     const input = h("input", { type: "search", placeholder: "id or words", "aria-label": "text" });
     input.addEventListener("input", () => {
       clearTimeout(waiting);
+      hold();
       waiting = window.setTimeout(() => store.set({ text: input.value.trim() }), 150);
     });
     return input;

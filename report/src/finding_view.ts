@@ -1,5 +1,5 @@
 // A finding as a card, and in full.
-import { button, command, copyButton, h, replace } from "./dom";
+import { button, command, copyButton, guarded, h, replace, type Child } from "./dom";
 import { number } from "./format";
 import { gallery, predictionWords, shown, thumb } from "./input_view";
 import type { Finding } from "../generated/evidence";
@@ -17,12 +17,18 @@ export class FindingDialog {
   }
 
   open(finding: Finding): void {
-    const { store } = this;
-    const rows = store.findingRows(finding.id);
-    const numbers = Object.entries(finding.numbers).filter(([, value]) => typeof value === "number" || typeof value === "string");
     replace(this.dialog,
       h("header", {}, h("span", { class: `level ${finding.level}` }, finding.level), h("h3", {}, finding.title), h("span", { class: "grow" }),
         button("close", () => this.dialog.close(), { class: "small", autofocus: true })),
+      guarded("This finding", () => this.content(finding)));
+    this.dialog.showModal();
+  }
+
+  private content(finding: Finding): Child {
+    const { store } = this;
+    const rows = store.findingRows(finding.id);
+    const numbers = Object.entries(finding.numbers).filter(([, value]) => typeof value === "number" || typeof value === "string");
+    return [
       h("p", { class: "id" }, finding.id),
       h("p", {}, finding.evidence),
       finding.meaning ? h("p", {}, finding.meaning) : null,
@@ -35,8 +41,7 @@ export class FindingDialog {
         finding.related.length ? [h("dt", {}, "merged findings"), h("dd", {}, finding.related.join(", "))] : null,
         numbers.map(([name, value]) => [h("dt", {}, name), h("dd", {}, typeof value === "number" ? number(value) : String(value))]),
         finding.accepted ? [h("dt", {}, "accepted"), h("dd", {}, finding.accepted.reason + (finding.accepted.until ? `, until ${finding.accepted.until}` : ""))] : null),
-      finding.accepted ? null : [h("h4", {}, "To accept this finding"), command(`netmend accept ${quoted(finding.id)} --reason "…"`)]);
-    this.dialog.showModal();
+      finding.accepted ? null : [h("h4", {}, "To accept this finding"), command(`netmend accept ${quoted(finding.id)} --reason "…"`)]];
   }
 }
 

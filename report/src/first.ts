@@ -1,7 +1,8 @@
 // The first screen: the verdict, four figures, what was found, what was checked and what was not.
-import { button, h, replace } from "./dom";
+import { button, guarded, h, replace } from "./dom";
 import { count, duration, fileName, interval, percent, plural } from "./format";
 import { card, type FindingDialog } from "./finding_view";
+import type { Unread } from "./normalise";
 import type { Detail } from "./detail";
 import type { Report, Tile } from "../generated/evidence";
 import type { Store } from "./store";
@@ -45,22 +46,29 @@ function tried(report: Report): HTMLElement | null {
       h("tbody", {}, tried.map((t) => h("tr", {}, h("td", {}, t.words), h("td", { class: "figures" }, percent(t.accuracy.value) + interval(t.accuracy)), h("td", {}, h("code", {}, t.line)))))));
 }
 
-export function firstScreen(store: Store, dialog: FindingDialog, detail: Detail): HTMLElement {
+function unreadLine({ count, places }: Unread): HTMLElement | null {
+  if (!count) return null;
+  return h("details", { class: "unread" }, h("summary", {}, `${plural(count, "entry", "entries")} of this report could not be read`),
+    h("ul", {}, places.map((place) => h("li", {}, h("code", {}, place))), count > places.length ? h("li", {}, "…") : null));
+}
+
+export function firstScreen(store: Store, dialog: FindingDialog, detail: Detail, unread: Unread): HTMLElement {
   const { report } = store;
   const cards = h("div", { class: "cards" });
   let all = false;
   const draw = () => {
     const shown = all ? report.findings : report.findings.slice(0, cardsAtFirst);
     const more = report.findings.length - cardsAtFirst;
-    replace(cards, shown.map((finding) => card(store, finding, dialog, detail)),
+    replace(cards, shown.map((finding) => guarded("This finding", () => card(store, finding, dialog, detail))),
       more > 0 ? button(all ? "show the first five" : `+ ${plural(more, "more finding")}`, () => { all = !all; draw(); }, { class: "more link" }) : null);
   };
   draw();
   const worst = report.findings[0]?.level ?? "quiet";
   return h("section", { id: "first", class: `first ${worst}`, "aria-label": "Overview" },
     h("h1", {}, report.verdict),
-    report.tiles.length ? h("div", { class: "tiles" }, report.tiles.map((t) => tile(store, t))) : null,
+    unreadLine(unread),
+    report.tiles.length ? h("div", { class: "tiles" }, report.tiles.map((t) => guarded("This figure", () => tile(store, t)))) : null,
     report.findings.length ? cards : h("p", { class: "quiet" }, "No findings. The checks that passed are listed below with their values."),
-    tried(report),
-    checked(report));
+    guarded("The list of set-ups that were tried", () => tried(report)),
+    guarded("The list of checks", () => checked(report)));
 }

@@ -1,16 +1,22 @@
 // Numbers as people read them.
 import type { Figure } from "../generated/evidence";
 
-export const count = (n: number | null | undefined): string => (Number.isFinite(n) ? n!.toLocaleString("en-US", { maximumFractionDigits: 0 }) : "–");
+export function count(n: number | null | undefined): string {
+  if (n === null || n === undefined || !Number.isFinite(n)) return "–";
+  return Math.abs(n) < 1e15 ? n.toLocaleString("en-US", { maximumFractionDigits: 0 }) : n.toExponential(1);
+}
+
+/// Beyond all sense as a number with an exponent: nothing in a page may be three hundred digits long.
+const fixed = (value: number, digits: number): string => (Math.abs(value) < 1e15 ? value.toFixed(digits) : value.toExponential(1));
 
 export function percent(share: number | null | undefined, digits = 1): string {
-  return share === null || share === undefined || !Number.isFinite(share) ? "–" : `${(100 * share).toFixed(digits)} %`;
+  return share === null || share === undefined || !Number.isFinite(share) ? "–" : `${fixed(100 * share, digits)} %`;
 }
 
 /// 0.0123 → `+1.2 points`
 export function points(change: number | null | undefined): string {
-  if (change === null || change === undefined) return "–";
-  const value = (100 * change).toFixed(1).replace(/^-0\.0$/, "0.0");
+  if (change === null || change === undefined || !Number.isFinite(change)) return "–";
+  const value = fixed(100 * change, 1).replace(/^-0\.0$/, "0.0");
   return `${change > 0 ? "+" : ""}${value.replace("-", "−")} points`;
 }
 
@@ -22,7 +28,8 @@ export function number(value: number | null | undefined, digits = 3): string {
   return size >= 1000 ? count(value) : String(Number(value.toPrecision(digits)));
 }
 
-export function duration(seconds: number): string {
+export function duration(seconds: number | null): string {
+  if (seconds === null || !Number.isFinite(seconds) || seconds >= 1e12) return "–";
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 90) return `${Math.round(seconds)} s`;
   const minutes = Math.round(seconds / 60);
@@ -33,7 +40,7 @@ export function duration(seconds: number): string {
 export function interval(figure: Figure, scale = 100, digits = 1): string {
   if (!Number.isFinite(figure.low) || !Number.isFinite(figure.high)) return "";
   const [low, high] = [figure.low!, figure.high!];
-  const text = (value: number) => (scale * value).toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1").replace("-", "−");
+  const text = (value: number) => fixed(scale * value, digits).replace(/^-(0(\.0+)?)$/, "$1").replace("-", "−");
   return ` (${text(low)}${low < 0 ? " to " : "–"}${text(high)})`;
 }
 

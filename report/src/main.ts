@@ -5,7 +5,8 @@ import { compare } from "./compare";
 import { confidence } from "./confidence";
 import { data } from "./data";
 import { Detail } from "./detail";
-import { button, h } from "./dom";
+import { button, guarded, h, replace, type Child } from "./dom";
+import { hold, release, settle } from "./drawn";
 import { failures } from "./failures";
 import { featureMap } from "./feature_map";
 import { filterBar } from "./filter_bar";
@@ -15,29 +16,18 @@ import { fileName } from "./format";
 import { latency } from "./latency";
 import { method } from "./method";
 import { network } from "./network";
-import { normalise } from "./normalise";
+import { normalise, type Reading } from "./normalise";
 import { repair } from "./repair";
-import type { Report } from "../generated/evidence";
-import type { Section } from "./section";
+import { section, type Section } from "./section";
 import { Store } from "./store";
 import { tests } from "./tests";
 import { startTheme } from "./theme";
 
-function read(): Report | string {
+function read(): Reading | string {
   try {
     return normalise(JSON.parse(document.getElementById("report")!.textContent!));
   } catch {
     return "There is no report in this page; netmend open draws it again.";
-  }
-}
-
-/// One section that cannot be drawn must not take the others with it.
-function update(section: Section): void {
-  try {
-    section.update();
-  } catch (error) {
-    console.error(`${section.title} could not be drawn:`, error);
-    section.element.querySelector(".body")?.replaceChildren("This section could not be drawn.");
   }
 }
 
@@ -47,15 +37,15 @@ function scheduler(sections: Section[]): () => void {
   let running = false;
   const step = () => {
     const until = performance.now() + 12;
-    while (queue.length && performance.now() < until) update(queue.shift()!);
+    while (queue.length && performance.now() < until) queue.shift()!.update();
     if (queue.length) setTimeout(step, 0);
     else {
       running = false;
-      document.documentElement.dataset.drawn = "yes";
+      release();
     }
   };
   return () => {
-    document.documentElement.dataset.drawn = "no";
+    hold();
     const distance = (section: Section) => {
       const box = section.element.getBoundingClientRect();
       return box.top > innerHeight ? box.top - innerHeight : box.bottom < 0 ? -box.bottom : 0;
@@ -66,33 +56,46 @@ function scheduler(sections: Section[]): () => void {
   };
 }
 
-function draw(report: Report): void {
+/// Where a section cannot even be begun, its heading stands with a sentence under it.
+function begun(store: Store, title: string, make: () => Section | null): Section | null {
+  try {
+    return make();
+  } catch (error) {
+    return section(store, title.toLowerCase(), title, "", () => { throw error; });
+  }
+}
+
+function draw({ report, unread }: Reading): Child {
   document.title = `${fileName(report.run.model.name)}: netmend`;
   const store = new Store(report);
   document.documentElement.dataset.shows = store.shows; // what is read needs more room than what is looked at
   let sections: Section[] = [];
   const detail = new Detail(store, () => sections.find((s) => s.id === "failures")?.update());
   const dialog = new FindingDialog(store, detail);
-  sections = [failures(store, detail), featureMap(store, detail), classes(store), data(store, detail), confidence(store), network(store, detail), tests(store, detail), repair(store, detail), compare(store, detail), latency(store), method(store)]
-    .filter((section): section is Section => section !== null);
+  const makers: [string, () => Section | null][] = [
+    ["Failures", () => failures(store, detail)], ["Map", () => featureMap(store, detail)], ["Classes", () => classes(store)], ["Data", () => data(store, detail)], ["Confidence", () => confidence(store)],
+    ["Network", () => network(store, detail)], ["Tests", () => tests(store, detail)], ["Repair", () => repair(store, detail)], ["Compare", () => compare(store, detail)], ["Latency", () => latency(store)], ["Method", () => method(store)],
+  ];
+  sections = makers.map(([title, make]) => begun(store, title, make)).filter((one): one is Section => one !== null);
   const theme = startTheme();
   const go = (id: string) => (event: Event) => {
     event.preventDefault(); // the address belongs to the filter
     document.getElementById(id)?.scrollIntoView();
   };
-  document.getElementById("page")!.append(
+  const refresh = scheduler(sections);
+  store.onChange(refresh);
+  hold();
+  requestAnimationFrame(() => setTimeout(refresh, 0)); // after the first screen is painted
+  return [
     h("div", { class: "top" },
       h("div", { class: "head" }, h("span", { class: "brand" }, "netmend"), h("span", { class: "model", title: report.run.model.name }, fileName(report.run.model.name)),
         h("nav", { "aria-label": "Sections" }, sections.map((s) => h("a", { href: `#${s.id}`, onclick: go(s.id) }, s.title))),
         button(theme.label(), () => undefined, { class: "small theme", "aria-label": "light or dark", onclick: theme.turn })),
-      filterBar(store)),
-    h("main", {}, firstScreen(store, dialog, detail), sections.map((s) => s.element),
-      h("footer", {}, `netmend ${report.run.version} · ${report.run.started} · nothing in this page leaves your machine`)));
-  const refresh = scheduler(sections);
-  store.onChange(refresh);
-  requestAnimationFrame(() => setTimeout(refresh, 0)); // after the first screen is painted
+      guarded("The filter", () => filterBar(store))),
+    h("main", {}, firstScreen(store, dialog, detail, unread), sections.map((s) => s.element),
+      h("footer", {}, `netmend ${report.run.version} · ${report.run.started} · nothing in this page leaves your machine`))];
 }
 
-const report = read();
-if (typeof report === "string") document.getElementById("page")!.append(h("main", {}, h("h1", {}, report)));
-else draw(report);
+const reading = read();
+replace(document.getElementById("page")!, typeof reading === "string" ? h("main", {}, h("h1", {}, reading)) : guarded("This report", () => draw(reading)));
+settle();

@@ -54,7 +54,7 @@ function byConfidence(store: Store, all: number[], rows: number[]): Layer[] {
   const step = (high - low) / confidenceSteps || 1;
   const scale = Plot.scale({ color: { type: "linear", domain: [0, confidenceSteps - 1], scheme: "viridis" } })!;
   const layers = Array.from({ length: confidenceSteps }, (_, i): Layer => ({ words: `${percent(low + i * step)} – ${percent(low + (i + 1) * step)}`, colour: scale.apply(i) as string, rows: [] }));
-  for (const row of rows) if (confidence[row] !== null) layers[Math.min(confidenceSteps - 1, Math.floor((confidence[row]! - low) / step))].rows.push(row);
+  for (const row of rows) if (confidence[row] !== null) layers[Math.min(confidenceSteps - 1, Math.floor((confidence[row]! - low) / step))]?.rows.push(row);
   return layers.reverse(); // the least confident on top
 }
 

@@ -38,7 +38,7 @@ export function network(store: Store, detail: Detail): Section | null {
 
   const self = section(store, "network", "Network", `${plural(layers.length, "layer")}, ${plural(store.report.run.model.units, "unit")}`, (body) => {
     const wanted = store.setting("network.colour", available[0] ?? "health") as Measure;
-    const measure = measures[wanted] ? wanted : "health";
+    const measure = available.includes(wanted) ? wanted : available[0] ?? "health";
     const view = store.setting("network.view", "map");
     const opened = new Set(store.setting("network.open", "").split(",").filter(Boolean));
     const picked = layers.findIndex((l) => l.name === store.setting("network.layer", ""));

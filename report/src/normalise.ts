@@ -1,92 +1,236 @@
-// Fills in what a document leaves out, so that everything after it can rely on the schema. Evidence of other versions, and of
-// models for which a part makes no sense, lacks this and that.
-import type { Finding, Report } from "../generated/evidence";
+// The document as its schema has it, so that everything after this can rely on the types. Evidence comes from other versions and from
+// strangers: what cannot be read is left out or not known (null, an empty text, an empty list), and is counted.
+import { schema, type Report } from "../generated/evidence";
+
+/// The keywords that types.mjs lets through.
+interface Rule {
+  $ref?: string;
+  $defs?: Record<string, Rule>;
+  type?: string | string[];
+  const?: unknown;
+  enum?: unknown[];
+  oneOf?: Rule[];
+  anyOf?: Rule[];
+  properties?: Record<string, Rule>;
+  required?: string[];
+  additionalProperties?: Rule | boolean;
+  items?: Rule;
+  minItems?: number;
+  maxItems?: number;
+  minimum?: number;
+  positional?: boolean;
+  index?: string;
+}
 
 type Loose = Record<string, unknown>;
 
+const none = Symbol("cannot be read");
 const isObject = (value: unknown): value is Loose => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/// Missing or wrong lists become empty, missing or wrong tables too.
-function fill(target: Loose, lists: string[], tables: string[] = []): void {
-  for (const key of lists) if (!Array.isArray(target[key])) target[key] = [];
-  for (const key of tables) if (!isObject(target[key])) target[key] = {};
+/// What could not be read: how much, and the first places of it.
+export class Unread {
+  count = 0;
+  readonly places: string[] = [];
+  readonly path: (string | number)[] = [];
+
+  add(key: string | number, count = 1): void {
+    this.count += count;
+    if (this.places.length < 20) this.places.push([...this.path, key].map((part) => (typeof part === "number" ? `[${part}]` : `.${part}`)).join("").slice(1));
+  }
 }
 
-function finding(value: unknown): value is Finding {
-  if (!isObject(value) || typeof value.id !== "string") return false;
-  fill(value, ["next", "inputs", "related"], ["numbers"]);
-  for (const key of ["kind", "where", "title", "brief", "evidence", "meaning", "fault"]) if (typeof value[key] !== "string") value[key] = "";
-  if (!["blocker", "serious", "minor", "note"].includes(String(value.level))) value.level = "note";
-  if (!["confirmed", "likely", "possible"].includes(String(value.certainty))) value.certainty = "possible";
-  value.title ||= value.id;
-  return true;
+interface Reader {
+  /// The value, changed in place where it is an object or a list; `none` where nothing of it can be read.
+  fit: (value: unknown) => unknown;
+  /// What stands where a required one is missing; `none` where nothing can.
+  otherwise: () => unknown;
 }
 
-function part(report: Loose, key: string, lists: string[]): void {
-  if (report[key] === undefined) return;
-  if (isObject(report[key])) fill(report[key] as Loose, lists);
-  else delete report[key];
+/// Readers for the rules of the schema, with the sizes that the lists of one document have.
+class Readers {
+  private readonly named = new Map<string, Reader>();
+
+  constructor(private readonly root: Rule, private readonly document: Loose, private readonly unread: Unread) {}
+
+  of(rule: Rule): Reader {
+    if (rule.$ref) return this.named.get(rule.$ref) ?? this.name(rule.$ref);
+    const choices = rule.oneOf ?? rule.anyOf; // of one thing and null
+    if (choices) {
+      const one = this.of(choices.find((choice) => choice.type !== "null")!);
+      return { fit: (value) => (value === null ? null : one.fit(value)), otherwise: () => null };
+    }
+    if (rule.const !== undefined) return { fit: (value) => (value === rule.const ? value : none), otherwise: () => none };
+    if (rule.enum) {
+      const { enum: all } = rule; // the last one claims least
+      return { fit: (value) => (all.includes(value) ? value : none), otherwise: () => all[all.length - 1] };
+    }
+    if (rule.type === "object") return this.object(rule);
+    if (rule.type === "array") return this.list(rule);
+    return this.value(rule);
+  }
+
+  private name(ref: string): Reader {
+    const reader = this.of(this.root.$defs![ref.replace("#/$defs/", "")]);
+    this.named.set(ref, reader);
+    return reader;
+  }
+
+  private value({ type, minimum = -Infinity, index }: Rule): Reader {
+    const types = [type].flat();
+    const below = index === undefined ? Infinity : this.sizeOf(index);
+    const number = (value: unknown) => typeof value === "number" && Number.isFinite(value) && value >= minimum && value < below && (types.includes("number") || Number.isInteger(value));
+    const fits = types.includes("string") ? (value: unknown) => typeof value === "string" : types.includes("boolean") ? (value: unknown) => typeof value === "boolean" : number;
+    const otherwise = types.includes("null") ? null : types.includes("string") ? "" : types.includes("boolean") ? false : index === undefined ? null : none;
+    return { fit: types.includes("null") ? (value) => (value === null || fits(value) ? value : none) : (value) => (fits(value) ? value : none), otherwise: () => otherwise };
+  }
+
+  /// Such a list is positional, so that it keeps its size.
+  private sizeOf(path: string): number {
+    const list = path.split(".").reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), this.document);
+    return Array.isArray(list) ? list.length : 0;
+  }
+
+  private list({ items, minItems, maxItems = Infinity, positional }: Rule): Reader {
+    const { unread } = this;
+    const item = this.of(items!);
+    const tuple = minItems !== undefined && minItems === maxItems;
+    const fit = (value: unknown) => {
+      if (!Array.isArray(value) || (tuple && value.length !== minItems)) return none;
+      let kept = 0;
+      for (let i = 0; i < value.length; i++) {
+        if (kept >= maxItems) {
+          unread.add(i, value.length - i);
+          break;
+        }
+        unread.path.push(i);
+        let one = item.fit(value[i]);
+        unread.path.pop();
+        if (one === none) {
+          if (tuple) return none;
+          unread.add(i);
+          if (!positional) continue;
+          one = item.otherwise();
+          if (one === none) one = null;
+        }
+        value[kept++] = one;
+      }
+      value.length = kept;
+      return value;
+    };
+    const empty = () => (tuple ? Array.from({ length: minItems }, item.otherwise) : []);
+    return { fit, otherwise: () => { const list = empty(); return list.includes(none) ? none : list; } };
+  }
+
+  private object({ properties = {}, required = [], additionalProperties }: Rule): Reader {
+    const { unread } = this;
+    const fields = Object.entries(properties).map(([key, rule]) => ({ key, reader: this.of(rule), needed: required.includes(key) }));
+    const more = typeof additionalProperties === "object" ? this.of(additionalProperties) : null;
+    const read = (key: string, reader: Reader, value: unknown) => {
+      unread.path.push(key);
+      const now = reader.fit(value);
+      unread.path.pop();
+      return now;
+    };
+    const fit = (value: unknown) => {
+      if (!isObject(value)) return none;
+      for (const { key, reader, needed } of fields) {
+        const given = value[key];
+        if (given === undefined && !needed) continue;
+        let now = given === undefined ? none : read(key, reader, given);
+        if (now === none) {
+          now = needed ? reader.otherwise() : undefined;
+          if (now === none) return none;
+          if (given !== undefined && (needed || given !== null)) unread.add(key);
+        }
+        if (now === undefined) delete value[key];
+        else value[key] = now;
+      }
+      if (more) for (const [key, given] of Object.entries(value)) {
+        if (read(key, more, given) !== none) continue; // lists and objects are changed in place, others are as they were
+        unread.add(key);
+        delete value[key];
+      }
+      return value;
+    };
+    return { fit, otherwise: () => fit({}) };
+  }
 }
 
-const numbers = (value: unknown): value is number[] => Array.isArray(value) && value.every((one) => Number.isFinite(one));
+// What the schema cannot say.
 
-/// A table is used only where every row of it has as many values as there are columns.
-function table(inputs: Loose): void {
-  const { columns, values } = isObject(inputs.table) ? inputs.table : ({} as Loose);
-  const fits = Array.isArray(columns) && columns.length > 0 && columns.every((c) => isObject(c) && typeof c.name === "string") && isObject(values) &&
-    Object.values(values).every((row) => Array.isArray(row) && row.length === columns.length && row.every((value) => typeof value === "string"));
-  if (!fits) delete inputs.table;
+/// Columns have an entry per input; one of another length knows nothing.
+function columns({ inputs }: Report, unread: Unread): void {
+  if (!inputs) return;
+  const rows = inputs.id.length;
+  const entry = { split: () => 0, sample: (row: number) => row, label: () => null, predicted: () => null, confidence: () => null, loss: () => null, right: () => null };
+  for (const [key, make] of Object.entries(entry) as [keyof typeof entry, (row: number) => number | null][]) {
+    if (inputs[key].length === rows) continue;
+    if (inputs[key].length) unread.add(`inputs.${key}`);
+    (inputs as unknown as Loose)[key] = Array.from({ length: rows }, (_, row) => make(row));
+  }
+  inputs.split.forEach((split, row) => { if (split === null) inputs.split[row] = 0; });
+  for (const key of ["second", "before", "cluster", "slices"] as const) {
+    if (!inputs[key] || inputs[key].length === rows) continue;
+    unread.add(`inputs.${key}`);
+    delete inputs[key];
+  }
 }
 
-/// The map and the neighbours are used only where every row that they name is there.
-function features(report: Loose): void {
-  const size = isObject(report.inputs) ? (report.inputs.id as unknown[]).length : 0;
-  const rows = (value: unknown): value is number[] => numbers(value) && value.every((row) => Number.isInteger(row) && row >= 0 && row < size);
-  const { map, similar } = report as { map: Loose | undefined; similar: Loose | undefined };
-  if (!isObject(map) || !rows(map.rows) || map.rows.length < 2 || !numbers(map.x) || !numbers(map.y) || map.x.length !== map.rows.length || map.y.length !== map.rows.length) delete report.map;
-  else if (!numbers(map.explained)) map.explained = [];
-  if (!isObject(similar) || !rows(similar.rows) || !Array.isArray(similar.nearest) || similar.nearest.length !== similar.rows.length || !similar.nearest.every(rows)) delete report.similar;
+/// A row of a table has a value per column. Columns without a name are counted.
+function table({ inputs }: Report, unread: Unread): void {
+  if (!inputs?.table) return;
+  const { columns, values } = inputs.table;
+  columns.forEach((column, i) => (column.name ||= `column ${i + 1}`));
+  for (const [row, all] of Object.entries(values)) {
+    if (all.length === columns.length) continue;
+    unread.add(`inputs.table.values.${row}`);
+    delete values[row];
+  }
+  if (!columns.length) delete inputs.table;
+}
+
+/// Points of the map and neighbours whose input is not known are left out; without two points there is no map.
+function features(report: Report, unread: Unread): void {
+  const { map, similar } = report;
+  if (map) {
+    const known = [...map.rows.keys()].filter((i) => [map.rows[i], map.x[i], map.y[i]].every(Number.isFinite));
+    if (map.x.length !== map.rows.length || map.y.length !== map.rows.length) unread.add("map");
+    for (const key of ["rows", "x", "y"] as const) map[key] = known.map((i) => map[key][i]);
+    if (known.length < 2) delete report.map;
+  }
+  if (similar) {
+    if (similar.nearest.length !== similar.rows.length) unread.add("similar");
+    const known = [...similar.rows.keys()].filter((i) => Number.isFinite(similar.rows[i]) && similar.nearest[i]);
+    report.similar = { rows: known.map((i) => similar.rows[i]), nearest: known.map((i) => similar.nearest[i]) };
+  }
+}
+
+/// Both classes of a cell are classes that there are.
+function cells(report: Report, unread: Unread): void {
+  const size = report.classes?.length ?? 0;
+  for (const [part, place] of [[report, "confusion"], [report.compare, "compare.confusion"]] as const) {
+    if (!part?.confusion) continue;
+    const known = part.confusion.filter(([label, predicted]) => label < size && predicted < size);
+    if (known.length < part.confusion.length) unread.add(place, part.confusion.length - known.length);
+    part.confusion = known;
+  }
+}
+
+export interface Reading {
+  report: Report;
+  unread: Unread;
 }
 
 /// The document as a report; a sentence for people where it is none.
-export function normalise(document: unknown): Report | string {
+export function normalise(document: unknown): Reading | string {
   if (!isObject(document) || document.format !== "netmend.report/1") {
     const format = isObject(document) && typeof document.format === "string" ? document.format : "what it was given";
     return `This page cannot show ${format}; netmend open draws it again.`;
   }
-  fill(document, ["tiles", "findings", "accepted", "passed", "skipped", "method"], ["run", "preflight"]);
-  fill(document.preflight as Loose, ["lines", "tried"]);
-  document.verdict = String(document.verdict ?? "");
-  const run = document.run as Loose;
-  fill(run, ["data"], ["model"]);
-  for (const [target, keys] of [[run, ["command", "version", "started"]], [run.model as Loose, ["name", "checksum"]]] as [Loose, string[]][]) for (const key of keys) target[key] = String(target[key] ?? "");
-  for (const [target, keys] of [[run, ["seconds", "seed"]], [run.model as Loose, ["layers", "units", "weights"]]] as [Loose, string[]][]) for (const key of keys) target[key] = Number(target[key]) || 0;
-  for (const key of ["findings", "accepted"]) document[key] = (document[key] as unknown[]).filter(finding);
-  for (const key of ["classes", "per_class", "confusion", "slices"]) if (!Array.isArray(document[key])) delete document[key];
-  part(document, "inputs", ["split", "sample", "id", "label", "predicted", "confidence", "loss", "right"]);
-  if (document.inputs) {
-    const inputs = document.inputs as Loose;
-    fill(inputs, [], ["groups", "pictures", "texts"]);
-    inputs.left_out = Number(inputs.left_out) || 0;
-    for (const key of ["second", "before", "cluster", "slices"]) if (!Array.isArray(inputs[key])) delete inputs[key];
-    for (const key of ["near", "heat", "top"]) if (!isObject(inputs[key])) delete inputs[key];
-    table(inputs);
-    // A column that is missing is one that knows nothing.
-    const rows = (inputs.id as unknown[]).length;
-    const column = (key: string, value: (row: number) => unknown) => { if ((inputs[key] as unknown[]).length !== rows) inputs[key] = Array.from({ length: rows }, (_, row) => value(row)); };
-    column("split", () => 0);
-    column("sample", (row) => row);
-    for (const key of ["label", "predicted", "confidence", "loss", "right"]) column(key, () => null);
-  }
-  features(document);
-  if (!isObject(document.latency) || !isObject(document.latency.all)) delete document.latency;
-  else fill(document.latency, ["groups"]);
-  part(document, "confidence", ["bins", "histogram"]);
-  part(document, "data", ["splits", "ranges", "duplicates", "suspected"]);
-  part(document, "network", ["layers", "units"]);
-  for (const layer of (document.network as { layers: Loose[] } | undefined)?.layers ?? []) fill(layer, ["from"]);
-  part(document, "tests", ["criteria", "growth", "untried"]);
-  part(document, "repair", ["per_class", "edits", "alternatives", "flips"]);
-  part(document, "compare", ["per_class", "groups", "flips"]);
-  return document as unknown as Report;
+  const unread = new Unread();
+  new Readers(schema as Rule, document, unread).of(schema as Rule).fit(document);
+  const report = document as unknown as Report;
+  for (const step of [columns, table, features, cells]) step(report, unread);
+  for (const finding of [...report.findings, ...report.accepted]) finding.title ||= finding.id || "A finding without a name.";
+  return { report, unread };
 }

@@ -1,5 +1,6 @@
 // A part of the page: its place, and how it is drawn again when the filter changes.
-import { h } from "./dom";
+import { guarded, h, replace } from "./dom";
+import { settle } from "./drawn";
 import { count, plural } from "./format";
 import type { Store } from "./store";
 
@@ -10,7 +11,7 @@ export interface Section {
   update: () => void;
 }
 
-/// A section with a heading that says how many inputs the filter leaves.
+/// A section with a heading that says how many inputs the filter leaves. Where it cannot be drawn it says so.
 export function section(store: Store, id: string, title: string, about: string, fill: (body: HTMLElement) => void): Section {
   const left = h("span", { class: "left" });
   const body = h("div", { class: "body" });
@@ -22,8 +23,10 @@ export function section(store: Store, id: string, title: string, about: string, 
       left.textContent = store.size && store.filtered ? `${count(store.rows.length)} of ${plural(store.whole, "input")}` : "";
       // Settings redraw a section from inside: what had the focus gets it back.
       const held = body.contains(document.activeElement) ? focusPath(body, document.activeElement as HTMLElement) : null;
-      fill(body);
+      const failed = guarded("This section", () => fill(body));
+      if (failed) replace(body, failed);
       if (held) refocus(body, held);
+      settle();
     },
   };
 }

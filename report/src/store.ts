@@ -2,6 +2,7 @@
 // that a view can be sent as a link. Views ask for rows and are told when these change.
 import type { Filter as TileFilter, Inputs, Report } from "../generated/evidence";
 import { decodeArea, inArea } from "./area";
+import { guarded } from "./dom";
 import { Places } from "./places";
 import { neighbours } from "./similar";
 
@@ -170,7 +171,7 @@ export class Store {
   }
 
   private tell(): void {
-    for (const listener of this.listeners) listener();
+    for (const listener of this.listeners) guarded("What the filter leaves", listener);
   }
 
   /// Whether the filter leaves a row, of whatever split unless one is chosen: for evidence from other splits than the judged one.

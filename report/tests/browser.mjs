@@ -15,6 +15,8 @@ export const browserPath = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin
 export const folder = mkdtempSync(join(tmpdir(), "netmend-page-"));
 const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
+const patience = 180_000; // ms: what has not happened by then does not happen, on however busy a machine
+
 let browser;
 export async function start() {
   browser = await chromium.launchPersistentContext(join(folder, "profile"), { executablePath: browserPath, args: flags, viewport: { width: 1366, height: 768 }, acceptDownloads: true });
@@ -56,7 +58,7 @@ export async function open(path, { hash = "", width = 1366, height = 768, scheme
   page.troubles = [];
   page.failed = [];
   page.on("requestfailed", (request) => page.failed.push(`${request.url()} ${request.failure().errorText}`));
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(patience);
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && page.troubles.push(`console: ${message.text()}`));
   page.on("pageerror", (error) => page.troubles.push(`error: ${error.message}`));
   page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || page.troubles.push(`request: ${request.url()}`));
@@ -67,10 +69,9 @@ export async function open(path, { hash = "", width = 1366, height = 768, scheme
   return page;
 }
 
+/// Waits until the page says that all of it is drawn. What changes it says so at once.
 export async function drawn(page) {
-  await page.waitForTimeout(30); // until a change has been noticed
   await page.waitForSelector("html[data-drawn=yes]", { state: "attached" });
-  await page.waitForTimeout(60); // until plots know their width
 }
 
 export async function close(page) {

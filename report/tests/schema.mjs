@@ -2,10 +2,11 @@
 import { readFileSync } from "node:fs";
 
 export const schema = JSON.parse(readFileSync(new URL("../evidence.schema.json", import.meta.url), "utf8"));
-const words = ["$schema", "$id", "$defs", "title", "description"]; // say nothing about documents
+const words = ["$schema", "$id", "$defs", "title", "description", "positional"]; // say nothing about documents
 
 const typeOf = (value) => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 const isType = (value, type) => (type === "integer" ? Number.isInteger(value) : typeOf(value) === type);
+const listAt = (document, path) => path.split(".").reduce((value, key) => value?.[key], document);
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
 const rules = {
@@ -13,6 +14,7 @@ const rules = {
   const: (wanted, value, path) => (same(value, wanted) ? [] : [`${path} is not ${JSON.stringify(wanted)}`]),
   enum: (choices, value, path) => (choices.some((choice) => same(choice, value)) ? [] : [`${path} is ${JSON.stringify(value)}, not one of ${JSON.stringify(choices)}`]),
   minimum: (least, value, path) => (typeof value !== "number" || value >= least ? [] : [`${path} is ${value}, below ${least}`]),
+  index: (list, value, path) => (typeof value !== "number" || value < (listAt(root, list)?.length ?? 0) ? [] : [`${path} is ${value}, beyond ${list}`]),
   minItems: (least, value, path) => (!Array.isArray(value) || value.length >= least ? [] : [`${path} has ${value.length} items, fewer than ${least}`]),
   maxItems: (most, value, path) => (!Array.isArray(value) || value.length <= most ? [] : [`${path} has ${value.length} items, more than ${most}`]),
   required: (names, value, path) => (typeOf(value) !== "object" ? [] : names.filter((name) => !(name in value)).map((name) => `${path} lacks ${name}`)),
@@ -28,8 +30,11 @@ const rules = {
   $ref: (name, value, path) => problems(value, schema.$defs[name.replace("#/$defs/", "")], path),
 };
 
+let root; // the document that is looked at
+
 /// Sentences, each beginning with the path of what is wrong.
 export function problems(value, rule = schema, path = "document") {
+  if (rule === schema) root = value;
   if (rule === undefined) throw new Error(`${path}: the schema refers to what it does not define`);
   return Object.entries(rule).flatMap(([keyword, argument]) => {
     if (words.includes(keyword)) return [];
@@ -52,4 +57,40 @@ export function filled(value, seen, rule = schema, path = schema.title) {
     if (known && one !== null && one !== "" && !(typeof one === "object" && !Object.keys(one).length)) seen.add(`${path}.${name}`);
     if (known ?? typeof rule.additionalProperties === "object") filled(one, seen, known ?? rule.additionalProperties, known ? `${path}.${name}` : path);
   }
+}
+
+const picture = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+
+/// A small document that has every field of the schema, with three entries in every list. `shows`: what its inputs are to a person.
+export function example(shows = "pictures") {
+  const report = exampleOf(schema);
+  const { inputs } = report;
+  Object.assign(inputs, { split: [0, 0, 0], label: [0, 1, 2], predicted: [0, 2, 1], right: [1, 0, 0], before: [0, 1, 0] });
+  if (shows !== "pictures") inputs.pictures = {};
+  if (shows !== "rows") delete inputs.table;
+  return report;
+}
+
+function exampleOf(rule, name = "") {
+  if (rule.$ref) return exampleOf(schema.$defs[rule.$ref.replace("#/$defs/", "")], name);
+  if (rule.const !== undefined) return rule.const;
+  if (rule.enum) return rule.enum[0];
+  if (rule.oneOf ?? rule.anyOf) return exampleOf((rule.oneOf ?? rule.anyOf)[0], name);
+  const type = [rule.type].flat()[0];
+  if (type === "string") return ["pictures", "heat"].includes(name) ? picture : name;
+  if (type === "boolean") return name !== "holds"; // so that set-ups that were tried are shown
+  if (type === "integer") return rule.minimum ?? 0;
+  if (type === "number") return 0.5;
+  const some = Array.from({ length: Math.min(3, rule.maxItems ?? 3) }, (_, i) => i);
+  if (type === "array") return some.map((i) => different(exampleOf(rule.items, name), i));
+  if (rule.properties) return Object.fromEntries(Object.entries(rule.properties).map(([key, one]) => [key, exampleOf(one, key)]));
+  return Object.fromEntries(some.map((i) => [i, typeof rule.additionalProperties === "object" ? exampleOf(rule.additionalProperties, name) : i]));
+}
+
+/// Entries of a list, told apart: names end in their place, positions are it, values rise.
+function different(value, i) {
+  if (typeof value === "string") return value.startsWith("data:") ? value : `${value} ${i}`;
+  if (typeof value === "number") return Number.isInteger(value) ? i : value * (1 + i / 4);
+  if (Array.isArray(value) || value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, ["name", "id", "split", "sample", "row", "low", "high", "inputs"].includes(key) && typeof one !== "object" ? different(one, i) : one]));
 }

@@ -53,7 +53,8 @@ class Schema {
                                                 "oneOf",       "anyOf",       "minimum",
                                                 "maximum",     "minItems",    "maxItems",
                                                 "prefixItems", "default",     "examples",
-                                                "$comment",    "pattern",     "minLength"};
+                                                "$comment",    "pattern",     "minLength",
+                                                "positional",  "index"};
     for (const auto& [key, unused] : schema.items())
       if (!known.count(key)) throw std::runtime_error("the schema uses " + key + ", which this test does not know");
     if (schema.contains("type")) {
