@@ -4,7 +4,7 @@ import type { Detail } from "./detail";
 import { h, replace } from "./dom";
 import { clickable, figure, plot } from "./figure";
 import { confusion } from "./classes";
-import { classOf, countFlips, flipBars, flipWords, slicesOf } from "./flips";
+import { classOf, countFlips, flipBars, flipWords, mostShown, slicesOf } from "./flips";
 import { count, fileName, interval, percent, points } from "./format";
 import { gallery } from "./input_view";
 import { matrix, worstPairs } from "./matrix";
@@ -25,7 +25,8 @@ export function compare(store: Store, detail: Detail): Section | null {
     const thumbs = (kind: boolean) => {
       const rows = flips.filter((f) => f.fixed === kind).map((f) => f.row);
       if (!rows.length) return null;
-      return h("div", { class: "panel" }, h("h3", {}, `${kind ? "Fixes" : "Regressions"} · ${count(rows.length)}`), gallery(store, rows.slice(0, 36), (r) => detail.open(r, rows), { heading: "label, prediction now" }));
+      return h("div", { class: "panel" }, h("h3", {}, `${kind ? "Fixes" : "Regressions"} · ${count(rows.length)}`), h("p", { class: "note" }, `Label, and prediction of this model where it is another.${rows.length > mostShown ? ` The first ${mostShown} are shown.` : ""}`),
+        gallery(store, rows.slice(0, mostShown), (r) => detail.open(r, rows), { heading: "label, prediction now" }));
     };
     const points_ = flips.filter((f) => f.confidence_before !== null && store.inputs.confidence[f.row] !== null).map((f) => ({ row: f.row, fixed: f.fixed, x: f.confidence_before!, y: store.inputs.confidence[f.row]! }));
     // Of the reference only the counts are known: its matrix can obey the class and the prediction, and nothing else.

@@ -1,6 +1,6 @@
 // One input in full, in a dialog: its values, its top predictions, their relevance, and similar inputs.
 import { button, guarded, h, replace, type Child } from "./dom";
-import { number, percent } from "./format";
+import { count, number, percent } from "./format";
 import { gallery, predictionWords, picture, shown } from "./input_view";
 import { columnsOf, differs, isUnusual, unusualWords, valuesOf, valueText } from "./rows";
 import { canFindSimilar, neighbours } from "./similar";
@@ -47,7 +47,7 @@ export class Detail {
         h("h3", {}, inputs.id[row]),
         right === null || right === undefined ? null : h("span", { class: `tag ${right ? "right" : "wrong"}` }, right ? "correct" : "wrong"),
         h("span", { class: "grow" }),
-        this.list.length > 1 ? h("span", { class: "muted" }, `${place + 1} of ${this.list.length}`) : null,
+        this.list.length > 1 ? h("span", { class: "muted" }, `${count(place + 1)} of ${count(this.list.length)}`) : null,
         button("‹", () => this.step(-1), { class: "small", "aria-label": "previous input", disabled: place <= 0 }),
         button("›", () => this.step(1), { class: "small", "aria-label": "next input", disabled: place + 1 >= this.list.length }),
         button("close", () => this.dialog.close(), { class: "small", autofocus: true })),
@@ -68,7 +68,7 @@ export class Detail {
         h("div", { class: "large" }, this.input(row)),
         h("div", {}, h("h4", {}, store.report.classes ? "Top predictions" : "Prediction"), this.top(row), h("h4", {}, "Facts"), this.facts(row), this.tick(row), this.finder(row))),
       this.similar ? this.similarInputs(row) : null,
-      near ? h("div", { class: "columns" }, neighbours("Nearest correct predictions", near.right), neighbours("Nearest wrong predictions", near.wrong)) : null,
+      near ? h("div", { class: near.right.length && near.wrong.length ? "columns" : "" }, neighbours("Nearest correct predictions", near.right), neighbours("Nearest wrong predictions", near.wrong)) : null,
     ];
   }
 
@@ -135,7 +135,7 @@ export class Detail {
 
   private tick(row: number): HTMLElement {
     const { ticked } = this.store;
-    return h("label", {}, h("input", {
+    return h("label", { class: "tick" }, h("input", {
       type: "checkbox", checked: ticked.has(row), onchange: () => { ticked.has(row) ? ticked.delete(row) : ticked.add(row); this.onTick(); },
     }), " tick for export");
   }

@@ -6,6 +6,8 @@ import type { Store } from "./store";
 
 export const flipWords = "A fix is a wrong prediction that became correct, a regression a correct prediction that became wrong.";
 
+export const mostShown = 36; // the document has pictures for so many
+
 export interface FlipRow {
   name: string;
   fixed: number;

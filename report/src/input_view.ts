@@ -32,11 +32,13 @@ export function predictionWords(store: Store, row: number): string {
   return label === predicted ? name(label) : `${name(label)}, predicted ${name(predicted)}`;
 }
 
+type Mark = "right" | "wrong" | "";
+const markOf = (store: Store, row: number): Mark => (store.inputs.right[row] === 0 ? "wrong" : store.inputs.right[row] === 1 ? "right" : "");
+
 /// A small clickable input with its label and prediction.
-export function thumb(store: Store, row: number, open: Open, caption = true): HTMLElement {
-  const right = store.inputs.right[row];
+export function thumb(store: Store, row: number, open: Open, caption = true, mark = markOf(store, row)): HTMLElement {
   const words = `${inputName(store, row)}: ${predictionWords(store, row)}, confidence ${percent(store.inputs.confidence[row], 0)}`;
-  return h("button", { type: "button", class: `thumb ${right === 0 ? "wrong" : right === 1 ? "right" : ""}`, title: words, "aria-label": words, onclick: () => open(row) },
+  return h("button", { type: "button", class: `thumb ${mark}`, title: words, "aria-label": words, onclick: () => open(row) },
     shown(store, row), caption ? h("span", { class: "caption" }, predictionWords(store, row)) : null);
 }
 
@@ -49,16 +51,18 @@ interface GalleryOptions {
   /// What is said of each input, and what that is.
   caption?: (row: number) => string;
   heading?: string;
+  /// Green or red: by default whether the prediction is correct.
+  mark?: Mark;
   /// Beside something else: summaries instead of whole rows.
   narrow?: boolean;
 }
 
-export function gallery(store: Store, rows: number[], open: Open, { caption = (row) => predictionWords(store, row), heading = "label, prediction", narrow = false }: GalleryOptions = {}): HTMLElement {
-  if (!store.isRead) return h("div", { class: narrow ? "thumbs small" : "thumbs" }, rows.map((row) => h("div", { class: "cell" }, thumb(store, row, open, false), h("span", { class: "caption" }, caption(row)))));
+export function gallery(store: Store, rows: number[], open: Open, { caption = (row) => predictionWords(store, row), heading = "label, prediction", mark, narrow = false }: GalleryOptions = {}): HTMLElement {
+  if (!store.isRead) return h("div", { class: narrow ? "thumbs small" : "thumbs" }, rows.map((row) => h("div", { class: "cell" }, thumb(store, row, open, false, mark), h("span", { class: "caption" }, caption(row)))));
   const table = store.shows === "rows" && !narrow;
   const words = (row: number) => (table ? valueCells(store, row) : [h("td", { class: "sentence" }, store.shows === "texts" ? opener(store, row, open) : rowSummary(store, row) ?? "–")]);
   return h("div", { class: "scroll short" }, h("table", { class: "read" },
     h("thead", {}, h("tr", {}, store.shows === "texts" ? null : h("th", {}, "id"), h("th", {}, heading), table ? headCells(store) : h("th", {}, store.shows === "texts" ? "sentence" : "values"))),
-    h("tbody", {}, rows.map((row) => h("tr", { class: store.inputs.right[row] === 0 ? "wrong" : store.inputs.right[row] === 1 ? "right" : "" },
+    h("tbody", {}, rows.map((row) => h("tr", { class: mark ?? markOf(store, row) },
       store.shows === "texts" ? null : h("td", {}, opener(store, row, open)), h("td", { class: "name" }, caption(row)), words(row))))));
 }

@@ -1,6 +1,7 @@
 // The document as its schema has it, so that everything after this can rely on the types. Evidence comes from other versions and from
 // strangers: what cannot be read is left out or not known (null, an empty text, an empty list), and is counted.
 import { schema, type Report } from "../generated/evidence";
+import { columnName, tableOfNumbers } from "./number_rows";
 
 /// The keywords that types.mjs lets through.
 interface Rule {
@@ -176,11 +177,15 @@ function columns({ inputs }: Report, unread: Unread): void {
   }
 }
 
-/// A row of a table has a value per column. Columns without a name are counted.
-function table({ inputs }: Report, unread: Unread): void {
+/// A row of a table has a value per column. Columns without a name are counted, and rows of numbers are a table.
+function table({ inputs, data }: Report, unread: Unread): void {
+  if (inputs && !inputs.table && !data?.words) {
+    inputs.table = tableOfNumbers(inputs);
+    if (inputs.table) inputs.texts = {};
+  }
   if (!inputs?.table) return;
   const { columns, values } = inputs.table;
-  columns.forEach((column, i) => (column.name ||= `column ${i + 1}`));
+  columns.forEach((column, i) => (column.name ||= columnName(i)));
   for (const [row, all] of Object.entries(values)) {
     if (all.length === columns.length) continue;
     unread.add(`inputs.table.values.${row}`);

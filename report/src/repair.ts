@@ -1,13 +1,11 @@
 // The repair: its fixes and regressions on the hold-out set, beside the cheap alternatives.
 import type { Detail } from "./detail";
 import { command, h, replace } from "./dom";
-import { classOf, countFlips, flipBars, flipWords } from "./flips";
+import { classOf, countFlips, flipBars, flipWords, mostShown } from "./flips";
 import { count, duration, interval, number, percent, plural, points, sentence } from "./format";
 import { gallery } from "./input_view";
 import { section, type Section } from "./section";
 import type { Store } from "./store";
-
-const mostShown = 36; // the document has pictures for so many
 
 export function repair(store: Store, detail: Detail): Section | null {
   const all = store.report.repair;
@@ -23,7 +21,7 @@ export function repair(store: Store, detail: Detail): Section | null {
       const changes = new Map(some.map((f) => [f.row, `${value(f.before)} → ${value(f.after)}`]));
       return h("div", { class: "panel" }, h("h3", {}, `${fixed ? "Fixes" : "Regressions"} · ${count(some.length)}`),
         h("p", { class: "note" }, `Prediction before → after the repair.${rows.length > mostShown ? ` The first ${mostShown} are shown.` : ""}`),
-        gallery(store, rows.slice(0, mostShown), (r) => detail.open(r, rows), { caption: (row) => changes.get(row)!, heading: "before → after" }));
+        gallery(store, rows.slice(0, mostShown), (r) => detail.open(r, rows), { caption: (row) => changes.get(row)!, heading: "before → after", mark: fixed ? "right" : "wrong" }));
     };
     const fact = (value: string, words: string) => h("div", {}, h("b", {}, value), h("span", {}, words));
     const given = all.alternatives.some((a) => a.why_not);
