@@ -73,7 +73,8 @@ export function svgText(drawing: SVGSVGElement, title: string, legend: Legend = 
   copy.setAttribute("height", String(height));
   out.append(copy);
   const theme = getComputedStyle(document.documentElement);
-  const text = new XMLSerializer().serializeToString(out);
+  // Names may hold what no XML may: control characters and halves of letters.
+  const text = new XMLSerializer().serializeToString(out).replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd");
   return text.replace(/var\((--[\w-]+)\)/g, (_, name: string) => theme.getPropertyValue(name).trim() || "currentColor");
 }
 

@@ -16,15 +16,18 @@ export interface Drawing {
 export function figure(drawing: Drawing): HTMLElement {
   const place = h("div", { class: "drawing" });
   const files = h("span", { class: "files" },
-    button("SVG", () => save(`${drawing.name}.svg`, svg(), "image/svg+xml"), { class: "file", "aria-label": `${drawing.title}: download SVG` }),
-    button("PNG", () => void pngBlob(svg()).then((blob) => save(`${drawing.name}.png`, blob)), { class: "file", "aria-label": `${drawing.title}: download PNG` }),
+    button("SVG", () => withSvg((svg) => save(`${drawing.name}.svg`, svg, "image/svg+xml")), { class: "file", "aria-label": `${drawing.title}: download SVG` }),
+    button("PNG", () => withSvg((svg) => void pngBlob(svg).then((blob) => save(`${drawing.name}.png`, blob))), { class: "file", "aria-label": `${drawing.title}: download PNG` }),
     button("CSV", () => save(`${drawing.name}.csv`, csv(drawing.table())), { class: "file", "aria-label": `${drawing.title}: download CSV` }));
   const element = h("figure", { "data-figure": drawing.name },
     h("figcaption", {}, h("h3", {}, drawing.title), drawing.tools, files),
     drawing.note ? h("p", { class: "note" }, drawing.note) : null,
     drawing.legend ? h("p", { class: "legend" }, drawing.legend.map(([words, colour]) => h("span", {}, swatch(colour), words))) : null,
     place);
-  const svg = () => svgText(place.querySelector("svg")!, drawing.title, drawing.legend);
+  const withSvg = (act: (svg: string) => void) => { // none before the width is known
+    const svg = place.querySelector("svg");
+    if (svg) act(svgText(svg, drawing.title, drawing.legend));
+  };
   let drawn = 0;
   const watch = new ResizeObserver(([entry]) => {
     const width = Math.floor(entry.contentRect.width);

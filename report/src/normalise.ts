@@ -63,7 +63,7 @@ class Readers {
     if (rule.const !== undefined) return { fit: (value) => (value === rule.const ? value : none), otherwise: () => none };
     if (rule.enum) {
       const { enum: all } = rule; // the last one claims least
-      return { fit: (value) => (all.includes(value) ? value : none), otherwise: () => all[all.length - 1] };
+      return { fit: (value) => (all.indexOf(value) >= 0 ? value : none), otherwise: () => all[all.length - 1] };
     }
     if (rule.type === "object") return this.object(rule);
     if (rule.type === "array") return this.list(rule);
@@ -78,11 +78,13 @@ class Readers {
 
   private value({ type, minimum = -Infinity, index }: Rule): Reader {
     const types = [type].flat();
+    const [nullable, whole] = [types.includes("null"), types.includes("integer")];
     const below = index === undefined ? Infinity : this.sizeOf(index);
-    const number = (value: unknown) => typeof value === "number" && Number.isFinite(value) && value >= minimum && value < below && (types.includes("number") || Number.isInteger(value));
-    const fits = types.includes("string") ? (value: unknown) => typeof value === "string" : types.includes("boolean") ? (value: unknown) => typeof value === "boolean" : number;
-    const otherwise = types.includes("null") ? null : types.includes("string") ? "" : types.includes("boolean") ? false : index === undefined ? null : none;
-    return { fit: types.includes("null") ? (value) => (value === null || fits(value) ? value : none) : (value) => (fits(value) ? value : none), otherwise: () => otherwise };
+    const number = (value: unknown) => (typeof value === "number" && value >= minimum && value < below && (whole ? Number.isInteger(value) : Number.isFinite(value))) || (nullable && value === null);
+    const other = (typeof_: string) => (value: unknown) => typeof value === typeof_ || (nullable && value === null);
+    const fits = types.includes("string") ? other("string") : types.includes("boolean") ? other("boolean") : number;
+    const otherwise = nullable ? null : types.includes("string") ? "" : types.includes("boolean") ? false : index === undefined ? null : none;
+    return { fit: (value) => (fits(value) ? value : none), otherwise: () => otherwise };
   }
 
   /// Such a list is positional, so that it keeps its size.
@@ -103,9 +105,13 @@ class Readers {
           unread.add(i, value.length - i);
           break;
         }
-        unread.path.push(i);
-        let one = item.fit(value[i]);
-        unread.path.pop();
+        const given: unknown = value[i];
+        let one: unknown = given;
+        if (typeof given === "object" && given !== null) { // only these have places inside
+          unread.path.push(i);
+          one = item.fit(given);
+          unread.path.pop();
+        } else one = item.fit(given);
         if (one === none) {
           if (tuple) return none;
           unread.add(i);
@@ -113,9 +119,10 @@ class Readers {
           one = item.otherwise();
           if (one === none) one = null;
         }
-        value[kept++] = one;
+        if (kept !== i || one !== given) value[kept] = one;
+        kept++;
       }
-      value.length = kept;
+      if (kept < value.length) value.length = kept;
       return value;
     };
     const empty = () => (tuple ? Array.from({ length: minItems }, item.otherwise) : []);
@@ -144,7 +151,7 @@ class Readers {
           if (given !== undefined && (needed || given !== null)) unread.add(key);
         }
         if (now === undefined) delete value[key];
-        else value[key] = now;
+        else if (now !== given) value[key] = now;
       }
       if (more) for (const [key, given] of Object.entries(value)) {
         if (read(key, more, given) !== none) continue; // lists and objects are changed in place, others are as they were
@@ -194,18 +201,18 @@ function table({ inputs, data }: Report, unread: Unread): void {
   if (!columns.length) delete inputs.table;
 }
 
-/// Points of the map and neighbours whose input is not known are left out; without two points there is no map.
+/// Points of the map without an input and inputs without neighbours are left out; without two points there is no map.
 function features(report: Report, unread: Unread): void {
   const { map, similar } = report;
   if (map) {
-    const known = [...map.rows.keys()].filter((i) => [map.rows[i], map.x[i], map.y[i]].every(Number.isFinite));
+    const known = [...map.rows.keys()].filter((i) => Number.isFinite(map.rows[i]) && Number.isFinite(map.x[i]) && Number.isFinite(map.y[i]));
     if (map.x.length !== map.rows.length || map.y.length !== map.rows.length) unread.add("map");
-    for (const key of ["rows", "x", "y"] as const) map[key] = known.map((i) => map[key][i]);
+    if (known.length < map.rows.length) for (const key of ["rows", "x", "y"] as const) map[key] = known.map((i) => map[key][i]);
     if (known.length < 2) delete report.map;
   }
   if (similar) {
     if (similar.nearest.length !== similar.rows.length) unread.add("similar");
-    const known = [...similar.rows.keys()].filter((i) => Number.isFinite(similar.rows[i]) && similar.nearest[i]);
+    const known = [...similar.rows.keys()].filter((i) => Number.isFinite(similar.rows[i]) && similar.nearest[i]?.length);
     report.similar = { rows: known.map((i) => similar.rows[i]), nearest: known.map((i) => similar.nearest[i]) };
   }
 }

@@ -61,27 +61,31 @@ export function saveNothing() {
   HTMLAnchorElement.prototype.click = function () { window.saved.push(this.href); };
 }
 
-/// Presses every button and every mark once, chooses in every list, and tells what became of the page.
+/// Presses one button and one mark of every kind, chooses in every list, and tells what became of the page.
 export async function use(page) {
   await page.evaluate(() => {
     const closed = () => document.querySelectorAll("dialog[open]").forEach((dialog) => dialog.close());
+    const pressed = new Set();
     const press = (all) => {
       for (const one of all) {
-        if (!one.isConnected || one.disabled || one.textContent === "PNG") continue;
+        const kind = [one.closest("section")?.id, one.closest("figure")?.dataset.figure, one.tagName, one.getAttribute("class"), one.matches(".thumb, .clickable, td *") || one.textContent].join();
+        if (!one.isConnected || one.disabled || one.textContent === "PNG" || pressed.has(kind)) continue;
+        pressed.add(kind);
         one.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
         const dialog = [...document.querySelectorAll("dialog[open]")].pop();
-        dialog?.querySelectorAll("button[aria-label], button[aria-expanded], .thumb, .copy").forEach((inner) => inner.isConnected && !inner.disabled && inner.click());
+        for (const inner of ["button[aria-label]:enabled", "button[aria-expanded]", ".thumb", ".copy"]) dialog?.querySelector(inner)?.click();
         closed();
       }
     };
     document.querySelectorAll("details").forEach((one) => (one.open = true));
+    [...document.querySelectorAll(".file")].find((one) => one.textContent === "PNG")?.click();
+    press(document.querySelectorAll(".file")); // before anything is drawn again
     press(document.querySelectorAll("main button, .clickable, .top button"));
     for (const list of document.querySelectorAll("select")) {
       list.selectedIndex = list.options.length - 1;
       list.dispatchEvent(new Event("change", { bubbles: true }));
     }
     document.querySelectorAll("input[type=checkbox], input[type=range]").forEach((one) => one.click());
-    [...document.querySelectorAll(".file")].find((one) => one.textContent === "PNG")?.click();
   });
   await page.waitForSelector("html[data-drawn=yes]", { state: "attached" });
   return page.evaluate(() => ({
