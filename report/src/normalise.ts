@@ -166,6 +166,15 @@ class Readers {
 
 // What the schema cannot say.
 
+/// What is chosen by its name has one.
+function names({ classes, per_class, slices, network, findings, accepted }: Report): void {
+  classes?.forEach((name, i) => (classes[i] = name || `class ${i}`));
+  per_class?.forEach((row, i) => (row.name ||= classes?.[i] ?? `class ${i}`));
+  slices?.forEach((slice, i) => (slice.name ||= `slice ${i}`));
+  network?.layers.forEach((layer, i) => (layer.name ||= `layer ${i}`));
+  for (const finding of [...findings, ...accepted]) finding.title ||= finding.id || "A finding without a name.";
+}
+
 /// Columns have an entry per input; one of another length knows nothing.
 function columns({ inputs }: Report, unread: Unread): void {
   if (!inputs) return;
@@ -242,7 +251,6 @@ export function normalise(document: unknown): Reading | string {
   const unread = new Unread();
   new Readers(schema as Rule, document, unread).of(schema as Rule).fit(document);
   const report = document as unknown as Report;
-  for (const step of [columns, table, features, cells]) step(report, unread);
-  for (const finding of [...report.findings, ...report.accepted]) finding.title ||= finding.id || "A finding without a name.";
+  for (const step of [names, columns, table, features, cells]) step(report, unread);
   return { report, unread };
 }
