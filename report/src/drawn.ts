@@ -3,6 +3,18 @@
 let turn = 0;
 let held = false;
 
+/// At the next frame, or without one where none comes: a page that cannot be seen gets none, and is drawn nevertheless.
+export function atFrame(act: () => void): void {
+  let done = false;
+  const once = () => {
+    if (done) return;
+    done = true;
+    act();
+  };
+  requestAnimationFrame(once);
+  setTimeout(once, 10_000);
+}
+
 const say = (drawn: "yes" | "no") => (document.documentElement.dataset.drawn = drawn);
 
 /// More is to come, until `release`.
@@ -22,5 +34,5 @@ export function settle(): void {
   if (held) return;
   const now = ++turn;
   say("no");
-  requestAnimationFrame(() => requestAnimationFrame(() => { if (now === turn) say("yes"); }));
+  atFrame(() => atFrame(() => { if (now === turn) say("yes"); }));
 }

@@ -6,7 +6,7 @@ import { confidence } from "./confidence";
 import { data } from "./data";
 import { Detail } from "./detail";
 import { button, guarded, h, replace, type Child } from "./dom";
-import { hold, release, settle } from "./drawn";
+import { atFrame, hold, release, settle } from "./drawn";
 import { failures } from "./failures";
 import { featureMap } from "./feature_map";
 import { filterBar } from "./filter_bar";
@@ -85,7 +85,7 @@ function draw({ report, unread }: Reading): Child {
   const refresh = scheduler(sections);
   store.onChange(refresh);
   hold();
-  requestAnimationFrame(() => setTimeout(refresh, 0)); // after the first screen is painted
+  atFrame(() => setTimeout(refresh, 0)); // after the first screen is painted
   return [
     h("div", { class: "top" },
       h("div", { class: "head" }, h("span", { class: "brand" }, "netmend"), h("span", { class: "model", title: report.run.model.name }, fileName(report.run.model.name)),
