@@ -1,7 +1,8 @@
 // Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`,
 // `pass MODEL DATA JOBS plain|spectra`, `whatif MODEL DATA LIMIT LAYERS JOBS`, `patches MODEL DATA LIMIT WEIGHTS COUNT
 // JOBS`, `relevance MODEL BATCH JOBS ROUNDS layers|inputs`, `criteria MODEL TRAIN TEST JOBS plain|all`,
-// `surprise MODEL TRAIN TEST JOBS`. Numbers come back as JSON.
+// `surprise MODEL TRAIN TEST JOBS`. Numbers come back as JSON. Called with a device, and a precision of its products,
+// what-if runs there.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -16,6 +17,7 @@
 
 #include "adequacy/learn.h"
 #include "executor/executor.h"
+#include "executor/peak.h"
 #include "executor/runtime.h"
 #include "explain/relevance.h"
 #include "localise/candidates.h"
@@ -30,7 +32,6 @@
 #include "observers/surprise/dsa.h"
 #include "observers/surprise/lsa.h"
 #include "onnx/reader.h"
-#include "peak.h"
 #include "stream/layers.h"
 #include "stream/pass.h"
 #include "whatif.h"
@@ -310,14 +311,16 @@ nlohmann::json answer(const std::string& line) {
     return whatif(model, data, batch, count, jobs);
   else if (what == "patches" && words >> model >> data >> batch >> count >> more >> jobs)
     return patches(model, data, batch, count, more, jobs);
-  if (what == "peak" && words >> seconds) return {{"flops", peak_flops(seconds)}};
+  if (what == "peak" && words >> seconds) return {{"flops", executor::peak_flops(seconds)}};
   return {{"error", "not understood: " + line}};
 }
 
 }  // namespace
 }  // namespace netmend::bench
 
-int main() {
+int main(int argc, char** argv) {
   netmend::executor::start_runtime();
+  if (argc > 1) netmend::bench::device = netmend::executor::check_device(argv[1]);
+  netmend::executor::use_device(netmend::bench::device, argc > 2 ? argv[2] : "float32");
   for (std::string line; std::getline(std::cin, line);) std::cout << netmend::bench::answer(line).dump() << std::endl;
 }

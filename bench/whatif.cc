@@ -16,6 +16,8 @@
 #include "whatif/whatif.h"
 
 namespace netmend::bench {
+std::string device = "cpu";
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -31,7 +33,7 @@ Bench open(const std::string& path, const std::string& spec, int64_t limit) {
   executor::Head head = executor::find_head(graph, graph.outputs[0]);
   std::shared_ptr<const dataset::Dataset> data = dataset::open(spec);
   if (limit > 0) data = dataset::subset(data, stream::spread(data->size(), limit));
-  stream::Subject subject(path, std::move(graph), data, {head.output, head.logits});
+  stream::Subject subject(path, std::move(graph), data, {head.output, head.logits}, at::Device(device));
   dataset::Batch few = data->read(stream::spread(data->size(), 64));
   auto settings =
       observers::infer_task(subject.graph, head, data->info(), few, stream::run_few(subject, {head.output}, few)[0]);

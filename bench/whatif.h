@@ -6,6 +6,9 @@
 
 namespace netmend::bench {
 
+/// Where what-if runs, as --device says.
+extern std::string device;
+
 /// One change of each unit's own weights, for all layers or the last `layers`: seconds of a plain pass, of what-if of
 /// all changes, and what operations alone would allow.
 nlohmann::json whatif(const std::string& model, const std::string& data, int64_t limit, int layers, int jobs);

@@ -1,6 +1,7 @@
 // Networks: any bytes as an ONNX file; and bytes as decisions, from which a valid network is made that must give the
 // same values however it is run.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <stdexcept>

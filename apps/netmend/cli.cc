@@ -32,6 +32,7 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   app->add_option("--jobs", common.jobs, "Worker threads (default: one per core); never changes a result")
       ->check(CLI::Range(0, 1024));
   app->add_option("--device", common.device, "cpu, cuda or cuda:N")->capture_default_str();
+  app->add_option("--precision", common.precision, "Products on a GPU: float32 or tf32")->capture_default_str();
   app->add_option("--memory", common.memory,
                   "Memory limit for tensors, for example 8G (default: most of what is free)");
   return app;

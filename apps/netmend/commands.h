@@ -15,7 +15,7 @@ struct Common {
   bool json = false, quiet = false, wide = false;
   uint64_t seed = 42;
   int jobs = 0;
-  std::string device = "cpu", memory, out, config;
+  std::string device = "cpu", precision = "float32", memory, out, config;
   std::vector<std::string> arguments;  ///< the whole command line, for the run's record
 };
 
@@ -246,6 +246,12 @@ struct RunOptions {
   bool float64 = false;
 };
 int lab_run(const Common& common, const RunOptions& options);
+
+struct BenchmarkOptions : CaseOptions {
+  double seconds = 1;
+  size_t top = 15;
+};
+int lab_benchmark(const Common& common, const BenchmarkOptions& options);
 
 struct ConformanceOptions {
   std::string folder, filter;

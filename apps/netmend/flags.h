@@ -34,6 +34,7 @@ struct Options {
   DemoOptions demo;
   NewOptions fresh;
   RunOptions run;
+  BenchmarkOptions benchmark;
   ConformanceOptions conformance;
   MergeOptions merge;
   PlantOptions plant;

@@ -198,6 +198,18 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   run->add_option("--out", o.run.folder, "Folder for the outputs")->required();
   run->callback([&] { action = [&] { return lab_run(common, o.run); }; });
 
+  CLI::App* benchmark =
+      command(*lab, "benchmark", "How fast a model is here: by operator, by batch, from file and memory",
+              "  netmend lab benchmark model.onnx --data mnist:test\n"
+              "  netmend lab benchmark resnet50.onnx --data npz:images.npz --device cuda --precision tf32");
+  benchmark->add_option("model", o.benchmark.model, "ONNX file")->required();
+  with_case(benchmark, o.benchmark);
+  benchmark->add_option("--seconds", o.benchmark.seconds, "Time for each figure")
+      ->capture_default_str()
+      ->check(above_zero());
+  benchmark->add_option("--top", o.benchmark.top, "Operators to list")->capture_default_str();
+  benchmark->callback([&] { action = [&] { return lab_benchmark(common, o.benchmark); }; });
+
   CLI::App* conformance = command(*lab, "conformance", "Run ONNX backend test folders (model.onnx, test_data_set_*/)",
                                   "  netmend lab conformance /usr/share/libonnx-testdata/data/node\n"
                                   "  netmend lab conformance tests/node --filter conv --each");

@@ -18,6 +18,7 @@ void add_all(CLI::App& app, Options& options, Action& action) {
 void prepare() {
   executor::start_runtime(common.memory.empty() ? 0 : parse_bytes(common.memory));
   common.device = executor::check_device(common.device);
+  executor::use_device(common.device, common.precision);
 }
 
 }  // namespace

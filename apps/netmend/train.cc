@@ -33,7 +33,7 @@ training::TrainRequest request_of(const Common& common, const TrainOptions& opti
   request.rate = options.rate, request.momentum = options.momentum, request.decay = options.decay;
   request.validation = options.validation, request.epochs = options.epochs, request.batch = options.batch;
   request.limit = options.limit, request.seed = common.seed, request.jobs = common.jobs;
-  request.quiet = common.quiet;
+  request.quiet = common.quiet, request.device = common.device;
   // What holds for both splits is told of each of them: once is enough.
   request.note = [&common, told = std::make_shared<std::set<std::string>>()](const std::string& line) {
     if (told->insert(line).second) say(common, printable(line));
@@ -44,7 +44,6 @@ training::TrainRequest request_of(const Common& common, const TrainOptions& opti
 void check_flags(const Common& common, const TrainOptions& options) {
   if (!options.init.empty() && options.keep_weights)
     fail("--init draws fresh weights, --keep-weights keeps those of the file: give one of them");
-  if (common.device != "cpu") throw Unsupported("training runs on the CPU only", "Leave --device out.");
 }
 
 void print_start(const TrainOptions& options, const training::TrainRun& run) {

@@ -18,7 +18,7 @@ from ._results import result_of
 from ._workspace import Workspace
 
 _OURS = ("json", "wide", "quiet")  # flags that make no difference here
-_EVERYWHERE = ("config", "out", "seed", "jobs", "device", "memory")
+_EVERYWHERE = ("config", "out", "seed", "jobs", "device", "precision", "memory")
 _TYPES = {"flag": "bool", "int": "int", "float": "float", "text": "str"}
 
 

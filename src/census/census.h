@@ -50,6 +50,7 @@ class Census : public stream::Observer {
   explicit Census(const dataset::Dataset& data, int64_t budget = int64_t(512) << 20);
   std::string name() const override { return "census"; }
   std::vector<stream::Tap> taps() const override { return {}; }
+  bool reads_inputs() const override { return true; }
   std::unique_ptr<stream::State> fresh() const override;
   const Form& form() const { return form_; }
   const dataset::Info& info() const { return info_; }

@@ -49,7 +49,7 @@ Reference open_reference(session::Session& session, const std::string& path) {
   model::Graph graph = onnx::read_model(path);
   const std::string& output = session.request().output.empty() ? session.config().output : session.request().output;
   executor::Head head = executor::find_head(graph, session::choose_output(graph, output));
-  stream::Subject subject(path, std::move(graph), tests.data, {head.output, head.logits});
+  stream::Subject subject(path, std::move(graph), tests.data, {head.output, head.logits}, tests.subject.device);
   dataset::Batch batch = tests.data->read(stream::spread(tests.data->size(), 64));
   at::Tensor outputs = stream::run_few(subject, {head.output}, batch, session.request().jobs)[0];
   observers::TaskOverrides overrides = session.config().overrides;

@@ -259,7 +259,7 @@ void check_request(const ExplainRequest& request) { method_of(request); }
 
 Explanation explain(session::Session& session, const ExplainRequest& request) {
   explain::Options how = method_of(request);
-  how.device = session.pass_options().device;
+  how.device = at::Device(session.request().device);
   session::Split& test = session.test();
   const observers::PredictionSettings& task = session.task();
   const std::vector<model::Layer> layers =

@@ -10,9 +10,8 @@ namespace {
 
 constexpr double kWriting = 8;  ///< multiply-adds in the time that a value is written and read again
 
-double product_of(const model::Node& node, std::span<const at::Tensor> in, const at::Tensor& out) {
+double product_of(const std::string& op, std::span<const at::Tensor> in, const at::Tensor& out) {
   auto at_least = [&](size_t count) { return in.size() >= count && in[0].defined() && in[1].defined(); };
-  const std::string& op = node.op;
   if (op == "Conv" || op == "ConvInteger" || op == "QLinearConv") {
     const at::Tensor& weight = op == "QLinearConv" && in.size() > 3 ? in[3] : in[at_least(2) ? 1 : 0];
     return double(out.numel()) * double(weight.numel()) / double(std::max<int64_t>(1, weight.size(0)));
@@ -28,6 +27,10 @@ double product_of(const model::Node& node, std::span<const at::Tensor> in, const
 
 }  // namespace
 
+double multiply_adds(const std::string& op, std::span<const at::Tensor> in, std::span<const at::Tensor> out) {
+  return !out.empty() && out[0].defined() ? product_of(op, in, out[0]) : 0;
+}
+
 double multiply_adds(const model::Graph& graph, std::span<const at::Tensor> inputs,
                      const std::vector<model::ValueId>& wanted, const std::vector<model::ValueId>& given) {
   Request request;
@@ -40,7 +43,7 @@ double multiply_adds(const model::Graph& graph, std::span<const at::Tensor> inpu
   run.trace = [&](int node, std::span<const at::Tensor> in, std::span<const at::Tensor> out) {
     for (const at::Tensor& value : out)
       if (value.defined()) sum += kWriting * double(value.numel());
-    if (!out.empty() && out[0].defined()) sum += product_of(graph.nodes[size_t(node)], in, out[0]);
+    sum += multiply_adds(graph.nodes[size_t(node)].op, in, out);
   };
   at::NoGradGuard no_grad;
   executor.run(inputs, run);

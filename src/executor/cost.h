@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/graph.h"
@@ -15,5 +16,8 @@ namespace netmend::executor {
 /// alone, never on the machine.
 double multiply_adds(const model::Graph& graph, std::span<const at::Tensor> inputs,
                      const std::vector<model::ValueId>& wanted, const std::vector<model::ValueId>& given = {});
+
+/// Multiply-adds of one operator by the shapes of its operands; 0 for those that only move or compare.
+double multiply_adds(const std::string& op, std::span<const at::Tensor> inputs, std::span<const at::Tensor> outputs);
 
 }  // namespace netmend::executor

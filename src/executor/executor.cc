@@ -7,7 +7,9 @@
 
 #include "base/text.h"
 #include "executor/optimise.h"
+#include "executor/runtime.h"
 #include "model/guard.h"
+#include "ops/conv_block.h"
 
 namespace netmend::executor {
 
@@ -44,6 +46,9 @@ struct Executor::Plan {
   std::vector<at::ScalarType> given_types;
 
   void build();
+  /// The nodes that run together with the one at `n`, a convolution: pooling, relu, or none; all must be needed there
+  /// alone.
+  std::vector<const Node*> followers(size_t n, const std::vector<std::vector<int>>& used_by) const;
   void run_step(const Step& step, std::vector<at::Tensor>& slots, const RunOptions& options, uint64_t seed) const;
 };
 
@@ -66,6 +71,27 @@ std::vector<bool> needed_nodes(const Graph& graph, std::span<const ValueId> give
   return needed;
 }
 
+std::vector<const Node*> Executor::Plan::followers(size_t n, const std::vector<std::vector<int>>& used_by) const {
+  std::vector<const Node*> found;
+  auto fixed = [&](ValueId id) {
+    return std::count(request.wanted.begin(), request.wanted.end(), id) +
+               std::count(request.given.begin(), request.given.end(), id) >
+           0;
+  };
+  const Node* last = &graph.nodes[n];
+  if (last->op != "Conv") return found;
+  while (found.size() < 2) {
+    const ValueId made = last->outputs[0];
+    if (made == kAbsent || fixed(made) || used_by[size_t(made)].size() != 1) break;
+    const Node& next = graph.nodes[size_t(used_by[size_t(made)][0])];
+    const bool pools = found.empty() && ops::halves({graph, next});
+    if (!pools && next.op != "Relu") break;
+    found.push_back(last = &next);
+    if (next.op == "Relu") break;
+  }
+  return found;
+}
+
 void Executor::Plan::build() {
   std::vector<bool> needed = needed_nodes(graph, request.given, request.wanted);
   std::vector<int> slot(graph.values.size(), -1);
@@ -86,15 +112,27 @@ void Executor::Plan::build() {
     const model::Value& value = graph.values[size_t(id)];
     given_types.push_back(model::supported(value.type) ? model::carrier(value.type) : at::ScalarType::Undefined);
   }
+  const bool blocks = request.mode == Mode::kFast && request.device.is_cuda();
+  const std::vector<std::vector<int>> used_by = blocks ? model::consumers(graph) : std::vector<std::vector<int>>();
+  std::unordered_set<const Node*> done;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!needed[n]) continue;
     const Node& node = graph.nodes[n];
+    if (!needed[n] || done.count(&node)) continue;
     Step step;
     step.node = int(n);
     step.where = fmt::format("node {} ({})", node.name, node.op);
-    step.kernel = ops::prepare(graph, node);
+    const std::vector<const Node*> more = blocks ? followers(n, used_by) : std::vector<const Node*>();
+    if (more.empty()) {
+      step.kernel = ops::prepare(graph, node);
+    } else {
+      const Node *pool = more[0]->op == "MaxPool" ? more[0] : nullptr,
+                 *relu = more.back()->op == "Relu" ? more.back() : nullptr;
+      step.kernel = ops::prepare_conv_block(graph, node, pool, relu);
+      done.insert(more.begin(), more.end());
+    }
     for (ValueId id : node.inputs) step.inputs.push_back(slot_of(id));
-    for (ValueId id : node.outputs) step.outputs.push_back(id != kAbsent && !is_given.count(id) ? slot_of(id) : -1);
+    for (ValueId id : (more.empty() ? node : *more.back()).outputs)
+      step.outputs.push_back(id != kAbsent && !is_given.count(id) ? slot_of(id) : -1);
     steps.push_back(std::move(step));
   }
   for (ValueId id : request.wanted) wanted.push_back(slot_of(id));
@@ -121,6 +159,7 @@ Executor::Executor(const Graph& graph, Request request) {
   for (auto& [id, constant] : plan->graph.constants) constant.value = to_carrier(constant.value, plan->request);
   if (plan->request.mode == Mode::kFast) optimise(plan->graph, plan->request);
   plan->build();
+  finish_device_work();  // workers read the constants by streams of their own
   plan_ = std::move(plan);
 }
 

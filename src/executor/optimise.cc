@@ -187,7 +187,8 @@ void optimise(Graph& graph, const Request& request) {
   drop_unneeded(graph, request);
   fold_constants(graph, request);
   Rewriter(graph, request).run();
-  if (request.device.is_cpu()) choose_layout(graph);
+  // On a GPU it pays where products are those of tensor cores.
+  if (request.device.is_cpu() || at::globalContext().allowTF32CuDNN()) choose_layout(graph);
 }
 
 }  // namespace netmend::executor

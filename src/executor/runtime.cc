@@ -1,8 +1,10 @@
 #include "executor/runtime.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/Parallel.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <malloc.h>
 
@@ -12,9 +14,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/escape.h"
 #include "base/pool.h"
 #include "base/text.h"
 
@@ -182,7 +187,92 @@ void start_runtime(int64_t budget) {
   at::set_num_threads(1);
 }
 
-void enter_worker() { at::set_num_threads(1); }
+namespace {
+
+at::Device device_in_use = at::kCPU;
+
+/// The CUDA runtime's own, which LibTorch has loaded; its headers are not needed for two numbers.
+std::pair<int64_t, int64_t> free_and_all() {
+  using MemoryInfo = int (*)(size_t*, size_t*);
+  static const auto ask = reinterpret_cast<MemoryInfo>(dlsym(RTLD_DEFAULT, "cudaMemGetInfo"));
+  size_t free = 0, all = 0;
+  if (device_in_use.is_cpu() || !ask || ask(&free, &all) != 0) return {0, 0};
+  return {int64_t(free), int64_t(all)};
+}
+
+}  // namespace
+
+namespace {
+
+/// A thread's stream. LibTorch keeps freed memory for the stream that used it: threads that end leave theirs to those
+/// that come, which then find memory of the sizes that they need.
+class WorkerStream {
+ public:
+  WorkerStream() {
+    c10::impl::VirtualGuardImpl devices(device_in_use.type());
+    devices.setDevice(device_in_use);
+    devices.getStream(device_in_use).synchronize();
+    std::lock_guard lock(mutex_);
+    stream_ = free_.empty() ? devices.getStreamFromGlobalPool(device_in_use) : free_.back();
+    if (!free_.empty()) free_.pop_back();
+    devices.exchangeStream(*stream_);
+  }
+  ~WorkerStream() {
+    std::lock_guard lock(mutex_);
+    free_.push_back(*stream_);
+  }
+
+ private:
+  inline static std::mutex mutex_;
+  inline static std::vector<c10::Stream> free_;
+  std::optional<c10::Stream> stream_;
+};
+
+}  // namespace
+
+void enter_worker() {
+  at::set_num_threads(1);
+  if (device_in_use.is_cpu()) return;
+  thread_local WorkerStream own;
+}
+
+void use_device(const std::string& device, const std::string& precision) {
+  if (precision != "float32" && precision != "tf32")
+    fail("--precision {}: float32 and tf32 are supported", printable(precision));
+  device_in_use = at::Device(device);
+  if (device_in_use.is_cpu() && precision != "float32")
+    throw InputError(fmt::format("--precision {} is of GPUs", precision), "Add --device cuda, or leave it out.");
+  if (device_in_use.is_cpu()) return;
+  if (!device_in_use.has_index()) device_in_use.set_index(0);
+  c10::impl::VirtualGuardImpl devices(device_in_use.type());
+  devices.setDevice(device_in_use);
+  at::Context& context = at::globalContext();
+  context.setAllowTF32CuBLAS(precision == "tf32"), context.setAllowTF32CuDNN(precision == "tf32");
+  context.setDeterministicCuDNN(true);
+  // cuBLAS promises the same bits only with workspaces of a fixed size.
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
+  // The first kernel tells whether driver and library fit; one with a gradient also wakes the thread that computes
+  // those.
+  try {
+    at::AutoGradMode grad(true);
+    at::Tensor x = at::ones({2}, at::TensorOptions(device_in_use)).requires_grad_();
+    (x * x).sum().backward();
+    finish_device_work();
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    throw InputError(
+        fmt::format("--device {}: the GPU cannot be used: {}", device, printable(what.substr(0, what.find('\n')))),
+        "Does the driver fit this LibTorch? nvidia-smi shows its version. Or leave --device out.");
+  }
+}
+
+void finish_device_work() {
+  if (device_in_use.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device_in_use.type()).getStream(device_in_use).synchronize();
+}
+
+int64_t device_memory_free() { return free_and_all().first; }
+int64_t device_memory() { return free_and_all().second; }
 
 int64_t memory_budget() { return budget_bytes; }
 int64_t memory_used() { return used_bytes; }
@@ -191,11 +281,20 @@ int64_t memory_peak() { return peak_bytes; }
 std::string check_device(const std::string& device) {
   try {
     at::Device wanted(device);
-    if (wanted.is_cuda() && !at::hasCUDA()) fail("--device {}: this build of LibTorch has no CUDA", device);
     if (!wanted.is_cuda() && !wanted.is_cpu()) fail("--device {}: cpu and cuda are supported", device);
+    if (wanted.is_cpu()) return wanted.str();
+    if (!at::hasCUDA())
+      throw InputError(fmt::format("--device {}: this build of LibTorch has no CUDA, or there is no GPU here", device),
+                       "Leave --device out, or build with PyPI's torch: ./dev build --torch pip");
+    const int64_t devices = c10::impl::VirtualGuardImpl(wanted.type()).deviceCount();
+    if (devices == 0)
+      throw InputError(fmt::format("--device {}: no GPU can be used here", device), "Leave --device out.");
+    if (wanted.has_index() && wanted.index() >= devices)
+      fail("--device {}: there {} {} GPU{}, cuda:0{}", device, devices == 1 ? "is" : "are", devices,
+           devices == 1 ? "" : "s", devices == 1 ? "" : fmt::format(" to cuda:{}", devices - 1));
     return wanted.str();
   } catch (const c10::Error&) {
-    fail("--device {}: there is no such device (try cpu, cuda or cuda:1)", device);
+    fail("--device {}: there is no such device (try cpu, cuda or cuda:1)", printable(device));
   }
 }
 

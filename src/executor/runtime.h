@@ -18,7 +18,8 @@ class MemoryError : public InputError {
 /// stays with the process (without this two workers are slower than one). `budget` in bytes, 0 for most of what is
 /// free.
 void start_runtime(int64_t budget = 0);
-/// Call first on every worker thread.
+/// Call first on every worker thread. Where a GPU is used the thread gets a queue of work (a stream) of its own, so
+/// that workers keep the GPU busy together.
 void enter_worker();
 
 int64_t memory_budget();
@@ -28,5 +29,14 @@ int64_t memory_peak();
 
 /// The device of a `--device` flag: cpu, cuda, cuda:1. Throws InputError when this LibTorch has none such.
 std::string check_device(const std::string& device);
+/// Call once in main with what check_device gave. On a GPU kernels are chosen that give the same bits from run to run,
+/// and products of float32 are float32 unless `precision` is tf32. Throws InputError.
+void use_device(const std::string& device, const std::string& precision = "float32");
+/// Waits until the GPU has done what this thread asked for. Call before another thread may see tensors on the device;
+/// without a GPU it does nothing.
+void finish_device_work();
+/// Bytes that the GPU in use has left, and has at all; 0 without one.
+int64_t device_memory_free();
+int64_t device_memory();
 
 }  // namespace netmend::executor

@@ -15,6 +15,7 @@ namespace {
 
 /// Half of what a pass takes at once: attacks take long, and few inputs should keep all cores busy.
 constexpr int64_t kTogether = 32;
+constexpr int64_t kTogetherOnDevice = 2048;  ///< a few such batches at once keep a GPU busy
 
 int64_t elements(const dataset::Feature& feature) {
   int64_t count = 1;
@@ -41,7 +42,9 @@ class Campaign {
 
   CampaignResult run() {
     auto start = std::chrono::steady_clock::now();
-    const int64_t size = subject_.batching.kind == executor::Batching::kFixed ? subject_.batch_size() : kTogether;
+    const int64_t size = subject_.batching.kind == executor::Batching::kFixed ? subject_.batch_size()
+                         : subject_.device.is_cpu()                           ? kTogether
+                                                    : subject_.batch_on_device(kTogetherOnDevice);
     const bool timed = options_.budget.timed();
     const double each = work_per_input(method_, settings_, network_, subject_.cost, options_.attempts);
     const int64_t all = chosen_.count(), count = timed || !options_.budget.limited()
@@ -104,7 +107,7 @@ class Campaign {
   Piece attempt(const Originals& originals, int64_t number) const {
     Settings settings = settings_;
     settings.attempt = number;
-    Changed changed = method_.make(network_, originals, settings);
+    Changed changed = make_where_it_is_fast(originals, settings);
     Piece piece;
     at::Tensor units = changed.units;
     piece.mask = changed.mask;
@@ -131,6 +134,21 @@ class Campaign {
       piece.attempts.push_back(one);
     }
     return piece;
+  }
+
+  /// Methods that follow gradients step by step do so on the network's device; what they make is back on the CPU.
+  Changed make_where_it_is_fast(const Originals& originals, const Settings& settings) const {
+    if (subject_.device.is_cpu() || !method_.on_device) return method_.make(network_, originals, settings);
+    Originals there = originals;
+    for (at::Tensor& input : there.batch.inputs) input = input.to(subject_.device);
+    for (at::Tensor& mask : there.batch.masks)
+      if (mask.defined()) mask = mask.to(subject_.device);
+    there.units = originals.units.to(subject_.device);
+    there.predictions = originals.predictions.to(subject_.device);
+    Changed changed = method_.make(network_, there, settings);
+    changed.units = changed.units.to(at::kCPU);
+    if (changed.mask.defined()) changed.mask = changed.mask.to(at::kCPU);
+    return changed;
   }
 
   /// Raw values; whole ones where bytes are asked for, and those of the original where nothing changed.

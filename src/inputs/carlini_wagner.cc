@@ -74,14 +74,14 @@ void note_best(Search& search, const Walk& walk, const at::Tensor& units, const 
 
 void walk_down(const Network& network, const Originals& originals, const Settings& settings, Search& search) {
   at::Tensor start = ((originals.units.clamp(0, 1) * 2 - 1) * kNearlyOne).atanh();
-  Walk walk{at::arange(originals.count(), at::kLong),
+  Walk walk{at::arange(originals.count(), start.options().dtype(at::kLong)),
             originals,
             at::tanh(start) * 0.5 + 0.5,
             start,
             at::zeros_like(start),
             at::zeros_like(start),
             search.c,
-            at::full({originals.count()}, INFINITY, at::kFloat)};
+            at::full({originals.count()}, INFINITY, start.options())};
   const int64_t look = std::max<int64_t>(1, settings.steps / 10);
   const double rate = settings.step_size > 0 ? settings.step_size : kRate;
   for (int64_t step = 1; step <= settings.steps && walk.rows.numel() > 0; ++step) {
@@ -117,10 +117,10 @@ void walk_down(const Network& network, const Originals& originals, const Setting
 Changed carlini_wagner(const Network& network, const Originals& originals, const Settings& settings) {
   at::NoGradGuard no_grad;
   const int64_t count = originals.count();
-  auto filled = [&](double value) { return at::full({count}, value, at::kFloat); };
+  auto filled = [&](double value) { return at::full({count}, value, originals.units.options()); };
   Search search{filled(kFirst), filled(0), filled(kMost), originals.units.clone(), filled(INFINITY), {}};
   for (int64_t step = 0; step < kSearchSteps; ++step) {
-    search.found = at::zeros({count}, at::kBool);
+    search.found = at::zeros({count}, originals.units.options().dtype(at::kBool));
     // The last try of an input that was never fooled is the strongest one.
     if (step == kSearchSteps - 1)
       search.c = at::where(search.best_distance.isinf(), search.high.clamp_max(kMost), search.c);

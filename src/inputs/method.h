@@ -32,6 +32,7 @@ struct Method {
   double eps, color;  ///< its own; `color` for images of three channels; 0: does not apply
   int64_t steps;      ///< its own; 0: does not apply
   Changed (*make)(const Network& network, const Originals& originals, const Settings& settings);
+  bool on_device = false;  ///< takes inputs that lie on a GPU: nothing but operations on whole tensors
 };
 
 std::span<const Method> methods();

@@ -27,10 +27,7 @@ model::ValueId judged_value(const observers::PredictionSettings& settings) { ret
 
 executor::Executor make_executor(const stream::Subject& subject, std::vector<model::ValueId> wanted,
                                  executor::Mode mode) {
-  executor::Request request;
-  request.wanted = std::move(wanted);
-  request.mode = mode;
-  return executor::Executor(subject.batching.graph, request);
+  return executor::Executor(subject.batching.graph, subject.request(std::move(wanted), mode));
 }
 
 at::Tensor log_odds(const at::Tensor& p) { return p.clamp(1e-30, 1).log() - (1 - p).clamp(1e-30, 1).log(); }
@@ -93,11 +90,11 @@ void Network::each_part(const Originals& inputs, const at::Tensor& units,
                         const std::function<void(const Part&)>& visit) const {
   const int64_t total = units.size(0);
   if (subject_.batching.kind == executor::Batching::kAny)
-    return visit({inputs, units, at::arange(total, at::kLong), total});
+    return visit({inputs, units, at::arange(total, units.options().dtype(at::kLong)), total});
   const int64_t size = subject_.batching.kind == executor::Batching::kOne ? 1 : subject_.batching.size;
   for (int64_t first = 0; first < total; first += size) {
     const int64_t own = std::min(size, total - first);
-    at::Tensor index = at::arange(first, first + size, at::kLong).clamp_max(first + own - 1);
+    at::Tensor index = at::arange(first, first + size, units.options().dtype(at::kLong)).clamp_max(first + own - 1);
     visit({inputs.rows(index), units.index_select(0, index), index, own});
   }
 }
@@ -111,7 +108,7 @@ at::Tensor Network::scores(const Originals& inputs, const at::Tensor& units, con
                  [&] {
                    each_part(masked, units, [&](const Part& part) {
                      Tensors fed = subject_.feed.inputs(changed_batch(part.inputs, part.units));
-                     parts.push_back(class_scores(fast_.run(fed)[0]).narrow(0, 0, part.count));
+                     parts.push_back(class_scores(fast_.run(fed)[0].to(units.device())).narrow(0, 0, part.count));
                    });
                  });
   return parts.size() == 1 ? parts[0] : at::cat(parts, 0);
@@ -131,7 +128,8 @@ Network::Gradient Network::gradient(const Originals& inputs, const at::Tensor& u
       [&] {
         each_part(inputs, units.detach(), [&](const Part& part) {
           at::Tensor leaf = part.units.detach().requires_grad_();
-          at::Tensor found = class_scores(plain_->run(subject_.feed.inputs(changed_batch(part.inputs, leaf)))[0]);
+          at::Tensor found =
+              class_scores(plain_->run(subject_.feed.inputs(changed_batch(part.inputs, leaf)))[0].to(leaf.device()));
           scores.push_back(found.detach().narrow(0, 0, part.count));
           Tensors weights = weigh(found.detach(), part.rows);
           gradients.resize(weights.size());

@@ -22,6 +22,7 @@ struct UnitPlace {
   int64_t unit = 0;
 };
 
+/// Runs on the subject's device; what it gives back lies where the units lie that it is given.
 class Network {
  public:
   /// All must outlive it. `range` is null for ids.

@@ -14,7 +14,7 @@ at::Tensor draw(const Originals& originals, const Settings& settings, std::strin
     float* to = noise.data_ptr<float>() + row * size;
     for (int64_t i = 0; i < size; ++i) to[i] = float(one(random));
   }
-  return noise;
+  return noise.to(originals.units.device());
 }
 
 }  // namespace

@@ -48,13 +48,16 @@ Subject find_subject(const dataset::Info& info) {
 }
 
 Originals Originals::rows(const at::Tensor& index) const {
-  auto pick = [&](const at::Tensor& tensor) { return tensor.defined() ? tensor.index_select(0, index) : tensor; };
+  auto pick = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor.index_select(0, index.to(tensor.device())) : tensor;
+  };
+  const at::Tensor places = index.to(at::kCPU);
   Originals part;
   for (const at::Tensor& input : batch.inputs) part.batch.inputs.push_back(pick(input));
   for (const at::Tensor& mask : batch.masks) part.batch.masks.push_back(pick(mask));
   part.batch.labels = pick(batch.labels);
   for (int64_t i = 0; i < index.numel(); ++i)
-    part.batch.samples.push_back(batch.samples[size_t(index.data_ptr<int64_t>()[i])]);
+    part.batch.samples.push_back(batch.samples[size_t(places.data_ptr<int64_t>()[i])]);
   part.units = pick(units);
   part.predictions = pick(predictions);
   return part;

@@ -376,7 +376,7 @@ class Stressing {
 
   session::Split made_split() const {
     stream::Subject subject(session_.model_name(), subject_.graph, dataset::open(report_.made_data),
-                            {task_.head.output, task_.head.logits});
+                            {task_.head.output, task_.head.logits}, subject_.device);
     std::shared_ptr<const dataset::Dataset> data = subject.data;
     return {"made", dataset::parse_spec(report_.made_data), std::move(data), std::move(subject)};
   }

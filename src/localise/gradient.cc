@@ -44,9 +44,8 @@ class Gradients {
     starts_ = executor::find_starts(graph_);
     for (ValueId id : starts_)
       if (std::find(graph_.inputs.begin(), graph_.inputs.end(), id) == graph_.inputs.end()) made_.push_back(id);
-    if (!made_.empty()) embed_.emplace(graph_, executor::Request{{}, made_, executor::Mode::kPlain});
-    executor::Request request;
-    request.mode = executor::Mode::kPlain;
+    if (!made_.empty()) embed_.emplace(graph_, subject.request(made_, executor::Mode::kPlain));
+    executor::Request request = subject.request({}, executor::Mode::kPlain);
     request.given = graph_.inputs;
     request.given.insert(request.given.end(), made_.begin(), made_.end());
     for (const model::Layer& layer : layers_) request.wanted.push_back(layer.post);
@@ -73,7 +72,8 @@ class Gradients {
     Tensors values = run_->run(leaves(inputs));
     at::Tensor columns = observers::as_columns(values.back());
     values.pop_back();
-    at::Tensor loss = losses(settings_, columns.narrow(0, 0, count), labels.narrow(0, 0, count)).sum();
+    at::Tensor loss =
+        losses(settings_, columns.narrow(0, 0, count), labels.narrow(0, 0, count).to(columns.device())).sum();
     Tensors reached, gradients(values.size());
     for (const at::Tensor& value : values)
       if (value.requires_grad()) reached.push_back(value);
@@ -93,6 +93,7 @@ class Gradients {
       at::NoGradGuard no_grad;
       for (at::Tensor& value : embed_->run(inputs)) given.push_back(value);
     }
+    for (at::Tensor& value : given) value = value.to(subject_.device);  // the leaf itself, not a copy of it
     for (size_t i = 0; i < given.size(); ++i) {
       ValueId id = run_->request().given[i];
       if (std::find(starts_.begin(), starts_.end(), id) != starts_.end() && given[i].is_floating_point())
@@ -107,10 +108,10 @@ class Gradients {
     for (size_t i = 0; i < values.size(); ++i) {
       at::Tensor part = gradients[i].defined()
                             ? model::unit_maps(layers_[i], (values[i] * gradients[i]).to(at::kDouble)).sum(2)
-                            : at::zeros({count, layers_[i].units}, at::kDouble);
+                            : at::zeros({count, layers_[i].units}, values[i].options().dtype(at::kDouble));
       parts.push_back(part.narrow(0, 0, count));
     }
-    return at::cat(parts, 1).nan_to_num(0, 0, 0).contiguous();
+    return at::cat(parts, 1).nan_to_num(0, 0, 0).to(at::kCPU).contiguous();
   }
 
   const stream::Subject& subject_;
@@ -140,7 +141,8 @@ Evidence gradient_evidence(const stream::Subject& subject, const PredictionSetti
                            const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
                            const std::vector<int64_t>& passing, int jobs) {
   const std::vector<Chosen> chosen = in_data_order(failing, passing);
-  const int64_t size = subject.batch_size(), count = int64_t(chosen.size()), batches = (count + size - 1) / size;
+  const int64_t size = subject.batch_on_device(512), count = int64_t(chosen.size()),
+                batches = (count + size - 1) / size;
   Evidence evidence{at::zeros({2, observers::kSampleGroups, observers::count_units(layers)}, at::kDouble),
                     at::zeros({2, observers::kSampleGroups}, at::kDouble)};
   Gradients gradients(subject, settings, layers);

@@ -24,8 +24,7 @@ class Backward {
   Backward(const stream::Subject& subject, const observers::PredictionSettings& settings,
            const std::vector<ValueId>& constants)
       : subject_(subject), settings_(settings), constants_(constants) {
-    executor::Request request;
-    request.mode = executor::Mode::kPlain;
+    executor::Request request = subject.request({}, executor::Mode::kPlain);
     request.given = subject.batching.graph.inputs;
     request.given.insert(request.given.end(), constants.begin(), constants.end());
     request.wanted = {settings.task == observers::Task::kNumber ? settings.head.output : settings.head.logits};
@@ -46,7 +45,8 @@ class Backward {
       }
       at::Tensor columns = observers::as_columns(run_->run(given)[0]);
       const int64_t own = std::min(rows, count - first);
-      at::Tensor loss = losses(settings_, columns.narrow(0, 0, own), batch.labels.narrow(0, first, own));
+      at::Tensor loss =
+          losses(settings_, columns.narrow(0, 0, own), batch.labels.narrow(0, first, own).to(columns.device()));
       loss = at::where(at::isfinite(loss), loss, at::zeros_like(loss)).sum();
       Tensors found = torch::autograd::grad({loss}, leaves, {}, false, false, true);
       for (size_t i = 0; i < found.size(); ++i) {
@@ -73,7 +73,8 @@ std::map<ValueId, at::Tensor> weight_gradients(const stream::Subject& subject,
                                                const std::vector<int64_t>& samples, int jobs) {
   std::map<ValueId, at::Tensor> sums;
   for (ValueId id : constants) sums[id] = at::zeros(subject.batching.graph.constant(id).sizes(), at::kDouble);
-  const int64_t size = subject.batch_size(), count = int64_t(samples.size()), batches = (count + size - 1) / size;
+  const int64_t size = subject.batch_on_device(512), count = int64_t(samples.size()),
+                batches = (count + size - 1) / size;
   Backward backward(subject, settings, constants);
   std::vector<Tensors> found(static_cast<size_t>(batches));
   auto work = [&](int64_t item, int) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "executor/runtime.h"
 #include "model/guard.h"
 #include "observers/input_relevance.h"
 
@@ -82,6 +83,11 @@ explain::Explained joined(const std::vector<explain::Explained>& parts, const st
   return whole;
 }
 
+explain::Options on_device(explain::Options options, at::Device device) {
+  options.device = device;
+  return options;
+}
+
 }  // namespace
 
 int64_t explained_together(const stream::Subject& subject, const explain::Explainer& explainer) {
@@ -90,7 +96,8 @@ int64_t explained_together(const stream::Subject& subject, const explain::Explai
   if (subject.batching.kind == executor::Batching::kFixed) return subject.batch_size();
   const int64_t first = 0;
   std::vector<at::Tensor> inputs = subject.feed.inputs(subject.data->read(std::span(&first, 1)));
-  return std::clamp<int64_t>(most / std::max<int64_t>(1, explainer.bytes(inputs)), 1, subject.batch_size());
+  const int64_t room = subject.device.is_cpu() ? most : executor::device_memory() / 64;
+  return std::clamp<int64_t>(room / std::max<int64_t>(1, explainer.bytes(inputs)), 1, subject.batch_on_device());
 }
 
 explain::Explained explain_batch(const stream::Subject& subject, const explain::Explainer& explainer,
@@ -124,7 +131,7 @@ Importance::Importance(const stream::Subject& subject, PredictionSettings predic
       groups_(groups_for(predictions_.settings(), layers_)),
       read_(read_taps(layers_, settings_.before_activation)),
       explainer_(subject.batching.graph, explained_head(predictions_.settings()), values_of(read_),
-                 explained_options(settings_.explain, predictions_.settings())),
+                 on_device(explained_options(settings_.explain, predictions_.settings()), subject.device)),
       together_(model::guarded([&] { return subject.model_name; },
                                [&] { return explained_together(subject, explainer_); })) {}
 

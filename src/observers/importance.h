@@ -34,6 +34,7 @@ class Importance : public stream::Observer {
              ImportanceSettings settings = {});
   std::string name() const override { return "importance"; }
   std::vector<stream::Tap> taps() const override { return predictions_.taps(); }
+  bool reads_inputs() const override { return true; }
   std::unique_ptr<stream::State> fresh() const override;
   const std::vector<model::Layer>& layers() const { return layers_; }
   /// Rows of ImportanceState::sums: one a class, or one for all.

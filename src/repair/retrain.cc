@@ -29,6 +29,7 @@ Found retrain(const Problem& problem, Budget& budget) {
   task.options.rate = 2e-4;
   task.options.epochs = 50;
   task.options.seed = problem.seed, task.options.jobs = problem.jobs;
+  task.options.device = problem.subject.device.str();
   Found found;
   try {
     training::Trainer trainer(std::move(task));

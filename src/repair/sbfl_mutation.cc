@@ -158,6 +158,7 @@ struct Trajectory::Impl {
   void train_once(uint64_t seed) {
     training::Task task{problem.subject.model_name, now.graph, problem.settings.head.output, train, nullptr, {}};
     task.options.epochs = 1, task.options.seed = seed, task.options.jobs = problem.jobs;
+    task.options.device = problem.subject.device.str();
     training::Trainer trainer(std::move(task));
     trainer.run_epoch();
     add(edits::edits_between(now.graph, trainer.result(), layers));

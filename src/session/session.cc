@@ -142,7 +142,7 @@ struct Session::Impl {
   }
 
   Split make_split(const std::string& name, const Spec& spec, std::shared_ptr<const Dataset> data, bool tell) const {
-    stream::Subject subject(model_name, graph, data, {head.output, head.logits});
+    stream::Subject subject(model_name, graph, data, {head.output, head.logits}, at::Device(request.device));
     if (tell) {
       for (const std::string& line : subject.feed.notes()) note("input: " + line);
       if (!subject.batching.note.empty()) note(subject.batching.note);
@@ -303,7 +303,6 @@ stream::PassOptions Session::pass_options() const {
   stream::PassOptions options;
   options.jobs = impl_->request.jobs;
   options.quiet = impl_->request.quiet;
-  options.device = at::Device(impl_->request.device);
   return options;
 }
 

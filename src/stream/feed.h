@@ -20,6 +20,8 @@ class Feed {
   /// Positions that count, bool inputs × length, as the data or an input that is a mask says; undefined where nothing
   /// is padded.
   at::Tensor mask(const dataset::Batch& batch) const;
+  /// mask() looks at the batch's inputs.
+  bool mask_is_input() const { return mask_feature_ >= 0; }
   /// What was done that the user should know: `28×28 is fed as 784`.
   const std::vector<std::string>& notes() const { return notes_; }
 

@@ -54,6 +54,8 @@ class Observer {
   virtual std::vector<Tap> taps() const = 0;
   /// A state that has seen nothing. Any thread may call.
   virtual std::unique_ptr<State> fresh() const = 0;
+  /// Looks at View::batch's inputs themselves: else they may be missing there when they lie on a GPU already.
+  virtual bool reads_inputs() const { return false; }
   /// Merging is exact in any grouping (counts, extremes, sets): parts of a shard may be folded before they are saved.
   virtual bool merges_exactly() const { return false; }
 };

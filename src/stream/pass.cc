@@ -16,6 +16,7 @@
 #include "executor/cost.h"
 #include "executor/runtime.h"
 #include "model/guard.h"
+#include "stream/device_inputs.h"
 
 namespace netmend::stream {
 namespace {
@@ -24,8 +25,7 @@ using model::ValueId;
 using Tensors = std::vector<at::Tensor>;
 using States = std::vector<std::unique_ptr<State>>;
 
-constexpr int64_t kMostOnDevice = 4096;  ///< inputs of a batch on a GPU
-constexpr double kWorkOnDevice = 1e12;   ///< multiply-adds of a batch on a GPU
+constexpr double kWorkOnDevice = 1e12;  ///< multiply-adds of a batch on a GPU
 
 /// Everything that is wanted from the network, once, whoever asked for it.
 std::vector<Tap> all_taps(const std::vector<const Observer*>& observers) {
@@ -47,10 +47,12 @@ class Runner {
         taps_(std::move(taps)),
         executor_(taps_.empty() ? std::nullopt : std::optional(make_executor(options))) {}
 
-  /// Shows the batch's values, without what fills it up beyond `count`, to the states of this lane.
-  void show(const dataset::Batch& batch, int64_t count, std::span<const std::unique_ptr<State>> states) const {
+  /// Shows the batch's values, without what fills it up beyond `count`, to the states of this lane. `inputs` as the
+  /// network takes them; empty: those of the batch.
+  void show(const dataset::Batch& batch, const Tensors& inputs, int64_t count,
+            std::span<const std::unique_ptr<State>> states) const {
     at::Tensor mask = subject_.feed.mask(batch);
-    Tensors values = run(batch, count);
+    Tensors values = inputs.empty() ? run(batch, count) : run(inputs, count);
     dataset::Batch seen = batch;
     cut(seen, count);
     View view{seen,
@@ -69,12 +71,18 @@ class Runner {
     return model::guarded([&] { return subject_.model_name; },
                           [&] { return forward(subject_.feed.inputs(batch), count); });
   }
+  Tensors run(const Tensors& inputs, int64_t count) const {
+    return model::guarded([&] { return subject_.model_name; }, [&] { return forward(inputs, count); });
+  }
+  /// Runs the network at all.
+  bool runs() const { return !taps_.empty(); }
+  const Subject& subject() const { return subject_; }
 
  private:
   executor::Executor make_executor(const PassOptions& options) const {
-    executor::Request request;
-    for (const Tap& tap : taps_) request.wanted.push_back(tap.value);
-    request.device = options.device;
+    std::vector<ValueId> wanted;
+    for (const Tap& tap : taps_) wanted.push_back(tap.value);
+    executor::Request request = subject_.request(std::move(wanted));
     request.precision = options.precision;
     return executor::Executor(subject_.batching.graph, request);
   }
@@ -145,42 +153,29 @@ class Runner {
   std::optional<executor::Executor> executor_;
 };
 
-/// A GPU is busy with many inputs at once only: a power of two, fewer for larger networks. It follows from the networks
-/// alone.
-int64_t device_batch(const std::vector<Lane>& lanes) {
-  double cost = 1;
-  for (const Lane& lane : lanes) {
-    cost += lane.subject->cost;
-    if (lane.subject->batching.kind == executor::Batching::kOne) return kBatch;
-  }
-  int64_t batch = kBatch;
-  while (batch < kMostOnDevice && 2 * double(batch) * cost <= kWorkOnDevice) batch *= 2;
-  return batch;
-}
-
 /// The batch that suits all: the file's own where a network is fixed to one.
-int64_t common_batch(const std::vector<Lane>& lanes, at::Device device) {
+int64_t common_batch(const std::vector<Lane>& lanes) {
   const Subject* fixed = nullptr;
+  int64_t least = INT64_MAX;
   for (const Lane& lane : lanes) {
+    least = std::min(least, lane.subject->batch_on_device());
     if (lane.subject->batching.kind != executor::Batching::kFixed) continue;
     if (fixed && fixed->batch_size() != lane.subject->batch_size())
       fail("{} takes {} inputs at once, {} takes {}: they cannot go over the data together", fixed->model_name,
            fixed->batch_size(), lane.subject->model_name, lane.subject->batch_size());
     fixed = lane.subject;
   }
-  return fixed ? fixed->batch_size() : device.is_cpu() ? kBatch : device_batch(lanes);
+  return fixed ? fixed->batch_size() : least;
 }
 
 class PassRun {
  public:
   PassRun(const std::vector<Lane>& lanes, const PassOptions& options)
-      : lanes_(lanes),
-        options_(options),
-        data_(*lanes.at(0).subject->data),
-        batch_(common_batch(lanes, options.device)) {
+      : lanes_(lanes), options_(options), data_(*lanes.at(0).subject->data), batch_(common_batch(lanes)) {
     for (const Lane& lane : lanes) {
       runners_.emplace_back(*lane.subject, all_taps(lane.observers), options);
       observers_.insert(observers_.end(), lane.observers.begin(), lane.observers.end());
+      for (const Observer* observer : lane.observers) reads_inputs_ = reads_inputs_ || observer->reads_inputs();
     }
     int64_t batches = (data_.size() + batch_ - 1) / batch_;
     chunk_ = batches_per_chunk(batches) * batch_;
@@ -230,16 +225,45 @@ class PassRun {
   }
 
   void run_batch(int64_t first, int64_t count, const States& states) const {
+    std::vector<Tensors> inputs(lanes_.size());
+    dataset::Batch batch = find_kept(first, inputs);
+    if (batch.samples.empty() || reads_inputs_) batch = read(first, count, inputs);
+    std::span<const std::unique_ptr<State>> left(states);
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      size_t own = lanes_[i].observers.size();
+      runners_[i].show(batch, inputs[i], count, left.first(own));
+      left = left.subspan(own);
+    }
+    executor::finish_device_work();
+  }
+
+  /// The batch as an earlier pass left it on the GPU, and each lane's inputs; without samples where one is missing.
+  dataset::Batch find_kept(int64_t first, std::vector<Tensors>& inputs) const {
+    dataset::Batch batch;
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      const Subject& subject = runners_[i].subject();
+      if (!runners_[i].runs()) continue;
+      auto found = subject.kept ? subject.kept->find(data_, first, batch_) : std::nullopt;
+      if (!found) return {};
+      batch = std::move(found->batch), inputs[i] = std::move(found->inputs);
+    }
+    return batch;
+  }
+
+  dataset::Batch read(int64_t first, int64_t count, std::vector<Tensors>& inputs) const {
     // The last batch is filled up with its last input: a kernel may round differently for another batch size.
     std::vector<int64_t> samples(size_t(batch_), first + count - 1);
     std::iota(samples.begin(), samples.begin() + count, first);
     dataset::Batch batch = data_.read(samples);
-    std::span<const std::unique_ptr<State>> left(states);
     for (size_t i = 0; i < lanes_.size(); ++i) {
-      size_t own = lanes_[i].observers.size();
-      runners_[i].show(batch, count, left.first(own));
-      left = left.subspan(own);
+      const Subject& subject = runners_[i].subject();
+      if (!subject.kept || !runners_[i].runs() || !inputs[i].empty()) continue;
+      dataset::Batch rest = batch;
+      if (!subject.feed.mask_is_input()) rest.inputs.clear();
+      for (const at::Tensor& input : subject.feed.inputs(batch)) inputs[i].push_back(input.to(subject.device));
+      subject.kept->keep(subject.data, first, {rest, inputs[i]});
     }
+    return batch;
   }
 
   void keep(std::vector<Collected>& collected, int64_t chunk, States states) const {
@@ -261,6 +285,7 @@ class PassRun {
   const dataset::Dataset& data_;
   std::vector<Runner> runners_;
   std::vector<const Observer*> observers_;
+  bool reads_inputs_ = false;
   int64_t batch_, chunk_ = 0, chunks_ = 0, first_ = 0, last_ = 0;
 };
 
@@ -279,11 +304,13 @@ Shard parse_shard(const std::string& text) {
 }
 
 Subject::Subject(std::string name, model::Graph network, std::shared_ptr<const dataset::Dataset> source,
-                 const std::vector<ValueId>& wanted)
+                 const std::vector<ValueId>& wanted, at::Device where)
     : model_name(std::move(name)),
       graph(std::move(network)),
       data(std::move(source)),
-      feed(graph, model_name, data->info()) {
+      feed(graph, model_name, data->info()),
+      device(where) {
+  if (!device.is_cpu()) kept = std::make_shared<DeviceInputs>();
   if (data->size() == 0) fail("{} holds no inputs", data->info().spec);
   dataset::Batch few = data->read(spread(data->size(), 8));
   batching = model::guarded([&] { return model_name; },
@@ -300,6 +327,19 @@ Subject::Subject(std::string name, model::Graph network, std::shared_ptr<const d
 }
 
 int64_t Subject::batch_size() const { return batching.kind == executor::Batching::kFixed ? batching.size : kBatch; }
+
+int64_t Subject::batch_on_device(int64_t most) const {
+  if (device.is_cpu() || batching.kind != executor::Batching::kAny) return batch_size();
+  int64_t batch = kBatch;
+  while (batch < most && 2 * double(batch) * (cost + 1) <= kWorkOnDevice) batch *= 2;
+  return batch;
+}
+
+executor::Request Subject::request(std::vector<ValueId> wanted, executor::Mode mode) const {
+  executor::Request request;
+  request.wanted = std::move(wanted), request.mode = mode, request.device = device;
+  return request;
+}
 
 std::vector<int64_t> spread(int64_t size, int64_t count, double offset) {
   std::vector<int64_t> samples;
@@ -335,7 +375,7 @@ std::vector<at::Tensor> run_few(const Subject& subject, const std::vector<ValueI
     at::NoGradGuard no_grad;
     int64_t first = part * size, own = std::min(size, count - first);
     Tensors values = runner.run(rows_of(batch, first, own, size), own);
-    for (size_t i = 0; i < values.size(); ++i) found[i][size_t(part)] = values[i];
+    for (size_t i = 0; i < values.size(); ++i) found[i][size_t(part)] = values[i].to(at::kCPU);
   };
   in_order(
       parts, jobs > 0 ? jobs : cores(), [](int) { executor::enter_worker(); }, work, [](int64_t) {});

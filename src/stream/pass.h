@@ -31,7 +31,6 @@ struct PassOptions {
   int jobs = 0;  ///< worker threads; 0 for one per core
   Shard shard;
   bool quiet = false;
-  at::Device device = at::kCPU;
   at::ScalarType precision = at::kFloat;
   /// Called with the states of each chunk in order, before they are merged; may take out of them what would grow.
   std::function<void(std::vector<std::unique_ptr<State>>& chunk)> on_chunk;
@@ -56,7 +55,9 @@ struct PassResult {
   bool interrupted = false;  ///< Ctrl-C: what is here covers only the first `samples`
 };
 
-/// A network made ready for a data set: fed, its batching known.
+class DeviceInputs;
+
+/// A network made ready for a data set: fed, its batching known. All that runs it does so on `device`.
 struct Subject {
   std::string model_name;
   model::Graph graph;  ///< as in the file
@@ -64,10 +65,18 @@ struct Subject {
   Feed feed;
   executor::Batching batching;
   double cost = 0;  ///< multiply-adds per input
+  at::Device device = at::kCPU;
+  std::shared_ptr<DeviceInputs> kept;  ///< inputs that passes left on a GPU for later ones; shared by copies
 
   Subject(std::string model_name, model::Graph graph, std::shared_ptr<const dataset::Dataset> data,
-          const std::vector<model::ValueId>& wanted);
+          const std::vector<model::ValueId>& wanted, at::Device device = at::kCPU);
+  /// Inputs of a batch on the CPU.
   int64_t batch_size() const;
+  /// Inputs that go through the network at once: batch_size(), and on a GPU, which is busy with many only, up to `most`
+  /// as far as the file allows. It follows from network and device alone.
+  int64_t batch_on_device(int64_t most = 4096) const;
+  /// How an executor of this network is asked for: on the device.
+  executor::Request request(std::vector<model::ValueId> wanted, executor::Mode mode = executor::Mode::kFast) const;
 };
 
 /// The wanted values for a few inputs, outside a pass: whatever the network's batching is, all at once and on all

@@ -126,11 +126,23 @@ void RawRange::measure(const dataset::Dataset& data, size_t feature, int64_t mos
                                                              : ", by column");
 }
 
+namespace {
+
+/// A single number goes with tensors on any device, several have to be where those are.
+at::Tensor beside(const at::Tensor& numbers, const at::Tensor& values) {
+  return numbers.dim() == 0 ? numbers : numbers.to(values.device());
+}
+
+}  // namespace
+
+at::Tensor RawRange::raw_of_fed(const at::Tensor& fed) const {
+  return (fed - beside(offset_, fed)) / beside(factor_, fed);
+}
 at::Tensor RawRange::units(const at::Tensor& fed) const {
   at::Tensor span = at::where(span_ > 0, span_, at::ones({}, at::kFloat));
-  return (raw_of_fed(fed) - low_) / span;
+  return (raw_of_fed(fed) - beside(low_, fed)) / beside(span, fed);
 }
-at::Tensor RawRange::raw(const at::Tensor& units) const { return units * span_ + low_; }
-at::Tensor RawRange::fed(const at::Tensor& raw) const { return raw * factor_ + offset_; }
+at::Tensor RawRange::raw(const at::Tensor& units) const { return units * beside(span_, units) + beside(low_, units); }
+at::Tensor RawRange::fed(const at::Tensor& raw) const { return raw * beside(factor_, raw) + beside(offset_, raw); }
 
 }  // namespace netmend::stream

@@ -36,7 +36,7 @@ class RawRange {
   void look(const dataset::Dataset& data, size_t feature, int64_t most);
   void measure(const dataset::Dataset& data, size_t feature, int64_t most);
   at::Tensor by_channel(const std::vector<double>& values, double otherwise) const;
-  at::Tensor raw_of_fed(const at::Tensor& fed) const { return (fed - offset_) / factor_; }
+  at::Tensor raw_of_fed(const at::Tensor& fed) const;
 
   at::Tensor factor_, offset_;  ///< fed = raw · factor + offset; one number, or one per channel
   at::Tensor low_, span_;

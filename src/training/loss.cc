@@ -103,7 +103,44 @@ LossForm infer_loss(std::optional<LossKind> asked, const dataset::Info& data, in
 
 bool counts_right(const LossForm& form) { return form.labels != LabelKind::kNumber; }
 
+namespace {
+
+/// The same by operations on whole tensors, for a GPU: loops over single numbers are of the CPU.
+LossSum loss_on_device(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total) {
+  const at::Tensor x = answers.detach().to(at::kFloat).reshape({answers.size(0), form.width});
+  const bool classes = form.labels == LabelKind::kClass;
+  const double scale = total > 0 ? 1.0 / double(total) : 0;
+  const int64_t most = form.width == 1 ? 2 : form.width;
+  at::Tensor loss, gradient, right, wrong = at::zeros({}, x.options());
+  at::Tensor label = classes ? labels.reshape({-1, 1}).clamp(0, most - 1) : at::Tensor();
+  if (classes) wrong = (labels.reshape({-1, 1}) != label).sum();
+  if (form.kind == LossKind::kCrossEntropy) {
+    at::Tensor log_p = at::log_softmax(x, 1);
+    loss = -log_p.gather(1, label).to(at::kDouble).sum();
+    if (total > 0) gradient = (log_p.exp() - at::zeros_like(x).scatter_(1, label, 1.0)) * scale;
+    right = (x.argmax(1, true) == label).sum();
+  } else {
+    const at::Tensor target = !classes          ? labels.to(at::kFloat).reshape(x.sizes())
+                              : form.width == 1 ? label.to(at::kFloat)
+                                                : at::zeros_like(x).scatter_(1, label, 1.0);
+    const bool binary = form.kind == LossKind::kBce;
+    at::Tensor off = binary ? at::sigmoid(x) - target : 2 * (x - target);
+    at::Tensor each = binary ? at::softplus(x) - x * target : (x - target).square();
+    loss = each.to(at::kDouble).mean(1).sum();
+    if (total > 0) gradient = off * (scale / double(form.width));
+    right = classes && form.width > 1 ? (x.argmax(1, true) == label).sum()
+                                      : ((x > (binary ? 0.0 : 0.5)) == (target > 0.5)).all(1).sum();
+  }
+  const at::Tensor all = at::stack({loss, right.to(at::kDouble), wrong.to(at::kDouble)}).to(at::kCPU);
+  const double* found = all.data_ptr<double>();
+  if (found[2] > 0) fail("a label is not among the classes 0 to {} that the model has outputs for", most - 1);
+  return {found[0], counts_right(form) ? int64_t(found[1]) : 0, gradient};
+}
+
+}  // namespace
+
 LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total) {
+  if (!answers.device().is_cpu()) return loss_on_device(form, answers, labels, total);
   at::Tensor x = answers.detach().to(at::kFloat).contiguous(), y = labels.contiguous();
   int64_t count = x.size(0);
   LossSum sum;

@@ -9,10 +9,6 @@
 namespace netmend::training {
 namespace {
 
-constexpr double kFirstDecay = 0.9, kSecondDecay = 0.999;  ///< of adam
-constexpr double kSquareDecay = 0.99;                      ///< of rmsprop
-constexpr float kSmall = 1e-8f;
-
 NETMEND_VECTOR_CLONES void sgd(float* __restrict p, const float* __restrict g, int64_t count, float rate, float decay) {
   for (int64_t i = 0; i < count; ++i) p[i] -= rate * (g[i] + decay * p[i]);
 }

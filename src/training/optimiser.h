@@ -6,7 +6,15 @@
 
 #include "training/options.h"
 
+namespace at {
+class Tensor;
+}
+
 namespace netmend::training {
+
+constexpr double kFirstDecay = 0.9, kSecondDecay = 0.999;  ///< of adam
+constexpr double kSquareDecay = 0.99;                      ///< of rmsprop
+constexpr float kSmall = 1e-8f;
 
 /// How many numbers (moments) the rule keeps for each parameter.
 int state_count(Method method);
@@ -20,5 +28,8 @@ struct StepForm {
 /// Updates `count` parameters in place; `first` and `second` are the states (null where there are fewer).
 void update(const StepForm& form, float* parameters, const float* gradients, float* first, float* second,
             int64_t count);
+/// The same by operations on whole tensors, wherever they lie.
+void update(const StepForm& form, at::Tensor& parameters, const at::Tensor& gradients, at::Tensor& first,
+            at::Tensor& second);
 
 }  // namespace netmend::training

@@ -46,6 +46,8 @@ struct Options {
   int64_t epochs = 5, batch = 32;
   uint64_t seed = 42;  ///< of the order of inputs and of dropout
   int jobs = 0;        ///< worker threads, 0 for one per core; never changes the result
+  std::string device =
+      "cpu";  ///< on a GPU the whole batch goes at once: equal results from run to run, to rounding those of a CPU
 };
 /// Throws InputError for numbers that no training can have (a rate of NaN, a batch of 0).
 void check_options(const Options& options);

@@ -49,7 +49,7 @@ std::vector<ValueId> find_statistics(const Graph& graph, const std::set<ValueId>
 
 }  // namespace
 
-Parameters::Parameters(const Graph& graph, ValueId wanted) {
+Parameters::Parameters(const Graph& graph, ValueId wanted, at::Device device) {
   std::set<ValueId> used = used_constants(graph, wanted);
   int64_t total = 0;
   for (ValueId id : executor::find_parameters(graph)) {
@@ -63,10 +63,11 @@ Parameters::Parameters(const Graph& graph, ValueId wanted) {
     fail("the model has no weights that {} depends on: there is nothing to train", graph.values[size_t(wanted)].name);
   values_ = at::empty({total}, at::kFloat);
   for (const Slot& slot : slots_) values_.narrow(0, slot.offset, slot.count).copy_(graph.constant(slot.id).flatten());
+  values_ = values_.to(device);
   for (ValueId id : find_statistics(graph, used)) {
     require_trainable(graph, id);
     statistics_ids_.push_back(id);
-    statistics_.push_back(graph.constant(id).to(at::kFloat).clone());
+    statistics_.push_back(graph.constant(id).to(at::kFloat).clone().to(device));
   }
 }
 
@@ -76,9 +77,11 @@ at::Tensor Parameters::leaf(size_t at) const {
 }
 
 void Parameters::write_to(Graph& graph) const {
+  const at::Tensor here = values_.to(at::kCPU);
   for (const Slot& slot : slots_)
-    graph.replace(slot.id, values_.narrow(0, slot.offset, slot.count).view(slot.shape).clone());
-  for (size_t i = 0; i < statistics_.size(); ++i) graph.replace(statistics_ids_[i], statistics_[i].clone());
+    graph.replace(slot.id, here.narrow(0, slot.offset, slot.count).view(slot.shape).clone());
+  for (size_t i = 0; i < statistics_.size(); ++i)
+    graph.replace(statistics_ids_[i], statistics_[i].to(at::kCPU).clone());
 }
 
 }  // namespace netmend::training

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <vector>
@@ -21,7 +22,7 @@ class Parameters {
  public:
   /// Only those that the wanted value depends on. Throws InputError when there are none, or when some are quantised or
   /// float64.
-  Parameters(const model::Graph& graph, model::ValueId wanted);
+  Parameters(const model::Graph& graph, model::ValueId wanted, at::Device device = at::kCPU);
 
   const std::vector<Slot>& slots() const { return slots_; }
   const std::vector<model::ValueId>& statistics_ids() const { return statistics_ids_; }

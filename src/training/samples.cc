@@ -41,8 +41,9 @@ bool fixed_sizes(const dataset::Info& info) {
 
 int64_t samples_limit() { return std::min(executor::memory_budget() / 4, int64_t(4) << 30); }
 
-Samples::Samples(std::shared_ptr<const dataset::Dataset> data, stream::Feed feed, int jobs, int64_t limit)
-    : data_(std::move(data)), feed_(std::move(feed)) {
+Samples::Samples(std::shared_ptr<const dataset::Dataset> data, stream::Feed feed, int jobs, int64_t limit,
+                 at::Device device)
+    : data_(std::move(data)), feed_(std::move(feed)), device_(device) {
   if (data_->size() == 0 || !fixed_sizes(data_->info())) return;
   const int64_t first = 0;
   Rows one = read(std::span(&first, 1));
@@ -62,7 +63,8 @@ Samples::Samples(std::shared_ptr<const dataset::Dataset> data, stream::Feed feed
              labels.narrow(0, chunk * kChunk, count).copy_(rows.labels);
            },
            [](int64_t) {});
-  kept_.labels = labels;
+  for (at::Tensor& input : kept_.inputs) input = input.to(device_);
+  kept_.labels = labels.to(device_);
 }
 
 Rows Samples::read(std::span<const int64_t> samples) const {
@@ -71,8 +73,19 @@ Rows Samples::read(std::span<const int64_t> samples) const {
 }
 
 Rows Samples::rows(std::span<const int64_t> samples) const {
-  if (!kept()) return read(samples);
   Rows rows;
+  if (!kept()) {
+    rows = read(samples);
+    for (at::Tensor& input : rows.inputs) input = input.to(device_);
+    rows.labels = rows.labels.to(device_);
+    return rows;
+  }
+  if (!device_.is_cpu()) {
+    const at::Tensor which = at::tensor(at::ArrayRef<int64_t>(samples.data(), samples.size()), at::kLong).to(device_);
+    for (const at::Tensor& input : kept_.inputs) rows.inputs.push_back(input.index_select(0, which));
+    rows.labels = kept_.labels.index_select(0, which);
+    return rows;
+  }
   for (const at::Tensor& input : kept_.inputs) rows.inputs.push_back(gathered(input, samples));
   rows.labels = gathered(kept_.labels, samples);
   return rows;

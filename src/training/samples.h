@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <memory>
 #include <span>
@@ -20,19 +21,22 @@ struct Rows {
 
 class Samples {
  public:
-  /// Keeps the data in memory when it takes at most `limit` bytes. Throws Interrupted on Ctrl-C.
-  Samples(std::shared_ptr<const dataset::Dataset> data, stream::Feed feed, int jobs, int64_t limit);
+  /// Keeps the data in memory, on the device, when it takes at most `limit` bytes. Throws Interrupted on Ctrl-C.
+  Samples(std::shared_ptr<const dataset::Dataset> data, stream::Feed feed, int jobs, int64_t limit,
+          at::Device device = at::kCPU);
 
-  /// Any thread may call. Throws InputError.
+  /// On the device. Any thread may call. Throws InputError.
   Rows rows(std::span<const int64_t> samples) const;
   int64_t size() const { return data_->size(); }
   const dataset::Info& info() const { return data_->info(); }
+  at::Device device() const { return device_; }
   bool kept() const { return kept_.labels.defined(); }
 
  private:
   Rows read(std::span<const int64_t> samples) const;
   std::shared_ptr<const dataset::Dataset> data_;
   stream::Feed feed_;
+  at::Device device_;
   Rows kept_;
 };
 

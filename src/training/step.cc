@@ -55,6 +55,7 @@ executor::Request training_request(const model::Graph& graph, model::ValueId wan
   for (model::ValueId id : parameters.statistics_ids()) request.given.push_back(id);
   request.wanted = {wanted};
   request.mode = executor::Mode::kPlain;
+  request.device = parameters.values().device();
   return request;
 }
 
@@ -83,7 +84,7 @@ struct Stepper::Impl {
         segments(cut(all.slots(), all.count())),
         norms(has_batch_norm(graph)),
         pool(pool_size(norms, how, about)) {
-    gradient = at::zeros({all.count()}, at::kFloat);
+    gradient = at::zeros_like(all.values());
     if (state_count(how.method) > 0) state.first = at::zeros_like(gradient);
     if (state_count(how.method) > 1) state.second = at::zeros_like(gradient);
   }
@@ -166,8 +167,27 @@ struct Stepper::Impl {
            segment.count);
   }
 
+  /// A GPU takes the whole batch at once, and the rule of the optimiser all parameters.
+  StepResult step_on_device(const Samples& data, std::span<const int64_t> samples, const StepForm& form) {
+    Part& own = part(0);
+    const uint64_t seed = Random::hash(options.seed ^ Random::hash(uint64_t(state.steps) * 64));
+    model::guarded([] { return std::string("training"); },
+                   [&] { run_part(own, data, samples, int64_t(samples.size()), seed); });
+    std::vector<at::Tensor> flat;
+    for (size_t slot = 0; slot < own.gradients.size(); ++slot) {
+      const at::Tensor& g = own.gradients[slot];
+      flat.push_back(g.defined() ? g.reshape({-1}) : at::zeros_like(own.leaves[slot]).reshape({-1}));
+    }
+    gradient = at::cat(flat);
+    update(form, parameters.values(), gradient, state.first, state.second);
+    own.gradients.clear();
+    return own.result;
+  }
+
   StepResult step(const Samples& data, std::span<const int64_t> samples, double rate) {
     ++state.steps;
+    if (!parameters.values().device().is_cpu())
+      return step_on_device(data, samples, {options.method, rate, options.momentum, options.decay, state.steps});
     const int count = parts_of(int64_t(samples.size()), work);
     run_parts(data, samples, count);
     StepForm form{options.method, rate, options.momentum, options.decay, state.steps};

@@ -35,7 +35,7 @@ Options options_of(const TrainRequest& request) {
   out.schedule = parse_schedule(request.schedule);
   if (!request.loss.empty()) out.loss = parse_loss(request.loss);
   out.epochs = request.epochs, out.batch = request.batch;
-  out.seed = request.seed, out.jobs = request.jobs;
+  out.seed = request.seed, out.jobs = request.jobs, out.device = request.device;
   return out;
 }
 

@@ -28,6 +28,7 @@ struct TrainRequest {
   bool resume = false;  ///< go on from the checkpoint when it is there
   uint64_t seed = 42;
   int jobs = 0;
+  std::string device = "cpu";
   bool quiet = false;
   std::function<void(const std::string&)> note;  ///< told what the user should know; may be empty
 };

@@ -66,7 +66,7 @@ std::string fingerprint(const Task& task, const LossForm& loss, const Parameters
   for (const model::Node& node : task.graph.nodes) text += node.op + " " + node.name + ";";
   for (const Slot& slot : parameters.slots())
     text += fmt::format("{} {};", task.graph.values[size_t(slot.id)].name, shape_text(slot.shape));
-  const at::Tensor& start = parameters.values();
+  const at::Tensor start = parameters.values().to(at::kCPU);
   text += checksum(std::string_view(static_cast<const char*>(start.data_ptr()), start.nbytes()));
   return checksum(text);
 }
@@ -86,17 +86,18 @@ struct Trainer::Impl {
     graph = any_batch(task, head, inputs);
     loss = infer_loss(task.options.loss, task.train->info(), width_of(graph, head, inputs));
     wanted = loss.kind == LossKind::kMse ? head.output : head.logits;
-    parameters = std::make_unique<Parameters>(graph, wanted);
+    const at::Device device(task.options.device);
+    parameters = std::make_unique<Parameters>(graph, wanted, device);
     mark = fingerprint(task, loss, *parameters);
     pool_before_relu(graph);
     stepper =
         std::make_unique<Stepper>(graph, wanted, *parameters, loss, task.options, measure_work(graph, wanted, inputs));
     int jobs = task.options.jobs > 0 ? task.options.jobs : cores();
-    train = std::make_unique<Samples>(task.train, std::move(feed), jobs, samples_limit());
+    train = std::make_unique<Samples>(task.train, std::move(feed), jobs, samples_limit(), device);
     if (task.validation) {
       infer_loss(loss.kind, task.validation->info(), loss.width);
       stream::Feed other(task.graph, task.model_name, task.validation->info());
-      validation = std::make_unique<Samples>(task.validation, std::move(other), jobs, samples_limit());
+      validation = std::make_unique<Samples>(task.validation, std::move(other), jobs, samples_limit(), device);
     }
   }
 
@@ -213,13 +214,15 @@ model::Graph Trainer::result() const {
 std::pair<double, double> Trainer::validate() const { return impl_->validate(); }
 
 void Trainer::save(const std::string& path) const {
-  write_checkpoint(path, {impl_->mark, impl_->stepper->state().steps, impl_->history, impl_->state()});
+  std::vector<at::Tensor> state = impl_->state();
+  for (at::Tensor& tensor : state) tensor = tensor.to(at::kCPU);
+  write_checkpoint(path, {impl_->mark, impl_->stepper->state().steps, impl_->history, state});
 }
 
 void Trainer::load(const std::string& path) {
   Checkpoint checkpoint{impl_->mark, 0, {}, {}};
   std::vector<at::Tensor> mine = impl_->state();
-  for (const at::Tensor& tensor : mine) checkpoint.state.push_back(at::empty_like(tensor));
+  for (const at::Tensor& tensor : mine) checkpoint.state.push_back(at::empty(tensor.sizes(), at::kFloat));
   read_checkpoint(path, checkpoint);
   for (size_t i = 0; i < mine.size(); ++i) mine[i].copy_(checkpoint.state[i]);
   impl_->stepper->state().steps = checkpoint.steps;

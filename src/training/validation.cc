@@ -14,24 +14,26 @@
 namespace netmend::training {
 namespace {
 
-constexpr int64_t kBatch = 64, kBatchesAChunk = 8;
+constexpr int64_t kBatch = 64, kBatchesAChunk = 8, kBatchOnDevice = 1024;
 
 }  // namespace
 
 Judgement judge(const model::Graph& graph, model::ValueId wanted, const LossForm& form, const Samples& data, int jobs) {
   executor::Request request;
   request.wanted = {wanted};
+  request.device = data.device();
   executor::Executor executor(graph, request);
-  const int64_t chunk_size = kBatch * kBatchesAChunk, chunks = (data.size() + chunk_size - 1) / chunk_size;
+  const int64_t batch = data.device().is_cpu() ? kBatch : kBatchOnDevice;
+  const int64_t chunk_size = batch * kBatchesAChunk, chunks = (data.size() + chunk_size - 1) / chunk_size;
   std::vector<LossSum> sums(static_cast<size_t>(chunks));
   LossSum total;
   auto work = [&](int64_t chunk, int) {
     at::NoGradGuard no_grad;
     int64_t end = std::min(data.size(), (chunk + 1) * chunk_size);
-    for (int64_t first = chunk * chunk_size; first < end; first += kBatch) {
-      int64_t count = std::min(kBatch, end - first);
+    for (int64_t first = chunk * chunk_size; first < end; first += batch) {
+      int64_t count = std::min(batch, end - first);
       // Filled up with the last input: another batch size may round differently.
-      std::vector<int64_t> samples(size_t(kBatch), first + count - 1);
+      std::vector<int64_t> samples(size_t(batch), first + count - 1);
       std::iota(samples.begin(), samples.begin() + count, first);
       Rows rows = data.rows(samples);
       at::Tensor answers = executor.run(rows.inputs)[0].narrow(0, 0, count);

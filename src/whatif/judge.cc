@@ -146,7 +146,7 @@ Judgement judge_number(const Form& form, const float* row, const double* truth) 
 
 void judge(const PredictionSettings& settings, const at::Tensor& answers, const Truth& truth, int64_t inputs,
            Judgement* rows, double near, std::vector<int64_t>* close) {
-  at::Tensor columns = observers::as_columns(answers).to(at::kFloat).contiguous();
+  at::Tensor columns = observers::as_columns(answers).to(at::kCPU, at::kFloat).contiguous();
   check(columns.dim() == 2 && columns.size(1) == settings.outputs, "predictions keep their shape");
   const Form form = form_of(settings);
   const float* row = columns.data_ptr<float>();

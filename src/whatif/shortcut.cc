@@ -58,8 +58,14 @@ const std::set<std::string_view> kMoving = {"Flatten", "Reshape", "Squeeze", "Un
 
 class ShortcutFinder {
  public:
-  ShortcutFinder(const Graph& graph, const model::Layer& layer, ValueId answers, std::span<const at::Tensor> sample)
-      : graph_(graph), layer_(layer), answers_(answers), sample_(sample), used_by_(model::consumers(graph)) {}
+  ShortcutFinder(const Graph& graph, const model::Layer& layer, ValueId answers, std::span<const at::Tensor> sample,
+                 at::Device device)
+      : graph_(graph),
+        layer_(layer),
+        answers_(answers),
+        sample_(sample),
+        device_(device),
+        used_by_(model::consumers(graph)) {}
 
   std::optional<Shortcut> find() {
     const Node& linear = graph_.nodes[size_t(layer_.node)];
@@ -163,7 +169,7 @@ class ShortcutFinder {
     for (size_t i = 0; i < 2; ++i)
       if (seen[i].dim() < 2 || seen[i].size(0) != count || seen[i].size(1) != layer_.units) return false;
     if (at::maybe_wrap_dim(layer_.unit_axis, seen[1].dim()) != 1 || layer_.batch_axis != 0) return false;
-    if (reading_) settle_reader(seen[0], seen[2]);
+    if (reading_ && device_.is_cpu()) settle_reader(seen[0], seen[2]);
     return true;
   }
 
@@ -229,6 +235,7 @@ class ShortcutFinder {
     chain.given = {found_.input};
     for (const UnitConstant& constant : found_.constants) chain.given.push_back(constant.read);
     chain.wanted = {found_.seat};
+    chain.device = device_;
     found_.chain = std::make_unique<executor::Executor>(graph_, chain);
   }
 
@@ -236,6 +243,7 @@ class ShortcutFinder {
   const model::Layer& layer_;
   ValueId answers_;
   std::span<const at::Tensor> sample_;
+  at::Device device_;
   std::vector<std::vector<int>> used_by_;
   std::vector<ValueId> path_;
   ValueId moved_ = kAbsent;
@@ -244,8 +252,8 @@ class ShortcutFinder {
 };
 
 std::optional<Shortcut> find_shortcut(const Graph& graph, const model::Layer& layer, ValueId answers,
-                                      std::span<const at::Tensor> sample) {
-  return ShortcutFinder(graph, layer, answers, sample).find();
+                                      std::span<const at::Tensor> sample, at::Device device) {
+  return ShortcutFinder(graph, layer, answers, sample, device).find();
 }
 
 }  // namespace netmend::whatif

@@ -51,9 +51,10 @@ struct Shortcut {
   std::optional<Reader> reader;               ///< unset when something else reads the seat
 };
 
-/// `sample`: a few inputs of the layer's network as they are fed. nullopt where units of the layer cannot be computed
-/// apart: recurrent layers, grouped convolutions, inputs along another axis.
+/// On a GPU there is no reader: a launch costs more than what the difference saves. `sample`: a few inputs of the
+/// layer's network as they are fed. nullopt where units of the layer cannot be computed apart: recurrent layers,
+/// grouped convolutions, inputs along another axis.
 std::optional<Shortcut> find_shortcut(const model::Graph& graph, const model::Layer& layer, model::ValueId answers,
-                                      std::span<const at::Tensor> sample);
+                                      std::span<const at::Tensor> sample, at::Device device = at::kCPU);
 
 }  // namespace netmend::whatif

@@ -13,7 +13,7 @@ using model::Graph;
 using model::kAbsent;
 using model::ValueId;
 
-Tail::Tail(const Graph& graph, std::vector<ValueId> changed, ValueId wanted)
+Tail::Tail(const Graph& graph, std::vector<ValueId> changed, ValueId wanted, at::Device device)
     : changed_(std::move(changed)), wanted_(wanted) {
   trivial_ = std::find(changed_.begin(), changed_.end(), wanted) != changed_.end();
   if (trivial_) return;
@@ -53,6 +53,7 @@ Tail::Tail(const Graph& graph, std::vector<ValueId> changed, ValueId wanted)
   request.given = changed_;
   request.given.insert(request.given.end(), beside_.begin(), beside_.end());
   request.wanted = {wanted};
+  request.device = device;
   run_ = std::make_unique<executor::Executor>(graph, request);
 }
 

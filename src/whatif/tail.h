@@ -12,7 +12,8 @@ namespace netmend::whatif {
 class Tail {
  public:
   /// `changed`: values and constants that will be given anew.
-  Tail(const model::Graph& graph, std::vector<model::ValueId> changed, model::ValueId wanted);
+  Tail(const model::Graph& graph, std::vector<model::ValueId> changed, model::ValueId wanted,
+       at::Device device = at::kCPU);
 
   /// Unchanged values that it reads besides, in the order run() expects them.
   const std::vector<model::ValueId>& beside() const { return beside_; }

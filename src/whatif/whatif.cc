@@ -34,6 +34,8 @@ constexpr double kClose = 1e-4;
 constexpr int64_t kStackBytes = 256 << 10;
 /// Changed units whose values are computed together.
 constexpr int64_t kUnitsAtOnce = 256;
+/// Inputs of a block on a GPU: enough to keep it busy, and several blocks at once hide what the CPU does.
+constexpr int64_t kBlockOnDevice = 2048;
 
 /// How a question is answered; questions of one form share executors and, where possible, products.
 struct Form {
@@ -105,9 +107,10 @@ struct WhatIf::Impl {
     if (settings.task == observers::Task::kNone)
       throw InputError(fmt::format("{} has no labels: nothing tells whether predictions get better", settings.data),
                        "Give data with labels.");
-    block = subject.batching.kind == executor::Batching::kOne ? 1 : subject.batch_size();
+    block = subject.batching.kind == executor::Batching::kOne ? 1 : subject.batch_on_device(kBlockOnDevice);
     shortcuts.resize(layers.size());
-    if (options.memory <= 0) options.memory = executor::memory_budget() / 4;
+    if (options.memory <= 0)
+      options.memory = (subject.device.is_cpu() ? executor::memory_budget() : executor::device_memory()) / 4;
   }
 
   // ---- how each question is answered
@@ -120,7 +123,7 @@ struct WhatIf::Impl {
       model::Layer here = layers[size_t(layer)];  // making a batch free may have added nodes
       here.node = model::producers(graph)[size_t(subject.graph.nodes[size_t(here.node)].outputs[0])];
       at::NoGradGuard no_grad;
-      found = find_shortcut(graph, here, answers, subject.feed.inputs(few));
+      found = find_shortcut(graph, here, answers, subject.feed.inputs(few), subject.device);
     }
     return *found ? &**found : nullptr;
   }
@@ -247,7 +250,7 @@ struct WhatIf::Impl {
         for (size_t c = 0; c < group.way->constants.size(); ++c) {
           Tensors parts;
           for (const Tensors& own : hit->second) parts.push_back(own[c]);
-          group.rows.push_back(at::cat(parts, group.way->constants[c].axis));
+          group.rows.push_back(at::cat(parts, group.way->constants[c].axis).to(subject.device));
         }
       make_tails(group);
       if (group.tail->matters())
@@ -287,12 +290,12 @@ struct WhatIf::Impl {
 
   void make_tails(Group& group) {
     if (group.graph) {
-      group.tail = std::make_unique<Tail>(*group.graph, std::vector<ValueId>{group.from}, answers);
+      group.tail = std::make_unique<Tail>(*group.graph, std::vector<ValueId>{group.from}, answers, subject.device);
       return;
     }
     auto tail = [&](std::vector<ValueId> start) {
       start.insert(start.end(), group.form.constants.begin(), group.form.constants.end());
-      return std::make_unique<Tail>(graph, start, answers);
+      return std::make_unique<Tail>(graph, start, answers, subject.device);
     };
     if (!group.way)
       group.tail = tail({});
@@ -341,11 +344,7 @@ struct WhatIf::Impl {
     if (!reuse) wanted.insert(kept_values.begin(), kept_values.end());
     std::vector<ValueId> list(wanted.begin(), wanted.end());
     std::optional<executor::Executor> base;
-    if (!reuse) {
-      executor::Request request;
-      request.wanted = list;
-      base.emplace(graph, request);
-    }
+    if (!reuse) base.emplace(graph, subject.request(list));
     std::vector<Block> fresh(size_t(reuse ? 0 : blocks));
     std::vector<std::vector<Judgement>> found(static_cast<size_t>(blocks));
     bool keeping = options.keep && !reuse;
@@ -359,6 +358,7 @@ struct WhatIf::Impl {
                        found[size_t(item)].resize(questions.size() * size_t(at.count));
                        Answering(*this, at, found[size_t(item)]).run(groups, unchanged);
                      });
+      executor::finish_device_work();  // kept values are read by other threads next time
     };
     auto hand_over = [&](int64_t item) {
       const int64_t count = std::min(block, subject.data->size() - item * block);
@@ -386,9 +386,7 @@ struct WhatIf::Impl {
       if (const Shortcut* way = shortcut(int(l))) seats.push_back(way->seat), which.push_back(l);
     std::vector<std::vector<double>> sums(layers.size());
     if (seats.empty()) return sums;
-    executor::Request request;
-    request.wanted = seats;
-    executor::Executor base(graph, request);
+    executor::Executor base(graph, subject.request(seats));
     const int64_t blocks = (subject.data->size() + block - 1) / block;
     std::vector<Tensors> found(static_cast<size_t>(blocks));
     for (size_t l : which) sums[l].resize(size_t(layers[l].units));
@@ -397,7 +395,8 @@ struct WhatIf::Impl {
       Block at = load(item, base, seats);
       for (ValueId id : seats) {
         at::Tensor value = at.values.at(id).narrow(0, 0, at.count);
-        found[size_t(item)].push_back(value.reshape({at.count, value.size(1), -1}).to(at::kDouble).mean(2).sum(0));
+        found[size_t(item)].push_back(
+            value.reshape({at.count, value.size(1), -1}).to(at::kDouble).mean(2).sum(0).to(at::kCPU));
       }
     };
     auto hand_over = [&](int64_t item) {

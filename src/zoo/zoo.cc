@@ -104,6 +104,40 @@ Graph resnet20(Builder& b) {
   return b.finish(b.dense("fc", x, channels, kClasses), "logits", kClasses);
 }
 
+/// 1×1, 3×3 and 1×1 again, with four times as many units at the end.
+ValueId bottleneck(Builder& b, const std::string& path, ValueId x, int64_t channels, int64_t units, int64_t stride) {
+  ValueId y = b.relu(normed_conv(b, path, "1", x, channels, units, {.kernel = 1}));
+  y = b.relu(normed_conv(b, path, "2", y, units, units, {.kernel = 3, .stride = stride, .padding = 1}));
+  y = normed_conv(b, path, "3", y, units, 4 * units, {.kernel = 1});
+  if (stride > 1 || channels != 4 * units) {
+    ValueId wide =
+        b.conv(path + "downsample.0", x, channels, 4 * units, {.kernel = 1, .stride = stride, .bias = false});
+    x = b.batch_norm(path + "downsample.1", wide, 4 * units);
+  }
+  return b.relu(b.add(path + "add", y, x));
+}
+
+/// He et al. 2016 for ImageNet, as torchvision builds it: the stride is that of the 3×3 convolution.
+Graph resnet50(Builder& b) {
+  constexpr int64_t classes = 1000;
+  ValueId x =
+      b.relu(normed_conv(b, "", "1", b.input("image", {3, 224, 224}), 3, 64, {.kernel = 7, .stride = 2, .padding = 3}));
+  x = b.plain("MaxPool", {x},
+              {{"kernel_shape", std::vector<int64_t>{3, 3}},
+               {"strides", std::vector<int64_t>{2, 2}},
+               {"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  int64_t channels = 64, stage = 0;
+  for (int blocks : {3, 4, 6, 3}) {
+    const int64_t units = int64_t(64) << stage++;
+    for (int block = 0; block < blocks; ++block) {
+      x = bottleneck(b, fmt::format("layer{}.{}.", stage, block), x, channels, units, block == 0 && stage > 1 ? 2 : 1);
+      channels = 4 * units;
+    }
+  }
+  x = b.flatten(b.plain("GlobalAveragePool", {x}));
+  return b.finish(b.dense("fc", x, channels, classes), "logits", classes);
+}
+
 /// Bojarski et al. 2016 on 100×100 frames; the output is the steering angle.
 Graph dave2(Builder& b) {
   ValueId x = b.input("image", {3, 100, 100});
@@ -159,6 +193,7 @@ const std::vector<std::pair<std::string, Maker>>& makers() {
       {"cnn2", [](Builder& b, const auto&) { return small_cnn(b, 2); }},
       {"cifar-convnet", [](Builder& b, const auto&) { return cifar_convnet(b); }},
       {"resnet20", [](Builder& b, const auto&) { return resnet20(b); }},
+      {"resnet50", [](Builder& b, const auto&) { return resnet50(b); }},
       {"dave2", [](Builder& b, const auto&) { return dave2(b); }},
       {"textcnn",
        [](Builder& b, const InitOptions& o) { return textcnn(b, o.vocabulary ? o.vocabulary : kReviewWords); }},

@@ -16,6 +16,7 @@ TEST(Zoo, ParameterCountsAreThePublishedOnes) {
                                                    {"dnn2", 784 * 16 + 16 + 3 * 272 + 170},
                                                    {"dave2", 2116983},
                                                    {"resnet20", 272474},
+                                                   {"resnet50", 25557032},
                                                    {"cifar-convnet", 945898},
                                                    {"cnn1", 80 + 1352 * 4 + 4 + 50},
                                                    {"cnn2", 80 + 584 + 200 * 4 + 4 + 50},

@@ -168,9 +168,9 @@ bool UnitReader::read_plain(size_t l, const at::Tensor& value, UnitBatch& batch)
 
 void UnitReader::read_any(size_t l, const at::Tensor& tapped_value, const at::Tensor& mask, UnitBatch& batch) const {
   const Layer& layer = space_.layers()[l];
-  at::Tensor value = tapped_value.to(at::kCPU, at::kFloat);
+  at::Tensor value = tapped_value.to(at::kFloat);
   if (rectifies(layer)) value = value.relu();
-  at::Tensor counted = mask.defined() ? model::spread_mask(layer, value, mask.to(at::kCPU)) : at::Tensor();
+  at::Tensor counted = mask.defined() ? model::spread_mask(layer, value, mask.to(value.device())) : at::Tensor();
   at::Tensor known = counted.defined() ? at::where(counted, value, at::full({}, NAN, value.options())) : value;
   at::Tensor maps = model::unit_maps(layer, known);
   at::Tensor units = space_.choice().elements ? maps.flatten(1) : model::unit_values(layer, value, mask);
@@ -178,11 +178,20 @@ void UnitReader::read_any(size_t l, const at::Tensor& tapped_value, const at::Te
     throw InputError(fmt::format("layer {} has {} elements for one input and {} for another", layer.name,
                                  space_.units(l), units.size(1)),
                      "Leave out --unit element.");
-  units = units.contiguous();
+  // What lies on a GPU is averaged there: maps are hundreds of times larger than what is read from them.
+  const bool there = !value.is_cpu();
+  at::Tensor low, high;
   maps = maps.flatten(1).contiguous();
+  if (there) {
+    low = at::where(maps.isnan(), at::full({}, INFINITY, maps.options()), maps).amin(1).to(at::kCPU);
+    high = at::where(maps.isnan(), at::full({}, -INFINITY, maps.options()), maps).amax(1).to(at::kCPU);
+  }
+  units = units.to(at::kCPU).contiguous();
   for (int64_t row = 0; row < units.size(0); ++row) {
     std::copy_n(units.data_ptr<float>() + row * units.size(1), units.size(1), batch.input(row) + space_.first(l));
-    MapSummary all = summarise_map(maps.data_ptr<float>() + row * maps.size(1), maps.size(1), false, nullptr);
+    const MapSummary all =
+        there ? MapSummary{0, low.data_ptr<float>()[row], high.data_ptr<float>()[row]}
+              : summarise_map(maps.data_ptr<float>() + row * maps.size(1), maps.size(1), false, nullptr);
     const size_t place = size_t(row * batch.layers) + l;
     batch.low[place] = all.low, batch.high[place] = all.high;
   }

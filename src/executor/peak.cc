@@ -1,10 +1,10 @@
 // The machine's peak: independent chains of FMAs in registers. Compiled for several instruction sets; the best one
 // runs.
-#include "peak.h"
+#include "executor/peak.h"
 
 #include <chrono>
 
-namespace netmend::bench {
+namespace netmend::executor {
 namespace {
 
 constexpr int kLanes = 16, kChains = 12;
@@ -38,4 +38,4 @@ double peak_flops(double seconds) {
   return best;
 }
 
-}  // namespace netmend::bench
+}  // namespace netmend::executor
