@@ -145,10 +145,18 @@ void read_reference_file(Input input) {
     for (const stream::Recorded& one : *list) one.rows(0, std::min<int64_t>(2, found.count()));
 }
 
+/// A table of texts and a vocabulary.
+void read_texts(Input input) {
+  const auto [table, words] = two_files(input);
+  const std::string texts = scratch("texts.csv", table), vocabulary = scratch("words.txt", words);
+  open_and_read("text:" + texts + ",label=label,vocab=" + vocabulary + ",length=6");
+}
+
 constexpr Reader kReaders[] = {{"idx", read_idx_file},       {"npy", read_npy_file},
                                {"npz", read_npz_file},       {"csv", read_csv_file},
                                {"png", read_image_file},     {"jpeg", read_image_file},
-                               {"saved", read_saved_folder}, {"reference", read_reference_file}};
+                               {"saved", read_saved_folder}, {"reference", read_reference_file},
+                               {"text", read_texts}};
 
 }  // namespace
 

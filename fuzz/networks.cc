@@ -44,6 +44,13 @@ void read_onnx_file(Input input) {
   if (graph.nodes.size() < 200) executor::Executor(graph).run(some_inputs(graph));
 }
 
+/// A model and the file beside it that holds its weights.
+void read_external_data(Input input) {
+  const auto [model, weights] = two_files(input);
+  scratch("weights.bin", weights);
+  read_onnx_file(model);
+}
+
 /// Decisions, one byte each; when they are used up all that is left to decide is 0.
 class Decisions {
  public:
@@ -401,7 +408,7 @@ void run_in_two_ways(Input input) {
   }
 }
 
-constexpr Reader kReaders[] = {{"onnx", read_onnx_file}, {"graphs", run_in_two_ways}};
+constexpr Reader kReaders[] = {{"onnx", read_onnx_file}, {"external", read_external_data}, {"graphs", run_in_two_ways}};
 
 }  // namespace
 

@@ -28,7 +28,7 @@ const std::string& folder() {
 
 std::vector<Reader> readers() {
   std::vector<Reader> all;
-  for (const auto list : {data_readers(), text_readers(), own_readers(), network_readers()})
+  for (const auto list : {data_readers(), text_readers(), own_readers(), run_readers(), network_readers()})
     all.insert(all.end(), list.begin(), list.end());
   return all;
 }

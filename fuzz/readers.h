@@ -18,10 +18,11 @@ struct Reader {
   void (*read)(Input input);
 };
 
-std::span<const Reader> data_readers();     ///< idx npy npz csv png jpeg saved reference
+std::span<const Reader> data_readers();     ///< idx npy npz csv png jpeg saved reference text
 std::span<const Reader> text_readers();     ///< toml and the JSON files, one reader each
 std::span<const Reader> own_readers();      ///< state profile checkpoint queue
-std::span<const Reader> network_readers();  ///< onnx, and graphs: valid networks, run in two ways
+std::span<const Reader> run_readers();      ///< record epochs events trials output
+std::span<const Reader> network_readers();  ///< onnx, external, and graphs: valid networks, run in two ways
 
 /// All of them.
 std::vector<Reader> readers();

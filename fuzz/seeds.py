@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: seeds.py NETMEND FOLDER: valid files of every kind for the fuzzers to start from, small ones, and a dictionary
 of the words in them. Files that netmend writes are products of real runs, made as tests/hostile_test.py makes them."""
-import base64, glob, json, os, re, shutil, struct, sys, tempfile, zipfile, zlib
+import base64, contextlib, glob, json, os, re, shutil, sqlite3, struct, sys, tempfile, zipfile, zlib
 
 netmend, folder = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 sys.argv = [sys.argv[0], netmend]
@@ -116,6 +116,11 @@ put("preprocessor", "image", json.dumps({"do_rescale": True, "rescale_factor": 1
                                          "do_resize": True, "size": {"shortest_edge": 8}, "do_center_crop": True, "crop_size": {"height": 8, "width": 8}, "resample": 3}))
 put("preprocessor", "size", json.dumps({"size": {"height": 8, "width": 9}, "resample": 2, "do_rescale": False}))
 put("config", "labels", json.dumps({"id2label": {"0": "cat", "1": "say \"hi\"", "2": "dög"}, "architectures": ["ViT"]}))
+put("names", "plain", "3\n5\nx.png\n")
+put("names", "table", 'id,why\n3,"a ""b"""\n\'=x,seen\n')
+put("text", "plain", b"text,label\nthe cat sat,0\n\"a dog, ran\",1\n" + BETWEEN + b"[PAD]\n[UNK]\nthe\ncat\n##s\n")
+put("output", "normal", b"\0epoch 3\naccuracy: 0.75\n" + BETWEEN)
+put("output", "crash", b"\6x\n" + BETWEEN + b'Traceback (most recent call last):\n  File "a.py", line 3\n    raise ValueError(x)\nValueError: shape 3\n')
 put("words", "list", "['cat', \"dog\", 'it\\'s']")
 put("words", "dictionary", "{0: 'cat', 1: 'dog'}")
 put("words", "json", '{"0": "cat", "1": "d\\u00f6g"}')
@@ -193,6 +198,21 @@ with tempfile.TemporaryDirectory() as made:
     put("evidence", "real", short_json("checked/evidence.json"))
     put("edits", "real", short_json("edits.json"))
     put("toml", "real", read("netmend.toml"))
+    put("external", "matmul", read("external.onnx") + BETWEEN + read("weights.bin"))
+    put("record", "whole", read("recorded/record.jsonl"))
+    put("record", "short", b"".join(read("recorded/record.jsonl").splitlines(True)[i] for i in (0, 4, 12, 13, 17)))
+    put("epochs", "keras", read("epochs.csv"))
+    put("epochs", "lightning", "epoch,step,train_loss_epoch,val_acc,val_loss\n0,9,1.0,,\n0,9,,0.5,1.2\n1,19,0.8,,\n")
+    put("events", "scalars", read("events.out.tfevents.1"))
+    with contextlib.closing(sqlite3.connect("small.db")) as store:
+        store.execute("PRAGMA page_size = 512")
+        with store:
+            store.execute("CREATE TABLE about (study TEXT NOT NULL, version TEXT NOT NULL)")
+            store.execute("CREATE TABLE trials (key TEXT PRIMARY KEY, result TEXT NOT NULL) WITHOUT ROWID")
+            store.execute("INSERT INTO about VALUES ('inject', '1')")
+            store.execute("INSERT INTO trials VALUES ('a', '{\"outcome\":\"normal\"}')")
+    put("trials", "database", b"\0" + read("small.db"))
+    put("trials", "row", b'\1{"outcome":"crash","seconds":0.5,"peak":1,"metric":null,"exception":"x","message":"","cause":""}')
     put("preprocessor", "real", read("named/preprocessor_config.json"))
     os.chdir(here)
 
@@ -215,7 +235,7 @@ TOKENS = {
     "jpeg": ["\xff\xd8", "\xff\xdb", "\xff\xc0", "\xff\xc2", "\xff\xc4", "\xff\xda", "\xff\xd9", "\xff\xdd", "\xff\xee"],
     "onnx": ["Conv", "Gemm", "If", "Loop", "Scan", "axis", "axes", "then_branch", "body", "ai.onnx.ml", "strides", "pads", "group", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1"]}
 LIKE = {"saved": ("json", "npz"), "reference": ("json", "npz"), "state": ("json",), "profile": ("json",), "checkpoint": ("json",), "eval": ("json", "csv"),
-        "edits": ("json",), "baseline": ("json",), "findings": ("json",), "evidence": ("json",), "preprocessor": ("json",), "config": ("json",), "words": ("json",)}
+        "edits": ("json",), "baseline": ("json",), "findings": ("json",), "record": ("json",), "trials": ("json",), "external": ("onnx",), "epochs": ("csv",), "names": ("csv",), "text": ("csv",), "evidence": ("json",), "preprocessor": ("json",), "config": ("json",), "words": ("json",)}
 escape = lambda raw: "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\x{c:02x}" for c in raw)
 for reader in sorted(os.listdir(folder)):
     if reader in ("model", "dictionaries"):

@@ -7,6 +7,7 @@
 #include "readers.h"
 #include "report/page.h"
 #include "session/config.h"
+#include "session/input_names.h"
 #include "session/run_findings.h"
 
 namespace netmend::fuzz {
@@ -63,6 +64,7 @@ void look_beside_a_model(const char* name, Input input) {
 
 void read_preprocessor_file(Input input) { look_beside_a_model("preprocessor_config.json", input); }
 void read_model_config_file(Input input) { look_beside_a_model("config.json", input); }
+void read_names_file(Input input) { session::read_names(scratch("names.csv", input)); }
 void read_words(Input input) { preflight::parse_words(std::string(input)); }
 
 constexpr Reader kReaders[] = {{"toml", read_config_file},
@@ -73,7 +75,8 @@ constexpr Reader kReaders[] = {{"toml", read_config_file},
                                {"evidence", read_evidence_file},
                                {"preprocessor", read_preprocessor_file},
                                {"config", read_model_config_file},
-                               {"words", read_words}};
+                               {"words", read_words},
+                               {"names", read_names_file}};
 
 }  // namespace
 

@@ -94,6 +94,17 @@ class Evaluation(Case):
         write_bytes("cut.state", read_bytes("1.state")[:100])
         self.refused("lab", "merge", "cut.state", "2.state", "3.state")
 
+    def test_shards_that_hold_nothing_are_merged(self):
+        names = [f"{i}.state" for i in range(1, 9)]
+        for i, name in enumerate(names):
+            self.ok("eval", "m.onnx", "--data", "glyphs:test", "--limit", 70, "--shard", f"{i + 1}/8", "-o", name)
+        for order in (names, names[::-1]):
+            self.assertEqual(self.json("lab", "merge", *order)["samples"], 70)
+
+    def test_numbers_that_no_number_holds_are_refused(self):
+        for flag, number in (("--limit", "9" * 20), ("--limit", "-" + "9" * 20), ("--seed", "9" * 30), ("--jobs", "1" + "0" * 40)):
+            self.refused("eval", "m.onnx", "--data", "glyphs:test", flag, number, words=[flag])
+
     def test_data_that_does_not_fit(self):
         self.ok("lab", "new", "mlp:100-5-10", "-o", "small.onnx")
         self.refused("eval", "small.onnx", "--data", "glyphs:test", words=["100", "1×28×28"])

@@ -3,7 +3,7 @@
 usage: failing_calls_test.py NETMEND slow. Of memory and of reading the first calls fail one by one and others are drawn;
 NETMEND_CALLS=200,300 takes the first 200 and 300 others (default 20,20).
 """
-import collections, glob, hashlib, os, random, shutil, subprocess, sys
+import collections, contextlib, glob, os, random, shutil, sqlite3, subprocess
 
 from shell import *
 
@@ -22,7 +22,7 @@ class Command:
 
 
 class SlowFailingCalls(OneFolder):
-    """One command for each kind of product but the store of a study, which is SQLite's; kills_test.py looks into that."""
+    """One command for each kind of product."""
 
     @classmethod
     def make(cls):
@@ -37,6 +37,9 @@ class SlowFailingCalls(OneFolder):
         finding = read_json("checked/findings.json")
         one = {**(finding["findings"] + finding["accepted"] + [{}])[0], "kind": "weak-class", "where": "3", "id": "weak-class:3"}
         write_json("checked/findings.json", {**finding, "findings": [one]})
+        write("train.py", "import torch\nloss = torch.nn.CrossEntropyLoss()\n")
+        write("kept.jsonl", '{"netmend":"training-record","version":1}\n{"e":"series","optimizer":0,"from":1,"every":1,"loss":[2.0,1.0,0.5]}\n{"e":"end"}\n')
+        write("copy.sh", 'cp kept.jsonl "$NETMEND_WATCH/record.jsonl"\n')
         write("start.toml", 'model.file = "m.onnx"\ndata.test = "glyphs:test"\n')
         cls.commands = {
             "model": Command(["apply", "m.onnx", "e.json", "-o", "P"], "out.onnx"),
@@ -52,6 +55,11 @@ class SlowFailingCalls(OneFolder):
             "acceptance": Command(["accept", "weak-class:3", "--reason", "known", "--run", "checked", "--config", "P"], "a.toml", "start.toml"),
             "repair": Command(["repair", "f.onnx", "--data", "glyphs:test", "--limit", 200, "--jobs", 1, "--method", "bias", "--force", "--plan", "plan.json",
                                "-o", "P", "--out", "r-repair", "--quiet", "--budget", "quick"], "out.repaired.onnx"),
+            "mutants": Command(["mutate", "m.onnx", *few, "--sample", 6, "--anyway", "--out", "r-mutate"], "r-mutate/mutants.csv"),
+            "problems": Command(["lint", "train.py", "--sarif", "P"], "out.sarif"),
+            "diagnosis": Command(["watch", "--quiet", "--out", "r-watch", "--", "sh", "copy.sh"], "r-watch/findings.json"),
+            "study": Command(["lab", "study", "check-quality", "--models", "m.onnx@glyphs:test,limit=64", "--parts", "quiet", "--out", "r-study", "--jobs", 1,
+                              "--quiet"], "r-study/check-quality.md"),
             "queue": Command(["stress", "m.onnx", *few, "--method", "fuzz", "--steps", 1, "-o", "P", "--queue", "f.queue", "--out", "r-stress"], "out.made.npz"),
         }
         cls.failed = collections.Counter()
@@ -65,8 +73,10 @@ class SlowFailingCalls(OneFolder):
 
     def prepare(self, command):
         """As before each run: a product of an earlier one is there, and what it goes on from is not."""
-        if os.path.exists("f.queue"):
-            os.unlink("f.queue")
+        for path in ("f.queue", "r-watch/record.jsonl"):
+            if os.path.exists(path):
+                os.unlink(path)
+        shutil.rmtree("r-study", ignore_errors=True)
         if command.starts:
             shutil.copy(command.starts[0], command.product)
         else:
@@ -80,6 +90,9 @@ class SlowFailingCalls(OneFolder):
         if content != OLD and not command.starts:
             # Times have digits.
             self.assertAlmostEqual(len(content), self.whole, delta=max(64, self.whole // 50), msg=about)
+        if os.path.exists("r-study/trials.db"):
+            with contextlib.closing(sqlite3.connect("r-study/trials.db")) as store:
+                self.assertEqual(store.execute("PRAGMA integrity_check").fetchone(), ("ok",), about)
         for path in [*glob.glob("r-*/*.json"), *glob.glob("plan.json")]:
             if read_bytes(path) != OLD:
                 parse(read(path))

@@ -5,7 +5,7 @@ leaves its inputs as they were.
 A row of ROWS is a command and the files that it reads; `damages` makes the cases of one file, of which the slow level
 draws some; the seed is fixed. NETMEND_SEED=N draws others, NETMEND_CASES=N more.
 """
-import concurrent.futures, contextlib, copy, hashlib, json, os, random, re, shlex, shutil, signal, sqlite3, struct
+import concurrent.futures, contextlib, copy, hashlib, json, os, random, re, resource, shlex, shutil, signal, sqlite3, struct
 import subprocess, tempfile, threading, time, unittest, xml.dom.minidom, zipfile, zlib
 
 from shell import *
@@ -26,6 +26,7 @@ class Row:
 DATA_SPEC = "npz:t.npz,x=x,y=y"
 IMAGES = "idx:x.idx,labels=y.idx"
 CASE = f"m.onnx --data {DATA_SPEC} --anyway"
+INJECT = "--metric accuracy.([0-9.]+) --python /usr/bin/python3 --clean-runs 2 --sample 2 --out injected --jobs 1"
 ROWS = [
     Row("info m.onnx", "m.onnx"),
     Row("info external.onnx", "external.onnx", "weights.bin"),
@@ -65,11 +66,28 @@ ROWS = [
     Row(f"next {CASE} --pool {DATA_SPEC},limit=40", "m.onnx", "t.npz"),
     Row(f"stress m.onnx --data {IMAGES} --anyway --method fgsm -o out.npz", "m.onnx", "x.idx", "y.idx", writes=["out.npz"]),
     Row(f"repair {CASE} --budget quick -o out.onnx", "m.onnx", "t.npz", writes=["out.onnx"]),
-    Row(f"check {CASE} --budget quick --only labels,weights,slices", "m.onnx", "t.npz"),
+    Row(f"check {CASE} --budget quick --only label-errors,weight-outliers,slices", "m.onnx", "t.npz"),
     Row("weights m.onnx -o out.npz", "m.onnx", writes=["out.npz"]),
     Row("lab plant m.onnx --kind zeroed -o out.onnx", "m.onnx", writes=["out.onnx"]),
     Row(f"init m.onnx --data {DATA_SPEC} --force", "m.onnx", "t.npz", "netmend.toml", writes=["netmend.toml"]),
     Row(f"lab study check-quality --models m.onnx@{DATA_SPEC} --parts quiet --out study", "study/trials.db"),
+    Row(f"mutate {CASE} --sample 12", "m.onnx", "t.npz"),
+    Row("diagnose recorded", "recorded/record.jsonl"),
+    Row("diagnose epochs.csv", "epochs.csv"),
+    Row("diagnose events.out.tfevents.1", "events.out.tfevents.1"),
+    Row("diagnose recorded --thresholds thresholds.toml", "thresholds.toml"),
+    Row("compare recorded recorded2", "recorded2/record.jsonl"),
+    Row("watch --out watched -- sh copy.sh recorded/record.jsonl", "recorded/record.jsonl"),
+    Row("lint program.py", "program.py"),
+    Row("lint program.ipynb", "program.ipynb"),
+    Row(f"inject program.py {INJECT}", "program.py", "injected/trials.db"),
+    Row(f"lab study check-quality --models m.onnx@{DATA_SPEC} --parts quiet --out study", "m.onnx"),
+    Row(f"failures {CASE} --on labels", "netmend.toml"),
+    Row(f"coverage {CASE} --train {DATA_SPEC},limit=90 --criteria nc,tknc", "m.onnx", "t.npz"),
+    Row(f"compare m.onnx n.onnx --data {DATA_SPEC} --anyway -o out.json", "n.onnx", writes=["out.json"]),
+    Row(f"eval {CASE} --shard 1/2 -o out.state", "t.npz", writes=["out.state"]),
+    Row("info m.onnx --json", "m.onnx"),
+    Row(f"gate {CASE} --strict", "m.onnx", "known.csv"),
 ]
 
 
@@ -113,7 +131,9 @@ def make_sound(study=True):
         write_png(f"imgs/{'ab'[i % 2]}/{i}.png", [[(i * 40 + r * c) % 256 for c in range(8)] for r in range(8)])
     write("netmend.toml", f'model.file = "m.onnx"\nclasses = ["a", "b", "c"]\ninput.input = {{ scale = "1/255", mean = [0.1] }}\n'
           f'data.test = "{DATA_SPEC}"\ngoal = {{ metric = "accuracy", expect = 0.5 }}\ngate.accuracy = ">= 0.1"\n'
-          '[accept]\n"weak-class:a" = { reason = "known", until = "2099-01-31", value = 0.2 }\n')
+          '[accept]\n"weak-class:a" = { reason = "known", until = "2099-01-31", value = 0.2 }\n'
+          '"inputs:known.csv" = { reason = "old", until = "2099-01-31" }\n')
+    write_csv("known.csv", ["id", "why"], [3, "seen"], [5, "seen"])
     must("lab", "new", "mlp:64-16-3", "-o", "raw.onnx")
     must("train", "raw.onnx", "--data", DATA_SPEC, "--epochs", 2, "-o", "m.onnx", "--checkpoint", "m.ckpt", "--out", "trained")
     must("train", "m.onnx", "--data", DATA_SPEC, "--epochs", 1, "-o", "n.onnx", "--out", "trained2", "--keep-weights")
@@ -130,6 +150,7 @@ def make_sound(study=True):
         must("eval", "m.onnx", *case, "--shard", f"{i + 1}/2", "-o", name + ".state")
     must("coverage", "m.onnx", "--train", DATA_SPEC + ",limit=90", "--test", DATA_SPEC, "--anyway", "--profile", "m.profile", "--out", "covered")
     must("stress", "m.onnx", "--data", IMAGES, "--anyway", "--method", "fuzz", "--steps", 1, "-o", "first.npz", "--queue", "m.queue", "--out", "stressed")
+    make_trainings(study)
     make_reference(pixels[:4])
     make_saved(flat, labels)
     done = run("check", "m.onnx", *case, "--budget", "quick", "--out", "checked")
@@ -195,6 +216,73 @@ def make_external():
     write_bytes("weights.bin", struct.pack("<192f", *[i / 192 for i in range(192)]))
     write_bytes("external.onnx", onnx_model([node("MatMul", ["input", "w"], ["out"])], [value_info("input", 1, 64)],
                                             [value_info("out", 1, 3)], [weights]))
+
+
+# Every type of line that rules look at, with the fields that they ask for.
+LAYERS = [{"name": name, "type": "Linear", "role": role, "activation": "relu", "units": 4, "fan_in": 4, "weight_std": 0.1, "initializer": "zeros"}
+          for name, role in (("fc1", "linear"), ("fc2", "linear"))]
+RECORD = [
+    {"netmend": "training-record", "version": 1, "time": 1.0, "pid": 9, "python": "3.11", "program": "train.py", "rank": 0},
+    {"e": "framework", "t": 0.1, "name": "torch", "version": "2", "seed": 3, "threads": 2},
+    {"e": "model", "model": 0, "name": "Net", "parameters": 40, "trainable": 40, "layers": LAYERS},
+    {"e": "graph", "ops": ["linear", "relu", "linear"], "last": "softmax", "before_last": "relu", "pairs": [["fc1", "fc2"]], "pair_count": 1, "weighted": 2},
+    {"e": "optimizer", "optimizer": 0, "type": "SGD", "lr": 0.1, "settings": {"momentum": 0.9}, "source": "train.py:9"},
+    {"e": "held", "optimizer": 0, "names": ["fc1.weight"], "missing": ["fc2.weight"], "missing_count": 1, "foreign": [], "all_foreign": False},
+    {"e": "loss", "type": "cross_entropy", "shape": [8, 2], "output_shape": [8, 2], "target_shape": [8], "min_target": 0, "max_target": 1, "counts": {"0": 40, "1": 6},
+     "all_targets_whole": True, "all_rows_sum_to_one": True, "all_outputs_in_unit": True, "target_mean": 0.5, "target_std": 0.5, "source": "train.py:12"},
+    {"e": "fit", "epochs": 5, "rows": 100, "batch": 32, "loss": "binary_crossentropy", "metrics": ["accuracy"], "validation": True, "validation_split": 0.2},
+    {"e": "data", "inputs": {"min": 0, "max": 255, "mean": 90.0, "std": 60.0, "rows": 100, "duplicates": 3},
+     "targets": {"min": 0, "max": 1, "whole": True, "width": 1, "classes": 2, "counts": {"0": 50, "1": 50}, "sorted": True}},
+    {"e": "loader", "shuffle": False, "rows": 100, "source": "train.py:5"}, {"e": "order", "period": 4, "repeated": 3, "ordered": True},
+    {"e": "overlap", "overlapping": 2, "rows": 20, "all_in_train": False},
+    {"e": "series", "optimizer": 0, "from": 1, "every": 1, "loss": [2.0, 1.5, 1.2, "NaN", 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.7, "Inf"], "largest": [2.0]},
+    *[{"e": "step", "optimizer": 0, "step": step, "epoch": step // 4, "loss": 1.0 / step, "lr": 0.1, "layers": {
+        "fc1": {"g": 1e-9, "gz": 0.9, "w": 1.0, "u": 0.1, "n": 16, "frozen": False}, "fc1.out": {"a": 1.0, "m": 2.0, "s": 0.5, "z": 0.5, "d": 0.9, "sat": 0.9, "act": "relu"}}}
+      for step in (1, 2, 4, 8)],
+    *[{"e": "epoch", "epoch": n, "step": 4 * n, "seconds": 0.1, "lr": 0.1, "metrics": {"loss": 1.0 / n, "val_loss": 0.5 + 0.1 * n, "accuracy": 0.5, "val_accuracy": 0.4}}
+      for n in (1, 2, 3, 4, 5)],
+    {"e": "fact", "check": "Z1", "holds": False, "step": 3, "source": "train.py:20", "value": 2.0},
+    {"e": "fact", "check": "B1", "holds": False, "step": 3, "mixed": 2}, {"e": "ring", "loss": [1.0, "NaN"]},
+    {"e": "nonfinite", "step": 12, "what": "operation", "operation": "log", "layer": "fc2", "source": "train.py:21"},
+    {"e": "modes", "calls": 9, "eval_calls": 0, "eval_backward": 1, "no_grad_training": 1, "optimizer": 0},
+    {"e": "summary", "steps": 12, "optimizer": 0, "violations": {"Z1": 3}, "no_gradient": {"fc2": 12}, "lost": {"x": 1}}, {"e": "trouble", "what": "no hooks"},
+    {"e": "failed", "error": "ValueError: x"}, {"e": "end"}]
+PROGRAM = """import random
+random.seed(3)
+data = [(i, i % 2) for i in range(40)]
+limit = 3
+right = 0
+for step in range(limit):
+    for value, label in data:
+        right += (1 if value % 2 > 0 else 0) == label
+print("accuracy", right / (limit * len(data)))
+"""
+
+
+def events(*points):
+    """An event file of TensorBoard: (step, tag, value)."""
+    out = b""
+    for step, tag, value in points:
+        content = field(1, tag) + bytes([2 << 3 | 5]) + struct.pack("<f", value)
+        message = field(2, step) + field(5, field(1, content))
+        out += struct.pack("<Q", len(message)) + b"cccc" + message + b"cccc"
+    return out
+
+
+def make_trainings(inject):
+    """What trainings leave, and a program that could be one."""
+    for folder in ("recorded", "recorded2"):
+        os.makedirs(folder)
+        write(folder + "/record.jsonl", "".join(json.dumps(line) + "\n" for line in RECORD))
+    write_csv("epochs.csv", ["epoch", "loss", "val_loss", "lr"], *[[i, 1 / (i + 1), 0.7 + 0.1 * i, 0.1] for i in range(9)])
+    write_bytes("events.out.tfevents.1", events(*[(i, tag, 1 / (i + 1)) for i in range(5) for tag in ("Loss/train", "val/acc")]))
+    write("thresholds.toml", "imbalance = 3\n")
+    write("copy.sh", 'cp "$1" "$NETMEND_WATCH/record.jsonl"\n')
+    write("program.py", PROGRAM)
+    write_json("program.ipynb", {"cells": [{"cell_type": "code", "source": PROGRAM.splitlines(True), "metadata": {}, "outputs": [], "execution_count": None}],
+                                 "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    if inject and shutil.which("bwrap"):
+        must("inject", "program.py", *INJECT.split())
 
 
 def make_reference(pixels):
@@ -528,10 +616,11 @@ HOSTILE = ["$(touch pwned)", "`touch pwned`", "a'; touch pwned; '", 'a"b', "a  b
 class SlowNames(Sound):
     """Names in files reach shells, terminals, tables and pages as names."""
 
-    def shown(self, *arguments):
+    def shown(self, *arguments, codes=(0, 1)):
         """Runs netmend, looks at what it prints, and runs the commands among it; returns the text."""
         done, seconds = attempt(type("R", (), {"command": [*map(str, arguments), "--wide"]}), ".", 120)
         self.assertEqual(complaint(done, 0, 0), "", arguments)
+        self.assertIn(done.returncode, codes, (arguments, done.stderr))
         text = done.stdout.decode()
         os.makedirs("bin", exist_ok=True)
         write("bin/netmend", '#!/bin/sh\necho called >> "$LOG"\n')
@@ -566,6 +655,11 @@ class SlowNames(Sound):
                 self.shown("check", path, "--data", DATA_SPEC, "--anyway", "--budget", "quick", "--out", f"k{i} {name.replace('/', '')}")
                 self.shown("why", "--run", f"k{i} {name.replace('/', '')}")
                 self.shown("locate", path, "--data", DATA_SPEC, "--anyway", "--out", f"l{i}")
+                for command in ("failures", "slices", "explain", "mutate --sample 8", "coverage --criteria nc", "stress --method fgsm -o made.npz",
+                                f"next --pool {DATA_SPEC},limit=40", "gate", "init --force"):
+                    words = command.split()
+                    anyway = [] if words[0] == "init" else ["--anyway", "--out", f"o{i}"]
+                    self.shown(words[0], path, "--data", DATA_SPEC, *words[1:], *anyway, codes=(0, 1, 2))
                 for table in (f"e{i}/units.csv", f"l{i}/ranking.csv"):
                     if os.path.exists(table):
                         columns = {len(row) for row in csv.reader(open(table, encoding="utf8", newline=""))}
@@ -666,6 +760,13 @@ class SlowPatience(Sound):
             with archive.open("x.npy", "w", force_zip64=True) as member:
                 for _ in range(1300):
                     member.write(bytes(1 << 20))
+        # Many parts of a packed list take no more memory than the list: with some 50 bytes each it would be 3 GB.
+        write("parts.json", read("baseline.json").rsplit('"answers":', 1)[0] + '"answers":"' + "1 " * 30_000_000 + '1"}')
+        done = subprocess.run([NETMEND, "compare", "parts.json", "m.onnx", "--data", DATA_SPEC, "--anyway"], capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)))
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("that `inputs` says", done.stderr)
+        os.unlink("parts.json")
         done = run("data", "npz:bomb.npz,x=x")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("bomb", done.stderr)

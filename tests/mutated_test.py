@@ -25,7 +25,7 @@ class SlowChanged(OneFolder):
         seed = int(os.environ.get("NETMEND_SEED", "1"))
         count = int(os.environ.get("NETMEND_CASES", self.COUNT))
         names = sorted(name for name in os.listdir(SEEDS) if name not in ("model", "dictionaries"))
-        self.assertGreaterEqual(len(names), 23)
+        self.assertGreaterEqual(len(names), 31)
         for name in names:
             with self.subTest(name):
                 files = glob.glob(os.path.join(SEEDS, name, "*")) + glob.glob(os.path.join(SOURCE, "fuzz", "finds", name, "*"))

@@ -121,6 +121,23 @@ class SlowInject(Case):
         self.refused("inject", "none.py", *METRIC, words=("no program none.py",))
         self.refused("inject", "train.py", "--metric", "accuracy ([0", words=("not a regular expression",))
 
+    def test_a_program_names_no_files_and_no_words_of_ours(self):
+        """What a program writes in place of the recorder's report is not believed: files that it may not read stay so."""
+        os.makedirs("mine"), os.makedirs("secret")
+        with open("secret/key.py", "w") as file:
+            file.write("password = 1 + 1\n")
+        secret = os.path.abspath("secret/key.py")
+        for report, words in (({secret: {"1": ["learning"]}}, ("no operator finds a place",)), ({"x": 3, "mine/train.py": [1]}, ("no operator",)),
+                              ([], ("executed lines failed",))):
+            with open("mine/train.py", "w") as file:
+                file.write(f"import json, os\nx = 1\nprint('accuracy 0.5', flush=True)\nif 'NETMEND_REPORT_FD' in os.environ:\n"
+                           f"    os.write(int(os.environ['NETMEND_REPORT_FD']), json.dumps({report!r}).encode())\n    os._exit(0)\n")
+            said = self.refused("inject", "mine/train.py", *METRIC, "--python", "/usr/bin/python3", "--clean-runs", 2, words=words)
+            self.assertNotIn("password", said)
+        with open("mine/train.py", "w") as file:
+            file.write("import os\nprint('accuracy 0.5')\nif 'NETMEND_REPORT_FD' in os.environ:\n    print('{\"error\": 3}', flush=True)\n    os._exit(0)\n")
+        self.refused("inject", "mine/train.py", *METRIC, "--python", "/usr/bin/python3", "--clean-runs", 2)
+
     def test_chance_is_measured(self):
         with open("train.py", "w") as file:
             file.write("import os\nx = 1 + 1\nprint('accuracy', 0.8 + int.from_bytes(os.urandom(2), 'big') / 1e6)\n")

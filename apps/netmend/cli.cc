@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -95,17 +96,19 @@ void with_case(CLI::App* app, CaseOptions& o) {
 
 namespace {
 
-/// Numbers must be numbers: `nan` and `inf` would pass every comparison the wrong way.
-void require_finite(CLI::App& app) {
+/// Numbers must be numbers: `nan` and `inf` would pass every comparison the wrong way, and the library takes the
+/// largest number there is for one that is larger.
+void require_numbers(CLI::App& app) {
   const CLI::Validator finite(
-      [](std::string& text) -> std::string {
-        double number = 0;
-        return parse_double(text, number) && !std::isfinite(number) ? "is not a finite number" : "";
-      },
-      "");
+      [](std::string& text) { return std::string(is_not_finite(text) ? "is not a finite number" : ""); }, "");
+  const CLI::Validator fits(
+      [](std::string& text) { return std::string(is_beyond_64_bits(text) ? text + " is beyond 64 bits" : ""); }, "");
   for (CLI::Option* option : app.get_options())
-    if (option->get_type_name().rfind("FLOAT", 0) == 0) option->check(finite);
-  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) require_finite(*sub);
+    if (option->get_type_name().starts_with("FLOAT"))
+      option->check(finite);
+    else if (option->get_type_name().starts_with("INT") || option->get_type_name().starts_with("UINT"))
+      option->check(fits);
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) require_numbers(*sub);
 }
 
 void flush_output() {
@@ -132,7 +135,7 @@ int run(int argc, char** argv, const Program& program) {
   Options options;
   Action action;
   program.add(app, options, action);
-  require_finite(app);
+  require_numbers(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {

@@ -148,13 +148,12 @@ std::string compare_command(const session::Session& session, const std::string& 
   const size_t name = data.substr(0, data.find(',')).rfind(":train");
   if (name != std::string::npos) {
     data.replace(name, 6, ":test");
-    return "netmend compare " + shell_word(session.model_name()) + " " + shell_word(product) + " --data " +
-           shell_word(data);
+    return Shell::of("netmend compare {} {} --data {}", session.model_name(), product, data).text();
   }
   std::string words = session.words();  // the model comes first, where netmend.toml does not name it
   if (const std::string model = shell_word(session.model_name()); words.rfind(model, 0) == 0)
     words.erase(0, model.size());
-  return "netmend compare " + shell_word(holdout) + " " + shell_word(product) + words + " --common";
+  return Shell::of("netmend compare {} {}", holdout, product).text() + words + " --common";
 }
 
 }  // namespace

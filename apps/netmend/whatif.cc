@@ -16,8 +16,7 @@ int whatif_edits(const Common& common, const WhatIfOptions& options) {
   constexpr size_t kShown = 20;
   session::Session session(request_of(common, options));
   const repair::WhatIfResult result = repair::what_if(session, options.edits);
-  const std::string next =
-      fmt::format("netmend apply {} {} -o changed.onnx", shell_word(session.model_name()), shell_word(options.edits));
+  const std::string next = Shell::of("netmend apply {} {} -o changed.onnx", session.model_name(), options.edits).text();
   if (common.json) {
     Json json = repair::to_json(result);
     json["next"] = Json::array({next});

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "observers/figures.h"
@@ -252,45 +253,52 @@ void write_subset(const std::string& path, const CoverageFindings& f, const std:
 }
 
 void write_coverage_tables(const std::string& folder, const CoverageFindings& f) {
-  using observers::csv_field;
   std::map<std::string, std::set<int64_t>> uncovered;
   for (const auto& [name, units] : f.found.uncovered) uncovered[name] = {units.begin(), units.end()};
   std::map<int64_t, const observers::LowUnit*> low;
   for (const observers::LowUnit& unit : f.found.low_units) low[unit.unit] = &unit;
-  write_file(folder + "/units.csv", [&](std::ostream& out) {
-    out << "unit,position,layer,training_low,training_high,training_mean,training_deviation,never_as_high";
-    for (const auto& [name, units] : uncovered) out << "," << name;
-    out << "\n";
-    for (int64_t u = 0; u < f.space->units(); ++u) {
-      out << csv_field(f.space->name(u)) << ",";
-      if (f.space->choice().elements) out << f.space->position(u);
-      out << "," << csv_field(f.space->layers()[f.space->layer_of(u)].name);
-      if (f.profile) {
-        const observers::UnitRange& range = (*f.profile->ranges())[size_t(u)];
-        out << fmt::format(",{:.9g},{:.9g},{:.9g},{:.9g}", range.low, range.high, range.mean, range.deviation());
-      } else {
-        out << ",,,,";
-      }
-      out << "," << int(low.count(u) > 0);
-      for (const auto& [name, units] : uncovered) out << "," << int(units.count(u) == 0);
-      out << "\n";
-    }
-  });
+  std::vector<std::string> criteria;
+  for (const auto& [name, units] : uncovered) criteria.push_back(name);
+  write_csv(
+      folder + "/units.csv",
+      "unit,position,layer,training_low,training_high,training_mean,training_deviation,never_as_high",
+      [&](CsvWriter& out) {
+        for (int64_t u = 0; u < f.space->units(); ++u) {
+          out << f.space->name(u);
+          f.space->choice().elements ? out << f.space->position(u) : out << "";
+          out << f.space->layers()[f.space->layer_of(u)].name;
+          if (f.profile) {
+            const observers::UnitRange& range = (*f.profile->ranges())[size_t(u)];
+            out << Digits{range.low, 9} << Digits{range.high, 9} << Digits{range.mean, 9}
+                << Digits{range.deviation(), 9};
+          } else {
+            out << ""
+                << ""
+                << ""
+                << "";
+          }
+          out << int(low.count(u) > 0);
+          for (const auto& [name, units] : uncovered) out << int(units.count(u) == 0);
+          out.end();
+        }
+      },
+      criteria);
   if (f.found.subset) write_subset(folder + "/subset.txt", f, f.found.subset);
   if (f.found.core) write_subset(folder + "/core.txt", f, f.found.core);
   if (f.found.surprise.empty()) return;
-  write_file(folder + "/surprise.csv", [&](std::ostream& out) {
-    out << "sample,id";
-    for (const Surprise& surprise : f.found.surprise) out << "," << surprise.name;
-    out << "\n";
-    for (size_t row = 0; row < f.found.rows.size(); ++row) {
-      const int64_t sample = f.found.rows[row].sample;
-      out << sample << "," << csv_field(f.test_id(sample));
-      for (const Surprise& surprise : f.found.surprise)
-        out << (std::isfinite(surprise.scores[row]) ? fmt::format(",{:.17g}", surprise.scores[row]) : ",");
-      out << "\n";
-    }
-  });
+  std::vector<std::string> names;
+  for (const Surprise& surprise : f.found.surprise) names.push_back(surprise.name);
+  write_csv(
+      folder + "/surprise.csv", "sample,id",
+      [&](CsvWriter& out) {
+        for (size_t row = 0; row < f.found.rows.size(); ++row) {
+          const int64_t sample = f.found.rows[row].sample;
+          out << sample << f.test_id(sample);
+          for (const Surprise& surprise : f.found.surprise) out << Digits{surprise.scores[row], 17, true};
+          out.end();
+        }
+      },
+      names);
 }
 
 }  // namespace netmend::adequacy

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/file.h"
 #include "base/text.h"
 
 namespace netmend {
@@ -65,19 +67,50 @@ bool is_own_command(std::string_view line) {
   return printable(line) == line;
 }
 
-std::string csv_field(const std::string& text) {
-  const std::string field = looks_like_formula(text) ? "'" + text : text;
-  if (field.find_first_of(",\"\n\r") == std::string::npos) return field;
+CsvWriter::CsvWriter(std::ostream& out, OwnWords head, std::span<const std::string> more) : out_(out) {
+  plain(head.text);
+  for (const std::string& name : more) *this << name;
+  end();
+}
+
+CsvWriter& CsvWriter::plain(std::string_view text) {
+  if (!first_) out_ << ',';
+  first_ = false;
+  out_ << text;
+  return *this;
+}
+
+CsvWriter& CsvWriter::operator<<(std::string_view text) {
+  const std::string field = (looks_like_formula(std::string(text)) ? "'" : "") + std::string(text);
+  if (field.find_first_of(",\"\n\r") == std::string::npos) return plain(field);
   std::string quoted = "\"";
   for (char c : field) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
+  return plain(quoted + "\"");
+}
+
+CsvWriter& CsvWriter::operator<<(Digits number) {
+  const bool shown = std::isfinite(number.value) || !number.where_finite;
+  return plain(shown ? fmt::format("{:.{}g}", number.value, number.count) : std::string());
+}
+
+void CsvWriter::end() {
+  out_ << '\n';
+  first_ = true;
+}
+
+void write_csv(const std::string& path, OwnWords head, const std::function<void(CsvWriter&)>& produce,
+               std::span<const std::string> more) {
+  write_file(path, [&](std::ostream& out) {
+    CsvWriter writer(out, head, more);
+    produce(writer);
+  });
 }
 
 std::string from_csv_field(const std::string& text) {
   return text.starts_with('\'') && looks_like_formula(text.substr(1)) ? text.substr(1) : text;
 }
 
-std::string xml_text(std::string_view text) {
+std::string XmlPlace::escape(std::string_view text) {
   std::string out;
   for (char c : printable(text)) switch (c) {
       case '&':
@@ -104,13 +137,22 @@ std::string xml_text(std::string_view text) {
   return out;
 }
 
-std::string markdown_text(std::string_view text) {
+std::string MarkdownPlace::escape(std::string_view text) {
   std::string out;
   for (char c : printable(text)) {
     if (std::string_view("|\\`*_<>[]&").find(c) != std::string_view::npos) out += '\\';
     out += c;
   }
   return out;
+}
+
+Markdown MarkdownPlace::block(OwnWords language, std::string_view lines) {
+  std::string fence = "```";
+  const std::string body = utf8(lines);
+  while (body.find(fence) != std::string::npos) fence += '`';
+  Markdown made;
+  made.text_ = fmt::format("{}{}\n{}{}{}\n", fence, language.text, body, body.ends_with('\n') ? "" : "\n", fence);
+  return made;
 }
 
 }  // namespace netmend

@@ -93,13 +93,11 @@ Repeats find_repeats(const std::string& spec, const std::string& against, int64_
 }
 
 void write_repeats(const std::string& path, const Repeats& repeats) {
-  write_file(path, [&](std::ostream& out) {
-    out << "sample,id,label,how,other_sample,other_id,other_label,correlation\n";
+  write_csv(path, "sample,id,label,how,other_sample,other_id,other_label,correlation", [&](CsvWriter& out) {
     for (const auto* list : {&repeats.exact, &repeats.near})
       for (const RepeatedInput& one : *list)
-        out << fmt::format("{},{},{},{},{},{},{},{:.6g}\n", one.sample, csv_field(one.id), csv_field(one.label),
-                           list == &repeats.exact ? "duplicate" : "near-duplicate", one.other, csv_field(one.other_id),
-                           csv_field(one.other_label), one.correlation);
+        out.row(one.sample, one.id, one.label, list == &repeats.exact ? "duplicate" : "near-duplicate", one.other,
+                one.other_id, one.other_label, Digits{one.correlation});
   });
 }
 

@@ -45,11 +45,14 @@ std::string pack(const std::string& text) {
 /// The text that pack() was given. `most` holds it against the file: a few bytes must not claim a billion inputs.
 std::string unpack(const JsonView& packed, int64_t most) {
   std::string text;
-  for (const std::string& part : split(packed.text(), ' ')) {
-    size_t star = part.find('*');
+  const std::string all = packed.text();
+  for (size_t begin = 0, end = 0; end < all.size(); begin = end + 1) {  // one part at a time: there may be many
+    end = std::min(all.find(' ', begin), all.size());
+    const std::string_view part = std::string_view(all).substr(begin, end - begin);
+    const size_t star = part.find('*');
     int64_t run = 1;
-    bool right =
-        star == std::string::npos ? part.size() == 1 : parse_int(part.substr(0, star), run) && part.size() == star + 2;
+    bool right = star == std::string_view::npos ? part.size() == 1
+                                                : parse_int(part.substr(0, star), run) && part.size() == star + 2;
     if (!right || run < 1 || part.back() < '0' || part.back() > '2')
       packed.refuse(fmt::format("is damaged at '{}'", printable(part.substr(0, 20))));
     if (run > most - int64_t(text.size()))

@@ -49,32 +49,29 @@ nlohmann::ordered_json gate_json(const GateReport& report) {
 }
 
 std::string gate_markdown(const GateReport& report) {
-  std::string text = fmt::format("## netmend gate: {}\n\n{}\n\n", report.pass() ? "passed" : "not passed",
-                                 markdown_text(report.title));
-  if (report.blocker) return text + "**blocker** " + markdown_text(blocker_sentence(*report.blocker)) + "\n";
-  text += "| | criterion | value | limit | |\n|---|---|---|---|---|\n";
+  Markdown text = Markdown::of("## netmend gate: {}\n\n{}\n\n", report.pass() ? "passed" : "not passed", report.title);
+  if (report.blocker) return (text + Markdown::of("**blocker** {}\n", blocker_sentence(*report.blocker))).text();
+  text += Markdown::of("| | criterion | value | limit | |\n|---|---|---|---|---|\n");
   for (const Ruling& ruling : report.rulings) {
     const bool must_pass = ruling.criterion.kind == Criterion::kMustPass;
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", ruling.pass ? "pass" : "**fail**",
-                        markdown_text(ruling.criterion.name), markdown_text(figure_words(ruling)),
-                        markdown_text(must_pass ? "all correct" : ruling.criterion.limit),
-                        markdown_text(join(notes_of(ruling), "; ")));
+    text += Markdown::of("| {} | {} | {} | {} | {} |\n", ruling.pass ? Markdown::of("pass") : Markdown::of("**fail**"),
+                         ruling.criterion.name, figure_words(ruling),
+                         must_pass ? "all correct" : ruling.criterion.limit, join(notes_of(ruling), "; "));
   }
-  return text;
+  return text.text();
 }
 
 std::string gate_junit(const GateReport& report) {
   const size_t tests = report.blocker ? 1 : report.rulings.size();
-  std::string text = fmt::format(
+  Xml text = Xml::of(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"{0}\" failures=\"{1}\" time=\"{2:.3f}\">\n"
       "  <testsuite name=\"netmend gate\" tests=\"{0}\" failures=\"{1}\" errors=\"0\" skipped=\"0\" "
       "time=\"{2:.3f}\">\n",
       tests, report.blocker ? 1 : report.failed(), report.seconds);
   auto test = [&](const std::string& name, bool pass, const std::string& said) {
-    text += fmt::format("    <testcase classname=\"netmend.gate\" name=\"{}\" time=\"0\">", xml_text(name));
-    text += pass ? fmt::format("<system-out>{}</system-out>", xml_text(said))
-                 : fmt::format("<failure message=\"{0}\">{0}</failure>", xml_text(said));
-    text += "</testcase>\n";
+    const Xml about =
+        pass ? Xml::of("<system-out>{}</system-out>", said) : Xml::of("<failure message=\"{0}\">{0}</failure>", said);
+    text += Xml::of("    <testcase classname=\"netmend.gate\" name=\"{}\" time=\"0\">{}</testcase>\n", name, about);
   };
   if (report.blocker) test("preflight", false, blocker_sentence(*report.blocker));
   for (const Ruling& ruling : report.rulings) {
@@ -82,7 +79,7 @@ std::string gate_junit(const GateReport& report) {
     for (const std::string& note : notes_of(ruling)) said += "; " + note;
     test(ruling.criterion.name + " " + ruling.criterion.limit, ruling.pass, said);
   }
-  return text + "  </testsuite>\n</testsuites>\n";
+  return (text + Xml::of("  </testsuite>\n</testsuites>\n")).text();
 }
 
 }  // namespace netmend::compare

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "compare/gate_limits.h"
@@ -12,22 +13,18 @@
 namespace netmend::compare {
 namespace {
 
-using observers::csv_field;
-
 void write_flips(const std::string& path, session::Session& session, const Comparison& done) {
   const observers::PredictionSettings& task = session.task();
   const dataset::Dataset& data = *session.test().subject.data;
   auto name = [&](double prediction) {
     if (std::isnan(prediction)) return std::string();
-    if (task.by_class()) return csv_field(task.classes[size_t(prediction)]);
+    if (task.by_class()) return task.classes[size_t(prediction)];
     return fmt::format("{:.9g}", prediction);
   };
-  write_file(path, [&](std::ostream& out) {
-    out << "sample,id,change,label,before,after,confidence\n";
+  write_csv(path, "sample,id,change,label,before,after,confidence", [&](CsvWriter& out) {
     for (const Flip& row : done.list)
-      out << fmt::format("{},{},{},{},{},{},{:.6g}\n", row.sample, csv_field(data.id(row.sample)),
-                         row.change == observers::Change::kFixed ? "fixed" : "broken", name(row.label),
-                         name(row.before), name(row.after), row.confidence);
+      out.row(row.sample, data.id(row.sample), row.change == observers::Change::kFixed ? "fixed" : "broken",
+              name(row.label), name(row.before), name(row.after), Digits{row.confidence});
   });
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
@@ -164,23 +165,23 @@ Json map_json(const InputMap& map) {
 }
 
 void write_importance(const std::string& path, const Sums& found) {
-  write_file(path, [&](std::ostream& out) {
-    out << "layer,unit,rank,score";
-    for (const std::string& name : found.classes) out << "," << observers::csv_field(name);
-    out << "\n";
-    for (size_t l = 0; l < found.layers.size(); ++l) {
-      std::vector<double> total = found.scores(l);
-      std::vector<std::vector<double>> by_class;
-      for (size_t c = 0; c < found.classes.size(); ++c) by_class.push_back(found.scores(l, int64_t(c)));
-      int64_t rank = 0;
-      for (int64_t unit : observers::most_important(found.state, l, found.layers[l].units)) {
-        out << fmt::format("{},{},{},{:.9g}", observers::csv_field(found.layers[l].name),
-                           observers::csv_field(model::unit_name(found.layers[l], unit)), ++rank, total[size_t(unit)]);
-        for (const auto& scores : by_class) out << fmt::format(",{:.9g}", scores[size_t(unit)]);
-        out << "\n";
-      }
-    }
-  });
+  write_csv(
+      path, "layer,unit,rank,score",
+      [&](CsvWriter& out) {
+        for (size_t l = 0; l < found.layers.size(); ++l) {
+          std::vector<double> total = found.scores(l);
+          std::vector<std::vector<double>> by_class;
+          for (size_t c = 0; c < found.classes.size(); ++c) by_class.push_back(found.scores(l, int64_t(c)));
+          int64_t rank = 0;
+          for (int64_t unit : observers::most_important(found.state, l, found.layers[l].units)) {
+            out << found.layers[l].name << model::unit_name(found.layers[l], unit) << ++rank
+                << Digits{total[size_t(unit)], 9};
+            for (const auto& scores : by_class) out << Digits{scores[size_t(unit)], 9};
+            out.end();
+          }
+        }
+      },
+      found.classes);
 }
 
 ExplainedUnit explained(const Sums& found, size_t layer, int64_t unit, double score, double start) {

@@ -190,8 +190,8 @@ std::string write_edits(session::Session& session, const Checkup& checkup) {
   edits::write_edits(edits::describe(session.graph(), outcome->tried[size_t(outcome->chosen)].best->edits,
                                      session.model_name(), checksum_of(session)),
                      path);
-  const std::string words = session.request().model.empty() ? shell_word(session.model_name()) + " " : "";
-  return fmt::format("netmend whatif {}{} {}", words, session.words(), shell_word(path));
+  const Shell model = session.request().model.empty() ? Shell::of("{} ", session.model_name()) : Shell();
+  return Shell::of("netmend whatif {}", model).text() + session.words() + Shell::of(" {}", path).text();
 }
 
 Json tables_of_evidence(const Checkup& checkup, bool pictures) {

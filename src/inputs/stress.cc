@@ -131,9 +131,9 @@ class Stressing {
     write_changes(folder.file("changes.csv"));
     draw(folder.file("changed.png"));
     if (!report_.made_data.empty()) {
-      report_.next = fmt::format("netmend eval {} --data {} --anyway", shell_word(session_.model_name()),
-                                 shell_word(report_.made_data));
-      if (!session_.request().output.empty()) report_.next += " --output " + shell_word(session_.request().output);
+      Shell next = Shell::of("netmend eval {} --data {} --anyway", session_.model_name(), report_.made_data);
+      if (!session_.request().output.empty()) next += Shell::of(" --output {}", session_.request().output);
+      report_.next = next.text();
     }
     return std::move(report_);
   }
@@ -451,15 +451,13 @@ class Stressing {
 
   /// One row per input and method.
   void write_changes(const std::string& path) const {
-    using observers::csv_field;
-    write_file(path, [&](std::ostream& out) {
-      out << "method,sample,id,label,before,after,made,success,l0,l2,linf\n";
-      auto name = [&](int64_t number) { return csv_field(class_words(task_, number)); };
+    write_csv(path, "method,sample,id,label,before,after,made,success,l0,l2,linf", [&](CsvWriter& out) {
+      auto name = [&](int64_t number) { return class_words(task_, number); };
       for (size_t m = 0; m < work_.size(); ++m)
         for (const Attempt& a : work_[m].result.attempts)
-          out << fmt::format("{},{},{},{},{},{},{:d},{:d},{:.9g},{:.9g},{:.9g}\n", report_.methods[m].name, a.sample,
-                             csv_field(data_.id(a.sample)), a.label < 0 ? "" : name(a.label), name(a.before),
-                             name(a.after), a.made, a.success(), a.distance.l0, a.distance.l2, a.distance.linf);
+          out.row(report_.methods[m].name, a.sample, data_.id(a.sample), a.label < 0 ? "" : name(a.label),
+                  name(a.before), name(a.after), a.made, a.success(), Digits{a.distance.l0, 9},
+                  Digits{a.distance.l2, 9}, Digits{a.distance.linf, 9});
     });
   }
 

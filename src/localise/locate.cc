@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
@@ -226,13 +227,12 @@ Json to_json(const LocateRequest& request, const LocateResult& result) {
 }
 
 void write_ranking(const std::string& path, const MeasureRanking& ranking) {
-  write_file(path, [&](std::ostream& out) {
-    out << "rank,unit,layer,score,chance,as,af,ns,nf,in_top,rank_low,rank_high\n";
+  write_csv(path, "rank,unit,layer,score,chance,as,af,ns,nf,in_top,rank_low,rank_high", [&](CsvWriter& out) {
     for (size_t i = 0; i < ranking.units.size(); ++i) {
       const ScoredUnit& unit = ranking.units[i];
-      out << fmt::format("{},{},{},{:.9g},{:.9g},{},{},{},{},{:.4g},{},{}\n", i + 1, observers::csv_field(unit.unit),
-                         observers::csv_field(unit.layer), unit.score, unit.chance, unit.counts.as, unit.counts.af,
-                         unit.counts.ns, unit.counts.nf, unit.in_top, unit.rank_low, unit.rank_high);
+      out.row(i + 1, unit.unit, unit.layer, Digits{unit.score, 9}, Digits{unit.chance, 9}, Digits{unit.counts.as, 15},
+              Digits{unit.counts.af, 15}, Digits{unit.counts.ns, 15}, Digits{unit.counts.nf, 15},
+              Digits{unit.in_top, 4}, unit.rank_low, unit.rank_high);
     }
   });
 }

@@ -312,22 +312,20 @@ Json to_json(const MutateResult& result) {
 
 void write_mutants(const std::string& path, const MutateResult& result) {
   auto known = [](const std::optional<bool>& value) { return !value ? "" : *value ? "1" : "0"; };
-  write_file(path, [&](std::ostream& out) {
-    out << "id,operator,source,layer,unit,killed,killed_classes,killing_inputs,changed,accuracy,equivalent,"
-           "killed_by_training,cluster\n";
-    for (const MutantResult& one : result.mutants)
-      out << fmt::format("{},{},{},{},{},{},{},{},{},{:.6g},{},{},{}\n", csv_field(one.id), csv_field(one.op),
-                         one.source, csv_field(one.layer), csv_field(one.unit), int(one.killed), one.killed_classes,
-                         one.killing_inputs, one.changed, one.accuracy, known(one.equivalent),
-                         known(one.killed_by_training), one.cluster);
-  });
+  write_csv(path,
+            "id,operator,source,layer,unit,killed,killed_classes,killing_inputs,changed,accuracy,equivalent,"
+            "killed_by_training,cluster",
+            [&](CsvWriter& out) {
+              for (const MutantResult& one : result.mutants)
+                out.row(one.id, one.op, one.source, one.layer, one.unit, int(one.killed), one.killed_classes,
+                        one.killing_inputs, one.changed, Digits{one.accuracy}, known(one.equivalent),
+                        known(one.killed_by_training), one.cluster);
+            });
 }
 
 void write_smallest(const std::string& path, const MutateResult& result) {
-  write_file(path, [&](std::ostream& out) {
-    out << "sample,id\n";
-    for (size_t i = 0; i < result.smallest.size(); ++i)
-      out << result.smallest[i] << "," << csv_field(result.smallest_ids[i]) << "\n";
+  write_csv(path, "sample,id", [&](CsvWriter& out) {
+    for (size_t i = 0; i < result.smallest.size(); ++i) out.row(result.smallest[i], result.smallest_ids[i]);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/npy.h"
 #include "dataset/dataset.h"
@@ -12,12 +13,10 @@ namespace netmend::observers {
 
 namespace {
 
-std::string number_text(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : ""; }
-
 std::string answer_text(double value, const PredictionSettings& settings, bool label) {
   if (std::isnan(value)) return "";
   bool named = settings.by_class() || (settings.task == Task::kNone && !label && settings.outputs > 1);
-  if (named && value >= 0 && value < double(settings.classes.size())) return csv_field(settings.classes[size_t(value)]);
+  if (named && value >= 0 && value < double(settings.classes.size())) return settings.classes[size_t(value)];
   return fmt::format("{:.9g}", value);
 }
 
@@ -46,15 +45,14 @@ void SampleTable::each(const std::function<void(const SampleRow&)>& visit) const
 
 void SampleTable::write_csv(const std::string& path, const PredictionSettings& settings,
                             const dataset::Dataset& data) const {
-  write_file(path, [&](std::ostream& out) {
-    out << "sample,id,label,predicted,correct,confidence,loss\n";
+  netmend::write_csv(path, "sample,id,label,predicted,correct,confidence,loss", [&](CsvWriter& out) {
     each([&](const SampleRow& row) {
-      out << fmt::format("{},{},{},{},{},{},{}\n", row.sample, csv_field(data.id(row.sample)),
-                         answer_text(row.label, settings, true), answer_text(row.predicted, settings, false),
-                         row.right == SampleRow::kNotJudged ? ""
-                         : row.right                        ? "1"
-                                                            : "0",
-                         number_text(row.confidence), number_text(row.loss));
+      out.row(row.sample, data.id(row.sample), answer_text(row.label, settings, true),
+              answer_text(row.predicted, settings, false),
+              row.right == SampleRow::kNotJudged ? ""
+              : row.right                        ? "1"
+                                                 : "0",
+              Digits{row.confidence, 6, true}, Digits{row.loss, 6, true});
     });
   });
 }

@@ -17,8 +17,6 @@ class Dataset;
 
 namespace netmend::observers {
 
-using netmend::csv_field;
-
 class SampleTable {
  public:
   /// Throws InputError when no temporary file can be made.

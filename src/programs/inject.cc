@@ -226,7 +226,8 @@ class Injecting {
   // ---- which lines run
 
   Json trace() {
-    const std::string key = fmt::format("{}|trace|{}", key_, join(request_.also, ","));
+    // Its report names files by their paths.
+    const std::string key = fmt::format("{}|trace|{}|{}", key_, program_, join(request_.also, ","));
     if (auto known = store_.find(key)) return Json(trials::trial_document(key, *known).json());
     sandbox::Command what = command("", "");
     const std::string program = what.words[1];
@@ -241,11 +242,21 @@ class Injecting {
     Json executed = Json(json_or_null(done.report, {}));
     if (!executed.is_object()) {
       const nlohmann::json said = json_or_null(done.output);
-      if (said.is_object() && said.contains("error")) throw InputError(said["error"].get<std::string>());
+      if (said.is_object() && said.contains("error") && said["error"].is_string())
+        throw InputError(said["error"].get<std::string>());
       throw InputError("the run that records executed lines failed: " + printable(last_line(done.errors)));
     }
     store_.put(key, json_text(executed));
     return executed;
+  }
+
+  bool could_read(const std::string& path) const {
+    auto below = [&](const std::string& folder) {
+      const std::string root = fs::weakly_canonical(folder).string();
+      return path == root || path.starts_with(root.ends_with('/') ? root : root + "/");
+    };
+    return fs::path(path).lexically_normal() == path && fs::weakly_canonical(path) == path &&
+           (below(folder_) || below("/usr") || std::any_of(reads_.begin(), reads_.end(), below));
   }
 
   void make_bugs(const Json& executed) {
@@ -254,6 +265,9 @@ class Injecting {
     const std::string root = fs::weakly_canonical(folder_).string() + "/";
     for (const auto& [path, lines] : executed.items()) {
       const bool main = path == fs::weakly_canonical(program_).string() || path == program_;
+      // The program itself ran beside the recorder and may have written anything: files that it could not read stay so.
+      if (!lines.is_object()) continue;
+      if (!main && path != fs::weakly_canonical(source_).string() && !could_read(path)) continue;
       if (sandbox_.unsafe() && !main && path != fs::weakly_canonical(source_).string()) continue;
       std::string name = path.starts_with(root) ? path.substr(root.size()) : path;
       if (const size_t at = name.find("-packages/"); at != std::string::npos) name = name.substr(at + 10);

@@ -45,23 +45,23 @@ Json bug_json(const InjectedBug& bug, const Against* compared) {
   return row;
 }
 
-std::string share_cell(const OutcomeCounts& one, const std::string& outcome) {
-  if (one.total == 0) return "0";
-  return fmt::format("{} ({:.1f} %)", one.of(outcome), 100 * one.share(outcome).value);
+Markdown share_cell(const OutcomeCounts& one, const std::string& outcome) {
+  if (one.total == 0) return Markdown::of("0");
+  return Markdown::of("{} ({:.1f} %)", one.of(outcome), 100 * one.share(outcome).value);
 }
 
-std::string counts_table(const std::string& head, const std::vector<OutcomeCounts>& rows) {
-  std::string text = fmt::format("| {} |", head);
-  for (const char* outcome : kOutcomes) text += fmt::format(" {} |", outcome);
-  text += " total |\n|---|";
-  for (size_t i = 0; i <= std::size(kOutcomes); ++i) text += "---|";
-  text += "\n";
+Markdown counts_table(const std::string& head, const std::vector<OutcomeCounts>& rows) {
+  Markdown text = Markdown::of("| {} |", head);
+  for (const char* outcome : kOutcomes) text += Markdown::of(" {} |", outcome);
+  text += Markdown::of(" total |\n|---|");
+  for (size_t i = 0; i <= std::size(kOutcomes); ++i) text += Markdown::of("---|");
+  text += Markdown::of("\n");
   for (const OutcomeCounts& one : rows) {
-    text += "| " + markdown_text(one.name) + " |";
-    for (const char* outcome : kOutcomes) text += " " + share_cell(one, outcome) + " |";
-    text += fmt::format(" {} |\n", one.total);
+    text += Markdown::of("| {} |", one.name);
+    for (const char* outcome : kOutcomes) text += Markdown::of(" {} |", share_cell(one, outcome));
+    text += Markdown::of(" {} |\n", one.total);
   }
-  return text + "\n";
+  return text + Markdown::of("\n");
 }
 
 /// The values of normal bugs by a name, with the clean runs first.
@@ -100,29 +100,29 @@ std::string clean_words(const CleanSummary& clean) {
       clean.runs, clean.mean, clean.deviation, clean.low, clean.high, clean.runs_needed, clean.seconds);
 }
 
-std::string survivors_text(const InjectResult& result, const Analysis& analysis) {
+Markdown survivors_text(const InjectResult& result, const Analysis& analysis) {
   constexpr size_t kShown = 20;
-  std::string text =
-      fmt::format("## Survivors\n\n{} of {} bugs change neither metric nor time so that anybody would notice.\n\n",
-                  analysis.survivors.size(), result.bugs.size());
+  Markdown text =
+      Markdown::of("## Survivors\n\n{} of {} bugs change neither metric nor time so that anybody would notice.\n\n",
+                   analysis.survivors.size(), result.bugs.size());
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
     const Survivor& one = analysis.survivors[i];
     const InjectedBug& bug = result.bugs[one.bug];
-    text += fmt::format("### {}. {}\n\n{}, metric {:.6g}. What would catch it: {}.\n\n```diff\n{}```\n\n", i + 1,
-                        markdown_text(bug.id), join(bug.phases, ", "), *bug.run.metric, one.check, utf8(bug.diff));
+    text += Markdown::of("### {}. {}\n\n{}, metric {:.6g}. What would catch it: {}.\n\n{}\n", i + 1, bug.id,
+                         join(bug.phases, ", "), *bug.run.metric, one.check, MarkdownPlace::block("diff", bug.diff));
   }
   return text;
 }
 
-std::string operators_text(const Analysis& analysis) {
-  std::string text =
+Markdown operators_text(const Analysis& analysis) {
+  Markdown text = Markdown::of(
       "## Operators against clean runs\n\n| operator | normal | metric p | d | time p | d "
-      "|\n|---|---|---|---|---|---|\n";
+      "|\n|---|---|---|---|---|---|\n");
   for (const OperatorTest& one : analysis.tests)
-    text += fmt::format("| {} | {} | {:.3g} | {:.2f} | {:.3g} | {:.2f} |\n", one.op, one.normal, one.metric_p,
-                        one.metric.effect, one.time_p, one.time.effect);
+    text += Markdown::of("| {} | {} | {:.3g} | {:.2f} | {:.3g} | {:.2f} |\n", one.op, one.normal, one.metric_p,
+                         one.metric.effect, one.time_p, one.time.effect);
   return text +
-         fmt::format(
+         Markdown::of(
              "\np by Welch's test and Holm's correction. Over operators: metric F = {:.3g}, p = {:.3g}; time F = "
              "{:.3g}, p = {:.3g} (one-way ANOVA).\n\n",
              analysis.anova_metric.f, analysis.anova_metric.p, analysis.anova_time.f, analysis.anova_time.p);
@@ -162,24 +162,24 @@ std::vector<std::pair<std::string, std::string>> figures(const InjectResult& res
 }
 
 std::string report_text(const InjectResult& result, const Analysis& analysis) {
-  std::string text =
-      fmt::format("# Injected bugs: {}\n\n{} bugs of {} that executed lines allow; {}.\n\n",
-                  markdown_text(result.program), result.bugs.size(), result.possible, clean_words(analysis.clean));
-  text += "## Outcomes (Table IV)\n\n" + counts_table("", {analysis.all});
-  text += "## By operator (Table V)\n\n" + counts_table("operator", analysis.operators);
+  Markdown text = Markdown::of("# Injected bugs: {}\n\n{} bugs of {} that executed lines allow; {}.\n\n",
+                               result.program, result.bugs.size(), result.possible, clean_words(analysis.clean));
+  text += Markdown::of("## Outcomes (Table IV)\n\n{}", counts_table("", {analysis.all}));
+  text += Markdown::of("## By operator (Table V)\n\n{}", counts_table("operator", analysis.operators));
   std::vector<OutcomeCounts> phases = analysis.phases;
   for (OutcomeCounts& one : phases)
     if (auto hit = result.phase_lines.find(one.name); hit != result.phase_lines.end())
       one.name += fmt::format(" ({} lines)", hit->second);
-  text += "## By phase (Table VI)\n\n" + counts_table("phase", phases);
-  text += "A bug counts in each phase in which its line runs.\n\n## Causes of crashes\n\n| cause | bugs |\n|---|---|\n";
+  text += Markdown::of("## By phase (Table VI)\n\n{}", counts_table("phase", phases));
+  text += Markdown::of(
+      "A bug counts in each phase in which its line runs.\n\n## Causes of crashes\n\n| cause | bugs |\n|---|---|\n");
   for (const auto& [cause, count] : analysis.causes)
-    text += fmt::format("| {} | {} |\n", cause.empty() ? "not recognised" : cause, count);
-  text += "\n" + operators_text(analysis) +
-          "## The findings of the paper\n\n| | finding | here | by |\n|---|---|---|---|\n";
+    text += Markdown::of("| {} | {} |\n", cause.empty() ? "not recognised" : cause, count);
+  text += Markdown::of("\n{}## The findings of the paper\n\n| | finding | here | by |\n|---|---|---|---|\n",
+                       operators_text(analysis));
   for (const RestatedFinding& one : analysis.findings)
-    text += fmt::format("| {} | {} | **{}** | {} |\n", one.number, one.claim, one.verdict, one.test);
-  return text + "\n" + survivors_text(result, analysis);
+    text += Markdown::of("| {} | {} | **{}** | {} |\n", one.number, one.claim, one.verdict, one.test);
+  return (text + Markdown::of("\n{}", survivors_text(result, analysis))).text();
 }
 
 Json to_json(const InjectResult& result, const Analysis& analysis) {
@@ -222,16 +222,13 @@ Json to_json(const InjectResult& result, const Analysis& analysis) {
 }
 
 void write_bugs(const std::string& path, const InjectResult& result, const Analysis& analysis) {
-  write_file(path, [&](std::ostream& out) {
-    out << "id,operator,file,line,phases,outcome,metric,seconds,exception,cause,noticed\n";
+  write_csv(path, "id,operator,file,line,phases,outcome,metric,seconds,exception,cause,noticed", [&](CsvWriter& out) {
     for (size_t i = 0; i < result.bugs.size(); ++i) {
       const InjectedBug& bug = result.bugs[i];
       const Against* compared = against(analysis, i);
-      out << fmt::format("{},{},{},{},{},{},{},{:.4g},{},{},{}\n", csv_field(bug.id), bug.op, csv_field(bug.name),
-                         bug.line, join(bug.phases, "+"), bug.run.outcome,
-                         bug.run.metric ? fmt::format("{:.9g}", *bug.run.metric) : "", bug.run.seconds,
-                         csv_field(bug.run.exception), bug.run.cause,
-                         compared ? (compared->noticed() ? "1" : "0") : "");
+      out.row(bug.id, bug.op, bug.name, bug.line, join(bug.phases, "+"), bug.run.outcome,
+              Digits{bug.run.metric.value_or(NAN), 9, true}, Digits{bug.run.seconds, 4}, bug.run.exception,
+              bug.run.cause, compared ? (compared->noticed() ? "1" : "0") : "");
     }
   });
 }

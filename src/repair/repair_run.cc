@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/pool.h"
@@ -234,11 +235,10 @@ void RepairRun::write_model(const std::string& path) const {
 }
 
 void RepairRun::write_flips(const std::string& path) const {
-  write_file(path, [&](std::ostream& out) {
-    out << "id,change,label,before,after\n";
+  write_csv(path, "id,change,label,before,after", [&](CsvWriter& out) {
     for (const Flipped& one : impl_->outcome.list)
-      out << observers::csv_field(impl_->problem.subject.data->id(one.sample)) << (one.fixed ? ",fixed," : ",broken,")
-          << fmt::format("{:g},{:g},{:g}\n", one.label, one.before, one.after);
+      out.row(impl_->problem.subject.data->id(one.sample), one.fixed ? "fixed" : "broken", Digits{one.label},
+              Digits{one.before}, Digits{one.after});
   });
 }
 
@@ -250,14 +250,13 @@ void RepairRun::write_holdout(const std::string& folder) const {
   if (!before.metric.empty()) eval["metrics"][before.metric] = observers::estimate_json(before.value);
   write_file(folder + "/eval.json", json_text(eval, 2));
   write_file(folder + "/run.json", json_text(Json({{"command", "repair"}}), 2));
-  write_file(folder + "/samples.csv", [&](std::ostream& out) {
-    out << "id,correct,loss\n";
+  write_csv(folder + "/samples.csv", "id,correct,loss", [&](CsvWriter& out) {
     for (const SampleRow& row : own.outcome.before.rows)
-      out << observers::csv_field(own.problem.subject.data->id(row.sample))
-          << (row.right == SampleRow::kRight   ? ",1,"
-              : row.right == SampleRow::kWrong ? ",0,"
-                                               : ",,")
-          << fmt::format("{:.9g}\n", row.loss);
+      out.row(own.problem.subject.data->id(row.sample),
+              row.right == SampleRow::kRight   ? "1"
+              : row.right == SampleRow::kWrong ? "0"
+                                               : "",
+              Digits{row.loss, 9});
   });
 }
 

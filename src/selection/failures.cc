@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "observers/sample_table.h"
@@ -17,7 +18,6 @@
 namespace netmend::selection {
 namespace {
 
-using observers::csv_field;
 using observers::PredictionSettings;
 using observers::SampleRow;
 
@@ -101,37 +101,36 @@ bool is_training_data(session::Session& session) {
          (!train.empty() && dataset::spec_text(dataset::parse_spec(train)) == dataset::spec_text(spec));
 }
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : std::string(); }
-
-void write_failures(std::ostream& out, session::Session& session, const std::vector<Failure>& failures) {
+void write_failures(std::ostream& stream, session::Session& session, const std::vector<Failure>& failures) {
   const bool classes = session.task().by_class();
   const dataset::Dataset& data = data_of(session);
   const bool texts = !failures.empty() && !text_of(data, failures[0].row.sample).empty();
-  out << "sample,id,label,predicted,confidence,loss" << (classes ? ",second,second_confidence,margin" : "");
-  for (const std::string& column : data.info().groups) out << "," << csv_field(column);
-  out << (texts ? ",text\n" : "\n");
+  std::vector<std::string> more = data.info().groups;
+  if (texts) more.emplace_back("text");
+  auto number = [](double value) { return Digits{value, 6, true}; };
+  CsvWriter out(stream,
+                classes ? OwnWords("sample,id,label,predicted,confidence,loss,second,second_confidence,margin")
+                        : OwnWords("sample,id,label,predicted,confidence,loss"),
+                more);
   for (const Failure& failure : failures) {
     const FailureRow row = describe(session, failure);
-    out << failure.row.sample << "," << csv_field(row.id) << "," << csv_field(row.label) << ","
-        << csv_field(row.predicted) << "," << number(failure.row.confidence) << "," << number(failure.row.loss);
-    if (classes)
-      out << "," << csv_field(row.second) << "," << number(failure.second_probability) << "," << number(failure.margin);
-    for (const std::string& value : row.groups) out << "," << csv_field(value);
-    if (texts) out << "," << csv_field(row.text);
-    out << "\n";
+    out << failure.row.sample << row.id << row.label << row.predicted << number(failure.row.confidence)
+        << number(failure.row.loss);
+    if (classes) out << row.second << number(failure.second_probability) << number(failure.margin);
+    for (const std::string& value : row.groups) out << value;
+    if (texts) out << row.text;
+    out.end();
   }
 }
 
-void write_doubtful(std::ostream& out, session::Session& session, const std::vector<DoubtfulLabel>& labels) {
+void write_doubtful(std::ostream& stream, session::Session& session, const std::vector<DoubtfulLabel>& labels) {
   const dataset::Dataset& data = data_of(session);
-  out << "sample,id,label,suggested,confidence,margin";
-  for (const std::string& column : data.info().groups) out << "," << csv_field(column);
-  out << "\n";
+  CsvWriter out(stream, "sample,id,label,suggested,confidence,margin", data.info().groups);
   for (const DoubtfulLabel& one : labels) {
-    out << fmt::format("{},{},{},{},{:.6g},{:.6g}", one.sample, csv_field(data.id(one.sample)), csv_field(one.label),
-                       csv_field(one.suggested), one.confidence, one.margin);
-    for (const std::string& value : data.groups(one.sample)) out << "," << csv_field(value);
-    out << "\n";
+    out << one.sample << data.id(one.sample) << one.label << one.suggested << Digits{one.confidence}
+        << Digits{one.margin};
+    for (const std::string& value : data.groups(one.sample)) out << value;
+    out.end();
   }
 }
 

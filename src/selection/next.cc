@@ -10,6 +10,7 @@
 
 #include "adequacy/learn.h"
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
@@ -362,22 +363,23 @@ NextReport choose_next(session::Session& pool, session::Session& known, const Ne
 }
 
 void write_chosen(const std::string& path, const NextReport& report) {
-  using observers::csv_field;
-  auto number = [](const std::optional<double>& value) {
-    return value && std::isfinite(*value) ? fmt::format("{:.6g}", *value) : std::string();
-  };
-  write_file(path, [&](std::ostream& out) {
-    out << "rank,sample,id,predicted" << (report.classes ? ",confidence,second,second_confidence" : "")
-        << (report.score_name.empty() ? "" : "," + report.score_name) << "\n";
-    for (size_t rank = 0; rank < report.chosen.size(); ++rank) {
-      const ChosenInput& one = report.chosen[rank];
-      out << rank + 1 << "," << one.sample << "," << csv_field(one.id) << "," << csv_field(one.predicted);
-      if (report.classes)
-        out << "," << number(one.confidence) << "," << csv_field(one.second) << "," << number(one.second_confidence);
-      if (!report.score_name.empty()) out << "," << number(one.score);
-      out << "\n";
-    }
-  });
+  auto number = [](const std::optional<double>& value) { return Digits{value.value_or(NAN), 6, true}; };
+  std::vector<std::string> more;
+  if (!report.score_name.empty()) more.push_back(report.score_name);
+  write_csv(
+      path,
+      report.classes ? OwnWords("rank,sample,id,predicted,confidence,second,second_confidence")
+                     : OwnWords("rank,sample,id,predicted"),
+      [&](CsvWriter& out) {
+        for (size_t rank = 0; rank < report.chosen.size(); ++rank) {
+          const ChosenInput& one = report.chosen[rank];
+          out << rank + 1 << one.sample << one.id << one.predicted;
+          if (report.classes) out << number(one.confidence) << one.second << number(one.second_confidence);
+          if (!report.score_name.empty()) out << number(one.score);
+          out.end();
+        }
+      },
+      more);
 }
 
 std::string pool_spec(const std::string& text) {

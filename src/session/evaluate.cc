@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/file.h"
@@ -17,14 +19,12 @@ namespace {
 
 void write_units(const std::string& path, const observers::UnitProfile& profile,
                  const observers::UnitProfileState& state) {
-  write_file(path, [&](std::ostream& out) {
-    out << "unit,min,max,mean,variance,zero_fraction,not_finite\n";
+  write_csv(path, "unit,min,max,mean,variance,zero_fraction,not_finite", [&](CsvWriter& out) {
     for (size_t l = 0; l < profile.layers().size(); ++l)
       for (size_t u = 0; u < state.stats[l].size(); ++u) {
         const observers::UnitStats& unit = state.stats[l][u];
-        out << fmt::format("{},{:.9g},{:.9g},{:.9g},{:.9g},{:.6g},{}\n",
-                           csv_field(unit_name(profile.layers()[l], int64_t(u))), unit.min, unit.max, unit.mean,
-                           unit.variance(), unit.zero_fraction(), unit.not_finite);
+        out.row(unit_name(profile.layers()[l], int64_t(u)), Digits{unit.min, 9}, Digits{unit.max, 9},
+                Digits{unit.mean, 9}, Digits{unit.variance(), 9}, Digits{unit.zero_fraction()}, unit.not_finite);
       }
   });
 }
@@ -94,6 +94,8 @@ Shard evaluate_shard(Session& session, const std::string& shard, const std::stri
 
 MergedShards merge_shards(const std::vector<std::string>& paths) {
   const stream::StateFile header = stream::read_state_header(paths.at(0));
+  int64_t largest = 0;
+  for (const std::string& path : paths) largest = std::max(largest, stream::read_state_header(path).bytes);
   if (header.observer != "predictions")
     fail("{} holds the state of `{}`, not of an evaluation", paths[0], header.observer);
   MergedShards merged;
@@ -101,9 +103,11 @@ MergedShards merge_shards(const std::vector<std::string>& paths) {
     const JsonDocument about(header.description, paths[0]);
     merged.task = observers::settings_from_json(about.top().at("settings"));
   }
-  // A network of n classes leaves a confusion matrix of n × n counts: a small file cannot be of many.
+  // A network of n classes leaves a confusion matrix of n × n counts: small files cannot be of many, but the shard of a
+  // small data set may hold nothing.
+  constexpr double kAnyway = 8 << 20;
   const auto classes = double(merged.task.by_class() ? merged.task.classes.size() : 0);
-  if (8 * classes * classes > double(header.bytes))
+  if (8 * classes * classes > std::max(kAnyway, double(largest)))
     fail("{}: the state file is damaged: it is too small for {} classes", paths[0], merged.task.classes.size());
   const observers::Predictions predictions(merged.task, false);
   std::vector<stream::StateFile> files;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "census/census.h"
@@ -15,7 +16,6 @@
 
 namespace netmend::slices {
 
-using observers::csv_field;
 using observers::SampleRow;
 
 void choose_groups(const std::string& wanted, std::vector<Column>& columns) {
@@ -85,26 +85,25 @@ stats::Estimate Survey::figure(const stats::Estimate& mean) const {
 }
 
 void write_tables(const RunFolder& folder, const Survey& survey) {
-  write_file(folder.file("slices.csv"), [&](std::ostream& out) {
-    out << "slice,rule,inputs,judged_on,here,rest,behind,behind_low,behind_high,gain,explained_by_confidence,p\n";
-    for (const Slice& slice : survey.weak.slices)
-      out << fmt::format("{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g}\n", csv_field(slice.name),
-                         csv_field(slice.words), slice.inputs, slice.judged_on, survey.figure(slice.here).value,
-                         survey.figure(slice.rest).value, slice.behind.value, slice.behind.low, slice.behind.high,
-                         slice.gain, slice.explained_by_confidence, slice.p);
-  });
-  write_file(folder.file("groups.csv"), [&](std::ostream& out) {
-    out << "group,inputs,too_small,figure,low,high,selected,true_positive_rate,false_positive_rate\n";
-    auto text = [](const std::optional<Rate>& rate) {
-      return rate && !std::isnan(rate->here.value) ? fmt::format("{:.6g}", rate->here.value) : "";
-    };
-    for (const Group& group : survey.groups) {
-      const stats::Estimate figure = survey.figure(group.failing.here);
-      out << fmt::format("{},{},{},{:.6g},{:.6g},{:.6g},{},{},{}\n", csv_field(group.name()), group.inputs,
-                         int(group.too_small), figure.value, figure.low, figure.high, text(group.selected),
-                         text(group.true_positive), text(group.false_positive));
-    }
-  });
+  write_csv(folder.file("slices.csv"),
+            "slice,rule,inputs,judged_on,here,rest,behind,behind_low,behind_high,gain,explained_by_confidence,p",
+            [&](CsvWriter& out) {
+              for (const Slice& slice : survey.weak.slices)
+                out.row(slice.name, slice.words, slice.inputs, slice.judged_on, Digits{survey.figure(slice.here).value},
+                        Digits{survey.figure(slice.rest).value}, Digits{slice.behind.value}, Digits{slice.behind.low},
+                        Digits{slice.behind.high}, Digits{slice.gain}, Digits{slice.explained_by_confidence},
+                        Digits{slice.p});
+            });
+  write_csv(
+      folder.file("groups.csv"),
+      "group,inputs,too_small,figure,low,high,selected,true_positive_rate,false_positive_rate", [&](CsvWriter& out) {
+        auto known = [](const std::optional<Rate>& rate) { return Digits{rate ? rate->here.value : NAN, 6, true}; };
+        for (const Group& group : survey.groups) {
+          const stats::Estimate figure = survey.figure(group.failing.here);
+          out.row(group.name(), group.inputs, int(group.too_small), Digits{figure.value}, Digits{figure.low},
+                  Digits{figure.high}, known(group.selected), known(group.true_positive), known(group.false_positive));
+        }
+      });
 }
 
 }  // namespace netmend::slices

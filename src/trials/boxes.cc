@@ -37,37 +37,37 @@ std::string boxes_svg(const std::string& title, const std::vector<Box>& boxes, d
   if (high - low < 1e-9) low -= 0.5, high += 0.5;
   const double width = kLeft + kStep * double(boxes.size()) + 20;
   auto y = [&](double v) { return kTop + (high - v) / (high - low) * (kHeight - kTop - kBottom); };
-  std::string svg = fmt::format(
+  Xml svg = Xml::of(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\" "
       "font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/><text x=\"12\" y=\"22\" font-size=\"14\">{}</text>\n",
-      width, kHeight, xml_text(title));
+      width, kHeight, title);
   for (int tick = 0; tick <= 4; ++tick) {
     const double v = low + (high - low) * tick / 4;
-    svg += fmt::format(
+    svg += Xml::of(
         "<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#555\">{:.3g}</text><line x1=\"{:.0f}\" "
         "x2=\"{:.0f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#eee\"/>\n",
         kLeft - 6, y(v) + 4, v, kLeft, width - 10, y(v), y(v));
   }
-  svg += fmt::format(
+  svg += Xml::of(
       "<line x1=\"{:.0f}\" x2=\"{:.0f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#c33\" stroke-dasharray=\"4 3\"/>\n",
       kLeft, width - 10, y(baseline), y(baseline));
   for (size_t i = 0; i < boxes.size(); ++i) {
     const Box& box = boxes[i];
     const double x = kLeft + kStep * (double(i) + 0.5);
-    svg += fmt::format(
+    svg += Xml::of(
         "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text><text x=\"{:.0f}\" y=\"{:.0f}\" "
         "text-anchor=\"middle\" fill=\"#777\">{}</text>\n",
-        x, kHeight - kBottom + 22, xml_text(box.label), x, kHeight - kBottom + 38, box.count);
+        x, kHeight - kBottom + 22, box.label, x, kHeight - kBottom + 38, box.count);
     if (!box.count) continue;
-    svg += fmt::format(
+    svg += Xml::of(
         "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"#357\"/>"
         "<rect x=\"{3:.1f}\" y=\"{4:.1f}\" width=\"36\" height=\"{5:.1f}\" fill=\"#cde\" stroke=\"#357\"/>"
         "<line x1=\"{3:.1f}\" x2=\"{6:.1f}\" y1=\"{7:.1f}\" y2=\"{7:.1f}\" stroke=\"#124\" stroke-width=\"2\"/>\n",
         x, y(box.least), y(box.most), x - 18, y(box.high), std::max(0.5, y(box.low) - y(box.high)), x + 18,
         y(box.median));
   }
-  return svg + "</svg>\n";
+  return (svg + Xml::of("</svg>\n")).text();
 }
 
 }  // namespace netmend::trials
