@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Trained classifiers as strangers own them, each with data and a known right set-up: does `netmend init` find it?
 
-usage: setups.py train DATA OUT [--seconds N] [--networks] [--part I/N] [--half HALF]
+usage: setups.py train DATA OUT [--seconds N] [--networks] [--part I/N] [--half HALF] [--only NAME…]
+                [--steps SHARE] [--batch N]
        setups.py judge OUT NETMEND [--half HALF] [--only NAME…] [--jobs N] [--show]
        setups.py list OUT
 
 train   every row of the tables below that is not there yet: a folder OUT/NAME with model.onnx and the owner's files,
         and OUT/list.json. DATA is a folder such as NETMEND_DATA; what scikit-learn ships is taken from it, or from
         DATA/sklearn/*.npz. --seconds stops between two networks, and the next call goes on; --networks leaves the data
-        out; --part takes every N-th row. Networks of others are used where OUT/public/NAME/model.onnx is there
+        out; --part takes every N-th row; --steps 0.3 trains for three tenths of the steps, --batch 40 with so
+        many inputs at a time at most. Networks of others are used where OUT/public/NAME/model.onnx is there
         already; the table says whose they are.
 judge   `netmend init` as the owner would type it, in a fresh copy of the folder; then accuracy and cross-entropy (at
         the best temperature) with the netmend.toml that it wrote, beside those of the true set-up. Needs NETMEND_DATA.
@@ -19,7 +21,7 @@ judge   `netmend init` as the owner would type it, in a fresh copy of the folder
 Half of the rows are put aside unseen: where the first byte of SHA-256 of the name is odd. The name alone decides, so
 the halves were fixed before anything was judged. Rules are made and tuned on the seen half. Once the unseen half has
 been looked at, rows that chance draws take its place: --half drawn (their names begin with r-), and when those have
-been looked at, --half "drawn again" (s-).
+been looked at, --half "drawn again" (s-), and then --half "third draw" (t-).
 """
 import argparse, collections, copy, csv, gzip, hashlib, io, json, math, os, shutil, subprocess, sys, tempfile, time
 import warnings, zipfile
@@ -28,12 +30,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 
 
-HALVES = ("seen", "unseen", "drawn", "drawn again", "all")
+HALVES = ("seen", "unseen", "drawn", "drawn again", "third draw", "all")
+DRAWS = {"r-": "drawn", "s-": "drawn again", "t-": "third draw"}
 
 
 def half(name):
-    if name.startswith(("r-", "s-")):
-        return "drawn" if name.startswith("r-") else "drawn again"
+    if name[:2] in DRAWS and (name[2:4].isdigit() or name[2:].startswith(("table-", "text-"))):
+        return DRAWS[name[:2]]
     return "unseen" if hashlib.sha256(name.encode()).digest()[0] % 2 else "seen"
 
 
@@ -318,7 +321,7 @@ def drawn(letter, seed, pictures):
     return rows
 
 
-ROWS = PICTURES + TABLES + TEXTS + PUBLIC + drawn("r", 20271, 44) + drawn("s", 20272, 30)
+ROWS = PICTURES + TABLES + TEXTS + PUBLIC + drawn("r", 20271, 44) + drawn("s", 20272, 30) + drawn("t", 20273, 30)
 
 
 def folder_of(row):
@@ -1129,7 +1132,8 @@ def make_data(row, task, folder):
         json.dump(about, file)
 
 
-def train(data, out, seconds=None, networks_only=False, part="1/1", which="all"):
+def train(data, out, seconds=None, networks_only=False, part="1/1", which="all", only=(), share=1.0,
+          most=1 << 20):
     global numpy, torch, nn
     import numpy, torch
     from torch import nn
@@ -1141,7 +1145,7 @@ def train(data, out, seconds=None, networks_only=False, part="1/1", which="all")
         there = lambda name: os.path.exists(os.path.join(folder, name))
         if row in PUBLIC and not there("model.onnx"):
             continue
-        if which not in ("all", half(row.name)):
+        if which not in ("all", half(row.name)) or (only and row.name not in only):
             continue
         if number_of_row % parts != mine - 1 or (there("model.onnx") and (networks_only or there("data.json"))):
             continue
@@ -1152,6 +1156,7 @@ def train(data, out, seconds=None, networks_only=False, part="1/1", which="all")
         os.makedirs(folder, exist_ok=True)
         try:
             task = task_of(row, data)
+            task.steps, task.batch = max(40, int(task.steps * share)), min(task.batch, most)
             if not there("model.onnx"):
                 make_network(row, task, folder)
             if not networks_only:
@@ -1361,6 +1366,9 @@ def main():
     command.add_argument("--networks", action="store_true")
     command.add_argument("--part", default="1/1")
     command.add_argument("--half", default="all", choices=HALVES)
+    command.add_argument("--only", nargs="+", default=())
+    command.add_argument("--steps", type=float, default=1.0)
+    command.add_argument("--batch", type=int, default=1 << 20)
     command = commands.add_parser("judge")
     command.add_argument("out"), command.add_argument("netmend")
     command.add_argument("--half", default="seen", choices=HALVES)
@@ -1370,7 +1378,8 @@ def main():
     commands.add_parser("list").add_argument("out")
     given = parser.parse_args()
     if given.command == "train":
-        train(given.data, given.out, given.seconds, given.networks, given.part, given.half)
+        train(given.data, given.out, given.seconds, given.networks, given.part, given.half, given.only, given.steps,
+              given.batch)
     elif given.command == "judge":
         judge(given.out, given.netmend, given.half, given.only, given.jobs, given.show)
     else:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Networks and data that no rule of netmend was tuned on, for `netmend lab study check-quality`.
 
-usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER [first|second]
+usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER [first|second|third]
 
 Writes models, their splits, `models.txt` (one line per network as --models takes it) and `faulty.txt` (those in which
 faults are planted, as --faulty takes it) into FOLDER. Rules are tuned on what has been looked at, so a set serves once:
@@ -9,8 +9,10 @@ faults are planted, as --faulty takes it) into FOLDER. Rules are tuned on what h
 first    COMPAS, German credit (NETMEND_DATA/fairness), scikit-learn's breast cancer and digits, rt-polarity
 second   letters, satellite pictures, e-mails, genes (Debian's r-cran-mlbench and r-cran-kernlab), made signals (PyPI's
          mnist1d), garments (NETMEND_DATA/fashion-mnist); six architectures, 22 networks of other widths and seeds
+third    handwritten digits (NETMEND_DATA/mnist), segments of photographs (PyPI's river), a space shuttle's radiators (Debian's
+         r-cran-mlbench), and what is made here: waveforms, heartbeats, coloured shapes; six architectures, 24 networks
 
-Needs scikit-learn, torch, for the second set rdata and mnist1d.
+Needs scikit-learn, torch, for the second set rdata and mnist1d, for the third rdata and river.
 """
 import csv, glob, gzip, os, random, subprocess, sys
 
@@ -226,7 +228,148 @@ def second():
     return [line for some in lines for line in some], [some[0] for some in lines]
 
 
-models, faulty = {"first": first, "second": second}[SET]()
+# ---- the third set ----
+
+def named_arrays(name, columns, classes, x, y, make, epochs, widths):
+    """As arrays, but a table whose columns have names; values are standardised already."""
+    order = np.random.RandomState(5).permutation(len(x))
+    x, y, first = x[order].astype("float32").round(5), y[order].astype("int64"), len(order) * 7 // 10
+    for part, some in ("train", slice(0, first)), ("test", slice(first, None)):
+        with open(f"{name}_{part}.csv", "w", newline="") as file:
+            csv.writer(file).writerows([[*columns, "label"],
+                                        *([*map(str, row), classes[c]] for row, c in zip(x[some], y[some]))])
+    lines = []
+    for seed, width in enumerate(widths, 1):
+        network = make(width)
+        fit(network, x[:first], y[:first], epochs, seed + 100)
+        export(network, torch.tensor(x[:1]), f"{name}{seed}.onnx")
+        with torch.no_grad():
+            right = (network(torch.tensor(x[first:])).argmax(1).numpy() == y[first:]).mean()
+        print(f"{name}{seed}: accuracy {100 * right:.1f} %", flush=True)
+        told = f"label=label,standardize=no,classes={':'.join(classes)}"
+        lines.append(f"{name}{seed}.onnx@csv:{name}_test.csv,{told}@csv:{name}_train.csv,{told}")
+    return lines
+
+
+class Squeezed(nn.Module):
+    """Convolutions whose channels are weighted by what is in the picture."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.a, self.an = nn.Conv2d(1, width, 5, 2, 2), nn.BatchNorm2d(width)
+        self.b, self.bn = nn.Conv2d(width, 2 * width, 3, 2, 1), nn.BatchNorm2d(2 * width)
+        self.narrow, self.wide = nn.Linear(2 * width, 8), nn.Linear(8, 2 * width)
+        self.out = nn.Linear(2 * width * 49, 10)
+
+    def forward(self, x):
+        x = nn.functional.leaky_relu(self.an(self.a(x)), 0.1)
+        x = nn.functional.leaky_relu(self.bn(self.b(x)), 0.1)
+        weight = torch.sigmoid(self.wide(torch.relu(self.narrow(x.mean((2, 3))))))
+        return self.out((x * weight[:, :, None, None]).flatten(1))
+
+
+class Skipping(nn.Module):
+    def __init__(self, width, inputs=21, classes=3):
+        super().__init__()
+        self.first, self.middle = nn.Linear(inputs, width), nn.Linear(width, width)
+        self.last = nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = nn.functional.softplus(self.first(x))
+        return self.last(x + torch.tanh(self.middle(x)))
+
+
+def shuttle(width):
+    return nn.Sequential(nn.Linear(9, width), nn.BatchNorm1d(width), nn.SELU(), nn.Linear(width, width), nn.SELU(),
+                         nn.Linear(width, 3))
+
+
+def segments(width):
+    return nn.Sequential(nn.Linear(18, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 7))
+
+
+def heartbeats(width):
+    return nn.Sequential(nn.Conv1d(2, width, 7, 2, 3), nn.GELU(), nn.Conv1d(width, width, 5, 2, 4, dilation=2), nn.GELU(),
+                         nn.Conv1d(width, 2 * width, 3, 1, 1), nn.GELU(), nn.AdaptiveAvgPool1d(1), nn.Flatten(),
+                         nn.Linear(2 * width, 5))
+
+
+def shapes(width):
+    return nn.Sequential(nn.Conv2d(3, width, 3, 1, 1), nn.GroupNorm(4, width), nn.ReLU6(), nn.AvgPool2d(2),
+                         nn.Conv2d(width, 2 * width, 3, 1, 1), nn.GroupNorm(4, 2 * width), nn.ReLU6(), nn.AvgPool2d(2),
+                         nn.Flatten(), nn.Linear(32 * width, 32), nn.ReLU6(), nn.Linear(32, 5))
+
+
+def made_waveforms(count, draw):
+    """Breiman's: two of three triangles, mixed and noisy. Nobody exceeds 87 %."""
+    at = np.arange(21)
+    bases = [np.maximum(6 - abs(at - middle), 0) for middle in (6, 14, 10)]
+    y, share = draw.randint(3, size=count), draw.rand(count, 1)
+    pairs = np.array([(0, 1), (0, 2), (1, 2)])[y]
+    stack = np.stack(bases)
+    return share * stack[pairs[:, 0]] + (1 - share) * stack[pairs[:, 1]] + draw.randn(count, 21), y
+
+
+def made_heartbeats(count, draw):
+    """Two leads of 64 values; classes differ in the form, the rate and the delay of their beats."""
+    time, y = np.arange(64), draw.randint(5, size=count)
+    x = 0.25 * draw.randn(count, 2, 64)
+    for i, c in enumerate(y):
+        gap, start = (18, 18, 11, 18, 26)[c] + draw.randn(), draw.rand() * 10
+        for beat in np.arange(start, 64, gap):
+            near = (time - beat) / (1.2 if c != 1 else 3.0)
+            x[i, 0] += np.exp(-near ** 2)
+            x[i, 1] += (-1 if c == 3 else 1) * 0.8 * np.exp(-(near - 1) ** 2)
+    return x, y
+
+
+def made_shapes(count, draw):
+    """Disc, square, cross, ring or stripes of any colour on any ground, 16×16 pixels."""
+    rows, columns = np.mgrid[:16, :16]
+    y, x = draw.randint(5, size=count), np.empty((count, 3, 16, 16))
+    for i, c in enumerate(y):
+        top, left, size = 5 + 6 * draw.rand(), 5 + 6 * draw.rand(), 3 + 2 * draw.rand()
+        down, right = abs(rows - top), abs(columns - left)
+        away = np.hypot(down, right)
+        inside = [away < size, np.maximum(down, right) < 0.9 * size,
+                  (np.minimum(down, right) < 1.2) & (np.maximum(down, right) < size + 1),
+                  abs(away - size) < 1.1, (np.maximum(down, right) < size) & (rows % 3 == 0)][c]
+        ground, colour = draw.rand(3), draw.rand(3)
+        while abs(ground - colour).max() < 0.3:
+            colour = draw.rand(3)
+        x[i] = np.where(inside, colour[:, None, None], ground[:, None, None]) + 0.06 * draw.randn(3, 16, 16)
+    return x.clip(0, 1), y
+
+
+def third():
+    from river import datasets
+    draw = np.random.RandomState(11)
+    standard = lambda x: (x - x.mean(0)) / x.std(0)
+    rows = list(datasets.ImageSegments())
+    columns = [name for name in rows[0][0] if len({row[name] for row, _ in rows}) > 1]
+    x, words = np.array([[row[name] for name in columns] for row, _ in rows], float), sorted({label for _, label in rows})
+    network = lambda width: nn.Sequential(nn.Linear(len(columns), width), *list(segments(width))[1:])
+    lines = [named_arrays("segments", [name.replace("-", "_") for name in columns], words, standard(x),
+                          np.array([words.index(label) for _, label in rows]), network, 60, (40, 32, 48, 64))]
+    table = r_data("mlbench", "Shuttle")
+    words = ["Bypass", "High", "Rad.Flow"]
+    chosen = np.concatenate([np.flatnonzero(table["Class"].astype(str) == word)[:3200] for word in words])
+    x = standard(np.sign(table.iloc[chosen, :9].to_numpy(float)) * np.log1p(abs(table.iloc[chosen, :9].to_numpy(float))))
+    lines += [named_arrays("shuttle", [f"sensor{i}" for i in range(1, 10)], words, x,
+                           np.array([words.index(word) for word in table["Class"].astype(str).iloc[chosen]]), shuttle, 10,
+                           (24, 16, 32, 20))]
+    lines += [arrays("waveforms", *made_waveforms(9000, draw), lambda width: Skipping(width), 12, (24, 16, 32, 40))]
+    lines += [arrays("heartbeats", *made_heartbeats(8000, draw), heartbeats, 10, (12, 8, 16, 20))]
+    lines += [arrays("shapes", *made_shapes(8000, draw), shapes, 8, (12, 8, 16, 20))]
+    with gzip.open(os.path.join(DATA, "mnist", "train-images-idx3-ubyte.gz")) as images, \
+            gzip.open(os.path.join(DATA, "mnist", "train-labels-idx1-ubyte.gz")) as labels:
+        x = np.frombuffer(images.read(), np.uint8, offset=16).reshape(-1, 1, 28, 28) / 255.0
+        y = np.frombuffer(labels.read(), np.uint8, offset=8)
+    lines += [arrays("written", x, y, Squeezed, 4, (16, 12, 20, 24), 14000)]
+    return [line for some in lines for line in some], [some[0] for some in lines]
+
+
+models, faulty = {"first": first, "second": second, "third": third}[SET]()
 for name, some in ("models.txt", models), ("faulty.txt", faulty):
     with open(name, "w") as file:
         file.write("\n".join(some) + "\n")

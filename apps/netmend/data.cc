@@ -20,7 +20,7 @@ using census::DataOverview;
 using census::FeatureOverview;
 using census::ValueRange;
 
-constexpr size_t kClasses = 40, kText = 100;  ///< that are shown
+constexpr size_t kClasses = 40;  ///< that are shown
 
 Json values_json(const ValueRange& values) {
   return {{"min", values.low},       {"max", values.high}, {"mean", values.mean},
@@ -80,12 +80,7 @@ void print_labels(const DataOverview& data) {
 void print_examples(const DataOverview& data) {
   if (data.examples.empty()) return;
   print("  for example\n");
-  for (const auto& [id, whole] : data.examples) {
-    const std::string text = printable(whole);
-    size_t end = std::min(text.size(), kText);
-    while (end > 0 && end < text.size() && (uint8_t(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
-    print("    {}: {}{}\n", printable(id), text.substr(0, end), end < text.size() ? " …" : "");
-  }
+  for (const auto& [id, text] : data.examples) print_wrapped(fmt::format("{}: {}", id, text), 4);
 }
 
 }  // namespace

@@ -74,15 +74,6 @@ Json failures_json(session::Session& session, const FailuresOptions& options, co
   return json;
 }
 
-/// The beginning of a text, as far as a line has room.
-std::string beginning(const std::string& whole, size_t width) {
-  const std::string text = printable(whole);
-  if (text.size() <= width) return text;
-  size_t end = width;
-  while (end > 0 && (uint8_t(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "…";
-}
-
 std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : "–"; }
 
 void print_failures(session::Session& session, const std::vector<Failure>& failures, int64_t top) {
@@ -101,7 +92,7 @@ void print_failures(session::Session& session, const std::vector<Failure>& failu
     if (classes) cells.push_back(row.second.empty() ? "" : row.second + " " + percent(failure.second_probability));
     cells.push_back(std::isfinite(failure.row.loss) ? fmt::format("{:.3g}", failure.row.loss) : "–");
     cells.insert(cells.end(), row.groups.begin(), row.groups.end());
-    if (!row.text.empty()) cells.push_back(beginning(row.text, 60)), texts = true;
+    if (!row.text.empty()) cells.push_back(row.text), texts = true;
     table.rows.push_back(std::move(cells));
   }
   if (texts) column("text", 'l');

@@ -38,10 +38,10 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
               "  netmend lab study injected-bugs --data rt-polarity --sample 50 --out bugs");
   injected->add_option("--data", o.injected.data, "Folder of rt-polarity (default: NETMEND_DATA/rt-polarity)");
   injected->add_option("--python", o.injected.python, "A Python with PyTorch")->capture_default_str();
-  injected->add_option("--sample", o.injected.sample, "Bugs, drawn from the program and torch.nn")
+  injected->add_option("--sample", o.injected.sample, "Bugs to inject, drawn from those of the program and of torch.nn")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
-  injected->add_flag("--all", o.injected.all, "Operators for deep learning too, not only the paper's eight");
+  injected->add_flag("--all", o.injected.all, "Also the operators for deep learning, not only the paper's eight");
   injected->add_option("--out", common.out, "Folder of the study (default: netmend-study-injected-bugs)");
   injected->callback([&] { action = [&] { return study_injected(common, o.injected); }; });
 
@@ -56,7 +56,7 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
   scores->add_option("--faults", o.scores.faults, "Planted faults per network")
       ->capture_default_str()
       ->check(CLI::Range(5, 10000));
-  scores->add_option("--tests", o.scores.tests, "Tests that sets are made of")
+  scores->add_option("--tests", o.scores.tests, "Tests that the sets are drawn from")
       ->capture_default_str()
       ->check(CLI::Range(100, 1000000));
   scores->add_option("--out", common.out, "Folder of the study (default: netmend-study-mutation-scores)");
@@ -73,13 +73,13 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
   trainings->add_option("--runs", o.training_mutants.runs, "Trainings per configuration, with paired seeds")
       ->capture_default_str()
       ->check(CLI::Range(2, 1000));
-  trainings->add_option("--epochs", o.training_mutants.epochs, "Epochs of a training")
+  trainings->add_option("--epochs", o.training_mutants.epochs, "Epochs of each training")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
   trainings->add_option("--limit", o.training_mutants.limit, "Training inputs; 0 for all")
       ->capture_default_str()
       ->check(CLI::Range(0, 100000000));
-  trainings->add_option("--tests", o.training_mutants.tests, "Tests")
+  trainings->add_option("--tests", o.training_mutants.tests, "Test inputs that each network is judged on")
       ->capture_default_str()
       ->check(CLI::Range(20, 10000000));
   trainings->add_option("--out", common.out, "Folder of the study (default: netmend-study-training-mutants)");
@@ -141,8 +141,8 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   sbfl->add_option("--limit", o.sbfl.limit, "At most this many training inputs")->check(above_zero());
-  sbfl->add_flag("--as-published", o.sbfl.as_published, "Do it as the thesis's listing does, mistakes included");
-  sbfl->add_flag("--trained", o.sbfl.trained, "The half with training between rounds");
+  sbfl->add_flag("--as-published", o.sbfl.as_published, "Do it as in the listing of the thesis, mistakes included");
+  sbfl->add_flag("--trained", o.sbfl.trained, "Run the half with training between rounds instead");
   sbfl->add_flag("--both", o.sbfl.both, "With --trained: also run the half without training");
   sbfl->add_option("--out", common.out, "Folder of the study (default: netmend-study-sbfl-repair)");
   sbfl->callback([&] { action = [&] { return study_sbfl(common, o.sbfl); }; });
@@ -180,7 +180,7 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   CLI::App* lab = app.add_subcommand("lab", "Tools for researchers");
   lab->require_subcommand(1);
   CLI::App* fresh =
-      command(*lab, "new", "Write a named architecture as an ONNX file with fresh weights",
+      command(*lab, "new", "Write a named architecture as an ONNX file with randomly initialised weights",
               "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
   fresh->add_option("name", o.fresh.name, join(zoo::names(), ", ") + " (any sizes)")->required();
   add_product(fresh, "-o", o.fresh.product, "The model")->required();
@@ -215,7 +215,7 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
                                   "  netmend lab conformance tests/node --filter conv --each");
   conformance->add_option("folder", o.conformance.folder, "Folder of test folders, or one of them")->required();
   conformance->add_option("--filter", o.conformance.filter, "Only folders whose name contains this");
-  conformance->add_flag("--each", o.conformance.each, "A line for every case, not only those that do not pass");
+  conformance->add_flag("--each", o.conformance.each, "Print every case, not only those that fail");
   conformance->callback([&] { action = [&] { return lab_conformance(common, o.conformance); }; });
 
   CLI::App* merge = command(*lab, "merge", "Merge the shards of a pass", "  netmend lab merge part1.state part2.state");

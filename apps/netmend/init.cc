@@ -36,6 +36,17 @@ std::string shown(const std::string& value) {
   return cut == value.npos ? value : value.substr(0, cut) + ", …]";
 }
 
+void print_unknown(const ConfigDraft& draft) {
+  const std::vector<std::string>& rivals = draft.preflight->rivals;
+  print("\n  It is not known {}.\n", draft.preflight->unknown);
+  print("{}\n\n", rivals.empty() ? "  If you know, add it to netmend.toml, for example"
+                                 : "  If you know, add the line that is right to netmend.toml, probably one of these");
+  if (rivals.empty())
+    print("    input.{} = {{ scale = \"1/255\", mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225] }}\n",
+          draft.input);
+  for (const std::string& line : rivals) print("    {}\n", printable(line));
+}
+
 void print_draft(const ConfigDraft& draft, bool updated, const std::string& next) {
   print("{} {}\n", draft.file, updated ? "updated" : "written");
   for (const Fact& fact : draft.facts)
@@ -52,11 +63,7 @@ void print_draft(const ConfigDraft& draft, bool updated, const std::string& next
     print("\n");
     print_preflight(*draft.preflight, draft.metric, OnBlocker::kAsk);
   }
-  if (draft.preflight && !draft.preflight->unknown.empty())
-    print(
-        "\n  It is not known {}.\n  If you know, add it to netmend.toml, for example\n\n"
-        "    input.{} = {{ scale = \"1/255\", mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225] }}\n",
-        draft.preflight->unknown, draft.input);
+  if (draft.preflight && !draft.preflight->unknown.empty()) print_unknown(draft);
   if (!draft.blocked()) print("\nnext: {}\n", printable(next));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "base/error.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr int64_t kLooked = 512;        ///< inputs that show the range of raw values
 constexpr size_t kFewestIds = 300;      ///< different whole numbers: more than levels of grey
 constexpr int64_t kMostColumns = 2048;  ///< of a table whose values are kept
+constexpr int64_t kMostUnnamed = 64;    ///< values of an array that are columns of a table without names
 
 Content content_of(const dataset::Feature& feature) {
   if (feature.type == at::kLong) return Content::kIds;
@@ -40,6 +42,31 @@ bool are_ids(const dataset::Dataset& data, size_t feature) {
     different.insert(values[i]);
   }
   return different.size() > kFewestIds;
+}
+
+/// A row of so few numbers is one of a table, whose columns the file does not name.
+bool is_unnamed_row(const dataset::Dataset& data, size_t feature) {
+  const dataset::Feature& about = data.info().features[feature];
+  return about.type == at::kFloat && about.columns.empty() && about.shape.size() == 1 && about.shape[0] > 0 &&
+         about.shape[0] <= kMostUnnamed && data.size() > 0 && !are_ids(data, feature);
+}
+
+/// What noise, another sensor or a forgotten step change in a series: its mean, its standard deviation, and how much
+/// neighbours differ.
+void describe_series(const float* row, int64_t width, const std::function<bool(int64_t)>& used, const Line& line,
+                     std::vector<float>& out) {
+  stats::Moments values;
+  double steps = 0, before = NAN;
+  int64_t pairs = 0;
+  for (int64_t v = 0; v < width; ++v) {
+    if (!used(v) || !std::isfinite(row[v])) continue;
+    const double now = line.raw(row[v]);
+    values.add(now);
+    if (std::isfinite(before)) steps += std::abs(now - before), ++pairs;
+    before = now;
+  }
+  out.push_back(float(values.count() ? values.mean() : 0)), out.push_back(float(values.deviation()));
+  out.push_back(float(pairs ? steps / double(pairs) : 0));
 }
 
 /// Pictures before tables before series before ids: the feature that says most about an input.
@@ -107,6 +134,7 @@ Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()
   form_.feature = choose_feature(info_.features);
   const dataset::Feature& feature = info_.features[form_.feature];
   form_.content = content_of(feature);
+  if (form_.content == Content::kSeries && is_unnamed_row(data, form_.feature)) form_.content = Content::kTable;
   form_.undo = undo_preprocessing(info_, feature);
   const bool fixed = std::all_of(feature.shape.begin(), feature.shape.end(), [](int64_t size) { return size > 0; });
   switch (form_.content) {
@@ -125,7 +153,7 @@ Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()
       break;
     case Content::kTable:
       if (int64_t(feature.columns.size()) <= kMostColumns && data.size() > 0) {
-        form_.values = int64_t(feature.columns.size());
+        form_.values = feature.columns.empty() ? feature.shape[0] : int64_t(feature.columns.size());
         form_.source = source_columns(data, form_.feature);
         for (const SourceColumn& column : form_.source) form_.columns.push_back(column.name);
       }
@@ -133,6 +161,7 @@ Census::Census(const dataset::Dataset& data, int64_t budget) : info_(data.info()
     case Content::kSeries:
       form_.sequences = fixed && feature.shape.size() == 1 && are_ids(data, form_.feature);
       form_.descriptors = fixed && !form_.sequences;
+      if (!form_.sequences) form_.properties = {"mean", "deviation", "roughness"};
       break;
     case Content::kIds:
       form_.sequences = true;
@@ -253,9 +282,12 @@ void CensusState::observe_rows(const at::Tensor& fed, const dataset::Batch& batc
       if (keep) values.insert(values.end(), row, row + width);
       continue;
     }
+    auto counts = [&](int64_t v) {
+      return !used.defined() || used.data_ptr<bool>()[i * length + v / std::max<int64_t>(step, 1)];
+    };
     for (int64_t v = 0; v < width; ++v)
-      if (!used.defined() || used.data_ptr<bool>()[i * length + v / std::max<int64_t>(step, 1)])
-        moments[0].add(form_.undo[0].raw(row[v]));
+      if (counts(v)) moments[0].add(form_.undo[0].raw(row[v]));
+    if (!form_.properties.empty()) describe_series(row, width, counts, form_.undo[0], properties);
     if (keep && form_.sequences) keep_sketch(tokens_of(info_.features[form_.feature], fed[i], {}));
     if (keep && form_.descriptors) {
       descriptors.resize(descriptors.size() + size_t(kDescriptor));

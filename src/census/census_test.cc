@@ -247,5 +247,38 @@ TEST(Comparison, OneColumnThatTellsTheLabelIsSeen) {
   EXPECT_LT(leakage_score(chance, labels, 3, false).right, 0.42);
 }
 
+TEST(Census, OfASeriesMeanDeviationAndRoughness) {
+  at::Tensor x = at::zeros({3, 2, 50}, at::kFloat);
+  x[1].fill_(2);
+  for (int64_t v = 0; v < 100; ++v) x[2].view(-1)[v] = v % 2 ? 1.0 : -1.0;
+  dataset::Feature feature;
+  feature.shape = {2, 50};
+  dataset::MemoryDataset data(feature, x, {});
+  Census census(data);
+  EXPECT_EQ(census.form().content, Content::kSeries);
+  ASSERT_EQ(census.form().properties, (std::vector<std::string>{"mean", "deviation", "roughness"}));
+  const auto state = take(data, census, 1);
+  EXPECT_EQ(state->property(0)[1], 2);
+  EXPECT_NEAR(state->property(0)[2], 0, 1e-12);
+  EXPECT_EQ(state->property(1), (std::vector<float>{0, 0, 1}));
+  EXPECT_EQ(state->property(2), (std::vector<float>{0, 0, 2}));
+}
+
+TEST(Census, ARowOfFewNumbersIsATableWithoutNames) {
+  dataset::Feature feature;
+  feature.shape = {5};
+  const at::Tensor x = random_tensor({30, 5}, 3);
+  dataset::MemoryDataset data(feature, x, {});
+  Census census(data);
+  EXPECT_EQ(census.form().content, Content::kTable);
+  EXPECT_EQ(census.form().columns.at(4), "value 4");
+  const auto state = take(data, census, 1);
+  EXPECT_NEAR(state->moments.at(4).mean(), x.select(1, 4).mean().item<double>(), 1e-6);
+  // Ids that a file stores as numbers are none.
+  at::Tensor ids = at::arange(0, 5 * 400, at::kFloat).view({400, 5});
+  dataset::MemoryDataset words(feature, ids, {});
+  EXPECT_EQ(Census(words).form().content, Content::kSeries);
+}
+
 }  // namespace
 }  // namespace netmend::census

@@ -73,6 +73,7 @@ std::vector<SourceColumn> source_columns(const dataset::Dataset& data, size_t fe
   const bool named = int64_t(about.columns.size()) == width, shown = named && rows.size() == looked.size();
   std::vector<SourceColumn> columns;
   std::map<std::string, size_t> categories;
+  const std::vector<Line> undo = undo_preprocessing(data.info(), about);
   for (int64_t place = 0; place < width; ++place) {
     const std::string name = named ? about.columns[size_t(place)] : fmt::format("value {}", place);
     const std::string source = named ? source_of(name) : "";
@@ -88,8 +89,9 @@ std::vector<SourceColumn> source_columns(const dataset::Dataset& data, size_t fe
     for (size_t i = 0; shown && i < rows.size(); ++i)
       if (double value = 0; parse_double(word_of(rows[i], name), value))
         pairs.emplace_back(fed[int64_t(i)][place].item<double>(), value);
-    column.in_units = find_line(pairs, column.line);
+    column.in_units = !named || find_line(pairs, column.line);
     if (!column.in_units) column.line = {};
+    if (!named) column.line = undo[std::min(size_t(place), undo.size() - 1)];
     columns.push_back(std::move(column));
   }
   return columns;

@@ -249,5 +249,43 @@ TEST(DataChecks, WithoutPredictionsTheyWeighNothing) {
   EXPECT_TRUE(unrun.findings.empty()) << said(unrun);
 }
 
+/// Arrays whose columns have no names: a row of numbers, and a series.
+Sound unnamed(const std::vector<int64_t>& shape, double noise) {
+  Sound sound(900, 1500, 8);
+  sound.feature = {};
+  sound.feature.shape = shape;
+  Random random(81);
+  for (int part : {0, 1}) {
+    std::vector<int64_t> all = shape;
+    all.insert(all.begin(), sound.y[part].size(0));
+    sound.x[part] = at::empty(all, at::kFloat);
+    for (int64_t i = 0; i < sound.x[part].numel(); ++i)
+      sound.x[part].data_ptr<float>()[i] = float(random.normal() + (part == 0 ? noise * random.normal() : 0));
+  }
+  if (noise > 0)
+    for (int64_t i = 0; i < 300; ++i) sound.wrong.push_back(i);
+  return sound;
+}
+
+TEST(Unnamed, NoiseOnAllTestsIsDrift) {
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{16}, {2, 40}}) {
+    const Results quiet = unnamed(shape, 0).check();
+    EXPECT_FALSE(raises(quiet, "drift")) << said(quiet.findings);
+    const Results found = unnamed(shape, 1.2).check();
+    const auto drift = std::find_if(found.findings.begin(), found.findings.end(),
+                                    [](const Finding& one) { return one.kind == "drift"; });
+    ASSERT_NE(drift, found.findings.end()) << said(found.findings);
+    EXPECT_EQ(drift->level, Level::kSerious) << drift->evidence;
+    EXPECT_EQ(drift->where, shape.size() == 1 ? "all columns" : drift->where);
+  }
+}
+
+TEST(Unnamed, RowsOfFewNumbersAreATable) {
+  Sound sound = unnamed({16}, 0);
+  for (int64_t i = 0; i < 900; ++i) sound.x[0][i][3] = sound.x[0][i][3] + 2.0;  // one column moves
+  const Results found = sound.check();
+  EXPECT_TRUE(raises(found, "drift:value 3")) << said(found.findings);
+}
+
 }  // namespace
 }  // namespace netmend::checks

@@ -22,7 +22,9 @@ constexpr double kDrift = 0.1;  ///< distance of distributions beyond what chanc
 constexpr double kApart = 0.3;  ///< from here on the parts hardly overlap, and the gap to training is put down to it
 constexpr double kMoved = 1, kScaled = 2;  ///< mean by so many deviations; deviation by this factor
 constexpr size_t kMostDrifts = 5;
-constexpr size_t kMostGroups = 50;  ///< values of a column, for them to be groups
+constexpr size_t kFewestTogether = 3;  ///< columns of numbers, to be looked at together
+constexpr double kFarOut = 25;         ///< squared deviations of one value, at most
+constexpr size_t kMostGroups = 50;     ///< values of a column, for them to be groups
 
 std::vector<Column> columns_of(const Side& side) {
   std::vector<int64_t> inputs(size_t(side.inputs()));
@@ -169,6 +171,35 @@ std::optional<Drift> drift_of(const DataLook& look, const Column& here, const Co
   return drift;
 }
 
+/// How far each row is from the middle of the training data, over all columns of numbers: what a little noise in each
+/// of them adds up to.
+std::optional<std::pair<Column, Column>> all_columns(const std::vector<Column>& tests,
+                                                     const std::vector<Column>& trains) {
+  std::pair<Column, Column> both;
+  size_t used = 0;
+  for (const Column& here : tests) {
+    if (here.is_words() || here.aside || here.property) continue;
+    auto there = std::find_if(trains.begin(), trains.end(), [&](const Column& c) { return c.name == here.name; });
+    if (there == trains.end() || there->is_words() || there->aside) continue;
+    stats::Moments usual;
+    for (float value : there->numbers)
+      if (std::isfinite(value)) usual.add(value);
+    if (!(usual.deviation() > 0)) continue;
+    ++used;
+    auto add = [&](Column& to, const std::vector<float>& values) {
+      to.numbers.resize(values.size(), 0);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const double apart = std::isfinite(values[i]) ? (values[i] - usual.mean()) / usual.deviation() : 0;
+        to.numbers[i] += float(std::min(apart * apart, kFarOut));
+      }
+    };
+    add(both.first, here.numbers), add(both.second, there->numbers);
+  }
+  if (used < kFewestTogether) return {};
+  both.first.name = both.second.name = "all columns";
+  return both;
+}
+
 /// The group that all of a column's drift comes from, if there is one.
 std::string confined_to(const std::vector<Column>& tests, const Column& here, const Column& there) {
   if (here.is_words()) return "";
@@ -205,6 +236,14 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     } else if (!here.is_words() && !there->is_words())
       nearest = std::max(nearest, census::ks_distance(here.numbers, there->numbers));
   }
+  if (const auto together = all_columns(tests, trains))
+    if (auto drift = drift_of(look, together->first, together->second);
+        drift && drift->distance >= kApart &&
+        std::none_of(found.begin(), found.end(), [&](const Drift& one) { return one.distance >= drift->distance; })) {
+      drift->brief = fmt::format("KS distance {:.2f} of the distance from the training mean", drift->distance);
+      drift->group = confined_to(tests, together->first, together->second);
+      found.push_back(std::move(*drift));
+    }
   std::stable_sort(found.begin(), found.end(), [](const Drift& a, const Drift& b) {
     return a.gain != b.gain ? a.gain > b.gain : a.distance > b.distance;
   });

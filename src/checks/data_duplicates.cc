@@ -68,13 +68,18 @@ int64_t with_a_copy(const Side& side) {
   return count;
 }
 
-/// Tests are in training data no more often than training inputs are in the rest of it: rows that collide, not a leak.
-bool collide(const Side& test, const Side& train, int64_t same) {
-  if (test.census->form().content != census::Content::kTable || train.inputs() < 2) return false;
+/// Tests are in training data no more often than training inputs are in the rest of it: what the source held before it
+/// was split, and no inputs that were moved from one side to the other.
+bool as_often_as_in_training(const Side& test, const Side& train, int64_t same) {
+  if (train.inputs() < 2) return false;
   const double usual = double(with_a_copy(train)) / double(train.inputs());
-  // Where many are equal for no reason that the columns give, the source had duplicates before it was split.
-  if (usual > kFewCollide && !natural(test)) return false;
   return stats::binomial_tail(same, test.inputs(), std::min(1.0, 1.25 * usual)) > 0.01;
+}
+
+/// Rows that are equal by chance: there are few different ones, or hardly any are equal.
+bool collide(const Side& test, const Side& train) {
+  if (test.census->form().content != census::Content::kTable) return false;
+  return natural(test) || double(with_a_copy(train)) <= kFewCollide * double(train.inputs());
 }
 
 constexpr size_t kListed = 100;  ///< pairs for the views
@@ -171,7 +176,8 @@ void look_between(DataLook& look) {
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   if (count == 0) return look.pass("tests that are in training data", "none");
   const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, repeated) - now;
-  const bool small = collide(test, train, same);
+  const bool inherited = as_often_as_in_training(test, train, same) && 4 * near <= same;
+  const bool small = inherited && collide(test, train);
   if (small && near == 0 && !natural(test))
     return look.pass("tests that are in training data",
                      fmt::format("{}, as often as training rows equal each other", look.share_text(test, same)));
@@ -185,12 +191,18 @@ void look_between(DataLook& look) {
                      fmt::format("{} {} also in training data: {}, {}; {}.{}{}", look.share_text(test, count),
                                  count == 1 ? "is" : "are", findings::counted(same, "exact duplicate"),
                                  findings::counted(near, "near-duplicate"), both_figures(look, test, repeated), looked,
-                                 small ? " Rows of training data equal each other as often: that is natural." : ""));
+                                 small       ? " Rows of training data equal each other as often: that is natural."
+                                 : inherited ? " Training inputs equal each other as often: the source held these "
+                                               "duplicates before it was split."
+                                             : ""));
   finding.value = double(count) / double(std::max<int64_t>(1, test.inputs()));
   finding.inputs = some(test, samples);
   finding.numbers = {{"same", same}, {"near", near}, {"looked_at", search.looked_at}};
-  // A test set of which a part was seen in training judges nothing, whatever the two figures are.
-  if (!small && finding.value >= kLeakSerious) finding.level = findings::Level::kSerious;
+  // A test set of which a part was seen in training judges nothing, whatever the two figures are; of what the source
+  // itself repeats the figures tell what it costs.
+  if (!inherited && finding.value >= kLeakSerious) finding.level = findings::Level::kSerious;
+  if (inherited && !small && finding.value >= kLeakSerious)
+    finding.level = std::max(finding.level, findings::Level::kMinor);
   look.found.add(std::move(finding));
 }
 

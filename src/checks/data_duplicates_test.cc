@@ -137,6 +137,24 @@ TEST(DuplicateLimits, ALeakIntoATableIsNotNatural) {
   }
 }
 
+/// A source that repeats itself is on both sides of any split: that costs what the figures say, and is no leak of its
+/// own.
+TEST(DuplicateLimits, WhatTheSourceRepeatsIsJudgedByWhatItCosts) {
+  for (const bool flatters : {false, true}) {
+    Sound sound;
+    sound.wrong.clear();
+    for (int64_t i = 0; i < 75; ++i) sound.x[1][i] = sound.x[1][700 + i];  // a tenth of the training inputs
+    for (int64_t i = 0; i < 80; ++i) sound.x[0][i] = sound.x[1][200 + i];  // and as many tests
+    for (int64_t i = 0; i < 180; ++i) sound.wrong.push_back(flatters ? 100 + i : 5 * i);
+    const Finding leak = raised(sound.check(), "split-leak:train-test");
+    EXPECT_EQ(leak.level, flatters ? Level::kSerious : Level::kMinor) << leak.evidence;
+    EXPECT_NE(leak.evidence.find("the source held these duplicates before it was split"), std::string::npos);
+    // More than that was moved from one side to the other.
+    for (int64_t i = 0; i < 200; ++i) sound.x[0][i] = sound.x[1][200 + i];
+    EXPECT_EQ(raised(sound.check(), "split-leak:train-test").level, Level::kSerious);
+  }
+}
+
 TEST(DuplicateLimits, AFewRowsThatCollideAreNoLeak) {
   Sound sound = Sound::table();
   for (int64_t i = 0; i < 3; ++i) sound.x[1][i] = sound.x[1][100 + i];

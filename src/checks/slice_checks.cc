@@ -25,7 +25,7 @@ using slices::Slice;
 
 constexpr double kHarderClasses = 0.5;  ///< part of a gap that harder classes explain: then it is theirs
 constexpr double kGap = 0.02;
-constexpr double kLooksCost = 0.02;  ///< of the metric, for rules about how pictures look
+constexpr double kMuch = 0.02;  ///< of the metric, for rules about what the network is given itself
 
 using findings::counted;
 using findings::p_text;
@@ -59,12 +59,13 @@ findings::Level slice_level(findings::Level asked, const std::vector<slices::Col
   };
   // A source that the data keeps aside (a camera, a site) should not matter: lower confidence there is part of the
   // alarm, and no excuse; harder classes are one.
-  const auto if_harder = explained.by_class >= kHarderClasses ? std::min(asked, findings::Level::kMinor) : asked;
-  if (!all([](const slices::Column& column) { return !column.aside; })) return if_harder;
-  // How hard pictures are always goes with how they look, and harder classes look alike; serious is what costs much.
-  if (all([](const slices::Column& column) { return column.property; }))
-    return slice.gain < kLooksCost || explained.by_class >= kHarderClasses ? std::min(asked, findings::Level::kMinor)
-                                                                           : asked;
+  auto if_harder = [&](findings::Level level) {
+    return explained.by_class >= kHarderClasses ? std::min(level, findings::Level::kMinor) : level;
+  };
+  if (!all([](const slices::Column& column) { return !column.aside; })) return if_harder(asked);
+  // How hard an input is always goes with what it holds and how it looks; serious is what costs much.
+  if (slice.gain < kMuch) asked = std::min(asked, findings::Level::kMinor);
+  if (all([](const slices::Column& column) { return column.property; })) return if_harder(asked);
   // Of columns that the network is given, some values go with harder classes: that is a note. Where it is less
   // confident for another reason, it is worth a look.
   if (slice.explained_by_confidence < slices::kMostlyExplained) return asked;

@@ -115,6 +115,15 @@ Batch ArrayDataset::read(std::span<const int64_t> samples) const {
   return batch;
 }
 
+std::vector<std::pair<std::string, std::string>> row_values(const Feature& feature, const std::vector<double>& values) {
+  std::vector<std::pair<std::string, std::string>> row;
+  if (feature.type != at::kFloat || feature.shape != std::vector<int64_t>{int64_t(values.size())}) return row;
+  for (size_t v = 0; v < values.size(); ++v)
+    row.emplace_back(feature.columns.size() == values.size() ? feature.columns[v] : fmt::format("value {}", v),
+                     fmt::format("{:.6g}", values[v]));
+  return row;
+}
+
 Display ArrayDataset::display(int64_t sample) const {
   for (const Input& input : inputs_) {
     if (input.ids || !input.transform.image()) continue;
@@ -132,6 +141,7 @@ Display ArrayDataset::display(int64_t sample) const {
   });
   for (double value : values) display.text += fmt::format("{}{:.6g}", display.text.empty() ? "" : " ", value);
   if (int64_t(values.size()) < array.elements()) display.text += " …";
+  if (!inputs_[0].ids) display.values = row_values(info().features[0], values);
   return display;
 }
 

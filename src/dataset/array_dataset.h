@@ -46,4 +46,8 @@ class ArrayDataset : public Dataset {
 /// in front or at the end.
 Form guess_form(const Array& array);
 
+/// The values of an array's row as those of a table, for people; columns without names are numbered. Empty for what is
+/// no row, and for more values than there are here.
+std::vector<std::pair<std::string, std::string>> row_values(const Feature& feature, const std::vector<double>& values);
+
 }  // namespace netmend::dataset

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "dataset/array_dataset.h"
 #include "dataset/dataset.h"
 #include "dataset/test_files.h"
 
@@ -355,6 +356,18 @@ TEST(Dataset, LimitAndSubset) {
   EXPECT_EQ(data->info().spec, "idx:" + path + ",limit=3");
   EXPECT_EQ(data->read({}).count(), 0);
   EXPECT_TRUE(mentions(error_of([&] { open("idx:" + path + ",limit=0"); }), "limit=0"));
+}
+
+TEST(RowValues, AreNamedByTheFeatureOrNumbered) {
+  Feature feature;
+  feature.shape = {2};
+  using Values = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(row_values(feature, {0.5, -3}), (Values{{"value 0", "0.5"}, {"value 1", "-3"}}));
+  feature.columns = {"age", "sex=F"};
+  EXPECT_EQ(row_values(feature, {31, 1}), (Values{{"age", "31"}, {"sex=F", "1"}}));
+  EXPECT_TRUE(row_values(feature, {1}).empty()) << "not all of its values";
+  feature.shape = {1, 2};
+  EXPECT_TRUE(row_values(feature, {1, 2}).empty()) << "no row";
 }
 
 }  // namespace

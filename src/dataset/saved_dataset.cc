@@ -452,6 +452,7 @@ class SavedDataset : public Dataset {
     Display display{Display::kText, 0, 0, 0, {}, ""};
     for (double value : values) display.text += fmt::format("{}{:.6g}", display.text.empty() ? "" : " ", value);
     if (all > most) display.text += " …";
+    if (ends.empty() && !inputs_[0].ids) display.values = row_values(info().features[0], values);
     return display;
   }
 

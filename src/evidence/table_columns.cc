@@ -69,6 +69,9 @@ std::vector<TableColumn> table_columns(const dataset::Dataset& data) {
 }
 
 bool is_fed(const dataset::Info& info, const std::string& column) {
+  // Columns of an array without names are numbered, and all of them are fed.
+  for (const dataset::Feature& feature : info.features)
+    if (feature.columns.empty() && feature.shape.size() == 1 && column.rfind("value ", 0) == 0) return true;
   for (const dataset::Feature& feature : info.features)
     for (const std::string& name : feature.columns)
       if (name == column || name.rfind(column + "=", 0) == 0) return true;

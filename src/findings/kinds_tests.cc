@@ -76,8 +76,9 @@ netmend check early.onnx --data glyphs --only trial-repair)"},
      "The weights of {layer} as a whole cause many failures.",
      Rule::kEffect, kData | kLabels | kHidden | kAnyBatch,
      "weights-trained, x-export-skew",
-     "Refitting a single unit does not help, but refitting this layer gains at least 3 points on a hold-out set, and "
-     "clearly more than refitting another layer.",
+     "Refitting this layer, or scaling its weights by one factor, gains points on a hold-out set, and clearly more than "
+     "refitting a single unit. Later layers can make up for a damaged one, so of layers that gain about as much the first "
+     "is named.",
      "The weights were loaded wrongly, quantised too coarsely, or overwritten.",
      "netmend diff against an older version, or netmend match against the framework, says whether the layer changed.",
      "Restore the layer's older weights if you have them; otherwise use netmend repair.",

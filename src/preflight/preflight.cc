@@ -264,6 +264,7 @@ class Examination {
     if (!searched.doubt.empty()) {
       result_.unknown = "how the inputs were preprocessed in training";
       result_.lines.push_back({searched.doubt, false});
+      result_.rivals = searched.rivals;
     }
     if (!searched.blocker || result_.blocker) return;
     // Where the loss convinced and not the mistakes, a unit has nothing to explain; where nearly all mistakes go, no

@@ -46,8 +46,9 @@ struct Preflight {
   std::vector<Line> lines;   ///< what was looked at, in words
   std::vector<Tried> tried;  ///< as it is first, then the best
   std::optional<Blocker> blocker;
-  std::string unknown;  ///< what could not be found out although nothing blocks, in words; may be empty
-  int64_t inputs = 0;   ///< that set-ups were tried on
+  std::string unknown;              ///< what could not be found out although nothing blocks, in words; may be empty
+  std::vector<std::string> rivals;  ///< lines for netmend.toml of which one is probably right
+  int64_t inputs = 0;               ///< that set-ups were tried on
   /// What else went through the network, for the record of traversals: tests, or another split that may be meant.
   struct Looked {
     std::string reason;

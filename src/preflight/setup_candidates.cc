@@ -224,7 +224,7 @@ int64_t Candidates::assigned(const Candidate& candidate) const {
 Candidate Candidates::numbered(const Candidate& base, const std::string& words,
                                const std::vector<int64_t>& order) const {
   Candidate candidate = base;
-  candidate.few = candidate.first = candidate.fresh = {};
+  candidate.few = candidate.first = candidate.fresh = candidate.further = {};
   candidate.order = order;
   const std::string& line = base.tried.line;
   candidate.tried = {"classes",

@@ -1,6 +1,7 @@
 // The set-ups that are tried on a network, and what each makes of some inputs.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,9 +31,12 @@ struct Candidate {
   model::ValueId value = model::kAbsent;
   Tried tried;
   std::string kind, where, title;
-  Outcome few, first, fresh;
+  Outcome few, first, fresh, further;
   size_t plainness = 0;  ///< of how its values are scaled: the place in the menu, the most usual first
   size_t changes() const { return setups.size() + size_t(!order.empty()) + size_t(kind == "wrong-output"); }
+  bool unusual() const {
+    return std::any_of(setups.begin(), setups.end(), [](const Setup& one) { return one.unusual; });
+  }
   bool scales() const { return !setups.empty() && setups[0].about == "scale"; }
 };
 

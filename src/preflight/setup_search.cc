@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/text.h"
 #include "preflight/setup_candidates.h"
+#include "stats/moments.h"
 
 namespace netmend::preflight {
 namespace {
@@ -23,8 +25,12 @@ constexpr double kDistinct = 0.05;    ///< McNemar's p below which two set-ups a
 constexpr double kFurther = 0.01;     ///< the same p for inputs that are changed further
 constexpr double kNegligible = 0.01;  ///< of the inputs
 constexpr double kFreshWork = 6e9;    ///< multiply-adds for one set-up on fresh inputs
-constexpr size_t kFinalists = 5;      ///< set-ups that are judged on all of the first inputs
-constexpr size_t kLast = 4;           ///< and on fresh ones
+constexpr double kTieWork = 8e10;     ///< for all that are not told apart, on further ones
+constexpr double kSure = 1.96;        ///< standard errors of a difference in loss that tell two set-ups apart
+constexpr double kPoints = 0.003, kLoss = 0.03;  ///< of accuracy, and part of the loss: costs that do not matter
+constexpr double kSameValues = 0.05;             ///< of their deviation: values that are hardly different
+constexpr size_t kFinalists = 5;                 ///< set-ups that are judged on all of the first inputs
+constexpr size_t kLast = 4;                      ///< and on fresh ones
 
 class Search {
  public:
@@ -43,9 +49,10 @@ class Search {
     std::erase_if(last, [&](const Candidate* c) { return c != &now && !plausible(*c); });
     if (std::find(last.begin(), last.end(), &now) == last.end()) last.push_back(&now);
     mixed_ = std::any_of(last.begin(), last.end(), [](const Candidate* c) { return !c->order.empty(); });
-    const Candidate& best = choose(last);
+    const Candidate& best = options_.free ? settle(last) : choose(last);
     // Classes that are numbered otherwise hide what else is amiss: that is looked at when they are put right.
     if (options_.free && best.order.empty()) result_.doubt = doubt(best);
+    if (options_.free && result_.doubt.empty()) doubt_ties(best, last);
     if (&best == &now || !result_.doubt.empty()) return result_;
     const bool by_mistakes = convinces(now, best), by_loss = !by_mistakes && lowers_loss(now, best);
     if (!by_mistakes && !by_loss && !options_.free) return result_;
@@ -113,16 +120,111 @@ class Search {
     return *chosen;
   }
 
+  /// Set-ups that neither mistakes nor loss tell apart are judged on further inputs, as long as there are any.
+  const Candidate& settle(Places& last) {
+    double work = kTieWork;
+    for (;;) {
+      const Candidate& best = choose(last);
+      const Places tied = rivals(best, last);
+      Candidate& now = candidates_.as_it_is();
+      std::set<Candidate*> judged(tied.begin(), tied.end());
+      judged.insert({const_cast<Candidate*>(&best), &now});
+      const double each = double(judged.size()) * trial_.subject.cost;
+      if (tied.empty() || mixed_ || work < each * double(Trial::kInputs)) return best;
+      const Batch more = trial_.read_further(
+          further_, std::min<int64_t>(Trial::kMostFresh, int64_t(std::min(work / each, double(INT32_MAX)))));
+      if (more.count() < 2) return best;
+      further_ += more.count(), work -= each * double(more.count());
+      // Those that were told apart are out.
+      std::erase_if(last, [&](Candidate* c) { return !judged.count(c); });
+      for (Candidate* c : judged) add_to(c->further, candidates_.outcome(*c, more));
+      std::erase_if(last, [&](Candidate* c) { return c->further.rows.size() != now.further.rows.size(); });
+    }
+  }
+
+  static void add_to(Outcome& all, const Outcome& more) {
+    all.rows.insert(all.rows.end(), more.rows.begin(), more.rows.end());
+    all.loss.losses.insert(all.loss.losses.end(), more.loss.losses.begin(), more.loss.losses.end());
+  }
+
+  /// Those whose values are others, and that are not told from the best by their mistakes or by their loss.
+  Places rivals(const Candidate& best, const Places& places) const {
+    Places tied;
+    for (Candidate* c : places)
+      if (c != &best && c->order == best.order && !alike_values(*c, best) &&
+          changes(trial_.settings, rows(*c), rows(best)).p > kDistinct && std::abs(apart(*c, best).sure()) < kSure)
+        tied.push_back(c);
+    return tied;
+  }
+
+  /// Hardly another picture: constants of the same data, to fewer digits.
+  bool alike_values(const Candidate& one, const Candidate& other) const {
+    const Batch a = candidates_.prepared(one, trial_.first), b = candidates_.prepared(other, trial_.first);
+    for (size_t f = 0; f < a.inputs.size(); ++f) {
+      if (a.inputs[f].sizes() != b.inputs[f].sizes()) return false;
+      if (!a.inputs[f].is_floating_point()) {
+        if (!a.inputs[f].equal(b.inputs[f])) return false;
+        continue;
+      }
+      const at::Tensor apart = (a.inputs[f] - b.inputs[f]).nan_to_num(0, 0, 0);
+      if (!(apart.square().mean().sqrt().item<double>() <= kSameValues * b.inputs[f].std().item<double>()))
+        return false;
+    }
+    return true;
+  }
+
+  /// What one set-up loses more than another on the same inputs: mean and standard error.
+  struct Apart {
+    double mean = 0, error = 0;
+    double sure() const { return error > 0 ? mean / error : mean == 0 ? 0 : std::copysign(INFINITY, mean); }
+  };
+  Apart apart(const Candidate& one, const Candidate& other) const {
+    const std::vector<double> losses = losses_of(one), others = losses_of(other);
+    if (others.size() < 2 || losses.size() != others.size()) return {};
+    stats::Moments more;
+    for (size_t i = 0; i < losses.size(); ++i) more.add(losses[i] - others[i]);
+    return {more.mean(), std::sqrt(more.sample_variance() / double(more.count()))};
+  }
+
+  /// What choosing `best` may cost where the rival is the one of training: points of accuracy, and part of the loss.
+  bool may_matter(const Candidate& best, const Candidate& rival) const {
+    const Changes more = changes(trial_.settings, rows(best), rows(rival));
+    const double count = double(rows(best).size()), net = double(more.fixed - more.broken);
+    if (net + std::sqrt(double(more.fixed + more.broken)) > kPoints * count) return true;
+    const Apart lost = apart(best, rival);
+    return lost.mean + lost.error > kLoss * loss(best);
+  }
+
+  /// Where another usual set-up fits as well, or an unusual one even better, nobody can say which it was.
+  void doubt_ties(const Candidate& best, const Places& last) {
+    Places others;
+    for (Candidate* c : rivals(best, last))
+      if (may_matter(best, *c) && (!c->unusual() || loss(*c) < loss(best))) others.push_back(c);
+    if (others.empty()) return;
+    auto told = [&](const Candidate& c) {
+      return fmt::format("{} ({}, loss {:.3g})", c.tried.words.empty() ? "as it is" : c.tried.words,
+                         figure_text(c.settings, figure(c.settings, rows(c))), loss(c));
+    };
+    std::vector<std::string> words = {told(best)};
+    for (const Candidate* c : others) words.push_back(told(*c));
+    result_.doubt = fmt::format("{} inputs do not tell these set-ups apart: {}",
+                                with_commas(int64_t(rows(best).size())), join(words, "; "));
+    for (const Candidate* c : others)
+      if (!c->tried.line.empty()) result_.rivals.push_back(c->tried.line);
+    if (!best.tried.line.empty()) result_.rivals.insert(result_.rivals.begin(), best.tried.line);
+  }
+
   /// On all inputs that both sides were judged on; of an order of classes only the fresh ones tell, since the others
   /// were used to find it.
   Rows rows(const Candidate& c) const {
     Rows all = mixed_ ? Rows{} : c.first.rows;
-    all.insert(all.end(), c.fresh.rows.begin(), c.fresh.rows.end());
+    for (const Outcome* more : {&c.fresh, &c.further}) all.insert(all.end(), more->rows.begin(), more->rows.end());
     return all;
   }
   std::vector<double> losses_of(const Candidate& c) const {
     std::vector<double> all = mixed_ ? std::vector<double>{} : c.first.loss.losses;
-    all.insert(all.end(), c.fresh.loss.losses.begin(), c.fresh.loss.losses.end());
+    for (const Outcome* more : {&c.fresh, &c.further})
+      all.insert(all.end(), more->loss.losses.begin(), more->loss.losses.end());
     return all;
   }
   double error(const Candidate& c) const { return mean_error(c.settings, rows(c)); }
@@ -142,16 +244,8 @@ class Search {
 
   /// On the same inputs, by more than half a percent and more than chance makes of it.
   bool loses_more(const Candidate& one, const Candidate& least) const {
-    const std::vector<double> losses = losses_of(one), other = losses_of(least);
-    const size_t count = other.size();
-    if (count < 2 || losses.size() != count) return false;
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const double more = losses[i] - other[i];
-      sum += more, squares += more * more;
-    }
-    const double mean = sum / double(count), variance = std::max(squares / double(count) - mean * mean, 0.0);
-    return mean > std::sqrt(variance / double(count)) && mean > 0.005 * loss(least);
+    const Apart more = apart(one, least);
+    return more.mean > more.error && more.mean > 0.005 * loss(least);
   }
 
   /// Of orders of classes only the fresh inputs tell: the others were used to find them.
@@ -295,7 +389,8 @@ class Search {
   const SearchOptions& options_;
   Candidates candidates_;
   Batch fresh_;
-  bool mixed_ = false;  ///< orders of classes are among the last
+  int64_t further_ = 0;  ///< inputs read beyond these
+  bool mixed_ = false;   ///< orders of classes are among the last
   Searched result_;
 };
 

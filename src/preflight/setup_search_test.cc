@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "preflight/examination.h"
@@ -139,6 +140,63 @@ TEST(SetupSearch, ConstantsThatNobodyUsesAreADoubt) {
   EXPECT_NE(found.doubt.find("its constants are probably not those of training"), std::string::npos) << found.doubt;
   // Who has said how inputs are prepared is not asked again.
   EXPECT_EQ(search_setups(planted.trial()).doubt, "");
+}
+
+/// Weights that sum to 0 do not see brightness: what is left of the scale is how much the biases weigh.
+model::Graph blind_to_brightness(const dataset::Feature& feature, const at::Tensor& x, double bias) {
+  model::Graph graph = zoo::make("mlp:192-5", {.seed = 3});
+  const model::Node& layer = graph.nodes.back();
+  const at::Tensor weight = graph.constant(layer.inputs.at(1));
+  graph.replace(layer.inputs.at(1), weight - weight.mean(weight.size(0) == 192 ? 0 : 1, true));
+  graph.replace(layer.inputs.at(2), at::zeros({5}));
+  if (bias != 0) graph.replace(layer.inputs.at(2), bias * Planted::outputs(graph, feature, x).mean(0));
+  return graph;
+}
+
+/// Two set-ups that differ for few inputs: where there are few inputs, nobody can tell which it was.
+TEST(SetupSearch, WhatFewInputsDoNotTellApartIsADoubt) {
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  const at::Tensor x = pictures();
+  const model::Graph graph = blind_to_brightness(feature, x, -0.3);
+  at::Tensor labels = Planted::predicted(graph, feature, x * 2 - 1);
+  at::manual_seed(13);
+  labels = at::where(at::rand({kPlanted}) < 0.15, (labels + 1) % 5, labels);
+  for (const int64_t count : {int64_t(80), kPlanted}) {
+    const Planted planted(graph, feature, x.narrow(0, 0, count), labels.narrow(0, 0, count), five_names());
+    const Searched found = search_setups(planted.trial(), {.free = true});
+    EXPECT_EQ(found.blocker.has_value(), count == kPlanted) << found.doubt;
+    EXPECT_EQ(found.doubt.find("80 inputs do not tell these set-ups apart: ") == 0, count == 80) << found.doubt;
+    EXPECT_EQ(found.rivals.size() >= 1, count == 80);
+    for (const std::string& line : found.rivals) EXPECT_NO_THROW(session::parse_config(line, "netmend.toml")) << line;
+  }
+}
+
+TEST(SetupSearch, WhatMakesNoDifferenceIsNoDoubt) {
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  const at::Tensor x = pictures();
+  const model::Graph graph = blind_to_brightness(feature, x, 0);
+  const Searched found = search_setups(
+      Planted(graph, feature, x, Planted::predicted(graph, feature, x), five_names()).trial(), {.free = true});
+  EXPECT_EQ(found.doubt, "");
+}
+
+TEST(SetupSearch, FurtherInputsAreNewOnes) {
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  const at::Tensor x = pictures();
+  const model::Graph graph = centred_network("mlp:192-5", feature, x);
+  const Planted planted(graph, feature, x, Planted::predicted(graph, feature, x), five_names());
+  const Trial trial = planted.trial();
+  const dataset::Batch fresh = trial.read_fresh(1);
+  std::set<int64_t> seen(trial.first.samples.begin(), trial.first.samples.end());
+  seen.insert(fresh.samples.begin(), fresh.samples.end());
+  const size_t before = seen.size();
+  int64_t skip = 0;
+  for (dataset::Batch more = trial.read_further(skip, 100); more.count() > 0; more = trial.read_further(skip, 100)) {
+    seen.insert(more.samples.begin(), more.samples.end());
+    skip += more.count();
+  }
+  EXPECT_EQ(int64_t(seen.size()), kPlanted);
+  EXPECT_EQ(int64_t(seen.size() - before), skip);
 }
 
 TEST(SetupSearch, WorseThanTheNearestMeanIsADoubt) {

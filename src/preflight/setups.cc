@@ -49,6 +49,7 @@ struct Normalising {
   enum Channels { kAny, kThree, kOne } channels;
   const char* data = "";  ///< the data set that the constants are of; "" for those that are used with any
   bool blue_first = false;
+  bool unusual = false;
 };
 
 const std::vector<Normalising>& normalisings() {
@@ -79,9 +80,9 @@ const std::vector<Normalising>& normalisings() {
       {"0…255, BGR, ImageNet mean subtracted", 255, {103.939, 116.779, 123.68}, {}, N::kThree, "", true},
       {"scaled to 0…1, MNIST mean and std", 1, {0.1307}, {0.3081}, N::kOne, "mnist"},
       {"scaled to 0…1, Fashion-MNIST mean and std", 1, {0.286}, {0.353}, N::kOne, "fashion-mnist"},
-      {"scaled to 0…1, ImageNet mean and std of red", 1, {0.485}, {0.229}, N::kOne},
-      {"scaled to 0…1, ImageNet mean and std of all channels", 1, {0.449}, {0.226}, N::kOne},
-      {"bright and dark exchanged", -1, {-1}, {}, N::kAny},
+      {"scaled to 0…1, ImageNet mean and std of red", 1, {0.485}, {0.229}, N::kOne, "", false, true},
+      {"scaled to 0…1, ImageNet mean and std of all channels", 1, {0.449}, {0.226}, N::kOne, "", false, true},
+      {"bright and dark exchanged", -1, {-1}, {}, N::kAny, "", false, true},
   };
   return all;
 }
@@ -203,6 +204,7 @@ Setup normalised(const Info& data, const Source& source, const Normalising& way)
   Setup setup;
   setup.about = "scale";
   setup.words = way.words;
+  setup.unusual = way.unusual;
   const bool plain = way.factor == 255 && way.mean.empty();  // as the file has it, whatever its range
   const double scale = plain && source.brightness < 1 ? 1 : source.brightness * way.factor;
   setup.changes = scaling(scale_text(scale), list_text(way.mean), list_text(way.std));
@@ -273,6 +275,7 @@ Setup each_image_standardised(const Info& data, const Source& source) {
     const double least = 1 / std::sqrt(double(flat.size(1)));
     values = ((flat - flat.mean(1, true)) / flat.std(1, false, true).clamp_min(least)).view_as(values);
   };
+  setup.unusual = true;
   return setup;
 }
 
@@ -284,7 +287,7 @@ Setup mean_image_taken_off(const Info& data, const Batch& sample, const Source& 
   };
   const at::Tensor mean = raw(sample).mean(0, true);
   return {"scale", "the mean image subtracted", std::nullopt,
-          [=](Batch& batch) { batch.inputs[size_t(source.feature)] = raw(batch) - mean; }};
+          [=](Batch& batch) { batch.inputs[size_t(source.feature)] = raw(batch) - mean; }, true};
 }
 
 Setup arranged(const char* about, const char* words, std::optional<Options> changes, int feature,

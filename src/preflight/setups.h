@@ -21,6 +21,7 @@ struct Setup {
   /// Options of data specs that it decides, "" for one that goes; nullopt when it cannot be written as options.
   std::optional<Options> changes;
   std::function<void(dataset::Batch&)> apply;  ///< turns a batch as the data gives it into one of this set-up
+  bool unusual = false;                        ///< few do it so
 };
 
 /// Set-ups that differ from what `data` does now in how values are scaled and shifted. `sample` shows the range of the

@@ -194,7 +194,20 @@ Batch Trial::read_fresh(double work) const {
   std::erase_if(others, [&](int64_t sample) { return seen.count(sample) > 0; });
   if (others.empty()) others = first.samples;  // a handful of inputs
   others.resize(std::min(others.size(), size_t(count)));
+  fresh = others;
   return subject.data->read(others);
+}
+
+Batch Trial::read_further(int64_t skip, int64_t count) const {
+  std::set<int64_t> seen(first.samples.begin(), first.samples.end());
+  seen.insert(fresh.begin(), fresh.end());
+  std::vector<int64_t> others;
+  for (int64_t sample = 0; sample < subject.data->size(); ++sample)
+    if (!seen.count(sample)) others.push_back(sample);
+  others = mixed(std::move(others));
+  others.erase(others.begin(), others.begin() + std::min<int64_t>(skip, int64_t(others.size())));
+  others.resize(std::min(others.size(), size_t(count)));
+  return others.empty() ? Batch{} : subject.data->read(others);
 }
 
 model::ValueId Trial::wanted() const {

@@ -69,13 +69,17 @@ struct Trial {
   const stream::Subject& subject;
   const observers::PredictionSettings& settings;
   int jobs = 0;
-  dataset::Batch first;  ///< mixed: sorted data would show one class in the first look
-  Rows asis;             ///< the first, judged without any change; empty without labels
+  dataset::Batch first;                ///< mixed: sorted data would show one class in the first look
+  Rows asis;                           ///< the first, judged without any change; empty without labels
+  mutable std::vector<int64_t> fresh;  ///< samples of the last `read_fresh`
 
   Trial(const stream::Subject& subject, const observers::PredictionSettings& settings, int jobs);
 
   /// Others, to confirm on: more of them the faster the network is. Up to `work` multiply-adds.
   dataset::Batch read_fresh(double work) const;
+  /// Neither the first nor those of `read_fresh(work)`, spread over the data; the first `skip` of them are left out.
+  /// Empty when there are no more.
+  dataset::Batch read_further(int64_t skip, int64_t count) const;
   model::ValueId wanted() const;  ///< what is judged
   std::vector<at::Tensor> answers(const dataset::Batch& batch, const std::vector<model::ValueId>& values) const;
   Rows rows(const dataset::Batch& batch) const { return judge(settings, answers(batch, {wanted()})[0], batch); }
