@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <system_error>
@@ -188,8 +189,9 @@ int run_program(int argc, char** argv, const Program& program) {
   } catch (const Interrupted&) {
     tell("stopped");
     return 130;
-  } catch (const std::system_error& error) {  // of fmt, when the output cannot be written
-    tell(fmt::format("error: cannot write to standard output: {}", printable(error.what())));
+  } catch (const std::system_error& error) {  // of a file's name; else of fmt, when the output cannot be written
+    const bool of_a_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr;
+    tell(fmt::format("error: {}{}", of_a_file ? "" : "cannot write to standard output: ", printable(error.what())));
     return 2;
   } catch (const std::bad_alloc&) {
     return no_memory();

@@ -161,8 +161,10 @@ struct Sandbox::Impl {
   /// Asked of a child that is whom programs run as.
   bool readable(const std::string& path) const {
     if (!who.other) return access(path.c_str(), R_OK) == 0;
+    std::error_code error;  // nothing may be thrown in the child: it would go on as a second netmend
+    const int asked = R_OK | (fs::is_directory(path, error) ? X_OK : 0);
     const pid_t child = fork();
-    if (child == 0) _exit(become(who) && access(path.c_str(), R_OK | (fs::is_directory(path) ? X_OK : 0)) == 0 ? 0 : 1);
+    if (child == 0) _exit(become(who) && access(path.c_str(), asked) == 0 ? 0 : 1);
     int status = 1;
     waitpid(child, &status, 0);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
