@@ -270,11 +270,11 @@ Sound unnamed(const std::vector<int64_t>& shape, double noise) {
 TEST(Unnamed, NoiseOnAllTestsIsDrift) {
   for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{16}, {2, 40}}) {
     const Results quiet = unnamed(shape, 0).check();
-    EXPECT_FALSE(raises(quiet, "drift")) << said(quiet.findings);
+    EXPECT_FALSE(raises(quiet, "drift")) << said(quiet);
     const Results found = unnamed(shape, 1.2).check();
     const auto drift = std::find_if(found.findings.begin(), found.findings.end(),
                                     [](const Finding& one) { return one.kind == "drift"; });
-    ASSERT_NE(drift, found.findings.end()) << said(found.findings);
+    ASSERT_NE(drift, found.findings.end()) << said(found);
     EXPECT_EQ(drift->level, Level::kSerious) << drift->evidence;
     EXPECT_EQ(drift->where, shape.size() == 1 ? "all columns" : drift->where);
   }
@@ -284,7 +284,7 @@ TEST(Unnamed, RowsOfFewNumbersAreATable) {
   Sound sound = unnamed({16}, 0);
   for (int64_t i = 0; i < 900; ++i) sound.x[0][i][3] = sound.x[0][i][3] + 2.0;  // one column moves
   const Results found = sound.check();
-  EXPECT_TRUE(raises(found, "drift:value 3")) << said(found.findings);
+  EXPECT_TRUE(raises(found, "drift:value 3")) << said(found);
 }
 
 }  // namespace
