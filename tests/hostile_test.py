@@ -81,7 +81,6 @@ ROWS = [
     Row("lint program.py", "program.py"),
     Row("lint program.ipynb", "program.ipynb"),
     Row(f"inject program.py {INJECT}", "program.py", "injected/trials.db"),
-    Row(f"lab study check-quality --models m.onnx@{DATA_SPEC} --parts quiet --out study", "m.onnx"),
     Row(f"failures {CASE} --on labels", "netmend.toml"),
     Row(f"coverage {CASE} --train {DATA_SPEC},limit=90 --criteria nc,tknc", "m.onnx", "t.npz"),
     Row(f"compare m.onnx n.onnx --data {DATA_SPEC} --anyway -o out.json", "n.onnx", writes=["out.json"]),
@@ -150,7 +149,7 @@ def make_sound(study=True):
         must("eval", "m.onnx", *case, "--shard", f"{i + 1}/2", "-o", name + ".state")
     must("coverage", "m.onnx", "--train", DATA_SPEC + ",limit=90", "--test", DATA_SPEC, "--anyway", "--profile", "m.profile", "--out", "covered")
     must("stress", "m.onnx", "--data", IMAGES, "--anyway", "--method", "fuzz", "--steps", 1, "-o", "first.npz", "--queue", "m.queue", "--out", "stressed")
-    make_trainings(study)
+    make_trainings()
     make_reference(pixels[:4])
     make_saved(flat, labels)
     done = run("check", "m.onnx", *case, "--budget", "quick", "--out", "checked")
@@ -269,7 +268,7 @@ def events(*points):
     return out
 
 
-def make_trainings(inject):
+def make_trainings():
     """What trainings leave, and a program that could be one."""
     for folder in ("recorded", "recorded2"):
         os.makedirs(folder)
@@ -281,7 +280,7 @@ def make_trainings(inject):
     write("program.py", PROGRAM)
     write_json("program.ipynb", {"cells": [{"cell_type": "code", "source": PROGRAM.splitlines(True), "metadata": {}, "outputs": [], "execution_count": None}],
                                  "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-    if inject and shutil.which("bwrap"):
+    if shutil.which("bwrap"):
         must("inject", "program.py", *INJECT.split())
 
 
