@@ -241,7 +241,7 @@ void use_device(const std::string& device, const std::string& precision) {
     fail("--precision {}: float32 and tf32 are supported", printable(precision));
   device_in_use = at::Device(device);
   if (device_in_use.is_cpu() && precision != "float32")
-    throw InputError(fmt::format("--precision {} is of GPUs", precision), "Add --device cuda, or leave it out.");
+    throw InputError(fmt::format("--precision {} needs a GPU", precision), "Add --device cuda, or leave it out.");
   if (device_in_use.is_cpu()) return;
   if (!device_in_use.has_index()) device_in_use.set_index(0);
   c10::impl::VirtualGuardImpl devices(device_in_use.type());
