@@ -14,14 +14,23 @@
 namespace netmend::fuzz {
 namespace {
 
-const std::string& folder() {
-  static const std::string path = [] {
+/// Removed at the end of the process.
+struct Folder {
+  std::string path;
+  Folder() {
     char name[] = "/dev/shm/netmend-fuzz-XXXXXX";
     if (!mkdtemp(name)) std::perror(name), std::exit(2);
-    std::atexit([] { std::filesystem::remove_all(folder()); });
-    return std::string(name);
-  }();
-  return path;
+    path = name;
+  }
+  ~Folder() {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+  }
+};
+
+const std::string& folder() {
+  static const Folder made;
+  return made.path;
 }
 
 }  // namespace
