@@ -276,7 +276,7 @@ def make_trainings():
     write_csv("epochs.csv", ["epoch", "loss", "val_loss", "lr"], *[[i, 1 / (i + 1), 0.7 + 0.1 * i, 0.1] for i in range(9)])
     write_bytes("events.out.tfevents.1", events(*[(i, tag, 1 / (i + 1)) for i in range(5) for tag in ("Loss/train", "val/acc")]))
     write("thresholds.toml", "imbalance = 3\n")
-    write("copy.sh", 'cp "$1" "$NETMEND_WATCH/record.jsonl"\n')
+    write("copy.sh", 'mv "$1" "$NETMEND_WATCH/record.jsonl"\n')
     write("program.py", PROGRAM)
     write_json("program.ipynb", {"cells": [{"cell_type": "code", "source": PROGRAM.splitlines(True), "metadata": {}, "outputs": [], "execution_count": None}],
                                  "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
@@ -447,11 +447,11 @@ def complaint(done, seconds, sound):
 def attempt(row, folder, timeout):
     begin = time.monotonic()
     process = subprocess.Popen([NETMEND, *row.command], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, env=quick({**os.environ, "DISPLAY": "", "COLUMNS": "100"}))
+                               stderr=subprocess.PIPE, env=quick({**os.environ, "DISPLAY": "", "COLUMNS": "100"}), start_new_session=True)
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # with the programs that it runs, which hold its output open
         out, err = process.communicate()
     return subprocess.CompletedProcess(row.command, process.returncode, out, err), time.monotonic() - begin
 
