@@ -368,13 +368,14 @@ def store_damages(path):
                 ("a trigger", "CREATE TRIGGER t AFTER INSERT ON trials BEGIN DELETE FROM trials; END", ()),
                 ("a view", "ALTER TABLE trials RENAME TO t", ())]
     for what, change, values in changes:
-        shutil.copy(path, "changed.db")
-        with contextlib.closing(sqlite3.connect("changed.db")) as store, store:
-            store.execute(change, values)
-            if what == "a view":
-                store.execute("CREATE VIEW trials AS SELECT key, result FROM t")
-        yield what, read_bytes("changed.db")
-        os.unlink("changed.db")
+        with tempfile.TemporaryDirectory() as aside:  # not where others copy the sound files from
+            changed = os.path.join(aside, "changed.db")
+            shutil.copy(path, changed)
+            with contextlib.closing(sqlite3.connect(changed)) as store, store:
+                store.execute(change, values)
+                if what == "a view":
+                    store.execute("CREATE VIEW trials AS SELECT key, result FROM t")
+            yield what, read_bytes(changed)
 
 
 def damages(path, draw, count):
