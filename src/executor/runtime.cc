@@ -200,10 +200,6 @@ std::pair<int64_t, int64_t> free_and_all() {
   return {int64_t(free), int64_t(all)};
 }
 
-}  // namespace
-
-namespace {
-
 /// A thread's stream. LibTorch keeps freed memory for the stream that used it: threads that end leave theirs to those
 /// that come, which then find memory of the sizes that they need.
 class WorkerStream {

@@ -23,7 +23,6 @@ struct Cuda {
   int (*attribute)(int* value, int which, int device);
   int (*load)(void** module, const void* image);
   int (*function)(void** function, void* module, const char* name);
-  int (*limit)(void* function, int which, int value);
   int (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
                 void* stream, void** arguments, void** extra);
   bool complete = false;
@@ -35,7 +34,7 @@ struct Cuda {
                find(library, "nvrtcGetCUBINSize", size) && find(library, "nvrtcGetCUBIN", binary) &&
                find(library, "nvrtcDestroyProgram", destroy) && find(library, "cuDeviceGetAttribute", attribute) &&
                find(library, "cuModuleLoadData", load) && find(library, "cuModuleGetFunction", function) &&
-               find(library, "cuFuncSetAttribute", limit) && find(library, "cuLaunchKernel", launch);
+               find(library, "cuLaunchKernel", launch);
   }
   template <typename Function>
   static bool find(void* library, const char* name, Function& into) {
@@ -62,9 +61,7 @@ void* stream_of(const Guard& guard, at::Device device) {
     return nullptr;
 }
 
-constexpr int kMajor = 75, kMinor = 76;     // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…
-constexpr int kMostShared = 8;              // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-constexpr int kSharedOfABlock = 100 << 10;  // what every GPU from 2017 on allows with room for a second block
+constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…
 
 void* compile(const std::string& source, const std::string& name, int device) {
   const Cuda& api = cuda();
@@ -83,9 +80,7 @@ void* compile(const std::string& source, const std::string& name, int device) {
   }
   api.destroy(&program);
   if (image.empty() || api.load(&module, image.data()) != 0) return nullptr;
-  if (api.function(&function, module, name.c_str()) != 0) return nullptr;
-  api.limit(function, kMostShared, kSharedOfABlock);
-  return function;
+  return api.function(&function, module, name.c_str()) == 0 ? function : nullptr;
 }
 
 }  // namespace

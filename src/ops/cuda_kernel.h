@@ -11,7 +11,7 @@ namespace netmend::ops {
 
 struct CudaLaunch {
   unsigned blocks = 1, threads = 1;
-  unsigned shared = 0;  ///< bytes of shared memory beyond what the source declares
+  unsigned shared = 0;  ///< bytes of shared memory beyond what the source declares; 48 kB at most
 };
 
 /// A function `name` of `source`, compiled once in a process for each different source.
