@@ -57,8 +57,9 @@ int lab_benchmark(const Common& common, const BenchmarkOptions& options) {
           flops_text(found.peak_flops));
   print("  whole pass   {} from the file, {} from memory ({} inputs, predictions judged)\n", rate_text(found.from_file),
         rate_text(found.from_memory), with_commas(found.inputs));
-  print("  memory       {} at most\n\n  one batch of {} on one thread, operator by operator:\n",
-        bytes_text(found.peak_memory), found.batch);
+  print("  memory       {} {}\n\n  one batch of {} on one thread, operator by operator:\n",
+        bytes_text(found.peak_memory), found.device == "cpu" ? "in tensors at most" : "of the GPU are taken",
+        found.batch);
   print_operators(found, options.top);
   return 0;
 }

@@ -28,7 +28,7 @@ struct Benchmark {
   int64_t parameters = 0, batch = 0;   ///< `batch` of the table of operators
   double weight_bytes = 0, flops = 0;  ///< of the whole network
   double peak_flops = 0;               ///< of the machine: FMA loop × workers, or the largest product of a GPU
-  double peak_memory = 0;              ///< bytes in tensors at the best batch, on the device
+  double peak_memory = 0;              ///< bytes: the most in tensors so far, or what of the GPU is taken, by whomever
   std::vector<OperatorCost> operators;
   std::vector<Rate> rates;                ///< by batch
   double latency_ms = 0;                  ///< of one input
