@@ -144,7 +144,7 @@ class SlowKills(Case):
     def test_repair(self):
         must("lab", "plant", MODEL, "--kind", "random-weights", "--layer", "fc2", "--data", "glyphs:test", "-o", "bad.onnx", "--quiet")
         before = read_bytes("bad.onnx")
-        command = ("repair", "bad.onnx", "--data", "glyphs:test", "--limit", 1500, "--method", "refit", "-o", "r.onnx", "--plan",
+        command = ("repair", "bad.onnx", "--data", "glyphs:test", "--limit", 1500, "--method", "surgical", "-o", "r.onnx", "--plan",
                    "p.json", "--out", "run", "--force", "--quiet")
         self.products = {"r.onnx": set(), "p.json": set()}
 

@@ -143,8 +143,11 @@ void produce_into(int file, const std::string& path, const std::function<void(st
 void write_in_place(const std::string& path, const fs::path& target,
                     const std::function<void(std::ostream&)>& produce) {
   const int open = descriptor_of(target);
-  Closer out{open >= 0 ? ::dup(open) : ::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY)};
+  // A pipe that nobody reads would hold us up for ever.
+  Closer out{open >= 0 ? ::dup(open) : ::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
+  if (out.file < 0 && errno == ENXIO) fail("cannot write {}: it is a pipe or a device that nobody reads", path);
   if (out.file < 0) fail("cannot write {}: {}", path, reason());
+  if (open < 0) ::fcntl(out.file, F_SETFL, ::fcntl(out.file, F_GETFL) & ~O_NONBLOCK);
   produce_into(out.file, path, produce);
 }
 

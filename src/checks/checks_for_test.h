@@ -12,6 +12,7 @@
 #include "checks/checkup.h"
 #include "checks/observed.h"
 #include "checks/results.h"
+#include "checks/simple_models.h"
 #include "executor/layers.h"
 #include "zoo/zoo.h"
 
@@ -21,6 +22,13 @@ inline session::Request typed_request() {
   session::Request request;
   request.model = "model.onnx", request.data = "memory", request.quiet = true;
   return request;
+}
+
+/// As if a linear model of that accuracy had been fitted.
+inline std::shared_ptr<const SimpleModels> linear_model_of(double accuracy) {
+  auto models = std::make_shared<SimpleModels>();
+  models->linear = stats::rate(std::llround(1000 * accuracy), 1000);
+  return models;
 }
 
 /// For rows that do not run the network: one is there because a session names it.

@@ -138,7 +138,10 @@ class Examination {
 
   void finish() {
     weigh_labels(out_.results);
-    if (out_.seen && out_.seen->test) explain_symptoms(*out_.seen, out_.results);
+    if (out_.seen && out_.seen->test) {
+      explain_symptoms(*out_.seen, out_.results);
+      explain_by_groups(*out_.seen, out_.results);
+    }
     std::vector<Finding> all = std::move(out_.results.findings);
     out_.results.findings.clear();
     join_findings(out_, std::move(all));

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "checks/linear_baseline.h"
+#include "checks/simple_models.h"
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"

@@ -27,7 +27,7 @@ Results with_doubted_labels(int64_t doubted, double accuracy = 0.95, double line
     row.given = wrong ? 0.0001f : row.probabilities[0];
     seen.test->top.push_back(row);
   }
-  if (linear >= 0) seen.linear_tried = true, seen.linear = stats::rate(std::llround(1000 * linear), 1000);
+  if (linear >= 0) seen.simple_tried = true, seen.simple = linear_model_of(linear);
   Results found;
   run_rows(seen, found, {"label-errors"});
   return found;

@@ -209,8 +209,8 @@ TEST(UnitChecks, DeadUnitsThatCostNothingAreANote) {
     model::Graph dead = graph;
     rewrite(dead, layer.bias, [&](at::Tensor& b) { b.narrow(0, 0, one.dead).fill_(-1e3); });
     Examined examined(dead);
-    examined.seen.linear_tried = true;
-    if (one.linear >= 0) examined.seen.linear = stats::rate(std::llround(1000 * one.linear), 1000);
+    examined.seen.simple_tried = true;
+    if (one.linear >= 0) examined.seen.simple = linear_model_of(one.linear);
     examined.seen.test->result.accuracy = 0.93;
     Results found;
     run_rows(examined.seen, found, {"dead-units"});

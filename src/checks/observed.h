@@ -42,6 +42,8 @@ struct ObservedSplit {
   std::unique_ptr<census::CensusState> census;
 };
 
+struct SimpleModels;
+
 struct Observed {
   session::Session& session;
   const preflight::Preflight* preflight = nullptr;  ///< null for a model alone
@@ -52,8 +54,8 @@ struct Observed {
   std::optional<adequacy::Assessment> adequacy;  ///< of the tests
   std::optional<compare::Reference> reference;
   std::optional<compare::Comparison> comparison;  ///< with the reference
-  bool linear_tried = false;                      ///< linear_baseline() keeps its result
-  std::optional<stats::Estimate> linear;
+  bool simple_tried = false;                      ///< simple_models() keeps its result
+  std::shared_ptr<const SimpleModels> simple;
   bool interrupted = false;  ///< by Ctrl-C: the splits may be cut short
 
   const stream::Subject& subject() const;  ///< the model, fed by the tests

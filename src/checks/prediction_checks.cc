@@ -10,6 +10,7 @@
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "checks/simple_models.h"
 #include "findings/phrases.h"
 #include "slices/groups.h"
 #include "stats/distributions.h"
@@ -21,6 +22,8 @@ namespace {
 
 using findings::Certainty;
 using findings::Effect;
+using findings::Finding;
+using findings::Level;
 using observers::ClassResult;
 using observers::SampleRow;
 using observers::Task;
@@ -56,7 +59,7 @@ Ways ways_of(int64_t there, int64_t of_there, int64_t back, int64_t of_back) {
 
 class PredictionChecks {
  public:
-  PredictionChecks(const Observed& seen, Results& found)
+  PredictionChecks(Observed& seen, Results& found)
       : seen_(seen), test_(*seen.test), settings_(seen.settings), found_(found) {}
 
   findings::Words words(findings::Words more = {}) const { return seen_.words(std::move(more)); }
@@ -181,7 +184,15 @@ class PredictionChecks {
       return (row.label == double(pair.a) && row.predicted == double(pair.b)) ||
              (row.label == double(pair.b) && row.predicted == double(pair.a));
     });
+    if (finding.level >= Level::kSerious && !pair.exchanged) not_serious(finding, as_confused_by_simple(seen_, pair.a, pair.b));
     found_.add(std::move(finding));
+  }
+
+  /// What a simple model finds as hard says nothing about damage.
+  static void not_serious(Finding& finding, const std::string& why) {
+    if (why.empty()) return;
+    finding.level = Level::kMinor;
+    finding.evidence += why;
   }
 
   std::string direction(const Pair& pair) const {
@@ -252,6 +263,8 @@ class PredictionChecks {
     finding.numbers = {{"recall", one.recall}, {"samples", one.samples}, {"median", usual}};
     finding.inputs =
         show([&](const SampleRow& row) { return row.label == double(c) && row.right == SampleRow::kWrong; });
+    if (finding.level >= Level::kSerious && one.predicted > 0)
+      not_serious(finding, as_hard_for_simple(seen_, [&](size_t i) { return int(test_.rows[i].label == double(c)); }));
     found_.add(std::move(finding));
   }
 
@@ -436,7 +449,7 @@ class PredictionChecks {
                     counted(test_.result.samples, "test"), findings::points(gap), 100 * apart.low, 100 * apart.high)));
   }
 
-  const Observed& seen_;
+  Observed& seen_;
   const ObservedSplit& test_;
   const observers::PredictionSettings& settings_;
   Results& found_;

@@ -22,6 +22,12 @@ struct Results {
   std::vector<int64_t> clusters;  ///< of failures, by row of the tests; -1 for none
   std::vector<selection::LabelIssue> label_issues;
   std::vector<slices::Slice> slices;
+  /// The tests of each group that a finding names, by row.
+  struct GroupRows {
+    std::string finding;  ///< its id
+    std::vector<uint8_t> in;
+  };
+  std::vector<GroupRows> groups;
   TrialRepair repair;
   /// Pairs of duplicates, some of each kind: where (test, train, train-test), and the two inputs.
   struct DuplicateList {

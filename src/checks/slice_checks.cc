@@ -9,6 +9,7 @@
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "checks/simple_models.h"
 #include "findings/phrases.h"
 #include "slices/failing.h"
 #include "slices/groups.h"
@@ -72,7 +73,20 @@ findings::Level slice_level(findings::Level asked, const std::vector<slices::Col
   return std::min(asked, explained.by_class >= kHarderClasses ? findings::Level::kNote : findings::Level::kMinor);
 }
 
-void add_slice(const Observed& seen, const std::vector<slices::Column>& columns, const Slice& slice,
+/// Made of nothing that the data keeps aside, as a camera or a site would be.
+bool is_given(const std::vector<slices::Column>& columns, const Slice& slice) {
+  return std::none_of(slice.rule.terms.begin(), slice.rule.terms.end(),
+                      [&](const slices::Term& term) { return columns[term.column].aside; });
+}
+
+/// Where inputs are hard for a simple model as well: "" where they are not, or where it is not known.
+std::string as_hard(Observed& seen, const Slice& slice) {
+  std::vector<uint8_t> in(seen.test->rows.size());
+  for (const size_t row : slice.rows) in[row] = 1;
+  return as_hard_for_simple(seen, [&](size_t row) { return int(in[row]); });
+}
+
+void add_slice(Observed& seen, const std::vector<slices::Column>& columns, const Slice& slice,
                const std::vector<double>& failing, double unit, const Explained& explained, Results& found) {
   const bool number = is_number(seen.settings);
   findings::Words words = seen.words({{"rule", slice.words}});
@@ -101,6 +115,9 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
   auto finding = findings::make("weak-slice", slice.name, words, {slice.gain, slice.behind.value}, Certainty::kLikely,
                                 brief, evidence);
   finding.level = slice_level(finding.level, columns, slice, explained);
+  if (finding.level >= findings::Level::kSerious && !number && is_given(columns, slice))
+    if (const std::string why = as_hard(seen, slice); !why.empty())
+      finding.level = findings::Level::kMinor, finding.evidence += why;
   // A group that the data keeps aside can be aimed at.
   const slices::Term& first = slice.rule.terms[0];
   if (slice.rule.terms.size() == 1 && first.op == slices::Term::kIs && columns[first.column].aside)
@@ -118,6 +135,10 @@ void add_slice(const Observed& seen, const std::vector<slices::Column>& columns,
                      {"behind_high", slice.behind.high},
                      {"p", slice.p},
                      {"explained_by_confidence", slice.explained_by_confidence}};
+  if (!is_given(columns, slice)) {
+    found.groups.push_back({finding.id(), std::vector<uint8_t>(seen.test->rows.size())});
+    for (const size_t row : slice.rows) found.groups.back().in[row] = 1;
+  }
   found.add(std::move(finding));
 }
 
@@ -141,6 +162,17 @@ std::optional<Gap> gap_of(const Group& group) {
   look(group.false_positive ? &*group.false_positive : nullptr, Gap::kWronglyPredicted);
   if (!worst) look(&group.failing, Gap::kErrors);
   return worst;
+}
+
+/// Which rows are of the group.
+std::vector<uint8_t> rows_of(const std::vector<slices::Column>& columns, const Group& group, size_t count) {
+  std::vector<uint8_t> in(count, 1);
+  for (size_t i = 0; i < group.columns.size(); ++i)
+    for (const slices::Column& column : columns)
+      if (column.name == group.columns[i] && column.is_words())
+        for (size_t row = 0; row < count; ++row)
+          if (column.codes[row] < 0 || column.words[size_t(column.codes[row])] != group.values[i]) in[row] = 0;
+  return in;
 }
 
 void add_gap(const Observed& seen, const Gap& gap, int64_t inputs, Results& found) {
@@ -217,6 +249,7 @@ void check_groups(Observed& seen, Results& found) {
     if (again || said.size() > 8) continue;
     for (const std::string& column : gap.group->columns) said[column] = std::max(said[column], gap.size);
     add_gap(seen, gap, int64_t(seen.test->rows.size()), found);
+    found.groups.push_back({found.findings.back().id(), rows_of(table.columns, *gap.group, seen.test->rows.size())});
   }
   if (gaps.empty())
     found.pass("gaps between groups", fmt::format("{} compared", counted(int64_t(groups.size()) - small, "group")));

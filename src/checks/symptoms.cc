@@ -109,4 +109,65 @@ void explain_symptoms(const Observed& seen, Results& results) {
   std::erase_if(found, [](const Finding& one) { return one.kind.empty(); });
 }
 
+namespace {
+
+/// Failures of a symptom, and how many of them are of the group.
+struct Inside {
+  int64_t all = 0, of_group = 0;
+  bool mostly() const { return all >= kFewest && double(of_group) >= kMost * double(all); }
+};
+
+Inside failures_inside(const Observed& seen, const Results& results, const Finding& symptom,
+                       const std::vector<uint8_t>& in) {
+  Inside inside;
+  const auto& rows = seen.test->rows;
+  if (const auto is = failures_of(seen, results, symptom)) {
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (is(rows[i])) ++inside.all, inside.of_group += in[i];
+  } else if (symptom.kind == "outlier-inputs" && symptom.where == "test") {
+    for (const findings::Shown& shown : symptom.inputs)
+      if (size_t(shown.sample) < in.size()) ++inside.all, inside.of_group += in[size_t(shown.sample)];
+  }
+  return inside;
+}
+
+/// Without the group, tests are predicted about as well as training data.
+bool fits_without(const Observed& seen, const std::vector<uint8_t>& in) {
+  if (!seen.train || seen.train->result.samples == 0) return false;
+  int64_t right = 0, judged = 0;
+  for (size_t i = 0; i < seen.test->rows.size(); ++i)
+    if (!in[i] && seen.test->rows[i].right != SampleRow::kNotJudged)
+      ++judged, right += seen.test->rows[i].right == SampleRow::kRight;
+  if (judged == 0) return false;
+  const double trained = seen.train->result.accuracy;
+  return trained - double(right) / double(judged) < 0.5 * (trained - seen.test->result.accuracy);
+}
+
+}  // namespace
+
+void explain_by_groups(const Observed& seen, Results& results) {
+  auto& found = results.findings;
+  for (const Results::GroupRows& group : results.groups) {
+    auto cause = std::find_if(found.begin(), found.end(), [&](const Finding& one) { return one.id() == group.finding; });
+    if (cause == found.end() || cause->level < findings::Level::kSerious || group.in.size() != seen.test->rows.size())
+      continue;
+    const auto size = std::count(group.in.begin(), group.in.end(), 1);
+    // Most failures of any kind are in a group that holds most inputs.
+    if (2 * size > int64_t(group.in.size())) continue;
+    std::vector<std::string> words;
+    for (Finding& symptom : found) {
+      if (&symptom == &*cause || symptom.kind.empty()) continue;
+      const Inside inside = failures_inside(seen, results, symptom, group.in);
+      const bool over_fit = symptom.kind == "over-fit" && fits_without(seen, group.in);
+      if (!inside.mostly() && !over_fit) continue;
+      words.push_back(over_fit ? symptom.id() + " (not so without it)"
+                               : fmt::format("{} ({} of {})", symptom.id(), inside.of_group, inside.all));
+      cause->related.push_back(symptom.id());
+      symptom.kind.clear();
+    }
+    if (!words.empty()) cause->evidence += fmt::format(" What lies mostly in this group: {}.", join(words, ", "));
+    std::erase_if(found, [](const Finding& one) { return one.kind.empty(); });
+  }
+}
+
 }  // namespace netmend::checks

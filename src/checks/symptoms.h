@@ -1,4 +1,5 @@
-// Symptoms that a repair on unseen inputs makes go away belong to what was repaired.
+// Symptoms belong to their cause: those that a repair on unseen inputs makes go away to what was repaired, those that one
+// group's inputs have alone to that group.
 #pragma once
 
 #include "checks/observed.h"
@@ -9,5 +10,8 @@ namespace netmend::checks {
 /// Confusions, weak classes and slices, and clusters of failures of which the confirmed repair of one unit or layer
 /// removes most are noted there and taken out.
 void explain_symptoms(const Observed& seen, Results& results);
+
+/// The same of those whose failures lie mostly in one group that is told of as serious: a camera, a site.
+void explain_by_groups(const Observed& seen, Results& results);
 
 }  // namespace netmend::checks

@@ -109,5 +109,42 @@ TEST(Symptoms, AWeakSliceGoesWithTheFailuresOfItsOwnInputs) {
   }
 }
 
+/// Of forty inputs of a group among two hundred `inside` fail, and `outside` of the others.
+struct Grouped {
+  Observed seen{any_session()};
+  Results results;
+  Grouped(int64_t inside, int64_t outside, findings::Level level = findings::Level::kSerious) {
+    seen.settings.classes = {"cat", "dog", "owl"};
+    seen.test.emplace();
+    Results::GroupRows group{"group-gap:camera=B", {}};
+    for (int64_t i = 0; i < 200; ++i) {
+      const bool in = i < 40, wrong = in ? i < inside : i - 40 < outside;
+      SampleRow row;
+      row.sample = i, row.label = 0, row.predicted = wrong;
+      row.right = wrong ? SampleRow::kWrong : SampleRow::kRight;
+      seen.test->rows.push_back(row), group.in.push_back(in);
+    }
+    Finding gap;
+    gap.kind = "group-gap", gap.where = "camera=B", gap.level = level;
+    results.findings = {symptom_of("weak-class", "cat"), gap};
+    results.groups = {group};
+  }
+  bool explained() {
+    explain_by_groups(seen, results);
+    return !raises(results, "weak-class:cat");
+  }
+};
+
+TEST(Symptoms, ThatLieMostlyInAGroupAreItsOwn) {
+  EXPECT_TRUE(Grouped(12, 8).explained());
+  EXPECT_FALSE(Grouped(11, 9).explained());
+  EXPECT_FALSE(Grouped(4, 0).explained()) << "too few to say";
+  EXPECT_FALSE(Grouped(12, 8, findings::Level::kMinor).explained()) << "a gap that does not matter explains nothing";
+  Grouped told(12, 8);
+  told.explained();
+  EXPECT_NE(told.results.findings[0].evidence.find("weak-class:cat (12 of 20)"), std::string::npos);
+  EXPECT_EQ(told.results.findings[0].related, std::vector<std::string>{"weak-class:cat"});
+}
+
 }  // namespace
 }  // namespace netmend::checks

@@ -72,6 +72,10 @@ bool doubts_class(const Finding& cause, const Finding& effect) {
 bool only_on_tests(const Finding& cause, const Finding& effect) {
   return cause.level >= Level::kSerious && cause.numbers.value("gap", 0.0) >= 0.5 * effect.effect.gain;
 }
+/// Tests that differ from training data, which is predicted much better: what fails fails for that.
+bool fails_on_tests(const Finding& cause, const Finding&) {
+  return cause.level >= Level::kSerious && cause.numbers.value("gap", 0.0) >= 0.1;
+}
 /// A trial repair says what it costs.
 bool repaired(const Finding& cause, const Finding&) { return cause.numbers.contains("fixed"); }
 bool class_is_missed(const Finding& cause, const Finding& effect) { return names(effect.where, cause.where); }
@@ -122,8 +126,17 @@ constexpr Relation kRelations[] = {
     {"never-predicted", "confused-classes", class_is_missed},
     {"never-predicted", "failure-cluster", cluster_of_class},
     {"never-predicted", "misleading-metric", always},
+    {"never-predicted", "shifted-biases", serious},
+    {"never-predicted", "over-confident", serious},
+    {"range-shift", "no-better-than-baseline", fails_on_tests},
+    {"drift", "no-better-than-baseline", fails_on_tests},
     {"no-better-than-baseline", "failure-cluster", always},
+    {"no-better-than-baseline", "shifted-biases", always},
+    {"no-better-than-baseline", "confused-classes", always},
+    {"no-better-than-baseline", "weak-class", always},
+    {"no-better-than-baseline", "weak-slice", always},
     {"absent-class", "shifted-biases", serious},
+    {"absent-class", "damaged-layer", serious},
     {"absent-class", "class-shift", serious},
     {"class-shift", "shifted-biases", serious},
     {"split-leak", "duplicates", of_tests},
@@ -137,11 +150,17 @@ constexpr Relation kRelations[] = {
     {"range-shift", "damaged-layer", only_on_tests},
     {"range-shift", "shifted-biases", only_on_tests},
     {"range-shift", "not-robust", serious},
+    {"range-shift", "weak-slice", fails_on_tests},
+    {"range-shift", "weak-class", fails_on_tests},
+    {"range-shift", "confused-classes", fails_on_tests},
     {"drift", "over-fit", serious},
     {"drift", "suspicious-unit", only_on_tests},
     {"drift", "damaged-layer", only_on_tests},
     {"drift", "shifted-biases", only_on_tests},
     {"drift", "not-robust", serious},
+    {"drift", "weak-slice", fails_on_tests},
+    {"drift", "weak-class", fails_on_tests},
+    {"drift", "confused-classes", fails_on_tests},
 };
 
 }  // namespace
