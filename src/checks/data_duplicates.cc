@@ -68,8 +68,8 @@ int64_t with_a_copy(const Side& side) {
   return count;
 }
 
-/// Tests are in training data no more often than training inputs are in the rest of it: what the source held before it
-/// was split, and no inputs that were moved from one side to the other.
+/// Tests are in training data, or repeat each other, no more often than training inputs are in the rest of it: what the
+/// source held before it was split, and no inputs that were moved from one side to the other.
 bool as_often_as_in_training(const Side& test, const Side& train, int64_t same) {
   if (train.inputs() < 2) return false;
   const double usual = double(with_a_copy(train)) / double(train.inputs());
@@ -104,7 +104,9 @@ void look_within(DataLook& look, const Side& side) {
   if (count < 3 || double(count) < kWorthNaming * double(side.inputs()))
     return look.pass(fmt::format("duplicates in {}", side.part->name), look.share_text(side, count));
   const double change = side.failing.empty() ? 0 : without(side, repeats) - side.mean_failing();
-  const bool small = natural(side);
+  // Rows that are few by nature repeat each other in training data as often.
+  const bool more = &side == &look.test && look.train && !as_often_as_in_training(side, *look.train, count);
+  const bool small = natural(side) && !more;
   std::string brief = look.share_text(side, count);
   auto finding = findings::make(
       "duplicates", side.part->name, look.words(side), {std::isfinite(change) && !small ? std::abs(change) : 0, 0},

@@ -120,6 +120,17 @@ TEST(DuplicateLimits, AFewRowsOfASmallTableAreNatural) {
   }
 }
 
+TEST(DuplicateLimits, TestsThatRepeatMoreOftenThanTrainingRowsAreNotNatural) {
+  Sound sound = Sound::table();
+  Random random(9);
+  for (int part : {0, 1})
+    for (int64_t i = 0; i < sound.x[part].size(0); ++i)
+      sound.x[part][i][0] = double(random.below(80)), sound.x[part][i][1] = double(random.below(100));
+  EXPECT_FALSE(raises(sound.check(), "duplicates:test") && raised(sound.check(), "duplicates:test").level > Level::kNote);
+  for (int64_t i = 0; i < 360; ++i) sound.x[0][500 + i] = sound.x[0][i];
+  EXPECT_EQ(raised(sound.check(), "duplicates:test").level, Level::kSerious);
+}
+
 TEST(DuplicateLimits, ALeakIntoATableIsNotNatural) {
   // Few values in every column: rows collide, and a fifth of the tests more than that.
   for (const bool small : {false, true}) {

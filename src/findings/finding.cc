@@ -93,7 +93,7 @@ Finding make(const std::string& kind, const std::string& where, const Words& wor
 std::vector<Finding> rank(std::vector<Finding> found) {
   std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {
     if (a.level != b.level) return a.level > b.level;
-    if (a.level >= Level::kSerious && is_symptom(a) != is_symptom(b)) return is_symptom(b);
+    if (a.level >= Level::kMinor && is_symptom(a) != is_symptom(b)) return is_symptom(b);
     if (worth(a) != worth(b)) return worth(a) > worth(b);
     if (a.certainty != b.certainty) return a.certainty > b.certainty;
     return a.id() < b.id();

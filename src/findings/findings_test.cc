@@ -64,6 +64,17 @@ TEST(Merge, CausesTakeInWhatFollowsFromThem) {
   EXPECT_EQ(merge_related({drift, group}).size(), 1u);
 }
 
+/// Tests that differ from training data fail for that, where training data is predicted much better.
+TEST(Merge, DriftExplainsWhatFailsOnTestsAlone) {
+  for (const char* symptom : {"weak-slice", "weak-class", "confused-classes", "no-better-than-baseline"}) {
+    Finding drift = found("drift", "all columns", {0.3, 0}), one = found(symptom, "x", {0.2, 0.2});
+    drift.numbers = {{"gap", 0.3}};
+    EXPECT_EQ(merge_related({one, drift}).size(), 1u) << symptom;
+    drift.numbers = {{"gap", 0.05}};  // training data is predicted as badly
+    EXPECT_EQ(merge_related({one, drift}).size(), 2u) << symptom;
+  }
+}
+
 TEST(Merge, LabelsThatAPoorJudgeDoubtsExplainNothing) {
   Finding labels = found("mislabelled", "test"), pair = found("confused-classes", "cat-dog", {0.05, 0.2});
   labels.numbers["pairs"]["cat-dog"] = 50;

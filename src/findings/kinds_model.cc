@@ -9,11 +9,11 @@ namespace {
 constexpr Kind kRows[] = {
     {"non-finite-weights", "Some weights of {layer} are NaN or Inf.", Rule::kBlocker, kModel,
      "hp-learning-rate, x-export-skew",
-     "Every prediction that depends on such a weight becomes NaN or Inf.",
+     "A prediction that depends on such a weight usually becomes NaN or Inf.",
      "Training diverged and the result was saved anyway, half precision overflowed, or the file is damaged.",
      "Look at the checkpoint that was exported. If its weights are finite, the export or the file is at fault; "
      "otherwise training diverged.",
-     "Go back to the last checkpoint with finite weights. Lower the learning rate or clip the gradient before you "
+     "Go back to the last checkpoint with finite weights. Lower the learning rate or clip gradients before you "
      "continue training.",
      "info {model}",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
@@ -39,7 +39,7 @@ netmend check fresh.onnx --data csv:holes.csv,label=y,standardize=no --only fini
      "model-wrong-architecture",
      "These nodes and weights influence no prediction. They cost memory and time, and they may belong to a branch "
      "that should have been connected.",
-     "The export kept an auxiliary head, or a skip connection was never joined.",
+     "The export kept an auxiliary head, or a skip connection was never added back.",
      "netmend info --nodes lists which node reads which value. Decide whether the branch should reach the output.",
      "Connect the branch and train again, or export the model without it.",
      "info {model} --nodes",
@@ -70,9 +70,9 @@ netmend check copied.onnx --only duplicate-weights)"},
      "layer-redundant-softmax",
      "The softmax of probabilities is nearly uniform: with C classes no confidence can exceed e/(e+C-1), which is 23 "
      "% for ten classes. The predicted classes stay the same, but confidence, loss and decision thresholds are wrong. "
-     "It is a blocker where data is given and this is the output that is judged.",
+     "It is a blocker if data is given and this output is the one that is judged.",
      "The model already ends in a softmax, and the export or a wrapper added another.",
-     "netmend info --nodes shows the two softmax nodes. The highest confidence over all inputs stays below the bound.",
+     "netmend info --nodes shows the two softmax nodes. No confidence exceeds the bound.",
      "Remove one of the two, or judge the value before the second softmax (model.output in netmend.toml). If the "
      "network was trained with both, train its last layers again.",
      "info {model} --nodes",
@@ -98,11 +98,11 @@ open("changed.onnx", "ab").write(field(7, node(b"Gemm", b"logits", b"fc3.weight"
 netmend check changed.onnx --output again --only nonlinearity)"},
     {"linear-network", "The network has no nonlinearity.", Rule::kEffect, kModel,
      "act-missing-relu, model-wrong-selection",
-     "No layer is followed by a nonlinear operator, so a single linear layer can make the same predictions: depth "
+     "There is no nonlinear operator between the layers, so a single linear layer can make the same predictions: depth "
      "adds nothing.",
      "The activation functions were left out, or the export lost them.",
-     "netmend info --nodes lists no activation function. A linear model (logistic or linear regression) fitted to the "
-     "same data reaches the same metric.",
+     "netmend info --nodes lists no activation function between layers. A linear model (logistic or linear regression) "
+     "fitted to the same data reaches about the same metric.",
      "Add activation functions and train again.",
      "info {model} --nodes",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
@@ -121,12 +121,12 @@ netmend check linear.onnx --only nonlinearity)"},
      "info {model}",
      R"(netmend lab new resnet20 -o fresh.onnx
 netmend check fresh.onnx --only running-statistics)"},
-    {"extreme-weights", "A few weights of {layer} are far larger than the rest.", Rule::kMinor, kModel,
+    {"extreme-weights", "Some weights of {layer} are far larger than the rest.", Rule::kMinor, kModel,
      "weights-trained, x-numeric-limit",
      "A unit's weights are several times as large as those of the other units of its layer (by their root mean "
      "square, and beyond the spread of the others), or single weights exceed twenty times the 99.9th percentile of the "
      "layer. Either they are damaged, or their unit dominates the layer.",
-     "The file or the memory was damaged, training saw inputs that were not scaled, or a unit came to dominate.",
+     "The file or memory was damaged, training used inputs that were not scaled, or a unit came to dominate the layer.",
      "netmend locate says whether failures depend on that unit. netmend diff against an older version says whether "
      "only its weights changed.",
      "netmend repair refits the unit and confirms the gain on a hold-out set.",
@@ -135,7 +135,7 @@ netmend check fresh.onnx --only running-statistics)"},
 netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 netmend lab plant sound.onnx --kind scaled --strength 10 -o faulty.onnx
 netmend check faulty.onnx --only weight-outliers)"},
-    {"zero-units", "Some units of {layer} have only zero weights.", Rule::kMinor, kModel,
+    {"zero-units", "In {layer}, all weights of {n} are zero.", Rule::kMinor, kModel,
      "weights-trained, weights-wrong-init",
      "The activation of such a unit depends on its bias alone and is the same for every input: the unit carries no "
      "information.",
@@ -168,7 +168,7 @@ netmend check alike.onnx --only duplicate-units)"},
     {"untrained-layer", "{layer} looks untrained.", Rule::kMinor, kModel,
      "opt-wrong-backprop, proc-missing-checkpoint",
      "All of its biases are still equal and its weights have the standard deviation of a fresh initialisation, while "
-     "the biases of other layers have changed.",
+     "biases elsewhere have changed.",
      "The layer was frozen, is missing from the optimiser, receives no gradient, or was not loaded from the "
      "checkpoint.",
      "Compare with the initial weights or an earlier checkpoint: netmend diff lists which parameters differ.",
@@ -189,7 +189,8 @@ netmend check partly.onnx --only untrained-layers)"},
      "hp-learning-rate, layer-neuron-count",
      "Each of them has the same activation, usually 0, on every input that was run, so the layer is narrower than its "
      "number of units says. Up to a sixth of a layer is usual for small ReLU networks; only more than that is "
-     "reported, as a note unless accuracy is clearly below that of a linear model or nearly the whole layer is dead.",
+     "reported, usually as a note unless accuracy is clearly below that of a linear model or most of the layer is "
+     "dead.",
      "The learning rate was too high early in training, the biases drifted far below 0, or the layer has far more "
      "units than the task needs.",
      "Look at the biases: scattered negative ones mean that the units died in training, identical ones that they were "
@@ -219,8 +220,8 @@ netmend apply fresh.onnx edits.json -o changed.onnx
 netmend check changed.onnx --data glyphs --only constant-layers)"},
     {"saturated-units", "{n} of {of} units of {layer} are saturated.", Rule::kMinor, kData | kHidden,
      "act-wrong-type, pre-missing-normalisation",
-     "Their sigmoid or tanh stays within 1 % of one limit on every input that was run. Such a unit does not "
-     "distinguish inputs, and its gradient is almost 0.",
+     "Their activation (sigmoid, tanh or similar) stays at one limit, within 1 % of its range, on every input that was "
+     "run. Such a unit hardly distinguishes inputs, and its gradient is almost 0.",
      "The inputs are not scaled, the weights or biases are too large, or a saturating activation function is used "
      "where ReLU would do.",
      "Standardise the inputs and run again: if the units recover, the scale of the inputs is the cause; otherwise "
@@ -233,7 +234,7 @@ python3 -c 'import json
 print(json.dumps({"edits": [{"parameter": "fc1.bias", "axis": 0, "index": i, "before": [0], "after": [50]} for i in range(8)]}))' > edits.json
 netmend apply fresh.onnx edits.json -o changed.onnx
 netmend check changed.onnx --data glyphs --only saturated-units)"},
-    {"exploding-activations", "Activations of {layer} exceed 10,000.", Rule::kMinor, kData | kHidden,
+    {"exploding-activations", "Activations of {layer} exceed 10,000 in magnitude.", Rule::kMinor, kData | kHidden,
      "x-numeric-limit, layer-missing-normalisation",
      "Large activations lose precision, and beyond 65,504 half precision overflows. It is the first layer in which "
      "this happens.",

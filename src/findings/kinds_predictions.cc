@@ -9,26 +9,26 @@ namespace {
 constexpr Kind kRows[] = {
     {"preprocessing", "The inputs are probably not preprocessed as in training.", Rule::kBlocker, kData | kLabels,
      "pre-missing-scaling, pre-wrong-normalisation, input-format, pre-missing-on-test",
-     "The network receives different values than in training, so no result would describe the model. Checks of the "
-     "data run all the same.",
-     "An ONNX file does not say how inputs are scaled and normalised, in which order colours and axes come, or how "
-     "tokens are numbered; netmend.toml and the data spec leave it out or say it wrongly.",
-     "netmend lists the set-ups it tried with their accuracy. The one it names also holds on inputs that it was not "
-     "chosen on; without labels, the running statistics of the first batch normalisation decide.",
-     "Write the line that is shown into netmend.toml, then check again. If your set-up is right after all, the "
-     "weights may be damaged: --anyway runs the other checks.",
+     "The network receives values that differ from those in training, so no result would describe the model. Checks of "
+     "the data still run.",
+     "An ONNX file does not say how inputs are scaled and normalised, what order colour channels and axes are in, or "
+     "how tokens are numbered, and netmend.toml and the data spec leave it out or get it wrong.",
+     "netmend lists the set-ups it tried with the accuracy or error of each. The one it names also holds on inputs "
+     "that were not used to choose it; without labels, the running statistics of the first batch normalisation decide.",
+     "Add the line that is shown to netmend.toml (or preprocess the data accordingly), then check again. If your "
+     "set-up is right after all, the weights may be damaged: --anyway runs the other checks.",
      "check {case}\ndata {data}",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 netmend check sound.onnx --data glyphs:test,scale=1)"},
     {"class-order", "The classes are probably numbered differently than in training.", Rule::kBlocker, kData | kLabels,
      "pre-wrong-categorical",
-     "With the classes renumbered most predictions are right: the network works, but its outputs and the labels are "
-     "not in the same order.",
+     "With the classes renumbered, clearly more predictions are right: the network seems to work, but its outputs and "
+     "the labels are not in the same order.",
      "Folders were sorted by name, a label file has a different order, labels count from 1, or classes were renamed, "
      "added or removed.",
-     "The new order is found on one part of the inputs and holds on another.",
-     "Write the classes in the order of the model's outputs into netmend.toml, as shown.",
+     "The new order was found on one part of the inputs and also holds on another part.",
+     "List the classes in netmend.toml in the order of the model's outputs, as shown.",
      "check {case}",
      R"(awk 'BEGIN{print "a,b,y"; for(i=0;i<900;i++){a=(i*0.618034)%1; b=(i*0.754878)%1; print a "," b "," (a<0.33 ? "ant" : b<0.5 ? "bee" : "cat")}}' > animals.csv
 netmend lab new mlp:2-16-3 -o fresh.onnx
@@ -37,10 +37,10 @@ sed 's/ant/wasp/' animals.csv > renamed.csv
 netmend check sound.onnx --data csv:renamed.csv,label=y)"},
     {"wrong-output", "Another output of the model fits the labels better.", Rule::kBlocker, kData | kLabels,
      "input-shape-method",
-     "The model has several outputs, and the one that is judged is probably not the prediction.",
+     "The model has several outputs, and the one being judged is probably not the prediction.",
      "The export has auxiliary heads, or features and logits side by side.",
-     "The accuracy of both outputs is shown, on inputs that were not used to choose between them.",
-     "Set model.output in netmend.toml, or give --output.",
+     "The accuracy or error of both outputs is shown, also on inputs that were not used to choose between them.",
+     "Set model.output in netmend.toml, or pass --output.",
      "info {model} --nodes\ncheck {case}",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 netmend train fresh.onnx --data glyphs --epochs 1 -o changed.onnx
@@ -53,9 +53,9 @@ netmend check changed.onnx --data glyphs --output auxiliary)"},
      "val-wrong-split",
      "goal.expect is not reached on this data, but it is reached on another split of the same source or on the other "
      "data that netmend.toml names.",
-     "Training and test data were exchanged.",
+     "Training and test data were swapped.",
      "The metric on both splits is shown.",
-     "Name the split that was meant: data.test in netmend.toml, or --data.",
+     "Name the intended split: data.test in netmend.toml, or --data.",
      "check {case}",
      R"(awk 'BEGIN{print "a,y"; for(i=0;i<600;i++) print i%2+0.4*((i*0.618034)%1) "," (i%2 ? "yes" : "no")}' > train.csv
 awk -F, -v OFS=, 'NR%8==0{$2="yes"} {print}' train.csv > test.csv
@@ -67,21 +67,21 @@ netmend check sound.onnx)"},
      "layer-missing-softmax, act-missing-softmax",
      "Logits would be taken for probabilities or probabilities for logits; confidence, loss and decision thresholds "
      "would all be wrong.",
-     "The export kept or dropped the last softmax or sigmoid.",
+     "The export kept or dropped the final softmax or sigmoid.",
      "The evidence gives the range of the outputs, or whether they sum to 1.",
      "Correct model.output_kind in netmend.toml.",
      "info {model}\ncheck {case} --anyway",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 echo 'model = { output_kind = "probabilities" }' > netmend.toml
 netmend check fresh.onnx --data glyphs)"},
-    {"expectation", "The metric is not the one that training reported.", Rule::kBlocker, kData | kLabels,
+    {"expectation", "The metric differs from the one that training reported.", Rule::kBlocker, kData | kLabels,
      "x-export-skew, val-wrong-split",
      "goal.expect in netmend.toml is what the training framework measured on this data. netmend measures a different "
      "value, and none of the usual set-ups explains the difference.",
      "The data, the preprocessing or the checkpoint differs from those of training, or the export changed the model.",
-     "netmend match compares the outputs with saved outputs of the framework, layer by layer where the reference "
-     "holds layers.",
-     "Find out which of the two measurements is the one that was meant before you use any other result.",
+     "netmend match compares the outputs with saved outputs of the framework, layer by layer if the reference "
+     "contains layers.",
+     "Find out which of the two measurements is right before you rely on any other result.",
      "check {case} --anyway\neval {case}",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
@@ -89,9 +89,9 @@ printf 'data = { test = "glyphs:test" }\ngoal = { expect = 0.99 }\n' > netmend.t
 netmend check sound.onnx)"},
     {"reference", "The outputs differ from those of the training framework.", Rule::kBlocker, kData,
      "x-export-skew, api-error",
-     "For the same inputs the outputs differ from those of the saved reference (model.reference in netmend.toml).",
+     "For the same inputs, the outputs differ from those of the saved reference (model.reference in netmend.toml).",
      "The export lost or changed an operator, or another checkpoint was exported.",
-     "netmend match names the first layer that differs, where the reference holds layers.",
+     "netmend match names the first layer that differs, if the reference contains layers.",
      "Export again. Check the opset, and that dropout and batch normalisation are in evaluation mode.",
      "match {model} --reference {reference}\ncheck {case} --anyway",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
@@ -111,11 +111,11 @@ netmend check fresh.onnx --data glyphs)"},
      "The model is {degree} better than always predicting {common}.",
      Rule::kEffect, kData | kLabels | kClasses,
      "hp-epochs, hp-learning-rate, proc-missing-checkpoint, data-wrong-labels",
-     "Accuracy does not clearly exceed the majority-class baseline, and balanced accuracy is close to chance. "
-     "Confusions, recall by class and calibration are not judged then.",
+     "Accuracy does not clearly exceed the majority-class baseline, and balanced accuracy is at most 10 points above "
+     "chance. Confusions, recall by class and calibration are therefore not judged.",
      "The model was never trained, training collapsed, or the labels do not belong to the inputs.",
-     "The preflight has tried the usual set-ups of the inputs. Measure accuracy on the training data: is it as low "
-     "there?",
+     "The preflight has tried the usual set-ups of the inputs. Measure accuracy on the training data as well: is it "
+     "just as low?",
      "Train the model, or load the checkpoint that was trained. If accuracy on training data is high, look at how the "
      "test data is preprocessed and labelled.",
      "eval {case}\ndata {data}",
@@ -125,8 +125,8 @@ netmend check fresh.onnx --data glyphs --only majority-baseline)"},
      "data-not-enough, data-unbalanced, data-wrong-labels, weights-trained",
      "Recall of this class is at least 5 points below the median over classes, and chance does not explain the "
      "difference.",
-     "Training data has few inputs of the class or wrong labels among them, another class looks alike, or the weights "
-     "that recognise it are damaged.",
+     "The training data has few inputs of the class or wrong labels among them, another class looks similar, or the "
+     "weights that recognise it are damaged.",
      "Look at the confusion matrix: one-sided confusions point to labels or damage, two-sided ones to classes that "
      "look alike. Compare with the recall on training data.",
      "Collect or relabel inputs of the class. Where a few units cause the failures, netmend repair refits them.",
@@ -138,8 +138,8 @@ netmend check sound.onnx --data glyphs --only weak-classes)"},
      "data-wrong-labels, data-overlapping-classes, weights-trained",
      "Confusions of these two classes make up a large share of all failures (8 % or more), or a fifth or more of one "
      "class is predicted as the other.",
-     "One-sided, confident confusions come from wrong labels or damaged output weights. Confusions in both directions "
-     "with low confidence come from classes that look alike.",
+     "One-sided, confident confusions usually come from wrong labels or damaged output weights. Confusions in both "
+     "directions with low confidence usually come from classes that look alike.",
      "Look at the inputs: how many are mislabelled, and could a person tell the two classes apart?",
      "Correct wrong labels; merge or redefine classes that nobody can tell apart; otherwise aim a repair at the pair.",
      "failures {case} --on confusion={a}:{b}\nrepair {case} --on confusion={a}:{b} -o fixed.onnx",
@@ -150,7 +150,7 @@ netmend check sound.onnx --data glyphs --only confusions)"},
      "data-unbalanced, weights-trained, layer-output-shape",
      "The data has inputs of this class, but the model predicts it for no input at all: its recall is 0.",
      "The class was missing or very rare in training, its output is damaged, or the bias of its output is far too low.",
-     "Raise the bias of its output: if inputs of the class are then predicted correctly, the features are there.",
+     "Raise the bias of its output: if inputs of the class are then predicted correctly, the features distinguish it.",
      "netmend repair --method bias shifts the output biases. If that does not help, train with inputs of the class.",
      "failures {case} --on class={class}\nrepair {case} --method bias -o fixed.onnx",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
@@ -161,8 +161,9 @@ netmend train changed.onnx --data glyphs --epochs 1 -o never.onnx
 netmend check never.onnx --data glyphs --only weak-classes)"},
     {"over-confident", "Predictions are over-confident.", Rule::kMinor, kData | kLabels | kClasses,
      "hp-missing-regularisation, data-wrong-labels, x-drift",
-     "The expected calibration error (ECE) is larger than chance explains, and most of it is confidence above accuracy. "
-     "A decision threshold on the confidence lets more errors through than it promises. From 0.15 on it is serious.",
+     "The expected calibration error (ECE) is larger than chance explains, and most of it is confidence above "
+     "accuracy. A decision threshold on the confidence lets more errors through than it promises. This is serious if "
+     "the interval of the ECE starts at 0.15 or above.",
      "Training continued after the validation loss had reached its minimum, or the inputs are unlike the training "
      "data.",
      "Look at the reliability diagram and the expected calibration error (ECE) in the report.",
@@ -195,7 +196,7 @@ netmend check early.onnx --data glyphs --only calibration)"},
      "val-wrong-metric, data-unbalanced",
      "Balanced accuracy, the mean recall over classes, is at least 10 points below accuracy: large classes dominate "
      "the metric.",
-     "The classes have very different sizes, and accuracy counts inputs.",
+     "The classes have very different sizes, and accuracy weights every input equally.",
      "Compare recall by class with the number of inputs of each class: netmend eval lists both.",
      "Report balanced_accuracy or f1 (goal.metric in netmend.toml), and weight the loss by class in training.",
      "eval {case} --metric balanced_accuracy\nslices {case}",
@@ -258,7 +259,7 @@ awk -F, -v OFS=, 'NR>1{$3+=2} {print}' train.csv > shifted.csv
 netmend lab new mlp:2-8-1 -o fresh.onnx
 netmend train fresh.onnx --train csv:train.csv,label=y,kind=number --epochs 10 --rate 0.01 -o sound.onnx
 netmend check sound.onnx --data csv:shifted.csv,label=y,kind=number --only bias)"},
-    {"clipped-numbers", "Predicted numbers stop at {limit}, labels do not.", Rule::kEffect, kData | kLabels | kNumbers,
+    {"clipped-numbers", "Predicted numbers stop at {limit}, but labels do not.", Rule::kEffect, kData | kLabels | kNumbers,
      "act-wrong-type",
      "At least 2 % of the predictions lie exactly at this limit, and at least 2 % of the labels lie beyond it.",
      "The model ends in an activation function that cannot produce such values: ReLU, sigmoid or tanh.",
@@ -278,20 +279,22 @@ netmend check changed.onnx --data csv:train.csv,label=y,kind=number --output cli
      "tensor-missing-squeeze, hp-learning-rate",
      "The standard deviation of predicted numbers is below 2 % of that of the labels; where there are no labels to "
      "compare with, all predictions are equal.",
-     "Training collapsed to the mean of the targets, the targets were not scaled, shapes at the loss were broadcast, "
-     "or the inputs do not reach the output.",
+     "Training collapsed to the mean of the targets, the targets were not scaled, the loss broadcast mismatched "
+     "shapes, or the output does not depend on the inputs.",
      "Compare the standard deviation of predictions and labels, and look for a constant-layer finding.",
-     "Check the shapes at the loss, the learning rate, and the scale of inputs and targets; then train again.",
+     "Check the shapes that the loss receives, the learning rate, and the scale of inputs and targets; then train "
+     "again.",
      "eval {case}\ninfo {model}",
      R"(awk 'BEGIN{print "a,b,y"; for(i=0;i<600;i++){a=(i*0.618034)%1; b=(i*0.754878)%1; print a "," b "," 1000*(a-b)}}' > large.csv
 netmend lab new mlp:2-8-1 -o fresh.onnx
 netmend check fresh.onnx --data csv:large.csv,label=y,kind=number --only constant-predictions)"},
     {"mislabelled", "{n} {split} labels look wrong.", Rule::kEffect, kData | kLabels | kClasses,
      "data-wrong-labels",
-     "For these inputs the network confidently predicts a class other than the label (confident learning). It must "
-     "not have been trained on them. This is a note where the network is no better than a linear model, or damaged.",
+     "For these inputs the network confidently predicts a class other than the label (confident learning). This means "
+     "little if it was trained on them. It is only a note if the network is inaccurate, damaged or not clearly better "
+     "than a linear model, or if the tests differ from the training data.",
      "Annotators made mistakes, classes were mixed up, or files were moved.",
-     "Look at the inputs; the most convincing come first. Some will be hard inputs with correct labels.",
+     "Look at the inputs; the most convincing come first. Some may be hard inputs with correct labels.",
      "Correct the labels in the source. Do not just delete them: removing what the network gets wrong inflates the "
      "metric.",
      "failures {case} --on labels --export relabel.csv",
