@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Networks and data that no rule of netmend was tuned on, for `netmend lab study check-quality`.
 
-usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER [first|second|third]
+usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER [first|second|third|fourth]
 
 Writes models, their splits, `models.txt` (one line per network as --models takes it) and `faulty.txt` (those in which
 faults are planted, as --faulty takes it) into FOLDER. Rules are tuned on what has been looked at, so a set serves once:
@@ -11,8 +11,11 @@ second   letters, satellite pictures, e-mails, genes (Debian's r-cran-mlbench an
          mnist1d), garments (NETMEND_DATA/fashion-mnist); six architectures, 22 networks of other widths and seeds
 third    handwritten digits (NETMEND_DATA/mnist), segments of photographs (PyPI's river), a space shuttle's radiators (Debian's
          r-cran-mlbench), and what is made here: waveforms, heartbeats, coloured shapes; six architectures, 24 networks
+fourth   cut diamonds (PyPI's plotnine), animals and vehicles (NETMEND_DATA/cifar10), letters drawn with Debian's fonts, lines of
+         program text as Debian ships it (Python, Perl, C++, shell), and what is made here: tones and orbits; six
+         architectures (Mish, instance norm, channels last, attention over ids, LSTM, a wide sine layer), 24 networks
 
-Needs scikit-learn, torch, for the second set rdata and mnist1d, for the third rdata and river.
+Needs scikit-learn, torch, for the second set rdata and mnist1d, for the third rdata and river, for the fourth plotnine and pillow.
 """
 import csv, glob, gzip, os, random, subprocess, sys
 
@@ -140,7 +143,8 @@ def fit(network, x, y, epochs, seed, rate=2e-3):
 def arrays(name, x, y, make, epochs, widths, most=None):
     """Networks of several widths on arrays; seven tenths are trained on."""
     order = np.random.RandomState(0).permutation(len(x))[:most]
-    x, y, first = x[order].astype("float32"), y[order].astype("int64"), len(order) * 7 // 10
+    x, y, first = x[order], y[order].astype("int64"), len(order) * 7 // 10
+    x = x if x.dtype.kind == "i" else x.astype("float32")  # ids stay whole
     np.savez(f"{name}_train.npz", x=x[:first], y=y[:first])
     np.savez(f"{name}_test.npz", x=x[first:], y=y[first:])
     lines = []
@@ -369,7 +373,150 @@ def third():
     return [line for some in lines for line in some], [some[0] for some in lines]
 
 
-models, faulty = {"first": first, "second": second, "third": third}[SET]()
+# ---- the fourth set ----
+
+def diamonds(width):
+    return nn.Sequential(nn.Linear(7, width), nn.BatchNorm1d(width), nn.Mish(), nn.Linear(width, width), nn.BatchNorm1d(width), nn.Mish(),
+                         nn.Linear(width, 5))
+
+
+def photographs(width):
+    def block(a, b):
+        return [nn.Conv2d(a, b, 3, 1, 1), nn.InstanceNorm2d(b, affine=True), nn.CELU(), nn.MaxPool2d(2)]
+
+    return nn.Sequential(*block(3, width), *block(width, 2 * width), *block(2 * width, 2 * width), nn.Flatten(), nn.Dropout(0.3),
+                         nn.Linear(32 * width, 2))
+
+
+class ChannelsLast(nn.Module):
+    """Takes pictures as Keras keeps them."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(1, width, 3, 2, 1), nn.Conv2d(width, 2 * width, 3, 2, 1)
+        self.hidden, self.out = nn.Linear(2 * width * 36, 64), nn.Linear(64, 12)
+
+    def forward(self, x):
+        x = torch.relu(self.b(torch.relu(self.a(x.permute(0, 3, 1, 2)))))
+        return self.out(torch.relu(self.hidden(x.permute(0, 2, 3, 1).flatten(1))))
+
+
+class Attending(nn.Module):
+    """One block of attention over the ids of characters."""
+
+    def __init__(self, width, ids=128, longest=40, classes=4):
+        super().__init__()
+        self.width, self.ids, self.place = width, nn.Embedding(ids, width), nn.Parameter(torch.randn(longest, width) * 0.02)
+        self.near = nn.Conv1d(width, width, 3, 1, 1)
+        self.query, self.key, self.value = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.norm, self.wide, self.narrow = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(3 * width, width)
+        self.out = nn.Linear(width, classes)
+
+    def forward(self, ids):
+        x = self.ids(ids) + self.place
+        x = x + torch.relu(self.near(x.transpose(1, 2)).transpose(1, 2))
+        among = torch.softmax(self.query(x) @ self.key(x).transpose(1, 2) / self.width ** 0.5, -1)
+        x = self.norm(x + among @ self.value(x))
+        return self.out((x + self.narrow(torch.relu(self.wide(x)))).mean(1))
+
+
+class Listening(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.heard, self.out = nn.LSTM(8, width, batch_first=True), nn.Linear(width, 6)
+
+    def forward(self, x):
+        return self.out(self.heard(x)[0].mean(1))
+
+
+class Waves(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.second, self.out = nn.Linear(6, 4 * width), nn.Linear(4 * width, width), nn.Linear(width, 4)
+
+    def forward(self, x):
+        return self.out(nn.functional.hardtanh(self.second(torch.sin(self.first(x)))))
+
+
+def drawn_letters(count, draw):
+    """Twelve letters in the fonts that Debian's dejavu, freefont and liberation packages bring, turned, moved and noisy."""
+    from PIL import Image, ImageDraw, ImageFont
+    files = sorted(glob.glob("/usr/share/fonts/truetype/*/*.ttf"))
+    fonts = {(file, size): ImageFont.truetype(file, size) for file in files for size in (15, 17, 19)}
+    fonts, words = list(fonts.values()), "ABDEGHKMPRSW"
+    x, y = np.empty((count, 24, 24, 1)), draw.randint(len(words), size=count)
+    for i, c in enumerate(y):
+        picture = Image.new("L", (24, 24))
+        ImageDraw.Draw(picture).text((12 + draw.randn(), 12 + draw.randn()), words[c], 255, fonts[draw.randint(len(fonts))], "mm")
+        x[i, :, :, 0] = np.asarray(picture.rotate(8 * draw.randn(), Image.BILINEAR)) / 255.0
+    return (x + 0.15 * draw.randn(*x.shape)).clip(0, 1), y
+
+
+def program_lines(count, draw):
+    """Which language a line is from; the ids are characters, 0 behind the end."""
+    places = ("/usr/lib/python3.11/*.py", "/usr/share/perl/5.*/**/*.p[ml]", "/usr/include/c++/12/**/*", "/usr/bin/*")
+    x, y = np.zeros((count, 40), int), draw.randint(len(places), size=count)
+    for c, place in enumerate(places):
+        lines = set()
+        for file in sorted(glob.glob(place, recursive=True)):
+            if not os.path.isfile(file) or os.path.getsize(file) > 1 << 20:
+                continue
+            with open(file, "rb") as stream:
+                head = stream.read(64)
+                if c == 3 and not head.startswith((b"#!/bin/sh", b"#! /bin/sh", b"#!/bin/bash")):
+                    continue
+                lines |= {line.strip()[:40] for line in stream.read().splitlines() if len(line.strip()) > 12 and line.isascii()}
+        lines = sorted(lines)
+        draw.shuffle(lines)
+        for i, line in zip(np.flatnonzero(y == c), lines):
+            x[i, :len(line)] = list(line)
+    kept = x.any(1)
+    return x[kept], y[kept]
+
+
+def made_tones(count, draw):
+    """Loudness in eight bands over 20 moments: rising, falling, steady, trembling, two at once, none."""
+    time, y = np.arange(20), draw.randint(6, size=count)
+    x = 0.5 * draw.rand(count, 20, 8)
+    for i, c in enumerate(y):
+        start, speed = 2 + 4 * draw.rand(), 0.1 + 0.1 * draw.rand()
+        path = start + [speed * (time - 10), -speed * (time - 10), 0 * time, 2 * np.sin(time), 0 * time, 0 * time][c]
+        for at in [[path], [path], [path], [path], [path - 2.5, path + 2.5], []][c]:
+            x[i] += np.exp(-(np.arange(8) - at[:, None]) ** 2)
+    return x, y
+
+
+def made_orbits(count, draw):
+    """Two bodies' places and one's speed: bound, free, falling or resting."""
+    x = draw.randn(count, 6)
+    far = np.hypot(x[:, 0] - x[:, 2], x[:, 1] - x[:, 3])
+    energy = (x[:, 4] ** 2 + x[:, 5] ** 2) / 2 - 1 / (far + 0.2)
+    y = np.where(energy > 0.3, 0, np.where(far < 0.9, 1, np.where(x[:, 4] > 0, 2, 3)))
+    return x, y
+
+
+def fourth():
+    import importlib.util, pandas
+    draw, standard = np.random.RandomState(23), lambda x: (x - x.mean(0)) / x.std(0)
+    home = importlib.util.find_spec("plotnine").submodule_search_locations[0]
+    table = pandas.read_csv(os.path.join(home, "data", "diamonds.csv")).drop_duplicates().sample(16000, random_state=4)
+    columns, words = ["carat", "depth", "table", "price", "x", "y", "z"], sorted(set(table["cut"].str.replace(" ", "")))
+    lines = [named_arrays("diamonds", columns, words, standard(table[columns].to_numpy(float)),
+                          np.array([words.index(word) for word in table["cut"].str.replace(" ", "")]), diamonds, 10, (48, 32, 64, 40))]
+    x, y = [], []
+    for file in sorted(glob.glob(os.path.join(DATA, "cifar10", "*.bin*"))):
+        with (gzip.open if file.endswith(".gz") else open)(file, "rb") as stream:
+            rows = np.frombuffer(stream.read(), np.uint8).reshape(-1, 3073)
+        x.append(rows[:, 1:].reshape(-1, 3, 32, 32) / 255.0), y.append(np.isin(rows[:, 0], (0, 1, 8, 9)).astype(int))
+    lines += [arrays("photographs", np.concatenate(x), np.concatenate(y), photographs, 6, (16, 12, 20, 24), 12000)]
+    lines += [arrays("fonts", *drawn_letters(9000, draw), ChannelsLast, 8, (12, 8, 16, 10))]
+    lines += [arrays("programs", *program_lines(14000, draw), Attending, 6, (32, 24, 40, 48))]
+    lines += [arrays("tones", *made_tones(8000, draw), Listening, 10, (32, 24, 40, 28))]
+    lines += [arrays("orbits", *made_orbits(12000, draw), Waves, 12, (16, 12, 20, 24))]
+    return [line for some in lines for line in some], [some[0] for some in lines]
+
+
+models, faulty = {"first": first, "second": second, "third": third, "fourth": fourth}[SET]()
 for name, some in ("models.txt", models), ("faulty.txt", faulty):
     with open(name, "w") as file:
         file.write("\n".join(some) + "\n")
