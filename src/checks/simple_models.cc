@@ -21,8 +21,8 @@ constexpr int64_t kFitted = 2000, kEnoughToFit = 100;
 constexpr int64_t kRemembered = 6000, kJudgedOn = 3000;  ///< neighbours, tests
 constexpr double kMostValues = 1e8;                      ///< that are read of training data or tests
 constexpr int64_t kNeighbours = 5, kAtOnce = 256;
-constexpr double kAsHard = 0.5;  ///< of the network's log odds ratio, or of its rate
-constexpr int64_t kEnough = 30;  ///< inputs, to say so
+constexpr double kAsHard = 0.5;        ///< of the network's log odds ratio, or of its rate
+constexpr int64_t kEnough = 30;        ///< inputs, to say so
 constexpr int64_t kWidest = 4096;      ///< values of an input
 constexpr int64_t kTokenKinds = 4096;  ///< tokens share places beyond
 constexpr int64_t kSide = 32;          ///< of images
@@ -73,7 +73,8 @@ at::Tensor all_features(const dataset::Dataset& data, const std::vector<int64_t>
 }
 
 /// Predicted classes of the best of three ridges: it is a bar to pass. `labels` of the fitted, `truth` of the judged.
-at::Tensor ridge(at::Tensor x, const at::Tensor& z, const at::Tensor& labels, const at::Tensor& truth, int64_t classes) {
+at::Tensor ridge(at::Tensor x, const at::Tensor& z, const at::Tensor& labels, const at::Tensor& truth,
+                 int64_t classes) {
   at::Tensor target = at::zeros({x.size(0), classes}, at::kDouble);
   for (int64_t i = 0; i < x.size(0); ++i) {
     const int64_t label = labels.data_ptr<int64_t>()[i];
@@ -179,7 +180,7 @@ struct Failing {
 
 }  // namespace
 
-std::string SimpleModels::name() const { return by_neighbours ? "The nearest inputs' vote" : "A linear model"; }
+std::string SimpleModels::name() const { return by_neighbours ? "A nearest-neighbour classifier" : "A linear model"; }
 
 const SimpleModels* simple_models(Observed& seen) {
   if (!seen.simple_tried) {
@@ -212,7 +213,7 @@ std::string as_hard_for_simple(Observed& seen, const std::function<int(size_t)>&
   if (own[1].inputs < kEnough || own[0].inputs < kEnough) return "";
   const double behind = own[1].log_odds() - own[0].log_odds(), theirs = simple[1].log_odds() - simple[0].log_odds();
   if (theirs <= 0 || theirs < kAsHard * behind) return "";
-  return fmt::format(" {} has accuracy {} there and {} elsewhere: these inputs are harder, whatever judges them.",
+  return fmt::format(" {} has accuracy {} there and {} elsewhere, so these inputs are harder for simple models too.",
                      models->name(), findings::percent(1 - simple[1].rate()), findings::percent(1 - simple[0].rate()));
 }
 
@@ -227,8 +228,8 @@ std::string as_confused_by_simple(Observed& seen, size_t label, size_t predicted
     simple.add(models->predicted[i] == int64_t(predicted));
   }
   if (own.inputs < kEnough || simple.wrong == 0 || simple.rate() < kAsHard * own.rate()) return "";
-  return fmt::format(" {} confuses them too, {} of {}: the two are alike.", models->name(), with_commas(simple.wrong),
-                     findings::counted(simple.inputs, "input"));
+  return fmt::format(" {} makes the same mistake on {} of {}: the two classes look alike.", models->name(),
+                     with_commas(simple.wrong), findings::counted(simple.inputs, "input"));
 }
 
 }  // namespace netmend::checks
