@@ -102,9 +102,8 @@ std::string clean_words(const CleanSummary& clean) {
 
 Markdown survivors_text(const InjectResult& result, const Analysis& analysis) {
   constexpr size_t kShown = 20;
-  Markdown text =
-      Markdown::of("## Survivors\n\n{} of {} bugs change neither metric nor time so that anybody would notice.\n\n",
-                   analysis.survivors.size(), result.bugs.size());
+  Markdown text = Markdown::of("## Survivors\n\n{} of {} bugs change neither metric nor time noticeably.\n\n",
+                               analysis.survivors.size(), result.bugs.size());
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
     const Survivor& one = analysis.survivors[i];
     const InjectedBug& bug = result.bugs[one.bug];
