@@ -196,7 +196,7 @@ Json diagnosis_json(const Diagnosis& diagnosis, const std::string& run) {
 
 void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::Record& record) {
   const diagnosis::Run run = diagnosis::digest(record);
-  print(out, "  {} steps, {}{}{}\n", with_commas(run.steps), counted(int64_t(record.epochs.size()), "epoch"),
+  print(out, "  {}, {}{}{}\n", counted(run.steps, "step"), counted(int64_t(record.epochs.size()), "epoch"),
         run.optimizer.empty() ? "" : ", " + printable(run.optimizer),
         std::isfinite(run.rate) ? fmt::format(" at {}", findings::plain(run.rate)) : "");
   print_curves(out, run);
@@ -212,7 +212,7 @@ void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::
     print(out, "           {}\n", printable(finding.title));
     print(out, "           {} ({})\n", printable(finding.evidence), certainty_name(finding.certainty));
   }
-  if (shown == 0) print(out, "  Nothing was found that is wrong for certain or likely.\n");
+  if (shown == 0) print(out, "  {}\n", notes == 0 ? "Nothing was found." : "Nothing above a note was found.");
   for (const Finding& finding : diagnosis.findings)
     if (finding.level == Level::kNote)
       print(out, "  note     {}: {}\n", printable(finding.id()), printable(finding.brief));

@@ -52,7 +52,7 @@ std::string change_of(const std::string& diff) {
 void print_survivors(const InjectResult& result, const Analysis& analysis) {
   if (analysis.survivors.empty()) return;
   print("\n");
-  print_wrapped(fmt::format("survivors: {} of {} bugs change neither metric nor time so that anybody would notice",
+  print_wrapped(fmt::format("survivors: {} of {} bugs change neither metric nor time noticeably",
                             analysis.survivors.size(), result.bugs.size()),
                 2);
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
@@ -60,7 +60,7 @@ void print_survivors(const InjectResult& result, const Analysis& analysis) {
     const programs::InjectedBug& bug = result.bugs[one.bug];
     print("  {}  {}\n", bug.id, join(bug.phases, ", "));
     print_wrapped(change_of(bug.diff), 6);
-    print_wrapped("caught by: " + one.check, 6);
+    print_wrapped("would be caught by: " + one.check, 6);
   }
   if (analysis.survivors.size() > kShown) print("  … and {} more (report.md)\n", analysis.survivors.size() - kShown);
 }
