@@ -22,7 +22,7 @@ struct Common {
 struct InfoOptions {
   std::string model, output;
   std::vector<std::string> shapes;
-  bool nodes = false;
+  bool nodes = false, cost = false;
 };
 int info(const Common& common, const InfoOptions& options);
 

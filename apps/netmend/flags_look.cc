@@ -262,6 +262,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   info->add_option("--output", o.info.output, "Only the part up to this value");
   info->add_option("--shape", o.info.shapes, "NAME=1x3x224x224 for an input whose sizes the file leaves open");
   info->add_flag("--nodes", o.info.nodes, "Every node, not only the stages");
+  info->add_flag("--cost", o.info.cost, "FLOP, weights and memory of one pass, by its shapes");
   info->callback([&] { action = [&] { return app::info(common, o.info); }; });
 
   CLI::App* data = command(app, "data", "What a data set holds: counts, shape, range, classes, contact sheet",
