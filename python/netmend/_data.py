@@ -24,8 +24,8 @@ class Data:
         a Hugging Face data set, any iterable of (input, target) batches; or a spec, which stays as it is.
     label: the column of a DataFrame (or key of a dict) that holds the labels.
     groups: of a DataFrame, names of columns that are kept aside to compare by; else as for save_data.
-    limit: only the first so many samples.
-    keep: a folder in which the data stays; without it the data goes when this object goes.
+    limit: use only the first `limit` samples.
+    keep: a folder to keep the data in; without it the data is deleted with this object.
 
     Everything else as for save_data: classes, ids, display, labels, inputs, batched, target, columns.
 
@@ -40,7 +40,7 @@ class Data:
         self.summary, self.notes = None, []
         if isinstance(source, (str, os.PathLike)):
             if label is not None or groups is not None or options or keep:
-                raise NetmendInputError("A data spec says everything itself", "Leave the other arguments out.")
+                raise NetmendInputError("A data spec takes no other arguments", "Leave the other arguments out.")
             self.spec = _spec_of_path(source)
             return
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1):

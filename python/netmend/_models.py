@@ -257,6 +257,6 @@ def _match(source, example, path, workspace):
     record(layers=True)
     found = _program.run(["match", path, "--reference=" + recorded, "--layers"], progress=False).document
     where = found.get("first_departure")
-    raise NetmendInputError("The exported file does not give what the module gives: %s%s"
+    raise NetmendInputError("The outputs of the exported file differ from those of the module: %s%s"
                             % (found.get("reason", ""), " (from %s on)" % where if where else ""),
-                            "Model(module, data, match=False) goes on all the same; `netmend match` shows more.")
+                            "Model(module, data, match=False) continues anyway; `netmend match` shows more.")

@@ -141,7 +141,7 @@ class Result:
         """The report: inside the notebook where there is one, else in the browser. Returns the path of the page."""
         page = self.page
         if page is None:
-            raise NetmendInputError("netmend %s draws no report page" % self.command, "netmend.check(…) does.")
+            raise NetmendInputError("netmend %s writes no report page" % self.command, "netmend.check(…) does.")
         if "ipykernel" in sys.modules:
             from IPython.display import display
 
@@ -163,7 +163,7 @@ class Result:
             raise NetmendInputError("There is nothing to apply: repair found no change", "Print the result to see what was tried.")
         if not self.passed and not force:
             raise NetmendInputError("The change was refused on the hold-out set: %s" % self.document.get("reason", ""),
-                                    "apply(module, force=True) writes it all the same.")
+                                    "apply(module, force=True) writes it anyway.")
         return patch_state_dict(module, os.fspath(edits), dry_run=dry_run)
 
 

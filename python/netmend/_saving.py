@@ -162,7 +162,7 @@ class Saver:
 
     def _refuse_resume(self, what):
         raise RecorderError("an unfinished data set is here, but %s" % what, self.store.folder,
-                            "call with the same arguments to go on, or overwrite=True to begin again")
+                            "call with the same arguments to continue, or overwrite=True to start over")
 
     def _compare(self, members):
         """A part that is already saved must come out of the loader again; the display may have been packed otherwise."""
@@ -173,7 +173,7 @@ class Saver:
                 raise RecorderError("the loader gives other samples than at the first call (%s differs)" % name,
                                     "samples %d to %d of %s" % (self.number * PART, self.number * PART + self.part.count - 1,
                                                                 self.store.folder),
-                                    "shuffle=False and no random augmentation, or overwrite=True to begin again")
+                                    "shuffle=False and no random augmentation, or overwrite=True to start over")
 
     # -- the stream
 
@@ -192,7 +192,7 @@ class Saver:
                                 "give one that still has batches: a generator is used up after one pass")
         if self.total < self.saved:
             raise RecorderError("the loader gave %d samples, %d are already saved" % (self.total, self.saved), self.store.folder,
-                                "give the same loader as at the first call, or overwrite=True to begin again")
+                                "give the same loader as at the first call, or overwrite=True to start over")
         for side in self.sides():
             if side.rest() != self.total:
                 side.refuse(self.total)

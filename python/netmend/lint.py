@@ -99,9 +99,9 @@ class Program:
             inside = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
             own = [call for call in inside if name_of(call) in ("SGD", "Adam", "AdamW", "RMSprop") and "optim" in ast.unparse(call.func)]
             if own and any(name_of(call) == "backward" for call in inside) and not any(isinstance(one, (ast.For, ast.While)) for one in ast.walk(loop) if one is not loop):
-                self.say("changed-outside-step", own[0].lineno, "minor", "the optimiser is made again in every step, and forgets its state")
+                self.say("changed-outside-step", own[0].lineno, "minor", "the optimiser is created anew inside the loop, so it loses its state")
         if steps and not backward and not self.other and not self.keras and "fit" not in self.names and "GradScaler" not in self.names:
-            self.say("step-without-backward", steps[0].lineno, "minor", "step is called and backward never", "possible")
+            self.say("step-without-backward", steps[0].lineno, "minor", "step is called, but backward never is", "possible")
 
     def assigned(self):
         """The last call that was assigned to each name, in the order of the text: `out = softmax(x)`."""
@@ -169,7 +169,7 @@ class Program:
         quiet = [node for node in self.nodes if isinstance(node, ast.With) and any(name_of(item.context_expr) in ("no_grad", "inference_mode") for item in node.items)]
         if layers and quiet and "eval" not in self.names and not self.other and not any(
                 name_of(call) == "train" and call.args and constant(call.args[0]) is False for call in self.calls):
-            self.say("evaluated-in-train-mode", quiet[0].lineno, "minor", "eval() is never called, and the network has %s" % name_of(layers[0]), "confirmed")
+            self.say("evaluated-in-train-mode", quiet[0].lineno, "minor", "eval() is never called, although the network has %s" % name_of(layers[0]), "confirmed")
 
     def loaders(self):
         for line, name, call in self.assigned():
@@ -177,7 +177,7 @@ class Program:
                 continue
             shuffle = keyword(call, "shuffle", 2)
             if keyword(call, "sampler") is None and keyword(call, "batch_sampler") is None and (shuffle is None or constant(shuffle) is False):
-                self.say("not-shuffled", line, "minor", "the loader of the training data does not shuffle")
+                self.say("not-shuffled", line, "minor", "the training DataLoader does not shuffle")
 
     # ---- Keras ----
 
@@ -197,7 +197,7 @@ class Program:
             self.keras_pair(compile, last, activation or "linear", units)
         for call in self.calls:
             if name_of(call) == "fit" and constant(keyword(call, "shuffle")) is False:
-                self.say("not-shuffled", call.lineno, "minor", "fit does not shuffle")
+                self.say("not-shuffled", call.lineno, "minor", "fit is told not to shuffle")
 
     def keras_pair(self, compile, last, activation, units):
         loss = keyword(compile, "loss", 1)
@@ -226,7 +226,7 @@ class Program:
         scaled = scaled or any(isinstance(node, ast.AugAssign) and constant(node.value) in (255, 255.0) for node in self.nodes)
         helped = self.names & {"ToTensor", "Rescaling", "preprocess_input", "StandardScaler", "Normalization", "per_image_standardization", "ImageDataGenerator", "rescale"}
         if read and not scaled and not helped:
-            self.say("inputs-not-scaled", read[0].lineno, "minor", "images are read and never divided by 255", "possible")
+            self.say("inputs-not-scaled", read[0].lineno, "minor", "images are read but never divided by 255", "possible")
 
     def validation(self):
         for call in self.calls:
@@ -235,7 +235,7 @@ class Program:
             data = keyword(call, "validation_data")
             first = keyword(call, "x", 0)
             if isinstance(data, (ast.Tuple, ast.List)) and data.elts and first is not None and ast.unparse(data.elts[0]) == ast.unparse(first):
-                self.say("validation-overlap", call.lineno, "serious", "validation data is the training data", "confirmed")
+                self.say("validation-overlap", call.lineno, "serious", "the validation data is the training data", "confirmed")
 
     def seeds(self):
         trains = self.names & {"fit", "backward", "SGD", "Adam", "AdamW"}
