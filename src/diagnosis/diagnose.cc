@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "diagnosis/features.h"
+#include "diagnosis/forest.h"
 #include "findings/kinds.h"
 
 namespace netmend::diagnosis {
@@ -138,6 +140,71 @@ std::string category_of(const std::string& kind) {
   return found == table.end() ? "other:" + kind : found->second;
 }
 
+findings::Json diagnosis_json(const Diagnosis& diagnosis, const std::string& run) {
+  using findings::Json;
+  Json json = {{"run", run},
+               {"summary", diagnosis.summary},
+               {"findings", Json::array()},
+               {"rules", Json::array()},
+               {"unknown", diagnosis.troubles},
+               {"features", Json::object()},
+               {"second_opinion", Json::array()}};
+  for (const auto& [name, value] : diagnosis.features) json["features"][name] = value;
+  for (const auto& [kind, share] : diagnosis.second_opinion)
+    if (share >= 0.05)
+      json["second_opinion"].push_back({{"kind", kind}, {"share", share}, {"outvoted", diagnosis.is_confirmed()}});
+  for (const Finding& finding : diagnosis.findings) json["findings"].push_back(findings::to_json(finding));
+  for (const Fired& one : diagnosis.fired)
+    json["rules"].push_back({{"rule", fmt::format("{}/{}", one.rule->set, one.rule->name)},
+                             {"fired", one.alarms > 0},
+                             {"kind", one.rule->kind},
+                             {"paper", one.rule->paper}});
+  return json;
+}
+
+bool Diagnosis::is_confirmed() const {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& one) {
+    return one.level > Level::kNote && one.certainty == Certainty::kConfirmed;
+  });
+}
+
+bool Diagnosis::reaches(Level level) const {
+  return std::any_of(findings.begin(), findings.end(), [&](const Finding& one) { return one.level >= level; });
+}
+
+findings::Json comparison_json(const std::string& before_run, const Diagnosis& before, const std::string& after_run,
+                               const Diagnosis& after, int64_t differs) {
+  return {{"before", {{"run", before_run}, {"summary", before.summary}}},
+          {"after", {{"run", after_run}, {"summary", after.summary}}},
+          {"first_difference", differs},
+          {"gone", only_in(before, after)},
+          {"new", only_in(after, before)}};
+}
+
+findings::Json rules_json(const Thresholds& thresholds) {
+  findings::Json rows = findings::Json::array(), values = findings::Json::object();
+  for (const Rule& rule : rules())
+    rows.push_back({{"set", rule.set},
+                    {"name", rule.name},
+                    {"symptom", rule.symptom},
+                    {"quantity", rule.quantity},
+                    {"threshold", rule.threshold},
+                    {"kind", rule.kind},
+                    {"paper", rule.paper}});
+  for (const auto& [name, value] : thresholds.all()) values[name] = value;
+  return {{"rules", rows}, {"thresholds", values}};
+}
+
+std::vector<std::string> only_in(const Diagnosis& a, const Diagnosis& b) {
+  std::vector<std::string> ids;
+  for (const Finding& one : a.findings)
+    if (one.level > Level::kNote && std::none_of(b.findings.begin(), b.findings.end(), [&](const Finding& f) {
+          return f.kind == one.kind && f.level > Level::kNote;
+        }))
+      ids.push_back(one.id());
+  return ids;
+}
+
 Diagnosis diagnose(const records::Record& record, const Thresholds& thresholds, const std::vector<std::string>& sets,
                    const std::string& run_name) {
   const Run run = digest(record);
@@ -164,6 +231,9 @@ Diagnosis diagnose(const records::Record& record, const Thresholds& thresholds, 
   for (const Alarm& alarm : alarms) result.findings.push_back(finding_of(alarm, run_name));
   result.troubles = troubles_of(record, run);
   result.summary = summary_of(run);
+  result.features = features_of(run);
+  if (const Forest* forest = shipped_forest(); forest && run.losses.size() >= 3)
+    result.second_opinion = forest->vote(result.features);
   return result;
 }
 

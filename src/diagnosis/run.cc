@@ -38,7 +38,8 @@ std::string usual_loss(const std::string& name) {
 std::string usual_function(const std::string& name) {
   std::string word = lower(name);
   if (word.starts_with("softmax")) return "softmax";
-  if (word == "addmm" || word == "matmul" || word == "mm" || word.starts_with("conv")) return "linear";
+  if (word == "addmm" || word == "gemm" || word == "matmul" || word == "mm" || word.starts_with("conv"))
+    return "linear";
   if (word == "relu_" || word == "relu6") return "relu";
   if (word == "sigmoid_") return "sigmoid";
   return word;
@@ -110,7 +111,7 @@ void read_torch(const Record& record, Run& run) {
   targets.classes = int64_t(targets.counts.size());
   targets.sorted = loss.flag("ordered");
   for (const Line& loader : record.of("loader"))
-    if (run.rows == 0) run.rows = loader.whole("rows");
+    if (run.rows == 0) run.rows = loader.whole("rows"), run.epochs_planned = loader.whole("epochs");
 }
 
 Task task_of(const Run& run) {
@@ -169,7 +170,8 @@ void read_curves(const Record& record, Run& run) {
   run.val_accuracies =
       metric_series(record, {"val_accuracy", "val_acc", "val_binary_accuracy", "val_categorical_accuracy"});
   // PyTorch's epochs hold the losses of the steps that were looked at; the series holds all.
-  run.by_epoch = run.losses.size() >= 3 && (run.keras || record.header.empty());
+  const bool whole = run.keras || record.header.empty() || record.first("framework").text("name") == "netmend";
+  run.by_epoch = run.losses.size() >= 3 && whole;
   if (!run.by_epoch && run.step_losses.size() >= 2) run.losses = blocks(run.step_losses, 20);
   for (const records::Epoch& epoch : record.epochs) run.steps = std::max(run.steps, epoch.step);
 }
