@@ -196,7 +196,7 @@ struct WatchOptions {
 int watch(const Common& common, const WatchOptions& options);
 
 struct DiagnoseOptions {
-  std::string run, against, thresholds, fail_on = "blocker";
+  std::string run, against, thresholds, page, fail_on = "blocker";
   std::vector<std::string> rules;
   bool list = false, live = false;
 };

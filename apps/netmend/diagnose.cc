@@ -4,18 +4,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/pool.h"
 #include "base/run_search.h"
-#include "base/sparkline.h"
 #include "base/text.h"
+#include "diagnosis/training_page.h"
 #include "findings/phrases.h"
+#include "report/page.h"
 #include "session/toml.h"
 
 namespace netmend::app {
@@ -25,34 +24,10 @@ using diagnosis::Diagnosis;
 using findings::Finding;
 using findings::Level;
 
-void print_curves(std::FILE* out, const diagnosis::Run& run) {
-  auto line = [&](const char* name, const std::vector<double>& values) {
-    if (values.size() < 2) return;
-    print(out, "  {:<14}{}  {} → {}\n", name, sparkline(values), findings::plain(values.front()),
-          findings::plain(values.back()));
-  };
-  line("loss", run.losses);
-  line("val. loss", run.val_losses);
-  line("accuracy", run.accuracies);
-  line("val. accuracy", run.val_accuracies);
-}
-
 int list_rules(const Common& common) {
   const diagnosis::Thresholds thresholds;
-  if (common.json) {
-    return print_json(diagnosis::rules_json(thresholds)), 0;
-  }
-  Table table{{"rule", "symptom", "points to", "thresholds"}, "llll"};
-  for (const diagnosis::Rule& rule : diagnosis::rules()) {
-    std::vector<std::string> limits;
-    for (const std::string& name : split(rule.threshold, ','))
-      limits.push_back(rule.threshold == "exact"
-                           ? "exact"
-                           : fmt::format("{} = {}", trim(name), findings::plain(thresholds[std::string(trim(name))])));
-    table.rows.push_back({fmt::format("{}/{}", rule.set, rule.name), std::string(rule.symptom), std::string(rule.kind),
-                          join(limits, ", ")});
-  }
-  print_table(table);
+  if (common.json) return print_json(diagnosis::rules_json(thresholds)), 0;
+  print_table({{"rule", "symptom", "points to", "thresholds"}, "llll", 1, 2, diagnosis::rule_rows(thresholds)});
   return 0;
 }
 
@@ -69,16 +44,7 @@ int compare_trainings(const Common& common, const DiagnoseOptions& options, cons
     print_json(diagnosis::comparison_json(other, was, name, is, differs));
     return status_of(is, options.fail_on);
   }
-  Table table{{"", printable(other), printable(name)}, "lrr"};
-  for (const auto& [key, value] : was.summary.items()) {
-    auto text = [&](const Json& one) {
-      return one.is_number_float() ? findings::plain(one.get<double>())
-             : one.is_string()     ? one.get<std::string>()
-                                   : json_text(one);
-    };
-    table.rows.push_back({key, printable(text(value)), printable(text(is.summary[key]))});
-  }
-  print_table(table);
+  print_table({{"", printable(other), printable(name)}, "lrr", 1, 2, diagnosis::comparison_rows(was, is)});
   if (!a.step_losses.empty() && !b.step_losses.empty())
     print("\n  {}\n", differs ? fmt::format("the losses differ from step {} on", differs)
                               : "the losses are the same in every step");
@@ -129,33 +95,14 @@ diagnosis::Thresholds read_thresholds(const std::string& file) {
 }
 
 void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::Record& record) {
-  const diagnosis::Run run = diagnosis::digest(record);
-  print(out, "  {} steps, {}{}{}\n", with_commas(run.steps), counted(int64_t(record.epochs.size()), "epoch"),
-        run.optimizer.empty() ? "" : ", " + printable(run.optimizer),
-        std::isfinite(run.rate) ? fmt::format(" at {}", findings::plain(run.rate)) : "");
-  print_curves(out, run);
-  print(out, "\n");
-  size_t notes = 0, shown = 0;
-  for (const Finding& finding : diagnosis.findings) {
-    if (finding.level == Level::kNote) {
-      ++notes;
-      continue;
-    }
-    ++shown;
-    print(out, "  {:<8} {}\n", level_name(finding.level), printable(finding.id()));
-    print(out, "           {}\n", printable(finding.title));
-    print(out, "           {} ({})\n", printable(finding.evidence), certainty_name(finding.certainty));
-  }
-  if (shown == 0) print(out, "  Nothing was found that is wrong for certain or likely.\n");
-  for (const Finding& finding : diagnosis.findings)
-    if (finding.level == Level::kNote)
-      print(out, "  note     {}: {}\n", printable(finding.id()), printable(finding.brief));
-  if (!diagnosis.second_opinion.empty() && diagnosis.second_opinion[0].second >= 0.5 && !diagnosis.is_confirmed())
-    print(out, "  opinion  {}: {} of the votes of a forest that was trained on planted faults\n",
-          diagnosis.second_opinion[0].first == "none" ? "nothing wrong" : diagnosis.second_opinion[0].first,
-          findings::percent(diagnosis.second_opinion[0].second));
-  for (const std::string& trouble : diagnosis.troubles) print(out, "  unknown  {}\n", printable(trouble));
-  if (shown > 0) print(out, "\n  next     netmend why {}\n", printable(diagnosis.findings.front().kind));
+  for (const std::string& line : diagnosis::training_screen(record, diagnosis)) print(out, "{}\n", line);
+}
+
+void write_training_page(const std::string& folder, const records::Record& record, const Diagnosis& found,
+                         const std::vector<std::string>& command) {
+  write_file(folder + "/" + report::kEvidence,
+             json_text(diagnosis::training_report(record, found, join(command, " "), folder)));
+  report::write_page(folder);
 }
 
 int status_of(const Diagnosis& diagnosis, const std::string& fail_on) {
@@ -171,6 +118,8 @@ int diagnose_run(const Common& common, const DiagnoseOptions& options) {
   if (options.live) return follow(common, options, run, thresholds);
   const records::Record record = records::read_record(run);
   const Diagnosis found = diagnosis::diagnose(record, thresholds, options.rules, run);
+  if (!options.page.empty())
+    write_file(options.page, report::draw_page(json_text(diagnosis::training_report(record, found, "", run)), run));
   if (common.json)
     print_json(diagnosis::diagnosis_json(found, run));
   else {

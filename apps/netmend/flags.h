@@ -46,6 +46,7 @@ struct Options {
   studies::InjectedRequest injected;
   studies::ScoresRequest scores;
   studies::TrainingMutantsRequest training_mutants;
+  studies::BrokenTrainingsRequest broken_trainings;
   WhatIfOptions whatif;
   GateOptions gate;
   FailuresOptions failures;

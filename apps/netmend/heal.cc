@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/run_folder.h"
 #include "base/text.h"
 #include "findings/phrases.h"
 #include "healing/heal_run.h"
@@ -17,17 +18,23 @@ using healing::held_out_text;
 using healing::ids_text;
 
 void print_healing(const Json& json) {
-  print("  before   {}; held-out {}\n", ids_text(json["before"]["findings"]), held_out_text(json["before"]["held_out"]));
+  print("  before   {}; held-out {}\n", ids_text(json["before"]["findings"]),
+        held_out_text(json["before"]["held_out"]));
   if (json["tries"].empty())
     print("  Nothing above a note was found, or nothing that a change of settings answers: nothing was tried.\n");
   else
-    print_table(Table{.head = {"for", "change", "from", "problem", "held-out", "cost", ""}, .align = "lllllrl", .rows = healing::try_rows(json)});
-  print("\n  after    {}; held-out {}\n", ids_text(json["after"]["findings"]), held_out_text(json["after"]["held_out"]));
-  if (const std::string changes = json["after"]["changes"]; !changes.empty()) print("  change   {}\n", printable(changes));
+    print_table(Table{.head = {"for", "change", "from", "problem", "held-out", "cost", ""},
+                      .align = "lllllrl",
+                      .rows = healing::try_rows(json)});
+  print("\n  after    {}; held-out {}\n", ids_text(json["after"]["findings"]),
+        held_out_text(json["after"]["held_out"]));
+  if (const std::string changes = json["after"]["changes"]; !changes.empty())
+    print("  change   {}\n", printable(changes));
   print("  cost     {} {}\n", findings::plain(json["cost"].get<double>()), json["cost_unit"].get<std::string>());
   if (json.contains("random"))
     print("  random   {} tries at equal cost: {}; held-out {}\n", json["random"]["tries"].size(),
-          json["random"]["healed"] == true ? "healed" : "not healed", held_out_text(json["random"]["after"]["held_out"]));
+          json["random"]["healed"] == true ? "healed" : "not healed",
+          held_out_text(json["random"]["after"]["held_out"]));
 }
 
 bool confirm(const std::string& problem, const std::string& changes, const std::string& source) {
@@ -71,10 +78,11 @@ int heal_run(const Common& common, const HealOptions& options) {
     return status;
   }
   print_healing(json);
-  if (json["healed"] == true && json.contains("command")) print("  run      {}\n", printable(json["command"].get<std::string>()));
+  if (json["healed"] == true && json.contains("command"))
+    print("  run      {}\n", printable(json["command"].get<std::string>()));
   if (json["healed"] == true && json["product"].is_string()) print("  model    {}\n", printable(options.product));
   print("  {}\n", json["healed"] == true ? "Healed: what was found is gone, and held-out data is predicted better."
-                                          : "Not healed.");
+                                         : "Not healed.");
   return status;
 }
 

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "diagnosis/diagnose.h"
+#include "netmend/diagnose.h"
 #include "netmend/shared.h"
 #include "netmend/terminal.h"
 #include "training/train_run.h"
@@ -121,9 +122,10 @@ int train(const Common& common, const TrainOptions& options) {
   if (end.interrupted)
     say(common, written ? fmt::format("stopped: {} holds the weights after epoch {}", product, run.history().size())
                         : "stopped before the first epoch was complete: no model was written");
-  if (end.interrupted) return 130;
+  if (end.interrupted || run.history().empty()) return end.interrupted ? 130 : 0;
   const records::Record record = records::read_record(folder.path());
   const diagnosis::Diagnosis found = diagnosis::diagnose(record, {}, {}, folder.path());
+  write_training_page(folder.path(), record, found, common.arguments);
   int64_t problems = 0;
   for (const findings::Finding& one : found.findings)
     if (one.level > findings::Level::kNote && ++problems)

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/run_folder.h"
+#include "base/text.h"
 #include "diagnosis/lint.h"
 #include "diagnosis/recorder.h"
 #include "netmend/diagnose.h"
@@ -53,13 +54,14 @@ int watch(const Common& common, const WatchOptions& options) {
   diagnosis::add_from_text(found, options.command, LintOptions().python);
   const Json document = diagnosis::diagnosis_json(found, path);
   write_file(folder.file("findings.json"), json_text(document, 1));
+  write_training_page(path, record, found, options.command);
   if (status == 0) status = status_of(found, options.fail_on);
   folder.finish(common.seed, seconds, status);
   if (common.json) return print_json(document), status;
   if (common.quiet) return status;
   print(stderr, "\nnetmend: what the training shows\n");
   print_diagnosis(stderr, found, record);
-  print(stderr, "  record   {}\n", printable(path));
+  print(stderr, "  report   {}/report.html\n", printable(path));
   return status;
 }
 

@@ -5,10 +5,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "diagnosis/features.h"
 #include "diagnosis/forest.h"
+#include "diagnosis/training_page.h"
 #include "findings/kinds.h"
+#include "findings/phrases.h"
 
 namespace netmend::diagnosis {
 namespace {
@@ -65,6 +68,7 @@ Finding finding_of(const Alarm& alarm, const std::string& run) {
   finding.numbers = alarm.numbers;
   if (!finding.numbers.contains("category")) finding.numbers["category"] = category_of(alarm.kind);
   finding.numbers["likelihood"] = alarm.likelihood;
+  if (const std::string plot = plot_of(alarm.kind); !plot.empty()) finding.numbers["plot"] = plot;
   if (!alarm.source.empty()) {
     finding.numbers["source"] = alarm.source;
     finding.evidence += " Line: " + alarm.source + ".";
@@ -179,6 +183,32 @@ findings::Json comparison_json(const std::string& before_run, const Diagnosis& b
           {"first_difference", differs},
           {"gone", only_in(before, after)},
           {"new", only_in(after, before)}};
+}
+
+std::vector<std::vector<std::string>> comparison_rows(const Diagnosis& before, const Diagnosis& after) {
+  auto text = [](const findings::Json& one) {
+    return one.is_number_float() ? findings::plain(one.get<double>())
+           : one.is_string()     ? one.get<std::string>()
+                                 : json_text(one);
+  };
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [key, value] : before.summary.items())
+    rows.push_back({key, printable(text(value)), printable(text(after.summary[key]))});
+  return rows;
+}
+
+std::vector<std::vector<std::string>> rule_rows(const Thresholds& thresholds) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Rule& rule : rules()) {
+    std::vector<std::string> limits;
+    for (const std::string& name : split(rule.threshold, ','))
+      limits.push_back(rule.threshold == "exact"
+                           ? "exact"
+                           : fmt::format("{} = {}", trim(name), findings::plain(thresholds[std::string(trim(name))])));
+    rows.push_back({fmt::format("{}/{}", rule.set, rule.name), std::string(rule.symptom), std::string(rule.kind),
+                    join(limits, ", ")});
+  }
+  return rows;
 }
 
 findings::Json rules_json(const Thresholds& thresholds) {

@@ -41,6 +41,10 @@ std::vector<std::string> only_in(const Diagnosis& a, const Diagnosis& b);
 /// Two trainings; `differs` as first_difference() has it.
 findings::Json comparison_json(const std::string& before_run, const Diagnosis& before, const std::string& after_run,
                                const Diagnosis& after, int64_t differs);
+/// A row for each figure of the summaries: its name, before, after.
+std::vector<std::vector<std::string>> comparison_rows(const Diagnosis& before, const Diagnosis& after);
+/// Rule, symptom, kind, thresholds.
+std::vector<std::vector<std::string>> rule_rows(const Thresholds& thresholds);
 findings::Json rules_json(const Thresholds& thresholds);
 
 /// The category of the public benchmarks of broken trainings that a kind belongs to: wrong-output-activation …

@@ -66,7 +66,8 @@ class Features {
     add("finite", run_.finite() ? 1 : 0);
     add("first-loss", magnitude(first));
     add("last-against-first", magnitude(last / first)), add("best-against-first", magnitude(best / first));
-    add("best-against-constant", magnitude(best / constant)), add("first-against-constant", magnitude(first / constant));
+    add("best-against-constant", magnitude(best / constant)),
+        add("first-against-constant", magnitude(first / constant));
     add("last-against-best", magnitude(last / best));
     add("accuracy", last_of(run_.accuracies)), add("val-accuracy", last_of(run_.val_accuracies));
     add("majority", run_.majority());
@@ -154,7 +155,8 @@ class Features {
     double most = 0, least = INFINITY;
     for (const auto& [label, count] : y.counts) most = std::max(most, count), least = std::min(least, count);
     add("imbalance", y.counts.size() >= 2 ? magnitude(most / least) : NAN);
-    add("outputs-against-classes", y.classes > 0 && run_.outputs > 0 ? magnitude(double(run_.outputs) / double(y.counts.size())) : NAN);
+    add("outputs-against-classes",
+        y.classes > 0 && run_.outputs > 0 ? magnitude(double(run_.outputs) / double(y.counts.size())) : NAN);
     add("rows", run_.rows > 0 ? magnitude(double(run_.rows)) : NAN);
     add("task", double(int(run_.task)));
     add("parameters-against-rows", run_.rows > 0 ? magnitude(double(run_.parameters) / double(run_.rows)) : NAN);
@@ -166,7 +168,8 @@ class Features {
     add("adaptive", name.find("ada") != std::string::npos || name.find("rms") != std::string::npos ? 1 : 0);
     add("steps", magnitude(double(run_.steps)));
     add("epochs", double(run_.record->epochs.size()));
-    add("batch-against-rows", run_.rows > 0 && run_.batch > 0 ? magnitude(double(run_.batch) / double(run_.rows)) : NAN);
+    add("batch-against-rows",
+        run_.rows > 0 && run_.batch > 0 ? magnitude(double(run_.batch) / double(run_.rows)) : NAN);
     add("squared-error", run_.loss == "mean_squared_error" ? 1 : 0);
     add("cross-entropy", run_.loss.find("crossentropy") != std::string::npos ? 1 : 0);
     add("softmax-last", run_.last == "softmax" ? 1 : 0);

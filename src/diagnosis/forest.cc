@@ -50,7 +50,8 @@ std::vector<std::pair<std::string, double>> Forest::vote(
     const std::vector<std::pair<std::string, double>>& features) const {
   std::vector<double> values;
   for (const std::string& name : features_) {
-    const auto found = std::find_if(features.begin(), features.end(), [&](const auto& one) { return one.first == name; });
+    const auto found =
+        std::find_if(features.begin(), features.end(), [&](const auto& one) { return one.first == name; });
     if (found == features.end())
       throw InputError(fmt::format("the forest asks for `{}`, which this netmend does not measure", name),
                        "Train it again: python3 -m netmend.study forest.");

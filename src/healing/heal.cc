@@ -82,7 +82,8 @@ class Search {
     int64_t misses = 0;
     while (may_try() && misses < 1000) {
       Settings settings;
-      for (const auto& [name, knob] : training_.knobs()) settings[name] = knob.choices[random.below(knob.choices.size())];
+      for (const auto& [name, knob] : training_.knobs())
+        settings[name] = knob.choices[random.below(knob.choices.size())];
       if (!tried_.insert(settings_json(settings).dump()).second) {
         ++misses;
         continue;
@@ -90,9 +91,9 @@ class Search {
       Attempt attempt{.settings = settings, .source = "random"};
       attempt.changes = changes_text(healing_.before.settings, settings);
       run(attempt);
-      attempt.gone = attempt.failure.empty() && std::none_of(first_.begin(), first_.end(), [&](const std::string& kind) {
-                       return has(attempt.diagnosis, kind);
-                     });
+      attempt.gone = attempt.failure.empty() &&
+                     std::none_of(first_.begin(), first_.end(),
+                                  [&](const std::string& kind) { return has(attempt.diagnosis, kind); });
       attempt.better = attempt.held_out.better_than(current().held_out);
       attempt.kept = attempt.failure.empty() && attempt.better;
       healing_.tries.push_back(std::move(attempt));
@@ -105,9 +106,7 @@ class Search {
  private:
   const Attempt& current() const { return healing_.result(); }
 
-  bool may_try() const {
-    return int64_t(healing_.tries.size()) < request_.tries && healing_.cost < request_.cost;
-  }
+  bool may_try() const { return int64_t(healing_.tries.size()) < request_.tries && healing_.cost < request_.cost; }
 
   void judge(Attempt& attempt, const records::Record& record) {
     attempt.diagnosis = diagnosis::diagnose(record, request_.thresholds, {}, attempt.folder);
@@ -236,16 +235,18 @@ Json healing_json(const Healing& healing, const std::string& cost_unit) {
     if (!one.failure.empty()) tries.back()["failure"] = one.failure;
   }
   const Attempt& end = healing.result();
-  return {{"healed", healing.healed},
-          {"before", {{"findings", findings_json(healing.before.diagnosis)}, {"held_out", held_out_json(healing.before.held_out)}}},
-          {"after",
-           {{"findings", healing.left},
-            {"held_out", held_out_json(end.held_out)},
-            {"settings", settings_json(end.settings)},
-            {"changes", changes_text(healing.before.settings, end.settings)}}},
-          {"tries", tries},
-          {"cost", healing.cost},
-          {"cost_unit", cost_unit}};
+  return {
+      {"healed", healing.healed},
+      {"before",
+       {{"findings", findings_json(healing.before.diagnosis)}, {"held_out", held_out_json(healing.before.held_out)}}},
+      {"after",
+       {{"findings", healing.left},
+        {"held_out", held_out_json(end.held_out)},
+        {"settings", settings_json(end.settings)},
+        {"changes", changes_text(healing.before.settings, end.settings)}}},
+      {"tries", tries},
+      {"cost", healing.cost},
+      {"cost_unit", cost_unit}};
 }
 
 }  // namespace netmend::healing

@@ -56,9 +56,9 @@ struct HealRequest {
 struct Healing {
   Attempt before;
   std::vector<Attempt> tries;
-  int best = -1;            ///< index into `tries` of what was kept last
-  bool healed = false;      ///< nothing above a note is left of what was found, and held-out data is predicted better
-  double cost = 0;          ///< of all tries
+  int best = -1;        ///< index into `tries` of what was kept last
+  bool healed = false;  ///< nothing above a note is left of what was found, and held-out data is predicted better
+  double cost = 0;      ///< of all tries
   std::vector<std::string> left;  ///< ids of findings above a note that are left
   const Attempt& result() const { return best >= 0 ? tries[size_t(best)] : before; }
 };

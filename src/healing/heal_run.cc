@@ -50,8 +50,8 @@ Json heal_own(const JsonView& facts, const records::Record& record, const HealRu
   require_folder(facts.at("training").at("folder").text());
   training::TrainRequest again = training::request_from(facts.at("training"));
   again.jobs = request.jobs;
-  const bool numbers = diagnosis::digest(record).loss == "mean_squared_error" &&
-                       record.last("loss").numbers("counts").empty();
+  const bool numbers =
+      diagnosis::digest(record).loss == "mean_squared_error" && record.last("loss").numbers("counts").empty();
   const auto training = own_training(std::move(again), numbers);
   Json json = with_random(*training, record, request);
   json["way"] = "trainer", json["product"] = nullptr;
@@ -107,8 +107,9 @@ Json heal_program(const JsonView& facts, const records::Record& record, const He
   }
   const std::string program = program_of(command, folder);
   if (program.empty())
-    throw InputError(fmt::format("{} shows no settings that could be changed, and no Python file to propose edits of", request.run),
-                     "docs/training.md: settings() of netmend.watch exposes them.");
+    throw InputError(
+        fmt::format("{} shows no settings that could be changed, and no Python file to propose edits of", request.run),
+        "docs/training.md: settings() of netmend.watch exposes them.");
   diagnosis::Diagnosis found = diagnosis::diagnose(record, request.heal.thresholds, {}, request.run);
   diagnosis::add_from_text(found, {program}, request.python);
   return propose(program, found, request);

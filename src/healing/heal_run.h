@@ -7,12 +7,12 @@
 namespace netmend::healing {
 
 struct HealRunRequest {
-  std::string run;          ///< folder of `netmend train` or `netmend watch`
-  HealRequest heal;         ///< its folder is the run folder of this healing
-  bool random = false;      ///< random search at equal cost beside it
-  bool in_place = false;    ///< programs: not in a copy of their folder
-  double seconds = 600;     ///< programs: most that an attempt may take
-  std::string product;      ///< own trainer: the healed model; "" for none
+  std::string run;                 ///< folder of `netmend train` or `netmend watch`
+  HealRequest heal;                ///< its folder is the run folder of this healing
+  bool random = false;             ///< random search at equal cost beside it
+  bool in_place = false;           ///< programs: not in a copy of their folder
+  double seconds = 600;            ///< programs: most that an attempt may take
+  std::string product;             ///< own trainer: the healed model; "" for none
   std::string python = "python3";  ///< reads programs that expose no settings
   int jobs = 0;
 };

@@ -134,8 +134,8 @@ void add_batch_norm(Graph& graph, ValueId output) {
     std::vector<ValueId> inputs = {layer.pre};
     for (const char* part : {"scale", "bias", "mean", "var"}) {
       const bool one = std::string(part) == "scale" || std::string(part) == "var";
-      inputs.push_back(constant(graph, layer.name + ".norm." + part,
-                                one ? at::ones({layer.units}) : at::zeros({layer.units})));
+      inputs.push_back(
+          constant(graph, layer.name + ".norm." + part, one ? at::ones({layer.units}) : at::zeros({layer.units})));
     }
     const ValueId made = add_node(graph, layer.name + ".norm", "BatchNormalization", inputs);
     redirect(graph, layer.pre, made, {made});
@@ -157,7 +157,8 @@ void standardize_inputs(Graph& graph, const dataset::Dataset& train) {
   const Moments all = moments_of(some.inputs[0].to(at::kFloat), axes < 2 ? -1 : (last ? 3 : 1));
   const ValueId input = graph.inputs[0];
   const ValueId centred = add_node(graph, "input.centred", "Sub", {input, constant(graph, "input.mean", all.mean)});
-  const ValueId scaled = add_node(graph, "input.scaled", "Div", {centred, constant(graph, "input.deviation", all.deviation)});
+  const ValueId scaled =
+      add_node(graph, "input.scaled", "Div", {centred, constant(graph, "input.deviation", all.deviation)});
   redirect(graph, input, scaled, {centred});
   model::sort_nodes(graph);
 }
@@ -169,7 +170,8 @@ void scale_outputs(Graph& graph, ValueId output, const dataset::Dataset& train) 
   leave_document(graph);
   const at::Tensor targets = some.labels.to(at::kFloat).reshape({some.count(), -1});
   const Moments all = moments_of(targets, 1);
-  const ValueId scaled = add_node(graph, "output.scaled", "Mul", {output, constant(graph, "output.deviation", all.deviation)});
+  const ValueId scaled =
+      add_node(graph, "output.scaled", "Mul", {output, constant(graph, "output.deviation", all.deviation)});
   const ValueId moved = add_node(graph, "output.moved", "Add", {scaled, constant(graph, "output.mean", all.mean)});
   // The output keeps its name: what made it gets another one.
   std::replace(graph.outputs.begin(), graph.outputs.end(), output, moved);

@@ -69,13 +69,14 @@ class ProgramTraining : public Training {
 
   double run(const Settings& settings, const std::string& folder) override {
     make_folders(folder);
-    const std::string whole = fs::absolute(folder).string(), work = request_.in_place ? request_.folder : whole + "/work";
+    const std::string whole = fs::absolute(folder).string(),
+                      work = request_.in_place ? request_.folder : whole + "/work";
     if (!request_.in_place) copy_folder(request_.folder, work, fs::absolute(folder).parent_path());
     auto environment = diagnosis::recorder_environment(whole, {});
     environment["NETMEND_SETTINGS"] = json_text(settings_json(settings));
     environment["NETMEND_OUTPUT"] = request_.in_place ? "/dev/null" : whole + "/output.txt";
-    std::vector<std::string> words = {"sh", "-c", "cd \"$0\" && exec timeout -k 5 \"$@\" > \"$NETMEND_OUTPUT\" 2>&1", work,
-                                      fmt::format("{:g}", request_.seconds)};
+    std::vector<std::string> words = {"sh", "-c", "cd \"$0\" && exec timeout -k 5 \"$@\" > \"$NETMEND_OUTPUT\" 2>&1",
+                                      work, fmt::format("{:g}", request_.seconds)};
     words.insert(words.end(), request_.command.begin(), request_.command.end());
     const auto start = std::chrono::steady_clock::now();
     const int status = run_child(words, environment);

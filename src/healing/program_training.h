@@ -8,9 +8,9 @@ namespace netmend::healing {
 
 struct ProgramRequest {
   std::vector<std::string> command;
-  std::string folder;       ///< where it ran
-  double seconds = 600;     ///< most that an attempt may take
-  bool in_place = false;    ///< run where it is: its folder is too large to copy, or it writes nothing
+  std::string folder;     ///< where it ran
+  double seconds = 600;   ///< most that an attempt may take
+  bool in_place = false;  ///< run where it is: its folder is too large to copy, or it writes nothing
 };
 
 /// The settings that a record shows; empty where the program exposes none.

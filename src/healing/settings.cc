@@ -36,22 +36,21 @@ std::string usual_name(const std::string& name) {
 }
 
 std::vector<Json> usual_choices(const std::string& usual, const Json& current) {
-  static const std::map<std::string, std::vector<Json>> table = {
-      {"rate", {1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 1e-1, 1.0}},
-      {"momentum", {0.0, 0.5, 0.9}},
-      {"decay", {0.0, 1e-3, 1e-2}},
-      {"clip", {0.0, 10.0}},
-      {"batch", {16, 32, 64, 128}},
-      {"dropout", {0.0, 0.25, 0.5}},
-      {"optimiser", {"sgd", "momentum", "adam", "rmsprop"}},
-      {"activation", {"relu", "selu", "tanh", "elu"}},
-      {"init", {"he", "glorot"}},
-      {"schedule", {"constant", "cosine"}},
-      {"batch_norm", {false, true}},
-      {"scale_inputs", {false, true}},
-      {"scale_targets", {false, true}},
-      {"shuffle", {false, true}},
-      {"class_weights", {false, true}}};
+  static const std::map<std::string, std::vector<Json>> table = {{"rate", {1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 1e-1, 1.0}},
+                                                                 {"momentum", {0.0, 0.5, 0.9}},
+                                                                 {"decay", {0.0, 1e-3, 1e-2}},
+                                                                 {"clip", {0.0, 10.0}},
+                                                                 {"batch", {16, 32, 64, 128}},
+                                                                 {"dropout", {0.0, 0.25, 0.5}},
+                                                                 {"optimiser", {"sgd", "momentum", "adam", "rmsprop"}},
+                                                                 {"activation", {"relu", "selu", "tanh", "elu"}},
+                                                                 {"init", {"he", "glorot"}},
+                                                                 {"schedule", {"constant", "cosine"}},
+                                                                 {"batch_norm", {false, true}},
+                                                                 {"scale_inputs", {false, true}},
+                                                                 {"scale_targets", {false, true}},
+                                                                 {"shuffle", {false, true}},
+                                                                 {"class_weights", {false, true}}};
   std::vector<Json> choices;
   if (usual == "epochs" && current.is_number())
     choices = {current, std::max<int64_t>(1, current.get<int64_t>()) * 3};

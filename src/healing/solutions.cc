@@ -1,7 +1,10 @@
 #include "healing/solutions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace netmend::healing {
 namespace {
@@ -15,7 +18,9 @@ const std::vector<Solution>& table() {
       {"vanishing-gradient", kPaper, {{"activation", kSet, "selu"}}},
       {"vanishing-gradient", kPaper, {{"activation", kSet, "relu"}, {"init", kSet, "he"}}},
       {"vanishing-gradient", kPaper, {{"batch_norm", kSet, true}}},
-      {"vanishing-gradient", kOwn, {{"activation", kSet, "relu"}, {"init", kSet, "he"}, {"optimiser", kSet, "adam"}, {"rate", kSet, 1e-3}}},
+      {"vanishing-gradient",
+       kOwn,
+       {{"activation", kSet, "relu"}, {"init", kSet, "he"}, {"optimiser", kSet, "adam"}, {"rate", kSet, 1e-3}}},
       {"exploding-gradient", kPaper, {{"activation", kSet, "selu"}}},
       {"exploding-gradient", kPaper, {{"activation", kSet, "relu"}}},
       {"exploding-gradient", kPaper, {{"clip", kSet, 10.0}}},
@@ -109,7 +114,8 @@ std::optional<Settings> apply(const Solution& solution, const Settings& settings
     if (change.how == Change::kTimes) {
       if (!value.is_number()) return std::nullopt;
       const double product = value.get<double>() * change.value.get<double>();
-      value = value.is_number_integer() ? Json(std::max<int64_t>(1, std::llround(product))) : Json(product);
+      value = value.is_number_integer() ? Json(std::max<int64_t>(1, std::llround(product)))
+                                        : Json(std::strtod(fmt::format("{:.9g}", product).c_str(), nullptr));
     } else {
       const auto& allowed = knob->second.choices;
       if (!(knob->second.open && change.value.is_number()) &&

@@ -28,8 +28,7 @@ RecordWriter::RecordWriter(const std::string& path, const std::vector<std::strin
     : start_(std::chrono::steady_clock::now()), flushed_(start_) {
   out_.open(path, std::ios::trunc | std::ios::binary);
   if (!out_) fail("{} cannot be written", path);
-  const double now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   pending_ = json_text(Json{{"netmend", "training-record"},
                             {"version", 1},
                             {"time", std::round(now * 1000) / 1000},

@@ -31,18 +31,24 @@ double deviation(const at::Tensor& x) { return x.numel() > 1 ? scalar(x.to(at::k
 const char* optimiser_words(Method method) {
   switch (method) {
     case Method::kSgd:
-    case Method::kMomentum: return "SGD";
-    case Method::kAdam: return "Adam";
-    case Method::kRmsprop: return "RMSprop";
+    case Method::kMomentum:
+      return "SGD";
+    case Method::kAdam:
+      return "Adam";
+    case Method::kRmsprop:
+      return "RMSprop";
   }
   return "";
 }
 
 const char* loss_words(LossKind kind) {
   switch (kind) {
-    case LossKind::kCrossEntropy: return "cross_entropy";
-    case LossKind::kMse: return "mse_loss";
-    case LossKind::kBce: return "binary_cross_entropy_with_logits";
+    case LossKind::kCrossEntropy:
+      return "cross_entropy";
+    case LossKind::kMse:
+      return "mse_loss";
+    case LossKind::kBce:
+      return "binary_cross_entropy_with_logits";
   }
   return "";
 }
@@ -63,9 +69,9 @@ std::string function_of(const std::string& op) {
 
 /// Whether the operator only moves, scales or averages what a layer before it gave.
 bool passes_through(const model::Graph& graph, const model::Node& node) {
-  static const std::vector<std::string> linear = {"Flatten",   "Reshape", "Squeeze",     "Unsqueeze",         "Transpose",
-                                                  "Identity",  "Dropout", "AveragePool", "GlobalAveragePool", "Slice",
-                                                  "ReduceMean", "Pad",    "Cast",        "BatchNormalization"};
+  static const std::vector<std::string> linear = {
+      "Flatten",     "Reshape",           "Squeeze", "Unsqueeze",  "Transpose", "Identity", "Dropout",
+      "AveragePool", "GlobalAveragePool", "Slice",   "ReduceMean", "Pad",       "Cast",     "BatchNormalization"};
   if (std::find(linear.begin(), linear.end(), node.op) != linear.end()) return true;
   return (node.op == "Add" || node.op == "Sub") && node.inputs.size() == 2 &&
          graph.is_constant(node.inputs[0]) != graph.is_constant(node.inputs[1]);
@@ -94,8 +100,7 @@ std::vector<std::string> row_keys(const at::Tensor& rows) {
   if (whole.numel() == 0) return keys;
   const int64_t bytes = int64_t(whole.nbytes()) / whole.size(0);
   for (int64_t i = 0; i < whole.size(0); ++i)
-    keys.push_back(
-        checksum(std::string_view(static_cast<const char*>(whole.data_ptr()) + i * bytes, size_t(bytes))));
+    keys.push_back(checksum(std::string_view(static_cast<const char*>(whole.data_ptr()) + i * bytes, size_t(bytes))));
   return keys;
 }
 
@@ -103,8 +108,7 @@ Json input_facts(const at::Tensor& x) {
   Json facts = {{"shape", x.sizes().vec()}};
   if (!x.is_floating_point()) {
     facts["integer"] = true;
-    if (x.scalar_type() != at::kBool && x.numel() > 0)
-      facts["min"] = scalar(x.min()), facts["max"] = scalar(x.max());
+    if (x.scalar_type() != at::kBool && x.numel() > 0) facts["min"] = scalar(x.min()), facts["max"] = scalar(x.max());
     return facts;
   }
   if (x.numel() == 0) return facts;
@@ -192,7 +196,8 @@ struct RunRecord::Impl {
     for (const model::Layer& layer : layers) by_node[layer.node] = &layer;
     int64_t count = 0;
     for (const model::Layer& layer : layers) {
-      const int before = origin(subject.graph, made_by, data_input(subject.graph, subject.graph.nodes[size_t(layer.node)]));
+      const int before =
+          origin(subject.graph, made_by, data_input(subject.graph, subject.graph.nodes[size_t(layer.node)]));
       const auto found = by_node.find(before);
       if (found == by_node.end() || role_of(found->second->op) == "recurrent" || role_of(layer.op) == "embedding" ||
           role_of(found->second->op) == "embedding")
@@ -218,7 +223,8 @@ struct RunRecord::Impl {
 
   void describe_settings() {
     const Options& o = subject.options;
-    Json settings = {{"weight_decay", o.decay}, {"schedule", schedule_text(o.schedule)}, {"method", method_name(o.method)}};
+    Json settings = {
+        {"weight_decay", o.decay}, {"schedule", schedule_text(o.schedule)}, {"method", method_name(o.method)}};
     if (o.method == Method::kMomentum) settings["momentum"] = o.momentum;
     writer.say("optimizer", {{"optimizer", 0},
                              {"type", optimiser_words(o.method)},
@@ -234,7 +240,8 @@ struct RunRecord::Impl {
   }
 
   void describe_data() {
-    const Rows some = subject.train.rows(stream::spread(subject.train.size(), std::min(kDataInputs, subject.train.size())));
+    const Rows some =
+        subject.train.rows(stream::spread(subject.train.size(), std::min(kDataInputs, subject.train.size())));
     if (!some.inputs.empty()) writer.say("data", {{"split", "train"}, {"inputs", input_facts(some.inputs[0])}});
     Json loss = {{"type", loss_words(subject.loss.kind)},
                  {"shape", {std::min(subject.options.batch, subject.train.size()), subject.loss.width}},
@@ -308,12 +315,11 @@ struct RunRecord::Impl {
       const at::Tensor zero = x == 0;
       row["z"] = number_word(scalar(zero.to(at::kFloat).mean()));
       if (axis < x.dim())
-        row["d"] = number_word(
-            scalar(zero.movedim(axis, 0).reshape({x.size(axis), -1}).all(1).to(at::kFloat).mean()));
+        row["d"] = number_word(scalar(zero.movedim(axis, 0).reshape({x.size(axis), -1}).all(1).to(at::kFloat).mean()));
     } else if (function == "tanh") {
       row["sat"] = number_word(scalar((size > 0.995).to(at::kFloat).mean()));
     } else if (function == "sigmoid") {
-      row["sat"] = number_word(scalar(at::logical_or(x < 0.0025, x > 0.9975).to(at::kFloat).mean()));
+      row["sat"] = number_word(scalar(at::logical_or(x<0.0025, x> 0.9975).to(at::kFloat).mean()));
     }
     return row;
   }
@@ -437,7 +443,8 @@ void RunRecord::end(const std::string& failure) {
   Json lost = Json::object();
   for (const auto& [name, count] : impl_->lost) lost[name] = count;
   impl_->writer.say_ring();
-  impl_->writer.say("summary", {{"optimizer", 0}, {"steps", impl_->writer.steps()}, {"looks", impl_->looks}, {"lost", lost}});
+  impl_->writer.say("summary",
+                    {{"optimizer", 0}, {"steps", impl_->writer.steps()}, {"looks", impl_->looks}, {"lost", lost}});
   if (!failure.empty()) impl_->writer.say("failed", {{"error", failure}});
   impl_->writer.say("end", {{"steps", impl_->writer.steps()}});
 }

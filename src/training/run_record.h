@@ -1,5 +1,5 @@
-// The record of a training by netmend's own trainer, in the form in which other programs are watched (docs/training.md).
-// Nothing here draws a random number or changes a weight.
+// The record of a training by netmend's own trainer, in the form in which other programs are watched
+// (docs/training.md). Nothing here draws a random number or changes a weight.
 #pragma once
 
 #include <ATen/core/Tensor.h>
