@@ -190,6 +190,22 @@ void read_tracks(const Record& record, Run& run) {
   }
 }
 
+/// In the order of the network: a record's names come sorted, `10.weight` before `2.weight`.
+void order_tracks(Run& run) {
+  std::vector<std::pair<std::string, size_t>> layers;
+  for (size_t i = 0; i < run.layers.size(); ++i) layers.emplace_back(run.layers[i].text("name"), i);
+  auto rank = [&](const std::string& track) {
+    size_t best = layers.size(), length = 0;
+    for (const auto& [name, place] : layers)
+      if (name.size() > length && track.starts_with(name)) best = place, length = name.size();
+    return best;
+  };
+  std::map<std::string, size_t> places;
+  for (const Track& track : run.tracks) places[track.name] = rank(track.name);
+  std::stable_sort(run.tracks.begin(), run.tracks.end(),
+                   [&](const Track& a, const Track& b) { return places[a.name] < places[b.name]; });
+}
+
 }  // namespace
 
 std::string task_name(Task task) {
@@ -219,6 +235,7 @@ Run digest(const Record& record) {
     read_torch(record, run);
   read_curves(record, run);
   read_tracks(record, run);
+  order_tracks(run);
   run.task = task_of(run);
   return run;
 }

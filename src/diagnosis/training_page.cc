@@ -53,7 +53,8 @@ Json curves_of(const records::Record& record, const Run& run) {
   Json all = Json::array();
   const std::vector<double> epochs = epoch_steps(record);
   if (const auto series = record.series.find(0); series != record.series.end() && series->second.losses.size() > 1)
-    all.push_back(curve("loss", "loss", {series->second.steps.begin(), series->second.steps.end()}, series->second.losses));
+    all.push_back(
+        curve("loss", "loss", {series->second.steps.begin(), series->second.steps.end()}, series->second.losses));
   else if (run.losses.size() == epochs.size() && !epochs.empty())
     all.push_back(curve("loss", "loss", epochs, run.losses));
   if (!run.val_losses.empty()) all.push_back(curve("val. loss", "loss", epochs, run.val_losses));
@@ -66,7 +67,8 @@ Json layers_of(const Run& run) {
   Json all = Json::array();
   for (const Track& track : run.tracks) {
     if (all.size() >= kMostLayers) break;
-    Json step = Json::array(), gradient = Json::array(), update = Json::array(), activation = Json::array(), still = Json::array();
+    Json step = Json::array(), gradient = Json::array(), update = Json::array(), activation = Json::array(),
+         still = Json::array();
     for (size_t i : some_of(track.rows.size(), kMostLooks)) {
       const LayerStep& row = track.rows[i];
       step.push_back(track.steps[i]);
@@ -75,7 +77,12 @@ Json layers_of(const Run& run) {
       activation.push_back(number(row.activation));
       still.push_back(number(std::isfinite(row.dead) ? row.dead : row.saturated));
     }
-    all.push_back({{"name", track.name}, {"step", step}, {"gradient", gradient}, {"update", update}, {"activation", activation}, {"still", still}});
+    all.push_back({{"name", track.name},
+                   {"step", step},
+                   {"gradient", gradient},
+                   {"update", update},
+                   {"activation", activation},
+                   {"still", still}});
   }
   return all;
 }
@@ -94,7 +101,8 @@ Json events_of(const records::Record& record) {
     if (const auto words = checks.find(fact.text("check")); !fact.flag("holds", true) && words != checks.end())
       add(fact, words->second + (fact.text("source").empty() ? "" : ", " + fact.text("source")));
   for (const Line& line : record.of("nonfinite"))
-    add(line, fmt::format("the loss is NaN or Inf: {}{}", line.text("operation"), line.text("layer").empty() ? "" : " in " + line.text("layer")));
+    add(line, fmt::format("the loss is NaN or Inf: {}{}", line.text("operation"),
+                          line.text("layer").empty() ? "" : " in " + line.text("layer")));
   for (const Line& line : record.of("checkpoint")) add(line, "saved " + line.text("file"));
   for (const Line& line : record.of("stopped")) add(line, "stopped: " + line.text("why"));
   for (const Line& line : record.of("failed")) add(line, "failed: " + line.text("error"));
@@ -105,7 +113,8 @@ std::string about(const records::Record& record, const Run& run) {
   std::vector<std::string> words;
   const Line framework = record.first("framework");
   if (!framework.empty()) words.push_back(framework.text("name") + " " + framework.text("version"));
-  if (!run.optimizer.empty()) words.push_back(run.optimizer + (std::isfinite(run.rate) ? " at " + plain(run.rate) : ""));
+  if (!run.optimizer.empty())
+    words.push_back(run.optimizer + (std::isfinite(run.rate) ? " at " + plain(run.rate) : ""));
   if (!run.loss.empty()) words.push_back(run.loss);
   return words.empty() ? "curves" : join(words, ", ");
 }
@@ -144,19 +153,22 @@ Json tiles_of(const Run& run) {
 std::string curve_line(const Run& run, const Finding& finding) {
   auto line = [](const std::string& name, const std::vector<double>& values) {
     if (values.size() < 2) return std::string();
-    return fmt::format("{}  {}  {} → {}", printable(name), sparkline(values), plain(values.front()), plain(values.back()));
+    return fmt::format("{}  {}  {} → {}", printable(name), sparkline(values), plain(values.front()),
+                       plain(values.back()));
   };
   const std::string plot = plot_of(finding.kind);
   for (const Track& track : run.tracks) {
     if (track.name != finding.where || track.rows.size() < 2) continue;
     std::vector<double> values;
-    for (const LayerStep& row : track.rows) values.push_back(plot == "training-still" ? (std::isfinite(row.dead) ? row.dead : row.saturated) : row.gradient);
+    for (const LayerStep& row : track.rows)
+      values.push_back(plot == "training-still" ? (std::isfinite(row.dead) ? row.dead : row.saturated) : row.gradient);
     return line((plot == "training-still" ? "still units of " : "gradient of ") + track.name, values);
   }
   if (plot == "training-gradients") {
     std::vector<double> values;
     for (const Track& track : run.tracks)
-      if (const LayerStep& row = track.first(); row.size > 1 && std::isfinite(row.gradient)) values.push_back(std::log10(std::max(row.gradient / std::sqrt(row.size), 1e-12)));
+      if (const LayerStep& row = track.first(); row.size > 1 && std::isfinite(row.gradient))
+        values.push_back(std::log10(std::max(row.gradient / std::sqrt(row.size), 1e-12)));
     return values.size() < 2 ? "" : line("log10 gradient, first to last parameter", values);
   }
   if (finding.kind == "over-fitting-run") return line("validation loss", run.val_losses);
@@ -166,27 +178,38 @@ std::string curve_line(const Run& run, const Finding& finding) {
 }  // namespace
 
 std::string plot_of(const std::string& kind) {
-  static const std::map<std::string, std::string> plots = {
-      {"learning-rate-high", "training-loss"},    {"learning-rate-low", "training-updates"},
-      {"still-learning", "training-loss"},        {"over-fitting-run", "training-loss"},
-      {"not-learning", "training-loss"},          {"unstable-training", "training-loss"},
-      {"non-finite-training", "training-loss"},   {"batch-size", "training-loss"},
-      {"gradients-accumulate", "training-gradients"}, {"vanishing-gradient", "training-gradients"},
-      {"exploding-gradient", "training-gradients"},   {"untrained-parameters", "training-gradients"},
-      {"lost-updates", "training-updates"},       {"changed-outside-step", "training-updates"},
-      {"dead-relu", "training-still"},            {"saturated-training", "training-still"},
-      {"bad-initialization", "training-activations"}, {"inputs-not-scaled", "training-activations"},
-      {"targets-not-scaled", "training-loss"},    {"output-activation", "training-loss"},
-      {"wrong-loss", "training-loss"}};
+  static const std::map<std::string, std::string> plots = {{"learning-rate-high", "training-loss"},
+                                                           {"learning-rate-low", "training-updates"},
+                                                           {"still-learning", "training-loss"},
+                                                           {"over-fitting-run", "training-loss"},
+                                                           {"not-learning", "training-loss"},
+                                                           {"unstable-training", "training-loss"},
+                                                           {"non-finite-training", "training-loss"},
+                                                           {"batch-size", "training-loss"},
+                                                           {"gradients-accumulate", "training-gradients"},
+                                                           {"vanishing-gradient", "training-gradients"},
+                                                           {"exploding-gradient", "training-gradients"},
+                                                           {"untrained-parameters", "training-gradients"},
+                                                           {"lost-updates", "training-updates"},
+                                                           {"changed-outside-step", "training-updates"},
+                                                           {"dead-relu", "training-still"},
+                                                           {"saturated-training", "training-still"},
+                                                           {"bad-initialization", "training-activations"},
+                                                           {"inputs-not-scaled", "training-activations"},
+                                                           {"targets-not-scaled", "training-loss"},
+                                                           {"output-activation", "training-loss"},
+                                                           {"wrong-loss", "training-loss"}};
   const auto found = plots.find(kind);
   return found == plots.end() ? "" : found->second;
 }
 
-Json training_report(const records::Record& record, const Diagnosis& diagnosis, const std::string& command, const std::string& run_name) {
+Json training_report(const records::Record& record, const Diagnosis& diagnosis, const std::string& command,
+                     const std::string& run_name) {
   const Run run = digest(record);
   Json findings = Json::array(), skipped = Json::array();
   for (const Finding& one : diagnosis.findings) findings.push_back(findings::to_json(one));
-  for (const std::string& trouble : diagnosis.troubles) skipped.push_back({{"what", printable(trouble)}, {"enable", "a record that shows it"}});
+  for (const std::string& trouble : diagnosis.troubles)
+    skipped.push_back({{"what", printable(trouble)}, {"enable", "a record that shows it"}});
   int64_t units = 0;
   for (const Line& layer : run.layers) units += std::max<int64_t>(0, layer.whole("units"));
   const bool quiet = diagnosis.findings.empty() || diagnosis.findings[0].level == Level::kNote;
@@ -201,13 +224,14 @@ Json training_report(const records::Record& record, const Diagnosis& diagnosis, 
             {"timed", false},
             {"model",
              {{"name", name.empty() ? run_name : name},
-              {"checksum", ""},
+              {"checksum", "–"},
               {"layers", run.layers.size()},
               {"units", units},
               {"weights", run.parameters}}},
             {"data", Json::array()},
             {"pictures", false}}},
-          {"verdict", quiet ? "Nothing was found in this training that is wrong for certain or likely." : utf8(diagnosis.findings[0].title)},
+          {"verdict", quiet ? "Nothing was found in this training that is wrong for certain or likely."
+                            : utf8(diagnosis.findings[0].title)},
           {"tiles", tiles_of(run)},
           {"findings", findings},
           {"accepted", Json::array()},
@@ -230,9 +254,11 @@ std::vector<std::string> training_screen(const records::Record& record, const Di
     lines.push_back(fmt::format(format, std::forward<Args>(args)...));
   };
   add("  {} steps, {}{}{}", with_commas(run.steps), findings::counted(int64_t(record.epochs.size()), "epoch"),
-      run.optimizer.empty() ? "" : ", " + printable(run.optimizer), std::isfinite(run.rate) ? fmt::format(" at {}", plain(run.rate)) : "");
+      run.optimizer.empty() ? "" : ", " + printable(run.optimizer),
+      std::isfinite(run.rate) ? fmt::format(" at {}", plain(run.rate)) : "");
   auto curve_of = [&](const char* name, const std::vector<double>& values) {
-    if (values.size() >= 2) add("  {:<14}{}  {} → {}", name, sparkline(values), plain(values.front()), plain(values.back()));
+    if (values.size() >= 2)
+      add("  {:<14}{}  {} → {}", name, sparkline(values), plain(values.front()), plain(values.back()));
   };
   curve_of("loss", run.losses), curve_of("val. loss", run.val_losses);
   curve_of("accuracy", run.accuracies), curve_of("val. accuracy", run.val_accuracies);

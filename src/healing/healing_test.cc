@@ -43,8 +43,10 @@ class Written : public Training {
   static void write(const std::string& folder, double rate) {
     make_folders(folder);
     std::ofstream out(folder + "/record.jsonl");
-    out << R"({"netmend":"training-record","version":1,"time":1})" << "\n"
-        << R"({"e":"framework","name":"netmend"})" << "\n"
+    out << R"({"netmend":"training-record","version":1,"time":1})"
+        << "\n"
+        << R"({"e":"framework","name":"netmend"})"
+        << "\n"
         << R"({"e":"optimizer","optimizer":0,"type":"SGD","lr":)" << rate << "}\n";
     for (int epoch = 1; epoch <= 10; ++epoch) {
       const bool works = rate < 1;
@@ -52,7 +54,8 @@ class Written : public Training {
       out << R"({"e":"epoch","epoch":)" << epoch << R"(,"step":)" << epoch * 10 << R"(,"metrics":{"loss":)" << loss
           << R"(,"val_loss":)" << loss << R"(,"val_accuracy":)" << (works ? 0.9 : 0.3) << "}}\n";
     }
-    out << R"({"e":"end"})" << "\n";
+    out << R"({"e":"end"})"
+        << "\n";
   }
 
  private:
@@ -122,9 +125,11 @@ TEST(Solutions, AskOnlyForWhatATrainingHas) {
 
 TEST(Program, ShowsItsSettingsUnderTheirUsualNames) {
   TestFolder folder;
-  std::ofstream("record.jsonl") << R"({"netmend":"training-record","version":1,"time":1})" << "\n"
+  std::ofstream("record.jsonl") << R"({"netmend":"training-record","version":1,"time":1})"
+                                << "\n"
                                 << R"({"e":"settings","values":{"lr":0.1,"optimizer":"sgd","deep":[1],"none":null},)"
-                                << R"("choices":{"optimizer":["sgd","adam"]}})" << "\n";
+                                << R"("choices":{"optimizer":["sgd","adam"]}})"
+                                << "\n";
   const Knobs found = exposed_settings(records::read_record("record.jsonl"));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found.at("rate").current, 0.1);

@@ -12,8 +12,7 @@ namespace netmend::records {
 namespace {
 
 struct Place {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("netmend-writer-" + std::to_string(getpid()))).string();
+  std::string path = (std::filesystem::temp_directory_path() / ("netmend-writer-" + std::to_string(getpid()))).string();
   Place() { std::filesystem::create_directories(path); }
   ~Place() { std::filesystem::remove_all(path); }
   std::string file() const { return path + "/record.jsonl"; }

@@ -23,8 +23,16 @@ nlohmann::ordered_json run_broken_trainings_study(const StudyContext& context, c
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   make_folders(context.folder);
-  std::vector<std::string> words = {request.python, "-m", "netmend.study", request.part, "--json", "--netmend",
-                                    (self.parent_path() / "netmend").string(), "--out", context.folder, "--jobs",
+  std::vector<std::string> words = {request.python,
+                                    "-m",
+                                    "netmend.study",
+                                    request.part,
+                                    "--json",
+                                    "--netmend",
+                                    (self.parent_path() / "netmend").string(),
+                                    "--out",
+                                    context.folder,
+                                    "--jobs",
                                     std::to_string(context.jobs > 0 ? context.jobs : cores())};
   if (!request.keras_python.empty()) words.insert(words.end(), {"--keras-python", request.keras_python});
   words.insert(words.end(), request.more.begin(), request.more.end());
@@ -35,8 +43,9 @@ nlohmann::ordered_json run_broken_trainings_study(const StudyContext& context, c
   const int status = run_child(words, {{"PYTHONPATH", path}}, &output);
   if (interrupted()) throw Interrupted{};
   if (status != 0)
-    throw InputError(fmt::format("the study ended with status {}", status),
-                     "It needs a Python with NumPy, and PyTorch or Keras for what is planted in them: --python names it.");
+    throw InputError(
+        fmt::format("the study ended with status {}", status),
+        "It needs a Python with NumPy, and PyTorch or Keras for what is planted in them: --python names it.");
   if (request.part == "forest") return {{"study", "forest"}, {"text", output}};
   const JsonDocument document(output, "netmend/study.py");
   return nlohmann::ordered_json(document.json());

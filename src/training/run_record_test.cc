@@ -59,8 +59,7 @@ TEST(RunRecord, NamesWhereNaNCameFrom) {
   Task task = recorded_task({.method = Method::kSgd, .rate = 1e20, .epochs = 3});
   Trainer trainer(std::move(task));
   trainer.record_to("record.jsonl", {});
-  EXPECT_THROW(
-      while (!trainer.done()) trainer.run_epoch(), InputError);
+  EXPECT_THROW(while (!trainer.done()) trainer.run_epoch(), InputError);
   const records::Record record = records::read_record("record.jsonl");
   EXPECT_FALSE(record.first("nonfinite").text("what").empty());
   EXPECT_FALSE(record.first("failed").text("error").empty());
