@@ -112,6 +112,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                    "Sets of rules: exact, netmend (default: both), or a paper's: autotrainer, deeplocalize, "
                    "deepdiagnosis, umlaut, deepchecker, neuralint, sagemaker")
       ->delimiter(',');
+  add_product(diagnose, "-o", o.diagnose.page, "Write the report page with curves, layers over time and events here");
   diagnose->add_option("--thresholds", o.diagnose.thresholds, "TOML file with thresholds of rules");
   diagnose
       ->add_option("--fail-on", o.diagnose.fail_on,

@@ -47,6 +47,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
   Train       train        train or fine-tune a model, with checkpoints
               watch        run your training program, record it, and say what goes wrong
               diagnose     what the record of a training run shows, most likely first
+              heal         settings under which a training works, tried and shown
               lint         mistakes that can be seen in the text of a training program
               inject       bugs put into a training program: what each does, and who would notice
   Lab         lab new      a named architecture as an ONNX file

@@ -126,7 +126,8 @@ TEST(DuplicateLimits, TestsThatRepeatMoreOftenThanTrainingRowsAreNotNatural) {
   for (int part : {0, 1})
     for (int64_t i = 0; i < sound.x[part].size(0); ++i)
       sound.x[part][i][0] = double(random.below(80)), sound.x[part][i][1] = double(random.below(100));
-  EXPECT_FALSE(raises(sound.check(), "duplicates:test") && raised(sound.check(), "duplicates:test").level > Level::kNote);
+  EXPECT_FALSE(raises(sound.check(), "duplicates:test") &&
+               raised(sound.check(), "duplicates:test").level > Level::kNote);
   for (int64_t i = 0; i < 360; ++i) sound.x[0][500 + i] = sound.x[0][i];
   EXPECT_EQ(raised(sound.check(), "duplicates:test").level, Level::kSerious);
 }

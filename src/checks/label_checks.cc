@@ -4,10 +4,10 @@
 #include <map>
 
 #include "base/text.h"
-#include "checks/simple_models.h"
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "checks/simple_models.h"
 #include "findings/phrases.h"
 
 namespace netmend::checks {

@@ -184,7 +184,8 @@ class PredictionChecks {
       return (row.label == double(pair.a) && row.predicted == double(pair.b)) ||
              (row.label == double(pair.b) && row.predicted == double(pair.a));
     });
-    if (finding.level >= Level::kSerious && !pair.exchanged) not_serious(finding, as_confused_by_simple(seen_, pair.a, pair.b));
+    if (finding.level >= Level::kSerious && !pair.exchanged)
+      not_serious(finding, as_confused_by_simple(seen_, pair.a, pair.b));
     found_.add(std::move(finding));
   }
 

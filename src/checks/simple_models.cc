@@ -21,8 +21,8 @@ constexpr int64_t kFitted = 2000, kEnoughToFit = 100;
 constexpr int64_t kRemembered = 6000, kJudgedOn = 3000;  ///< neighbours, tests
 constexpr double kMostValues = 1e8;                      ///< that are read of training data or tests
 constexpr int64_t kNeighbours = 5, kAtOnce = 256;
-constexpr double kAsHard = 0.5;  ///< of the network's log odds ratio, or of its rate
-constexpr int64_t kEnough = 30;  ///< inputs, to say so
+constexpr double kAsHard = 0.5;        ///< of the network's log odds ratio, or of its rate
+constexpr int64_t kEnough = 30;        ///< inputs, to say so
 constexpr int64_t kWidest = 4096;      ///< values of an input
 constexpr int64_t kTokenKinds = 4096;  ///< tokens share places beyond
 constexpr int64_t kSide = 32;          ///< of images
@@ -73,7 +73,8 @@ at::Tensor all_features(const dataset::Dataset& data, const std::vector<int64_t>
 }
 
 /// Predicted classes of the best of three ridges: it is a bar to pass. `labels` of the fitted, `truth` of the judged.
-at::Tensor ridge(at::Tensor x, const at::Tensor& z, const at::Tensor& labels, const at::Tensor& truth, int64_t classes) {
+at::Tensor ridge(at::Tensor x, const at::Tensor& z, const at::Tensor& labels, const at::Tensor& truth,
+                 int64_t classes) {
   at::Tensor target = at::zeros({x.size(0), classes}, at::kDouble);
   for (int64_t i = 0; i < x.size(0); ++i) {
     const int64_t label = labels.data_ptr<int64_t>()[i];

@@ -148,7 +148,8 @@ bool fits_without(const Observed& seen, const std::vector<uint8_t>& in) {
 void explain_by_groups(const Observed& seen, Results& results) {
   auto& found = results.findings;
   for (const Results::GroupRows& group : results.groups) {
-    auto cause = std::find_if(found.begin(), found.end(), [&](const Finding& one) { return one.id() == group.finding; });
+    auto cause =
+        std::find_if(found.begin(), found.end(), [&](const Finding& one) { return one.id() == group.finding; });
     if (cause == found.end() || cause->level < findings::Level::kSerious || group.in.size() != seen.test->rows.size())
       continue;
     const auto size = std::count(group.in.begin(), group.in.end(), 1);

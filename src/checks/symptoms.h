@@ -1,5 +1,5 @@
-// Symptoms belong to their cause: those that a repair on unseen inputs makes go away to what was repaired, those that one
-// group's inputs have alone to that group.
+// Symptoms belong to their cause: those that a repair on unseen inputs makes go away to what was repaired, those that
+// one group's inputs have alone to that group.
 #pragma once
 
 #include "checks/observed.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/child.h"
@@ -76,6 +77,30 @@ std::vector<LintFinding> lint_files(const std::vector<std::string>& programs, co
     all.push_back({std::move(finding), file, line});
   }
   return all;
+}
+
+void add_from_text(Diagnosis& found, const std::vector<std::string>& command, const std::string& python) {
+  if (found.summary["steps"].get<int64_t>() > 0 || found.summary["epochs"].get<int64_t>() > 0) return;
+  std::vector<std::string> programs;
+  for (const std::string& word : command)
+    if (std::error_code error; word.ends_with(".py") && std::filesystem::is_regular_file(word, error))
+      programs = {word};
+  if (programs.empty()) return;
+  try {
+    for (LintFinding& one : lint_files(programs, python)) {
+      const auto same = std::find_if(found.findings.begin(), found.findings.end(),
+                                     [&](const Finding& known) { return known.kind == one.finding.kind; });
+      if (same != found.findings.end()) continue;
+      one.finding.numbers["category"] = category_of(one.finding.kind);
+      one.finding.numbers["rules"] = Json::array({"lint"});
+      one.finding.evidence += " This is read from the text: the program ended before a step was seen.";
+      found.findings.push_back(one.finding);
+    }
+  } catch (const InputError& error) {
+    found.troubles.push_back(std::string("the program's text was not read: ") + error.what());
+  }
+  std::stable_sort(found.findings.begin(), found.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.level > b.level; });
 }
 
 std::string lint_sarif(const std::vector<LintFinding>& all) { return json_text(sarif_of(all), 1); }

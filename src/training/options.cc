@@ -63,6 +63,8 @@ void check_options(const Options& options) {
     fail("the learning rate is {}, but must be 0 or more", options.rate);
   if (!(options.momentum >= 0 && options.momentum < 1))
     fail("the momentum coefficient is {}, but must be 0 or more and below 1", options.momentum);
+  if (!(options.clip >= 0) || !std::isfinite(options.clip))
+    fail("gradients are cut at {}, but the limit must be 0 (none) or more", options.clip);
   if (!(options.decay >= 0) || !std::isfinite(options.decay))
     fail("the weight decay is {}, but must be 0 or more", options.decay);
   if (options.batch < 1 || options.epochs < 0)

@@ -41,6 +41,7 @@ struct Options {
   Method method = Method::kAdam;
   double rate = 0.001, momentum = 0.9;
   double decay = 0;  ///< L2: decay · parameter is added to the gradient
+  double clip = 0;   ///< each gradient is cut to ±clip before the step; 0: as it is
   Schedule schedule;
   std::optional<LossKind> loss;  ///< unset: what fits labels and outputs
   int64_t epochs = 5, batch = 32;

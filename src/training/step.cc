@@ -162,6 +162,10 @@ struct Stepper::Impl {
       first = false;
     }
     if (first) std::fill_n(sum, segment.count, 0.0f);
+    if (options.clip > 0) {
+      const float most = float(options.clip);
+      for (int64_t i = 0; i < segment.count; ++i) sum[i] = std::clamp(sum[i], -most, most);
+    }
     auto memory = [&](const at::Tensor& t) { return t.defined() ? t.data_ptr<float>() + at : nullptr; };
     update(form, parameters.values().data_ptr<float>() + at, sum, memory(state.first), memory(state.second),
            segment.count);
@@ -179,6 +183,7 @@ struct Stepper::Impl {
       flat.push_back(g.defined() ? g.reshape({-1}) : at::zeros_like(own.leaves[slot]).reshape({-1}));
     }
     gradient = at::cat(flat);
+    if (options.clip > 0) gradient.clamp_(-options.clip, options.clip);
     update(form, parameters.values(), gradient, state.first, state.second);
     own.gradients.clear();
     return own.result;
