@@ -68,14 +68,14 @@ Json run_injected_study(const StudyContext& context, const InjectedRequest& requ
   make_folders(context.folder);
   programs::InjectRequest how;
   how.program = program_of_the_study();
-  how.arguments = {fs::absolute(request.data).string()};
+  how.arguments = {fs::absolute(request.data).string(), "{seed}"};
   if (!fs::is_regular_file(how.arguments[0] + "/rt-polarity.pos"))
     throw InputError(fmt::format("{} does not hold rt-polarity.pos", request.data),
                      "--data names the folder of rt-polarity; NETMEND_DATA/rt-polarity is looked at first.");
   how.python = request.python, how.metric = "accuracy ([0-9.]+)";
   how.also = {"torch.nn"}, how.operators = {"ArOR", "BitOR", "ComOR", "LogOR", "AsOR", "MemOR", "BVR", "NVR"};
   if (request.all) how.operators.clear();
-  how.sample = request.sample, how.seed = context.seed, how.jobs = context.jobs, how.folder = context.folder;
+  how.sample = how.doctor = request.sample, how.seed = context.seed, how.jobs = context.jobs, how.folder = context.folder;
   how.note = context.progress;
   const programs::InjectResult result = programs::inject(how);
   const programs::Analysis analysis = programs::analyse(result);

@@ -65,6 +65,8 @@ void check_options(const Options& options) {
     fail("the momentum coefficient is {}, but must be 0 or more and below 1", options.momentum);
   if (!(options.decay >= 0) || !std::isfinite(options.decay))
     fail("the weight decay is {}, but must be 0 or more", options.decay);
+  for (const double value : {options.l1, options.clip})
+    if (!(value >= 0) || !std::isfinite(value)) fail("l1 or the largest norm is {}, but must be 0 or more", value);
   if (options.batch < 1 || options.epochs < 0)
     fail("epochs: {}, batch size: {}; expected 0 or more epochs and a batch size of 1 or more", options.epochs,
          options.batch);
