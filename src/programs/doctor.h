@@ -2,6 +2,7 @@
 // from its text. Those that the clean program has too say nothing about a bug.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,12 @@ struct DoctorSaid {
   std::vector<std::string> kinds;  ///< in the order in which they are told, each once
 };
 
-/// `record`: a file, "" for none; `text`: the program as it is run, "" for none. `python` parses it.
-DoctorSaid ask_doctor(const std::string& record, const std::string& text, const std::string& python);
+/// `record`: a file, "" for none.
+DoctorSaid ask_doctor(const std::string& record);
+/// Of programs' texts, by file; empty where one of them cannot be read. Not from several threads: it starts `python`.
+std::map<std::string, std::vector<std::string>> kinds_in_texts(const std::vector<std::string>& files,
+                                                               const std::string& python);
+/// What `said` and a text's kinds have that those of the clean program do not.
+DoctorSaid beyond(const DoctorSaid& clean, DoctorSaid said, const std::vector<std::string>& text);
 
 }  // namespace netmend::programs

@@ -280,15 +280,14 @@ class Injecting {
 
   // ---- the doctor
 
-  /// The program's text is looked at where it is what the bug stands in.
-  DoctorSaid doctor_of(const std::string& key, const Version& version, int64_t number, const std::string& text) {
+  DoctorSaid doctor_of(const std::string& key, const Version& version, int64_t number) {
     if (auto known = find(key)) {
       const JsonDocument document = trials::trial_document(key, *known);
       return {document.top().at("recorded").truth(), document.top().at("kinds").texts()};
     }
     stop_if_interrupted();
     const std::string record = program_.record(version, number, limits_);
-    const DoctorSaid said = ask_doctor(record, text, request_.python);
+    const DoctorSaid said = ask_doctor(record);
     std::error_code error;
     fs::remove(record, error);
     const std::lock_guard<std::mutex> guard(storing_);
@@ -299,25 +298,30 @@ class Injecting {
   void ask_doctor_about_survivors() {
     if (request_.doctor == 0) return;
     std::vector<size_t> asked;
-    for (const Survivor& one : analyse(result_).survivors)
-      if (int64_t(asked.size()) < request_.doctor) asked.push_back(one.bug);
+    std::vector<std::string> texts = {program_.source()};
+    for (const Survivor& one : analyse(result_).survivors) {
+      if (int64_t(asked.size()) == request_.doctor) break;
+      asked.push_back(one.bug);
+      const InjectedBug& bug = result_.bugs[one.bug];
+      if (bug.file == program_.program()) texts.push_back(bug.written);
+    }
     if (asked.empty()) return;
+    auto in_texts = kinds_in_texts(texts, request_.python);
     limits_.seconds = 2 * result_.limit;  // the recorder takes a little
-    result_.clean_doctor = doctor_of(fmt::format("{}|clean|doctor", key_), {}, 0, program_.source());
+    result_.clean_doctor =
+        beyond({}, doctor_of(fmt::format("{}|clean|doctor", key_), {}, 0), in_texts[program_.source()]);
     Progress progress("survivors under the recorder", int64_t(asked.size()), request_.quiet);
     in_order(
         int64_t(asked.size()), workers(), [](int) {},
         [&](int64_t i, int) {
           InjectedBug& bug = result_.bugs[asked[size_t(i)]];
-          const bool own = bug.file == program_.program();
-          DoctorSaid said = doctor_of(key_of(bug) + "|doctor", version_of(bug), bug.twin, own ? bug.written : "");
-          std::erase_if(said.kinds, [&](const std::string& kind) {
-            const auto& clean = result_.clean_doctor.kinds;
-            return std::find(clean.begin(), clean.end(), kind) != clean.end();
-          });
-          bug.doctor = std::move(said);
+          bug.doctor = doctor_of(key_of(bug) + "|doctor", version_of(bug), bug.twin);
         },
         [&](int64_t) { progress.advance(1); });
+    for (size_t i : asked) {
+      InjectedBug& bug = result_.bugs[i];
+      bug.doctor = beyond(result_.clean_doctor, *bug.doctor, in_texts[bug.written]);
+    }
     limits_.seconds = result_.limit;
   }
 

@@ -22,7 +22,7 @@ constexpr const char* kRecordFolder = "/tmp/netmend-record";
 /// A shell waits for the program, tells how much processor time it took, and hands over a file that it left. The program
 /// itself does not get the descriptor.
 constexpr const char* kShell =
-    "\"$@\" 3>&-; status=$?; times >&3; head -c 60000000 -- \"$0\" >&3 2>/dev/null; exit $status";
+    "unset NETMEND_REPORT_FD; \"$@\" 3>&-; status=$?; times >&3; head -c 60000000 -- \"$0\" >&3 2>/dev/null; exit $status";
 
 std::string script() { return python_package_folder() + "/netmend/_injection.py"; }
 
