@@ -148,8 +148,9 @@ nlohmann::json mutants(const std::string& model, const std::string& data, int64_
   start = Clock::now();
   mutants::judge(at.subject, at.settings, at.layers, list, mutants::Kill::kClass, jobs);
   const double spent = std::chrono::duration<double>(Clock::now() - start).count();
-  return {{"mutants", list.size()}, {"inputs", at.subject.data->size()}, {"generating", generating},
-          {"pass", pass},           {"seconds", spent},                  {"ratio", pass * double(list.size()) / spent}};
+  return {{"mutants", list.size()},   {"inputs", at.subject.data->size()},
+          {"generating", generating}, {"pass", pass},
+          {"seconds", spent},         {"ratio", pass * double(list.size()) / spent}};
 }
 
 }  // namespace netmend::bench

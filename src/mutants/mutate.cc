@@ -15,7 +15,6 @@
 #include "session/session.h"
 #include "session/split.h"
 #include "stats/comparisons.h"
-#include "stats/comparisons.h"
 
 namespace netmend::mutants {
 namespace {
@@ -124,13 +123,11 @@ class Mutating {
   void compare_trainings(const Judged& judged) {
     std::map<std::string, std::vector<double>> lost;
     auto add = [&](const std::vector<Mutant>& list, const Judged& seen) {
-      for (size_t m = 0; m < list.size(); ++m)
-        lost[list[m].id].push_back(seen.original_accuracy - seen.accuracy[m]);
+      for (size_t m = 0; m < list.size(); ++m) lost[list[m].id].push_back(seen.original_accuracy - seen.accuracy[m]);
     };
     add(mutants_, judged);
     for (Further& one : open_originals(*tests_, false)) {
-      const std::vector<Mutant> list =
-          generate(one.split.subject, one.session->layers(), one.task, generation_).list;
+      const std::vector<Mutant> list = generate(one.split.subject, one.session->layers(), one.task, generation_).list;
       add(list, judge(one.split.subject, one.task, one.session->layers(), list, kill_, jobs_));
     }
     result_.originals = 1 + int64_t(request_.originals.size());
@@ -267,7 +264,7 @@ class Mutating {
   Generation generation_;
   std::vector<Mutant> mutants_;
   std::vector<bool> statistical_;  ///< by mutant; empty for other criteria
-  std::vector<bool> equivalent_;  ///< by mutant; empty without training data
+  std::vector<bool> equivalent_;   ///< by mutant; empty without training data
   Killed on_training_;
   MutateResult result_;
 };

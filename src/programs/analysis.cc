@@ -37,8 +37,8 @@ CleanSummary summarise(const InjectResult& result) {
   for (double x : values.metric) metric.add(x);
   for (double x : values.time) time.add(x);
   for (const RunOutcome& run : result.clean) seconds.add(run.seconds);
-  CleanSummary out{metric.count(), metric.mean(),  std::sqrt(metric.sample_variance()), metric.low(),
-                   metric.high(),  seconds.mean(), time.mean(),                          std::sqrt(time.sample_variance())};
+  CleanSummary out{metric.count(), metric.mean(), std::sqrt(metric.sample_variance()), metric.low(), metric.high(),
+                   seconds.mean(), time.mean(),   std::sqrt(time.sample_variance())};
   out.deterministic = metric.low() == metric.high();
   const double change = 0.01 * std::abs(out.mean);
   if (!out.deterministic && change > 0)
@@ -110,8 +110,7 @@ class Analysing {
   }
   Values values_of(const std::vector<size_t>& bugs) const {
     Values values;
-    for (size_t i : bugs)
-      values.metric.push_back(*result_.bugs[i].run.metric), values.time.push_back(time(i));
+    for (size_t i : bugs) values.metric.push_back(*result_.bugs[i].run.metric), values.time.push_back(time(i));
     return values;
   }
   Values values_where(const std::function<bool(const InjectedBug&)>& takes) const { return values_of(normal(takes)); }
@@ -255,7 +254,7 @@ class Analysing {
     const double from = out_.clean.mean - near, to = out_.clean.mean + near;
     const stats::Comparison test = stats::t_test(all, clean_.metric);
     add(4, "versions that neither crash nor hang have a median metric close to that of clean ones",
-        n < 10                     ? kUnclear
+        n < 10                      ? kUnclear
         : low >= from && high <= to ? kHolds
         : high < from || low > to   ? kFails
                                     : kUnclear,
@@ -312,11 +311,12 @@ class Analysing {
         : anova.p < kLevel    ? kHolds
         : anova.degrees2 < 30 ? kUnclear
                               : kFails,
-        fmt::format("one-way ANOVA F({:.0f}, {:.0f}) = {:.3g}, p = {:.3g}; {} of {} pairs differ after Holm's correction",
-                    anova.degrees1, anova.degrees2, anova.f, anova.p,
-                    std::count_if(out_.pairs.begin(), out_.pairs.end(),
-                                  [](const PairTest& pair) { return pair.metric_p < kLevel; }),
-                    out_.pairs.size()));
+        fmt::format(
+            "one-way ANOVA F({:.0f}, {:.0f}) = {:.3g}, p = {:.3g}; {} of {} pairs differ after Holm's correction",
+            anova.degrees1, anova.degrees2, anova.f, anova.p,
+            std::count_if(out_.pairs.begin(), out_.pairs.end(),
+                          [](const PairTest& pair) { return pair.metric_p < kLevel; }),
+            out_.pairs.size()));
   }
 
   void eighth() {

@@ -52,8 +52,8 @@ struct RestatedFinding {
 struct CleanSummary {
   int64_t runs = 0;
   double mean = 0, deviation = 0, low = 0, high = 0;  ///< of the metric
-  double seconds = 0;                   ///< of wall-clock time
-  double time = 0, time_deviation = 0;  ///< what is compared: see compares_processor_time
+  double seconds = 0;                                 ///< of wall-clock time
+  double time = 0, time_deviation = 0;                ///< what is compared: see compares_processor_time
   bool deterministic = true;
   int64_t runs_needed =
       0;  ///< to tell a change by a hundredth of the metric with power 0.8; 0 when it is deterministic

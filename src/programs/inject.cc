@@ -146,9 +146,9 @@ class Injecting {
     const MetricSource source = parse_metric(request_.metric);
     const std::string program = printable(request_.program);
     if (source.kind == MetricSource::kJson)
-      throw InputError(fmt::format("{} leaves no number {} in {}", program, printable(source.key),
-                                   printable(source.file)),
-                       "The file's name counts from the program's folder. A folder that it writes to needs --writable.");
+      throw InputError(
+          fmt::format("{} leaves no number {} in {}", program, printable(source.key), printable(source.file)),
+          "The file's name counts from the program's folder. A folder that it writes to needs --writable.");
     if (source.kind == MetricSource::kRecord)
       throw InputError(fmt::format("the record of {} has no metric {}", program, printable(source.key)),
                        "netmend watch -- python3 " + program +

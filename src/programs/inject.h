@@ -44,8 +44,8 @@ struct InjectedBug {
   bool in_condition = false;
   std::string written;  ///< the changed file
   RunOutcome run;
-  bool again = false;  ///< it ran too long at first and was run once more, alone
-  int64_t twin = 0;    ///< the clean run with the same seed
+  bool again = false;                ///< it ran too long at first and was run once more, alone
+  int64_t twin = 0;                  ///< the clean run with the same seed
   std::optional<DoctorSaid> doctor;  ///< of survivors that the doctor looked at: what it does not say of a clean run
 };
 

@@ -9,8 +9,8 @@ namespace netmend::programs {
 
 struct MetricSource {
   enum Kind {
-    kLine,  ///< the last printed line that `expression` fits, by its first group or else its whole match
-    kJson,  ///< `key` (a.b.c) of the JSON file `file`
+    kLine,   ///< the last printed line that `expression` fits, by its first group or else its whole match
+    kJson,   ///< `key` (a.b.c) of the JSON file `file`
     kRecord  ///< `key` of the last epoch of the training's record, or its last loss
   };
   Kind kind = kLine;

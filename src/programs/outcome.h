@@ -13,10 +13,10 @@ namespace netmend::programs {
 inline constexpr const char* kOutcomes[] = {"normal", "crash", "hang", "out-of-memory", "killed", "no-metric"};
 
 struct RunOutcome {
-  std::string outcome;           ///< one of kOutcomes
-  std::optional<double> metric;  ///< of normal runs
-  double seconds = 0;            ///< of wall-clock time
-  double processor = NAN;        ///< seconds of processor time of all its processes; NaN where it is not known
+  std::string outcome;             ///< one of kOutcomes
+  std::optional<double> metric;    ///< of normal runs
+  double seconds = 0;              ///< of wall-clock time
+  double processor = NAN;          ///< seconds of processor time of all its processes; NaN where it is not known
   int64_t peak = 0;                ///< bytes of memory
   std::string exception, message;  ///< of crashes: `ValueError`, the last line of the traceback
   std::string cause;               ///< of crashes: raise-or-assert, assignment-in-if, type-error, dimension-mismatch,

@@ -19,10 +19,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSeed = "{seed}";
 constexpr const char* kRecordFolder = "/tmp/netmend-record";
-/// A shell waits for the program, tells how much processor time it took, and hands over a file that it left. The program
-/// itself does not get the descriptor.
+/// A shell waits for the program, tells how much processor time it took, and hands over a file that it left. The
+/// program itself does not get the descriptor.
 constexpr const char* kShell =
-    "unset NETMEND_REPORT_FD; \"$@\" 3>&-; status=$?; times >&3; head -c 60000000 -- \"$0\" >&3 2>/dev/null; exit $status";
+    "unset NETMEND_REPORT_FD; \"$@\" 3>&-; status=$?; times >&3; head -c 60000000 -- \"$0\" >&3 2>/dev/null; exit "
+    "$status";
 
 std::string script() { return python_package_folder() + "/netmend/_injection.py"; }
 
@@ -70,7 +71,8 @@ struct Report {
 };
 
 std::string replaced(std::string text, const std::string& word, const std::string& by) {
-  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size()) text.replace(at, word.size(), by);
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size())
+    text.replace(at, word.size(), by);
   return text;
 }
 
@@ -82,8 +84,7 @@ ProgramRun::ProgramRun(sandbox::Sandbox& sandbox, const InjectRequest& request)
   reads_ = about_.top().at("reads").texts();
   reads_.push_back(python_package_folder() + "/netmend");
   if (sandbox_.unsafe()) return;
-  if (request.python.find('/') != std::string::npos)
-    sandbox_.require_readable(fs::absolute(request.python).string());
+  if (request.python.find('/') != std::string::npos) sandbox_.require_readable(fs::absolute(request.python).string());
   if (source_.starts_with(sandbox_.folder())) fs::permissions(source_, fs::perms(0644));
 }
 

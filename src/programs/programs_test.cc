@@ -154,7 +154,7 @@ TEST(Analysis, TheDoctorIsScoredOnSurvivors) {
   EXPECT_EQ(found.doctor.changed_caught, 1);
   EXPECT_EQ(found.unchanged, 10);
   for (const Survivor& one : found.survivors) {
-    if (one.bug == 0) EXPECT_EQ(one.check, "netmend watch: gradients-accumulate");
+    EXPECT_EQ(one.check == "netmend watch: gradients-accumulate", one.bug == 0);
     EXPECT_EQ(one.unchanged, result.bugs[one.bug].run.metric == 0.8);
   }
 }

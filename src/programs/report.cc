@@ -122,15 +122,17 @@ std::string clean_words(const CleanSummary& clean, bool seeded) {
 
 Markdown survivors_text(const InjectResult& result, const Analysis& analysis) {
   constexpr size_t kShown = 20;
-  Markdown text = Markdown::of("## Survivors\n\n{} of {} bugs change neither metric nor time so that anybody would notice. ",
-                               analysis.survivors.size(), result.bugs.size());
+  Markdown text =
+      Markdown::of("## Survivors\n\n{} of {} bugs change neither metric nor time so that anybody would notice. ",
+                   analysis.survivors.size(), result.bugs.size());
   if (result.repeats)
     text += Markdown::of("Bugs that leave the metric as it is to the last digit: {}.", analysis.unchanged);
   text += Markdown::of("\n\n");
   const DoctorScore& doctor = analysis.doctor;
   if (doctor.asked > 0) {
     text += Markdown::of(
-        "The training doctor (`netmend watch` and `lint`) looked at {} of them and tells {} from the clean program, by a "
+        "The training doctor (`netmend watch` and `lint`) looked at {} of them and tells {} from the clean program, by "
+        "a "
         "finding above a note. Where the metric is not that of the clean run: {} of {}.{}\n\n",
         doctor.asked, doctor.caught, doctor.changed_caught, doctor.changed,
         result.clean_doctor.kinds.empty()
@@ -143,20 +145,22 @@ Markdown survivors_text(const InjectResult& result, const Analysis& analysis) {
     const Survivor& one = analysis.survivors[i];
     const InjectedBug& bug = result.bugs[one.bug];
     text += Markdown::of("### {}. {}\n\n{}, metric {:.6g}{}. What would catch it: {}.\n\n{}\n", i + 1, bug.id,
-                         join(bug.phases, ", "), *bug.run.metric, one.unchanged ? " as without it" : "", one.check, MarkdownPlace::block("diff", bug.diff));
+                         join(bug.phases, ", "), *bug.run.metric, one.unchanged ? " as without it" : "", one.check,
+                         MarkdownPlace::block("diff", bug.diff));
   }
   return text;
 }
 
 Markdown groups_text(const std::string& title, const std::string& head, const std::vector<GroupTest>& tests,
                      const std::vector<PairTest>& pairs, const stats::Anova& metric, const stats::Anova& time) {
-  Markdown text = Markdown::of(
-      "## {}\n\n| {} | normal | metric p | d | time p | d |\n|---|---|---|---|---|---|\n", title, head);
+  Markdown text =
+      Markdown::of("## {}\n\n| {} | normal | metric p | d | time p | d |\n|---|---|---|---|---|---|\n", title, head);
   for (const GroupTest& one : tests)
     text += Markdown::of("| {} | {} | {:.3g} | {:.2f} | {:.3g} | {:.2f} |\n", one.name, one.normal, one.metric_p,
                          one.metric.effect, one.time_p, one.time.effect);
   text += Markdown::of(
-      "\nAgainst clean runs; p by Welch's test and Holm's correction. All together: metric F = {:.3g}, p = {:.3g}; time "
+      "\nAgainst clean runs; p by Welch's test and Holm's correction. All together: metric F = {:.3g}, p = {:.3g}; "
+      "time "
       "F = {:.3g}, p = {:.3g} (one-way ANOVA).\n\n",
       metric.f, metric.p, time.f, time.p);
   int64_t differ = 0, differ_in_time = 0;
@@ -208,8 +212,9 @@ std::vector<std::pair<std::string, std::string>> figures(const InjectResult& res
 }
 
 std::string report_text(const InjectResult& result, const Analysis& analysis) {
-  Markdown text = Markdown::of("# Injected bugs: {}\n\n{} bugs of {} that executed lines allow; {}.\n\n",
-                               result.program, result.bugs.size(), result.possible, clean_words(analysis.clean, result.seeded));
+  Markdown text =
+      Markdown::of("# Injected bugs: {}\n\n{} bugs of {} that executed lines allow; {}.\n\n", result.program,
+                   result.bugs.size(), result.possible, clean_words(analysis.clean, result.seeded));
   text += Markdown::of("## Outcomes (Table IV)\n\n{}", counts_table("", {analysis.all}));
   text += Markdown::of("## By operator (Table V)\n\n{}", counts_table("operator", analysis.operators));
   std::vector<OutcomeCounts> phases = analysis.phases;
@@ -265,7 +270,8 @@ Json to_json(const InjectResult& result, const Analysis& analysis) {
                           {"time_f", number(analysis.phases_time.f)},
                           {"time_p", number(analysis.phases_time.p)}};
   json["operator_tests"] = tests_json(analysis.tests, "operator"), json["operator_pairs"] = pairs_json(analysis.pairs);
-  json["phase_tests"] = tests_json(analysis.phase_tests, "phase"), json["phase_pairs"] = pairs_json(analysis.phase_pairs);
+  json["phase_tests"] = tests_json(analysis.phase_tests, "phase"),
+  json["phase_pairs"] = pairs_json(analysis.phase_pairs);
   json["unchanged"] = analysis.unchanged;
   json["doctor"] = {{"asked", analysis.doctor.asked},
                     {"recorded", analysis.doctor.recorded},
@@ -280,7 +286,8 @@ Json to_json(const InjectResult& result, const Analysis& analysis) {
         {{"number", one.number}, {"claim", one.claim}, {"verdict", one.verdict}, {"test", one.test}});
   json["survivors"] = Json::array();
   for (const Survivor& one : analysis.survivors)
-    json["survivors"].push_back({{"id", result.bugs[one.bug].id}, {"danger", one.danger}, {"unchanged", one.unchanged}, {"check", one.check}});
+    json["survivors"].push_back(
+        {{"id", result.bugs[one.bug].id}, {"danger", one.danger}, {"unchanged", one.unchanged}, {"check", one.check}});
   json["mutants"] = Json::array();
   for (size_t i = 0; i < result.bugs.size(); ++i)
     json["mutants"].push_back(bug_json(result.bugs[i], against(analysis, i)));
@@ -290,16 +297,17 @@ Json to_json(const InjectResult& result, const Analysis& analysis) {
 }
 
 void write_bugs(const std::string& path, const InjectResult& result, const Analysis& analysis) {
-  write_csv(path, "id,operator,file,line,phases,outcome,metric,seconds,processor_seconds,exception,cause,noticed", [&](CsvWriter& out) {
-    for (size_t i = 0; i < result.bugs.size(); ++i) {
-      const InjectedBug& bug = result.bugs[i];
-      const Against* compared = against(analysis, i);
-      out.row(bug.id, bug.op, bug.name, bug.line, join(bug.phases, "+"), bug.run.outcome,
-              Digits{bug.run.metric.value_or(NAN), 9, true}, Digits{bug.run.seconds, 4},
-              Digits{bug.run.processor, 4, true}, bug.run.exception,
-              bug.run.cause, compared ? (compared->noticed() ? "1" : "0") : "");
-    }
-  });
+  write_csv(path, "id,operator,file,line,phases,outcome,metric,seconds,processor_seconds,exception,cause,noticed",
+            [&](CsvWriter& out) {
+              for (size_t i = 0; i < result.bugs.size(); ++i) {
+                const InjectedBug& bug = result.bugs[i];
+                const Against* compared = against(analysis, i);
+                out.row(bug.id, bug.op, bug.name, bug.line, join(bug.phases, "+"), bug.run.outcome,
+                        Digits{bug.run.metric.value_or(NAN), 9, true}, Digits{bug.run.seconds, 4},
+                        Digits{bug.run.processor, 4, true}, bug.run.exception, bug.run.cause,
+                        compared ? (compared->noticed() ? "1" : "0") : "");
+              }
+            });
 }
 
 }  // namespace netmend::programs

@@ -38,9 +38,8 @@ struct PaperPhase {
   const char* name;
   double crash[3];
 };
-constexpr PaperPhase kTable6[] = {{"preprocessing", {44.1, 14.3, 40.7}},
-                                  {"construction", {40.9, 44.9, 36.6}},
-                                  {"learning", {46.6, 47.0, 40.5}}};
+constexpr PaperPhase kTable6[] = {
+    {"preprocessing", {44.1, 14.3, 40.7}}, {"construction", {40.9, 44.9, 36.6}}, {"learning", {46.6, 47.0, 40.5}}};
 
 /// What the paper says of its nine findings.
 constexpr const char* kPaperFindings[] = {
@@ -80,8 +79,7 @@ std::string beside_paper(const programs::Analysis& analysis) {
       if (own.name == one.name)
         text += fmt::format("| {} | {:.1f} %, {:.1f} %, {:.1f} % | {:.1f} % | {} |\n", one.name, one.crash[0],
                             one.crash[1], one.crash[2], share_of_crashes(own), own.total);
-  text +=
-      "\n| phase | crash in the paper: Theano, TensorFlow, Keras | crash here | bugs |\n|---|---|---|---|\n";
+  text += "\n| phase | crash in the paper: Theano, TensorFlow, Keras | crash here | bugs |\n|---|---|---|---|\n";
   for (const PaperPhase& one : kTable6)
     for (const programs::OutcomeCounts& own : analysis.phases)
       if (own.name == one.name)
@@ -113,7 +111,8 @@ Json run_injected_study(const StudyContext& context, const InjectedRequest& requ
   how.python = request.python, how.metric = "accuracy ([0-9.]+)";
   how.also = {"torch.nn"}, how.operators = {"ArOR", "BitOR", "ComOR", "LogOR", "AsOR", "MemOR", "BVR", "NVR"};
   if (request.all) how.operators.clear();
-  how.sample = how.doctor = request.sample, how.seed = context.seed, how.jobs = context.jobs, how.folder = context.folder;
+  how.sample = how.doctor = request.sample, how.seed = context.seed, how.jobs = context.jobs,
+  how.folder = context.folder;
   how.note = context.progress;
   const programs::InjectResult result = programs::inject(how);
   const programs::Analysis analysis = programs::analyse(result);

@@ -30,7 +30,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kScoresVersion = 2;
-constexpr double kNoise = 0.3;  ///< of the deviation of the values, for the noisy set
+constexpr double kNoise = 0.3;        ///< of the deviation of the values, for the noisy set
 constexpr const char* kEps = "0.05";  ///< of the adversarial set: part of the valid range
 const std::vector<std::string> kCriteria = {"NC", "KMNC", "NBC", "TKNC"};
 
@@ -100,7 +100,8 @@ TestSet adversarial(const StudyContext& context, const NetworkFile& network, int
   request.product = network.file + ".fgsm.npz";
   const inputs::StressReport made = inputs::stress(session, request);
   if (made.made_data.empty()) fail("no adversarial tests of {} could be made", network.file);
-  return {"adversarial (FGSM)", {}, false, session::open_data(dataset::parse_spec(made.made_data), session.graph(), {})};
+  return {
+      "adversarial (FGSM)", {}, false, session::open_data(dataset::parse_spec(made.made_data), session.graph(), {})};
 }
 
 /// Share of the faults whose damage McNemar's test shows on the tests (p < 0.05).
@@ -252,7 +253,8 @@ std::string text_of(const Json& networks) {
     text += "\n";
   }
   text += "Mean over networks:";
-  for (const auto& [name, rho] : mean_correlations(networks).items())
+  const Json means = mean_correlations(networks);
+  for (const auto& [name, rho] : means.items())
     text += fmt::format(" {} {:.2f},", name, rho.get<double>());
   text.back() = '\n';
   return text;

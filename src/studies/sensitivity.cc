@@ -155,8 +155,7 @@ class Sensitivity {
         mutants::Generation how;
         how.operators = mutants::find_operators("deepmutation,deepmutation++"), how.sample = 300;
         how.seed = context_.seed;
-        const auto list =
-            mutants::generate(one.subject(), one.session->layers(), one.session->task(), how).list;
+        const auto list = mutants::generate(one.subject(), one.session->layers(), one.session->task(), how).list;
         const mutants::Judged judged = mutants::judge(one.subject(), one.session->task(), one.session->layers(), list,
                                                       mutants::Kill::kClass, context_.jobs);
         for (size_t m = 0; m < list.size(); ++m)
@@ -214,11 +213,11 @@ std::string sensitivity_text(const Json& rows) {
       "|\n|---|---|---|---|---|\n";
   for (const Json& row : rows) {
     auto line = [&](const std::string& name, const Json& one) {
-      text += fmt::format("| {} | {} | {:.2f} | {:.2f} | {} |\n", row["network"].get<std::string>(), name,
-                          one["strong"].get<double>(), one["weak"].get<double>(),
-                          one["sensitivity"].is_number()
-                              ? fmt::format("{:.0f} %", 100 * one["sensitivity"].get<double>())
-                              : std::string("–"));
+      text +=
+          fmt::format("| {} | {} | {:.2f} | {:.2f} | {} |\n", row["network"].get<std::string>(), name,
+                      one["strong"].get<double>(), one["weak"].get<double>(),
+                      one["sensitivity"].is_number() ? fmt::format("{:.0f} %", 100 * one["sensitivity"].get<double>())
+                                                     : std::string("–"));
     };
     const Json& others = row["deepmutation"];
     line(fmt::format("MuFF ({} of {} killable, {} monotone)", row["killable"].get<int64_t>(), row["of"].get<int64_t>(),

@@ -45,8 +45,8 @@ struct Plan {
   model::Graph graph;
   Data train;
   training::Options options;
-  int64_t patience = 0;       ///< epochs without a better validation loss after which it ends; 0: it runs them all
-  bool validation = false;    ///< a tenth of the training data is held out
+  int64_t patience = 0;     ///< epochs without a better validation loss after which it ends; 0: it runs them all
+  bool validation = false;  ///< a tenth of the training data is held out
   uint64_t seed = 0;
   const std::vector<int64_t>& labels;  ///< of `train`
 };
@@ -218,9 +218,7 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
   auto clip = [](double norm) {
     return named(norm > 0 ? fmt::format("{:g}", norm) : "none", [=](Plan& p) { p.options.clip = norm; });
   };
-  auto patience = [](int64_t epochs) {
-    return named(std::to_string(epochs), [=](Plan& p) { p.patience = epochs; });
-  };
+  auto patience = [](int64_t epochs) { return named(std::to_string(epochs), [=](Plan& p) { p.patience = epochs; }); };
   auto enriched = [](const char* name, const char* words, std::vector<Configuration> list) {
     return TrainingOperator{name, words, 0, 0, 0, nullptr, std::move(list), true};
   };
@@ -254,8 +252,9 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
        {named("Sigmoid", [](Plan& p) { mutants::insert_activation(p.graph, activated_layer(p.graph), "Sigmoid"); }),
         named("Tanh", [](Plan& p) { mutants::insert_activation(p.graph, activated_layer(p.graph), "Tanh"); })}},
       {"RAW", "weight decay added", 0, 0, 0, nullptr, {decay(1e-4), decay(1e-2), decay(0.1)}},
-      enriched("RCW", "regulariser changed from L2 of 1e-4",
-               {decay(1e-2), decay(0.1), named("L1 of 1e-4", [](Plan& p) { p.options.decay = 0, p.options.l1 = 1e-4; })}),
+      enriched(
+          "RCW", "regulariser changed from L2 of 1e-4",
+          {decay(1e-2), decay(0.1), named("L1 of 1e-4", [](Plan& p) { p.options.decay = 0, p.options.l1 = 1e-4; })}),
       enriched("RRW", "regulariser removed", {decay(0)}),
       enriched("RCD", "dropout rate changed from 0.25", {dropout(0.125), dropout(0.5), dropout(0.75), dropout(0.95)}),
       enriched("RCP", "patience of early stopping changed from 1", {patience(2), patience(5)}),
@@ -331,7 +330,8 @@ class Mutations {
   const std::vector<Trained>& originals_of(const TrainingOperator& op) {
     if (!op.enriched) return originals_;
     for (int64_t i = int64_t(enriched_.size()); i < request_.runs; ++i)
-      enriched_.push_back(train("original", "enriched", [](Plan& plan) { enrich(plan, false); }, i));
+      enriched_.push_back(train(
+          "original", "enriched", [](Plan& plan) { enrich(plan, false); }, i));
     return enriched_;
   }
 
@@ -439,8 +439,7 @@ class Mutations {
   static stats::Comparison on(const std::vector<size_t>& tests, const std::vector<Trained>& originals,
                               const std::vector<Trained>& mutant) {
     std::vector<double> lost;
-    for (size_t i = 0; i < mutant.size(); ++i)
-      lost.push_back(originals[i].accuracy(tests) - mutant[i].accuracy(tests));
+    for (size_t i = 0; i < mutant.size(); ++i) lost.push_back(originals[i].accuracy(tests) - mutant[i].accuracy(tests));
     return stats::paired_t_test(lost);
   }
 
@@ -470,8 +469,7 @@ class Mutations {
     for (int64_t i = 0; i < request_.runs; ++i) mutant.push_back(train(op.name, value, whole, i));
     const Verdict verdict = compare(originals, mutant);
     if (Verdict::killed(verdict.training) && seen_.insert(fmt::format("{}|{}", op.name, value)).second)
-      for (TestSet& set : sets_)
-        ++set.mutants, set.killed += Verdict::killed(on(set.tests, originals, mutant));
+      for (TestSet& set : sets_) ++set.mutants, set.killed += Verdict::killed(on(set.tests, originals, mutant));
     auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
     tried.push_back({{"value", value},
                      {"killed_by_tests", Verdict::killed(verdict.tests)},
@@ -607,8 +605,9 @@ class Mutations {
     }
     const double rho = rank_correlation(trainings, networks);
     json["rank_correlation"] = std::isfinite(rho) ? Json(rho) : Json(nullptr);
-    return text + fmt::format("\nSpearman's rank correlation of both over {} sets: {}.\n", sets_.size(),
-                              std::isfinite(rho) ? fmt::format("{:.2f}", rho) : "none, one of them is the same for all");
+    return text +
+           fmt::format("\nSpearman's rank correlation of both over {} sets: {}.\n", sets_.size(),
+                       std::isfinite(rho) ? fmt::format("{:.2f}", rho) : "none, one of them is the same for all");
   }
 
   struct TestSet {

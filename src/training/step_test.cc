@@ -85,8 +85,8 @@ TEST(Step, ClipsByTheNormOfAllGradientsAndAddsL1) {
     EXPECT_TRUE(at::allclose(step_once(graph, data, clipped, work).gradient, free.gradient / 4, 1e-4, 1e-7));
     EXPECT_TRUE(step_once(graph, data, wide, work).values.equal(free.values));
     Parameters start(graph, graph.outputs[0]);
-    EXPECT_TRUE(at::allclose(step_once(graph, data, lasso, work).gradient,
-                             free.gradient + 0.01 * start.values().sign(), 1e-4, 1e-7));
+    EXPECT_TRUE(at::allclose(step_once(graph, data, lasso, work).gradient, free.gradient + 0.01 * start.values().sign(),
+                             1e-4, 1e-7));
     Options many = clipped;
     many.jobs = 3, many.l1 = 0.01;
     Options one = many;

@@ -1,7 +1,5 @@
 #include "trials/store.h"
 
-#include "trials/boxes.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,6 +9,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "trials/boxes.h"
 
 namespace netmend::trials {
 namespace {

@@ -112,13 +112,15 @@ TEST(WhatIf, BiasesOfQuantisedLayersMayChange) {
     graph.constants.erase(weight);
     graph.constants[numbers] = {whole, model::Element::kInt8, {}, false};
     graph.constants[scale] = {at::scalar_tensor(0.01f), model::Element::kFloat, {}, false};
-    graph.nodes.push_back({std::string(name) + "/as-float", "DequantizeLinear", "", 17, {numbers, scale}, {weight}, {}});
+    graph.nodes.push_back(
+        {std::string(name) + "/as-float", "DequantizeLinear", "", 17, {numbers, scale}, {weight}, {}});
   }
   model::sort_nodes(graph);
   Fixture at = make(std::move(graph), "glyphs:test", 100);
   std::vector<Question> questions(1);
   for (const model::Layer& layer : at.layers)
-    questions.push_back({edits::operate(at.subject.graph, layer, 3, {edits::Target::kBias, edits::Change::kSet, 2}, 1)});
+    questions.push_back(
+        {edits::operate(at.subject.graph, layer, 3, {edits::Target::kBias, edits::Change::kSet, 2}, 1)});
   expect_equal(at, questions);
 }
 
