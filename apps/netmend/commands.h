@@ -219,7 +219,7 @@ int lint(const Common& common, const LintOptions& options);
 struct InjectOptions {
   std::string program, python = "python3", metric, time;
   std::vector<std::string> arguments, operators, also, environment, writable;
-  int64_t per_file = 50, sample = 100, clean_runs = 10;
+  int64_t per_file = 50, sample = 100, clean_runs = 10, doctor = 50;
   bool unsafe = false;
 };
 int inject(const Common& common, const InjectOptions& options);

@@ -9,14 +9,16 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
   CLI::App* inject =
       command(app, "inject", "Bugs put into a training program: what each does to its metric, and who would notice",
               "  netmend inject train.py --metric 'accuracy ([0-9.]+)'\n"
-              "  netmend inject train.py --metric 'acc=([0-9.]+)' --also torch.nn --sample 300 -- --epochs 2\n"
+              "  netmend inject train.py --metric 'acc=([0-9.]+)' --also torch.nn --sample 300 -- --seed {seed}\n"
               "  netmend inject train.py --metric 'accuracy ([0-9.]+)' --operators zero-grad-removed,wrong-axis");
   inject->add_option("program", o.inject.program, "Python program or notebook; its arguments come behind --")
       ->required();
-  inject->add_option("arguments", o.inject.arguments, "Arguments of the program, behind --");
+  inject->add_option("arguments", o.inject.arguments,
+                     "Arguments of the program, behind --; {seed} in them is another number for every clean run");
   inject
       ->add_option("--metric", o.inject.metric,
-                   "Regular expression: the last printed line that fits gives the metric by its first group")
+                   "Regular expression: the last printed line that fits gives the metric by its first group. Or "
+                   "json:FILE:KEY of a file that it writes, or record:NAME of its training's record (record:loss)")
       ->required();
   inject->add_option("--python", o.inject.python, "The interpreter")->capture_default_str();
   inject
@@ -36,6 +38,11 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
   inject->add_option("--clean-runs", o.inject.clean_runs, "Runs of the program as it is, to compare with")
       ->capture_default_str()
       ->check(CLI::Range(2, 1000));
+  inject
+      ->add_option("--doctor", o.inject.doctor,
+                   "Survivors, the most dangerous first, that are run again under netmend watch; 0 for none")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
   inject->add_option("--time", o.inject.time,
                      "Time that a buggy version may take, such as 90s (default: 4 times a clean run and 5 s)");
   inject->add_option("--env", o.inject.environment,

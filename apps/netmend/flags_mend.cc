@@ -119,7 +119,7 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   train->add_option("--rate,--lr", o.train.rate, "Learning rate")->capture_default_str();
   train->add_option("--momentum", o.train.momentum, "Momentum coefficient")->capture_default_str();
   train->add_option("--decay", o.train.decay, "Weight decay")->capture_default_str();
-  train->add_option("--clip", o.train.clip, "Cut each gradient to this size before the step; 0: as it is")
+  train->add_option("--clip", o.train.clip, "Largest norm of the gradient of all parameters together; 0: any")
       ->capture_default_str();
   train
       ->add_option("--schedule", o.train.schedule,

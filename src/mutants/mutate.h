@@ -18,10 +18,10 @@ namespace netmend::mutants {
 
 struct MutateRequest {
   std::string operators = "all";       ///< names or sources, separated by commas
-  std::string kill = "class";          ///< class or strict
+  std::string kill = "class";          ///< class, strict or statistical
   int64_t sample = 500;                ///< mutants; 0 for one per operator and place
   std::vector<std::string> layers;     ///< empty: all
-  std::vector<std::string> originals;  ///< further trainings of the same network, for MuFF's inhibitors
+  std::vector<std::string> originals;  ///< further trainings, for inhibitors and for statistical
 };
 /// Slips of the finger, before anything is opened. Throws InputError.
 void check_request(const MutateRequest& request);

@@ -29,7 +29,7 @@ struct TrainRequest {
   std::string init;        ///< how fresh weights are drawn; "": those of the file
   std::string checkpoint;  ///< written after each epoch; "" for none
   double rate = 0.001, momentum = 0.9, decay = 0;
-  double clip = 0;          ///< gradients are cut to ±clip; 0: as they are
+  double clip = 0;          ///< largest norm of the gradient of all parameters; 0: any
   double validation = 0.1;  ///< share of the training data that is kept aside where there is no test data
   int64_t epochs = 5, batch = 32;
   int64_t limit = 0;    ///< only the first training inputs; 0 for all

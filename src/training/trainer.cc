@@ -62,8 +62,8 @@ std::string fingerprint(const Task& task, const LossForm& loss, const Parameters
   const Options& o = task.options;
   std::string text = fmt::format("{}|{:a}|{:a}|{:a}|{}|{}|{}|{}|", method_name(o.method), o.rate, o.momentum, o.decay,
                                  schedule_text(o.schedule), loss_name(loss.kind), o.batch, o.seed);
+  if (o.l1 != 0 || o.clip != 0) text += fmt::format("{:a}|{:a}|", o.l1, o.clip);
   if (o.schedule.needs_end()) text += fmt::format("{}|", o.epochs);
-  if (o.clip > 0) text += fmt::format("clip {:a}|", o.clip);
   text += data_text(task.train) + "|" + data_text(task.validation) + "|";
   for (const model::Node& node : task.graph.nodes) text += node.op + " " + node.name + ";";
   for (const Slot& slot : parameters.slots())
