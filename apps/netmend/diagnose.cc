@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
@@ -217,7 +218,7 @@ void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::
     if (finding.level == Level::kNote)
       print(out, "  note     {}: {}\n", printable(finding.id()), printable(finding.brief));
   for (const std::string& trouble : diagnosis.troubles) print(out, "  unknown  {}\n", printable(trouble));
-  if (shown > 0) print(out, "\n  next     netmend why {}\n", printable(diagnosis.findings.front().kind));
+  if (shown > 0) print(out, "\n  next     {}\n", Shell::of("netmend why {}", diagnosis.findings.front().kind).text());
 }
 
 int status_of(const Diagnosis& diagnosis, const std::string& fail_on) {
