@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/pool.h"

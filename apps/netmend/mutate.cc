@@ -143,7 +143,7 @@ int mutate(const Common& common, const MutateOptions& options) {
   if (common.json) return print_json(json), 0;
   print_mutated(result);
   print("\n");
-  print_labelled("next", result.next.at(0));
+  print_labelled("next", result.next.at(0).text());
   print("  run       {}\n", printable(folder.path()));
   return 0;
 }

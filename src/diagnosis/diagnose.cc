@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "diagnosis/features.h"
@@ -61,7 +62,7 @@ void step_back(std::vector<Alarm>& alarms) {
 
 Finding finding_of(const Alarm& alarm, const std::string& run) {
   Finding finding = findings::make(alarm.kind, alarm.where,
-                                   {{"case", ""}, {"what", alarm.what}, {"run", run}, {"program", "train.py"}}, {},
+                                   {{"case", Shell()}, {"what", alarm.what}, {"run", run}, {"program", "train.py"}}, {},
                                    alarm.certainty, alarm.brief.empty() ? alarm.evidence : alarm.brief, alarm.evidence);
   finding.level = alarm.level;
   finding.value = alarm.likelihood;
@@ -73,7 +74,7 @@ Finding finding_of(const Alarm& alarm, const std::string& run) {
     finding.numbers["source"] = alarm.source;
     finding.evidence += " Line: " + alarm.source + ".";
   }
-  finding.next.push_back("netmend why " + alarm.kind);
+  finding.next.push_back(Shell::of("netmend why {}", alarm.kind));
   return finding;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/child.h"
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/python_package.h"
@@ -70,10 +71,10 @@ std::vector<LintFinding> lint_files(const std::vector<std::string>& programs, co
     const std::string file = row.at("file").text(), what = row.at("what").text();
     const int64_t line = row.at("line").whole(1);
     Finding finding = findings::make(row.at("kind").text(), fmt::format("{}:{}", file, line),
-                                     {{"case", ""}, {"what", what}, {"program", file}}, {},
+                                     {{"case", Shell()}, {"what", what}, {"program", file}}, {},
                                      findings::parse_certainty(row.at("certainty").text()), what, what + ".");
     finding.level = findings::parse_level(row.at("level").text());
-    finding.next = {"netmend why " + finding.kind};
+    finding.next = {Shell::of("netmend why {}", finding.kind)};
     all.push_back({std::move(finding), file, line});
   }
   return all;

@@ -280,7 +280,7 @@ std::vector<std::string> training_screen(const records::Record& record, const Di
         diagnosis.second_opinion[0].first == "none" ? "nothing wrong" : diagnosis.second_opinion[0].first,
         findings::percent(diagnosis.second_opinion[0].second));
   for (const std::string& trouble : diagnosis.troubles) add("  unknown  {}", printable(trouble));
-  if (shown) add(""), add("  next     netmend why {}", printable(diagnosis.findings.front().kind));
+  if (shown) add(""), add("  next     {}", Shell::of("netmend why {}", diagnosis.findings.front().kind).text());
   return lines;
 }
 

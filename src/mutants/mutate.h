@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/escape.h"
 #include "stats/intervals.h"
 
 namespace netmend::session {
@@ -67,7 +68,7 @@ struct MutateResult {
   std::vector<std::pair<std::string, std::string>> without;  ///< operators without mutants, and why
   std::vector<StrengthResult> strengths;
   int64_t originals = 1;
-  std::vector<std::string> next;
+  std::vector<Shell> next;
   double seconds = 0, generating = 0;
 };
 

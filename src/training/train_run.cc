@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/pool.h"
 #include "base/progress.h"
 #include "base/random.h"
@@ -104,10 +106,12 @@ struct TrainRun::Impl {
   TrainingData data;
   std::unique_ptr<Trainer> trainer;
   std::string validation;
+  std::optional<Lock> lock;  ///< on the checkpoint
 
   explicit Impl(TrainRequest asked) : request(std::move(asked)), options(options_of(request)) {
     if (request.resume && request.checkpoint.empty())
       throw InputError("--resume needs a checkpoint", "Add --checkpoint FILE.");
+    if (!request.checkpoint.empty()) lock.emplace(request.checkpoint + ".lock", request.checkpoint);
     auto note = [&](const std::string& line) {
       if (request.note) request.note(line);
     };
