@@ -1,8 +1,8 @@
 // Answers one request a line: `forward MODEL BATCH JOBS SECONDS`, `peak SECONDS`, `flops MODEL`, `profile MODEL BATCH`,
 // `pass MODEL DATA JOBS plain|spectra`, `whatif MODEL DATA LIMIT LAYERS JOBS`, `patches MODEL DATA LIMIT WEIGHTS COUNT
-// JOBS`, `relevance MODEL BATCH JOBS ROUNDS layers|inputs`, `criteria MODEL TRAIN TEST JOBS plain|all`,
-// `surprise MODEL TRAIN TEST JOBS`. Numbers come back as JSON. Called with a device, and a precision of its products,
-// what-if runs there.
+// JOBS`, `mutants MODEL DATA LIMIT COUNT OPERATORS JOBS`, `relevance MODEL BATCH JOBS ROUNDS layers|inputs`, `criteria
+// MODEL TRAIN TEST JOBS plain|all`, `surprise MODEL TRAIN TEST JOBS`. Numbers come back as JSON. Called with a device,
+// and a precision of its products, what-if runs there.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -311,6 +311,8 @@ nlohmann::json answer(const std::string& line) {
     return whatif(model, data, batch, count, jobs);
   else if (what == "patches" && words >> model >> data >> batch >> count >> more >> jobs)
     return patches(model, data, batch, count, more, jobs);
+  if (int count = 0; what == "mutants" && words >> model >> data >> batch >> count >> with >> jobs)
+    return mutants(model, data, batch, count, with, jobs);
   if (what == "peak" && words >> seconds) return {{"flops", executor::peak_flops(seconds)}};
   return {{"error", "not understood: " + line}};
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ratios of netmend to plain PyTorch on this machine, both on all its cores, interleaved in one run.
 
-usage: run.py BUILD [forward|train|workers|memory|locate|whatif|relevance|attacks|coverage|check]…     (default: all)
+usage: run.py BUILD [forward|train|workers|memory|locate|whatif|relevance|attacks|coverage|check|mutants|inject]…     (default: all)
 
 Every figure is the median of ROUNDS rounds; within a round one side runs right after the other, so that whatever else the
 machine does hits both. A gate is 85 % of the figure we promise. Exit 1 when a gate is missed.
@@ -22,6 +22,9 @@ ATTACKS = 1.5  # of foolbox's images a second
 LOCATE = 1.15  # at most, of a plain pass
 WHATIF = {("lenet5", 0): 40, ("cifar-convnet", 0): 6, ("cifar-convnet", 4): 40}  # at least, over evaluating each; 4: the last four layers
 PATCHES = 50
+MUTANTS = {"gf,ws,neb,nai,ns,dhn,cb,cw": (2000, 15), "gfl,la,afr": (95, 1.5)}  # at least, over evaluating each: single units and weights, whole layers
+MUTANT_SECONDS = 10  # at most, of the 2,000 on two cores
+INJECT_SECONDS, INJECT_SHARE, INJECT_MORE = 2, 0.05, 0.1  # 1,000 mutants of a program; a run over the bare program: a share or seconds
 RELEVANCE = {"layers": 4.0, "inputs": 6.0}  # at most, of a forward pass: down to the first layer, down to the pixels
 CRITERIA, SURPRISE = 1.5, 6.0  # at most: of two plain passes; seconds on two cores
 CHECK = {"lenet5": 15, "resnet20": 90}  # at most, seconds on two cores: quick, with all training data
@@ -348,6 +351,63 @@ def bench_whatif(engine, models):
     return ok
 
 
+def bench_mutants(engine, models):
+    """Mutants of a trained LeNet-5, all tests judged under each, against a plain pass for each."""
+    print("mutants                       of evaluating each")
+    data, folder, ok = "mnist" if os.environ.get("NETMEND_DATA") else "glyphs", tempfile.mkdtemp(), True
+    model = os.path.join(folder, "trained.onnx")
+    engine.run("train", models["lenet5"], "--train", data + ":train", "--limit", TRAIN_INPUTS["lenet5"], "--epochs", 1, "-o", model, "--out",
+               os.path.join(folder, "run"))
+    for operators, (count, goal) in MUTANTS.items():
+        found = [engine.ask("mutants", model, data + ":test", 10000, count, operators, CORES) for _ in range(3)]
+        ratios, seconds = sorted(one["ratio"] for one in found), statistics.median(one["seconds"] for one in found)
+        held = statistics.median(ratios) >= SLACK * goal and (goal < 15 or seconds <= MUTANT_SECONDS / SLACK * max(1, 2 / CORES))
+        print(f"  {operators:<28} {statistics.median(ratios):6.1f}×  ({ratios[0]:.1f}–{ratios[-1]:.1f})  promised {goal}×  {'ok' if held else 'MISSED'}   "
+              f"{found[0]['mutants']} mutants, {found[0]['inputs']} inputs: {seconds:.1f} s, listed in {found[0]['generating']:.2f} s; a pass {found[0]['pass']:.3f} s", flush=True)
+        ok &= held
+    return ok
+
+
+def bench_inject(engine, models):
+    """Listing the mutants of a long program, and what the sandbox adds to a run of a short one."""
+    print("bugs in a program")
+    python, folder = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable, tempfile.mkdtemp()
+    os.chmod(folder, 0o755)
+    source = os.path.join(folder, "long.py")
+    with open(source, "w") as file:
+        file.write("import time\n")
+        for part in range(166):
+            file.write(f"def part{part}(value, limit={part}):\n    total = value * {part} + 1\n    if total > limit and value != 3:\n"
+                       f"        total -= 2\n    return total if not limit else total / 2\n\n")
+        file.write("right = sum(part0(step) > 0 for step in range(40))\ntime.sleep(1)\nprint('accuracy', right / 40)\n")
+    with open(source) as file:
+        lines = sum(1 for _ in file)
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python", "netmend", "_injection.py")
+    request = json.dumps({"files": [{"path": source, "name": "long.py"}], "operators": [], "per_file": 0, "sample": 1000, "seed": 1,
+                          "out": tempfile.mkdtemp()})
+    took = []
+    for _ in range(ROUNDS):
+        begin = time.time()
+        made = json.loads(subprocess.run([python, script, "mutants"], input=request, capture_output=True, text=True, check=True).stdout)
+        took.append(time.time() - begin)
+    held = statistics.median(took) <= INJECT_SECONDS / SLACK and len(made["mutants"]) == 1000
+    print(f"  {len(made['mutants']):,} mutants of {lines:,} lines   {statistics.median(took):5.2f} s ({min(took):.2f}–{max(took):.2f})  promised {INJECT_SECONDS} s  "
+          f"{'ok' if held else 'MISSED'}", flush=True)
+    ok = held
+    bare = []
+    for _ in range(10):
+        begin = time.time()
+        subprocess.run([python, source], capture_output=True, check=True, env={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
+        bare.append(time.time() - begin)
+    found = engine.run("inject", source, "--python", python, "--metric", "accuracy ([0-9.]+)", "--clean-runs", 10, "--sample", 1, "--doctor", 0, "--jobs", 1,
+                       "--out", os.path.join(folder, "run"))
+    more = found["clean"]["seconds"] - statistics.mean(bare)
+    held = more <= max(INJECT_SHARE * statistics.mean(bare), INJECT_MORE) / SLACK
+    print(f"  a run in the sandbox          {1000 * more:5.0f} ms more than {statistics.mean(bare):.2f} s  promised {1000 * INJECT_MORE:.0f} ms or {INJECT_SHARE:.0%}  "
+          f"{'ok' if held else 'MISSED'}", flush=True)
+    return ok and held
+
+
 def bench_check(engine, models):
     """The whole command as a user starts it, on a network that was trained a little, and where its time goes."""
     print("check --budget quick          seconds")
@@ -380,7 +440,7 @@ def main():
         models[name] = os.path.join(folder, name + ".onnx")
         engine.run("lab", "new", name, "-o", models[name])
     parts = {"forward": bench_forward, "workers": bench_workers, "train": bench_train, "memory": bench_memory, "locate": bench_locate, "whatif": bench_whatif,
-             "relevance": bench_relevance, "coverage": bench_coverage, "attacks": bench_attacks, "check": bench_check}
+             "relevance": bench_relevance, "coverage": bench_coverage, "attacks": bench_attacks, "check": bench_check, "mutants": bench_mutants, "inject": bench_inject}
     wanted = sys.argv[2:] or list(parts)
     results = [parts[part](engine, models) for part in wanted]
     sys.exit(0 if all(results) else 1)

@@ -11,6 +11,7 @@
 #include "edits/operations.h"
 #include "edits/places.h"
 #include "executor/runtime.h"
+#include "mutants/judged.h"
 #include "onnx/reader.h"
 #include "stream/layers.h"
 #include "whatif/whatif.h"
@@ -133,6 +134,23 @@ nlohmann::json patches(const std::string& model, const std::string& data, int64_
           {"seconds", spent},
           {"kept", whatif.kept_bytes()},
           {"ratio", pass * double(questions.size()) / spent}};
+}
+
+nlohmann::json mutants(const std::string& model, const std::string& data, int64_t limit, int count,
+                       const std::string& operators, int jobs) {
+  Bench at = open(model, data, limit);
+  auto start = Clock::now();
+  mutants::Generation how;
+  how.operators = mutants::find_operators(operators), how.sample = count;
+  const std::vector<mutants::Mutant> list = mutants::generate(at.subject, at.layers, at.settings, how).list;
+  const double generating = std::chrono::duration<double>(Clock::now() - start).count();
+  const double pass = std::min(pass_seconds(at, jobs), pass_seconds(at, jobs));
+  start = Clock::now();
+  mutants::judge(at.subject, at.settings, at.layers, list, mutants::Kill::kClass, jobs);
+  const double spent = std::chrono::duration<double>(Clock::now() - start).count();
+  return {{"mutants", list.size()},   {"inputs", at.subject.data->size()},
+          {"generating", generating}, {"pass", pass},
+          {"seconds", spent},         {"ratio", pass * double(list.size()) / spent}};
 }
 
 }  // namespace netmend::bench

@@ -16,4 +16,8 @@ nlohmann::json whatif(const std::string& model, const std::string& data, int64_t
 nlohmann::json patches(const std::string& model, const std::string& data, int64_t limit, int weights, int patches,
                        int jobs);
 
+/// `count` mutants of a network by operators: seconds of a plain pass, and of judging all mutants by class.
+nlohmann::json mutants(const std::string& model, const std::string& data, int64_t limit, int count,
+                       const std::string& operators, int jobs);
+
 }  // namespace netmend::bench

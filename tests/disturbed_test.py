@@ -2,7 +2,7 @@
 
 usage: disturbed_test.py NETMEND [fast|slow]
 """
-import fcntl, os, resource, signal, subprocess, time
+import contextlib, fcntl, os, resource, signal, sqlite3, subprocess, time
 
 from shell import *
 
@@ -142,7 +142,7 @@ class SlowLimits(Case):
 
 
 class SeveralAtOnce(Case):
-    ACCEPTED = 6
+    ACCEPTED, ROUNDS = 6, 1
 
     def test_one_run_folder_has_one_writer(self):
         os.mkdir("run")
@@ -168,8 +168,54 @@ class SeveralAtOnce(Case):
         self.assertNotIn(".netmend.toml.lock", os.listdir("."))
 
 
+    def at_once(self, command, product):
+        """Two of the same: each finishes or says that the other is there, and what is there afterwards is the product
+        of one that was alone."""
+        self.ok(*command, "--out", "alone")
+        alone = read_bytes(product)
+        for start_over in self.begun_anew(product):
+            jobs = [start(*command, "--out", f"run{i}") for i in range(2)]
+            ends = []
+            for job in jobs:
+                said = job.communicate(timeout=120)[1]
+                ends.append(job.returncode)
+                self.assertIn(job.returncode, (0, 2), said)
+                if job.returncode == 2:
+                    self.assertIn("is in use by process", said)
+            self.assertIn(0, ends, start_over)
+            self.assertEqual(read_bytes(product), alone)
+        self.assertFalse([name for name in os.listdir(".") if name.endswith(".lock")])
+
+    def begun_anew(self, product):
+        for round in range(self.ROUNDS):
+            for name in (product, "q", "c"):
+                if os.path.exists(name):
+                    os.unlink(name)
+            yield round
+
+    def test_one_queue_has_one_writer(self):
+        self.at_once(("stress", MODEL, "--data", "glyphs:test", "--limit", 200, "--method", "fuzz", "--steps", 3, "--criteria", "NC:0.5",
+                      "-o", "f.npz", "--queue", "q", "--quiet"), "f.npz")
+
+    def test_one_checkpoint_has_one_writer(self):
+        self.at_once(("train", MODEL, "--data", "glyphs:train", "--limit", 2000, "--epochs", 3, "--checkpoint", "c", "--resume", "-o", "t.onnx",
+                      "--quiet"), "t.onnx")
+
+    def test_one_study_has_one_writer(self):
+        command = ("lab", "study", "check-quality", "--models", f"{MODEL}@glyphs:test,limit=300", "--parts", "quiet", "--out", "study", "--quiet")
+        jobs = [start(*command) for _ in range(2)]
+        ends = [(job.communicate(timeout=120)[1], job.returncode) for job in jobs]
+        self.assertIn(0, [code for _, code in ends], ends)
+        for said, code in ends:
+            self.assertIn(code, (0, 2), said)
+            if code == 2:
+                self.assertIn("is in use by process", said)
+        with contextlib.closing(sqlite3.connect("study/trials.db")) as store:
+            self.assertEqual(store.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+
+
 class SlowSeveralAtOnce(SeveralAtOnce):
-    ACCEPTED = 48
+    ACCEPTED, ROUNDS = 48, 10
 
 
 if __name__ == "__main__":

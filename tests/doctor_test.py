@@ -1,4 +1,4 @@
-"""The training doctor: watch, diagnose, lint. Records are written here by hand; the slow part trains with PyTorch.
+"""The training doctor: watch, diagnose, lint, heal. Records are written here by hand; the slow part trains with PyTorch.
 
 usage: doctor_test.py NETMEND [fast|slow]
 """
@@ -114,6 +114,142 @@ class Diagnose(Case):
         said = self.ok("diagnose", "r", "--live", timeout=60).stdout
         writer.join()
         self.assertIn("non-finite-training", said)
+
+
+def fits(value, rule, root, path="document"):
+    """What of the report schema's keywords concerns the training section."""
+    if "$ref" in rule:
+        return fits(value, root["$defs"][rule["$ref"].split("/")[-1]], root, path)
+    kinds = {"string": str, "integer": int, "number": (int, float), "object": dict, "array": list, "null": type(None), "boolean": bool}
+    if "type" in rule:
+        types = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
+        assert any(isinstance(value, kinds[one]) for one in types), f"{path} is {value!r}"
+    if "enum" in rule:
+        assert value in rule["enum"], f"{path} is {value!r}"
+    if isinstance(value, dict) and "properties" in rule:
+        assert set(rule["required"]) <= set(value), f"{path} lacks {set(rule['required']) - set(value)}"
+        if rule.get("additionalProperties") is False:
+            assert set(value) <= set(rule["properties"]), f"{path} has {set(value) - set(rule['properties'])}"
+        for key, one in value.items():
+            if key in rule["properties"]:
+                fits(one, rule["properties"][key], root, f"{path}.{key}")
+    if isinstance(value, list) and "items" in rule:
+        for at, one in enumerate(value):
+            fits(one, rule["items"], root, f"{path}[{at}]")
+
+
+class Page(Case):
+    def test_a_record_becomes_a_page(self):
+        record("r", *KERAS, ("step", {"step": 1, "layers": {"d": {"g": 0.5, "n": 4, "w": 1.0, "u": 0.01, "a": "NaN", "d": 0.5}}}),
+               losses(0.7, 0.7, "NaN", 0.6, 0.5), ("nonfinite", {"step": 3, "what": "operation", "operation": "</script><b>log", "layer": "d"}))
+        self.ok("diagnose", "r", "-o", "page.html")
+        page = read("page.html")
+        document = json.loads(page.split('id="report">')[1].split("</script>")[0])
+        with open(os.path.join(os.path.dirname(PYTHON), "report", "evidence.schema.json")) as file:
+            schema = json.load(file)
+        fits(document, schema, schema)
+        self.assertEqual([one["name"] for one in document["training"]["curves"]], ["loss"])
+        self.assertEqual(document["training"]["curves"][0]["value"][2], None)
+        self.assertEqual(document["training"]["events"][0]["step"], 3)
+        self.assertNotIn("</script><b>", page)
+        self.refused("diagnose", "nowhere", "-o", "other.html")
+
+
+OWN = ["train", "m.onnx", "--data", "glyphs", "--limit", "400", "--epochs", "4", "--optimiser", "sgd", "--quiet"]
+
+
+class OwnTrainer(Case):
+    def setUp(self):
+        super().setUp()
+        self.ok("lab", "new", "mlp:784-12-10", "-o", "m.onnx")
+
+    def test_a_training_leaves_the_record_that_watch_writes(self):
+        self.ok(*OWN, "--rate", "0.05", "-o", "t.onnx", "--out", "r")
+        found = self.json("diagnose", "r")
+        self.assertEqual((found["summary"]["steps"], found["summary"]["epochs"], found["summary"]["complete"]), (52, 4, True))
+        self.assertEqual(found["unknown"], [])
+        self.assertTrue(os.path.exists("r/report.html"))
+        self.ok(*OWN, "--rate", "0.05", "-o", "u.onnx", "--out", "s")
+        self.assertEqual(self.json("compare", "r", "s")["first_difference"], 0)
+
+    def test_one_that_diverges_is_healed(self):
+        self.refused(*OWN, "--rate", "1e9", "-o", "t.onnx", "--out", "r", words=["diverged"])
+        found = self.json("diagnose", "r", "--fail-on", "never")["findings"]
+        self.assertEqual(found[0]["kind"], "learning-rate-high")
+        healed = self.json("heal", "r", "--out", "h", "-o", "healed.onnx", "--random")
+        self.assertTrue(healed["healed"], healed)
+        self.assertEqual(healed["product"], "healed.onnx")
+        self.assertGreater(healed["after"]["held_out"]["accuracy"], 0.3)
+        self.assertGreaterEqual(healed["random"]["cost"], 0)
+        self.assertGreater(self.json("eval", "healed.onnx", "--data", "glyphs:test,limit=200")["accuracy"], 0.3)
+        self.assertIn("kept", self.ok("heal", "r", "--out", "g").stdout)
+        os.makedirs("elsewhere")
+        self.refused("heal", "../r", cwd="elsewhere", words=["the training ran in"])
+
+    def test_heal_while_training(self):
+        done = self.ok(*OWN, "--rate", "1e-9", "-o", "t.onnx", "--heal")
+        self.assertIn("Healed", done.stdout)
+        self.refused(*OWN, "--rate", "1", "-o", "t.onnx", "--heal", "--json", words=["--heal and --json"])
+
+
+TUNABLE = """import sys, json
+from netmend.watch import settings, record_metrics
+s = settings(lr=10.0, optimizer="sgd", choices={"optimizer": ["sgd", "adam"]})
+open("used.txt", "a").write(json.dumps(s) + "\\n")
+for epoch in range(1, 11):
+    value = 1 / epoch if s["lr"] < 0.5 else float(epoch * epoch)
+    record_metrics(loss=value, val_loss=value)
+"""
+
+
+class HealPrograms(Case):
+    def setUp(self):
+        super().setUp()
+        os.environ["PYTHONPATH"] = PYTHON
+        self.addCleanup(os.environ.pop, "PYTHONPATH")
+
+    def watched(self, text, folder="r"):
+        write("train.py", text)
+        self.ok("watch", "--quiet", "--out", folder, "--", sys.executable, "train.py")
+
+    def test_a_program_that_exposes_its_settings_runs_again_in_a_copy(self):
+        self.watched(TUNABLE)
+        self.assertIn("10.0", read("used.txt"))
+        healed = self.json("heal", "r", "--out", "h")
+        self.assertTrue(healed["healed"], healed)
+        self.assertLess(healed["after"]["settings"]["rate"], 0.5)
+        self.assertIn("NETMEND_SETTINGS=", healed["command"])
+        self.assertEqual(len(read("used.txt").splitlines()), 1)  # only copies were run
+        done = subprocess.run(healed["command"], shell=True, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(json.loads(read("used.txt").splitlines()[-1])["lr"], 0.5)
+
+    def test_ask_proposes_and_waits(self):
+        self.watched(TUNABLE)
+        asked = subprocess.run([NETMEND, "heal", "r", "--out", "h", "--ask"], input="n\nn\nn\nn\nn\nn\nn\nn\nn\nn\n", capture_output=True, text=True)
+        self.assertEqual(asked.returncode, 1, asked.stderr)
+        self.assertIn("[y/N]", asked.stderr)
+        self.assertEqual(read_json("h/heal.json")["tries"], [])
+
+    def test_other_programs_get_a_diff_and_stay_as_they_are(self):
+        text = ("import keras\nm = keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(1, activation='softmax')])\n"
+                "m.compile(loss='binary_crossentropy', optimizer='sgd')\nm.fit(x, y)\n")
+        write("train.py", "raise SystemExit(0)\n" + text)
+        self.ok("watch", "--quiet", "--out", "r", "--", sys.executable, "train.py")
+        proposal = self.json("heal", "r", "--out", "h")
+        self.assertEqual(proposal["way"], "proposal")
+        self.assertIn("+m = keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(1, activation='sigmoid')])", proposal["diff"])
+        self.assertEqual(read("train.py"), "raise SystemExit(0)\n" + text)
+        self.assertEqual(read("h/heal.diff"), proposal["diff"])
+        self.assertIn("nothing was changed", self.ok("heal", "r", "--out", "g").stdout)
+
+    def test_what_cannot_be_healed_is_said(self):
+        record("r", losses(*FALLING))
+        self.refused("heal", "r", words=["does not say how it was made"])
+        self.refused("heal", "nowhere")
+        self.watched(TUNABLE.replace("lr=10.0", "lr=0.1"), "sound")
+        healed = self.json("heal", "sound", "--out", "h", code=1)
+        self.assertEqual((healed["healed"], healed["tries"]), (False, []))
 
 
 class Watch(Case):

@@ -3,7 +3,7 @@
 usage: failing_calls_test.py NETMEND slow. Of memory and of reading the first calls fail one by one and others are drawn;
 NETMEND_CALLS=200,300 takes the first 200 and 300 others (default 20,20).
 """
-import collections, contextlib, glob, os, random, shutil, sqlite3, subprocess
+import collections, contextlib, copy, glob, os, random, shutil, sqlite3, subprocess
 
 from shell import *
 
@@ -111,15 +111,17 @@ class SlowFailingCalls(OneFolder):
             self.assertIn("error: ", done.stderr, about)
         self.require_whole(command, about)
 
-    def of(self, name, functions, every):
-        command = self.commands[name]
+    def of(self, name, functions, every, command=None):
+        command = command or self.commands[name]
         for function in functions:
             self.prepare(command)
             done = self.call(command, f"{function}:0")
             self.assertIn(done.returncode, (0, 1), done.stderr)
             self.whole = os.path.getsize(command.product)
             calls = int(read("count.txt"))
-            for number in every(calls):
+            numbers = every(calls)
+            print(f"{name}: {len(numbers)} of {calls} calls of {function}", flush=True)
+            for number in numbers:
                 with self.subTest(name, fail=f"{function}:{number}"):
                     self.check(name, command, f"{function}:{number}")
             left = [file for file in os.listdir(".") if ".part" in file]
@@ -132,6 +134,17 @@ class SlowFailingCalls(OneFolder):
     def test_calls_that_open_and_close(self):
         for name in self.commands:
             self.of(name, ("open", "close"), lambda calls: range(1, calls + 1))
+
+    def test_threads(self):
+        """Eight are asked for; where one cannot be had, fewer do the work, or a sentence says so."""
+        for name in self.commands:
+            command = copy.copy(self.commands[name])
+            at = [i for i, word in enumerate(command.arguments) if word == "--jobs"]
+            if not at:
+                continue
+            command.arguments = list(command.arguments)
+            command.arguments[at[0] + 1] = "8"
+            self.of(name, ("thread",), lambda calls: range(1, calls + 1), command)
 
     def test_memory_and_reading(self):
         draw = random.Random(6)

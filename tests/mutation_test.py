@@ -2,7 +2,7 @@
 
 usage: mutation_test.py NETMEND [fast|slow]
 """
-import csv, os, signal, subprocess, time
+import csv, json, os, signal, subprocess, tempfile, time
 
 from shell import Case, main, must, parse, read, start
 
@@ -22,6 +22,18 @@ for step in range(limit):
             right += 1
 print(name, right / (limit * len(data)))
 '''
+TORCH = '''import sys
+import torch
+torch.manual_seed(int(sys.argv[1]))
+inputs = torch.rand(64, 4)
+labels = (inputs.sum(1) > 2).long()
+network = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
+for step in range(30):
+    optimiser.zero_grad()
+    torch.nn.functional.cross_entropy(network(inputs), labels).backward()
+    optimiser.step()
+'''
 METRIC = ("--metric", "accuracy ([0-9.]+)")
 NAMES = {"normal", "crash", "hang", "out-of-memory", "killed", "no-metric"}
 
@@ -30,6 +42,10 @@ def bubblewrap_works():
     return subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"],
                           capture_output=True).returncode == 0 if any(
         os.access(os.path.join(place, "bwrap"), os.X_OK) for place in os.environ["PATH"].split(":")) else False
+
+
+def sandbox_folders():
+    return {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("netmend-sandbox-")}
 
 
 class Mutate(Case):
@@ -56,6 +72,17 @@ class Mutate(Case):
                         env={**os.environ, "COLUMNS": "80"})
         self.assertIn("by any prediction that changes", " ".join(shown.stdout.split()))
         self.assertLessEqual(max(map(len, shown.stdout.splitlines())), 80)
+
+    def test_statistical_killing_takes_several_trainings(self):
+        others = []
+        for seed in (1, 2, 3, 4):
+            others += ["--original", f"net{seed}.onnx"]
+            must("lab", "new", "mlp:784-16-16-10", "-o", f"net{seed}.onnx", "--seed", seed)
+        found = parse(self.ok("mutate", "net.onnx", "--data", "glyphs:test", "--limit", 100, "--sample", 20, "--operators", "neb,nai", "--kill",
+                              "statistical", *others, "--anyway", "--json").stdout)
+        self.assertEqual((found["kill"], found["originals"], len(found["mutants"])), ("statistical", 5, 20))
+        self.assertAlmostEqual(found["score"], sum(one["killed"] for one in found["mutants"]) / 20, places=9)
+        self.refused("mutate", "net.onnx", "--data", "glyphs:test", "--kill", "statistical", words=("several trainings", "--original"))
 
     def test_slips_of_the_finger(self):
         self.refused("mutate", "net.onnx", "--data", "glyphs:test", "--operators", "gff", words=("did you mean gf",))
@@ -92,13 +119,18 @@ class SlowInject(Case):
         self.assertTrue(all(one["diff"].startswith("--- a/train.py") for one in found["mutants"]))
         self.assertEqual({phase for one in found["mutants"] for phase in one["phase"]} - {"preprocessing", "construction", "learning"}, set())
         again = parse(self.inject("--sample", 0, "--out", "run").stdout)
-        self.assertEqual(again["found_trials"], len(found["mutants"]) + 1)
+        # The second clean run, the first once more, and what the doctor said of the clean program and of survivors.
+        self.assertEqual(again["found_trials"], len(found["mutants"]) + 2 + (found["doctor"]["asked"] > 0) + found["doctor"]["asked"])
+        self.assertEqual([one["id"] for one in parse(self.inject("--sample", 0, "--out", "other", "--doctor", 0, "--jobs", 1).stdout)["mutants"]],
+                         [one["id"] for one in found["mutants"]])
         self.assertEqual([one["outcome"] for one in again["mutants"]], [one["outcome"] for one in found["mutants"]])
         self.assertIn("Table VI", read("run/report.md"))
 
     def test_a_killed_driver_leaves_nothing_and_is_taken_up(self):
         with open("train.py", "a") as file:
             file.write("time.sleep(1)\n")
+        folders = sandbox_folders()
+        mounts = [line for line in read("/proc/mounts").splitlines() if os.getcwd() in line or "netmend" in line.split()[1]]
         broken = start("inject", "train.py", *METRIC, "--python", "/usr/bin/python3", "--clean-runs", 2, "--sample", 12, "--out", "run",
                        "--jobs", 2, start_new_session=True)
         time.sleep(9)
@@ -107,6 +139,8 @@ class SlowInject(Case):
         time.sleep(3)
         left = subprocess.run(["pgrep", "-f", os.path.join(os.getcwd(), "train.py")], capture_output=True, text=True).stdout
         self.assertEqual(left, "")
+        self.assertEqual(sandbox_folders() - folders, set())
+        self.assertEqual([line for line in read("/proc/mounts").splitlines() if os.getcwd() in line or "netmend" in line.split()[1]], mounts)
         done = parse(self.inject("--sample", 12, "--out", "run", "--jobs", 2).stdout)
         self.assertEqual(len(done["mutants"]), 12)
         self.assertGreaterEqual(done["found_trials"], 1)
@@ -137,6 +171,49 @@ class SlowInject(Case):
         with open("mine/train.py", "w") as file:
             file.write("import os\nprint('accuracy 0.5')\nif 'NETMEND_REPORT_FD' in os.environ:\n    print('{\"error\": 3}', flush=True)\n    os._exit(0)\n")
         self.refused("inject", "mine/train.py", *METRIC, "--python", "/usr/bin/python3", "--clean-runs", 2)
+
+    def test_metrics_from_a_file_and_from_a_record(self):
+        with open("train.py", "w") as file:
+            file.write("import json\nright, all = 30, 40\nwith open('result.json', 'w') as out:\n    json.dump({'test': {'accuracy': right / all}}, out)\n")
+        with open("result.json", "w") as file:
+            json.dump({"test": {"accuracy": 0.1}}, file)  # of an earlier run: not believed
+        found = parse(self.ok("inject", "train.py", "--metric", "json:result.json:test.accuracy", "--python", "/usr/bin/python3", "--clean-runs", 2,
+                              "--sample", 0, "--doctor", 0, "--json").stdout)
+        self.assertEqual(found["clean"]["mean"], 0.75)
+        self.assertEqual(json.loads(read("result.json"))["test"]["accuracy"], 0.1)
+        self.refused("inject", "train.py", "--metric", "json:result.json:test.loss", "--python", "/usr/bin/python3", "--clean-runs", 2, words=("no number test.loss",))
+        with open("train.py", "w") as file:
+            file.write(TORCH)
+        if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True).returncode == 0:
+            found = parse(self.ok("inject", "train.py", "--metric", "record:loss", "--python", "/usr/bin/python3", "--clean-runs", 2, "--sample", 3,
+                                  "--operators", "zero-grad-removed,rate-changed", "--json", "--", "{seed}").stdout)
+            self.assertTrue(found["clean"]["seeded"] and found["clean"]["repeats"])
+            self.assertGreater(found["clean"]["deviation"], 0)
+            self.assertEqual(found["doctor"]["asked"], len(found["survivors"]))
+            self.assertEqual(found["doctor"]["recorded"], found["doctor"]["asked"])
+            self.refused("inject", "train.py", "--metric", "record:auc", "--python", "/usr/bin/python3", "--clean-runs", 2, "--", 1, words=("no metric auc",))
+
+    def test_sources_of_all_kinds(self):
+        body = "x = 1 + 1\nif x > 1:\n    x = x * 2\nprint('accuracy', x / 8)\n"
+        with open("tabs.py", "w") as file:
+            file.write(body.replace("    ", "\t"))
+        with open("latin.py", "wb") as file:
+            file.write("# -*- coding: latin-1 -*-\nname = 'caf\xe9'\n".encode("latin-1") + body.encode())
+        with open("dos.py", "wb") as file:
+            file.write(body.replace("\n", "\r\n").encode())
+        with open("cells.ipynb", "w") as file:
+            json.dump({"cells": [{"cell_type": "markdown", "source": ["# text"]}, {"cell_type": "code", "source": ["%matplotlib inline\n", "x = 1 + 1\n"]},
+                                 {"cell_type": "code", "source": "x = x * 2\nprint('accuracy', x / 8)"}], "nbformat": 4}, file)
+        for name in ("tabs.py", "latin.py", "dos.py", "cells.ipynb"):
+            found = parse(self.ok("inject", name, *METRIC, "--python", "/usr/bin/python3", "--clean-runs", 2, "--sample", 4, "--doctor", 0, "--json").stdout)
+            self.assertEqual((found["clean"]["mean"], len(found["mutants"])), (0.5, 4), name)
+            self.assertEqual({one["outcome"] for one in found["mutants"]} - NAMES, set())
+        with open("broken.ipynb", "w") as file:
+            file.write("{}")
+        with open("bytes.py", "wb") as file:
+            file.write(b"x = '\xff\xfe'\n")
+        for name, words in (("broken.ipynb", ("not a notebook",)), ("bytes.py", ("cannot be decoded",))):
+            self.refused("inject", name, *METRIC, "--python", "/usr/bin/python3", words=words)
 
     def test_chance_is_measured(self):
         with open("train.py", "w") as file:

@@ -57,7 +57,7 @@ void print_findings(const evidence::CheckRun& run, const std::string& folder) {
   std::vector<std::string> more;
   if (const size_t notes = run.findings.size() - shown.size(); notes > 0)
     more.push_back(
-        fmt::format("{}: netmend why --run {}", counted(int64_t(notes), "note"), printable(shell_word(folder))));
+        fmt::format("{}: {}", counted(int64_t(notes), "note"), Shell::of("netmend why --run {}", folder).text()));
   if (!run.known.accepted.empty())
     more.push_back(
         fmt::format("{}: netmend accept --list", counted(int64_t(run.known.accepted.size()), "accepted finding")));
@@ -100,10 +100,11 @@ void print_run(const evidence::CheckRun& run, session::Session& session) {
   if (session.budget().timed())
     line("budget", session.budget().name() + ": by the clock, so results may differ from run to run");
   if (!run.findings.empty() && run.findings[0].level > Level::kNote) {
-    print("\n  next      netmend why {}\n", printable(shell_word(run.findings[0].id())));
-    if (!run.findings[0].next.empty()) print("            {}\n", printable(run.findings[0].next[0]));
+    print("\n  next      {}\n", Shell::of("netmend why {}", run.findings[0].id()).text());
+    if (!run.findings[0].next.empty()) print("            {}\n", run.findings[0].next[0].text());
   }
-  if (!session.has_data()) print("  data      netmend init {} --data SPEC\n", shell_word(session.model_name()));
+  if (!session.has_data())
+    print("  data      {}\n", Shell::of("netmend init {} --data SPEC", session.model_name()).text());
   print("  report    {}\n", run.report);
 }
 

@@ -22,7 +22,7 @@ struct Common {
 struct InfoOptions {
   std::string model, output;
   std::vector<std::string> shapes;
-  bool nodes = false;
+  bool nodes = false, cost = false;
 };
 int info(const Common& common, const InfoOptions& options);
 
@@ -196,11 +196,19 @@ struct WatchOptions {
 int watch(const Common& common, const WatchOptions& options);
 
 struct DiagnoseOptions {
-  std::string run, against, thresholds, fail_on = "blocker";
+  std::string run, against, thresholds, page, fail_on = "blocker";
   std::vector<std::string> rules;
   bool list = false, live = false;
 };
 int diagnose_run(const Common& common, const DiagnoseOptions& options);
+
+struct HealOptions {
+  std::string run, thresholds, product, python = "python3";
+  int64_t tries = 12;
+  double seconds = 600;
+  bool ask = false, random = false, in_place = false;
+};
+int heal_run(const Common& common, const HealOptions& options);
 
 struct LintOptions {
   std::vector<std::string> files;
@@ -211,7 +219,7 @@ int lint(const Common& common, const LintOptions& options);
 struct InjectOptions {
   std::string program, python = "python3", metric, time;
   std::vector<std::string> arguments, operators, also, environment, writable;
-  int64_t per_file = 50, sample = 100, clean_runs = 10;
+  int64_t per_file = 50, sample = 100, clean_runs = 10, doctor = 50;
   bool unsafe = false;
 };
 int inject(const Common& common, const InjectOptions& options);
@@ -224,9 +232,9 @@ int open_report(const Common& common, const OpenOptions& options);
 struct TrainOptions {
   std::string model, data, train, test, product, optimiser = "adam", loss, init, schedule = "constant", checkpoint,
                                                  output;
-  double rate = 0.001, momentum = 0.9, decay = 0, validation = 0.1;
+  double rate = 0.001, momentum = 0.9, decay = 0, clip = 0, validation = 0.1;
   int64_t epochs = 5, batch = 32, limit = 0;
-  bool resume = false, keep_weights = false;
+  bool resume = false, keep_weights = false, heal = false;
 };
 int train(const Common& common, const TrainOptions& options);
 

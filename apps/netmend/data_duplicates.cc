@@ -86,9 +86,11 @@ int data_duplicates(const Common& common, const DataOptions& options) {
   print_repeats(found, seconds);
   if (!options.product.empty())
     print("  inputs that could be dropped: {}\n", options.product);
-  else if (!found.exact.empty() || !found.near.empty())
-    print("\n  next  netmend data {} --duplicates{} --export drop.csv\n", shell_word(options.spec),
-          options.against.empty() ? "" : " --against " + shell_word(options.against));
+  else if (!found.exact.empty() || !found.near.empty()) {
+    Shell next = Shell::of("netmend data {} --duplicates", options.spec);
+    if (!options.against.empty()) next += Shell::of(" --against {}", options.against);
+    print("\n  next  {} --export drop.csv\n", next.text());
+  }
   return 0;
 }
 

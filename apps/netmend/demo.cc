@@ -73,8 +73,8 @@ class Demo {
  private:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   /// A step: what happens, and how to do it by hand.
-  void tell(const std::string& what, const std::string& command) {
-    if (!common_.json) print("\n{}. {}\n   $ {}\n\n", ++step_, what, command);
+  void tell(const std::string& what, const Shell& command) {
+    if (!common_.json) print("\n{}. {}\n   $ {}\n\n", ++step_, what, command.text());
     std::fflush(stdout);
   }
 
@@ -82,7 +82,7 @@ class Demo {
     const studies::DemoSizes sizes = studies::write_demo_sheet(sheet_);
     tell(fmt::format("Look at the data: {} drawn digits to learn from, {} to be tested on.", with_commas(sizes.train),
                      with_commas(sizes.test)),
-         "netmend data glyphs:test --sheet " + shell_word(sheet_));
+         Shell::of("netmend data glyphs:test --sheet {}", sheet_));
     if (!common_.json) print("   {} shows eight of each digit.\n", sheet_);
   }
 
@@ -91,8 +91,8 @@ class Demo {
     const int64_t parameters = training::write_new_model(kArchitecture, "glorot", common_.seed, fresh_);
     tell(fmt::format("Train a network: {}, {} parameters, {}.", kArchitecture, with_commas(parameters),
                      counted(epochs_, "epoch")),
-         fmt::format("netmend lab new {} -o {} && netmend train {} --data glyphs --epochs {} -o {}", kArchitecture,
-                     shell_word(fresh_), shell_word(fresh_), epochs_, shell_word(sound_)));
+         Shell::of("netmend lab new {} -o {} && netmend train {} --data glyphs --epochs {} -o {}", kArchitecture,
+                   fresh_, fresh_, epochs_, sound_));
     training::TrainRequest request;
     request.model = fresh_, request.data = "glyphs", request.epochs = epochs_, request.rate = 0.002;
     request.batch = 64, request.seed = common_.seed, request.jobs = common_.jobs, request.quiet = common_.quiet;
@@ -158,16 +158,13 @@ class Demo {
     const std::string first = folder_.file("check-1"), second = folder_.file("check-2"),
                       fixed = folder_.file("fixed.onnx");
     tell("Check it, with the tests as they are.",
-         fmt::format("netmend check {} --data {} --train glyphs:train --budget quick", shell_word(faulty_),
-                     shell_word(spec(false))));
+         Shell::of("netmend check {} --data {} --train glyphs:train --budget quick", faulty_, spec(false)));
     if (run_check(spec(false), first) == 130) return 130;
     tell("Preprocess the tests as the check says, and check again.",
-         fmt::format("netmend check {} --data {} --train glyphs:train --budget quick", shell_word(faulty_),
-                     shell_word(spec(true))));
+         Shell::of("netmend check {} --data {} --train glyphs:train --budget quick", faulty_, spec(true)));
     if (run_check(spec(true), second) == 130) return 130;
     tell("Repair: search for a small change, confirm it on a hold-out set.",
-         fmt::format("netmend repair {} --data glyphs:train --limit 12000 --budget quick -o {}", shell_word(faulty_),
-                     shell_word(fixed)));
+         Shell::of("netmend repair {} --data glyphs:train --limit 12000 --budget quick -o {}", faulty_, fixed));
     RepairOptions repair;
     repair.model = faulty_, repair.data = "glyphs:train", repair.limit = 12000, repair.budget = "quick";
     repair.product = fixed, repair.yes = true;
@@ -210,7 +207,8 @@ class Demo {
     print("\n   accuracy on sound tests: {:.1f} % before the damage, {:.1f} % with it, {}\n", 100 * sound, 100 * faulty,
           fixed.empty() ? "and no repair was confirmed" : fmt::format("{:.1f} % after the repair", 100 * after));
     print("\nThat took {:.0f} s. Look at the report, then try your own model:\n", seconds());
-    print("   netmend open {}\n   netmend init your.onnx --data images:your-photos && netmend check\n", run);
+    print("   {}\n   netmend init your.onnx --data images:your-photos && netmend check\n",
+          Shell::of("netmend open {}", run).text());
   }
 
   const Common& common_;

@@ -4,16 +4,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/pool.h"
+#include "base/run_search.h"
 #include "base/text.h"
+#include "diagnosis/training_page.h"
 #include "findings/phrases.h"
+#include "report/page.h"
 #include "session/toml.h"
 
 namespace netmend::app {
@@ -23,92 +25,11 @@ using diagnosis::Diagnosis;
 using findings::Finding;
 using findings::Level;
 
-constexpr const char* kRuns = "netmend-runs";
-
-/// A folder, a file, or the name of a run in netmend-runs; without a name the newest that has a record.
-std::string find_run(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (!name.empty()) {
-    if (fs::exists(name, error) || !fs::exists(fs::path(kRuns) / name, error)) return name;
-    return (fs::path(kRuns) / name).string();
-  }
-  std::string best;
-  for (fs::directory_iterator entry(kRuns, error), end; !error && entry != end; entry.increment(error))
-    if (fs::exists(entry->path() / "record.jsonl", error)) best = std::max(best, entry->path().filename().string());
-  if (best.empty())
-    throw InputError(fmt::format("no run in {} has the record of a training", kRuns),
-                     "netmend watch -- python train.py writes one; or name its folder: netmend diagnose RUN");
-  return (fs::path(kRuns) / best).string();
-}
-
-/// A curve in one line.
-std::string spark(const std::vector<double>& values) {
-  static const char* bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  double low = INFINITY, high = -INFINITY;
-  for (double value : values)
-    if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
-  std::string text;
-  const size_t count = std::min<size_t>(values.size(), 32);
-  for (size_t i = 0; i < count; ++i) {
-    const double value = values[i * values.size() / count];
-    if (!std::isfinite(value))
-      text += "×";
-    else
-      text += bars[std::min(7, int(8 * (high > low ? (value - low) / (high - low) : 0)))];
-  }
-  return text;
-}
-
-void print_curves(std::FILE* out, const diagnosis::Run& run) {
-  auto line = [&](const char* name, const std::vector<double>& values) {
-    if (values.size() < 2) return;
-    print(out, "  {:<14}{}  {} → {}\n", name, spark(values), findings::plain(values.front()),
-          findings::plain(values.back()));
-  };
-  line("loss", run.losses);
-  line("val. loss", run.val_losses);
-  line("accuracy", run.accuracies);
-  line("val. accuracy", run.val_accuracies);
-}
-
 int list_rules(const Common& common) {
   const diagnosis::Thresholds thresholds;
-  if (common.json) {
-    Json rows = Json::array(), values = Json::object();
-    for (const diagnosis::Rule& rule : diagnosis::rules())
-      rows.push_back({{"set", rule.set},
-                      {"name", rule.name},
-                      {"symptom", rule.symptom},
-                      {"quantity", rule.quantity},
-                      {"threshold", rule.threshold},
-                      {"kind", rule.kind},
-                      {"paper", rule.paper}});
-    for (const auto& [name, value] : thresholds.all()) values[name] = value;
-    return print_json({{"rules", rows}, {"thresholds", values}}), 0;
-  }
-  Table table{{"rule", "symptom", "points to", "thresholds"}, "llll"};
-  for (const diagnosis::Rule& rule : diagnosis::rules()) {
-    std::vector<std::string> limits;
-    for (const std::string& name : split(rule.threshold, ','))
-      limits.push_back(rule.threshold == "exact"
-                           ? "exact"
-                           : fmt::format("{} = {}", trim(name), findings::plain(thresholds[std::string(trim(name))])));
-    table.rows.push_back({fmt::format("{}/{}", rule.set, rule.name), std::string(rule.symptom), std::string(rule.kind),
-                          join(limits, ", ")});
-  }
-  print_table(table);
+  if (common.json) return print_json(diagnosis::rules_json(thresholds)), 0;
+  print_table({{"rule", "symptom", "points to", "thresholds"}, "llll", 1, 2, diagnosis::rule_rows(thresholds)});
   return 0;
-}
-
-std::vector<std::string> only_in(const Diagnosis& a, const Diagnosis& b) {
-  std::vector<std::string> ids;
-  for (const Finding& one : a.findings)
-    if (one.level > Level::kNote && std::none_of(b.findings.begin(), b.findings.end(), [&](const Finding& f) {
-          return f.kind == one.kind && f.level > Level::kNote;
-        }))
-      ids.push_back(one.id());
-  return ids;
 }
 
 int compare_trainings(const Common& common, const DiagnoseOptions& options, const std::string& name,
@@ -118,26 +39,13 @@ int compare_trainings(const Common& common, const DiagnoseOptions& options, cons
   const diagnosis::Run a = diagnosis::digest(before), b = diagnosis::digest(after);
   const Diagnosis was = diagnosis::diagnose(before, thresholds, options.rules, other),
                   is = diagnosis::diagnose(after, thresholds, options.rules, name);
-  const std::vector<std::string> gone = only_in(was, is), fresh = only_in(is, was);
+  const std::vector<std::string> gone = diagnosis::only_in(was, is), fresh = diagnosis::only_in(is, was);
   const int64_t differs = diagnosis::first_difference(a, b);
   if (common.json) {
-    print_json({{"before", {{"run", other}, {"summary", was.summary}}},
-                {"after", {{"run", name}, {"summary", is.summary}}},
-                {"first_difference", differs},
-                {"gone", gone},
-                {"new", fresh}});
+    print_json(diagnosis::comparison_json(other, was, name, is, differs));
     return status_of(is, options.fail_on);
   }
-  Table table{{"", printable(other), printable(name)}, "lrr"};
-  for (const auto& [key, value] : was.summary.items()) {
-    auto text = [&](const Json& one) {
-      return one.is_number_float() ? findings::plain(one.get<double>())
-             : one.is_string()     ? one.get<std::string>()
-                                   : json_text(one);
-    };
-    table.rows.push_back({key, printable(text(value)), printable(text(is.summary[key]))});
-  }
-  print_table(table);
+  print_table({{"", printable(other), printable(name)}, "lrr", 1, 2, diagnosis::comparison_rows(was, is)});
   if (!a.step_losses.empty() && !b.step_losses.empty())
     print("\n  {}\n", differs ? fmt::format("the losses differ from step {} on", differs)
                               : "the losses are the same in every step");
@@ -167,6 +75,14 @@ int follow(const Common& common, const DiagnoseOptions& options, const std::stri
 
 }  // namespace
 
+std::string find_run(const std::string& name) {
+  const std::string found = find_run_with("record.jsonl", name);
+  if (found.empty())
+    throw InputError("no run in netmend-runs has the record of a training",
+                     "netmend watch -- python train.py writes one; or name its folder: netmend diagnose RUN");
+  return found;
+}
+
 diagnosis::Thresholds read_thresholds(const std::string& file) {
   diagnosis::Thresholds thresholds;
   if (file.empty()) return thresholds;
@@ -179,54 +95,19 @@ diagnosis::Thresholds read_thresholds(const std::string& file) {
   return thresholds;
 }
 
-Json diagnosis_json(const Diagnosis& diagnosis, const std::string& run) {
-  Json json = {{"run", run},
-               {"summary", diagnosis.summary},
-               {"findings", Json::array()},
-               {"rules", Json::array()},
-               {"unknown", diagnosis.troubles}};
-  for (const Finding& finding : diagnosis.findings) json["findings"].push_back(findings::to_json(finding));
-  for (const diagnosis::Fired& one : diagnosis.fired)
-    json["rules"].push_back({{"rule", fmt::format("{}/{}", one.rule->set, one.rule->name)},
-                             {"fired", one.alarms > 0},
-                             {"kind", one.rule->kind},
-                             {"paper", one.rule->paper}});
-  return json;
+void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::Record& record) {
+  for (const std::string& line : diagnosis::training_screen(record, diagnosis)) print(out, "{}\n", line);
 }
 
-void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::Record& record) {
-  const diagnosis::Run run = diagnosis::digest(record);
-  print(out, "  {}, {}{}{}\n", counted(run.steps, "step"), counted(int64_t(record.epochs.size()), "epoch"),
-        run.optimizer.empty() ? "" : ", " + printable(run.optimizer),
-        std::isfinite(run.rate) ? fmt::format(" at {}", findings::plain(run.rate)) : "");
-  print_curves(out, run);
-  print(out, "\n");
-  size_t notes = 0, shown = 0;
-  for (const Finding& finding : diagnosis.findings) {
-    if (finding.level == Level::kNote) {
-      ++notes;
-      continue;
-    }
-    ++shown;
-    print(out, "  {:<8} {}\n", level_name(finding.level), printable(finding.id()));
-    print(out, "           {}\n", printable(finding.title));
-    print(out, "           {} ({})\n", printable(finding.evidence), certainty_name(finding.certainty));
-  }
-  if (shown == 0) print(out, "  {}\n", notes == 0 ? "Nothing was found." : "Nothing above a note was found.");
-  for (const Finding& finding : diagnosis.findings)
-    if (finding.level == Level::kNote)
-      print(out, "  note     {}: {}\n", printable(finding.id()), printable(finding.brief));
-  for (const std::string& trouble : diagnosis.troubles) print(out, "  unknown  {}\n", printable(trouble));
-  if (shown > 0) print(out, "\n  next     netmend why {}\n", printable(diagnosis.findings.front().kind));
+void write_training_page(const std::string& folder, const records::Record& record, const Diagnosis& found,
+                         const std::vector<std::string>& command) {
+  write_file(folder + "/" + report::kEvidence,
+             json_text(diagnosis::training_report(record, found, join(command, " "), folder)));
+  report::write_page(folder);
 }
 
 int status_of(const Diagnosis& diagnosis, const std::string& fail_on) {
-  if (fail_on == "never") return 0;
-  const Level bar = findings::parse_level(fail_on);
-  return std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
-                     [&](const Finding& f) { return f.level >= bar; })
-             ? 1
-             : 0;
+  return fail_on != "never" && diagnosis.reaches(findings::parse_level(fail_on)) ? 1 : 0;
 }
 
 int diagnose_run(const Common& common, const DiagnoseOptions& options) {
@@ -238,8 +119,10 @@ int diagnose_run(const Common& common, const DiagnoseOptions& options) {
   if (options.live) return follow(common, options, run, thresholds);
   const records::Record record = records::read_record(run);
   const Diagnosis found = diagnosis::diagnose(record, thresholds, options.rules, run);
+  if (!options.page.empty())
+    write_file(options.page, report::draw_page(json_text(diagnosis::training_report(record, found, "", run)), run));
   if (common.json)
-    print_json(diagnosis_json(found, run));
+    print_json(diagnosis::diagnosis_json(found, run));
   else {
     print("{}\n", printable(run));
     print_diagnosis(stdout, found, record);

@@ -50,7 +50,7 @@ int eval(const Common& common, const EvalOptions& options) {
   const bool blocked = preflight.blocker && !options.anyway;
   if (!common.json) print_preflight(preflight, session.task().metric, blocked ? OnBlocker::kStop : OnBlocker::kGoOn);
   if (blocked && !common.json) {
-    print("  next      {}\n", printable(preflight::finding_of(*preflight.blocker, session, "eval").next.at(0)));
+    print("  next      {}\n", preflight::finding_of(*preflight.blocker, session, "eval").next.at(0).text());
     return 1;
   }
   const session::Evaluation done = session::evaluate(session, {options.units, options.float64});

@@ -145,7 +145,7 @@ void print_report(session::Session& session, const FailuresOptions& options, con
   print("\n");
   if (report.groups.empty()) return print_failures(session, report.failures, options.top);
   print_failure_groups(report, options.top);
-  print("\n  next      {}\n", printable(session.command("failures", {"--on", report.groups[0].on})));
+  print("\n  next      {}\n", session.command("failures", {"--on", report.groups[0].on}).text());
 }
 
 }  // namespace

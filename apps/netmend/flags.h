@@ -46,6 +46,7 @@ struct Options {
   studies::InjectedRequest injected;
   studies::ScoresRequest scores;
   studies::TrainingMutantsRequest training_mutants;
+  studies::BrokenTrainingsRequest broken_trainings;
   WhatIfOptions whatif;
   GateOptions gate;
   FailuresOptions failures;
@@ -55,6 +56,7 @@ struct Options {
   WatchOptions watch;
   DiagnoseOptions diagnose;
   LintOptions lint;
+  HealOptions heal;
 };
 
 /// What the flags of the command that was typed ask for.
@@ -77,7 +79,7 @@ void add_everyday(CLI::App& app, Options& o, Action& action);  ///< init check c
 void add_files(CLI::App& app, Options& o, Action& action);     ///< why accept open watch diagnose lint inject
 void add_look(CLI::App& app, Options& o, Action& action);      ///< info data eval failures slices …
 void add_mend(CLI::App& app, Options& o, Action& action);      ///< repair apply whatif diff weights
-void add_train(CLI::App& app, Options& o, Action& action);     ///< train demo
+void add_train(CLI::App& app, Options& o, Action& action);     ///< train heal demo
 void add_lab(CLI::App& app, Options& o, Action& action);
 void add_describe(CLI::App& lab, Action& action);  ///< lab commands
 

@@ -10,14 +10,16 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
       command(app, "inject",
               "Inject bugs into a training program: what each does to its metric, and whether anybody would notice",
               "  netmend inject train.py --metric 'accuracy ([0-9.]+)'\n"
-              "  netmend inject train.py --metric 'acc=([0-9.]+)' --also torch.nn --sample 300 -- --epochs 2\n"
+              "  netmend inject train.py --metric 'acc=([0-9.]+)' --also torch.nn --sample 300 -- --seed {seed}\n"
               "  netmend inject train.py --metric 'accuracy ([0-9.]+)' --operators zero-grad-removed,wrong-axis");
   inject->add_option("program", o.inject.program, "Python program or notebook; its arguments come after --")
       ->required();
-  inject->add_option("arguments", o.inject.arguments, "Arguments of the program, after --");
+  inject->add_option("arguments", o.inject.arguments,
+                     "Arguments of the program, after --; {seed} in them stands for another number in every clean run");
   inject
       ->add_option("--metric", o.inject.metric,
-                   "Regular expression: its first group in the last printed line that matches is the metric")
+                   "Regular expression: its first group in the last printed line that matches is the metric. Or "
+                   "json:FILE:KEY in a file that it writes, or record:NAME in the record of its training (record:loss)")
       ->required();
   inject->add_option("--python", o.inject.python, "The interpreter")->capture_default_str();
   inject
@@ -37,6 +39,11 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
   inject->add_option("--clean-runs", o.inject.clean_runs, "Runs of the program as it is, to compare with")
       ->capture_default_str()
       ->check(CLI::Range(2, 1000));
+  inject
+      ->add_option("--doctor", o.inject.doctor,
+                   "Survivors, the most dangerous first, that are run again under netmend watch; 0 for none")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
   inject->add_option("--time", o.inject.time,
                      "Time that a buggy version may take, such as 90s (default: 4 times a clean run and 5 s)");
   inject->add_option("--env", o.inject.environment,
@@ -113,6 +120,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                    "Sets of rules: exact, netmend (default: both), or a paper's: autotrainer, deeplocalize, "
                    "deepdiagnosis, umlaut, deepchecker, neuralint, sagemaker")
       ->delimiter(',');
+  add_product(diagnose, "-o", o.diagnose.page, "Write the report page with curves, layers over time and events here");
   diagnose->add_option("--thresholds", o.diagnose.thresholds, "TOML file with thresholds of rules");
   diagnose
       ->add_option("--fail-on", o.diagnose.fail_on,

@@ -62,6 +62,19 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
   scores->add_option("--out", common.out, "Folder of the study (default: netmend-study-mutation-scores)");
   scores->callback([&] { action = [&] { return study_scores(common, o.scores); }; });
 
+  CLI::App* broken =
+      command(study, "broken-trainings", "Trainings with a known fault: is it named, is it put right?",
+              "  netmend lab study broken-trainings\n"
+              "  netmend lab study broken-trainings --part heal -- --seeds 1,2\n"
+              "  netmend lab study broken-trainings --part real -- --folder programs --labels labels.json");
+  broken->add_option("--part", o.broken_trainings.part, "planted, heal, real, forest (trains the second opinion)")
+      ->capture_default_str();
+  broken->add_option("--python", o.broken_trainings.python, "The Python that trains")->capture_default_str();
+  broken->add_option("--keras-python", o.broken_trainings.keras_python, "The one with Keras (default: the same)");
+  broken->add_option("more", o.broken_trainings.more, "Behind --: what python3 -m netmend.study --help lists");
+  broken->add_option("--out", common.out, "Folder of the study (default: netmend-study-broken-trainings)");
+  broken->callback([&] { action = [&] { return study_broken_trainings(common, o.broken_trainings); }; });
+
   CLI::App* trainings =
       command(study, "training-mutants", "DeepCrime's operators on the trainer: which do the tests kill?",
               "  netmend lab study training-mutants\n"

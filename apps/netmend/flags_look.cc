@@ -159,16 +159,15 @@ void add_mutate(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str();
   mutate
       ->add_option("--kill", o.mutate.kill,
-                   "class (a correct prediction of a class becomes wrong; DeepMutation) or strict (any prediction "
-                   "changes)")
+                   "class (a correct prediction of a class becomes wrong; DeepMutation), strict (any prediction "
+                   "changes) or statistical (DeepCrime: accuracy falls over the trainings that --original names)")
       ->capture_default_str();
   mutate->add_option("--sample", o.mutate.sample, "Mutants, drawn over the operators in turn; 0 for every place once")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
   mutate->add_option("--layer", o.mutate.layers, "Only this layer; may be repeated (default: all)");
   mutate->add_option("--original", o.mutate.originals,
-                     "muff: a further training of the same network; may be repeated, five models make a test over "
-                     "trainings");
+                     "A further training of the same network, for muff and --kill statistical; may be repeated");
   add_product(mutate, "-o", o.mutate.product, "Write all mutants to a CSV file");
   with_case(mutate, o.mutate);
   mutate->callback([&] { action = [&] { return app::mutate(common, o.mutate); }; });
@@ -262,6 +261,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   info->add_option("--output", o.info.output, "Only the part up to this value");
   info->add_option("--shape", o.info.shapes, "NAME=1x3x224x224 for an input whose sizes the file leaves open");
   info->add_flag("--nodes", o.info.nodes, "Every node, not only the stages");
+  info->add_flag("--cost", o.info.cost, "FLOP, weights and memory of one pass, by its shapes");
   info->callback([&] { action = [&] { return app::info(common, o.info); }; });
 
   CLI::App* data = command(app, "data", "What a data set holds: counts, shape, range, classes, contact sheet",

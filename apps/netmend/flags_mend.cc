@@ -119,6 +119,8 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   train->add_option("--rate,--lr", o.train.rate, "Learning rate")->capture_default_str();
   train->add_option("--momentum", o.train.momentum, "Momentum coefficient")->capture_default_str();
   train->add_option("--decay", o.train.decay, "Weight decay")->capture_default_str();
+  train->add_option("--clip", o.train.clip, "Largest norm of the gradient of all parameters together; 0: any")
+      ->capture_default_str();
   train
       ->add_option("--schedule", o.train.schedule,
                    "Learning-rate schedule: constant, step:EPOCHS:FACTOR, cosine, linear")
@@ -135,9 +137,28 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   add_product(train, "--checkpoint", o.train.checkpoint, "File that is written after each epoch");
   train->add_flag("--resume", o.train.resume, "Continue from --checkpoint if the file exists");
   train->add_option("--output", o.train.output, "The output that is trained");
+  train->add_flag("--heal", o.train.heal,
+                  "Where the record shows a problem, look for settings that solve it (netmend heal)");
   with_config(train);
   with_run_folder(train);
   train->callback([&] { action = [&] { return app::train(common, o.train); }; });
+
+  CLI::App* heal = command(app, "heal", "Look for settings under which a training works, and show that it does",
+                           "  netmend train m.onnx --data mnist --rate 5 -o t.onnx; netmend heal -o healed.onnx\n"
+                           "  netmend watch --out run1 -- python train.py; netmend heal run1 --tries 6 --ask");
+  heal->add_option("run", o.heal.run, "Run folder of netmend train or netmend watch (default: the newest record)");
+  heal->add_option("--tries", o.heal.tries, "At most this many trainings")->capture_default_str()->check(above_zero());
+  heal->add_option("--seconds", o.heal.seconds, "Programs: most that an attempt may take")
+      ->capture_default_str()
+      ->check(above_zero());
+  heal->add_flag("--ask", o.heal.ask, "Ask before each attempt");
+  heal->add_flag("--random", o.heal.random, "Random search over the same settings at equal cost beside it");
+  heal->add_flag("--in-place", o.heal.in_place, "Programs: run in their own folder, not in a copy of it");
+  heal->add_option("--thresholds", o.heal.thresholds, "TOML file with thresholds of rules");
+  heal->add_option("--python", o.heal.python, "Reads programs that expose no settings")->capture_default_str();
+  add_product(heal, "-o", o.heal.product, "The model of a healed training by netmend train");
+  with_run_folder(heal);
+  heal->callback([&] { action = [&] { return heal_run(common, o.heal); }; });
 
   CLI::App* demo =
       command(app, "demo", "Makes its own data, trains a network, plants faults, finds and repairs them; needs no file",

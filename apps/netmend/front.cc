@@ -47,6 +47,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
   Train       train        train or fine-tune a model, with checkpoints
               watch        run your training program, record it, and say what goes wrong
               diagnose     what the record of a training run shows, most likely first
+              heal         try settings under which a training works, and show them
               lint         mistakes that can be seen in the source of a training program
               inject       inject bugs into a training program: what each does, and whether anybody would notice
   Lab         lab new      write a named architecture as an ONNX file

@@ -44,7 +44,7 @@ void print_report(const GateReport& report, const std::string& folder) {
   } else {
     print("\n  not passed: model and data do not belong together: exit 1\n");
   }
-  if (!report.next.empty()) print("  next      {}\n", printable(report.next));
+  if (!report.next.empty()) print("  next      {}\n", report.next.text());
   print("  {0}/gate.md   {0}/gate.xml   {0}/gate.json\n", folder);
 }
 

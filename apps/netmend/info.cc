@@ -69,6 +69,18 @@ Json info_json(const ModelInfo& info) {
                               {"weighted_operators", inside.weighted},
                               {"constants", inside.constants}});
   json["operators"] = info.operators;
+  if (info.error.empty() && !info.ran.empty()) {
+    json["cost"] = {{"flops", info.cost.flops},
+                    {"weight_bytes", info.cost.weight_bytes},
+                    {"activation_bytes", info.cost.activation_bytes},
+                    {"operators", Json::array()}};
+    for (const NodeInfo& node : info.ran)
+      json["cost"]["operators"].push_back({{"name", node.name},
+                                           {"op", node.op},
+                                           {"flops", node.flops},
+                                           {"weight_bytes", node.weight_bytes},
+                                           {"output_bytes", node.output_bytes}});
+  }
   json["metadata"] = info.metadata;
   if (!info.error.empty()) json["error"] = info.error;
   return json;
@@ -91,6 +103,24 @@ void print_stages(const ModelInfo& info, bool every_node) {
   print_table(table);
 }
 
+void print_cost(const ModelInfo& info, bool every_node) {
+  Table table{{"stage", "operator", "FLOP", "share", "weights", "output"}, "llrrrr"};
+  for (const NodeInfo& node : info.ran)
+    if (every_node || node.flops > 0)
+      table.rows.push_back({node.layer >= 0 ? info.layers[size_t(node.layer)].name : node.name, node.op,
+                            node.flops > 0 ? flops_text(node.flops) : "",
+                            node.flops > 0 ? fmt::format("{:.1f} %", 100 * node.flops / info.cost.flops) : "",
+                            node.weight_bytes > 0 ? bytes_text(node.weight_bytes) : "", bytes_text(node.output_bytes)});
+  print("\n");
+  print_table(table);
+  print_wrapped(
+      fmt::format("One pass with these shapes takes {} FLOP in products and reads {} of weights; its values take "
+                  "at most {} at once. Nothing was timed (netmend lab benchmark does that).",
+                  flops_text(info.cost.flops), bytes_text(info.cost.weight_bytes),
+                  bytes_text(info.cost.activation_bytes)),
+      0);
+}
+
 void print_info(const ModelInfo& info, const InfoOptions& options) {
   int64_t units = 0;
   for (const LayerInfo& layer : info.layers) units += layer.units;
@@ -108,6 +138,7 @@ void print_info(const ModelInfo& info, const InfoOptions& options) {
   if (info.free_size)
     print("  sizes that the file leaves open are shown for {} (--shape NAME=… sets them)\n", info.free_size);
   print_stages(info, options.nodes);
+  if (options.cost && info.error.empty() && !info.ran.empty()) print_cost(info, options.nodes);
   for (const session::InsideInfo& inside : info.inside)
     print_wrapped(fmt::format("Inside {} ({}) run {} with {} weights. They are not measured as layers: the input "
                               "decides which of them run, and how often.",

@@ -47,7 +47,7 @@ void print_unknown(const ConfigDraft& draft) {
   for (const std::string& line : rivals) print("    {}\n", printable(line));
 }
 
-void print_draft(const ConfigDraft& draft, bool updated, const std::string& next) {
+void print_draft(const ConfigDraft& draft, bool updated, const Shell& next) {
   print("{} {}\n", draft.file, updated ? "updated" : "written");
   for (const Fact& fact : draft.facts)
     if (!fact.source.empty()) {
@@ -64,7 +64,7 @@ void print_draft(const ConfigDraft& draft, bool updated, const std::string& next
     print_preflight(*draft.preflight, draft.metric, OnBlocker::kAsk);
   }
   if (draft.preflight && !draft.preflight->unknown.empty()) print_unknown(draft);
-  if (!draft.blocked()) print("\nnext: {}\n", printable(next));
+  if (!draft.blocked()) print("\nnext: {}\n", next.text());
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ int init(const Common& common, const InitOptions& options) {
     print_json(draft_json(draft));
   else
     print_draft(draft, draft.existed && options.update,
-                "netmend check" + (folder.empty() ? "" : " " + shell_word(options.model)));
+                folder.empty() ? Shell::of("netmend check") : Shell::of("netmend check {}", options.model));
   return draft.blocked() ? 1 : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "base/run_folder.h"
 #include "base/text.h"
 #include "netmend/terminal.h"
+#include "programs/metric.h"
 #include "programs/report.h"
 
 namespace netmend::app {
@@ -51,10 +52,16 @@ std::string change_of(const std::string& diff) {
 
 void print_survivors(const InjectResult& result, const Analysis& analysis) {
   if (analysis.survivors.empty()) return;
+  const programs::DoctorScore& doctor = analysis.doctor;
   print("\n");
   print_wrapped(fmt::format("survivors: {} of {} bugs change neither metric nor time noticeably",
                             analysis.survivors.size(), result.bugs.size()),
                 2);
+  if (doctor.asked > 0)
+    print_wrapped(fmt::format("netmend watch and lint tell {} of {} survivors from the clean program; where the metric "
+                              "is not that of the clean run, {} of {}",
+                              doctor.caught, doctor.asked, doctor.changed_caught, doctor.changed),
+                  2);
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
     const programs::Survivor& one = analysis.survivors[i];
     const programs::InjectedBug& bug = result.bugs[one.bug];
@@ -94,6 +101,7 @@ programs::InjectRequest request_of(const Common& common, const InjectOptions& op
   request.metric = options.metric, request.operators = options.operators, request.also = options.also;
   request.environment = options.environment, request.writable = options.writable;
   request.per_file = options.per_file, request.sample = options.sample, request.clean_runs = options.clean_runs;
+  request.doctor = options.doctor;
   request.seed = common.seed, request.jobs = common.jobs;
   request.most_seconds = options.time.empty() ? 0 : parse_seconds(options.time);
   if (!common.memory.empty()) request.memory = parse_bytes(common.memory);
@@ -106,7 +114,7 @@ programs::InjectRequest request_of(const Common& common, const InjectOptions& op
 
 int inject(const Common& common, const InjectOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  programs::require_expression(options.metric);
+  programs::parse_metric(options.metric);
   RunFolder folder(common.out, "inject", common.arguments);
   const InjectResult result = programs::inject(request_of(common, options, folder.path()));
   const Analysis analysis = programs::analyse(result);

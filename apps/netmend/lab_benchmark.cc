@@ -16,11 +16,6 @@ using session::Benchmark;
 using session::OperatorCost;
 
 std::string rate_text(double rate) { return with_commas(int64_t(rate)) + "/s"; }
-std::string flops_text(double flops) {
-  return flops >= 1e12  ? fmt::format("{:.1f} T", flops / 1e12)
-         : flops >= 1e9 ? fmt::format("{:.1f} G", flops / 1e9)
-                        : fmt::format("{:.2f} M", flops / 1e6);
-}
 
 void print_operators(const Benchmark& found, size_t shown) {
   double all = 0;
@@ -52,7 +47,7 @@ int lab_benchmark(const Common& common, const BenchmarkOptions& options) {
   print("  parameters   {} ({})\n", with_commas(found.parameters), bytes_text(found.weight_bytes));
   print("  one input    {}FLOP   latency {:.3g} ms\n", flops_text(found.flops), found.latency_ms);
   for (const session::Rate& rate : found.rates)
-    print("  batch {:<6} {:>14}   {:4.1f} % of the {}FLOP/s that this machine reaches\n", rate.batch,
+    print("  batch {:<6} {:>14}   {:4.1f} % of the {} FLOP/s that this machine reaches\n", rate.batch,
           rate_text(rate.inputs_per_second), 100 * rate.inputs_per_second * found.flops / found.peak_flops,
           flops_text(found.peak_flops));
   print("  whole pass   {} from the file, {} from memory ({} inputs, predictions judged)\n", rate_text(found.from_file),

@@ -89,6 +89,10 @@ int study_scores(const Common& common, const studies::ScoresRequest& request) {
   return print_tables(common, studies::run_scores_study(context_of(common, "mutation-scores"), request));
 }
 
+int study_broken_trainings(const Common& common, const studies::BrokenTrainingsRequest& request) {
+  return print_tables(common, studies::run_broken_trainings_study(context_of(common, "broken-trainings"), request));
+}
+
 int study_training_mutants(const Common& common, const studies::TrainingMutantsRequest& request) {
   return print_tables(common, studies::run_training_mutants_study(context_of(common, "training-mutants"), request));
 }

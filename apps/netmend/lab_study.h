@@ -11,6 +11,7 @@ int study_deepimportance(const Common& common, const studies::DeepImportanceRequ
 int study_sbfl(const Common& common, const studies::SbflRequest& request);
 int study_injected(const Common& common, const studies::InjectedRequest& request);
 int study_scores(const Common& common, const studies::ScoresRequest& request);
+int study_broken_trainings(const Common& common, const studies::BrokenTrainingsRequest& request);
 int study_training_mutants(const Common& common, const studies::TrainingMutantsRequest& request);
 int study_quality(const Common& common, const studies::QualityRequest& request);
 

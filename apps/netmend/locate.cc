@@ -142,7 +142,7 @@ void print_weights(const localise::WeightResult& found, size_t top) {
         "searched): " +
             join(found.passed_over, ", "),
         2);
-  print("  next      {}\n", printable(found.next.at(0)));
+  print("  next      {}\n", found.next.at(0).text());
 }
 
 localise::LocateRequest request_of(const LocateOptions& options) {
@@ -189,7 +189,7 @@ int locate(const Common& common, const LocateOptions& options) {
     print_json(json);
   } else {
     print_located(options, found);
-    print("\n  next  {}\n  every unit: {}/ranking.csv\n", printable(found.next.at(0)), folder.path());
+    print("\n  next  {}\n  every unit: {}/ranking.csv\n", found.next.at(0).text(), folder.path());
   }
   if (found.interrupted)
     say(common, fmt::format("stopped: this covers only the first {} inputs", with_commas(found.inputs)));

@@ -57,6 +57,7 @@ void print_survivors(const MutateResult& result) {
 }
 
 void print_tests(const MutateResult& result) {
+  if (result.kill == "statistical") return;
   print_labelled("smallest", fmt::format("{} of {} tests have the same score (smallest.csv)",
                                          with_commas(int64_t(result.smallest.size())), with_commas(result.inputs)));
   if (result.unique.empty()) return;
@@ -90,13 +91,16 @@ void print_mutated(const MutateResult& result) {
               2);
   print("\n");
   const bool by_class = result.kill == "class" && result.classes > 1;
-  print_labelled("score",
-                 fmt::format("{} ({:.1f}–{:.1f})  {} of {} mutants killed; {}", percent(result.score.value),
-                             100 * result.score.low, 100 * result.score.high, with_commas(result.killed),
-                             with_commas(result.judged),
-                             by_class ? "share of mutants and classes with a correct prediction that becomes wrong"
-                             : result.kill == "strict" ? "by any prediction that changes"
-                                                       : "by a correct prediction that becomes wrong"));
+  print_labelled(
+      "score",
+      fmt::format("{} ({:.1f}–{:.1f})  {} of {} mutants killed; {}", percent(result.score.value),
+                  100 * result.score.low, 100 * result.score.high, with_commas(result.killed),
+                  with_commas(result.judged),
+                  by_class ? "share of mutants and classes with a correct prediction that becomes wrong"
+                  : result.kill == "strict" ? "by any prediction that changes"
+                  : result.kill == "statistical"
+                      ? fmt::format("by accuracy over {} trainings (p < 0.05, effect of 0.5)", result.originals)
+                      : "by a correct prediction that becomes wrong"));
   if (!result.training.empty())
     print_labelled("equivalent",
                    fmt::format("{} {} every training input as the model does, with the same loss: left out "
@@ -141,7 +145,7 @@ int mutate(const Common& common, const MutateOptions& options) {
   if (common.json) return print_json(json), 0;
   print_mutated(result);
   print("\n");
-  print_labelled("next", result.next.at(0));
+  print_labelled("next", result.next.at(0).text());
   print("  run       {}\n", printable(folder.path()));
   return 0;
 }

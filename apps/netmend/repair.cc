@@ -143,17 +143,16 @@ void print_end(const RepairOptions& options, const repair::RepairSplits& splits,
 }
 
 /// Old against new on what the search did not see: the tests where it saw training data, else its hold-out set.
-std::string compare_command(const session::Session& session, const std::string& product, const std::string& holdout) {
+Shell compare_command(const session::Session& session, const std::string& product, const std::string& holdout) {
   std::string data = session.request().data;
   const size_t name = data.substr(0, data.find(',')).rfind(":train");
   if (name != std::string::npos) {
     data.replace(name, 6, ":test");
-    return Shell::of("netmend compare {} {} --data {}", session.model_name(), product, data).text();
+    return Shell::of("netmend compare {} {} --data {}", session.model_name(), product, data);
   }
-  std::string words = session.words();  // the model comes first, where netmend.toml does not name it
-  if (const std::string model = shell_word(session.model_name()); words.rfind(model, 0) == 0)
-    words.erase(0, model.size());
-  return Shell::of("netmend compare {} {}", holdout, product).text() + words + " --common";
+  Shell command = Shell::of("netmend compare {} {}", holdout, product);
+  if (const Shell words = session.words(false); !words.empty()) command += Shell::of(" {}", words);
+  return command + Shell::of(" --common");
 }
 
 }  // namespace

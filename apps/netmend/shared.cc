@@ -31,7 +31,7 @@ Examined examine(const Common& common, const CaseOptions& options, session::Sess
     print_json(
         {{"preflight", evidence::preflight_json(found)}, {"findings", Json::array({findings::to_json(finding)})}});
   else
-    print("  next      {}\n", printable(finding.next.at(0)));
+    print("  next      {}\n", finding.next.at(0).text());
   examined.stop = 1;
   return examined;
 }

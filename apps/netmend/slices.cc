@@ -195,7 +195,7 @@ int slices(const Common& common, const SlicesOptions& options) {
   const int status = survey.interrupted ? 130 : 0;
   const RunFolder& folder = session.folder("slices");
   netmend::slices::write_tables(folder, survey);
-  const std::string next = session.command("locate");
+  const Shell next = session.command("locate");
   Json json = {{"model", session.model_name()},
                {"data", survey.data},
                {"inputs", survey.result.samples},
@@ -223,7 +223,7 @@ int slices(const Common& common, const SlicesOptions& options) {
     print_group_table(survey);
     print_slices(survey);
     print_thresholds(steps, session.task());
-    print("\n  next  {}\n  tables: {}/slices.csv, groups.csv\n", printable(next), folder.path());
+    print("\n  next  {}\n  tables: {}/slices.csv, groups.csv\n", next.text(), folder.path());
   }
   if (survey.interrupted)
     say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(survey.result.samples)));

@@ -117,7 +117,7 @@ void print_stress(const std::string& model, const StressReport& report, const Pr
                               with_commas(report.changed_by_saving)),
                   2);
   print_skipped(report);
-  if (!report.next.empty()) print("\n  next  {}\n", printable(report.next));
+  if (!report.next.empty()) print("\n  next  {}\n", report.next.text());
 }
 
 inputs::StressRequest stress_request(const StressOptions& options) {

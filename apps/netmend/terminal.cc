@@ -191,4 +191,11 @@ void print_table(const Table& table) {
   }
 }
 
+std::string flops_text(double flops) {
+  if (flops < 1e6) return fmt::format("{:.1f} k", flops / 1e3);
+  return flops >= 1e12  ? fmt::format("{:.1f} T", flops / 1e12)
+         : flops >= 1e9 ? fmt::format("{:.1f} G", flops / 1e9)
+                        : fmt::format("{:.2f} M", flops / 1e6);
+}
+
 }  // namespace netmend::app

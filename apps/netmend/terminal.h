@@ -66,4 +66,6 @@ struct Table {
 };
 void print_table(const Table& table);
 
+std::string flops_text(double flops);  ///< `1.40 M`, `4.1 G`
+
 }  // namespace netmend::app

@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "diagnosis/diagnose.h"
+#include "netmend/diagnose.h"
 #include "netmend/shared.h"
 #include "netmend/terminal.h"
 #include "training/train_run.h"
@@ -31,6 +33,7 @@ training::TrainRequest request_of(const Common& common, const TrainOptions& opti
   request.optimiser = options.optimiser, request.schedule = options.schedule, request.loss = options.loss;
   request.init = options.init, request.checkpoint = options.checkpoint, request.resume = options.resume;
   request.rate = options.rate, request.momentum = options.momentum, request.decay = options.decay;
+  request.clip = options.clip;
   request.validation = options.validation, request.epochs = options.epochs, request.batch = options.batch;
   request.limit = options.limit, request.seed = common.seed, request.jobs = common.jobs;
   request.quiet = common.quiet, request.device = common.device;
@@ -44,6 +47,8 @@ training::TrainRequest request_of(const Common& common, const TrainOptions& opti
 void check_flags(const Common& common, const TrainOptions& options) {
   if (!options.init.empty() && options.keep_weights)
     fail("--init draws fresh weights, --keep-weights keeps those of the file: give one of them");
+  if (options.heal && common.json)
+    throw InputError("--heal and --json do not go together", "netmend train --json, then netmend heal --json.");
 }
 
 void print_start(const TrainOptions& options, const training::TrainRun& run) {
@@ -52,6 +57,11 @@ void print_start(const TrainOptions& options, const training::TrainRun& run) {
         options.rate, options.batch);
   print_epoch_head();
   for (const Epoch& epoch : run.history()) print_epoch(epoch);
+}
+
+int heal_after(Common common, const std::string& run, const TrainOptions& options) {
+  common.out.clear();
+  return heal_run(common, {.run = run, .product = options.product});
 }
 
 }  // namespace
@@ -74,16 +84,27 @@ int train(const Common& common, const TrainOptions& options) {
   folder.note("data", run.data());
   if (!run.validation().empty()) folder.note("validation", run.validation());
   folder.note("product", options.product);
+  folder.add("training", training::request_json(request_of(common, options)));
+  run.record_to(folder.file("record.jsonl"), common.arguments);
   if (!common.json) print_start(options, run);
-  const training::TrainingEnd end = run.run([&](const Epoch& epoch) {
-    if (!common.json) print_epoch(epoch);
-    training::write_history(folder.file("history.csv"), run.history());
-  });
+  training::TrainingEnd end;
+  auto seconds_so_far = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  try {
+    end = run.run([&](const Epoch& epoch) {
+      if (!common.json) print_epoch(epoch);
+      training::write_history(folder.file("history.csv"), run.history());
+    });
+  } catch (const InputError& error) {  // the run stays, for netmend diagnose and netmend heal
+    folder.finish(common.seed, seconds_so_far(), 2);
+    if (!options.heal) throw;
+    say(common, error.what());
+    return heal_after(common, folder.path(), options);
+  }
 
   const bool written = !end.interrupted || !run.history().empty();
   const std::string product = end.interrupted ? partial_name(options.product) : options.product;
   if (written) run.write(product);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_so_far();
   const double speed = end.seconds > 0 ? double(end.epochs * run.inputs()) / end.seconds : 0;
   folder.finish(common.seed, seconds, end.interrupted ? 130 : 0);
   if (common.json)
@@ -101,7 +122,15 @@ int train(const Common& common, const TrainOptions& options) {
   if (end.interrupted)
     say(common, written ? fmt::format("stopped: {} holds the weights after epoch {}", product, run.history().size())
                         : "stopped before the first epoch was complete: no model was written");
-  return end.interrupted ? 130 : 0;
+  if (end.interrupted || run.history().empty()) return end.interrupted ? 130 : 0;
+  const records::Record record = records::read_record(folder.path());
+  const diagnosis::Diagnosis found = diagnosis::diagnose(record, {}, {}, folder.path());
+  write_training_page(folder.path(), record, found, common.arguments);
+  int64_t problems = 0;
+  for (const findings::Finding& one : found.findings)
+    if (one.level > findings::Level::kNote && ++problems)
+      say(common, fmt::format("  {:<8} {}  {}", level_name(one.level), printable(one.id()), printable(one.brief)));
+  return options.heal && problems > 0 ? heal_after(common, folder.path(), options) : 0;
 }
 
 }  // namespace netmend::app

@@ -16,7 +16,7 @@ int whatif_edits(const Common& common, const WhatIfOptions& options) {
   constexpr size_t kShown = 20;
   session::Session session(request_of(common, options));
   const repair::WhatIfResult result = repair::what_if(session, options.edits);
-  const std::string next = Shell::of("netmend apply {} {} -o changed.onnx", session.model_name(), options.edits).text();
+  const Shell next = Shell::of("netmend apply {} {} -o changed.onnx", session.model_name(), options.edits);
   if (common.json) {
     Json json = repair::to_json(result);
     json["next"] = Json::array({next});
@@ -30,7 +30,7 @@ int whatif_edits(const Common& common, const WhatIfOptions& options) {
   for (size_t i = 0; i < std::min(kShown, result.alone.size()); ++i)
     print("  {:<24} alone   {:+d} correct   loss {:.4g} → {:.4g}\n", printable(result.alone[i].unit),
           result.alone[i].more_correct, result.loss, result.alone[i].loss);
-  print("  next      {}\n", printable(next));
+  print("  next      {}\n", next.text());
   return 0;
 }
 

@@ -54,6 +54,13 @@ std::vector<std::string> open_commands(std::string_view lines) {
   return all;
 }
 
+std::vector<std::string> next_of(const Kind& kind, const Finding* finding) {
+  if (!finding) return open_commands(kind.next);
+  std::vector<std::string> all;
+  for (const Shell& command : finding->next) all.push_back(command.text());
+  return all;
+}
+
 void list_kinds(const Common& common) {
   if (common.json) {
     Json json = Json::array();
@@ -86,7 +93,7 @@ void list_findings(const Common& common, const RunFindings& run) {
     if (!finding.brief.empty() && finding.brief != finding.title)
       print_wrapped(fmt::format("{} ({})", finding.brief, findings::certainty_name(finding.certainty)), 11);
   }
-  print("\n  next      netmend why {}\n", printable(shell_word(run.findings[0].id())));
+  print("\n  next      {}\n", Shell::of("netmend why {}", run.findings[0].id()).text());
 }
 
 Json story_json(const Kind& kind, const Finding* finding, const std::string& folder) {
@@ -98,7 +105,7 @@ Json story_json(const Kind& kind, const Finding* finding, const std::string& fol
                {"repair", kind.repair},
                {"needs", needs_words(kind.needs)},
                {"fault", kind.fault},
-               {"next", finding ? finding->next : open_commands(kind.next)},
+               {"next", next_of(kind, finding)},
                {"example", script(kind.example)}};
   json["finding"] = finding ? findings::to_json(*finding) : Json(nullptr);
   if (finding) json["run"] = folder;
@@ -133,7 +140,7 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
     print("\n  {}\n", name);
     for (const std::string& line : lines) print("    {}\n", printable(line));
   };
-  list("next", finding ? finding->next : open_commands(kind.next));
+  list("next", next_of(kind, finding));
   print("\n  an example that needs no file of yours; it can be pasted into a shell\n");
   for (const std::string& line : script(kind.example)) print("{}\n", printable(line));
   print("\n");

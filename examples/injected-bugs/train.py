@@ -2,7 +2,7 @@
 Lee 2005): one thread, one seed, a few seconds. The program that `netmend inject` and `netmend lab study injected-bugs` put bugs
 into.
 
-usage: python3 train.py FOLDER        that holds rt-polarity.pos and rt-polarity.neg
+usage: python3 train.py FOLDER [SEED]        FOLDER holds rt-polarity.pos and rt-polarity.neg
 """
 import os
 import re
@@ -104,7 +104,7 @@ def accuracy(network, inputs, labels):
 
 
 # netmend: preprocessing
-torch.manual_seed(7)
+torch.manual_seed(int(sys.argv[2]) if len(sys.argv) > 2 else 7)
 torch.set_num_threads(1)
 inputs, labels, size = load(sys.argv[1])
 # netmend: construction

@@ -23,6 +23,8 @@ class Source:
             self.starts.append(self.starts[-1] + len(line) + 1)
         try:
             self.tree = ast.parse(text)
+        except (RecursionError, MemoryError):  # Python's parser says either
+            raise Unreadable(f"{path}: it is nested too deeply for this interpreter") from None
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", None)
             raise Unreadable(f"{path}{f', line {line}' if line else ''}: not valid Python for this interpreter: "

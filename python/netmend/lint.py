@@ -252,7 +252,9 @@ def main():
             with open(file, encoding="utf-8") as opened:
                 text = opened.read(8 << 20)
             findings += Program(file, text).look()
-        except (SyntaxError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        except (RecursionError, MemoryError):  # Python's parser says either of what is nested too deeply
+            errors.append("%s cannot be parsed: it is nested too deeply" % file)
+        except (SyntaxError, UnicodeDecodeError, ValueError) as error:
             errors.append("%s cannot be parsed: %s" % (file, error))
     json.dump({"findings": findings, "errors": errors}, sys.stdout)
 

@@ -1,9 +1,10 @@
-"""Small training programs with a known fault, in PyTorch or Keras: for the examples of `netmend why`, for tests, and for the study
-of broken trainings.
+"""Small training programs with a known fault, in PyTorch or Keras, or for netmend's own trainer: for the examples of `netmend why`,
+for tests, and for the study of broken trainings.
 
 usage: netmend watch -- python3 -m netmend.planted FAULT [--framework torch|keras] [--network mlp|deep|cnn]
                                                    [--data blobs|stripes] [--seed N] [--epochs N]
-FAULT `none` is a sound program; `--list` lists the faults.
+       python3 -m netmend.planted FAULT --framework netmend […] [--netmend PROGRAM] [--out RUN]
+The second writes model.onnx and two NPZ files into the working folder and starts `netmend train`. FAULT `none` is a sound program; `--list` lists the faults.
 """
 import argparse
 import sys
@@ -26,15 +27,27 @@ FAULTS = {  # fault: the kind of finding that it should raise; where two are rig
 }
 NUMBERS = {"shape-broadcast", "targets-not-scaled", "wrong-metric"}  # regressions
 ONLY_KERAS = {"wrong-metric"}
+# What netmend's own trainer can be given: it clears gradients, holds all parameters and shuffles by itself.
+OWN = ["none", "validation-is-training", "wrong-loss", "wrong-output-size", "no-nonlinearity", "dead-relu", "saturated", "vanishing-gradient",
+       "exploding-gradient", "constant-init", "inputs-not-scaled", "targets-not-scaled", "learning-rate-high", "learning-rate-low",
+       "too-few-epochs", "over-fitting", "random-labels", "unstable", "one-batch", "unbalanced", "little-data", "no-validation"]
+# A change of settings can answer these: the network, the data and the task are sound.
+HEALABLE = ["wrong-loss", "no-nonlinearity", "dead-relu", "saturated", "vanishing-gradient", "exploding-gradient", "constant-init",
+            "inputs-not-scaled", "targets-not-scaled", "learning-rate-high", "learning-rate-low", "too-few-epochs", "unstable", "one-batch"]
+# These can show within the first fifth of a run: what is wrong is there from the first steps on.
+EARLY = ["no-zero-grad", "double-step", "layer-not-in-optimizer", "lost-updates", "changed-outside-step", "samples-mixed", "softmax-twice",
+         "wrong-loss", "wrong-output-size", "label-encoding", "shape-broadcast", "wrong-metric", "log-of-zero", "no-nonlinearity", "dead-relu",
+         "saturated", "vanishing-gradient", "exploding-gradient", "constant-init", "inputs-not-scaled", "targets-not-scaled",
+         "learning-rate-high", "sorted-labels", "unbalanced", "little-data", "validation-is-training", "no-eval", "no-train-mode"]
 ONLY_TORCH = {"no-zero-grad", "double-step", "layer-not-in-optimizer", "lost-updates", "changed-outside-step", "no-eval", "no-train-mode",
               "samples-mixed", "shape-broadcast", "log-of-zero"}
 
 
-def make_data(name, fault, seed):
-    """Inputs as rows of floats near 0, labels; the last fifth is for validation."""
+def make_data(name, fault, seed, more=0):
+    """Inputs as rows of floats near 0, labels; the last fifth is for validation. `more` rows for other ends."""
     import numpy
     draw = numpy.random.RandomState(seed)
-    rows = {"little-data": 40, "over-fitting": 120}.get(fault, 1000)
+    rows = {"little-data": 40, "over-fitting": 120}.get(fault, 1000) + more
     if name == "stripes":  # 8 × 8 images of four directions
         classes, side = 4, 8
         y = draw.randint(0, classes, rows)
@@ -239,20 +252,103 @@ def train_keras(fault, network, data, seed, epochs):
     print("done")
 
 
+# ---- netmend's own trainer ----
+
+def own_network(numpy, fault, network, width, classes, draw):
+    try:
+        from .onnx_file import Network
+    except ImportError:  # run as a file
+        from onnx_file import Network
+    act = {"saturated": "Tanh", "vanishing-gradient": "Sigmoid"}.get(fault, "Relu")
+    act = None if fault == "no-nonlinearity" else act
+    outputs = 1 if fault in NUMBERS else (30 if fault == "wrong-output-size" else classes)
+    net, units = Network(width), width
+    scale = {"saturated": 40, "exploding-gradient": 30}.get(fault, 1)
+
+    def weights(*shape):
+        fan = int(numpy.prod(shape[1:]))
+        limit = 1 / fan ** 0.5  # as PyTorch starts
+        w = draw.uniform(-limit, limit, shape) * scale
+        return (numpy.full(shape, 0.05) if fault == "constant-init" else w).astype("float32")
+
+    def bias(size):
+        return numpy.full(size, -20.0 if fault == "dead-relu" else 0.0, "float32")
+
+    if network == "cnn" and width == 64 and fault not in ("vanishing-gradient",):
+        net.add("Reshape", [("shape", numpy.array([-1, 1, 8, 8], "int64"))])
+        net.add("Conv", [("weight", weights(8, 1, 3, 3)), ("bias", bias(8))], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+        if act:
+            net.add(act)
+            net.add("MaxPool", kernel_shape=[2, 2], strides=[2, 2])
+        else:
+            net.add("AveragePool", kernel_shape=[2, 2], strides=[2, 2])
+        net.add("Conv", [("weight", weights(16, 8, 3, 3)), ("bias", bias(16))], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+        if act:
+            net.add(act)
+        net.add("Flatten")
+        units, hidden = 256, [32]
+    else:
+        hidden = [64, 64, 64, 64] if network == "deep" else [64, 32]
+    hidden = [32] * 8 if fault == "vanishing-gradient" else ([256, 256] if fault == "over-fitting" else hidden)
+    for size in hidden:
+        net.add("Gemm", [("weight", weights(size, units)), ("bias", bias(size))], transB=1)
+        if act:
+            net.add(act)
+        units = size
+    scale, last = 1, (draw.uniform(-1, 1, (outputs, units)) / units ** 0.5).astype("float32")
+    net.add("Gemm", [("weight", last), ("bias", numpy.zeros(outputs, "float32"))], transB=1)
+    net.write("model.onnx", outputs)
+
+
+def own_command(fault, network, data, seed, epochs, program):
+    """Writes the files of a training into the working folder; the words that start it."""
+    import numpy
+    draw = numpy.random.RandomState(seed + 7)
+    x, y, classes = make_data(data, fault, seed, more=600)
+    own = len(x) - 600 if fault != "unbalanced" else len(x) * 5 // 8
+    cut = own * 4 // 5
+    own_network(numpy, fault, network, x.shape[1], classes, draw)
+    held_x, held_y = x[cut:own], y[cut:own]
+    if fault == "validation-is-training":
+        held_x, held_y = numpy.concatenate([x[:len(held_x)], held_x]), numpy.concatenate([y[:len(held_y)], held_y])
+    numpy.savez("train.npz", x=x[:cut], y=y[:cut])
+    numpy.savez("held.npz", x=held_x, y=held_y)
+    numpy.savez("judge.npz", x=x[own:], y=y[own:])  # no training and no search sees it
+    rate = {"learning-rate-high": 60.0, "learning-rate-low": 1e-6, "too-few-epochs": 0.01, "targets-not-scaled": 1e-3, "one-batch": 0.003}
+    words = [program, "train", "model.onnx", "--train", "npz:train.npz,x=x,y=y", "-o", "trained.onnx", "--seed", str(seed),
+             "--epochs", str(2 if fault == "too-few-epochs" else epochs), "--batch", str(cut if fault == "one-batch" else 32)]
+    if fault in ("over-fitting", "unstable"):
+        words += ["--optimiser", "adam", "--rate", "0.002" if fault == "over-fitting" else "0.5"]
+    elif fault == "learning-rate-low":
+        words += ["--optimiser", "sgd", "--rate", "1e-6"]
+    else:
+        words += ["--optimiser", "momentum", "--momentum", "0.5", "--rate", str(rate.get(fault, 0.1 if fault not in NUMBERS else 0.02))]
+    words += ["--validation", "0"] if fault == "no-validation" else ["--test", "npz:held.npz,x=x,y=y"]
+    return words + (["--loss", "mse"] if fault == "wrong-loss" else [])
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m netmend.planted", description="A small training with a known fault.")
     parser.add_argument("fault", nargs="?", default="none", choices=sorted(FAULTS))
-    parser.add_argument("--framework", default="", choices=["", "torch", "keras"])
+    parser.add_argument("--framework", default="", choices=["", "torch", "keras", "netmend"])
     parser.add_argument("--network", default="mlp", choices=["mlp", "deep", "cnn"])
     parser.add_argument("--data", default="blobs", choices=["blobs", "stripes"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--netmend", default="netmend", help="the program that trains, with --framework netmend")
+    parser.add_argument("--out", default="", help="its run folder")
     parser.add_argument("--list", action="store_true")
     words = parser.parse_args()
     if words.list:
         print("\n".join("%s\t%s" % row for row in FAULTS.items()))
         return 0
     framework = words.framework or ("keras" if words.fault in ONLY_KERAS else "torch")
+    if framework == "netmend":
+        if words.fault not in OWN:
+            parser.error("%s cannot be planted with netmend's own trainer" % words.fault)
+        import subprocess
+        command = own_command(words.fault, words.network, words.data, words.seed, words.epochs, words.netmend)
+        return subprocess.call(command + (["--out", words.out] if words.out else []))
     if (words.fault in ONLY_KERAS) != (framework == "keras") and words.fault in ONLY_KERAS | ONLY_TORCH:
         parser.error("%s cannot be planted with %s" % (words.fault, framework))
     (train_keras if framework == "keras" else train_torch)(words.fault, words.network, words.data, words.seed, words.epochs)

@@ -34,6 +34,7 @@ export class FindingDialog {
       finding.meaning ? h("p", {}, finding.meaning) : null,
       rows.length ? h("div", {}, h("h4", {}, "Inputs that show it"), gallery(store, rows.slice(0, 24), (r) => this.detail.open(r, rows)),
         button("filter the page to these", () => { this.dialog.close(); store.set({ finding: finding.id }, true); document.getElementById("failures")?.scrollIntoView(); }, { class: "small" })) : null,
+      typeof finding.numbers.plot === "string" ? button("show the plot", () => { this.dialog.close(); showPlot(String(finding.numbers.plot)); }, { class: "small" }) : null,
       finding.next.length ? h("div", {}, h("h4", {}, "Next"), finding.next.map(command)) : null,
       h("h4", {}, "More"),
       h("dl", {}, h("dt", {}, "certainty"), h("dd", {}, `${finding.certainty}: ${certaintyWords[finding.certainty]}`),
@@ -43,6 +44,11 @@ export class FindingDialog {
         finding.accepted ? [h("dt", {}, "accepted"), h("dd", {}, finding.accepted.reason + (finding.accepted.until ? `, until ${finding.accepted.until}` : ""))] : null),
       finding.accepted ? null : [h("h4", {}, "To accept this finding"), command(`netmend accept ${quoted(finding.id)} --reason "…"`)]];
   }
+}
+
+/// The figure of that name, where the page has it.
+function showPlot(name: string): void {
+  for (const one of document.querySelectorAll<HTMLElement>("figure[data-figure]")) if (one.dataset.figure === name) return one.scrollIntoView({ block: "center" });
 }
 
 const longestExample = 150;

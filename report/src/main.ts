@@ -22,6 +22,7 @@ import { section, type Section } from "./section";
 import { Store } from "./store";
 import { tests } from "./tests";
 import { startTheme } from "./theme";
+import { training } from "./training";
 
 function read(): Reading | string {
   try {
@@ -74,7 +75,7 @@ function draw({ report, unread }: Reading): Child {
   const dialog = new FindingDialog(store, detail);
   const makers: [string, () => Section | null][] = [
     ["Failures", () => failures(store, detail)], ["Map", () => featureMap(store, detail)], ["Classes", () => classes(store)], ["Data", () => data(store, detail)], ["Confidence", () => confidence(store)],
-    ["Network", () => network(store, detail)], ["Tests", () => tests(store, detail)], ["Repair", () => repair(store, detail)], ["Compare", () => compare(store, detail)], ["Latency", () => latency(store)], ["Method", () => method(store)],
+    ["Network", () => network(store, detail)], ["Tests", () => tests(store, detail)], ["Repair", () => repair(store, detail)], ["Compare", () => compare(store, detail)], ["Training", () => training(store)], ["Latency", () => latency(store)], ["Method", () => method(store)],
   ];
   sections = makers.map(([title, make]) => begun(store, title, make)).filter((one): one is Section => one !== null);
   const theme = startTheme();

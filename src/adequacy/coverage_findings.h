@@ -9,6 +9,7 @@
 
 #include "adequacy/assess.h"
 #include "adequacy/coverage_run.h"
+#include "base/escape.h"
 
 namespace netmend::adequacy {
 
@@ -20,7 +21,8 @@ struct CoverageFindings {
   std::string layer;                                     ///< that surprise and important units are of
   bool learned = false;                                  ///< in this run, not read from a file
   double learning_seconds = 0;
-  std::string subset_file, run, next;
+  std::string subset_file, run;
+  Shell next;
 
   static constexpr size_t kShown = 10;  ///< of lists in the JSON document
   /// The user's own names.

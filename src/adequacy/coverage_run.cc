@@ -124,11 +124,10 @@ AssessOptions options_of(const CoverageRequest& request) {
 }
 
 /// Learned once is enough; else one layer further down.
-std::string next_step(const session::Session& session, const CoverageRequest& request,
-                      const CoverageFindings& findings) {
+Shell next_step(const session::Session& session, const CoverageRequest& request, const CoverageFindings& findings) {
   if (!findings.profile) {
     const dataset::Spec spec = dataset::parse_spec(findings.tests->info().spec);
-    if (!spec.is_name() || spec.rest == "train") return "";
+    if (!spec.is_name() || spec.rest == "train") return {};
     return session.command("coverage", {"--train", spec.head + ":train"});
   }
   if (request.profile.empty()) {

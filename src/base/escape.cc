@@ -47,24 +47,25 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-bool is_own_command(std::string_view line) {
-  constexpr std::string_view kProgram = "netmend ";
-  if (!line.starts_with(kProgram)) return false;
-  for (size_t at = kProgram.size(); at < line.size();) {
+std::optional<Shell> ShellPlace::read(std::string_view line, OwnWords program) {
+  if (line.empty() || !line.starts_with(program.text) || printable(line) != line) return {};
+  for (size_t at = program.text.size(); at < line.size();) {
     const bool numbers = line[at] == '$' && line.substr(at).starts_with("$'");
     if (numbers) ++at;
     if (line[at] == '\'') {
       for (++at; at < line.size() && line[at] != '\''; ++at)
         if (numbers && line[at] == '\\') ++at;
-      if (at >= line.size()) return false;
+      if (at >= line.size()) return {};
     } else if (line[at] == '\\' && line.substr(at).starts_with("\\'")) {
       ++at;
     } else if (line[at] != ' ' && !plain_in_shell(line[at])) {
-      return false;
+      return {};
     }
     ++at;
   }
-  return printable(line) == line;
+  Shell command;
+  command.text_ = line;
+  return command;
 }
 
 CsvWriter::CsvWriter(std::ostream& out, OwnWords head, std::span<const std::string> more) : out_(out) {

@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -18,9 +19,6 @@ namespace netmend {
 /// A word as one argument of a shell: quoted unless it is made of plain characters alone. What a terminal would act on
 /// is written as `$'\x1b'`, which bash, zsh and ksh read.
 std::string shell_word(const std::string& word);
-
-/// Whether a line is a command of netmend whose words are quoted as shell_word() does: pasting it starts nothing else.
-bool is_own_command(std::string_view line);
 
 /// The text that a field of a CSV file stands for, from what a CSV reader makes of it: CsvWriter puts an apostrophe
 /// before what a spreadsheet would take for a formula.
@@ -96,6 +94,13 @@ class Ready {
   }
   friend Ready operator+(Ready before, const Ready& more) { return before += more; }
   const std::string& text() const { return text_; }
+  bool empty() const { return text_.empty(); }
+  friend bool operator==(const Ready& one, std::string_view text) { return one.text_ == text; }
+  friend bool operator==(const Ready&, const Ready&) = default;
+  template <typename Json>
+  friend void to_json(Json& json, const Ready& ready) {
+    json = ready.text_;
+  }
 
  private:
   friend Place;
@@ -125,9 +130,12 @@ struct MarkdownPlace {
 };
 using Markdown = Ready<MarkdownPlace>;
 
-/// Words of a command, which can be pasted.
+/// A command, which can be pasted.
 struct ShellPlace {
   static std::string escape(std::string_view word) { return shell_word(std::string(word)); }
+  /// A line that begins with `program` and whose words are quoted as shell_word() does, so that pasting it starts that
+  /// program and nothing else; none where it is anything else.
+  static std::optional<Ready<ShellPlace>> read(std::string_view line, OwnWords program = "netmend ");
 };
 using Shell = Ready<ShellPlace>;
 

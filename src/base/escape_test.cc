@@ -84,7 +84,7 @@ TEST(ShellWord, AShellReadsTheSameWord) {
   for (const std::string& name : hostile()) {
     const std::string word = shell_word(name);
     EXPECT_EQ(word, printable(word)) << name;
-    EXPECT_TRUE(is_own_command("netmend why " + word)) << word;
+    EXPECT_EQ(ShellPlace::read("netmend why " + word), Shell::of("netmend why {}", name)) << word;
     // bash -c '…' with the command as a script of its own: nothing of it is read twice.
     const std::string script = "printf %s " + word;
     std::string quoted = "'";
@@ -93,12 +93,15 @@ TEST(ShellWord, AShellReadsTheSameWord) {
   }
 }
 
-TEST(OwnCommand, NothingElseIsStarted) {
+TEST(Shell, OfALineStartsNothingElse) {
   for (const char* line : {"netmend why x; id", "netmend why $(id)", "netmend why `id`", "rm -rf x", "netmendx y",
                            "netmend why 'a", "netmend why > x", "netmend why x & id", "netmend why \"$(id)\"",
                            "netmend why \n id", "netmend why $'a", "netmend why $HOME", ""})
-    EXPECT_FALSE(is_own_command(line)) << line;
-  EXPECT_TRUE(is_own_command("netmend failures m.onnx --on 'confusion=a b:c'"));
+    EXPECT_FALSE(ShellPlace::read(line)) << line;
+  EXPECT_TRUE(ShellPlace::read("netmend failures m.onnx --on 'confusion=a b:c'"));
+  EXPECT_TRUE(ShellPlace::read("python relabel.py", ""));
+  for (const char* line : {"", "rm -rf ~", "a; b", "a $(b)", "a > b", "a\n", "a |b", "(a)", "!1"})
+    EXPECT_FALSE(ShellPlace::read(line, "")) << line;
 }
 
 TEST(CsvField, ComesBackAndIsNoFormula) {

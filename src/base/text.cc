@@ -54,7 +54,10 @@ size_t character_bytes(std::string_view text, size_t at, bool any_control = fals
     if ((byte(i) & 0xc0) != 0x80) return 0;
     code = code << 6 | (byte(i) & 0x3f);
   }
-  const bool control = code < 0xa0 && !any_control, surrogate = code >= 0xd800 && code < 0xe000;
+  // Beyond ASCII: what begins a line, and what turns the order of the characters behind it.
+  const bool turns = code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+                     (code >= 0x2066 && code <= 0x2069);
+  const bool control = (code < 0xa0 || turns) && !any_control, surrogate = code >= 0xd800 && code < 0xe000;
   const bool longer_than_needed = (count == 3 && code < 0x800) || (count == 4 && code < 0x10000);
   return control || surrogate || longer_than_needed || code > 0x10ffff ? 0 : count;
 }

@@ -48,7 +48,7 @@ std::vector<const Side*> DataLook::sides() const {
 
 findings::Words DataLook::words(const Side& side) const {
   findings::Words words = seen.words({{"split", side.words()}});
-  auto typed = [&](const char* name, const Side& of) { return words[name].empty() ? of.spec() : words[name]; };
+  auto typed = [&](const char* name, const Side& of) { return words[name].text.empty() ? of.spec() : words[name]; };
   words["test"] = typed("data", test);
   words["train"] = train ? typed("train", *train) : "";
   words["spec"] = &side == &test ? words["test"] : words["train"];

@@ -139,7 +139,8 @@ std::vector<Finding> parse_program_findings(const std::string& text, const std::
     if (one.contains("value") && one["value"].is_number()) finding.value = one["value"];
     if (one.contains("next") && one["next"].is_array())
       for (const Json& command : one["next"])
-        if (command.is_string() && finding.next.size() < 5) finding.next.push_back(command);
+        if (command.is_string() && finding.next.size() < 5)
+          if (auto read = ShellPlace::read(command.get<std::string>(), "")) finding.next.push_back(*std::move(read));
     found.push_back(std::move(finding));
   }
   return found;

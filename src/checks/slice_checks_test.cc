@@ -79,7 +79,7 @@ TEST(GroupGaps, OfMoreClassesAreThoseOfAccuracy) {
   EXPECT_NEAR(finding.effect.local, finding.numbers["rest"].get<double>() - finding.numbers["here"].get<double>(),
               1e-9);
   EXPECT_NE(finding.title.find("accuracy is lower"), std::string::npos) << finding.title;
-  EXPECT_EQ(finding.next[0].find("--threshold"), std::string::npos) << "a threshold is one of two classes";
+  EXPECT_EQ(finding.next[0].text().find("--threshold"), std::string::npos) << "a threshold is one of two classes";
   Grouped fair(1);
   fair.sound.classes = fair.sound.settings.classes = {"no", "yes", "maybe"};
   EXPECT_TRUE(fair.check().findings.empty());

@@ -262,11 +262,11 @@ int64_t count_accepted(const Criterion& criterion, session::Session& session, co
   });
 }
 
-std::string next_command(session::Session& session, const GateReport& report, const GateRequest& request) {
+Shell next_command(session::Session& session, const GateReport& report, const GateRequest& request) {
   for (const Ruling& ruling : report.rulings) {
     if (ruling.pass) continue;
     const Criterion& criterion = ruling.criterion;
-    if (is_drop(criterion)) return session.command("compare " + shell_word(request.against));
+    if (is_drop(criterion)) return session.command("compare", {request.against});
     if (criterion.kind == Criterion::kRecall) return session.command("failures", {"--on", "class=" + criterion.of});
     if (is_about_group(criterion)) return session.command("failures", {"--on", "slice=" + criterion.of});
     if (criterion.kind == Criterion::kMustPass)
@@ -274,7 +274,7 @@ std::string next_command(session::Session& session, const GateReport& report, co
     if (criterion.kind == Criterion::kLatency) return session.command("check", {"--latency"});
     return session.command("failures");
   }
-  return "";
+  return {};
 }
 
 GateReport report_of(session::Session& session, const GateRequest& request, int64_t inputs) {

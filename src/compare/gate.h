@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/escape.h"
 #include "compare/gate_limits.h"
 #include "preflight/preflight.h"
 #include "session/session.h"
@@ -27,7 +28,7 @@ struct GateReport {
   std::optional<preflight::Blocker> blocker;  ///< why nothing could be judged
   int64_t inputs = 0;
   int64_t accepted = 0;  ///< wrong inputs that netmend.toml accepts as known
-  std::string next;      ///< the command to look at what failed first; "" when all passed
+  Shell next;            ///< the command to look at what failed first; "" when all passed
   double seconds = 0;
 
   bool pass() const;

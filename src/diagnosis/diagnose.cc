@@ -5,8 +5,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/escape.h"
+#include "base/json.h"
 #include "base/text.h"
+#include "diagnosis/features.h"
+#include "diagnosis/forest.h"
+#include "diagnosis/training_page.h"
 #include "findings/kinds.h"
+#include "findings/phrases.h"
 
 namespace netmend::diagnosis {
 namespace {
@@ -56,18 +62,19 @@ void step_back(std::vector<Alarm>& alarms) {
 
 Finding finding_of(const Alarm& alarm, const std::string& run) {
   Finding finding = findings::make(alarm.kind, alarm.where,
-                                   {{"case", ""}, {"what", alarm.what}, {"run", run}, {"program", "train.py"}}, {},
+                                   {{"case", Shell()}, {"what", alarm.what}, {"run", run}, {"program", "train.py"}}, {},
                                    alarm.certainty, alarm.brief.empty() ? alarm.evidence : alarm.brief, alarm.evidence);
   finding.level = alarm.level;
   finding.value = alarm.likelihood;
   finding.numbers = alarm.numbers;
   if (!finding.numbers.contains("category")) finding.numbers["category"] = category_of(alarm.kind);
   finding.numbers["likelihood"] = alarm.likelihood;
+  if (const std::string plot = plot_of(alarm.kind); !plot.empty()) finding.numbers["plot"] = plot;
   if (!alarm.source.empty()) {
     finding.numbers["source"] = alarm.source;
     finding.evidence += " Line: " + alarm.source + ".";
   }
-  finding.next.push_back("netmend why " + alarm.kind);
+  finding.next.push_back(Shell::of("netmend why {}", alarm.kind));
   return finding;
 }
 
@@ -139,6 +146,97 @@ std::string category_of(const std::string& kind) {
   return found == table.end() ? "other:" + kind : found->second;
 }
 
+findings::Json diagnosis_json(const Diagnosis& diagnosis, const std::string& run) {
+  using findings::Json;
+  Json json = {{"run", run},
+               {"summary", diagnosis.summary},
+               {"findings", Json::array()},
+               {"rules", Json::array()},
+               {"unknown", diagnosis.troubles},
+               {"features", Json::object()},
+               {"second_opinion", Json::array()}};
+  for (const auto& [name, value] : diagnosis.features) json["features"][name] = value;
+  for (const auto& [kind, share] : diagnosis.second_opinion)
+    if (share >= 0.05)
+      json["second_opinion"].push_back({{"kind", kind}, {"share", share}, {"outvoted", diagnosis.is_confirmed()}});
+  for (const Finding& finding : diagnosis.findings) json["findings"].push_back(findings::to_json(finding));
+  for (const Fired& one : diagnosis.fired)
+    json["rules"].push_back({{"rule", fmt::format("{}/{}", one.rule->set, one.rule->name)},
+                             {"fired", one.alarms > 0},
+                             {"kind", one.rule->kind},
+                             {"paper", one.rule->paper}});
+  return json;
+}
+
+bool Diagnosis::is_confirmed() const {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& one) {
+    return one.level > Level::kNote && one.certainty == Certainty::kConfirmed;
+  });
+}
+
+bool Diagnosis::reaches(Level level) const {
+  return std::any_of(findings.begin(), findings.end(), [&](const Finding& one) { return one.level >= level; });
+}
+
+findings::Json comparison_json(const std::string& before_run, const Diagnosis& before, const std::string& after_run,
+                               const Diagnosis& after, int64_t differs) {
+  return {{"before", {{"run", before_run}, {"summary", before.summary}}},
+          {"after", {{"run", after_run}, {"summary", after.summary}}},
+          {"first_difference", differs},
+          {"gone", only_in(before, after)},
+          {"new", only_in(after, before)}};
+}
+
+std::vector<std::vector<std::string>> comparison_rows(const Diagnosis& before, const Diagnosis& after) {
+  auto text = [](const findings::Json& one) {
+    return one.is_number_float() ? findings::plain(one.get<double>())
+           : one.is_string()     ? one.get<std::string>()
+                                 : json_text(one);
+  };
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [key, value] : before.summary.items())
+    rows.push_back({key, printable(text(value)), printable(text(after.summary[key]))});
+  return rows;
+}
+
+std::vector<std::vector<std::string>> rule_rows(const Thresholds& thresholds) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Rule& rule : rules()) {
+    std::vector<std::string> limits;
+    for (const std::string& name : split(rule.threshold, ','))
+      limits.push_back(rule.threshold == "exact"
+                           ? "exact"
+                           : fmt::format("{} = {}", trim(name), findings::plain(thresholds[std::string(trim(name))])));
+    rows.push_back({fmt::format("{}/{}", rule.set, rule.name), std::string(rule.symptom), std::string(rule.kind),
+                    join(limits, ", ")});
+  }
+  return rows;
+}
+
+findings::Json rules_json(const Thresholds& thresholds) {
+  findings::Json rows = findings::Json::array(), values = findings::Json::object();
+  for (const Rule& rule : rules())
+    rows.push_back({{"set", rule.set},
+                    {"name", rule.name},
+                    {"symptom", rule.symptom},
+                    {"quantity", rule.quantity},
+                    {"threshold", rule.threshold},
+                    {"kind", rule.kind},
+                    {"paper", rule.paper}});
+  for (const auto& [name, value] : thresholds.all()) values[name] = value;
+  return {{"rules", rows}, {"thresholds", values}};
+}
+
+std::vector<std::string> only_in(const Diagnosis& a, const Diagnosis& b) {
+  std::vector<std::string> ids;
+  for (const Finding& one : a.findings)
+    if (one.level > Level::kNote && std::none_of(b.findings.begin(), b.findings.end(), [&](const Finding& f) {
+          return f.kind == one.kind && f.level > Level::kNote;
+        }))
+      ids.push_back(one.id());
+  return ids;
+}
+
 Diagnosis diagnose(const records::Record& record, const Thresholds& thresholds, const std::vector<std::string>& sets,
                    const std::string& run_name) {
   const Run run = digest(record);
@@ -165,6 +263,9 @@ Diagnosis diagnose(const records::Record& record, const Thresholds& thresholds, 
   for (const Alarm& alarm : alarms) result.findings.push_back(finding_of(alarm, run_name));
   result.troubles = troubles_of(record, run);
   result.summary = summary_of(run);
+  result.features = features_of(run);
+  if (const Forest* forest = shipped_forest(); forest && run.losses.size() >= 3)
+    result.second_opinion = forest->vote(result.features);
   return result;
 }
 

@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/error.h"
 #include "diagnosis/diagnose.h"
+#include "diagnosis/features.h"
+#include "diagnosis/forest.h"
+#include "diagnosis/training_page.h"
 #include "findings/kinds.h"
 
 namespace netmend::diagnosis {
@@ -179,6 +183,91 @@ TEST(Rules, OfEverySetRunOnEveryRecord) {
   step.layers.emplace_back("a", records::LayerStep{});
   record.steps.push_back(step);
   for (const std::string& set : rule_sets()) EXPECT_NO_THROW(diagnose(record, Thresholds(), {set}, "r")) << set;
+}
+
+TEST(Run, LayersComeInTheOrderOfTheNetwork) {
+  Record record = record_of({{{"e", "model"},
+                              {"model", 0},
+                              {"layers", {{{"name", "0"}}, {{"name", "2"}}, {{"name", "10"}}, {{"name", "12"}}}}}});
+  records::Step step;
+  for (const char* name : {"0.weight", "10.weight", "12.weight", "2.weight", "other"})
+    step.layers.emplace_back(name, records::LayerStep());
+  record.steps.push_back(step);
+  std::vector<std::string> names;
+  for (const Track& track : digest(record).tracks) names.push_back(track.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"0.weight", "2.weight", "10.weight", "12.weight", "other"}));
+}
+
+TEST(Features, AreTheSameNamesForEveryRecordAndFinite) {
+  Record empty = record_of({}), full = record_of({keras_fit("mse")});
+  add_losses(full, {1, INFINITY, NAN, 0.5});
+  const auto a = features_of(digest(empty)), b = features_of(digest(full));
+  ASSERT_EQ(a.size(), b.size());
+  std::set<std::string> names;
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].first, b[i].first);
+    EXPECT_TRUE(names.insert(a[i].first).second) << a[i].first;
+    EXPECT_TRUE(std::isfinite(a[i].second) && std::isfinite(b[i].second)) << a[i].first;
+  }
+}
+
+nlohmann::json small_forest() {
+  return {{"format", "netmend.forest/1"},
+          {"classes", {"none", "learning-rate-high"}},
+          {"features", {"finite"}},
+          {"trees", {{{0, 0.5, 1, 2}, {-1, 1, 1.0}, {-1, 0, 0.75, 1, 0.25}}}}};
+}
+
+TEST(Forest, VotesAsItsTreesSay) {
+  const JsonDocument document(small_forest().dump(), "forest");
+  const Forest forest(document.top());
+  EXPECT_EQ(forest.vote({{"finite", 0.0}})[0], (std::pair<std::string, double>("learning-rate-high", 1.0)));
+  EXPECT_EQ(forest.vote({{"other", 3.0}, {"finite", 1.0}})[0], (std::pair<std::string, double>("none", 0.75)));
+  EXPECT_THROW(forest.vote({{"other", 0.0}}), InputError);
+}
+
+TEST(Forest, RefusesWhatIsDamaged) {
+  auto refused = [](const std::function<void(nlohmann::json&)>& damage) {
+    nlohmann::json json = small_forest();
+    damage(json);
+    const JsonDocument document(json.dump(), "forest");
+    EXPECT_THROW(Forest{document.top()}, InputError) << json.dump();
+  };
+  refused([](auto& j) { j["format"] = "other"; });
+  refused([](auto& j) { j["trees"][0][0][2] = 0; });     // a way that never ends
+  refused([](auto& j) { j["trees"][0][0][3] = 3; });     // a node that is not there
+  refused([](auto& j) { j["trees"][0][0][0] = 1; });     // a feature that is not there
+  refused([](auto& j) { j["trees"][0][1][1] = 2; });     // a class that is not there
+  refused([](auto& j) { j["trees"][0][2] = {-1, 0}; });  // a share that is missing
+  refused([](auto& j) { j["trees"] = nlohmann::json::array(); });
+}
+
+TEST(Forest, TheOneThatIsShippedAsksForWhatIsMeasured) {
+  const Forest* forest = shipped_forest();
+  ASSERT_NE(forest, nullptr);
+  const auto votes = forest->vote(features_of(digest(record_of({}))));
+  double sum = 0;
+  for (const auto& [kind, share] : votes) sum += share;
+  EXPECT_NEAR(sum, 1, 0.1);  // shares below two hundredths are left out of the file
+  for (const auto& [kind, share] : votes)
+    if (kind != "none") EXPECT_NO_THROW(findings::find_kind(kind)) << kind;
+}
+
+TEST(Diagnosis, TheSecondOpinionChangesNoFinding) {
+  Record record = record_of({keras_fit("binary_crossentropy"), keras_graph("softmax")});
+  add_losses(record, std::vector<double>(30, 0.7));
+  const Diagnosis found = diagnosed(record);
+  const auto json = diagnosis_json(found, "run");
+  EXPECT_EQ(json["features"].size(), found.features.size());
+  for (const auto& one : json["second_opinion"]) EXPECT_EQ(one["outvoted"], found.is_confirmed());
+}
+
+TEST(Page, PlotsAreThoseOfThePage) {
+  const std::set<std::string> figures = {"training-loss",    "training-accuracy",    "training-gradients",
+                                         "training-updates", "training-activations", "training-still"};
+  for (const Rule& rule : rules())
+    if (const std::string plot = plot_of(std::string(rule.kind)); !plot.empty())
+      EXPECT_TRUE(figures.count(plot)) << plot;
 }
 
 }  // namespace

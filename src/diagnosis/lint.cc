@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/child.h"
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/python_package.h"
@@ -69,13 +71,37 @@ std::vector<LintFinding> lint_files(const std::vector<std::string>& programs, co
     const std::string file = row.at("file").text(), what = row.at("what").text();
     const int64_t line = row.at("line").whole(1);
     Finding finding = findings::make(row.at("kind").text(), fmt::format("{}:{}", file, line),
-                                     {{"case", ""}, {"what", what}, {"program", file}}, {},
+                                     {{"case", Shell()}, {"what", what}, {"program", file}}, {},
                                      findings::parse_certainty(row.at("certainty").text()), what, what + ".");
     finding.level = findings::parse_level(row.at("level").text());
-    finding.next = {"netmend why " + finding.kind};
+    finding.next = {Shell::of("netmend why {}", finding.kind)};
     all.push_back({std::move(finding), file, line});
   }
   return all;
+}
+
+void add_from_text(Diagnosis& found, const std::vector<std::string>& command, const std::string& python) {
+  if (found.summary["steps"].get<int64_t>() > 0 || found.summary["epochs"].get<int64_t>() > 0) return;
+  std::vector<std::string> programs;
+  for (const std::string& word : command)
+    if (std::error_code error; word.ends_with(".py") && std::filesystem::is_regular_file(word, error))
+      programs = {word};
+  if (programs.empty()) return;
+  try {
+    for (LintFinding& one : lint_files(programs, python)) {
+      const auto same = std::find_if(found.findings.begin(), found.findings.end(),
+                                     [&](const Finding& known) { return known.kind == one.finding.kind; });
+      if (same != found.findings.end()) continue;
+      one.finding.numbers["category"] = category_of(one.finding.kind);
+      one.finding.numbers["rules"] = Json::array({"lint"});
+      one.finding.evidence += " This is read from the text: the program ended before a step was seen.";
+      found.findings.push_back(one.finding);
+    }
+  } catch (const InputError& error) {
+    found.troubles.push_back(std::string("the program's text was not read: ") + error.what());
+  }
+  std::stable_sort(found.findings.begin(), found.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.level > b.level; });
 }
 
 std::string lint_sarif(const std::vector<LintFinding>& all) { return json_text(sarif_of(all), 1); }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnosis/diagnose.h"
 #include "findings/finding.h"
 
 namespace netmend::diagnosis {
@@ -18,6 +19,9 @@ struct LintFinding {
 /// `python` is the interpreter that parses the programs. Throws InputError when a file cannot be read or parsed, or
 /// Python is missing.
 std::vector<LintFinding> lint_files(const std::vector<std::string>& programs, const std::string& python);
+
+/// Where the programs of a command line ended before they trained, their text is all there is: adds what it shows.
+void add_from_text(Diagnosis& found, const std::vector<std::string>& command, const std::string& python);
 
 /// The findings as a SARIF document, for code hosts.
 std::string lint_sarif(const std::vector<LintFinding>& all);

@@ -429,10 +429,11 @@ void little(const Scope& s) {
 
 void held_out(const Scope& s) {
   const Line fit = s.run.record->first("fit");
-  const bool missing = s.run.keras ? fit.has("validation") && !fit.flag("validation")
-                                   : !s.run.record->of("optimizer").empty() &&
-                                         s.run.record->last("modes").number("eval_calls", 0) == 0 &&
-                                         s.run.val_losses.empty() && !s.run.record->cut;
+  const bool missing = s.run.keras
+                           ? fit.has("validation") && !fit.flag("validation")
+                           : !s.run.record->of("optimizer").empty() &&
+                                 s.run.record->last("modes").number("eval_calls", 0) == 0 && s.run.val_losses.empty() &&
+                                 !s.run.record->cut && s.run.record->of("failed").empty();
   if (missing)
     s.out.push_back(
         guess("evaluation-missing", "", Level::kNote, 0.1, "No forward pass on other data was seen during training."));

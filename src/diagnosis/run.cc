@@ -38,7 +38,8 @@ std::string usual_loss(const std::string& name) {
 std::string usual_function(const std::string& name) {
   std::string word = lower(name);
   if (word.starts_with("softmax")) return "softmax";
-  if (word == "addmm" || word == "matmul" || word == "mm" || word.starts_with("conv")) return "linear";
+  if (word == "addmm" || word == "gemm" || word == "matmul" || word == "mm" || word.starts_with("conv"))
+    return "linear";
   if (word == "relu_" || word == "relu6") return "relu";
   if (word == "sigmoid_") return "sigmoid";
   return word;
@@ -110,7 +111,7 @@ void read_torch(const Record& record, Run& run) {
   targets.classes = int64_t(targets.counts.size());
   targets.sorted = loss.flag("ordered");
   for (const Line& loader : record.of("loader"))
-    if (run.rows == 0) run.rows = loader.whole("rows");
+    if (run.rows == 0) run.rows = loader.whole("rows"), run.epochs_planned = loader.whole("epochs");
 }
 
 Task task_of(const Run& run) {
@@ -169,7 +170,8 @@ void read_curves(const Record& record, Run& run) {
   run.val_accuracies =
       metric_series(record, {"val_accuracy", "val_acc", "val_binary_accuracy", "val_categorical_accuracy"});
   // PyTorch's epochs hold the losses of the steps that were looked at; the series holds all.
-  run.by_epoch = run.losses.size() >= 3 && (run.keras || record.header.empty());
+  const bool whole = run.keras || record.header.empty() || record.first("framework").text("name") == "netmend";
+  run.by_epoch = run.losses.size() >= 3 && whole;
   if (!run.by_epoch && run.step_losses.size() >= 2) run.losses = blocks(run.step_losses, 20);
   for (const records::Epoch& epoch : record.epochs) run.steps = std::max(run.steps, epoch.step);
 }
@@ -186,6 +188,22 @@ void read_tracks(const Record& record, Run& run) {
       run.tracks[place->second].rows.push_back(row);
     }
   }
+}
+
+/// In the order of the network: a record's names come sorted, `10.weight` before `2.weight`.
+void order_tracks(Run& run) {
+  std::vector<std::pair<std::string, size_t>> layers;
+  for (size_t i = 0; i < run.layers.size(); ++i) layers.emplace_back(run.layers[i].text("name"), i);
+  auto rank = [&](const std::string& track) {
+    size_t best = layers.size(), length = 0;
+    for (const auto& [name, place] : layers)
+      if (name.size() > length && track.starts_with(name)) best = place, length = name.size();
+    return best;
+  };
+  std::map<std::string, size_t> places;
+  for (const Track& track : run.tracks) places[track.name] = rank(track.name);
+  std::stable_sort(run.tracks.begin(), run.tracks.end(),
+                   [&](const Track& a, const Track& b) { return places[a.name] < places[b.name]; });
 }
 
 }  // namespace
@@ -217,6 +235,7 @@ Run digest(const Record& record) {
     read_torch(record, run);
   read_curves(record, run);
   read_tracks(record, run);
+  order_tracks(run);
   run.task = task_of(run);
   return run;
 }

@@ -64,10 +64,10 @@ Json run_json(session::Session& session, bool pictures, double seconds) {
   std::vector<model::Layer> layers = executor::find_layers(session.graph());
   for (const model::Layer& layer : layers) units += layer.units;
   for (model::ValueId id : executor::find_parameters(session.graph())) weights += session.graph().constant(id).numel();
-  std::vector<std::string> words{"netmend"};
+  Shell command = Shell::of("netmend");
   for (size_t i = 1; i < session.request().arguments.size(); ++i)
-    words.push_back(shell_word(session.request().arguments[i]));
-  Json json = {{"command", join(words, " ")},
+    command += Shell::of(" {}", session.request().arguments[i]);
+  Json json = {{"command", command},
                {"version", kVersion},
                {"started", now_text()},
                {"seconds", seconds},
@@ -182,16 +182,17 @@ void add_comparison(Json& evidence, const Json& comparison, const observers::Pre
   if (!confusion.empty()) evidence["compare"]["confusion"] = std::move(confusion);
 }
 
-/// The edits of the trial repair as edits.json; the command that tries them, or "".
-std::string write_edits(session::Session& session, const Checkup& checkup) {
+/// The edits of the trial repair as edits.json; the command that tries them, or none.
+Shell write_edits(session::Session& session, const Checkup& checkup) {
   const auto& outcome = checkup.results.repair.repair;
-  if (!outcome || outcome->chosen < 0 || !outcome->tried[size_t(outcome->chosen)].best) return "";
+  if (!outcome || outcome->chosen < 0 || !outcome->tried[size_t(outcome->chosen)].best) return {};
   const std::string path = session.folder("check").file("edits.json");
   edits::write_edits(edits::describe(session.graph(), outcome->tried[size_t(outcome->chosen)].best->edits,
                                      session.model_name(), checksum_of(session)),
                      path);
-  const Shell model = session.request().model.empty() ? Shell::of("{} ", session.model_name()) : Shell();
-  return Shell::of("netmend whatif {}", model).text() + session.words() + Shell::of(" {}", path).text();
+  Shell command = Shell::of("netmend whatif {}", session.model_name());
+  if (const Shell words = session.words(false); !words.empty()) command += Shell::of(" {}", words);
+  return command + Shell::of(" {}", path);
 }
 
 Json tables_of_evidence(const Checkup& checkup, bool pictures) {

@@ -16,7 +16,7 @@ const std::vector<std::string> kLevels{"note", "minor", "serious", "blocker"};
 constexpr const char* kCertainty[] = {"possible", "likely", "confirmed"};
 constexpr double kWeight[] = {0.3, 0.7, 1.0};  ///< of possible, likely and confirmed
 
-/// Fills `{name}` from `words`; what has no word stays empty. In a command words are quoted where they must be.
+/// Fills `{name}` from `words`; what has no word stays empty.
 std::string fill(std::string_view pattern, const Words& words, bool command) {
   std::string text;
   while (!pattern.empty()) {
@@ -26,18 +26,20 @@ std::string fill(std::string_view pattern, const Words& words, bool command) {
     size_t close = pattern.find('}', open);
     std::string name(pattern.substr(open + 1, close - open - 1));
     auto word = words.find(name);
-    if (word != words.end()) text += command && name != "case" ? shell_word(word->second) : word->second;
+    if (word != words.end()) text += command ? word->second.command.text() : word->second.text;
     pattern.remove_prefix(close + 1);
   }
   return text;
 }
 
 /// A command of a pattern; what is filled with nothing leaves no gap. Names may hold any spaces and keep them.
-std::string command_of(std::string_view pattern, const Words& words) {
+Shell command_of(std::string_view pattern, const Words& words) {
   std::string text = "netmend";
   for (const std::string& part : split(pattern, ' '))
     if (const std::string word = fill(part, words, true); !word.empty()) text += " " + word;
-  return text;
+  const std::optional<Shell> command = ShellPlace::read(text);
+  check(command.has_value(), "a pattern of a command is more than one command");
+  return *command;
 }
 
 /// What a finding weighs among those of its level. Calibration costs no accuracy; it is weighed by the error itself.
@@ -140,7 +142,8 @@ Finding finding_from_json(const JsonView& json) {
   finding.value = json.at("value").number();
   // Commands are there to be pasted, and this file may come from anywhere.
   for (const std::string& line : json.at("next").texts())
-    if (finding.kind.starts_with("user:") || is_own_command(line)) finding.next.push_back(line);
+    if (auto command = finding.kind.starts_with("user:") ? ShellPlace::read(line, "") : ShellPlace::read(line))
+      finding.next.push_back(*std::move(command));
   const JsonView inputs = json.at("inputs");
   for (size_t i = 0; i < inputs.size(); ++i)
     finding.inputs.push_back({inputs.at(i).at("split").text(), inputs.at(i).at("sample").whole()});

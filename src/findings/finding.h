@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/escape.h"
 #include "base/json.h"
 
 namespace netmend::findings {
@@ -49,7 +50,7 @@ struct Finding {
   std::string evidence;  ///< sentences with counts and intervals
   Effect effect;
   double value = 0;                  ///< how bad it is in its own measure, larger is worse; what `accept` remembers
-  std::vector<std::string> next;     ///< commands
+  std::vector<Shell> next;           ///< commands
   std::vector<Shown> inputs;         ///< some that show it
   Json numbers = Json::object();     ///< what the evidence is made of
   std::vector<std::string> related;  ///< findings that were merged into this one
@@ -57,12 +58,21 @@ struct Finding {
   std::string id() const { return where.empty() ? kind : kind + ":" + where; }
 };
 
-/// What fills the patterns of a kind: `{a}` in a title or a command. Values that go into commands are quoted for the
-/// shell where they need it.
-using Words = std::map<std::string, std::string>;
+/// What fills a place of a pattern, `{a}`, in a title and in a command: a text, which is a word of the command, or
+/// words of a command.
+struct Word {
+  Word() = default;
+  Word(std::string words)
+      : text(std::move(words)), command(Shell::of("{}", text)) {}       // NOLINT(google-explicit-constructor)
+  Word(const char* words) : Word(std::string(words)) {}                 // NOLINT(google-explicit-constructor)
+  Word(Shell words) : text(words.text()), command(std::move(words)) {}  // NOLINT(google-explicit-constructor)
+  std::string text;
+  Shell command;
+};
+using Words = std::map<std::string, Word>;
 
 /// A finding of a kind of the table: title and next commands are filled from its patterns, the level follows from its
-/// rule. `words` needs `case`: the model and the data as the user would type them after a command, empty where
+/// rule. `words` needs `case`: the model and the data as they are typed behind a command, a Shell that is empty where
 /// netmend.toml names them.
 Finding make(const std::string& kind, const std::string& where, const Words& words, const Effect& effect,
              Certainty certainty, std::string brief, std::string evidence);

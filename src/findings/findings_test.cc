@@ -13,7 +13,8 @@ namespace netmend::findings {
 namespace {
 
 Finding found(const std::string& kind, const std::string& where, Effect effect = {}) {
-  return make(kind, where, {{"case", "m.onnx --data d"}}, effect, Certainty::kConfirmed, "brief", "Evidence.");
+  return make(kind, where, {{"case", Shell::of("m.onnx --data d")}}, effect, Certainty::kConfirmed, "brief",
+              "Evidence.");
 }
 
 TEST(Kinds, AreManyAndComplete) {
@@ -102,8 +103,9 @@ TEST(Levels, FollowFromTheEffect) {
 }
 
 TEST(Words, FillTitlesAndQuoteCommands) {
-  Finding one = make("confused-classes", "a-b", {{"case", "m.onnx --data d"}, {"a", "T-shirt; rm -rf"}, {"b", "Ätsch"}},
-                     {}, Certainty::kConfirmed, "", "");
+  Finding one = make("confused-classes", "a-b",
+                     {{"case", Shell::of("m.onnx --data d")}, {"a", "T-shirt; rm -rf"}, {"b", "Ätsch"}}, {},
+                     Certainty::kConfirmed, "", "");
   EXPECT_EQ(one.title, "T-shirt; rm -rf and Ätsch are often confused.");
   EXPECT_EQ(one.next[0], "netmend failures m.onnx --data d --on confusion='T-shirt; rm -rf':'Ätsch'");
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
@@ -111,8 +113,21 @@ TEST(Words, FillTitlesAndQuoteCommands) {
   EXPECT_EQ(shell_word(""), "''");
 }
 
+TEST(Words, OfAnyBytesStayWordsInTheCommandsOfAllKinds) {
+  for (const char* hostile :
+       {"$(touch x)", "`id`", "a'; id; '", "a\nb", "\x1b[31m", "caf\xe9", "-x y", "*", "\\", ""}) {
+    Words words{{"case", Shell::of("{} --data {}", hostile, hostile)}};
+    for (const char* name : {"a", "b", "model", "data", "train", "test", "class", "layer", "unit", "column",
+                             "reference", "method", "run", "program", "split", "spec", "rule", "group", "what"})
+      words[name] = hostile;
+    for (const Kind& kind : kinds())
+      for (const Shell& command : make(std::string(kind.name), "", words, {}, Certainty::kLikely, "", "").next)
+        EXPECT_EQ(ShellPlace::read(command.text()), command) << kind.name;
+  }
+}
+
 TEST(Words, LeaveNothingWhereTheConfigurationNamesAll) {
-  Finding one = make("over-confident", "", {{"case", ""}}, {}, Certainty::kConfirmed, "", "");
+  Finding one = make("over-confident", "", {{"case", Shell()}}, {}, Certainty::kConfirmed, "", "");
   EXPECT_EQ(one.next[1], "netmend eval");
 }
 

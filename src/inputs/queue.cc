@@ -103,7 +103,8 @@ void write_all(int file, const std::string& bytes, const std::string& path) {
 
 }  // namespace
 
-QueueFile::QueueFile(const std::string& path, const std::string& about, int64_t width) : path_(path) {
+QueueFile::QueueFile(const std::string& path, const std::string& about, int64_t width)
+    : path_(path), lock_(path + ".lock", path) {
   uint64_t chain = 0;
   const std::string head = kMagic + record(about, chain);
   int64_t good = 0;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/lock.h"
+
 namespace netmend::inputs {
 
 /// An input that a round kept.
@@ -27,8 +29,8 @@ struct QueueRound {
 
 class QueueFile {
  public:
-  /// Opens or makes the file. `about` identifies model, data, criteria, seed and settings: a queue of another run is
-  /// refused with an InputError. Values of an entry are `width` numbers.
+  /// Opens or makes the file; one process at a time. `about` identifies model, data, criteria, seed and settings: a
+  /// queue of another run is refused with an InputError. Values of an entry are `width` numbers.
   QueueFile(const std::string& path, const std::string& about, int64_t width);
   ~QueueFile();
   QueueFile(const QueueFile&) = delete;
@@ -42,6 +44,7 @@ class QueueFile {
   int64_t load(const std::string& bytes, const std::string& about, int64_t width);
   [[noreturn]] void refuse_other(const std::string& bytes) const;
   std::string path_;
+  Lock lock_;
   int file_ = -1;
   uint64_t chain_ = 0;  ///< hash of the last record
   std::vector<QueueRound> rounds_;

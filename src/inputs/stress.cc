@@ -133,7 +133,7 @@ class Stressing {
     if (!report_.made_data.empty()) {
       Shell next = Shell::of("netmend eval {} --data {} --anyway", session_.model_name(), report_.made_data);
       if (!session_.request().output.empty()) next += Shell::of(" --output {}", session_.request().output);
-      report_.next = next.text();
+      report_.next = next;
     }
     return std::move(report_);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/escape.h"
 #include "inputs/summary.h"
 #include "session/session.h"
 
@@ -68,7 +69,7 @@ struct StressReport {
   std::string range, unit;      ///< valid range of raw values; what distances are measured in
   std::string file, made_data;  ///< the product and the spec that opens it; "" when nothing was made
   std::string sheet;            ///< a picture of some of them, or ""
-  std::string next;             ///< a command
+  Shell next;                   ///< a command
   double seconds = 0;
   bool interrupted = false;
 };

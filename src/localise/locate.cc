@@ -94,8 +94,7 @@ std::string commonest(const observers::PredictionSettings& task, const observers
   return target;
 }
 
-std::string next_command(session::Session& session, const LocateRequest& request,
-                         const observers::PredictionResult& result) {
+Shell next_command(session::Session& session, const LocateRequest& request, const observers::PredictionResult& result) {
   if (!request.on.empty())
     return session.command(
         "locate", {"--on", request.on, "--measure", lower(request.measure) == "gradient" ? "all" : "gradient"});

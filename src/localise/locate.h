@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/escape.h"
 #include "localise/measures.h"
 #include "observers/result.h"
 
@@ -64,7 +65,7 @@ struct LocateResult {
   int64_t gradients_failing = 0, gradients_passing = 0;  ///< inputs whose gradients were taken
   bool all = false;                                      ///< every measure was asked for
   std::vector<MeasureRanking> rankings;                  ///< the one asked for first
-  std::vector<std::string> next;                         ///< commands that show more
+  std::vector<Shell> next;                               ///< commands that show more
   double seconds = 0, scoring_seconds = 0;
   bool interrupted = false;
 };
@@ -86,7 +87,7 @@ struct WeightResult {
   int64_t failing = 0, passing = 0;
   std::vector<LocatedWeight> weights;    ///< the Pareto front, largest gradient first
   std::vector<std::string> passed_over;  ///< layers whose weights cannot be blamed one by one
-  std::vector<std::string> next;
+  std::vector<Shell> next;
   double seconds = 0;
 };
 /// `measure` of the request does not count.

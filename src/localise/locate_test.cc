@@ -120,8 +120,8 @@ TEST(Locate, ATargetNarrowsTheFailuresAndTheNextCommand) {
   const LocateResult all = locate(whole, request);
   EXPECT_LT(found.failing, all.failing);
   EXPECT_LT(found.passing, 200);
-  EXPECT_NE(all.next.at(0).find("--on confusion="), std::string::npos);
-  EXPECT_NE(found.next.at(0).find("--on class=3"), std::string::npos);
+  EXPECT_NE(all.next.at(0).text().find("--on confusion="), std::string::npos);
+  EXPECT_NE(found.next.at(0).text().find("--on class=3"), std::string::npos);
   EXPECT_FALSE(found.target.empty());
 }
 

@@ -15,9 +15,10 @@ Kill find_kill(const std::string& name) {
   const std::string asked = lower(name);
   if (asked == "class") return Kill::kClass;
   if (asked == "strict") return Kill::kStrict;
+  if (asked == "statistical") return Kill::kStatistical;
   throw InputError(fmt::format("--kill {}: there is no such criterion", printable(name)),
-                   "Choose class (DeepMutation: a correct prediction of a class becomes wrong) or strict (any "
-                   "prediction changes).");
+                   "Choose class (DeepMutation: a correct prediction of a class becomes wrong), strict (any prediction "
+                   "changes) or statistical (DeepCrime: accuracy falls over several trainings, see --original).");
 }
 
 KillTable::KillTable(Kill kill, size_t mutants, std::vector<int32_t> classes, int64_t class_count)

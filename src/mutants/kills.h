@@ -15,6 +15,7 @@ namespace netmend::mutants {
 enum class Kill {
   kClass,   ///< DeepMutation: by class; a class is killed when an input of it that was predicted right becomes wrong
   kStrict,  ///< by any changed prediction
+  kStatistical,  ///< DeepCrime: accuracies over several trainings of the network differ, p < 0.05 and an effect of 0.5
 };
 Kill find_kill(const std::string& name);  ///< Throws InputError.
 

@@ -14,6 +14,7 @@
 #include "observers/figures.h"
 #include "session/session.h"
 #include "session/split.h"
+#include "stats/comparisons.h"
 
 namespace netmend::mutants {
 namespace {
@@ -40,6 +41,7 @@ class Mutating {
     result_.generating = since(start);
     const Judged judged = judge(tests_->subject, task_, session_.layers(), mutants_, kill_, jobs_);
     session_.record(*tests_, "mutants", result_.inputs, since(start));
+    if (kill_ == Kill::kStatistical) compare_trainings(judged);
     look_at_training();
     fill(judged);
     result_.seconds = since(start);
@@ -79,7 +81,7 @@ class Mutating {
   }
 
   void generate_mutants() {
-    Generation how;
+    Generation& how = generation_;
     how.operators = find_operators(request_.operators);
     how.sample = request_.sample, how.seed = session_.request().seed, how.layers = request_.layers;
     if (std::any_of(how.operators.begin(), how.operators.end(),
@@ -94,26 +96,52 @@ class Mutating {
                      "netmend info lists its layers; --operators and --layer choose.");
   }
 
+  /// A further training of the network, with data of the session's model.
+  struct Further {
+    std::unique_ptr<session::Session> session;
+    session::Split split;
+    observers::PredictionSettings task;
+  };
+  std::vector<Further> open_originals(const session::Split& on, bool training) {
+    std::vector<Further> list;
+    for (const std::string& file : request_.originals) {
+      session::Request other = session_.request();
+      other.model = file;
+      auto own = std::make_unique<session::Session>(other);
+      session::Split split = training ? *own->train() : own->test();
+      split.subject.data = on.subject.data;
+      const observers::PredictionSettings task = own->task();
+      if (own->layers().size() != session_.layers().size())
+        fail("{} has {} layers and {} has {}: these are not trainings of one network", file, own->layers().size(),
+             result_.model, session_.layers().size());
+      list.push_back({std::move(own), std::move(split), task});
+    }
+    return list;
+  }
+
+  /// DeepCrime's test, with pairs: the same mutant of each training against that training as it is.
+  void compare_trainings(const Judged& judged) {
+    std::map<std::string, std::vector<double>> lost;
+    auto add = [&](const std::vector<Mutant>& list, const Judged& seen) {
+      for (size_t m = 0; m < list.size(); ++m) lost[list[m].id].push_back(seen.original_accuracy - seen.accuracy[m]);
+    };
+    add(mutants_, judged);
+    for (Further& one : open_originals(*tests_, false)) {
+      const std::vector<Mutant> list = generate(one.split.subject, one.session->layers(), one.task, generation_).list;
+      add(list, judge(one.split.subject, one.task, one.session->layers(), list, kill_, jobs_));
+    }
+    result_.originals = 1 + int64_t(request_.originals.size());
+    for (const Mutant& mutant : mutants_) {
+      const stats::Comparison test = stats::paired_t_test(lost[mutant.id]);
+      statistical_.push_back(test.p < 0.05 && test.effect >= 0.5);
+    }
+  }
+
   std::vector<Strength> search_strengths() {
     const session::Split& on = training_ ? *training_ : *tests_;
-    std::vector<std::unique_ptr<session::Session>> sessions;
+    const std::vector<Further> further = open_originals(on, training_.has_value());
     std::vector<Original> originals = {{&on.subject, training_ ? &training_task_ : &task_, &session_.layers()}};
-    std::vector<observers::PredictionSettings> tasks(request_.originals.size());
-    std::vector<session::Split> splits;
-    splits.reserve(request_.originals.size());
-    for (size_t i = 0; i < request_.originals.size(); ++i) {
-      session::Request other = session_.request();
-      other.model = request_.originals[i];
-      sessions.push_back(std::make_unique<session::Session>(other));
-      session::Session& own = *sessions.back();
-      splits.push_back(training_ ? *own.train() : own.test());
-      splits.back().subject.data = on.subject.data;
-      tasks[i] = own.task();
-      if (own.layers().size() != session_.layers().size())
-        fail("{} has {} layers and {} has {}: these are not trainings of one network", other.model, own.layers().size(),
-             result_.model, session_.layers().size());
-      originals.push_back({&splits.back().subject, &tasks[i], &own.layers()});
-    }
+    for (const Further& one : further) originals.push_back({&one.split.subject, &one.task, &one.session->layers()});
     result_.originals = int64_t(originals.size());
     std::vector<Strength> found = find_strengths(originals, jobs_);
     for (const Strength& one : found) {
@@ -169,7 +197,8 @@ class Mutating {
   }
 
   void fill(const Judged& judged) {
-    const Killed by = killed(judged.table);
+    Killed by = killed(judged.table);
+    for (size_t m = 0; m < statistical_.size(); ++m) by.goals[m] = statistical_[m];
     const std::vector<size_t> counted = judged_mutants();
     result_.accuracy = judged.original_accuracy;
     result_.score = score(judged.table, by, counted);
@@ -183,7 +212,7 @@ class Mutating {
       return std::pair(name.empty() ? "inputs" : name, std::string());
     });
     fill_classes(by);
-    fill_tests(judged.table);
+    if (kill_ != Kill::kStatistical) fill_tests(judged.table);  // by accuracy no single test kills
     result_.next = {session_.command("next", {"--pool", "UNLABELLED", "--method", "mutation"})};
   }
 
@@ -232,8 +261,10 @@ class Mutating {
   const session::Split* tests_ = nullptr;
   std::optional<session::Split> own_, training_;
   observers::PredictionSettings task_, training_task_;
+  Generation generation_;
   std::vector<Mutant> mutants_;
-  std::vector<bool> equivalent_;  ///< by mutant; empty without training data
+  std::vector<bool> statistical_;  ///< by mutant; empty for other criteria
+  std::vector<bool> equivalent_;   ///< by mutant; empty without training data
   Killed on_training_;
   MutateResult result_;
 };
@@ -265,7 +296,9 @@ Json mutant_json(const MutantResult& one, bool by_class) {
 
 void check_request(const MutateRequest& request) {
   find_operators(request.operators);
-  find_kill(request.kill);
+  if (find_kill(request.kill) == Kill::kStatistical && request.originals.size() < 2)
+    throw InputError("--kill statistical compares accuracies over several trainings of the network",
+                     "Name further trainings of it: --original second.onnx --original third.onnx; DeepCrime takes 20.");
 }
 
 MutateResult mutate(session::Session& session, const MutateRequest& request) {

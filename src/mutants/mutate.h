@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/escape.h"
 #include "stats/intervals.h"
 
 namespace netmend::session {
@@ -18,10 +19,10 @@ namespace netmend::mutants {
 
 struct MutateRequest {
   std::string operators = "all";       ///< names or sources, separated by commas
-  std::string kill = "class";          ///< class or strict
+  std::string kill = "class";          ///< class, strict or statistical
   int64_t sample = 500;                ///< mutants; 0 for one per operator and place
   std::vector<std::string> layers;     ///< empty: all
-  std::vector<std::string> originals;  ///< further trainings of the same network, for MuFF's inhibitors
+  std::vector<std::string> originals;  ///< further trainings, for inhibitors and for statistical
 };
 /// Slips of the finger, before anything is opened. Throws InputError.
 void check_request(const MutateRequest& request);
@@ -67,7 +68,7 @@ struct MutateResult {
   std::vector<std::pair<std::string, std::string>> without;  ///< operators without mutants, and why
   std::vector<StrengthResult> strengths;
   int64_t originals = 1;
-  std::vector<std::string> next;
+  std::vector<Shell> next;
   double seconds = 0, generating = 0;
 };
 

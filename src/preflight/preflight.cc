@@ -470,13 +470,14 @@ void look_at_reference(const session::Session& session, Preflight& preflight) {
                    most, findings::counted(match.inputs, "input")),
        match.matches});
   if (!match.matches && !preflight.blocker)
-    preflight.blocker = Blocker{"reference",
-                                "outputs",
-                                "The outputs differ from those of the training framework.",
-                                fmt::format("{}; netmend match {} --reference {} shows where they begin to differ",
-                                            match.reason, shell_word(session.model_name()), shell_word(path)),
-                                "",
-                                ""};
+    preflight.blocker =
+        Blocker{"reference",
+                "outputs",
+                "The outputs differ from those of the training framework.",
+                fmt::format("{}; {} shows where they begin to differ", match.reason,
+                            Shell::of("netmend match {} --reference {}", session.model_name(), path).text()),
+                "",
+                ""};
 }
 
 }  // namespace

@@ -26,17 +26,19 @@ struct Values {
 Values clean_values(const InjectResult& result) {
   Values values;
   for (const RunOutcome& run : result.clean)
-    if (run.metric) values.metric.push_back(*run.metric), values.time.push_back(run.seconds);
+    if (run.metric)
+      values.metric.push_back(*run.metric), values.time.push_back(time_of(run, compares_processor_time(result)));
   return values;
 }
 
 CleanSummary summarise(const InjectResult& result) {
   const Values values = clean_values(result);
-  stats::Moments metric, time;
+  stats::Moments metric, time, seconds;
   for (double x : values.metric) metric.add(x);
   for (double x : values.time) time.add(x);
-  CleanSummary out{metric.count(), metric.mean(), std::sqrt(metric.sample_variance()), metric.low(),
-                   metric.high(),  time.mean(),   std::sqrt(time.sample_variance())};
+  for (const RunOutcome& run : result.clean) seconds.add(run.seconds);
+  CleanSummary out{metric.count(), metric.mean(), std::sqrt(metric.sample_variance()), metric.low(), metric.high(),
+                   seconds.mean(), time.mean(),   std::sqrt(time.sample_variance())};
   out.deterministic = metric.low() == metric.high();
   const double change = 0.01 * std::abs(out.mean);
   if (!out.deterministic && change > 0)
@@ -72,7 +74,8 @@ struct Fences {
 
 class Analysing {
  public:
-  explicit Analysing(const InjectResult& result) : result_(result), clean_(clean_values(result)) {}
+  explicit Analysing(const InjectResult& result)
+      : result_(result), processor_(compares_processor_time(result)), clean_(clean_values(result)) {}
 
   Analysis run() {
     out_.clean = summarise(result_);
@@ -84,7 +87,15 @@ class Analysing {
       if (bug.run.outcome == "crash") ++out_.causes[bug.run.cause];
     }
     compare_bugs();
-    compare_operators();
+    compare_groups(
+        out_.operators, [](const InjectedBug& bug, const std::string& name) { return bug.op == name; }, out_.tests,
+        out_.pairs, out_.anova_metric, out_.anova_time);
+    compare_groups(
+        out_.phases,
+        [](const InjectedBug& bug, const std::string& name) {
+          return std::find(bug.phases.begin(), bug.phases.end(), name) != bug.phases.end();
+        },
+        out_.phase_tests, out_.phase_pairs, out_.phases_metric, out_.phases_time);
     find_survivors();
     restate();
     return std::move(out_);
@@ -99,17 +110,24 @@ class Analysing {
   }
   Values values_of(const std::vector<size_t>& bugs) const {
     Values values;
-    for (size_t i : bugs)
-      values.metric.push_back(*result_.bugs[i].run.metric), values.time.push_back(result_.bugs[i].run.seconds);
+    for (size_t i : bugs) values.metric.push_back(*result_.bugs[i].run.metric), values.time.push_back(time(i));
     return values;
   }
   Values values_where(const std::function<bool(const InjectedBug&)>& takes) const { return values_of(normal(takes)); }
+
+  double time(size_t bug) const { return time_of(result_.bugs[bug].run, processor_); }
+  bool unchanged(size_t bug) const {
+    const InjectedBug& one = result_.bugs[bug];
+    return result_.repeats && one.run.metric && size_t(one.twin) < result_.clean.size() &&
+           one.run.metric == result_.clean[size_t(one.twin)].metric;
+  }
 
   void compare_bugs() {
     std::vector<double> metric, time;
     for (size_t i : normal([](const InjectedBug&) { return true; })) {
       const RunOutcome& run = result_.bugs[i].run;
-      Against one{i, stats::one_against(*run.metric, clean_.metric), stats::one_against(run.seconds, clean_.time)};
+      Against one{i, stats::one_against(*run.metric, clean_.metric), stats::one_against(this->time(i), clean_.time)};
+      out_.unchanged += unchanged(i);
       metric.push_back(one.metric.p), time.push_back(one.time.p);
       out_.normal.push_back(one);
     }
@@ -118,20 +136,32 @@ class Analysing {
       out_.normal[i].metric_p = metric[i], out_.normal[i].time_p = time[i];
   }
 
-  void compare_operators() {
+  /// Each group against clean runs, all pairs, and all together.
+  void compare_groups(const std::vector<OutcomeCounts>& groups,
+                      const std::function<bool(const InjectedBug&, const std::string&)>& belongs,
+                      std::vector<GroupTest>& tests, std::vector<PairTest>& pairs, stats::Anova& anova_metric,
+                      stats::Anova& anova_time) {
     std::vector<std::vector<double>> metrics, times;
-    std::vector<double> metric, time;
-    for (const OutcomeCounts& one : out_.operators) {
-      const Values values = values_where([&](const InjectedBug& bug) { return bug.op == one.name; });
+    for (const OutcomeCounts& one : groups) {
+      const Values values = values_where([&](const InjectedBug& bug) { return belongs(bug, one.name); });
       metrics.push_back(values.metric), times.push_back(values.time);
-      OperatorTest test{one.name, int64_t(values.metric.size()), stats::t_test(values.metric, clean_.metric),
-                        stats::t_test(values.time, clean_.time)};
-      metric.push_back(test.metric.p), time.push_back(test.time.p);
-      out_.tests.push_back(test);
+      tests.push_back({one.name, int64_t(values.metric.size()), stats::t_test(values.metric, clean_.metric),
+                       stats::t_test(values.time, clean_.time)});
     }
+    for (size_t a = 0; a < groups.size(); ++a)
+      for (size_t b = a + 1; b < groups.size(); ++b)
+        if (metrics[a].size() >= 2 && metrics[b].size() >= 2)
+          pairs.push_back({groups[a].name, groups[b].name, stats::t_test(metrics[a], metrics[b]),
+                           stats::t_test(times[a], times[b])});
+    correct(tests), correct(pairs);
+    anova_metric = stats::one_way_anova(metrics), anova_time = stats::one_way_anova(times);
+  }
+  template <typename Row>
+  static void correct(std::vector<Row>& rows) {
+    std::vector<double> metric, time;
+    for (const Row& row : rows) metric.push_back(row.metric.p), time.push_back(row.time.p);
     metric = stats::holm(metric), time = stats::holm(time);
-    for (size_t i = 0; i < out_.tests.size(); ++i) out_.tests[i].metric_p = metric[i], out_.tests[i].time_p = time[i];
-    out_.anova_metric = stats::one_way_anova(metrics), out_.anova_time = stats::one_way_anova(times);
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].metric_p = metric[i], rows[i].time_p = time[i];
   }
 
   /// Nothing noticed: neither metric nor time tells. Those come first that are bugs of deep learning, run in the
@@ -143,12 +173,28 @@ class Analysing {
       double danger = bug.op.find('-') != std::string::npos ? 2 : 0;
       for (const std::string& phase : bug.phases)
         danger += phase == "learning" ? 1 : phase == "construction" ? 0.5 : 0.25;
-      const double change = out_.clean.mean - *bug.run.metric;
-      if (out_.clean.mean != 0) danger += std::clamp(std::abs(change / out_.clean.mean) * 20, 0.0, 2.0);
-      out_.survivors.push_back({one.bug, danger, cheap_check(bug.op)});
+      const bool same = unchanged(one.bug);
+      const double usual =
+          result_.seeded && size_t(bug.twin) < clean_.metric.size() ? clean_.metric[size_t(bug.twin)] : out_.clean.mean;
+      if (usual != 0) danger += std::clamp(std::abs((usual - *bug.run.metric) / usual) * 20, 0.0, 2.0);
+      out_.survivors.push_back({one.bug, same ? danger / 4 : danger, same, check_for(bug)});
+      if (bug.doctor) score_doctor(*bug.doctor, same);
     }
     std::stable_sort(out_.survivors.begin(), out_.survivors.end(),
                      [](const Survivor& a, const Survivor& b) { return a.danger > b.danger; });
+  }
+
+  static std::string check_for(const InjectedBug& bug) {
+    if (!bug.doctor || bug.doctor->kinds.empty()) return cheap_check(bug.op);
+    return "netmend watch: " + bug.doctor->kinds.front();
+  }
+
+  void score_doctor(const DoctorSaid& said, bool same) {
+    DoctorScore& score = out_.doctor;
+    const bool caught = !said.kinds.empty();
+    ++score.asked, score.recorded += said.recorded, score.caught += caught;
+    if (!same) ++score.changed, score.changed_caught += caught;
+    for (const std::string& kind : said.kinds) ++score.kinds[kind];
   }
 
   // ---- the nine findings
@@ -196,15 +242,25 @@ class Analysing {
         fmt::format("{} outliers below, {} above the fences (sign test p = {:.3g})", below, above, p));
   }
 
+  /// The median with its interval by ranks, against what clean runs spread over: two deviations, a hundredth at least.
   void fourth() {
-    const Values all = values_where([](const InjectedBug&) { return true; });
-    const stats::Comparison test = stats::t_test(all.metric, clean_.metric);
-    add(4, "versions that neither crash nor hang have a metric close to that of clean ones",
-        std::isnan(test.p) || all.metric.size() < 10 ? kUnclear
-        : test.p >= kLevel                           ? kHolds
-                                                     : kFails,
-        fmt::format("Welch's test of {} against {} runs: p = {:.3g}, d = {:.2f}", all.metric.size(),
-                    clean_.metric.size(), test.p, test.effect));
+    std::vector<double> all = values_where([](const InjectedBug&) { return true; }).metric;
+    std::sort(all.begin(), all.end());
+    const size_t n = all.size();
+    const double near = std::max(2 * out_.clean.deviation, 0.01 * std::abs(out_.clean.mean));
+    const double reach = 0.98 * std::sqrt(double(n));
+    const double low = n ? all[size_t(std::max(0.0, std::floor(double(n) / 2 - reach)))] : NAN,
+                 high = n ? all[size_t(std::min(double(n - 1), std::ceil(double(n) / 2 + reach)))] : NAN;
+    const double from = out_.clean.mean - near, to = out_.clean.mean + near;
+    const stats::Comparison test = stats::t_test(all, clean_.metric);
+    add(4, "versions that neither crash nor hang have a median metric close to that of clean ones",
+        n < 10                      ? kUnclear
+        : low >= from && high <= to ? kHolds
+        : high < from || low > to   ? kFails
+                                    : kUnclear,
+        fmt::format("median {:.4g} (95 %: {:.4g}–{:.4g}), clean {:.4g} ± {:.2g}; Welch's test of all {}: p = {:.3g}, "
+                    "d = {:.2f}",
+                    n ? all[n / 2] : NAN, low, high, out_.clean.mean, near, n, test.p, test.effect));
   }
 
   /// A share of two groups by Fisher's exact test, one side.
@@ -255,8 +311,12 @@ class Analysing {
         : anova.p < kLevel    ? kHolds
         : anova.degrees2 < 30 ? kUnclear
                               : kFails,
-        fmt::format("one-way ANOVA F({:.0f}, {:.0f}) = {:.3g}, p = {:.3g}", anova.degrees1, anova.degrees2, anova.f,
-                    anova.p));
+        fmt::format(
+            "one-way ANOVA F({:.0f}, {:.0f}) = {:.3g}, p = {:.3g}; {} of {} pairs differ after Holm's correction",
+            anova.degrees1, anova.degrees2, anova.f, anova.p,
+            std::count_if(out_.pairs.begin(), out_.pairs.end(),
+                          [](const PairTest& pair) { return pair.metric_p < kLevel; }),
+            out_.pairs.size()));
   }
 
   void eighth() {
@@ -265,7 +325,7 @@ class Analysing {
     int64_t hits = 0, count = 0, other_hits = 0, other_count = 0;
     for (size_t i : normal([](const InjectedBug&) { return true; })) {
       const InjectedBug& bug = result_.bugs[i];
-      const bool odd = metric.outlier(*bug.run.metric) || time.outlier(bug.run.seconds);
+      const bool odd = metric.outlier(*bug.run.metric) || time.outlier(this->time(i));
       const bool first_alone = bug.phases == std::vector<std::string>{"preprocessing"};
       (first_alone ? other_hits : hits) += odd, ++(first_alone ? other_count : count);
     }
@@ -294,11 +354,21 @@ class Analysing {
   }
 
   const InjectResult& result_;
+  bool processor_;
   Values clean_;
   Analysis out_;
 };
 
 }  // namespace
+
+bool compares_processor_time(const InjectResult& result) {
+  return std::all_of(result.clean.begin(), result.clean.end(),
+                     [](const RunOutcome& run) { return std::isfinite(run.processor); });
+}
+
+double time_of(const RunOutcome& run, bool processor) {
+  return processor && std::isfinite(run.processor) ? run.processor : run.seconds;
+}
 
 Analysis analyse(const InjectResult& result) { return Analysing(result).run(); }
 

@@ -1,7 +1,5 @@
 #include "programs/inject.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,11 +8,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/pool.h"
 #include "base/progress.h"
-#include "base/python_package.h"
 #include "base/text.h"
+#include "programs/analysis.h"
+#include "programs/program_run.h"
 #include "stats/moments.h"
 #include "trials/store.h"
 
@@ -25,13 +25,14 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr double kFactor = 4, kGrace = 5;  ///< a mutant may take this many times a clean run, and these seconds more
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 Json to_json(const RunOutcome& run) {
   Json json = {{"outcome", run.outcome}, {"seconds", run.seconds}, {"peak", run.peak}};
+  json["processor"] = std::isfinite(run.processor) ? Json(run.processor) : Json(nullptr);
   json["metric"] = run.metric ? Json(*run.metric) : Json(nullptr);
   json["exception"] = run.exception, json["message"] = run.message, json["cause"] = run.cause;
   return json;
@@ -42,6 +43,7 @@ RunOutcome from_json(const std::string& key, const std::string& text) {
   const JsonView row = document.top();
   RunOutcome run;
   run.outcome = row.at("outcome").text(), run.seconds = row.at("seconds").number(), run.peak = row.at("peak").whole(0);
+  if (!row.at("processor").is_null()) run.processor = row.at("processor").number();
   if (!row.at("metric").is_null()) run.metric = row.at("metric").number();
   run.exception = row.at("exception").text(), run.message = row.at("message").text();
   run.cause = row.at("cause").text();
@@ -51,7 +53,10 @@ RunOutcome from_json(const std::string& key, const std::string& text) {
 class Injecting {
  public:
   explicit Injecting(const InjectRequest& request)
-      : request_(request), sandbox_(request.unsafe), store_(request.folder + "/trials.db", "inject", kVersion) {
+      : request_(request),
+        sandbox_(request.unsafe),
+        store_(request.folder + "/trials.db", "inject", kVersion),
+        program_(sandbox_, request) {
     limits_.memory = request.memory;
     limits_.seconds = request.most_seconds > 0 ? request.most_seconds : 3600;
   }
@@ -64,99 +69,20 @@ class Injecting {
     make_bugs(executed);
     run_bugs();
     run_slow_ones_again();
+    ask_doctor_about_survivors();
     result_.seconds = since(start);
     return std::move(result_);
   }
 
  private:
-  std::string script() const { return python_package_folder() + "/netmend/_injection.py"; }
-
-  /// Our own script beside the program, outside the sandbox: it parses and writes, and runs nothing of others.
-  JsonDocument ask(const std::vector<std::string>& words, const std::string& input = "") {
-    sandbox::Command command;
-    command.words = {request_.python, script()};
-    command.words.insert(command.words.end(), words.begin(), words.end());
-    const std::string in = sandbox_.folder() + "/request.json";
-    if (!input.empty()) {
-      write_file(in, input);
-      // The script reads standard input; a shell hands it over.
-      command.words = {"/bin/sh", "-c", "exec \"$@\" < \"$0\"", in, request_.python, script()};
-      command.words.insert(command.words.end(), words.begin(), words.end());
-    }
-    const std::string text = output_of(command.words);
-    JsonDocument document(text, script(), {}, "Is --python a Python from 3.9 on?");
-    if (document.top().has("error")) throw InputError(document.top().at("error").text());
-    return document;
-  }
-
-  /// Standard output of a command that we trust.
-  static std::string output_of(const std::vector<std::string>& words) {
-    std::string line;
-    for (const std::string& word : words) line += shell_quoted(word) + " ";
-    std::FILE* pipe = popen(line.c_str(), "r");
-    if (!pipe) fail("{} cannot be started", words[0]);
-    std::string text;
-    char buffer[1 << 16];
-    for (size_t got = 0; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) text.append(buffer, got);
-    const int status = pclose(pipe);
-    if (text.empty())
-      throw InputError(fmt::format("{} could not be run (exit status {})", printable(words[0]), status >> 8),
-                       "--python names a Python from 3.9 on.");
-    return text;
-  }
-  static std::string shell_quoted(const std::string& word) {
-    std::string out = "'";
-    for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
-  }
-
   void look_at_program() {
-    result_.program = request_.program, result_.python = request_.python;
-    const std::string path = fs::absolute(request_.program).lexically_normal().string();
-    if (!fs::is_regular_file(path)) fail("there is no program {}", printable(request_.program));
-    const JsonDocument about = ask({"inspect", path, sandbox_.folder()});
-    const JsonView top = about.top();
-    folder_ = fs::path(path).parent_path().string();
-    source_ = top.at("program").text(), program_ = path;
-    if (source_ != path) program_ = path + ".py";  // a notebook's cells stand beside it
-    result_.version = top.at("version").text(), result_.marked = top.at("marked").truth();
-    for (const std::string& phase : top.at("phase_lines").keys())
-      result_.phase_lines[phase] = top.at("phase_lines").at(phase).whole(0);
-    reads_ = top.at("reads").texts();
-    reads_.push_back(python_package_folder() + "/netmend");
-    key_ = checksum(read_file(source_) + join(request_.arguments, "\n") + request_.python + request_.metric);
-    if (sandbox_.unsafe()) return;
-    std::string python = request_.python;
-    if (python.find('/') != std::string::npos) sandbox_.require_readable(fs::absolute(python).string());
-    chmod_readable(source_);
-  }
-  void chmod_readable(const std::string& path) const {
-    if (path.starts_with(sandbox_.folder())) fs::permissions(path, fs::perms(0644));
-  }
-
-  sandbox::Command command(const std::string& changed_path, const std::string& by) const {
-    sandbox::Command out;
-    out.folder = folder_, out.readable = reads_, out.writable = request_.writable;
-    std::string program = program_;
-    if (sandbox_.unsafe()) {
-      program = by.empty() ? source_ : by;
-      out.environment["PYTHONPATH"] = folder_;
-    } else {
-      if (source_ != program_ && changed_path != program_) out.replaced.push_back({program_, source_});
-      if (!by.empty()) out.replaced.push_back({changed_path, by});
-    }
-    out.words = {request_.python, program};
-    out.words.insert(out.words.end(), request_.arguments.begin(), request_.arguments.end());
-    out.environment["PYTHONDONTWRITEBYTECODE"] = "1", out.environment["PYTHONHASHSEED"] = "0";
-    for (const std::string& name : request_.environment)
-      if (const char* value = std::getenv(name.c_str())) out.environment[name] = value;
-    return out;
-  }
-
-  sandbox::Outcome run_in_sandbox(const sandbox::Command& what) {
-    sandbox::Outcome done = sandbox_.run(what, limits_);
-    if (done.ending == sandbox::Ending::kInterrupted) throw Interrupted{};
-    return done;
+    const JsonView about = program_.about().top();
+    result_.program = request_.program, result_.python = request_.python, result_.seeded = program_.seeded();
+    result_.version = about.at("version").text(), result_.marked = about.at("marked").truth();
+    for (const std::string& phase : about.at("phase_lines").keys())
+      result_.phase_lines[phase] = about.at("phase_lines").at(phase).whole(0);
+    key_ = checksum(fmt::format("{}{}{}{}{}", read_file(program_.source()), join(request_.arguments, "\n"),
+                                request_.python, request_.metric, request_.seed));
   }
 
   // ---- clean runs
@@ -167,8 +93,8 @@ class Injecting {
     if (auto known = store_.find(first)) {
       run = from_json(first, *known);
     } else {
-      const sandbox::Outcome raw = run_in_sandbox(command("", ""));
-      run = classify(raw, request_.metric, false);
+      sandbox::Outcome raw;
+      run = program_.run({}, 0, limits_, &raw);
       require_sound(run, raw);
       store_.put(first, json_text(to_json(run)));
     }
@@ -181,15 +107,18 @@ class Injecting {
                       request_.folder));
     result_.clean.resize(size_t(request_.clean_runs));
     result_.clean[0] = run;
+    // The first once more, with the same seed, and each of the others with its own.
+    RunOutcome first_again;
+    auto outcome = [&](int64_t i) -> RunOutcome& { return i == 0 ? first_again : result_.clean[size_t(i)]; };
+    auto key = [&](int64_t i) { return fmt::format("{}|clean|{}", key_, i == 0 ? "again" : std::to_string(i)); };
     in_order(
-        request_.clean_runs - 1, workers(), [](int) {},
+        request_.clean_runs, workers(), [](int) {},
         [&](int64_t i, int) {
-          RunOutcome& own = result_.clean[size_t(i) + 1];
-          const std::string key = fmt::format("{}|clean|{}", key_, i + 1);
-          if (auto known = find(key)) return void(own = from_json(key, *known));
-          own = classify(run_in_sandbox(command("", "")), request_.metric, false);
+          auto known = find(key(i));
+          outcome(i) = known ? from_json(key(i), *known) : program_.run({}, i, limits_);
         },
-        [&](int64_t i) { put(fmt::format("{}|clean|{}", key_, i + 1), result_.clean[size_t(i) + 1]); });
+        [&](int64_t i) { put(key(i), outcome(i)); });
+    result_.repeats = first_again.metric == run.metric;
     double slowest = 0;
     for (const RunOutcome& one : result_.clean) {
       if (one.outcome != "normal")
@@ -205,17 +134,28 @@ class Injecting {
     if (run.outcome == "normal") return;
     const std::string last =
         printable(std::string(trim(raw.errors.size() > 400 ? raw.errors.substr(raw.errors.size() - 400) : raw.errors)));
-    if (run.outcome == "no-metric")
-      throw InputError(
-          fmt::format("{} prints no line that --metric {} fits", printable(request_.program),
-                      printable(request_.metric)),
-          raw.output.empty() ? "It prints nothing at all." : "Its last line is: " + printable(last_line(raw.output)));
+    if (run.outcome == "no-metric") refuse_metric(raw);
     throw InputError(
         fmt::format("{} does not run as it is: {}{}", printable(request_.program), run.outcome,
                     run.exception.empty() ? "" : " (" + run.exception + ": " + run.message + ")"),
         (last.empty() ? std::string("It runs in a sandbox") : "It said: " + last + "\n      It runs in a sandbox") +
             " without network, in a folder whose files can only be read: --writable DIR gives it one of its "
             "own, --env NAME passes a variable on, --memory allows more.");
+  }
+  [[noreturn]] void refuse_metric(const sandbox::Outcome& raw) const {
+    const MetricSource source = parse_metric(request_.metric);
+    const std::string program = printable(request_.program);
+    if (source.kind == MetricSource::kJson)
+      throw InputError(
+          fmt::format("{} leaves no number {} in {}", program, printable(source.key), printable(source.file)),
+          "The file's name counts from the program's folder. A folder that it writes to needs --writable.");
+    if (source.kind == MetricSource::kRecord)
+      throw InputError(fmt::format("the record of {} has no metric {}", program, printable(source.key)),
+                       "netmend watch -- python3 " + program +
+                           " shows what is recorded; record:loss is there for every loop in PyTorch.");
+    throw InputError(
+        fmt::format("{} prints no line that --metric {} fits", program, printable(request_.metric)),
+        raw.output.empty() ? "It prints nothing at all." : "Its last line is: " + printable(last_line(raw.output)));
   }
   static std::string last_line(const std::string& text) {
     const std::string_view body = trim(text);
@@ -227,18 +167,11 @@ class Injecting {
 
   Json trace() {
     // Its report names files by their paths.
-    const std::string key = fmt::format("{}|trace|{}|{}", key_, program_, join(request_.also, ","));
+    const std::string key = fmt::format("{}|trace|{}|{}", key_, program_.program(), join(request_.also, ","));
     if (auto known = store_.find(key)) return Json(trials::trial_document(key, *known).json());
-    sandbox::Command what = command("", "");
-    const std::string program = what.words[1];
-    what.words = {request_.python, script(), "trace", json_text(Json{{"also", request_.also}}), "--", program};
-    what.words.insert(what.words.end(), request_.arguments.begin(), request_.arguments.end());
-    what.report = true;
     sandbox::Limits slow = limits_;
     slow.seconds = std::max(600.0, 100 * limits_.seconds);  // a trace makes Python code many times slower
-    std::swap(slow, limits_);
-    const sandbox::Outcome done = run_in_sandbox(what);
-    std::swap(slow, limits_);
+    const sandbox::Outcome done = program_.trace(request_.also, slow);
     Json executed = Json(json_or_null(done.report, {}));
     if (!executed.is_object()) {
       const nlohmann::json said = json_or_null(done.output);
@@ -256,23 +189,25 @@ class Injecting {
       return path == root || path.starts_with(root.ends_with('/') ? root : root + "/");
     };
     return fs::path(path).lexically_normal() == path && fs::weakly_canonical(path) == path &&
-           (below(folder_) || below("/usr") || std::any_of(reads_.begin(), reads_.end(), below));
+           (below(program_.folder()) || below("/usr") ||
+            std::any_of(program_.readable().begin(), program_.readable().end(), below));
   }
 
   void make_bugs(const Json& executed) {
     const auto start = Clock::now();
     Json files = Json::array();
-    const std::string root = fs::weakly_canonical(folder_).string() + "/";
+    const std::string root = fs::weakly_canonical(program_.folder()).string() + "/";
     for (const auto& [path, lines] : executed.items()) {
-      const bool main = path == fs::weakly_canonical(program_).string() || path == program_;
+      const std::string source = fs::weakly_canonical(program_.source()).string();
+      const bool main = path == fs::weakly_canonical(program_.program()).string() || path == program_.program();
       // The program itself ran beside the recorder and may have written anything: files that it could not read stay so.
       if (!lines.is_object()) continue;
-      if (!main && path != fs::weakly_canonical(source_).string() && !could_read(path)) continue;
-      if (sandbox_.unsafe() && !main && path != fs::weakly_canonical(source_).string()) continue;
+      if (!main && path != source && !could_read(path)) continue;
+      if (sandbox_.unsafe() && !main && path != source) continue;
       std::string name = path.starts_with(root) ? path.substr(root.size()) : path;
       if (const size_t at = name.find("-packages/"); at != std::string::npos) name = name.substr(at + 10);
       if (main) name = fs::path(request_.program).filename().string();
-      files.push_back({{"path", main ? source_ : path}, {"name", name}, {"lines", lines}});
+      files.push_back({{"path", main ? program_.source() : path}, {"name", name}, {"lines", lines}});
       result_.lines += int64_t(lines.size());
     }
     result_.files = int64_t(files.size());
@@ -286,7 +221,7 @@ class Injecting {
                          {"sample", request_.sample},
                          {"seed", request_.seed},
                          {"out", out}};
-    const JsonDocument made = ask({"mutants"}, json_text(wanted));
+    const JsonDocument made = program_.ask({"mutants"}, json_text(wanted));
     result_.possible = made.top().at("possible").whole(0), result_.skipped = made.top().at("skipped").texts();
     const JsonView list = made.top().at("mutants");
     for (size_t i = 0; i < list.size(); ++i) {
@@ -296,7 +231,8 @@ class Injecting {
       bug.op = row.at("operator").text(), bug.diff = row.at("diff").text(), bug.line = row.at("line").whole(1);
       bug.phases = row.at("phases").texts(), bug.in_condition = row.at("in_condition").truth();
       bug.written = row.at("written").text();
-      if (bug.file == source_) bug.file = program_;
+      if (bug.file == program_.source()) bug.file = program_.program();
+      bug.twin = int64_t(hash64(bug.id) % uint64_t(request_.clean_runs));
       result_.bugs.push_back(std::move(bug));
     }
     if (result_.bugs.empty())
@@ -308,7 +244,10 @@ class Injecting {
 
   // ---- the bugs
 
-  std::string key_of(const InjectedBug& bug) const { return fmt::format("{}|{}", key_, bug.id); }
+  std::string key_of(const InjectedBug& bug) const {
+    return program_.seeded() ? fmt::format("{}|{}|{}", key_, bug.id, bug.twin) : fmt::format("{}|{}", key_, bug.id);
+  }
+  static Version version_of(const InjectedBug& bug) { return {bug.file, bug.written, bug.in_condition}; }
 
   void run_bugs() {
     Progress progress("mutants", int64_t(result_.bugs.size()), request_.quiet);
@@ -317,7 +256,7 @@ class Injecting {
         [&](int64_t i, int) {
           InjectedBug& bug = result_.bugs[size_t(i)];
           if (auto known = find(key_of(bug))) return void(bug.run = from_json(bug.id, *known));
-          bug.run = classify(run_in_sandbox(command(bug.file, bug.written)), request_.metric, bug.in_condition);
+          bug.run = program_.run(version_of(bug), bug.twin, limits_);
           bug.again = bug.run.outcome == "hang";
         },
         [&](int64_t i) {
@@ -333,8 +272,55 @@ class Injecting {
       if (!bug.again) continue;
       stop_if_interrupted();
       limits_.seconds = 2 * result_.limit;
-      bug.run = classify(run_in_sandbox(command(bug.file, bug.written)), request_.metric, bug.in_condition);
+      bug.run = program_.run(version_of(bug), bug.twin, limits_);
       put(key_of(bug), bug.run);
+    }
+    limits_.seconds = result_.limit;
+  }
+
+  // ---- the doctor
+
+  DoctorSaid doctor_of(const std::string& key, const Version& version, int64_t number) {
+    if (auto known = find(key)) {
+      const JsonDocument document = trials::trial_document(key, *known);
+      return {document.top().at("recorded").truth(), document.top().at("kinds").texts()};
+    }
+    stop_if_interrupted();
+    const std::string record = program_.record(version, number, limits_);
+    const DoctorSaid said = ask_doctor(record);
+    std::error_code error;
+    fs::remove(record, error);
+    const std::lock_guard<std::mutex> guard(storing_);
+    store_.put(key, json_text(Json{{"recorded", said.recorded}, {"kinds", said.kinds}}));
+    return said;
+  }
+
+  void ask_doctor_about_survivors() {
+    if (request_.doctor == 0) return;
+    std::vector<size_t> asked;
+    std::vector<std::string> texts = {program_.source()};
+    for (const Survivor& one : analyse(result_).survivors) {
+      if (int64_t(asked.size()) == request_.doctor) break;
+      asked.push_back(one.bug);
+      const InjectedBug& bug = result_.bugs[one.bug];
+      if (bug.file == program_.program()) texts.push_back(bug.written);
+    }
+    if (asked.empty()) return;
+    auto in_texts = kinds_in_texts(texts, request_.python);
+    limits_.seconds = 2 * result_.limit;  // the recorder takes a little
+    result_.clean_doctor =
+        beyond({}, doctor_of(fmt::format("{}|clean|doctor", key_), {}, 0), in_texts[program_.source()]);
+    Progress progress("survivors under the recorder", int64_t(asked.size()), request_.quiet);
+    in_order(
+        int64_t(asked.size()), workers(), [](int) {},
+        [&](int64_t i, int) {
+          InjectedBug& bug = result_.bugs[asked[size_t(i)]];
+          bug.doctor = doctor_of(key_of(bug) + "|doctor", version_of(bug), bug.twin);
+        },
+        [&](int64_t) { progress.advance(1); });
+    for (size_t i : asked) {
+      InjectedBug& bug = result_.bugs[i];
+      bug.doctor = beyond(result_.clean_doctor, *bug.doctor, in_texts[bug.written]);
     }
     limits_.seconds = result_.limit;
   }
@@ -358,16 +344,16 @@ class Injecting {
   sandbox::Sandbox sandbox_;
   trials::Store store_;
   std::mutex storing_;
+  ProgramRun program_;
   sandbox::Limits limits_;
-  std::string folder_, source_, program_, key_;  ///< `source_`: what is parsed; `program_`: what is run
-  std::vector<std::string> reads_;
+  std::string key_;
   InjectResult result_;
 };
 
 }  // namespace
 
 InjectResult inject(const InjectRequest& request) {
-  require_expression(request.metric);
+  parse_metric(request.metric);
   if (request.clean_runs < 2)
     fail("--clean-runs {}: at least two show how much the metric varies by itself", request.clean_runs);
   return Injecting(request).run();

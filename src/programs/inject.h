@@ -6,23 +6,26 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "programs/doctor.h"
 #include "programs/outcome.h"
 
 namespace netmend::programs {
 
 struct InjectRequest {
   std::string program;                 ///< .py or .ipynb
-  std::vector<std::string> arguments;  ///< of the program
+  std::vector<std::string> arguments;  ///< of the program; {seed} in them differs from clean run to clean run
   std::string python = "python3";
-  std::string metric;                              ///< regular expression
+  std::string metric;                              ///< as parse_metric reads it
   std::vector<std::string> operators;              ///< empty: all
   std::vector<std::string> also;                   ///< packages whose executed lines are mutated too
   std::vector<std::string> environment, writable;  ///< names that are passed on; folders that are the program's own
   int64_t per_file = 50, sample = 100;             ///< 0 for all
   int64_t clean_runs = 10;
+  int64_t doctor = 50;  ///< survivors, the most dangerous first, that are run again under the recorder
   uint64_t seed = 42;
   int jobs = 0;
   double most_seconds = 0;  ///< of a mutant; 0: by what clean runs take
@@ -41,7 +44,9 @@ struct InjectedBug {
   bool in_condition = false;
   std::string written;  ///< the changed file
   RunOutcome run;
-  bool again = false;  ///< it ran too long at first and was run once more, alone
+  bool again = false;                ///< it ran too long at first and was run once more, alone
+  int64_t twin = 0;                  ///< the clean run with the same seed
+  std::optional<DoctorSaid> doctor;  ///< of survivors that the doctor looked at: what it does not say of a clean run
 };
 
 struct InjectResult {
@@ -51,6 +56,9 @@ struct InjectResult {
   std::map<std::string, int64_t> phase_lines;  ///< of the program itself
   bool marked = false;                         ///< phases come from marks
   std::vector<RunOutcome> clean;
+  bool seeded = false;      ///< each clean run has a seed of its own
+  bool repeats = false;     ///< the first clean run, run once more, gave the same metric
+  DoctorSaid clean_doctor;  ///< what the doctor says of the program as it is
   std::vector<InjectedBug> bugs;
   std::vector<std::string> skipped;  ///< files that cannot be mutated, and why
   double limit = 0;                  ///< seconds that a mutant may take

@@ -1,6 +1,5 @@
 #include "programs/outcome.h"
 
-#include <cmath>
 #include <regex>
 #include <vector>
 
@@ -11,16 +10,6 @@ namespace netmend::programs {
 namespace {
 
 constexpr size_t kLongestLine = 4096;  ///< std::regex takes stack by the length of what it looks at
-constexpr size_t kMostLines = 20000;
-
-std::regex compiled(const std::string& expression) {
-  try {
-    return std::regex(expression, std::regex::ECMAScript);
-  } catch (const std::regex_error& error) {
-    throw InputError(fmt::format("--metric {}: not a regular expression: {}", printable(expression), error.what()),
-                     "An example: --metric 'accuracy ([0-9.]+)'");
-  }
-}
 
 /// The traceback's last lines: the statement that raised, and `Error: message`.
 struct Raised {
@@ -80,24 +69,7 @@ bool ran_out(const sandbox::Outcome& run, const Raised& raised) {
 
 }  // namespace
 
-void require_expression(const std::string& expression) { compiled(expression); }
-
-std::optional<double> find_metric(const std::string& output, const std::string& expression) {
-  const std::regex pattern = compiled(expression);
-  const std::vector<std::string> lines = split(output, '\n');
-  for (size_t i = lines.size(); i-- > 0 && lines.size() - i < kMostLines;) {
-    std::smatch hit;
-    const std::string line = lines[i].substr(0, kLongestLine);
-    if (!std::regex_search(line, hit, pattern)) continue;
-    double value = 0;
-    const std::string text = hit.size() > 1 ? hit[1].str() : hit[0].str();
-    if (parse_double(trim(text), value) && std::isfinite(value)) return value;
-    return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-RunOutcome classify(const sandbox::Outcome& run, const std::string& metric, bool in_condition) {
+RunOutcome classify(const sandbox::Outcome& run, std::optional<double> metric, bool in_condition) {
   RunOutcome out;
   out.seconds = run.seconds, out.peak = run.peak;
   const Raised raised = last_exception(run.errors);
@@ -106,7 +78,7 @@ RunOutcome classify(const sandbox::Outcome& run, const std::string& metric, bool
   } else if (run.ending == sandbox::Ending::kOutput) {
     out.outcome = "killed", out.message = "it printed more than it may";
   } else if (run.ending == sandbox::Ending::kExited && run.status == 0) {
-    out.metric = find_metric(run.output, metric);
+    out.metric = metric;
     out.outcome = out.metric ? "normal" : "no-metric";
   } else if (ran_out(run, raised)) {
     out.outcome = "out-of-memory";

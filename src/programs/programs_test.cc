@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "programs/analysis.h"
+#include "programs/metric.h"
 #include "programs/outcome.h"
 #include "programs/report.h"
 
@@ -23,14 +24,26 @@ TEST(Outcome, TheLastLineThatFitsGivesTheMetric) {
   EXPECT_EQ(find_metric("12.5\n", "[0-9.]+"), 12.5);
   EXPECT_FALSE(find_metric("accuracy nan", "accuracy (\\S+)"));
   EXPECT_FALSE(find_metric("nothing", "accuracy ([0-9.]+)"));
-  EXPECT_THROW(require_expression("accuracy ([0-9"), InputError);
+  EXPECT_THROW(parse_metric("accuracy ([0-9"), InputError);
+}
+
+TEST(Metric, StandsInAFileOrARecordToo) {
+  const MetricSource json = parse_metric("json:out/m.json:test.accuracy");
+  EXPECT_EQ(json.kind, MetricSource::kJson);
+  EXPECT_EQ(json.file, "out/m.json");
+  EXPECT_EQ(json_metric(R"({"test": {"accuracy": 0.25}})", json.key), 0.25);
+  EXPECT_FALSE(json_metric(R"({"test": {"accuracy": "high"}})", json.key));
+  EXPECT_FALSE(json_metric("nothing", json.key));
+  EXPECT_EQ(parse_metric("record:val_accuracy").key, "val_accuracy");
+  for (const char* bad : {"json:", "json:file", "json:file:", "record:"}) EXPECT_THROW(parse_metric(bad), InputError);
 }
 
 TEST(Outcome, EveryEndingHasItsName) {
   using sandbox::Ending;
-  const std::string metric = "accuracy ([0-9.]+)", good = "accuracy 0.5\n";
+  const double metric = 0.5;
+  const std::string good = "accuracy 0.5\n";
   EXPECT_EQ(classify(ended(0, good, ""), metric, false).outcome, "normal");
-  EXPECT_EQ(classify(ended(0, "", ""), metric, false).outcome, "no-metric");
+  EXPECT_EQ(classify(ended(0, "", ""), {}, false).outcome, "no-metric");
   EXPECT_EQ(classify(ended(0, good, "", Ending::kTimeout), metric, false).outcome, "hang");
   EXPECT_EQ(classify(ended(0, good, "", Ending::kMemory), metric, false).outcome, "out-of-memory");
   EXPECT_EQ(classify(ended(0, good, "", Ending::kOutput), metric, false).outcome, "killed");
@@ -44,7 +57,7 @@ TEST(Outcome, CrashesHaveTheirCauseWhereItCanBeTold) {
         classify(ended(1, "",
                        "Traceback (most recent call last):\n  File \"p.py\", line 3, in <module>\n    " + statement +
                            "\n" + error + "\n"),
-                 "x", condition);
+                 {}, condition);
     EXPECT_EQ(run.outcome, "crash");
     return run.exception + "|" + run.cause;
   };
@@ -104,6 +117,46 @@ TEST(Analysis, FindingsOfThePaperGetAVerdictEach) {
   EXPECT_EQ(found.findings[4].verdict, "holds here");  // ComOR crashes, others do not
   EXPECT_EQ(found.findings[5].verdict, "not enough data");
   for (const RestatedFinding& one : found.findings) EXPECT_FALSE(one.test.empty());
+}
+
+TEST(Analysis, TimesAreProcessorTimesWhereAllAreKnown) {
+  InjectResult result = study();
+  EXPECT_FALSE(compares_processor_time(result));
+  for (RunOutcome& run : result.clean) run.processor = 1.5, run.seconds = 100;
+  EXPECT_TRUE(compares_processor_time(result));
+  EXPECT_EQ(analyse(result).clean.time, 1.5);
+  EXPECT_EQ(time_of(result.bugs[0].run, true), result.bugs[0].run.seconds);  // it has none of its own
+}
+
+TEST(Analysis, PairsOfOperatorsAndPhasesAreCompared) {
+  InjectResult result = study();
+  for (int i = 0; i < 20; ++i) {
+    result.bugs.push_back(bug("BVR", "normal", 0.5 + 0.001 * (i % 3), 2, {"construction"}));
+    result.bugs.push_back(bug("ArOR", "normal", 0.8 + 0.001 * (i % 3), 2, {"preprocessing"}));
+  }
+  const Analysis found = analyse(result);
+  ASSERT_EQ(found.pairs.size(), 3u);  // of NVR, BVR and ArOR; the others have one normal bug or none
+  for (const PairTest& pair : found.pairs) EXPECT_EQ(pair.metric_p < 0.05, pair.a == "BVR" || pair.b == "BVR");
+  EXPECT_EQ(found.phase_pairs.size(), 3u);
+  EXPECT_LT(found.phases_metric.p, 0.05);
+  EXPECT_EQ(found.findings[6].verdict, "holds here");
+}
+
+TEST(Analysis, TheDoctorIsScoredOnSurvivors) {
+  InjectResult result = study();
+  result.repeats = true;
+  for (InjectedBug& one : result.bugs) one.doctor = DoctorSaid{true, {}};
+  result.bugs[0].doctor->kinds = {"gradients-accumulate"};  // metric 0.8, that of the clean run with the same seed
+  result.bugs[1].doctor->kinds = {"learning-rate"};         // metric 0.801
+  const Analysis found = analyse(result);
+  EXPECT_EQ(found.doctor.asked, int64_t(found.survivors.size()));
+  EXPECT_EQ(found.doctor.caught, 2);
+  EXPECT_EQ(found.doctor.changed_caught, 1);
+  EXPECT_EQ(found.unchanged, 10);
+  for (const Survivor& one : found.survivors) {
+    EXPECT_EQ(one.check == "netmend watch: gradients-accumulate", one.bug == 0);
+    EXPECT_EQ(one.unchanged, result.bugs[one.bug].run.metric == 0.8);
+  }
 }
 
 TEST(Analysis, TheReportHasAllTablesAndFigures) {

@@ -33,6 +33,8 @@ Json bug_json(const InjectedBug& bug, const Against* compared) {
   Json row = {{"id", bug.id},     {"operator", bug.op},         {"file", bug.name},
               {"line", bug.line}, {"phase", bug.phases},        {"outcome", bug.run.outcome},
               {"diff", bug.diff}, {"seconds", bug.run.seconds}, {"peak_bytes", bug.run.peak}};
+  row["processor_seconds"] = number(bug.run.processor);
+  if (bug.doctor) row["doctor"] = bug.doctor->kinds;
   row["metric"] = bug.run.metric ? Json(*bug.run.metric) : Json(nullptr);
   if (bug.run.outcome == "crash" || bug.run.outcome == "killed")
     row["exception"] = bug.run.exception, row["message"] = bug.run.message,
@@ -43,6 +45,30 @@ Json bug_json(const InjectedBug& bug, const Against* compared) {
     row["noticed"] = compared->noticed();
   }
   return row;
+}
+
+Json tests_json(const std::vector<GroupTest>& tests, const char* name) {
+  Json list = Json::array();
+  for (const GroupTest& one : tests)
+    list.push_back({{name, one.name},
+                    {"normal", one.normal},
+                    {"metric_p", number(one.metric_p)},
+                    {"metric_effect", number(one.metric.effect)},
+                    {"time_p", number(one.time_p)},
+                    {"time_effect", number(one.time.effect)}});
+  return list;
+}
+
+Json pairs_json(const std::vector<PairTest>& pairs) {
+  Json list = Json::array();
+  for (const PairTest& one : pairs)
+    list.push_back({{"a", one.a},
+                    {"b", one.b},
+                    {"metric_p", number(one.metric_p)},
+                    {"metric_effect", number(one.metric.effect)},
+                    {"time_p", number(one.time_p)},
+                    {"time_effect", number(one.time.effect)}});
+  return list;
 }
 
 Markdown share_cell(const OutcomeCounts& one, const std::string& outcome) {
@@ -68,63 +94,87 @@ Markdown counts_table(const std::string& head, const std::vector<OutcomeCounts>&
 std::vector<trials::Box> boxes(const InjectResult& result, bool metric, bool outliers,
                                const std::vector<std::string>& names,
                                const std::function<bool(const InjectedBug&, const std::string&)>& belongs) {
-  auto box = [&](const std::string& name, std::vector<double> values) {
-    if (!outliers && values.size() >= 4) {
-      const trials::Box whole = trials::box_of(name, values);
-      const double reach = 1.5 * (whole.high - whole.low);
-      std::erase_if(values, [&](double x) { return x < whole.low - reach || x > whole.high + reach; });
-    }
-    return trials::box_of(name, std::move(values));
-  };
+  const bool processor = compares_processor_time(result);
+  auto value = [&](const RunOutcome& run) { return metric ? *run.metric : time_of(run, processor); };
   std::vector<double> clean;
   for (const RunOutcome& run : result.clean)
-    if (run.metric) clean.push_back(metric ? *run.metric : run.seconds);
-  std::vector<trials::Box> list = {box("clean", clean)};
+    if (run.metric) clean.push_back(value(run));
+  std::vector<trials::Box> list = {trials::fenced_box("clean", clean, outliers)};
   for (const std::string& name : names) {
     std::vector<double> values;
     for (const InjectedBug& bug : result.bugs)
-      if (bug.run.metric && belongs(bug, name)) values.push_back(metric ? *bug.run.metric : bug.run.seconds);
-    list.push_back(box(name, std::move(values)));
+      if (bug.run.metric && belongs(bug, name)) values.push_back(value(bug.run));
+    list.push_back(trials::fenced_box(name, std::move(values), outliers));
   }
   return list;
 }
 
-std::string clean_words(const CleanSummary& clean) {
+std::string clean_words(const CleanSummary& clean, bool seeded) {
   if (clean.deterministic)
     return fmt::format("{} clean runs, all with the metric {:.6g}; {:.2f} s each", clean.runs, clean.mean,
                        clean.seconds);
   return fmt::format(
-      "{} clean runs: metric {:.6g} ± {:.2g} ({:.6g} to {:.6g}), not deterministic; to tell a change by one per cent, "
-      "{} "
-      "runs of each version would be needed; {:.2f} s each",
-      clean.runs, clean.mean, clean.deviation, clean.low, clean.high, clean.runs_needed, clean.seconds);
+      "{} clean runs{}: metric {:.6g} ± {:.2g} ({:.6g} to {:.6g}){}; to tell a change by one per cent, {} runs of each "
+      "version would be needed; {:.2f} s each",
+      clean.runs, seeded ? " with a seed each" : "", clean.mean, clean.deviation, clean.low, clean.high,
+      seeded ? "" : ", not deterministic", clean.runs_needed, clean.seconds);
 }
 
 Markdown survivors_text(const InjectResult& result, const Analysis& analysis) {
   constexpr size_t kShown = 20;
-  Markdown text = Markdown::of("## Survivors\n\n{} of {} bugs change neither metric nor time noticeably.\n\n",
+  Markdown text = Markdown::of("## Survivors\n\n{} of {} bugs change neither metric nor time noticeably. ",
                                analysis.survivors.size(), result.bugs.size());
+  if (result.repeats)
+    text += Markdown::of("Bugs that leave the metric the same to the last digit: {}.", analysis.unchanged);
+  text += Markdown::of("\n\n");
+  const DoctorScore& doctor = analysis.doctor;
+  if (doctor.asked > 0) {
+    text += Markdown::of(
+        "The training doctor (`netmend watch` and `lint`) looked at {} of them and tells {} apart from the clean "
+        "program by a finding above a note; among those whose metric differs from that of the clean run, {} of "
+        "{}.{}\n\n",
+        doctor.asked, doctor.caught, doctor.changed_caught, doctor.changed,
+        result.clean_doctor.kinds.empty()
+            ? std::string()
+            : " About the clean program it says " + join(result.clean_doctor.kinds, ", ") + ".");
+    for (const auto& [kind, count] : doctor.kinds) text += Markdown::of("- {}: {}\n", kind, count);
+    text += Markdown::of("\n");
+  }
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
     const Survivor& one = analysis.survivors[i];
     const InjectedBug& bug = result.bugs[one.bug];
-    text += Markdown::of("### {}. {}\n\n{}, metric {:.6g}. What would catch it: {}.\n\n{}\n", i + 1, bug.id,
-                         join(bug.phases, ", "), *bug.run.metric, one.check, MarkdownPlace::block("diff", bug.diff));
+    text += Markdown::of("### {}. {}\n\n{}, metric {:.6g}{}. What would catch it: {}.\n\n{}\n", i + 1, bug.id,
+                         join(bug.phases, ", "), *bug.run.metric, one.unchanged ? " as without it" : "", one.check,
+                         MarkdownPlace::block("diff", bug.diff));
   }
   return text;
 }
 
-Markdown operators_text(const Analysis& analysis) {
-  Markdown text = Markdown::of(
-      "## Operators against clean runs\n\n| operator | normal | metric p | d | time p | d "
-      "|\n|---|---|---|---|---|---|\n");
-  for (const OperatorTest& one : analysis.tests)
-    text += Markdown::of("| {} | {} | {:.3g} | {:.2f} | {:.3g} | {:.2f} |\n", one.op, one.normal, one.metric_p,
+Markdown groups_text(const std::string& title, const std::string& head, const std::vector<GroupTest>& tests,
+                     const std::vector<PairTest>& pairs, const stats::Anova& metric, const stats::Anova& time) {
+  Markdown text =
+      Markdown::of("## {}\n\n| {} | normal | metric p | d | time p | d |\n|---|---|---|---|---|---|\n", title, head);
+  for (const GroupTest& one : tests)
+    text += Markdown::of("| {} | {} | {:.3g} | {:.2f} | {:.3g} | {:.2f} |\n", one.name, one.normal, one.metric_p,
                          one.metric.effect, one.time_p, one.time.effect);
-  return text +
-         Markdown::of(
-             "\np by Welch's test and Holm's correction. Over operators: metric F = {:.3g}, p = {:.3g}; time F = "
-             "{:.3g}, p = {:.3g} (one-way ANOVA).\n\n",
-             analysis.anova_metric.f, analysis.anova_metric.p, analysis.anova_time.f, analysis.anova_time.p);
+  text += Markdown::of(
+      "\nAgainst clean runs; p by Welch's test and Holm's correction. All together: metric F = {:.3g}, p = {:.3g}; "
+      "time "
+      "F = {:.3g}, p = {:.3g} (one-way ANOVA).\n\n",
+      metric.f, metric.p, time.f, time.p);
+  int64_t differ = 0, differ_in_time = 0;
+  Markdown rows;
+  for (const PairTest& one : pairs) {
+    const bool own = one.metric_p < 0.05, own_time = one.time_p < 0.05;
+    differ += own, differ_in_time += own_time;
+    if (own || own_time)
+      rows += Markdown::of("| {} and {} | {:.3g} | {:.2f} | {:.3g} | {:.2f} |\n", one.a, one.b, one.metric_p,
+                           one.metric.effect, one.time_p, one.time.effect);
+  }
+  text += Markdown::of("Of {} pairs {} differ in the metric and {} in time.\n\n", pairs.size(), differ, differ_in_time);
+  if (differ + differ_in_time > 0)
+    text += Markdown::of("| pair | metric p | d | time p | d |\n|---|---|---|---|---|\n{}\n", rows);
+  return text;
 }
 
 }  // namespace
@@ -156,13 +206,14 @@ std::vector<std::pair<std::string, std::string>> figures(const InjectResult& res
       files.emplace_back(fmt::format("{}{}.svg", plot.name, outliers ? "-outliers" : ""),
                          trials::boxes_svg(fmt::format("{}, {} outliers", plot.title, outliers ? "with" : "without"),
                                            boxes(result, plot.metric, outliers, plot.names, plot.belongs),
-                                           plot.metric ? analysis.clean.mean : analysis.clean.seconds));
+                                           plot.metric ? analysis.clean.mean : analysis.clean.time));
   return files;
 }
 
 std::string report_text(const InjectResult& result, const Analysis& analysis) {
-  Markdown text = Markdown::of("# Injected bugs: {}\n\n{} bugs of {} that executed lines allow; {}.\n\n",
-                               result.program, result.bugs.size(), result.possible, clean_words(analysis.clean));
+  Markdown text =
+      Markdown::of("# Injected bugs: {}\n\n{} bugs of {} that executed lines allow; {}.\n\n", result.program,
+                   result.bugs.size(), result.possible, clean_words(analysis.clean, result.seeded));
   text += Markdown::of("## Outcomes (Table IV)\n\n{}", counts_table("", {analysis.all}));
   text += Markdown::of("## By operator (Table V)\n\n{}", counts_table("operator", analysis.operators));
   std::vector<OutcomeCounts> phases = analysis.phases;
@@ -174,8 +225,11 @@ std::string report_text(const InjectResult& result, const Analysis& analysis) {
       "A bug counts in each phase in which its line runs.\n\n## Causes of crashes\n\n| cause | bugs |\n|---|---|\n");
   for (const auto& [cause, count] : analysis.causes)
     text += Markdown::of("| {} | {} |\n", cause.empty() ? "not recognised" : cause, count);
-  text += Markdown::of("\n{}## The findings of the paper\n\n| | finding | here | by |\n|---|---|---|---|\n",
-                       operators_text(analysis));
+  text += Markdown::of(
+      "\n{}{}## The findings of the paper\n\n| | finding | here | by |\n|---|---|---|---|\n",
+      groups_text("Operators", "operator", analysis.tests, analysis.pairs, analysis.anova_metric, analysis.anova_time),
+      groups_text("Phases", "phase", analysis.phase_tests, analysis.phase_pairs, analysis.phases_metric,
+                  analysis.phases_time));
   for (const RestatedFinding& one : analysis.findings)
     text += Markdown::of("| {} | {} | **{}** | {} |\n", one.number, one.claim, one.verdict, one.test);
   return (text + Markdown::of("\n{}", survivors_text(result, analysis))).text();
@@ -191,7 +245,12 @@ Json to_json(const InjectResult& result, const Analysis& analysis) {
                    {"high", number(clean.high)},
                    {"seconds", number(clean.seconds)},
                    {"deterministic", clean.deterministic},
-                   {"runs_needed", clean.runs_needed}};
+                   {"runs_needed", clean.runs_needed},
+                   {"seeded", result.seeded},
+                   {"repeats", result.repeats},
+                   {"time", number(clean.time)},
+                   {"time_deviation", number(clean.time_deviation)}};
+  json["time_of"] = compares_processor_time(result) ? "processor" : "clock";
   json["possible"] = result.possible, json["files"] = result.files, json["executed_lines"] = result.lines;
   json["phases_from"] = result.marked ? "marks" : "calls";
   json["limit_seconds"] = result.limit;
@@ -205,13 +264,29 @@ Json to_json(const InjectResult& result, const Analysis& analysis) {
                    {"metric_p", number(analysis.anova_metric.p)},
                    {"time_f", number(analysis.anova_time.f)},
                    {"time_p", number(analysis.anova_time.p)}};
+  json["anova_phases"] = {{"metric_f", number(analysis.phases_metric.f)},
+                          {"metric_p", number(analysis.phases_metric.p)},
+                          {"time_f", number(analysis.phases_time.f)},
+                          {"time_p", number(analysis.phases_time.p)}};
+  json["operator_tests"] = tests_json(analysis.tests, "operator"), json["operator_pairs"] = pairs_json(analysis.pairs);
+  json["phase_tests"] = tests_json(analysis.phase_tests, "phase"),
+  json["phase_pairs"] = pairs_json(analysis.phase_pairs);
+  json["unchanged"] = analysis.unchanged;
+  json["doctor"] = {{"asked", analysis.doctor.asked},
+                    {"recorded", analysis.doctor.recorded},
+                    {"caught", analysis.doctor.caught},
+                    {"changed", analysis.doctor.changed},
+                    {"changed_caught", analysis.doctor.changed_caught},
+                    {"kinds", analysis.doctor.kinds},
+                    {"clean", result.clean_doctor.kinds}};
   json["findings_of_the_paper"] = Json::array();
   for (const RestatedFinding& one : analysis.findings)
     json["findings_of_the_paper"].push_back(
         {{"number", one.number}, {"claim", one.claim}, {"verdict", one.verdict}, {"test", one.test}});
   json["survivors"] = Json::array();
   for (const Survivor& one : analysis.survivors)
-    json["survivors"].push_back({{"id", result.bugs[one.bug].id}, {"danger", one.danger}, {"check", one.check}});
+    json["survivors"].push_back(
+        {{"id", result.bugs[one.bug].id}, {"danger", one.danger}, {"unchanged", one.unchanged}, {"check", one.check}});
   json["mutants"] = Json::array();
   for (size_t i = 0; i < result.bugs.size(); ++i)
     json["mutants"].push_back(bug_json(result.bugs[i], against(analysis, i)));
@@ -221,15 +296,17 @@ Json to_json(const InjectResult& result, const Analysis& analysis) {
 }
 
 void write_bugs(const std::string& path, const InjectResult& result, const Analysis& analysis) {
-  write_csv(path, "id,operator,file,line,phases,outcome,metric,seconds,exception,cause,noticed", [&](CsvWriter& out) {
-    for (size_t i = 0; i < result.bugs.size(); ++i) {
-      const InjectedBug& bug = result.bugs[i];
-      const Against* compared = against(analysis, i);
-      out.row(bug.id, bug.op, bug.name, bug.line, join(bug.phases, "+"), bug.run.outcome,
-              Digits{bug.run.metric.value_or(NAN), 9, true}, Digits{bug.run.seconds, 4}, bug.run.exception,
-              bug.run.cause, compared ? (compared->noticed() ? "1" : "0") : "");
-    }
-  });
+  write_csv(path, "id,operator,file,line,phases,outcome,metric,seconds,processor_seconds,exception,cause,noticed",
+            [&](CsvWriter& out) {
+              for (size_t i = 0; i < result.bugs.size(); ++i) {
+                const InjectedBug& bug = result.bugs[i];
+                const Against* compared = against(analysis, i);
+                out.row(bug.id, bug.op, bug.name, bug.line, join(bug.phases, "+"), bug.run.outcome,
+                        Digits{bug.run.metric.value_or(NAN), 9, true}, Digits{bug.run.seconds, 4},
+                        Digits{bug.run.processor, 4, true}, bug.run.exception, bug.run.cause,
+                        compared ? (compared->noticed() ? "1" : "0") : "");
+              }
+            });
 }
 
 }  // namespace netmend::programs

@@ -263,7 +263,7 @@ struct Sandbox::Impl {
       }
     for (const std::string& path : command.readable)
       if (fs::exists(path)) show(words, path, source_for(path), masked);
-    show_folder(words, command.folder, size, masked);
+    show_folder(words, command.folder, command.left_out, size, masked);
     for (const std::string& path : command.writable) words.insert(words.end(), {"--size", size, "--tmpfs", path});
     for (const Replacement& one : command.replaced) {
       open_way(words, one.path, masked);
@@ -275,8 +275,8 @@ struct Sandbox::Impl {
   }
 
   /// A private folder in which what the real one holds can be read.
-  void show_folder(std::vector<std::string>& words, const std::string& path, const std::string& size,
-                   std::vector<std::string>& masked) {
+  void show_folder(std::vector<std::string>& words, const std::string& path, const std::vector<std::string>& left_out,
+                   const std::string& size, std::vector<std::string>& masked) {
     const std::string source = source_for(path);
     std::vector<fs::directory_entry> entries;
     for (const fs::directory_entry& entry : fs::directory_iterator(source)) {
@@ -289,6 +289,7 @@ struct Sandbox::Impl {
     masked.push_back(path);
     for (const fs::directory_entry& entry : entries) {
       const std::string to = (fs::path(path) / entry.path().filename()).string();
+      if (std::find(left_out.begin(), left_out.end(), to) != left_out.end()) continue;
       if (entry.is_symlink())
         words.insert(words.end(), {"--symlink", fs::read_symlink(entry.path()).string(), to});
       else if (entry.is_regular_file() || entry.is_directory())

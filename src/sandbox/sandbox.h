@@ -39,6 +39,7 @@ struct Command {
   std::string folder;                 ///< where it runs. What stands there can be read; new files vanish with it
   std::vector<std::string> readable;  ///< files and folders that it needs besides, shown where they stand
   std::vector<std::string> writable;  ///< folders that are empty and its own
+  std::vector<std::string> left_out;  ///< what stands directly in `folder` and is not shown: it may write it anew
   std::map<std::string, std::string> environment;  ///< added to a small set: PATH, HOME, LANG, one thread
   std::vector<Replacement> replaced;
   bool report = false;  ///< NETMEND_REPORT_FD names a descriptor to write a report to

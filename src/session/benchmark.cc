@@ -7,8 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <system_error>
 #include <thread>
 
+#include "base/error.h"
 #include "base/pool.h"
 #include "executor/cost.h"
 #include "executor/peak.h"
@@ -115,7 +117,13 @@ double forward_rate(const executor::Executor& executor, const Tensors& inputs, i
     }
   };
   std::vector<std::thread> threads;
-  for (int i = 0; i < workers; ++i) threads.emplace_back(work);
+  try {
+    for (int i = 0; i < workers; ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    throw InputError(fmt::format("{} threads cannot be started", workers), "--jobs N starts fewer.");
+  }
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds / 4));
   counting = true;
   const auto start = Clock::now();

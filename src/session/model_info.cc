@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "executor/cost.h"
 #include "executor/executor.h"
 #include "executor/layers.h"
 #include "onnx/reader.h"
@@ -69,6 +70,9 @@ at::Tensor trial_input(const model::Value& value, const Shape& shape) {
 /// What a trial run showed: the shape of every value that was made, and the failure if there was one.
 struct Trial {
   std::map<ValueId, Shape> shapes;
+  std::map<ValueId, double> bytes;     ///< of every value that was made; 0 for a view of another
+  std::map<ValueId, ValueId> view_of;  ///< whose memory a value shares
+  std::map<int, double> flops;         ///< by node
   std::string error;
   int failed_node = -1;
   int64_t free = 0;  ///< size taken for what the file leaves open; 0 when nothing is open
@@ -89,16 +93,26 @@ Trial try_shapes(const Graph& graph, ValueId output, const Shapes& given, int64_
       if ((*value.shape)[axis].size < 0) trial.free = free;
     trial.shapes[id] = shape;
     inputs.push_back(trial_input(value, shape));
+    trial.bytes[id] = double(inputs.back().nbytes());
   }
   const std::vector<bool> needed =
       executor::needed_nodes(graph, graph.inputs, request.wanted.empty() ? graph.outputs : request.wanted);
   int last = -1;
   executor::RunOptions run;
-  run.trace = [&](int node, std::span<const at::Tensor>, std::span<const at::Tensor> outputs) {
+  run.trace = [&](int node, std::span<const at::Tensor> operands, std::span<const at::Tensor> outputs) {
     last = node;
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].defined() && graph.nodes[size_t(node)].outputs[i] != kAbsent)
-        trial.shapes[graph.nodes[size_t(node)].outputs[i]] = outputs[i].sizes().vec();
+    const Node& at = graph.nodes[size_t(node)];
+    trial.flops[node] = 2 * executor::multiply_adds(at.op, operands, outputs);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].defined() || at.outputs[i] == kAbsent) continue;
+      trial.shapes[at.outputs[i]] = outputs[i].sizes().vec();
+      trial.bytes[at.outputs[i]] = double(outputs[i].nbytes());
+      for (size_t k = 0; k < operands.size(); ++k)
+        if (operands[k].defined() && outputs[i].is_alias_of(operands[k])) {
+          trial.bytes[at.outputs[i]] = 0;
+          trial.view_of[at.outputs[i]] = at.inputs[k];
+        }
+    }
   };
   try {
     at::NoGradGuard no_grad;
@@ -179,9 +193,54 @@ std::vector<NodeInfo> nodes_that_ran(const Graph& graph, const std::vector<model
         one.reshapes = trial.shapes.at(id) != one.shape;
         break;
       }
+    one.flops = trial.flops.at(int(n));
+    for (ValueId id : node.outputs)
+      if (auto made = trial.bytes.find(id); made != trial.bytes.end()) one.output_bytes += made->second;
+    for (ValueId id : node.inputs)
+      if (id != kAbsent && graph.is_constant(id)) one.weight_bytes += double(graph.constant(id).nbytes());
     ran.push_back(std::move(one));
   }
   return ran;
+}
+
+/// The most bytes that are needed at one time: a value from the node that makes it to the last one that reads it, or a
+/// view of it.
+double most_at_once(const Graph& graph, const Trial& trial) {
+  std::map<ValueId, int> last_use;
+  auto use = [&](ValueId id, int node) {
+    for (auto base = trial.view_of.find(id); base != trial.view_of.end(); base = trial.view_of.find(id))
+      id = base->second;
+    if (trial.bytes.count(id)) last_use[id] = std::max(last_use.emplace(id, node).first->second, node);
+  };
+  const int end = int(graph.nodes.size());
+  for (int n = 0; n < end; ++n) {
+    if (!trial.flops.count(n)) continue;
+    for (ValueId id : graph.nodes[size_t(n)].inputs) use(id, n);
+    for (ValueId id : graph.nodes[size_t(n)].outputs) use(id, n);
+  }
+  for (ValueId id : graph.outputs) use(id, end);
+  const std::vector<int> made_by = model::producers(graph);
+  std::vector<double> change(size_t(end) + 2, 0.0);  // at each node; inputs are there from the first on
+  for (const auto& [id, last] : last_use) {
+    change[size_t(std::max(0, made_by[size_t(id)]))] += trial.bytes.at(id);
+    change[size_t(last) + 1] -= trial.bytes.at(id);
+  }
+  double now = 0, most = 0;
+  for (double bytes : change) most = std::max(most, now += bytes);
+  return most;
+}
+
+ModelCost cost_of(const Graph& graph, const Trial& trial) {
+  ModelCost cost;
+  std::set<ValueId> read;
+  for (const auto& [node, flops] : trial.flops) {
+    cost.flops += flops;
+    for (ValueId id : graph.nodes[size_t(node)].inputs)
+      if (id != kAbsent && graph.is_constant(id) && read.insert(id).second)
+        cost.weight_bytes += double(graph.constant(id).nbytes());
+  }
+  cost.activation_bytes = most_at_once(graph, trial);
+  return cost;
 }
 
 int64_t weighted_inside(const Node& node) {
@@ -244,7 +303,7 @@ ModelInfo describe_model(const std::string& path, const std::string& output, con
   info.metadata = graph.metadata;
   info.free_size = trial.free;
   info.error = trial.error;
-  if (!trial.error.empty()) info.chain = chain_to_failure(graph, trial);
+  trial.error.empty() ? void(info.cost = cost_of(graph, trial)) : void(info.chain = chain_to_failure(graph, trial));
   return info;
 }
 

@@ -33,6 +33,15 @@ struct NodeInfo {
   std::vector<int64_t> shape;
   int layer = -1;         ///< in ModelInfo::layers, when it is one's operator
   bool reshapes = false;  ///< the shape is not that of its first input
+  double flops = 0;       ///< two per multiply-add, for the shapes of the trial; 0 for what only moves or compares
+  double weight_bytes = 0, output_bytes = 0;  ///< constants that it reads, in the type that they are computed in
+};
+
+/// What one pass costs, by the shapes of the trial: nothing here is timed.
+struct ModelCost {
+  double flops = 0;             ///< two per multiply-add
+  double weight_bytes = 0;      ///< of all constants that the pass reads, in the type that they are computed in
+  double activation_bytes = 0;  ///< the most that inputs and values still needed take at once; views take nothing
 };
 
 /// What stands inside a node that holds graphs (If, Loop, Scan): it runs, but has no layers that could be measured.
@@ -48,6 +57,7 @@ struct ModelInfo {
   std::vector<DeclaredValue> inputs, outputs;
   std::vector<LayerInfo> layers;
   std::vector<NodeInfo> ran;  ///< in order
+  ModelCost cost;             ///< zeros when the trial run stopped
   std::vector<InsideInfo> inside;
   std::map<std::string, int> operators;  ///< how often each occurs
   std::map<std::string, std::string> metadata;

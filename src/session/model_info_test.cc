@@ -57,6 +57,33 @@ TEST(ModelInfo, AGivenShapeIsTaken) {
     EXPECT_THROW(describe_model("m.onnx", "", {wrong}), InputError) << wrong;
 }
 
+TEST(ModelInfo, CostsFollowFromShapes) {
+  const FolderForTest folder;
+  onnx::write_model(zoo::make("mlp:6-5-3", {.seed = 1}), "m.onnx");
+  const ModelInfo one = describe_model("m.onnx", "", {});
+  EXPECT_EQ(one.cost.flops, 2.0 * (6 * 5 + 5 * 3));
+  EXPECT_EQ(one.cost.weight_bytes, 4.0 * (6 * 5 + 5 + 5 * 3 + 3));
+  // At most a layer's input and output, or its output before and after relu, are needed at once.
+  EXPECT_EQ(one.cost.activation_bytes, 4.0 * (6 + 5));
+  double flops = 0;
+  for (const NodeInfo& node : one.ran) flops += node.flops;
+  EXPECT_EQ(flops, one.cost.flops);
+  const ModelInfo nine = describe_model("m.onnx", "", {one.inputs.at(0).name + "=9x6"});
+  EXPECT_EQ(nine.cost.flops, 9 * one.cost.flops);
+  EXPECT_EQ(nine.cost.weight_bytes, one.cost.weight_bytes);
+  EXPECT_EQ(nine.cost.activation_bytes, 9 * one.cost.activation_bytes);
+
+  onnx::write_model(zoo::make("lenet5", {.seed = 1}), "m.onnx");
+  const ModelInfo info = describe_model("m.onnx", "", {});
+  for (const NodeInfo& node : info.ran) {
+    if (node.layer < 0) continue;
+    double outputs = 1;
+    for (int64_t size : node.shape) outputs *= double(size);
+    const LayerInfo& layer = info.layers[size_t(node.layer)];  // each output is a product with one unit's weights
+    EXPECT_EQ(node.flops, 2 * outputs * double(layer.parameters - layer.units) / double(layer.units)) << layer.name;
+  }
+}
+
 TEST(ModelInfo, OnlyThePartUpToAnOutputRuns) {
   const FolderForTest folder;
   const model::Graph graph = zoo::make("mlp:4-3-2", {.seed = 1});

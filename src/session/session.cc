@@ -321,33 +321,34 @@ void Session::record(const Split& split, const std::string& reason, int64_t inpu
   impl_->traversals.push_back({split.name, reason, inputs, whole, seconds});
 }
 
-std::string Session::words() const {
+Shell Session::words(bool with_model) const {
   const Request& asked = impl_->asked;
-  std::vector<std::string> words;
-  if (!asked.model.empty()) words.push_back(shell_word(asked.model));
-  auto add = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) words.push_back(std::string(flag) + " " + shell_word(value));
-  };
-  add("--data", asked.data), add("--test", asked.test), add("--train", asked.train);
-  add("--output", asked.output), add("--config", asked.config);
-  return join(words, " ");
+  Shell words;
+  auto add = [&](const Shell& more) { words += words.empty() ? more : Shell::of(" {}", more); };
+  if (with_model && !asked.model.empty()) add(Shell::of("{}", asked.model));
+  if (!asked.data.empty()) add(Shell::of("--data {}", asked.data));
+  if (!asked.test.empty()) add(Shell::of("--test {}", asked.test));
+  if (!asked.train.empty()) add(Shell::of("--train {}", asked.train));
+  if (!asked.output.empty()) add(Shell::of("--output {}", asked.output));
+  if (!asked.config.empty()) add(Shell::of("--config {}", asked.config));
+  return words;
 }
 
-std::string Session::command(const std::string& verb, const std::vector<std::string>& more) const {
-  std::string text = "netmend " + verb;
-  if (std::string own = words(); !own.empty()) text += " " + own;
-  for (const std::string& word : more) text += " " + shell_word(word);
-  return text;
+Shell Session::command(const std::string& verb, const std::vector<std::string>& more) const {
+  Shell command = Shell::of("netmend {}", verb);
+  if (const Shell own = words(); !own.empty()) command += Shell::of(" {}", own);
+  for (const std::string& word : more) command += Shell::of(" {}", word);
+  return command;
 }
 
-std::string Session::again(const std::string& verb, const std::vector<std::string>& more) const {
+Shell Session::again(const std::string& verb, const std::vector<std::string>& more) const {
   const std::vector<std::string>& typed = impl_->request.arguments;
   if (typed.size() < 2) return command(verb, more);
-  std::string text = "netmend";
-  for (size_t i = 1; i < typed.size(); ++i) text += " " + shell_word(typed[i]);
+  Shell command = Shell::of("netmend");
+  for (size_t i = 1; i < typed.size(); ++i) command += Shell::of(" {}", typed[i]);
   for (const std::string& word : more)
-    if (std::find(typed.begin(), typed.end(), word) == typed.end()) text += " " + shell_word(word);
-  return text;
+    if (std::find(typed.begin(), typed.end(), word) == typed.end()) command += Shell::of(" {}", word);
+  return command;
 }
 
 RunFolder& Session::folder(const std::string& command) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "base/escape.h"
 #include "base/run_folder.h"
 #include "observers/task.h"
 #include "session/config.h"
@@ -94,11 +95,11 @@ class Session {
   void note(const std::string& line) const;
 
   /// Model and data as they are typed behind a command, quoted for a shell; empty where netmend.toml names everything.
-  std::string words() const;
+  Shell words(bool with_model = true) const;
   /// `netmend VERB MODEL --data …` and more words, each quoted for a shell: a command that can be pasted.
-  std::string command(const std::string& verb, const std::vector<std::string>& more = {}) const;
+  Shell command(const std::string& verb, const std::vector<std::string>& more = {}) const;
   /// The command that was typed, with what is added to it; where none was typed, `command`.
-  std::string again(const std::string& verb, const std::vector<std::string>& more = {}) const;
+  Shell again(const std::string& verb, const std::vector<std::string>& more = {}) const;
 
   /// The run folder; made when it is first asked for.
   RunFolder& folder(const std::string& command);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "adequacy/coverage_run.h"
@@ -11,12 +12,15 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "dataset/spec.h"
 #include "faults/plant.h"
+#include "inputs/stress.h"
 #include "mutants/judged.h"
 #include "session/split.h"
 #include "stats/intervals.h"
 #include "studies/altered.h"
 #include "studies/deepimportance.h"
+#include "studies/sensitivity.h"
 #include "studies/trained_networks.h"
 #include "trials/store.h"
 
@@ -25,15 +29,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kScoresVersion = 1;
-constexpr double kNoise = 0.3;  ///< of the deviation of the values, for the noisy set
+constexpr int kScoresVersion = 2;
+constexpr double kNoise = 0.3;        ///< of the deviation of the values, for the noisy set
+constexpr const char* kEps = "0.05";  ///< of the adversarial set: part of the valid range
 const std::vector<std::string> kCriteria = {"NC", "KMNC", "NBC", "TKNC"};
 
-/// A set of tests as samples of the data, or noisy copies of them.
+/// A set of tests as samples of the data, or noisy copies of them, or data of its own.
 struct TestSet {
   std::string name;
   std::vector<int64_t> samples;
   bool noisy = false;
+  std::shared_ptr<const dataset::Dataset> own = nullptr;
 };
 
 std::vector<TestSet> test_sets(const std::vector<int64_t>& labels, const std::vector<double>& confidence,
@@ -68,6 +74,7 @@ std::vector<TestSet> test_sets(const std::vector<int64_t>& labels, const std::ve
 
 std::shared_ptr<const dataset::Dataset> data_of(const std::shared_ptr<const dataset::Dataset>& data, const TestSet& set,
                                                 uint64_t seed) {
+  if (set.own) return set.own;
   std::shared_ptr<const dataset::Dataset> part = dataset::subset(data, set.samples);
   if (!set.noisy) return part;
   return altered(part, {.change = [seed](dataset::Batch& batch, std::span<const int64_t> rows) {
@@ -83,6 +90,18 @@ std::shared_ptr<const dataset::Dataset> data_of(const std::shared_ptr<const data
                      }
                    }
                  }});
+}
+
+/// The tests after one signed-gradient step, as a file in the study's folder.
+TestSet adversarial(const StudyContext& context, const NetworkFile& network, int64_t tests) {
+  session::Session session = open_session(context, network, tests);
+  inputs::StressRequest request;
+  request.method = "fgsm", request.eps = kEps, request.from = "all";
+  request.product = network.file + ".fgsm.npz";
+  const inputs::StressReport made = inputs::stress(session, request);
+  if (made.made_data.empty()) fail("no adversarial tests of {} could be made", network.file);
+  return {
+      "adversarial (FGSM)", {}, false, session::open_data(dataset::parse_spec(made.made_data), session.graph(), {})};
 }
 
 /// Share of the faults whose damage McNemar's test shows on the tests (p < 0.05).
@@ -172,7 +191,9 @@ void run_network(const StudyContext& context, trials::Store& store, const std::s
   how.operators = mutants::find_operators("all"), how.sample = request.mutants, how.seed = context.seed;
   const auto list = mutants::generate(test.subject, session.layers(), session.task(), how).list;
   const auto planted = draw_faults(session.graph(), session.layers(), request.faults, context.seed);
-  for (const TestSet& set : test_sets(labels, confidence, context.seed)) {
+  std::vector<TestSet> sets = test_sets(labels, confidence, context.seed);
+  if (!store.find(prefix + "|adversarial (FGSM)")) sets.push_back(adversarial(context, network, request.tests));
+  for (const TestSet& set : sets) {
     const std::string key = prefix + "|" + set.name;
     if (store.find(key)) continue;
     tell(context, key);
@@ -194,6 +215,17 @@ Json correlations(const Json& rows) {
       out[figure] = std::isfinite(rho) ? Json(rho) : Json(nullptr);
     }
   }
+  return out;
+}
+
+/// The mean of each figure's rank correlation over networks.
+Json mean_correlations(const Json& networks) {
+  std::map<std::string, std::pair<double, int64_t>> sums;
+  for (const Json& network : networks)
+    for (const auto& [name, rho] : network["correlations"].items())
+      if (rho.is_number()) sums[name].first += rho.get<double>(), ++sums[name].second;
+  Json out = Json::object();
+  for (const auto& [name, sum] : sums) out[name] = sum.first / double(sum.second);
   return out;
 }
 
@@ -220,6 +252,10 @@ std::string text_of(const Json& networks) {
     text.back() = '\n';
     text += "\n";
   }
+  text += "Mean over networks:";
+  const Json means = mean_correlations(networks);
+  for (const auto& [name, rho] : means.items()) text += fmt::format(" {} {:.2f},", name, rho.get<double>());
+  text.back() = '\n';
   return text;
 }
 
@@ -237,8 +273,9 @@ Json run_scores_study(const StudyContext& context, const ScoresRequest& request)
       if (key.starts_with(prefix)) rows.push_back(Json(trials::trial_document(key, text).json()));
     networks.push_back({{"network", network}, {"sets", rows}, {"correlations", correlations(rows)}});
   }
-  Json json = {{"networks", networks}};
-  json["text"] = text_of(networks);
+  Json json = {{"networks", networks}, {"mean_correlations", mean_correlations(networks)}};
+  json["sensitivity"] = run_sensitivity(context, request);
+  json["text"] = text_of(networks) + sensitivity_text(json["sensitivity"]);
   write_file(context.folder + "/mutation-scores.md", json["text"].get<std::string>());
   write_file(context.folder + "/mutation-scores.json", json_text(json, 2));
   return json;

@@ -46,16 +46,19 @@ Json run_quality_study(const StudyContext& context, const QualityRequest& reques
       throw InputError(fmt::format("there is no fault `{}`{}", printable(kind), did_you_mean(kind, kinds)),
                        "Choose from " + join(kinds, ", ") + ".");
   Budget::parse(request.budget);
+  auto wanted = [&](const char* part) {
+    return request.parts.empty() || std::find(request.parts.begin(), request.parts.end(), part) != request.parts.end();
+  };
   std::vector<std::string> faulty = request.faulty, models = request.models;
-  if (faulty.empty()) faulty = {"lenet4@mnist", "lenet1@glyphs"};
+  if (!wanted("stable") && !wanted("loud"))
+    faulty.clear();
+  else if (faulty.empty())
+    faulty = {"lenet4@mnist", "lenet1@glyphs"};
   for (const std::string& name : faulty)
     if (std::find(models.begin(), models.end(), name) == models.end()) models.push_back(name);
   make_folders(context.folder);
   Store store(context.folder + "/trials.db", "check-quality", kQualityVersion);
   const QualityOptions how{request.budget, context.seed, context.jobs, request.kinds};
-  auto wanted = [&](const char* part) {
-    return request.parts.empty() || std::find(request.parts.begin(), request.parts.end(), part) != request.parts.end();
-  };
   auto progress = [&](const std::string& what) { tell(context, what); };
   for (const std::string& name : models) {
     const CheckedModel model = open_model(context, name);

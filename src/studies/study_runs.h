@@ -67,6 +67,15 @@ struct TrainingMutantsRequest {
 /// DeepCrime's operators on the trainer: which are killed by the tests and by training data. Tables in `text`.
 nlohmann::ordered_json run_training_mutants_study(const StudyContext& context, const TrainingMutantsRequest& request);
 
+struct BrokenTrainingsRequest {
+  std::string part = "planted";  ///< planted, heal, real
+  std::string python = "python3", keras_python;
+  std::vector<std::string> more;  ///< words for python/netmend/study.py: --networks mlp …
+};
+/// How often the doctor is right about trainings with a known fault, and whether heal puts them right. The trainings
+/// run in Python (python/netmend/study.py). Tables in `text`.
+nlohmann::ordered_json run_broken_trainings_study(const StudyContext& context, const BrokenTrainingsRequest& request);
+
 struct SbflRequest {
   std::vector<std::string> networks;  ///< empty for all four
   double sample = 1;                  ///< share of the trajectories

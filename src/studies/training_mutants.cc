@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -18,10 +19,12 @@
 #include "base/text.h"
 #include "dataset/relabelled.h"
 #include "executor/layers.h"
+#include "mutants/judged.h"
 #include "mutants/structure.h"
 #include "session/split.h"
 #include "stats/comparisons.h"
 #include "studies/altered.h"
+#include "studies/deepimportance.h"
 #include "studies/trained_networks.h"
 #include "training/reinitialise.h"
 #include "training/trainer.h"
@@ -35,12 +38,15 @@ using Json = nlohmann::ordered_json;
 using Data = std::shared_ptr<const dataset::Dataset>;
 
 constexpr int kTrainingMutantsVersion = 1;
+constexpr int64_t kNetworkMutants = 300;
 
 /// A training before it is run; an operator changes it.
 struct Plan {
   model::Graph graph;
   Data train;
   training::Options options;
+  int64_t patience = 0;     ///< epochs without a better validation loss after which it ends; 0: it runs them all
+  bool validation = false;  ///< a tenth of the training data is held out
   uint64_t seed = 0;
   const std::vector<int64_t>& labels;  ///< of `train`
 };
@@ -141,6 +147,39 @@ void remove_biases(Plan& plan, double) {
   if (removed == 0) fail("no layer has a bias");
 }
 
+// ---- what DeepCrime's operators for regularisers, dropout, clipping and early stopping need in the original
+
+constexpr double kDecay = 1e-4, kDropout = 0.25, kClip = 1;
+constexpr int64_t kPatience = 1, kMoreEpochs = 3;
+
+void set_dropout(Plan& plan, double ratio) {
+  for (model::Node& node : plan.graph.nodes)
+    if (node.op == "Dropout") node.attributes["ratio"] = float(ratio);
+}
+
+/// The first layer's bias taken away: WAB gives it back.
+void remove_first_bias(Plan& plan) {
+  const model::Layer first = executor::find_layers(plan.graph).front();
+  for (model::Node& node : plan.graph.nodes)
+    if (node.inputs.size() > 2 && node.inputs[2] == first.bias_input) return node.inputs.resize(2);
+  fail("the first layer has no bias");
+}
+
+/// A training with all that these operators change: L2 decay, dropout, clipped gradients, early stopping by a hold-out,
+/// and a first layer without bias.
+void enrich(Plan& plan, bool with_bias) {
+  if (!with_bias) remove_first_bias(plan);
+  model::Layer last;
+  for (const model::Layer& layer : executor::find_layers(plan.graph))
+    if (layer.post != layer.pre) last = layer;
+  mutants::insert_activation(plan.graph, last, "Dropout");
+  for (model::Node& node : plan.graph.nodes)
+    if (node.op == "Dropout") node.opset = 11;  // whose ratio is an attribute
+  set_dropout(plan, kDropout);
+  plan.options.decay = kDecay, plan.options.clip = kClip;
+  plan.patience = kPatience, plan.validation = true, plan.options.epochs *= kMoreEpochs;
+}
+
 /// A configuration: its value in words and as a number, and what it does.
 struct Configuration {
   std::string value;
@@ -156,7 +195,7 @@ struct TrainingOperator {
   void (*with)(Plan&, double) = nullptr;
   /// For the others: the values that are tried.
   std::vector<Configuration> list = {};
-  const char* why_not = nullptr;  ///< it has no place in this trainer
+  bool enriched = false;  ///< against the original that has what it changes
 };
 
 Configuration named(const std::string& value, std::function<void(Plan&)> apply) { return {value, 0, std::move(apply)}; }
@@ -172,6 +211,16 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
   auto batch = [&](int64_t size) { return named(std::to_string(size), [=](Plan& p) { p.options.batch = size; }); };
   auto decay = [](double value) {
     return named(fmt::format("{:g}", value), [=](Plan& p) { p.options.decay = value; });
+  };
+  auto dropout = [](double ratio) {
+    return named(fmt::format("{:g}", ratio), [=](Plan& p) { set_dropout(p, ratio); });
+  };
+  auto clip = [](double norm) {
+    return named(norm > 0 ? fmt::format("{:g}", norm) : "none", [=](Plan& p) { p.options.clip = norm; });
+  };
+  auto patience = [](int64_t epochs) { return named(std::to_string(epochs), [=](Plan& p) { p.patience = epochs; }); };
+  auto enriched = [](const char* name, const char* words, std::vector<Configuration> list) {
+    return TrainingOperator{name, words, 0, 0, 0, nullptr, std::move(list), true};
   };
   std::vector<TrainingOperator> all = {
       {"TCL", "labels of the most frequent class changed", 0, 100, 5, change_labels},
@@ -203,12 +252,14 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
        {named("Sigmoid", [](Plan& p) { mutants::insert_activation(p.graph, activated_layer(p.graph), "Sigmoid"); }),
         named("Tanh", [](Plan& p) { mutants::insert_activation(p.graph, activated_layer(p.graph), "Tanh"); })}},
       {"RAW", "weight decay added", 0, 0, 0, nullptr, {decay(1e-4), decay(1e-2), decay(0.1)}},
-      {"RCW", "regulariser changed", 0, 0, 0, nullptr, {}, "the original has no regulariser"},
-      {"RRW", "regulariser removed", 0, 0, 0, nullptr, {}, "the original has no regulariser"},
-      {"RCD", "dropout rate changed", 0, 0, 0, nullptr, {}, "the network has no dropout"},
-      {"RCP", "patience of early stopping changed", 0, 0, 0, nullptr, {}, "the trainer does not stop early"},
+      enriched(
+          "RCW", "regulariser changed from L2 of 1e-4",
+          {decay(1e-2), decay(0.1), named("L1 of 1e-4", [](Plan& p) { p.options.decay = 0, p.options.l1 = 1e-4; })}),
+      enriched("RRW", "regulariser removed", {decay(0)}),
+      enriched("RCD", "dropout rate changed from 0.25", {dropout(0.125), dropout(0.5), dropout(0.75), dropout(0.95)}),
+      enriched("RCP", "patience of early stopping changed from 1", {patience(2), patience(5)}),
       {"WCI", "initialiser changed", 0, 0, 0, nullptr, {init("he"), init("uniform"), init("normal")}},
-      {"WAB", "bias added", 0, 0, 0, nullptr, {}, "every layer has a bias"},
+      enriched("WAB", "bias added to the first layer", {named("first layer", [](Plan&) {})}),
       {"WRB", "biases removed", 0, 0, 0, nullptr, {named("all", [](Plan& p) { remove_biases(p, 0); })}},
       {"LCH",
        "loss changed",
@@ -218,8 +269,9 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
        nullptr,
        {named("mse", [](Plan& p) { p.options.loss = training::LossKind::kMse; })}},
       {"OCH", "optimiser changed", 0, 0, 0, nullptr, {optimiser("sgd"), optimiser("momentum"), optimiser("rmsprop")}},
-      {"OCG", "gradient clipping changed", 0, 0, 0, nullptr, {}, "the trainer does not clip gradients"},
-      {"VRM", "validation removed", 0, 0, 0, nullptr, {}, "the trainer decides nothing by validation"},
+      enriched("OCG", "gradients clipped to another norm than 1", {clip(0), clip(0.1), clip(0.01)}),
+      enriched("VRM", "validation removed: nothing stops the training early",
+               {named("none", [](Plan& p) { p.validation = false, p.patience = 0; })}),
   };
   return all;
 }
@@ -257,16 +309,16 @@ class Mutations {
   }
 
   Json run() {
-    for (int64_t i = 0; i < request_.runs; ++i) originals_.push_back(train("original", "", {}, i));
-    choose_tests();
-    Json rows = Json::array();
-    std::vector<std::string> names;
     const auto all = operators_for(usual_, train_->size());
+    std::vector<std::string> names;
     for (const TrainingOperator& op : all) names.emplace_back(op.name);
     for (const std::string& name : request_.operators)
       if (std::find(names.begin(), names.end(), name) == names.end())
         throw InputError(fmt::format("there is no operator {}{}", printable(name), did_you_mean(name, names)),
                          "Choose from " + join(names, ", ") + ".");
+    for (int64_t i = 0; i < request_.runs; ++i) originals_.push_back(train("original", "", {}, i));
+    choose_tests();
+    Json rows = Json::array();
     for (const TrainingOperator& op : all)
       if (request_.operators.empty() ||
           std::find(request_.operators.begin(), request_.operators.end(), op.name) != request_.operators.end())
@@ -275,6 +327,40 @@ class Mutations {
   }
 
  private:
+  const std::vector<Trained>& originals_of(const TrainingOperator& op) {
+    if (!op.enriched) return originals_;
+    for (int64_t i = int64_t(enriched_.size()); i < request_.runs; ++i)
+      enriched_.push_back(train(
+          "original", "enriched", [](Plan& plan) { enrich(plan, false); }, i));
+    return enriched_;
+  }
+
+  Plan plan_of(int64_t i, const std::function<void(Plan&)>& change) const {
+    const uint64_t seed = context_.seed + uint64_t(i);
+    Plan plan{zoo::make(network_, {.seed = seed}), train_, usual_, 0, false, seed, labels_};
+    plan.options.seed = seed;
+    if (change) change(plan);
+    return plan;
+  }
+
+  model::Graph trained_graph(const Plan& plan) const {
+    Data train = plan.train, held_out;
+    if (plan.validation) {
+      std::vector<int64_t> kept, held;
+      for (int64_t i = 0; i < train->size(); ++i) (i % 10 == 9 ? held : kept).push_back(i);
+      held_out = dataset::subset(train, held), train = dataset::subset(train, kept);
+    }
+    training::Trainer trainer({network_, plan.graph, plan.graph.outputs[0], train, held_out, plan.options});
+    double best = INFINITY;
+    int64_t waited = 0;
+    while (!trainer.done() && (plan.patience == 0 || waited < plan.patience)) {
+      const double loss = trainer.run_epoch().val_loss;
+      waited = loss < best ? 0 : waited + 1;
+      best = std::min(best, loss);
+    }
+    return trainer.result();
+  }
+
   Trained train(const std::string& op, const std::string& value, const std::function<void(Plan&)>& change, int64_t i) {
     const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}", request_.model, request_.limit, request_.epochs,
                                         request_.tests, op, value, i);
@@ -284,16 +370,10 @@ class Mutations {
     }
     stop_if_interrupted();
     tell(context_, key);
-    const uint64_t seed = context_.seed + uint64_t(i);
-    Plan plan{zoo::make(network_, {.seed = seed}), train_, usual_, seed, labels_};
-    plan.options.seed = seed;
-    if (change) change(plan);
-    training::Task task{network_, plan.graph, plan.graph.outputs[0], plan.train, nullptr, plan.options};
+    const Plan plan = plan_of(i, change);
     Trained done;
     try {
-      training::Trainer trainer(std::move(task));
-      while (!trainer.done()) trainer.run_epoch();
-      const model::Graph result = trainer.result();
+      const model::Graph result = trained_graph(plan);
       done.right = right_on(result, test_);
       const std::string learned = right_on(result, dataset::subset(train_, stream::spread(train_->size(), 2000)));
       done.on_training = double(std::count(learned.begin(), learned.end(), '1')) / double(learned.size());
@@ -326,8 +406,28 @@ class Mutations {
       if (std::all_of(originals_.begin(), originals_.end(), [&](const Trained& one) { return one.right[i] == '1'; }))
         easy_.push_back(i);
     }
+    std::vector<bool> easy(all_tests_.size());
+    for (size_t i : easy_) easy[i] = true;
     Random(context_.seed, 5).shuffle(easy_);
     easy_.resize(easy_.size() / 4);
+    const std::vector<int64_t> labels = dataset::read_labels(*test_);
+    auto where = [&](const std::function<bool(size_t)>& takes) {
+      std::vector<size_t> set;
+      for (size_t i : all_tests_)
+        if (takes(i)) set.push_back(i);
+      return set;
+    };
+    sets_ = {{"all", all_tests_},
+             {"easy: right in all originals, a quarter", easy_},
+             {"hard: wrong in an original", where([&](size_t i) { return !easy[i]; })},
+             {"one class missing", where([&](size_t i) { return labels[i] != 0; })},
+             {"three classes", where([&](size_t i) { return labels[i] < 3; })}};
+    for (uint64_t draw = 1; draw <= 4; ++draw) {
+      std::vector<size_t> drawn = all_tests_;
+      Random(context_.seed, 10 + draw).shuffle(drawn);
+      drawn.resize(drawn.size() >> draw);
+      sets_.push_back({fmt::format("random {}", drawn.size()), std::move(drawn)});
+    }
   }
 
   struct Verdict {
@@ -336,27 +436,40 @@ class Mutations {
     static bool killed(const stats::Comparison& c) { return c.p < 0.05 && c.effect >= 0.5; }
   };
 
-  Verdict compare(const std::vector<Trained>& mutant) const {
-    std::vector<double> tests, weak, training;
-    Verdict out;
+  static stats::Comparison on(const std::vector<size_t>& tests, const std::vector<Trained>& originals,
+                              const std::vector<Trained>& mutant) {
+    std::vector<double> lost;
+    for (size_t i = 0; i < mutant.size(); ++i) lost.push_back(originals[i].accuracy(tests) - mutant[i].accuracy(tests));
+    return stats::paired_t_test(lost);
+  }
+
+  Verdict compare(const std::vector<Trained>& originals, const std::vector<Trained>& mutant) const {
+    std::vector<double> training;
+    Verdict out{on(all_tests_, originals, mutant), on(easy_, originals, mutant), {}};
     for (size_t i = 0; i < mutant.size(); ++i) {
-      tests.push_back(originals_[i].accuracy(all_tests_) - mutant[i].accuracy(all_tests_));
-      weak.push_back(originals_[i].accuracy(easy_) - mutant[i].accuracy(easy_));
-      training.push_back(originals_[i].on_training - mutant[i].on_training);
+      training.push_back(originals[i].on_training - mutant[i].on_training);
       for (size_t t : all_tests_)
-        out.trivial += double(originals_[i].right[t] == '1' && mutant[i].right[t] == '0') /
+        out.trivial += double(originals[i].right[t] == '1' && mutant[i].right[t] == '0') /
                        double(all_tests_.size() * mutant.size());
     }
-    out.tests = stats::paired_t_test(tests), out.weak = stats::paired_t_test(weak);
     out.training = stats::paired_t_test(training);
     return out;
   }
 
-  Verdict evaluate(const std::string& op, const std::string& value, const std::function<void(Plan&)>& change,
+  Verdict evaluate(const TrainingOperator& op, const std::string& value, const std::function<void(Plan&)>& change,
                    Json& tried) {
     std::vector<Trained> mutant;
-    for (int64_t i = 0; i < request_.runs; ++i) mutant.push_back(train(op, value, change, i));
-    const Verdict verdict = compare(mutant);
+    const std::vector<Trained>& originals = originals_of(op);
+    // WAB is the bias that the enriched original lacks.
+    const bool with_bias = std::string_view(op.name) == "WAB";
+    auto whole = [&](Plan& plan) {
+      if (op.enriched) enrich(plan, with_bias);
+      change(plan);
+    };
+    for (int64_t i = 0; i < request_.runs; ++i) mutant.push_back(train(op.name, value, whole, i));
+    const Verdict verdict = compare(originals, mutant);
+    if (Verdict::killed(verdict.training) && seen_.insert(fmt::format("{}|{}", op.name, value)).second)
+      for (TestSet& set : sets_) ++set.mutants, set.killed += Verdict::killed(on(set.tests, originals, mutant));
     auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
     tried.push_back({{"value", value},
                      {"killed_by_tests", Verdict::killed(verdict.tests)},
@@ -370,7 +483,6 @@ class Mutations {
 
   Json judge(const TrainingOperator& op) {
     Json row = {{"operator", op.name}, {"words", op.words}};
-    if (op.why_not) return row["why_not"] = op.why_not, row;
     Json tried = Json::array();
     try {
       op.with ? search(op, row, tried) : try_all(op, row, tried);
@@ -385,7 +497,7 @@ class Mutations {
   std::optional<double> weakest(const TrainingOperator& op, Json& tried, bool (*is_killed)(const Verdict&)) {
     auto killed = [&](double value) {
       return is_killed(evaluate(
-          op.name, fmt::format("{:g}", value), [&, value](Plan& p) { op.with(p, value); }, tried));
+          op, fmt::format("{:g}", value), [&, value](Plan& p) { op.with(p, value); }, tried));
     };
     if (!killed(op.strongest)) return std::nullopt;
     double low = op.original, high = op.strongest;
@@ -417,7 +529,7 @@ class Mutations {
   void try_all(const TrainingOperator& op, Json& row, Json& tried) {
     int64_t killable = 0, killed = 0, weak = 0;
     for (const Configuration& one : op.list) {
-      const Verdict verdict = evaluate(op.name, one.value, one.apply, tried);
+      const Verdict verdict = evaluate(op, one.value, one.apply, tried);
       if (!Verdict::killed(verdict.training)) continue;
       ++killable, killed += Verdict::killed(verdict.tests), weak += Verdict::killed(verdict.weak);
     }
@@ -454,11 +566,55 @@ class Mutations {
                           all_tests_.size(), score / double(count), easy_.size(), easy / double(count),
                           score > 0 ? 100 * (score - easy) / score : 0);
     }
+    text += beside_network_level(json);
     json["text"] = text;
     write_file(context_.folder + "/training-mutants.md", text);
     write_file(context_.folder + "/training-mutants.json", json_text(json, 2));
     return json;
   }
+
+  /// Do mutants of the trained network and mutants of trainings rank sets of tests alike?
+  std::string beside_network_level(Json& json) const {
+    if (sets_[0].mutants == 0) return "";
+    session::Request request;
+    request.quiet = true, request.jobs = context_.jobs;
+    session::Session session(request, network_, trained_graph(plan_of(0, {})), test_);
+    mutants::Generation how;
+    how.operators = mutants::find_operators("all"), how.sample = kNetworkMutants, how.seed = context_.seed;
+    const auto list = mutants::generate(session.test().subject, session.layers(), session.task(), how).list;
+    const mutants::Judged judged = mutants::judge(session.test().subject, session.task(), session.layers(), list,
+                                                  mutants::Kill::kClass, context_.jobs);
+    std::vector<size_t> every(list.size());
+    for (size_t m = 0; m < every.size(); ++m) every[m] = m;
+    std::string text = fmt::format(
+        "\n## Sets of tests\n\n| tests | inputs | trainings: {} killable configurations killed | network: score of {} "
+        "mutants |\n|---|---|---|---|\n",
+        sets_[0].mutants, list.size());
+    std::vector<double> trainings, networks;
+    json["sets"] = Json::array();
+    for (const TestSet& set : sets_) {
+      const mutants::Killed by = mutants::killed(judged.table, {set.tests.begin(), set.tests.end()});
+      trainings.push_back(double(set.killed) / double(set.mutants));
+      networks.push_back(mutants::score(judged.table, by, every).value);
+      text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % |\n", set.name, set.tests.size(), 100 * trainings.back(),
+                          100 * networks.back());
+      json["sets"].push_back({{"set", set.name},
+                              {"tests", set.tests.size()},
+                              {"training_score", trainings.back()},
+                              {"network_score", networks.back()}});
+    }
+    const double rho = rank_correlation(trainings, networks);
+    json["rank_correlation"] = std::isfinite(rho) ? Json(rho) : Json(nullptr);
+    return text +
+           fmt::format("\nSpearman's rank correlation of both over {} sets: {}.\n", sets_.size(),
+                       std::isfinite(rho) ? fmt::format("{:.2f}", rho) : "none, one of them is the same for all");
+  }
+
+  struct TestSet {
+    std::string name;
+    std::vector<size_t> tests;
+    int64_t mutants = 0, killed = 0;  ///< configurations that training data kills, and those that the set kills
+  };
 
   const StudyContext& context_;
   const TrainingMutantsRequest& request_;
@@ -467,8 +623,10 @@ class Mutations {
   Data train_, test_;
   std::vector<int64_t> labels_;
   training::Options usual_;
-  std::vector<Trained> originals_;
+  std::vector<Trained> originals_, enriched_;
   std::vector<size_t> all_tests_, easy_;
+  std::vector<TestSet> sets_;
+  std::set<std::string> seen_;  ///< configurations that count in `sets_`
 };
 
 }  // namespace

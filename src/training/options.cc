@@ -63,8 +63,11 @@ void check_options(const Options& options) {
     fail("the learning rate is {}, but must be 0 or more", options.rate);
   if (!(options.momentum >= 0 && options.momentum < 1))
     fail("the momentum coefficient is {}, but must be 0 or more and below 1", options.momentum);
+  if (!(options.clip >= 0) || !std::isfinite(options.clip))
+    fail("the largest norm of the gradient is {}, but must be 0 (any) or more", options.clip);
   if (!(options.decay >= 0) || !std::isfinite(options.decay))
     fail("the weight decay is {}, but must be 0 or more", options.decay);
+  if (!(options.l1 >= 0) || !std::isfinite(options.l1)) fail("the L1 penalty is {}, but must be 0 or more", options.l1);
   if (options.batch < 1 || options.epochs < 0)
     fail("epochs: {}, batch size: {}; expected 0 or more epochs and a batch size of 1 or more", options.epochs,
          options.batch);

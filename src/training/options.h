@@ -41,6 +41,8 @@ struct Options {
   Method method = Method::kAdam;
   double rate = 0.001, momentum = 0.9;
   double decay = 0;  ///< L2: decay · parameter is added to the gradient
+  double l1 = 0;     ///< l1 · sign of the parameter is added to the gradient
+  double clip = 0;  ///< largest norm of the gradient of all parameters together; 0 for any. Decay and l1 come behind it
   Schedule schedule;
   std::optional<LossKind> loss;  ///< unset: what fits labels and outputs
   int64_t epochs = 5, batch = 32;

@@ -1,9 +1,11 @@
 #include "training/step.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -26,6 +28,15 @@ constexpr int64_t kAloneBelow = 1 << 15;  ///< parameters that one thread update
 
 NETMEND_VECTOR_CLONES void add_to(float* __restrict sum, const float* __restrict part, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum[i] += part[i];
+}
+
+/// In one order, so that no number of workers changes a bit.
+double norm_of(const at::Tensor& gradient) {
+  if (!gradient.device().is_cpu()) return gradient.to(at::kDouble).norm().item<double>();
+  double squares = 0;
+  const float* values = gradient.data_ptr<float>();
+  for (int64_t i = 0; i < gradient.numel(); ++i) squares += double(values[i]) * values[i];
+  return std::sqrt(squares);
 }
 
 /// A piece of one parameter, small enough to stay in the cache while it is folded and updated.
@@ -147,9 +158,11 @@ struct Stepper::Impl {
     pool.run(count, body);
   }
 
-  void update_segment(const Segment& segment, const StepForm& form, int count) {
-    int64_t at = parameters.slots()[segment.slot].offset + segment.from;
-    float* sum = gradient.data_ptr<float>() + at;
+  int64_t place(const Segment& segment) const { return parameters.slots()[segment.slot].offset + segment.from; }
+
+  /// Adds up the parts' gradients.
+  void fold_segment(const Segment& segment, int count) {
+    float* sum = gradient.data_ptr<float>() + place(segment);
     bool first = true;
     for (int number = 0; number < count; ++number) {
       const at::Tensor& g = parts[size_t(number)].gradients[segment.slot];
@@ -162,9 +175,22 @@ struct Stepper::Impl {
       first = false;
     }
     if (first) std::fill_n(sum, segment.count, 0.0f);
+  }
+
+  void update_segment(const Segment& segment, const StepForm& form) {
+    const int64_t at = place(segment);
     auto memory = [&](const at::Tensor& t) { return t.defined() ? t.data_ptr<float>() + at : nullptr; };
-    update(form, parameters.values().data_ptr<float>() + at, sum, memory(state.first), memory(state.second),
-           segment.count);
+    update(form, parameters.values().data_ptr<float>() + at, gradient.data_ptr<float>() + at, memory(state.first),
+           memory(state.second), segment.count);
+  }
+
+  /// The norm is that of all parameters, so that every gradient must be there before the first is used.
+  void restrain() {
+    if (options.clip > 0) {
+      const double norm = norm_of(gradient);
+      if (norm > options.clip) gradient.mul_(options.clip / norm);
+    }
+    if (options.l1 > 0) gradient.add_(parameters.values().sign(), options.l1);
   }
 
   /// A GPU takes the whole batch at once, and the rule of the optimiser all parameters.
@@ -179,6 +205,7 @@ struct Stepper::Impl {
       flat.push_back(g.defined() ? g.reshape({-1}) : at::zeros_like(own.leaves[slot]).reshape({-1}));
     }
     gradient = at::cat(flat);
+    restrain();
     update(form, parameters.values(), gradient, state.first, state.second);
     own.gradients.clear();
     return own.result;
@@ -191,11 +218,20 @@ struct Stepper::Impl {
     const int count = parts_of(int64_t(samples.size()), work);
     run_parts(data, samples, count);
     StepForm form{options.method, rate, options.momentum, options.decay, state.steps};
-    auto body = [&](int i) { update_segment(segments[size_t(i)], form, count); };
-    if (parameters.count() < kAloneBelow)
-      for (size_t i = 0; i < segments.size(); ++i) body(int(i));
-    else
-      pool.run(int(segments.size()), body);
+    auto every = [&](const std::function<void(int)>& body) {
+      if (parameters.count() < kAloneBelow)
+        for (size_t i = 0; i < segments.size(); ++i) body(int(i));
+      else
+        pool.run(int(segments.size()), body);
+    };
+    if (options.clip > 0 || options.l1 > 0) {
+      every([&](int i) { fold_segment(segments[size_t(i)], count); });
+      at::NoGradGuard no_grad;
+      restrain();
+      every([&](int i) { update_segment(segments[size_t(i)], form); });
+    } else {
+      every([&](int i) { fold_segment(segments[size_t(i)], count), update_segment(segments[size_t(i)], form); });
+    }
     StepResult sum;
     for (int number = 0; number < count; ++number) {
       sum.loss += parts[size_t(number)].result.loss;

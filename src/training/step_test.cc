@@ -73,6 +73,29 @@ TEST(Step, EqualsAPlainTwin) {
   }
 }
 
+TEST(Step, ClipsByTheNormOfAllGradientsAndAddsL1) {
+  model::Graph graph = zoo::make("mlp:20-16-5");
+  auto data = random_classes(64, {20}, 5);
+  for (const Work& work : {kSplit, kWhole}) {
+    const Options plain{.method = Method::kSgd, .rate = 0.1};
+    const Stepped free = step_once(graph, data, plain, work);
+    const double norm = free.gradient.norm().item<double>();
+    Options clipped = plain, wide = plain, lasso = plain;
+    clipped.clip = norm / 4, wide.clip = 2 * norm, lasso.l1 = 0.01;
+    EXPECT_TRUE(at::allclose(step_once(graph, data, clipped, work).gradient, free.gradient / 4, 1e-4, 1e-7));
+    EXPECT_TRUE(step_once(graph, data, wide, work).values.equal(free.values));
+    Parameters start(graph, graph.outputs[0]);
+    EXPECT_TRUE(at::allclose(step_once(graph, data, lasso, work).gradient, free.gradient + 0.01 * start.values().sign(),
+                             1e-4, 1e-7));
+    Options many = clipped;
+    many.jobs = 3, many.l1 = 0.01;
+    Options one = many;
+    one.jobs = 1;
+    EXPECT_TRUE(step_once(graph, data, many, work, 3).values.equal(step_once(graph, data, one, work, 3).values));
+  }
+  for (Options bad : {Options{.l1 = -1}, Options{.clip = NAN}}) EXPECT_THROW(check_options(bad), InputError);
+}
+
 /// Three channels of input are computed with channels innermost, one channel plane by plane.
 model::Graph normed_network(bool dense, int64_t channels = 3) {
   zoo::Builder b("normed", zoo::Scheme::kGlorot, 3);

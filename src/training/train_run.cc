@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/pool.h"
 #include "base/progress.h"
 #include "base/random.h"
@@ -31,7 +33,7 @@ using DataPtr = std::shared_ptr<const dataset::Dataset>;
 Options options_of(const TrainRequest& request) {
   Options out;
   out.method = parse_method(request.optimiser);
-  out.rate = request.rate, out.momentum = request.momentum, out.decay = request.decay;
+  out.rate = request.rate, out.momentum = request.momentum, out.decay = request.decay, out.clip = request.clip;
   out.schedule = parse_schedule(request.schedule);
   if (!request.loss.empty()) out.loss = parse_loss(request.loss);
   out.epochs = request.epochs, out.batch = request.batch;
@@ -104,10 +106,12 @@ struct TrainRun::Impl {
   TrainingData data;
   std::unique_ptr<Trainer> trainer;
   std::string validation;
+  std::optional<Lock> lock;  ///< on the checkpoint
 
   explicit Impl(TrainRequest asked) : request(std::move(asked)), options(options_of(request)) {
     if (request.resume && request.checkpoint.empty())
       throw InputError("--resume needs a checkpoint", "Add --checkpoint FILE.");
+    if (!request.checkpoint.empty()) lock.emplace(request.checkpoint + ".lock", request.checkpoint);
     auto note = [&](const std::string& line) {
       if (request.note) request.note(line);
     };
@@ -115,6 +119,7 @@ struct TrainRun::Impl {
     data = open_training_data(request, graph);
     if (data.validation) validation = data.validation->info().spec;
     if (!request.init.empty()) reinitialise(graph, request.init, request.seed);
+    if (request.change) request.change(graph, *data.train);
     const model::ValueId output = session::choose_output(graph, request.output);
     trainer =
         std::make_unique<Trainer>(Task{request.model, std::move(graph), output, data.train, data.validation, options});
@@ -135,6 +140,10 @@ const std::string& TrainRun::data() const { return impl_->data.train->info().spe
 const std::string& TrainRun::validation() const { return impl_->validation; }
 const std::vector<std::string>& TrainRun::files() const { return impl_->data.train->info().files; }
 const std::vector<Epoch>& TrainRun::history() const { return impl_->trainer->history(); }
+
+void TrainRun::record_to(const std::string& path, const std::vector<std::string>& program) {
+  impl_->trainer->record_to(path, program);
+}
 
 TrainingEnd TrainRun::run(const std::function<void(const Epoch&)>& on_epoch) {
   TrainingEnd end;
@@ -159,6 +168,46 @@ void TrainRun::write(const std::string& path) const {
   model::Graph graph = impl_->trainer->result();
   describe(graph, impl_->data.train->info(), *impl_->trainer, impl_->options);
   onnx::write_model(graph, path);
+}
+
+Json request_json(const TrainRequest& r) {
+  auto whole = [](const std::string& path) {
+    return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
+  };
+  return {{"folder", std::filesystem::current_path().string()},
+          {"model", whole(r.model)},
+          {"data", r.data},
+          {"train", r.train},
+          {"test", r.test},
+          {"output", r.output},
+          {"config", whole(r.config)},
+          {"optimiser", r.optimiser},
+          {"schedule", r.schedule},
+          {"loss", r.loss},
+          {"init", r.init},
+          {"rate", r.rate},
+          {"momentum", r.momentum},
+          {"decay", r.decay},
+          {"clip", r.clip},
+          {"validation", r.validation},
+          {"epochs", r.epochs},
+          {"batch", r.batch},
+          {"limit", r.limit},
+          {"seed", r.seed},
+          {"device", r.device}};
+}
+
+TrainRequest request_from(const JsonView& json) {
+  TrainRequest r;
+  r.model = json.at("model").text(), r.data = json.at("data").text(), r.train = json.at("train").text();
+  r.test = json.at("test").text(), r.output = json.at("output").text(), r.config = json.at("config").text();
+  r.optimiser = json.at("optimiser").text(), r.schedule = json.at("schedule").text(), r.loss = json.at("loss").text();
+  r.init = json.at("init").text(), r.device = json.at("device").text();
+  r.rate = json.at("rate").number(), r.momentum = json.at("momentum").number(), r.decay = json.at("decay").number();
+  r.clip = json.at("clip").number(), r.validation = json.at("validation").number();
+  r.epochs = json.at("epochs").whole(0, 1'000'000), r.batch = json.at("batch").whole(1, 65536);
+  r.limit = json.at("limit").whole(0), r.seed = uint64_t(json.at("seed").whole(0));
+  return r;
 }
 
 Json epochs_json(const std::vector<Epoch>& history) {

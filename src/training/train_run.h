@@ -5,11 +5,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "training/epoch.h"
+
+namespace netmend::dataset {
+class Dataset;
+}
+namespace netmend::model {
+struct Graph;
+}
 
 namespace netmend::training {
 
@@ -22,6 +29,7 @@ struct TrainRequest {
   std::string init;        ///< how fresh weights are drawn; "": those of the file
   std::string checkpoint;  ///< written after each epoch; "" for none
   double rate = 0.001, momentum = 0.9, decay = 0;
+  double clip = 0;          ///< largest norm of the gradient of all parameters; 0: any
   double validation = 0.1;  ///< share of the training data that is kept aside where there is no test data
   int64_t epochs = 5, batch = 32;
   int64_t limit = 0;    ///< only the first training inputs; 0 for all
@@ -30,6 +38,8 @@ struct TrainRequest {
   int jobs = 0;
   std::string device = "cpu";
   bool quiet = false;
+  /// Changes the network before it is trained; may be empty.
+  std::function<void(model::Graph& graph, const dataset::Dataset& train)> change;
   std::function<void(const std::string&)> note;  ///< told what the user should know; may be empty
 };
 
@@ -52,6 +62,8 @@ class TrainRun {
   const std::vector<std::string>& files() const;  ///< of the training data
   const std::vector<Epoch>& history() const;
 
+  /// The epochs that follow are recorded in this file (docs/training.md).
+  void record_to(const std::string& path, const std::vector<std::string>& program);
   /// The epochs that are left, with a bar; `on_epoch` hears of each.
   TrainingEnd run(const std::function<void(const Epoch&)>& on_epoch);
   /// The model as it is now; its metadata say how inputs are prepared, its classes, and how it was trained.
@@ -61,6 +73,10 @@ class TrainRun {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// All that a training can be repeated by, with absolute paths of files; and back. Throws InputError.
+nlohmann::ordered_json request_json(const TrainRequest& request);
+TrainRequest request_from(const JsonView& json);
 
 nlohmann::ordered_json epochs_json(const std::vector<Epoch>& history);
 /// history.csv

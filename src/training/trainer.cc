@@ -20,6 +20,7 @@
 #include "training/checkpoint.h"
 #include "training/parameters.h"
 #include "training/prepare.h"
+#include "training/run_record.h"
 #include "training/samples.h"
 #include "training/step.h"
 #include "training/validation.h"
@@ -61,6 +62,7 @@ std::string fingerprint(const Task& task, const LossForm& loss, const Parameters
   const Options& o = task.options;
   std::string text = fmt::format("{}|{:a}|{:a}|{:a}|{}|{}|{}|{}|", method_name(o.method), o.rate, o.momentum, o.decay,
                                  schedule_text(o.schedule), loss_name(loss.kind), o.batch, o.seed);
+  if (o.l1 != 0 || o.clip != 0) text += fmt::format("{:a}|{:a}|", o.l1, o.clip);
   if (o.schedule.needs_end()) text += fmt::format("{}|", o.epochs);
   text += data_text(task.train) + "|" + data_text(task.validation) + "|";
   for (const model::Node& node : task.graph.nodes) text += node.op + " " + node.name + ";";
@@ -89,6 +91,7 @@ struct Trainer::Impl {
     const at::Device device(task.options.device);
     parameters = std::make_unique<Parameters>(graph, wanted, device);
     mark = fingerprint(task, loss, *parameters);
+    plain = graph;
     pool_before_relu(graph);
     stepper =
         std::make_unique<Stepper>(graph, wanted, *parameters, loss, task.options, measure_work(graph, wanted, inputs));
@@ -141,10 +144,14 @@ struct Trainer::Impl {
       double share = (double(epoch.number - 1) * double(steps) + double(i)) / all;
       epoch.rate = task.options.schedule.rate(task.options.rate, epoch.number - 1, share);
       std::span<const int64_t> samples(order.data() + bounds[i], size_t(bounds[i + 1] - bounds[i]));
+      if (record) record->before_step();
       StepResult result = stepper->step(*train, samples, epoch.rate);
+      const double mean = result.loss / double(samples.size());
+      if (record && std::isfinite(mean)) record->after_step(mean, epoch.rate, stepper->gradient(), samples);
+      if (record && !std::isfinite(mean)) record->not_finite(mean, epoch.rate, samples);
       require_finite(result.loss, epoch.number, i, epoch.rate);
       sum.loss += result.loss, sum.right += result.right;
-      if (on_step) on_step(int64_t(samples.size()), result.loss / double(samples.size()));
+      if (on_step) on_step(int64_t(samples.size()), mean);
     }
     epoch.loss = sum.loss / double(train->size());
     epoch.accuracy = counts_right(loss) ? double(sum.right) / double(train->size()) : kNone;
@@ -154,6 +161,10 @@ struct Trainer::Impl {
     std::vector<at::Tensor> before;
     for (const at::Tensor& tensor : state()) before.push_back(tensor.clone());
     const int64_t steps_before = stepper->state().steps;
+    if (!record_path.empty() && !record)
+      record = std::make_unique<RunRecord>(
+          record_path, program, RecordSubject{plain, wanted, *parameters, loss, task.options, *train, validation.get()},
+          steps_before);
     Epoch epoch;
     epoch.number = int64_t(history.size()) + 1;
     try {
@@ -163,13 +174,25 @@ struct Trainer::Impl {
       start = Clock::now();
       std::tie(epoch.val_loss, epoch.val_accuracy) = validate();
       epoch.val_seconds = since(start);
+    } catch (const InputError& error) {
+      restore(before, steps_before);
+      if (record) record->end(error.what());
+      throw;
     } catch (...) {
-      std::vector<at::Tensor> now = state();
-      for (size_t i = 0; i < now.size(); ++i) now[i].copy_(before[i]);
-      stepper->state().steps = steps_before;
+      restore(before, steps_before);
+      if (record) record->end("stopped by the user");
       throw;
     }
     history.push_back(epoch);
+    if (!record) return;
+    record->epoch(epoch);
+    if (int64_t(history.size()) >= task.options.epochs) record->end("");
+  }
+
+  void restore(const std::vector<at::Tensor>& before, int64_t steps_before) {
+    std::vector<at::Tensor> now = state();
+    for (size_t i = 0; i < now.size(); ++i) now[i].copy_(before[i]);
+    stepper->state().steps = steps_before;
   }
 
   std::pair<double, double> validate() const {
@@ -183,18 +206,24 @@ struct Trainer::Impl {
   Task task;
   executor::Head head;
   model::Graph graph;  ///< runs at any batch size; same parameters as the task's
+  model::Graph plain;  ///< the same, nodes as in the file
   model::ValueId wanted = model::kAbsent;
   LossForm loss;
   std::unique_ptr<Parameters> parameters;
   std::unique_ptr<Stepper> stepper;
   std::unique_ptr<Samples> train, validation;
+  std::unique_ptr<RunRecord> record;  ///< begun with the first epoch
   std::vector<Epoch> history;
-  std::vector<std::string> notes;
-  std::string mark;
+  std::vector<std::string> notes, program;
+  std::string mark, record_path;
 };
 
 Trainer::Trainer(Task task) : impl_(std::make_unique<Impl>(std::move(task))) {}
 Trainer::~Trainer() = default;
+
+void Trainer::record_to(const std::string& path, const std::vector<std::string>& program) {
+  impl_->record_path = path, impl_->program = program;
+}
 
 bool Trainer::done() const { return int64_t(impl_->history.size()) >= impl_->task.options.epochs; }
 

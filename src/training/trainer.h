@@ -30,9 +30,11 @@ class Trainer {
   explicit Trainer(Task task);
   ~Trainer();
 
+  /// The epochs that follow are recorded in this file (docs/training.md); `program` is the command line.
+  void record_to(const std::string& path, const std::vector<std::string>& program);
   bool done() const;
   /// Runs the next epoch; `on_step` hears how many inputs each step took. Throws Interrupted on Ctrl-C, and InputError
-  /// when the loss is no longer finite; the state is then that of the last whole epoch.
+  /// when the loss is no longer finite; the state is then that of the last whole epoch, and the record ends.
   const Epoch& run_epoch(const std::function<void(int64_t inputs, double loss)>& on_step = {});
   const std::vector<Epoch>& history() const;
 

@@ -29,11 +29,31 @@ Box box_of(std::string label, std::vector<double> values) {
   return box;
 }
 
+Box fenced_box(std::string label, std::vector<double> values, bool keep_outliers) {
+  Box box = box_of(std::move(label), values);
+  if (box.count < 4) return box;
+  const double reach = 1.5 * (box.high - box.low), low = box.low - reach, high = box.high + reach;
+  box.least = box.low, box.most = box.high;
+  for (double x : values) {
+    if (!std::isfinite(x)) continue;
+    if (x >= low && x <= high)
+      box.least = std::min(box.least, x), box.most = std::max(box.most, x);
+    else if (keep_outliers)
+      box.outside.push_back(x);
+    else
+      --box.count;
+  }
+  return box;
+}
+
 std::string boxes_svg(const std::string& title, const std::vector<Box>& boxes, double baseline) {
   constexpr double kHeight = 320, kTop = 40, kBottom = 70, kLeft = 60, kStep = 84;
   double low = baseline, high = baseline;
   for (const Box& box : boxes)
-    if (box.count) low = std::min(low, box.least), high = std::max(high, box.most);
+    if (box.count) {
+      low = std::min(low, box.least), high = std::max(high, box.most);
+      for (double x : box.outside) low = std::min(low, x), high = std::max(high, x);
+    }
   if (high - low < 1e-9) low -= 0.5, high += 0.5;
   const double width = kLeft + kStep * double(boxes.size()) + 20;
   auto y = [&](double v) { return kTop + (high - v) / (high - low) * (kHeight - kTop - kBottom); };
@@ -66,6 +86,8 @@ std::string boxes_svg(const std::string& title, const std::vector<Box>& boxes, d
         "<line x1=\"{3:.1f}\" x2=\"{6:.1f}\" y1=\"{7:.1f}\" y2=\"{7:.1f}\" stroke=\"#124\" stroke-width=\"2\"/>\n",
         x, y(box.least), y(box.most), x - 18, y(box.high), std::max(0.5, y(box.low) - y(box.high)), x + 18,
         y(box.median));
+    for (double value : box.outside)
+      svg += Xml::of("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"none\" stroke=\"#357\"/>\n", x, y(value));
   }
   return (svg + Xml::of("</svg>\n")).text();
 }

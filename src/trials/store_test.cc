@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "trials/boxes.h"
 
 namespace netmend::trials {
 namespace {
@@ -66,6 +67,18 @@ TEST(Store, SurvivesBeingKilled) {
   EXPECT_GT(count, 0);
   // What was put stays, in order, whole.
   for (int64_t i = 0; i < count; ++i) EXPECT_EQ(store.find(std::to_string(i)), std::string(1000, 'y'));
+}
+
+TEST(Boxes, WhiskersEndWithinTheFences) {
+  std::vector<double> values = {1, 2, 3, 4, 5, 100, NAN};
+  const Box with = fenced_box("a", values, true), without = fenced_box("a", values, false);
+  EXPECT_EQ(with.most, 5);
+  EXPECT_EQ(with.outside, std::vector<double>{100});
+  EXPECT_EQ(with.count, 6u);
+  EXPECT_EQ(without.count, 5u);
+  EXPECT_TRUE(without.outside.empty());
+  EXPECT_NE(boxes_svg("t", {with}, 3).find("<circle"), std::string::npos);
+  EXPECT_EQ(boxes_svg("t", {without}, 3).find("<circle"), std::string::npos);
 }
 
 }  // namespace

@@ -112,6 +112,9 @@ class ShortcutFinder {
   bool take_constant(const Node& node, ValueId id) {
     edits::Seen seen = edits::see(graph_, id);
     if (seen.root == kAbsent) return false;
+    // Quantised numbers are not what the operator reads.
+    const bool whole = seen.view.defined() && !seen.view.is_floating_point();
+    if (whole && (id == layer_.weight_input || !seen.refusal.empty())) return false;
     if (id == layer_.weight_input) {
       if (!seen.view.defined() || (node.op == "MatMul" && seen.view.dim() != 2)) return false;
       found_.constants.push_back({id, layer_.weight_axis});

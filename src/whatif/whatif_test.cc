@@ -102,6 +102,28 @@ TEST(WhatIf, EqualsAFullEvaluationOfResidualNetworks) {
   expect_equal(at, some_edits(at, 1, 6));
 }
 
+TEST(WhatIf, BiasesOfQuantisedLayersMayChange) {
+  model::Graph graph = zoo::make("mlp:784-16-10");
+  for (const char* name : {"fc1.weight", "fc2.weight"}) {
+    const model::ValueId weight = graph.find(name);
+    const at::Tensor whole = (graph.constant(weight) * 100).round().clamp(-127, 127).to(at::kChar);
+    const model::ValueId numbers = graph.add_value(std::string(name) + "/whole", model::Element::kInt8),
+                         scale = graph.add_value(std::string(name) + "/scale", model::Element::kFloat);
+    graph.constants.erase(weight);
+    graph.constants[numbers] = {whole, model::Element::kInt8, {}, false};
+    graph.constants[scale] = {at::scalar_tensor(0.01f), model::Element::kFloat, {}, false};
+    graph.nodes.push_back(
+        {std::string(name) + "/as-float", "DequantizeLinear", "", 17, {numbers, scale}, {weight}, {}});
+  }
+  model::sort_nodes(graph);
+  Fixture at = make(std::move(graph), "glyphs:test", 100);
+  std::vector<Question> questions(1);
+  for (const model::Layer& layer : at.layers)
+    questions.push_back(
+        {edits::operate(at.subject.graph, layer, 3, {edits::Target::kBias, edits::Change::kSet, 2}, 1)});
+  expect_equal(at, questions);
+}
+
 TEST(WhatIf, PatchesMayLieInSeveralLayers) {
   Fixture at = make(zoo::make("lenet5"), "glyphs:test", 200);
   Random random(9);

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,9 +21,9 @@
 
 namespace {
 
-enum Function { kOpen, kWrite, kRename, kFsync, kClose, kRead, kMalloc, kNone };
-constexpr const char* kNames[] = {"open", "write", "rename", "fsync", "close", "read", "malloc"};
-constexpr int kErrors[] = {ENOSPC, ENOSPC, ENOSPC, EIO, ENOSPC, EIO, ENOMEM};
+enum Function { kOpen, kWrite, kRename, kFsync, kClose, kRead, kMalloc, kThread, kNone };
+constexpr const char* kNames[] = {"open", "write", "rename", "fsync", "close", "read", "malloc", "thread"};
+constexpr int kErrors[] = {ENOSPC, ENOSPC, ENOSPC, EIO, ENOSPC, EIO, ENOMEM, EAGAIN};
 
 Function which = kNone;
 long failing = -1;
@@ -164,6 +165,12 @@ ssize_t pread64(int file, void* bytes, size_t count, off64_t at) {
 int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) {
   if (!begun) begin(), begun = true;
   return next<int(int, const sigset_t*, sigset_t*)>("pthread_sigmask")(how, set, before);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*run)(void*), void* with) {
+  if (fails(kThread)) return kErrors[kThread];
+  return next<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create")(thread, how, run,
+                                                                                                 with);
 }
 
 void* __libc_malloc(size_t size);

@@ -112,6 +112,32 @@ def watch(out="netmend-run"):
     return _recorder
 
 
+_NAMES = {"lr": "rate", "learning_rate": "rate", "optimizer": "optimiser", "batch_size": "batch", "initializer": "init",
+          "kernel_initializer": "init", "weight_decay": "decay", "l2": "decay", "clip_value": "clip", "clipvalue": "clip",
+          "batch_normalization": "batch_norm", "standardize": "scale_inputs", "normalize": "scale_inputs"}
+
+
+def settings(choices=None, **values):
+    """What may be changed in a training, with the values that it has: `s = settings(rate=0.1, optimizer="sgd")`, then
+    `s["rate"]`. `netmend heal` runs the program again with other values; without it they are what stands there.
+    `choices={"activation": ["relu", "tanh"]}` says which values a setting takes."""
+    import json
+    given = dict(values)
+    try:
+        others = json.loads(os.environ.get("NETMEND_SETTINGS") or "{}")
+    except ValueError:
+        others = {}
+    for name in values:
+        usual = _NAMES.get(name.lower(), name.lower())
+        if name in others or usual in others:
+            given[name] = others[name] if name in others else others[usual]
+    other = sys.modules.get("_netmend_watch")
+    recorder = _recorder if _recorder is not None else getattr(other, "_recorder", None)
+    if recorder is not None and not recorder.silent:
+        recorder.record.say("settings", values=given, choices=choices or {})
+    return given
+
+
 def record_metrics(**metrics):
     """Metrics of an epoch, by name: `record_metrics(val_loss=0.3, val_accuracy=0.9)`."""
     recorder = watch()
