@@ -21,7 +21,7 @@ void print_healing(const Json& json) {
   print("  before   {}; held-out {}\n", ids_text(json["before"]["findings"]),
         held_out_text(json["before"]["held_out"]));
   if (json["tries"].empty())
-    print("  Nothing above a note was found, or nothing that a change of settings answers: nothing was tried.\n");
+    print("  Nothing above a note was found that a change of settings could fix: nothing was tried.\n");
   else
     print_table(Table{.head = {"for", "change", "from", "problem", "held-out", "cost", ""},
                       .align = "lllllrl",
@@ -56,8 +56,8 @@ int heal_run(const Common& common, const HealOptions& options) {
   RunFolder folder(common.out, "heal", common.arguments);
   request.heal.folder = folder.path();
   request.heal.told = [&](const healing::Attempt& one) {
-    say(common, fmt::format("{}: {} {}", printable(one.changes), one.gone ? "the problem is gone" : "the problem stays",
-                            one.kept ? "(kept)" : ""));
+    say(common, fmt::format("{}: {} {}", printable(one.changes),
+                            one.gone ? "the problem is gone" : "the problem remains", one.kept ? "(kept)" : ""));
   };
   const Json json = healing::heal_run(request);
   write_file(folder.file("heal.json"), json_text(json, 1));
@@ -74,7 +74,7 @@ int heal_run(const Common& common, const HealOptions& options) {
       print("  nothing was changed; to apply: patch {} {}\n", printable(json["program"].get<std::string>()),
             printable(json["patch"].get<std::string>()));
     }
-    if (!json["left"].empty()) print("  no plain edit answers {}\n", ids_text(json["left"]));
+    if (!json["left"].empty()) print("  no simple edit addresses {}\n", ids_text(json["left"]));
     return status;
   }
   print_healing(json);
