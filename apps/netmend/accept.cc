@@ -66,7 +66,8 @@ void store(const std::string& path, const Fact& fact) {
 void check_terms(const AcceptOptions& options, Acceptance& one) {
   one.reason = std::string(trim(options.reason));
   if (one.reason.empty())
-    throw InputError("a reason is missing", "Add --reason TEXT; whoever reads it next year should understand.");
+    throw InputError("a reason is missing",
+                     "Add --reason TEXT; it should still make sense to somebody who reads it next year.");
   one.until = options.until;
   if (!one.until.empty() && !findings::is_day(one.until))
     throw InputError(fmt::format("--until {}: not a date", printable(one.until)), "Write it as 2027-06-30.");

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "evidence/json.h"
+#include "findings/phrases.h"
 #include "netmend/show.h"
 
 namespace netmend::app {
@@ -76,11 +77,14 @@ std::string verdict(const Json& found) {
   const Json& all = found["important"][0]["combinations"];
   const size_t untried = found["regions_untried"].size();
   const double training = all["training"], both = all["both"], share = training > 0 ? both / training : 1;
-  if (share >= 1 && untried == 0) return "The tests cover what the training data covers.";
-  const char* how = share >= 0.9 ? "nearly all" : share >= 0.6 ? "most" : share >= 0.3 ? "part" : "little";
+  const char* how = share >= 1     ? "all"
+                    : share >= 0.9 ? "nearly all"
+                    : share >= 0.5 ? "most"
+                    : share > 0    ? "less than half"
+                                   : "none";
   return fmt::format(
-      "The tests cover {} of what the training data covers{}.", how,
-      untried == 0 ? "" : fmt::format("; {} of important units untested", counted(int64_t(untried), "value region")));
+      "Of the combinations of important units that training data reaches, the tests reach {}{}.", how,
+      untried == 0 ? "" : fmt::format("; they miss {} of single units", counted(int64_t(untried), "value region")));
 }
 
 void print_untried(const Json& found) {
@@ -92,8 +96,8 @@ void print_untried(const Json& found) {
   for (size_t i = 0; i < std::min<size_t>(3, untried.size()); ++i)
     print_item(i == 0 ? "regions" : "",
                fmt::format("{} from {} to {}: no test, {} (such as {})", text(untried[i], "unit"),
-                           untried[i]["low"].is_null() ? "−∞" : fmt::format("{:.3g}", untried[i]["low"].get<double>()),
-                           untried[i]["high"].is_null() ? "∞" : fmt::format("{:.3g}", untried[i]["high"].get<double>()),
+                           untried[i]["low"].is_null() ? "−∞" : findings::plain(untried[i]["low"].get<double>()),
+                           untried[i]["high"].is_null() ? "∞" : findings::plain(untried[i]["high"].get<double>()),
                            counted(untried[i]["training"], "training input"), names(untried[i]["training_inputs"], 3)));
   if (untried.size() > 3) print_item("", fmt::format("and {} more", counted(int64_t(untried.size()) - 3, "region")));
   if (found["important"].empty()) return;
@@ -118,12 +122,12 @@ void print_low_units(const Json& found) {
                                   low == 1 ? "reaches" : "reach"));
   for (size_t i = 0; i < std::min<size_t>(2, found["low_units"].size()); ++i) {
     const Json& one = found["low_units"][i];
-    print_item("", fmt::format(
-                       "{}{}: tests up to {}, {}{} above that (such as {})", text(one, "unit"),
-                       one.contains("position") ? " at " + json_text(one["position"]) : "",
-                       one["high_in_tests"].is_null() ? "–" : fmt::format("{:.3g}", one["high_in_tests"].get<double>()),
-                       one["at_least"].get<bool>() ? "at least " : "",
-                       counted(one["training_inputs_above"], "training input"), names(one["training_inputs"], 3)));
+    print_item("",
+               fmt::format("{}{}: tests up to {}, {}{} above that (such as {})", text(one, "unit"),
+                           one.contains("position") ? " at " + json_text(one["position"]) : "",
+                           one["high_in_tests"].is_null() ? "–" : findings::plain(one["high_in_tests"].get<double>()),
+                           one["at_least"].get<bool>() ? "at least " : "",
+                           counted(one["training_inputs_above"], "training input"), names(one["training_inputs"], 3)));
   }
 }
 
@@ -147,7 +151,7 @@ void print_inputs(const Json& found) {
   std::vector<std::string> ids;
   for (const Json& one : (*chosen)["most"])
     if (ids.size() < 5 && one["score"] != 0)
-      ids.push_back(fmt::format("{} ({:.3g})", text(one, "input"), one["score"].get<double>()));
+      ids.push_back(fmt::format("{} ({})", text(one, "input"), findings::plain(one["score"].get<double>())));
   if (!ids.empty())
     print_item("surprise", fmt::format("least like training by {}: {}", text(*chosen, "name"), join(ids, ", ")));
 }
@@ -203,7 +207,7 @@ int coverage(const Common& common, const CoverageOptions& options) {
   write_file(folder.file("coverage.json"), evidence::dump(json, 2));
   session.finish(run.seconds(), status);
   common.json ? print_json(json) : print_coverage(options, json);
-  if (status) say(common, fmt::format("stopped: this is of the first {} tests", with_commas(run.inputs())));
+  if (status) say(common, fmt::format("stopped: this covers only the first {} tests", with_commas(run.inputs())));
   return status;
 }
 

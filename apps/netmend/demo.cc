@@ -59,7 +59,7 @@ class Demo {
 
   int run() {
     if (!common_.json)
-      print("This demo needs no file: netmend draws its own digits, and everything lands in {}\n", folder_.path());
+      print("This demo needs no file: netmend draws its own digits, and writes everything to {}\n", folder_.path());
     look_at_data();
     int status = train_network() ? 0 : 130;
     if (status == 0) {
@@ -121,7 +121,7 @@ class Demo {
         {fmt::format("wrong labels in one class: {} sevens are labelled as ones", wrong), "mislabelled", ""},
         {"mismatched preprocessing: the tests are negatives, dark where training was bright", "preprocessing", ""}};
     if (common_.json) return;
-    print("\n{}. Plant three faults of the kind that happens in practice, and forget where.\n\n", ++step_);
+    print("\n{}. Plant three faults of kinds that happen in practice, and forget where.\n\n", ++step_);
     for (const Planted& one : planted_) print("   - {}\n", one.what);
   }
 

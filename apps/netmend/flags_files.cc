@@ -7,18 +7,19 @@ namespace {
 
 void add_inject(CLI::App& app, Options& o, Action& action) {
   CLI::App* inject =
-      command(app, "inject", "Bugs put into a training program: what each does to its metric, and who would notice",
+      command(app, "inject",
+              "Inject bugs into a training program: what each does to its metric, and whether anybody would notice",
               "  netmend inject train.py --metric 'accuracy ([0-9.]+)'\n"
               "  netmend inject train.py --metric 'acc=([0-9.]+)' --also torch.nn --sample 300 -- --seed {seed}\n"
               "  netmend inject train.py --metric 'accuracy ([0-9.]+)' --operators zero-grad-removed,wrong-axis");
-  inject->add_option("program", o.inject.program, "Python program or notebook; its arguments come behind --")
+  inject->add_option("program", o.inject.program, "Python program or notebook; its arguments come after --")
       ->required();
   inject->add_option("arguments", o.inject.arguments,
-                     "Arguments of the program, behind --; {seed} in them is another number for every clean run");
+                     "Arguments of the program, after --; {seed} in them stands for another number in every clean run");
   inject
       ->add_option("--metric", o.inject.metric,
-                   "Regular expression: the last printed line that fits gives the metric by its first group. Or "
-                   "json:FILE:KEY of a file that it writes, or record:NAME of its training's record (record:loss)")
+                   "Regular expression: its first group in the last printed line that matches is the metric. Or "
+                   "json:FILE:KEY in a file that it writes, or record:NAME in the record of its training (record:loss)")
       ->required();
   inject->add_option("--python", o.inject.python, "The interpreter")->capture_default_str();
   inject
@@ -27,12 +28,12 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
                    "zero-grad-removed, … separated by commas (default: all)")
       ->delimiter(',');
   inject->add_option("--also", o.inject.also,
-                     "Package whose executed lines get bugs too, such as torch.nn; may be repeated. The installed one "
+                     "Package to inject bugs into as well, such as torch.nn; may be repeated. The installed one "
                      "stays as it is");
-  inject->add_option("--sample", o.inject.sample, "Bugs in all, drawn by --seed; 0 for all")
+  inject->add_option("--sample", o.inject.sample, "Number of bugs in all, drawn by --seed; 0 for every possible one")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
-  inject->add_option("--per-file", o.inject.per_file, "Bugs per file at most; 0 for no limit")
+  inject->add_option("--per-file", o.inject.per_file, "At most this many bugs per file; 0 for no limit")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
   inject->add_option("--clean-runs", o.inject.clean_runs, "Runs of the program as it is, to compare with")
@@ -61,7 +62,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                           "  netmend why confused-classes:cat-dog\n"
                           "  netmend why dead-units\n"
                           "  netmend why --list");
-  why->add_option("finding", o.why.about, "Its id, or its kind (default: lists those of the latest run)");
+  why->add_option("finding", o.why.about, "Its id, or its kind (default: list the findings of the latest run)");
   why->add_flag("--list", o.why.list, "All kinds of findings");
   why->add_option("--run", o.why.run, "Run folder of a check (default: the latest with findings)");
   why->callback([&] { action = [&] { return app::why(common, o.why); }; });
@@ -72,7 +73,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
               "  netmend accept inputs --file ambiguous.csv --reason 'nobody can tell'\n"
               "  netmend accept --prune");
   accept->add_option("finding", o.accept.what, "Its id, KIND:WHERE; or `inputs` with --file");
-  accept->add_option("--reason", o.accept.reason, "Why; whoever reads it next year should understand");
+  accept->add_option("--reason", o.accept.reason, "Why; it should still make sense to somebody who reads it next year");
   accept->add_option("--until", o.accept.until,
                      "The last day on which it is accepted, such as 2027-06-30 (default: no end)");
   accept->add_option("--level", o.accept.level,
@@ -84,11 +85,11 @@ void add_files(CLI::App& app, Options& o, Action& action) {
   with_config(accept);
   accept->callback([&] { action = [&] { return app::accept(common, o.accept); }; });
 
-  CLI::App* watch = command(app, "watch", "Run a training program, record it, and say what goes wrong in it",
+  CLI::App* watch = command(app, "watch", "Run a training program, record its training, and say what goes wrong",
                             "  netmend watch -- python train.py --epochs 5\n"
                             "  netmend watch --out run1 --stop-when nan -- python train.py\n"
                             "  netmend watch --fail-on serious -- python -m mypackage.train");
-  watch->add_option("program", o.watch.command, "The program with its arguments, behind --");
+  watch->add_option("program", o.watch.command, "The program with its arguments, after --");
   watch
       ->add_option("--stop-when", o.watch.stop_when,
                    "nan: end the program when its loss is NaN or Inf, before the step that spoils the weights")
@@ -96,13 +97,13 @@ void add_files(CLI::App& app, Options& o, Action& action) {
   watch->add_option("--thresholds", o.watch.thresholds, "TOML file with thresholds of rules (netmend diagnose --list)");
   watch
       ->add_option("--fail-on", o.watch.fail_on,
-                   "Exit status 1 from this level on, where the program itself ended well: blocker, serious, minor, "
+                   "Exit status 1 from this level on, if the program itself succeeded: blocker, serious, minor, "
                    "note or never")
       ->capture_default_str();
   with_run_folder(watch);
   watch->callback([&] { action = [&] { return app::watch(common, o.watch); }; });
 
-  CLI::App* diagnose = command(app, "diagnose", "Say what the record of a training run shows, most likely first",
+  CLI::App* diagnose = command(app, "diagnose", "Say what the record of a training run shows, the most likely first",
                                "  netmend diagnose\n"
                                "  netmend diagnose run1 --fail-on serious\n"
                                "  netmend diagnose training.csv\n"
@@ -113,7 +114,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
   diagnose->add_flag("--list", o.diagnose.list, "All rules with their thresholds");
   diagnose->add_option("--against", o.diagnose.against,
                        "Another run: what changed from it to this one (netmend compare RUN RUN is the same)");
-  diagnose->add_flag("--live", o.diagnose.live, "Follow a run that is still going on");
+  diagnose->add_flag("--live", o.diagnose.live, "Follow a run that is still in progress");
   diagnose
       ->add_option("--rules", o.diagnose.rules,
                    "Sets of rules: exact, netmend (default: both), or a paper's: autotrainer, deeplocalize, "
@@ -128,7 +129,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
   diagnose->callback([&] { action = [&] { return diagnose_run(common, o.diagnose); }; });
 
   CLI::App* lint =
-      command(app, "lint", "Read a training program (PyTorch, Keras) and name mistakes that can be seen in its text",
+      command(app, "lint", "Read a training program (PyTorch, Keras) and name mistakes that can be seen in its source",
               "  netmend lint train.py\n"
               "  netmend lint train.py --sarif lint.sarif");
   lint->add_option("files", o.lint.files, "Python files")->required();

@@ -147,7 +147,7 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
 
 void add_mutate(CLI::App& app, Options& o, Action& action) {
   CLI::App* mutate =
-      command(app, "mutate", "Would the tests notice a bug? Mutants of the network, and which of them they kill",
+      command(app, "mutate", "Would the tests notice a bug? Mutants of the network, and which of them the tests kill",
               "  netmend mutate model.onnx --data mnist\n"
               "  netmend mutate model.onnx --data mnist:test --sample 2000 --kill strict\n"
               "  netmend mutate model.onnx --data mnist --operators muff,gf --layer fc1");

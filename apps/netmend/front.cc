@@ -32,31 +32,31 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               eval         the metric, per class, most confused pairs, one row per input
               failures     the table of wrong predictions: filter, sort, group, export; labels that look wrong
               slices       weak slices and subgroups: groups, rules over columns and properties of inputs
-              match        do its outputs match those of the framework that trained it, and if not, why?
+              match        do the outputs match those of the framework that trained the model, and if not, why?
               next         which unlabelled inputs to label first
               stress       noise, shifts, corruptions, attacks: how often does the prediction change?
               coverage     what the tests never cover
-              mutate       would the tests notice a bug? mutants of the network, and which of them they kill
-              locate       which units and layers are to blame when it is wrong
+              mutate       would the tests notice a bug? mutants of the network, and which of them the tests kill
+              locate       which units and layers are to blame when predictions are wrong
               explain      which units predictions come from, and which pixels, words or columns
   Mend        repair       search for a small change, confirm it on a hold-out set, write a new model
               apply        apply edits to a model's weights, or revert them
               whatif       what edits would do, without writing a model
               diff         which parameters, layers and units differ between two models, and by how much
-              weights      all parameters as an NPZ file
+              weights      write all parameters to an NPZ file
   Train       train        train or fine-tune a model, with checkpoints
               watch        run your training program, record it, and say what goes wrong
               diagnose     what the record of a training run shows, most likely first
-              heal         settings under which a training works, tried and shown
-              lint         mistakes that can be seen in the text of a training program
-              inject       bugs put into a training program: what each does, and who would notice
-  Lab         lab new      a named architecture as an ONNX file
+              heal         try settings under which a training works, and show them
+              lint         mistakes that can be seen in the source of a training program
+              inject       inject bugs into a training program: what each does, and whether anybody would notice
+  Lab         lab new      write a named architecture as an ONNX file
               lab plant    plant a known fault in a sound model, and record it
               lab study    questions that take many trials: planted faults and more
               lab run      run a model on tensors from files
               lab conformance   check the operators against the ONNX project's own test folders
               lab merge    merge the shards of a pass
-  Start here  demo         the whole tour on data of its own: trains, plants faults, finds and repairs them
+  Start here  demo         a tour on data that it makes itself: trains, plants faults, finds and repairs them
 
   Everywhere  --json (one document on stdout)  --quiet  --wide  --seed N  --jobs N  --device cpu|cuda  --memory 8G
               --out DIR (the run folder)  -o FILE (what the command makes)

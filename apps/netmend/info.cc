@@ -113,11 +113,12 @@ void print_cost(const ModelInfo& info, bool every_node) {
                             node.weight_bytes > 0 ? bytes_text(node.weight_bytes) : "", bytes_text(node.output_bytes)});
   print("\n");
   print_table(table);
-  print_wrapped(fmt::format("One pass with these shapes takes {} FLOP in products and reads {} of weights; its values take "
-                            "at most {} at once. Nothing was timed (netmend lab benchmark does that).",
-                            flops_text(info.cost.flops), bytes_text(info.cost.weight_bytes),
-                            bytes_text(info.cost.activation_bytes)),
-                0);
+  print_wrapped(
+      fmt::format("One pass with these shapes takes {} FLOP in products and reads {} of weights; its values take "
+                  "at most {} at once. Nothing was timed (netmend lab benchmark does that).",
+                  flops_text(info.cost.flops), bytes_text(info.cost.weight_bytes),
+                  bytes_text(info.cost.activation_bytes)),
+      0);
 }
 
 void print_info(const ModelInfo& info, const InfoOptions& options) {

@@ -38,9 +38,9 @@ std::string shown(const std::string& value) {
 
 void print_unknown(const ConfigDraft& draft) {
   const std::vector<std::string>& rivals = draft.preflight->rivals;
-  print("\n  It is not known {}.\n", draft.preflight->unknown);
-  print("{}\n\n", rivals.empty() ? "  If you know, add it to netmend.toml, for example"
-                                 : "  If you know, add the line that is right to netmend.toml, probably one of these");
+  print("\n  netmend does not know {}.\n", draft.preflight->unknown);
+  print("{}\n\n", rivals.empty() ? "  If you know it, add it to netmend.toml, for example:"
+                                 : "  If you know it, add the right line to netmend.toml, probably one of these:");
   if (rivals.empty())
     print("    input.{} = {{ scale = \"1/255\", mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225] }}\n",
           draft.input);
@@ -57,7 +57,7 @@ void print_draft(const ConfigDraft& draft, bool updated, const Shell& next) {
   for (const preflight::Blocker& adopted : draft.adopted) {
     print("\n");
     print_wrapped(fmt::format("{} {}.", adopted.title, adopted.evidence), 2);
-    print_wrapped("It is in netmend.toml now; remove it if it is wrong.", 2);
+    print_wrapped("This is in netmend.toml now; remove it if it is wrong.", 2);
   }
   if (draft.preflight) {
     print("\n");

@@ -54,7 +54,7 @@ void print_survivors(const InjectResult& result, const Analysis& analysis) {
   if (analysis.survivors.empty()) return;
   const programs::DoctorScore& doctor = analysis.doctor;
   print("\n");
-  print_wrapped(fmt::format("survivors: {} of {} bugs change neither metric nor time so that anybody would notice",
+  print_wrapped(fmt::format("survivors: {} of {} bugs change neither metric nor time noticeably",
                             analysis.survivors.size(), result.bugs.size()),
                 2);
   if (doctor.asked > 0)
@@ -67,7 +67,7 @@ void print_survivors(const InjectResult& result, const Analysis& analysis) {
     const programs::InjectedBug& bug = result.bugs[one.bug];
     print("  {}  {}\n", bug.id, join(bug.phases, ", "));
     print_wrapped(change_of(bug.diff), 6);
-    print_wrapped("caught by: " + one.check, 6);
+    print_wrapped("would be caught by: " + one.check, 6);
   }
   if (analysis.survivors.size() > kShown) print("  … and {} more (report.md)\n", analysis.survivors.size() - kShown);
 }

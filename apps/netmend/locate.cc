@@ -191,7 +191,8 @@ int locate(const Common& common, const LocateOptions& options) {
     print_located(options, found);
     print("\n  next  {}\n  every unit: {}/ranking.csv\n", found.next.at(0).text(), folder.path());
   }
-  if (found.interrupted) say(common, fmt::format("stopped: this is of the first {} inputs", with_commas(found.inputs)));
+  if (found.interrupted)
+    say(common, fmt::format("stopped: this covers only the first {} inputs", with_commas(found.inputs)));
   return found.interrupted ? 130 : 0;
 }
 

@@ -65,8 +65,9 @@ void print_tests(const MutateResult& result) {
   for (size_t i = 0; i < std::min<size_t>(5, result.unique.size()); ++i)
     first.push_back(fmt::format("{} ({})", result.unique[i].id, result.unique[i].alone));
   print_labelled("alone",
-                 fmt::format("{} tests kill what no other test kills: {}{}", with_commas(int64_t(result.unique.size())),
-                             join(first, ", "), result.unique.size() > first.size() ? " …" : ""));
+                 fmt::format("{} {} what no other test kills: {}{}", counted(int64_t(result.unique.size()), "test"),
+                             result.unique.size() == 1 ? "kills" : "kill", join(first, ", "),
+                             result.unique.size() > first.size() ? " …" : ""));
 }
 
 void print_strengths(const MutateResult& result) {
@@ -85,8 +86,7 @@ void print_strengths(const MutateResult& result) {
 
 void print_mutated(const MutateResult& result) {
   print("{}  on {}\n", printable(result.model), printable(result.data));
-  print_parts({fmt::format("{} mutants", with_commas(int64_t(result.mutants.size()))),
-               fmt::format("{} tests", with_commas(result.inputs)),
+  print_parts({counted(int64_t(result.mutants.size()), "mutant"), counted(result.inputs, "test"),
                fmt::format("accuracy {}", percent(result.accuracy)), fmt::format("{:.1f} s", result.seconds)},
               2);
   print("\n");
@@ -102,12 +102,14 @@ void print_mutated(const MutateResult& result) {
                       ? fmt::format("by accuracy over {} trainings (p < 0.05, effect of 0.5)", result.originals)
                       : "by a correct prediction that becomes wrong"));
   if (!result.training.empty())
-    print_labelled("equivalent", fmt::format("{} mutants predict every training input as the model does, with the same "
-                                             "loss: left out of the score",
-                                             with_commas(result.equivalent)));
+    print_labelled("equivalent",
+                   fmt::format("{} {} every training input as the model does, with the same loss: left out "
+                               "of the score",
+                               counted(result.equivalent, "mutant"), result.equivalent == 1 ? "predicts" : "predict"));
   if (result.redundant > 0)
-    print_labelled("redundant", fmt::format("{} mutants predict every test as another mutant does ({} clusters)",
-                                            with_commas(result.redundant), with_commas(result.clusters)));
+    print_labelled("redundant",
+                   fmt::format("{} {} every test as another mutant does ({})", counted(result.redundant, "mutant"),
+                               result.redundant == 1 ? "predicts" : "predict", counted(result.clusters, "cluster")));
   print_survivors(result);
   print_tests(result);
   print_groups("operator", result.operators, true);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "evidence/json.h"
+#include "findings/phrases.h"
 #include "netmend/show.h"
 
 namespace netmend::app {
@@ -52,8 +53,8 @@ void print_next(const std::string& model, const NextReport& report) {
     const double expected = double(report.chosen.size()) * double(report.wrong) / double(report.inputs);
     print_wrapped(
         fmt::format("the pool has labels: the prediction is wrong for {} of {} chosen inputs; drawn at random "
-                    "it would be {:.2g} on average{}",
-                    report.chosen_wrong, report.chosen.size(), expected,
+                    "it would be {} on average{}",
+                    report.chosen_wrong, report.chosen.size(), findings::plain(expected),
                     report.apfd ? fmt::format("; APFD {:.3f}, in random order 0.5", *report.apfd) : ""),
         2);
   }

@@ -36,7 +36,7 @@ void print_classes(const PredictionResult& result) {
   }
   print("\n");
   print_table(table);
-  if (cut) print("  … and {} more classes (--json has all)\n", order.size() - most);
+  if (cut) print("  … and {} more (--json has all)\n", order.size() - most);
 }
 
 void print_confusions(const PredictionSettings& settings, const PredictionResult& result) {
@@ -67,13 +67,13 @@ void print_result(const PredictionSettings& settings, const PredictionResult& re
       seconds > 0 ? fmt::format("   {:.2f} s, {}/s", seconds, with_commas(int64_t(double(result.samples) / seconds)))
                   : "";
   if (settings.task == Task::kNone)
-    print("  {} inputs without labels{}\n", with_commas(result.samples), speed);
+    print("  {} without labels{}\n", counted(result.samples, "input"), speed);
   else if (result.metrics.empty())
     print("  no inputs\n");
   else
     print_wrapped(
         fmt::format(
-            "{} inputs   {} {}{}{}", with_commas(result.samples), result.metrics[0].name,
+            "{}   {} {}{}{}", counted(result.samples, "input"), result.metrics[0].name,
             figure_text(result.metrics[0].name, result.metrics[0].estimate),
             result.metrics[0].name == "accuracy" ? fmt::format("   {} correct", with_commas(result.correct)) : "",
             speed),
@@ -83,7 +83,8 @@ void print_result(const PredictionSettings& settings, const PredictionResult& re
     others.push_back(result.metrics[i].name + " " + figure_text(result.metrics[i].name, result.metrics[i].estimate));
   if (!others.empty()) print_wrapped(join(others, "   "), 2);
   if (result.not_finite > 0)
-    print("  {} predictions are NaN or Inf: counted as wrong, left out of the loss\n", with_commas(result.not_finite));
+    print("  {} {} NaN or Inf: counted as wrong, left out of the loss\n", counted(result.not_finite, "prediction"),
+          result.not_finite == 1 ? "is" : "are");
   if (!result.per_class.empty()) print_classes(result), print_confusions(settings, result);
 }
 
@@ -107,7 +108,7 @@ void print_groups(const PredictionSettings& settings, const std::vector<observer
   }
   print("\n");
   print_table(table);
-  if (groups.size() > kGroups) print("  … and {} more groups (--json has all)\n", groups.size() - kGroups);
+  if (groups.size() > kGroups) print("  … and {} more (--json has all)\n", groups.size() - kGroups);
 }
 
 Json groups_json(const PredictionSettings& settings, const std::vector<observers::GroupResult>& groups) {
@@ -158,7 +159,8 @@ void print_preflight(const preflight::Preflight& preflight, const std::string& m
   print_parts(parts, 12, 12);
   if (!preflight.blocker) {
     if (doubt)
-      print_wrapped("✗ is a warning here, not a blocker: the command goes on, and the exit status is not 1 for it", 12);
+      print_wrapped(
+          "✗ is a warning here, not a blocker: the command continues, and the exit status does not depend on it", 12);
     return;
   }
   const preflight::Blocker& blocker = *preflight.blocker;
@@ -168,12 +170,11 @@ void print_preflight(const preflight::Preflight& preflight, const std::string& m
   if (!blocker.line.empty())
     print("\n  Put this into netmend.toml, then try again:\n\n    {}\n", join(split(blocker.line, '\n'), "\n    "));
   static const std::map<OnBlocker, const char*> ends = {
-      {OnBlocker::kStop, "Nothing is said about the model before this is resolved: exit 1. --anyway overrules it."},
+      {OnBlocker::kStop, "Nothing is said about the model until this is resolved: exit 1. --anyway overrides this."},
       {OnBlocker::kDataOnly,
-       "Only the data is checked: nothing is said about the model before this is resolved. --anyway overrules it."},
-      {OnBlocker::kGoOn,
-       "The command goes on in spite of it: what follows may say nothing about the model as trained."},
-      {OnBlocker::kAsk, "The file is written, but netmend will not judge the model before this is resolved: exit 1."}};
+       "Only the data is checked: nothing is said about the model until this is resolved. --anyway overrides this."},
+      {OnBlocker::kGoOn, "The command goes on in spite of it: its results may say nothing about the model as trained."},
+      {OnBlocker::kAsk, "The file is written, but netmend will not judge the model until this is resolved: exit 1."}};
   print("\n");
   print_wrapped(ends.at(then), 2);
 }

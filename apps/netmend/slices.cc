@@ -126,7 +126,7 @@ void print_slices(const Survey& survey) {
     print("\n");
     return print_wrapped(
         fmt::format("no weak slice: {} rules over {} columns and properties were compared; none that is weak on one "
-                    "half of the inputs is weak on the other half",
+                    "half of the inputs is also weak on the other",
                     with_commas(survey.weak.rules), survey.columns.size()),
         2);
   }

@@ -112,6 +112,12 @@ Json story_json(const Kind& kind, const Finding* finding, const std::string& fol
   return json;
 }
 
+/// `data, labels and groups`
+std::string and_last(std::string list) {
+  if (const size_t at = list.rfind(", "); at != list.npos) list.replace(at, 2, " and ");
+  return list;
+}
+
 void print_story(const Kind& kind, const Finding* finding, const std::string& folder) {
   auto part = [](const char* name, std::string_view text) {
     if (text.empty()) return;
@@ -140,7 +146,7 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
   print("\n");
   print_wrapped(kind.needs & findings::kRecord
                     ? "netmend watch and netmend diagnose look for this in the record of a training run"
-                    : "netmend check looks for this when it has " + needs_words(kind.needs),
+                    : fmt::format("netmend check looks for this when it has {}", and_last(needs_words(kind.needs))),
                 2);
 }
 

@@ -28,7 +28,7 @@ function read(): Reading | string {
   try {
     return normalise(JSON.parse(document.getElementById("report")!.textContent!));
   } catch {
-    return "There is no report in this page; netmend open draws it again.";
+    return "This page contains no report; netmend open writes it again.";
   }
 }
 

@@ -245,8 +245,8 @@ export interface Reading {
 /// The document as a report; a sentence for people where it is none.
 export function normalise(document: unknown): Reading | string {
   if (!isObject(document) || document.format !== "netmend.report/1") {
-    const format = isObject(document) && typeof document.format === "string" ? document.format : "what it was given";
-    return `This page cannot show ${format}; netmend open draws it again.`;
+    const format = isObject(document) && typeof document.format === "string" ? document.format : "this document";
+    return `This page cannot show ${format}; netmend open writes it again.`;
   }
   const unread = new Unread();
   new Readers(schema as Rule, document, unread).of(schema as Rule).fit(document);

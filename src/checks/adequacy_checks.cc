@@ -7,6 +7,7 @@
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
+#include "findings/phrases.h"
 
 namespace netmend::checks {
 namespace {
@@ -23,7 +24,7 @@ void check_untested(Observed& seen, Results& out) {
   if (!seen.adequacy) return;
   const adequacy::Assessment& tests = *seen.adequacy;
   if (!tests.highs_judged)
-    return out.skip("units whose activations tests never drive as high as training", "more tests");
+    return out.skip("units that tests never activate as strongly as training data does", "more tests");
   const auto low = int64_t(tests.low_units.size()), units = seen.space->units();
   if (low == 0)
     out.pass("tests reach what training reaches",
@@ -31,9 +32,9 @@ void check_untested(Observed& seen, Results& out) {
   if (double(low) > kManyUnits * double(units))
     out.add(findings::make("untested-units", "", seen.words({{"n", with_commas(low)}, {"of", with_commas(units)}}), {},
                            Certainty::kLikely, fmt::format("{} of {} units", with_commas(low), with_commas(units)),
-                           fmt::format("More training inputs than chance explains have a higher activation than any "
-                                       "test: so it is for {} of {} units.",
-                                       with_commas(low), with_commas(units))));
+                           fmt::format("For {} of {}, more training inputs than chance explains have a higher "
+                                       "activation than any test.",
+                                       with_commas(low), findings::counted(units, "unit"))));
   std::vector<observers::LowUnit> most = tests.low_units;
   std::stable_sort(most.begin(), most.end(), [](const auto& a, const auto& b) { return a.higher > b.higher; });
   size_t told = 0;
@@ -46,11 +47,11 @@ void check_untested(Observed& seen, Results& out) {
                       more = unit.higher == observers::Peaks::kKept ? " or more" : "";
     auto finding = findings::make(
         "untested-region", name, seen.words({{"unit", name}}), {}, Certainty::kLikely,
-        fmt::format("{}{} training inputs above every test", with_commas(unit.higher), more),
-        fmt::format(
-            "Training data drives {} up to {:.3g}, tests up to {:.3g}. Training inputs with a higher activation "
-            "than any test: {}{}. Some are shown.",
-            name, unit.training, unit.tests, with_commas(unit.higher), more));
+        fmt::format("{}{} above every test", findings::counted(unit.higher, "training input"), more),
+        fmt::format("Training data drives {} up to {}, tests only up to {}. {}{} {} a higher activation than any test.",
+                    name, findings::plain(unit.training), findings::plain(unit.tests),
+                    findings::counted(unit.higher, "training input"), more,
+                    unit.higher == 1 && more.empty() ? "has" : "have"));
     for (size_t i = 0; i < std::min<size_t>(12, unit.samples.size()); ++i)
       finding.inputs.push_back({"train", unit.samples[i]});
     finding.value = share;

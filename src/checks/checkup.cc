@@ -183,7 +183,7 @@ void join_findings(Checkup& checkup, std::vector<Finding> more) {
 
 void stop(Checkup& checkup) {
   checkup.interrupted = true;
-  checkup.verdict = "Stopped before all checks were done: this is what was found until then.";
+  checkup.verdict = "Stopped before all checks were done: this is what had been found by then.";
 }
 
 Checkup check_up(session::Session& session, const CheckupRequest& request) {

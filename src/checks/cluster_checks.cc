@@ -80,7 +80,7 @@ void check_failure_clusters(Observed& seen, Results& found) {
     if (int64_t(list.size()) >= kFewest) large.push_back(std::move(list));
   std::stable_sort(large.begin(), large.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   if (large.empty())
-    found.passed.push_back({"failures do not cluster", fmt::format("{} failures among correct predictions",
+    found.passed.push_back({"failures do not cluster", fmt::format("{} failures, scattered among correct predictions",
                                                                    with_commas(int64_t(failing.size())))});
   std::map<int64_t, size_t> place;  // traces may be every n-th input only
   for (size_t i = 0; i < seen.test->rows.size(); ++i) place[seen.test->rows[i].sample] = i;
@@ -103,8 +103,8 @@ void check_failure_clusters(Observed& seen, Results& found) {
     const std::string pair_words =
         2 * most->second > size
             ? fmt::format("mostly {} predicted as {}", name(most->first.first), name(most->first.second))
-            : fmt::format("the most frequent {} predicted as {} ({})", name(most->first.first),
-                          name(most->first.second), findings::percent(double(most->second) / double(size)));
+            : fmt::format("most often {} predicted as {} ({})", name(most->first.first), name(most->first.second),
+                          findings::percent(double(most->second) / double(size)));
     const std::string where = name(most->first.first) + "-as-" + name(most->first.second);
     const double share = double(large[c].size()) / double(std::max<int64_t>(1, traces.count()));
     auto finding = findings::make(

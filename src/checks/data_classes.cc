@@ -41,7 +41,7 @@ void look_at_balance(DataLook& look) {
     const int64_t all = std::accumulate(counts.begin(), counts.end(), int64_t(0));
     if (all == 0) continue;
     if (!uneven(counts)) {
-      look.pass(fmt::format("balance of classes in {}", side->part->name),
+      look.pass(fmt::format("balance of classes in {} data", side->words()),
                 fmt::format("largest to smallest {:.1f}", census::imbalance_ratio(counts)));
       continue;
     }
@@ -67,9 +67,12 @@ void look_at_balance(DataLook& look) {
         fmt::format(
             "The largest class, {}, has {}, the smallest {}. {} {}.", look.classes[size_t(most - counts.begin())],
             findings::counted(*most, "input"), with_commas(smallest),
-            names.empty() ? "No class has less than a third of an even share."
-                          : fmt::format("{} less than a third of an even share: {}.",
-                                        names.size() == 1 ? "One class has" : "Classes with", first_names(names, 8)),
+            names.empty()
+                ? "No class has less than a third of an even share."
+                : fmt::format("{} less than a third of an even share: {}.",
+                              names.size() == 1 ? "One class has"
+                                                : fmt::format("{} classes have", with_commas(int64_t(names.size()))),
+                              first_names(names, 8)),
             costs));
     finding.value = census::imbalance_ratio(counts);
     finding.numbers = {{"smallest", smallest}, {"largest", *most}, {"evenness", census::evenness(counts)}};
@@ -95,15 +98,17 @@ void look_for_absent(DataLook& look) {
     findings::Words words = look.words(side);
     words["class"] = look.classes[c];
     std::string brief = no_training ? fmt::format("{}, no training input", findings::counted(tests[c], "test"))
-                                    : "cannot be judged: no test";
+                                    : "no test, so it cannot be judged";
     const int64_t taught = trains.empty() ? 0 : trains[c];
-    auto finding =
-        findings::make("absent-class", look.classes[c], words, effect, Certainty::kConfirmed, brief,
-                       fmt::format("Of {} none is of class {}; {}.{}",
-                                   findings::counted(side.inputs(), side.part->name + " input"), look.classes[c], brief,
-                                   no_tests && taught > 0
-                                       ? fmt::format(" Training data has {} of it.", findings::counted(taught, "input"))
-                                       : ""));
+    const std::string none =
+        fmt::format("None of {} {} inputs is of class {}", with_commas(side.inputs()), side.words(), look.classes[c]);
+    auto finding = findings::make(
+        "absent-class", look.classes[c], words, effect, Certainty::kConfirmed, brief,
+        no_training
+            ? fmt::format("{}, but the tests have {} of it.", none, findings::counted(tests[c], "input"))
+            : fmt::format(
+                  "{}, so nothing is known about its predictions.{}", none,
+                  taught > 0 ? fmt::format(" Training data has {} of it.", findings::counted(taught, "input")) : ""));
     // Whatever the metric says, it says nothing about a class that the network was taught.
     if (no_tests && taught > 0 && look.test.inputs() > 0) {
       const double share = double(taught) / double(std::max<int64_t>(1, look.train->inputs()));
@@ -121,7 +126,8 @@ void look_at_shift(DataLook& look) {
                        trains = look.train->class_counts(look.classes.size());
   const double apart = census::shares_distance(tests, trains), p = census::shares_p(tests, trains);
   if (apart < kShift || p > kShiftP)
-    return look.pass("shares of classes, training against tests", fmt::format("{:.3f} apart", apart));
+    return look.pass("shares of classes, training against tests",
+                     fmt::format("total variation distance {:.1f} points", 100 * apart));
   // What the share of failures would be with training's shares.
   const double all = double(std::accumulate(trains.begin(), trains.end(), int64_t(0)));
   std::vector<double> wrong(tests.size(), 0), judged(tests.size(), 0);
@@ -148,10 +154,12 @@ void look_at_shift(DataLook& look) {
       fmt::format("The largest difference is {}. The total variation distance of the shares is {:.1f} "
                   "points ({}).{}",
                   brief, 100 * apart, findings::p_text(p),
-                  std::isfinite(now) ? fmt::format(" With the shares of training data accuracy would change "
-                                                   "by {:+.1f} points.",
-                                                   change == 0 ? 0.0 : -100 * change)
-                                     : ""));
+                  !std::isfinite(now) ? ""
+                  : std::abs(change) < 0.0005
+                      ? " With the class shares of the training data, accuracy would hardly change."
+                      : fmt::format(" With the class shares of the training data, accuracy "
+                                    "would change by {:+.1f} points.",
+                                    -100 * change)));
   finding.value = apart;
   finding.numbers = {{"distance", apart}, {"p", p}};
   look.found.add(std::move(finding));
@@ -162,10 +170,13 @@ void look_at_order(DataLook& look) {
   census::Runs runs = census::runs_test(side.census->labels);
   if (side.inputs() < 50 || runs.z > -10 || double(runs.runs) > 0.5 * runs.expected)
     return look.pass("order of training labels", "shuffled");
-  std::string brief = fmt::format("{} of equal labels, about {} if shuffled", findings::counted(runs.runs, "run"),
-                                  with_commas(std::llround(runs.expected)));
-  auto finding = findings::make("sorted-data", side.part->name, look.words(side), {}, Certainty::kConfirmed, brief,
-                                fmt::format("{}. Nothing is wrong if it is shuffled before training.", brief));
+  const std::string there = findings::counted(runs.runs, "run"), usual = with_commas(std::llround(runs.expected));
+  std::string brief = fmt::format("{} of equal labels, about {} if shuffled", there, usual);
+  auto finding =
+      findings::make("sorted-data", side.part->name, look.words(side), {}, Certainty::kConfirmed, brief,
+                     fmt::format("The labels come in {}; shuffled data would have about {}. Nothing is wrong "
+                                 "if the data is shuffled before training.",
+                                 there, usual));
   finding.value = 1 - double(runs.runs) / std::max(1.0, runs.expected);
   look.found.add(std::move(finding));
 }
@@ -182,13 +193,15 @@ void look_at_test_count(DataLook& look) {
   if (half <= kWideInterval && few.empty())
     return look.pass("number of tests", half > 0 ? fmt::format("metric known to ±{:.1f} points", 100 * half)
                                                  : with_commas(look.test.inputs()));
-  std::string brief = half > kWideInterval ? fmt::format("metric known to ±{:.1f} points only", 100 * half)
-                                           : fmt::format("{} with fewer than 30 tests",
-                                                         findings::counted(int64_t(few.size()), "class", "classes"));
-  std::string evidence = brief;
-  if (!few.empty()) evidence += fmt::format(". Fewer than 30 tests: {}", first_names(few, 8));
-  auto finding =
-      findings::make("few-tests", "", look.words(look.test), {}, Certainty::kConfirmed, brief, evidence + ".");
+  const std::string known = fmt::format("known only to ±{:.1f} points", 100 * half),
+                    rare = findings::counted(int64_t(few.size()), "class", "classes");
+  std::string brief = half > kWideInterval ? "metric " + known : rare + " with fewer than 30 tests", evidence;
+  if (half > kWideInterval)
+    evidence = fmt::format("With {}, the metric is {}.", findings::counted(look.test.inputs(), "test"), known);
+  if (!few.empty())
+    evidence += fmt::format("{}{} {} fewer than 30 tests: {}.", evidence.empty() ? "" : " ", rare,
+                            few.size() == 1 ? "has" : "have", first_names(few, 8));
+  auto finding = findings::make("few-tests", "", look.words(look.test), {}, Certainty::kConfirmed, brief, evidence);
   if (half > 0.05) finding.level = findings::Level::kMinor;
   finding.value = half;
   look.found.add(std::move(finding));

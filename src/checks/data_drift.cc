@@ -16,6 +16,7 @@ namespace netmend::checks {
 namespace {
 
 using findings::Certainty;
+using findings::plain;
 using slices::Column;
 
 constexpr double kDrift = 0.1;  ///< distance of distributions beyond what chance gives
@@ -91,9 +92,9 @@ double gap_to_training(const DataLook& look) {
 }
 
 std::string gap_words(const DataLook& look, double gap) {
-  if (look.test.failing.empty() || look.train->failing.empty()) return "The network was not run on both.";
-  if (gap < 0.0005) return "The error rate on tests is no higher.";
-  return fmt::format("The error rate on tests is higher by {}.", points_text(gap));
+  if (look.test.failing.empty() || look.train->failing.empty()) return "The network was not run on both splits.";
+  if (gap < 0.0005) return "The error rate on the tests is not measurably higher than on the training data.";
+  return fmt::format("The error rate on the tests is higher by {}.", points_text(gap));
 }
 
 /// Values of all inputs together have moved or were scaled: what a forgotten step of preprocessing looks like.
@@ -120,16 +121,18 @@ bool look_at_range(DataLook& look) {
     return false;
   }
   const auto &here = tests[worst], &there = trains[worst];
-  std::string brief = fmt::format("{}: test {:.3g} ± {:.3g}, training {:.3g} ± {:.3g}", form.columns[worst],
-                                  here.mean(), here.deviation(), there.mean(), there.deviation());
+  std::string brief = fmt::format("{}: test {} ± {}, training {} ± {}", form.columns[worst], plain(here.mean()),
+                                  plain(here.deviation()), plain(there.mean()), plain(there.deviation()));
   const double gap = gap_to_training(look);
   auto finding = findings::make(
       "range-shift", "train-test", look.words(look.test), {gap, 0}, Certainty::kLikely, brief,
       fmt::format(
-          "{} (raw values, mean ± standard deviation); {:.4g} to {:.4g} against {:.4g} to {:.4g}. Features that "
-          "moved like that: {} of {}. {}",
-          brief, here.low(), here.high(), there.low(), there.high(), with_commas(int64_t(shifted)),
-          with_commas(int64_t(numbers)), gap_words(look, gap)));
+          "{} (raw values, mean ± standard deviation). The test values go from {} to {}, those of training from {} to "
+          "{}. Of {}, {} moved by more than one standard deviation or changed {} standard deviation by more than a "
+          "factor of two. {}",
+          brief, plain(here.low()), plain(here.high()), plain(there.low()), plain(there.high()),
+          findings::counted(int64_t(numbers), "feature"), with_commas(int64_t(shifted)), shifted == 1 ? "its" : "their",
+          gap_words(look, gap)));
   finding.level = std::max(finding.level, findings::Level::kMinor);
   finding.numbers = {{"gap", gap}};
   finding.value = most;
@@ -163,8 +166,8 @@ std::optional<Drift> drift_of(const DataLook& look, const Column& here, const Co
   } else {
     drift.distance = census::ks_distance(here.numbers, there.numbers);
     if (drift.distance < kDrift + chance) return {};
-    drift.brief = fmt::format("KS distance {:.2f}, median {:.3g}, training {:.3g}", drift.distance,
-                              census::quantile(here.numbers, 0.5), census::quantile(there.numbers, 0.5));
+    drift.brief = fmt::format("KS distance {:.2f}, median {}, in training {}", drift.distance,
+                              plain(census::quantile(here.numbers, 0.5)), plain(census::quantile(there.numbers, 0.5)));
   }
   drift.gain = gain_if_spread_alike(look.test, here, there);
   if (drift.distance >= kApart) drift.gain = std::max(drift.gain, gap_to_training(look));
@@ -240,7 +243,7 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     if (auto drift = drift_of(look, together->first, together->second);
         drift && drift->distance >= kApart &&
         std::none_of(found.begin(), found.end(), [&](const Drift& one) { return one.distance >= drift->distance; })) {
-      drift->brief = fmt::format("KS distance {:.2f} of the distance from the training mean", drift->distance);
+      drift->brief = fmt::format("KS distance {:.2f} between distances from the training mean", drift->distance);
       drift->group = confined_to(tests, together->first, together->second);
       found.push_back(std::move(*drift));
     }
@@ -260,9 +263,10 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     words["name"] = drift.name;
     auto finding = findings::make(
         "drift", drift.name, words, {drift.gain, 0}, Certainty::kLikely, drift.brief,
-        fmt::format("{} ({}). It may cost {}.{}", drift.brief,
-                    drift.of_words ? "0 is none, 100 is no overlap" : "0 is none, 1 is no overlap",
-                    points_text(drift.gain), drift.group.empty() ? "" : " Without " + drift.group + " there is none."));
+        fmt::format("{} ({}). {}{}", drift.brief,
+                    drift.of_words ? "0 means no difference, 100 no overlap" : "0 means no difference, 1 no overlap",
+                    drift.gain < 0.0005 ? "It has no measurable cost." : "It may cost " + points_text(drift.gain) + ".",
+                    drift.group.empty() ? "" : " Without " + drift.group + " hardly any of it is left."));
     finding.numbers = {{"gap", gap_to_training(look)}};
     if (!drift.group.empty()) finding.numbers["group"] = drift.group;
     finding.value = drift.distance;
@@ -283,12 +287,13 @@ void look_for_leak(DataLook& look) {
     if (told.right < 0.95 || 1 - told.right > 0.1 * (1 - told.common)) continue;
     findings::Words words = look.words(side);
     words["name"] = column.name;
-    std::string brief = fmt::format("right for {}, the majority class for {}", findings::percent(told.right),
-                                    findings::percent(told.common));
+    const std::string right = findings::percent(told.right), common = findings::percent(told.common);
+    std::string brief = fmt::format("right for {}, the majority class for {}", right, common);
     auto finding =
         findings::make("label-leak", column.name, words, {}, Certainty::kLikely, brief,
-                       fmt::format("A predictor from {} alone, fitted on every other {} input, is {} of the rest.",
-                                   column.name, side.part->name, brief));
+                       fmt::format("A predictor that sees only {}, fitted on every second {} input, is right for {} of "
+                                   "the others; the majority-class baseline is right for {}.",
+                                   column.name, side.words(), right, common));
     finding.value = told.right;
     look.found.add(std::move(finding));
   }

@@ -41,7 +41,7 @@ double without(const Side& side, const std::vector<uint8_t>& left_out) {
 
 /// The metric with and without some inputs, in words.
 std::string both_figures(const DataLook& look, const Side& side, const std::vector<uint8_t>& left_out) {
-  if (side.failing.empty()) return "the network was not run on it";
+  if (side.failing.empty()) return "the network was not run on this data";
   const auto& settings = look.seen.settings;
   return fmt::format("{} with them, {} without", figure_text(slices::metric_of(settings, side.part->rows)),
                      figure_text(slices::metric_of(settings, side.part->rows, [&](size_t i) { return !left_out[i]; })));
@@ -102,7 +102,7 @@ void look_within(DataLook& look, const Side& side) {
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   const auto count = int64_t(exact.size() + near.size());
   if (count < 3 || double(count) < kWorthNaming * double(side.inputs()))
-    return look.pass(fmt::format("duplicates in {}", side.part->name), look.share_text(side, count));
+    return look.pass(fmt::format("duplicates in {} data", side.words()), look.share_text(side, count));
   const double change = side.failing.empty() ? 0 : without(side, repeats) - side.mean_failing();
   // Rows that are few by nature repeat each other in training data as often.
   const bool more = &side == &look.test && look.train && !as_often_as_in_training(side, *look.train, count);
@@ -114,7 +114,7 @@ void look_within(DataLook& look, const Side& side) {
       fmt::format("{} repeat another: {}, {}; {}.{}", brief,
                   findings::counted(int64_t(exact.size()), "exact duplicate"),
                   findings::counted(int64_t(near.size()), "near-duplicate"), both_figures(look, side, repeats),
-                  small ? " In a table with so few different rows that is natural." : ""));
+                  small ? " In a table with so few distinct rows, this is natural." : ""));
   finding.value = double(count) / double(side.inputs());
   // So many duplicates make the tests smaller than they look, and every interval too narrow.
   if (!small && side.part->name == "test" && finding.value >= 0.2)
@@ -136,17 +136,18 @@ void look_for_conflicts(DataLook& look, const Side& side) {
     inputs += int64_t(conflict.samples.size()), wrong += conflict.wrong_at_best;
     samples.insert(samples.end(), conflict.samples.begin(), conflict.samples.end());
   }
-  if (inputs == 0) return look.pass(fmt::format("equal inputs with different labels in {}", side.part->name), "none");
+  if (inputs == 0) return look.pass(fmt::format("equal inputs with different labels in {} data", side.words()), "none");
   const bool small = natural(side);
   std::string brief = look.share_text(side, inputs);
   auto finding = findings::make(
       "conflicting-labels", side.part->name, look.words(side),
       {small ? 0 : double(wrong) / double(std::max<int64_t>(1, side.inputs())), 0}, Certainty::kConfirmed, brief,
       fmt::format(
-          "{} share their content with an input of another label; whatever is predicted, at least {} of them must be "
-          "wrong.{}",
+          "{} are identical to an input with another label; whatever is predicted, at least {} of these predictions "
+          "must be wrong.{}",
           brief, with_commas(wrong),
-          small ? " In a table with so few different rows that is natural: what tells them apart is not in it." : ""));
+          small ? " In a table with so few distinct rows, this is natural: its columns do not tell such cases apart."
+                : ""));
   finding.value = double(wrong) / double(std::max<int64_t>(1, side.inputs()));
   finding.inputs = some(side, samples);
   finding.numbers = {{"inputs", inputs}, {"wrong_at_best", wrong}};
@@ -172,7 +173,7 @@ void look_between(DataLook& look) {
       census::near_duplicates(*test.census, *test.part->data, *train.census, *train.part->data, look.seen.jobs());
   const int64_t near = take(search.pairs), count = same + near;
   std::string looked = search.looked_at < search.of
-                           ? fmt::format(" Near-duplicates were searched for among {} tests, evenly spread.",
+                           ? fmt::format(" Near-duplicates were searched for among {} evenly spaced tests only.",
                                          with_commas(search.looked_at))
                            : "";
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
@@ -181,22 +182,23 @@ void look_between(DataLook& look) {
   const bool inherited = as_often_as_in_training(test, train, same) && 4 * near <= same;
   const bool small = inherited && collide(test, train);
   if (small && near == 0 && !natural(test))
-    return look.pass("tests that are in training data",
-                     fmt::format("{}, as often as training rows equal each other", look.share_text(test, same)));
+    return look.pass(
+        "tests that are in training data",
+        fmt::format("{}, no more often than training rows repeat each other", look.share_text(test, same)));
   std::string brief =
       fmt::format("{}: {}, {}", findings::counted(count, "test"), findings::counted(same, "exact duplicate"),
                   findings::counted(near, "near-duplicate"));
   // Only what flatters counts: without the duplicates more predictions would be wrong.
-  auto finding =
-      findings::make("split-leak", "train-test", look.words(test),
-                     {std::isfinite(apart) && !small ? std::max(0.0, apart) : 0, 0}, Certainty::kConfirmed, brief,
-                     fmt::format("{} {} also in training data: {}, {}; {}.{}{}", look.share_text(test, count),
-                                 count == 1 ? "is" : "are", findings::counted(same, "exact duplicate"),
-                                 findings::counted(near, "near-duplicate"), both_figures(look, test, repeated), looked,
-                                 small       ? " Rows of training data equal each other as often: that is natural."
-                                 : inherited ? " Training inputs equal each other as often: the source held these "
-                                               "duplicates before it was split."
-                                             : ""));
+  auto finding = findings::make(
+      "split-leak", "train-test", look.words(test), {std::isfinite(apart) && !small ? std::max(0.0, apart) : 0, 0},
+      Certainty::kConfirmed, brief,
+      fmt::format("{} {} also in training data: {}, {}; {}.{}{}", look.share_text(test, count),
+                  count == 1 ? "is" : "are", findings::counted(same, "exact duplicate"),
+                  findings::counted(near, "near-duplicate"), both_figures(look, test, repeated), looked,
+                  small       ? " Training rows repeat each other about as often, so this is natural."
+                  : inherited ? " Training inputs repeat each other about as often: the source held these "
+                                "duplicates before it was split."
+                              : ""));
   finding.value = double(count) / double(std::max<int64_t>(1, test.inputs()));
   finding.inputs = some(test, samples);
   finding.numbers = {{"same", same}, {"near", near}, {"looked_at", search.looked_at}};

@@ -47,7 +47,7 @@ std::vector<const Side*> DataLook::sides() const {
 }
 
 findings::Words DataLook::words(const Side& side) const {
-  findings::Words words = seen.words({{"split", side.part->name}});
+  findings::Words words = seen.words({{"split", side.words()}});
   auto typed = [&](const char* name, const Side& of) { return words[name].text.empty() ? of.spec() : words[name]; };
   words["test"] = typed("data", test);
   words["train"] = train ? typed("train", *train) : "";
@@ -69,14 +69,13 @@ findings::Effect DataLook::cost(const Side& side, const std::function<bool(size_
 std::string DataLook::cost_text(const Side& side, const findings::Effect& effect) const {
   const bool judged =
       std::any_of(side.failing.begin(), side.failing.end(), [](double failing) { return !std::isnan(failing); });
-  return judged
-             ? "it costs " + points_text(effect.gain)
-             : fmt::format("what it costs is unknown, since predictions for {} data were not judged", side.part->name);
+  if (!judged) return fmt::format("its cost is unknown, since predictions for {} data were not judged", side.words());
+  return effect.gain < 0.0005 ? "it has no measurable cost" : "it costs " + points_text(effect.gain);
 }
 
 std::string DataLook::share_text(const Side& side, int64_t count) const {
-  if (side.inputs() == 0) return fmt::format("no {} inputs", side.part->name);
-  return fmt::format("{} of {} ({})", with_commas(count), findings::counted(side.inputs(), side.part->name + " input"),
+  if (side.inputs() == 0) return fmt::format("no {} inputs", side.words());
+  return fmt::format("{} of {} ({})", with_commas(count), findings::counted(side.inputs(), side.words() + " input"),
                      findings::percent(double(count) / double(side.inputs())));
 }
 
@@ -86,8 +85,6 @@ std::vector<findings::Shown> some(const Side& side, const std::vector<int64_t>& 
   return shown;
 }
 
-std::string points_text(double share) {
-  return share < 0.0005 ? "nothing that could be measured" : findings::points(share);
-}
+std::string points_text(double share) { return share < 0.0005 ? "nothing measurable" : findings::points(share); }
 
 }  // namespace netmend::checks

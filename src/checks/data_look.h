@@ -16,6 +16,8 @@ struct Side {
   const census::CensusState* census = nullptr;
   std::vector<double> failing;  ///< one per input; empty where the network was not run
   std::string spec() const { return part->data->info().spec; }
+  /// `test` or `training`, before `data` or `inputs`.
+  std::string words() const { return part->name == "train" ? "training" : part->name; }
   int64_t inputs() const { return census->inputs(); }
   bool sampled() const { return part->whole > part->data->size(); }
   double mean_failing() const;  ///< NaN where it was not run
@@ -46,7 +48,7 @@ struct DataLook {
 
 /// The first few of a list of inputs, as evidence.
 std::vector<findings::Shown> some(const Side& side, const std::vector<int64_t>& inputs, size_t most = 12);
-/// `1.2 points`, `0.3 points`; `nothing that could be measured`
+/// `1.2 points`, `0.3 points`; `nothing measurable`
 std::string points_text(double share);
 
 }  // namespace netmend::checks

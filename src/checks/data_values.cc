@@ -25,35 +25,47 @@ std::vector<int64_t> where(const Side& side, const std::function<bool(size_t)>& 
   return inputs;
 }
 
+/// The first few of many names, and how many more there are.
+std::string first_names(const std::vector<std::string>& names) {
+  std::string list = join(std::span(names).first(std::min<size_t>(names.size(), 6)), ", ");
+  if (names.size() > 6) list += fmt::format(" and {} more", with_commas(int64_t(names.size() - 6)));
+  return list;
+}
+
 void look_for_constant(DataLook& look, const Side& side) {
   const census::Form& form = side.census->form();
   if (form.content != census::Content::kTable && form.content != census::Content::kPictures) return;
   std::vector<std::string> names;
   const Side* other = look.train && &side == &look.test ? &*look.train : look.train ? &look.test : nullptr;
-  bool moves = false;
+  std::vector<std::string> moving;  // in the other split
   for (size_t c = 0; c < form.columns.size(); ++c) {
     if (side.inputs() < 20 || !side.census->moments[c].constant()) continue;
     names.push_back(form.columns[c]);
-    moves = moves || (other && c < other->census->moments.size() && !other->census->moments[c].constant());
+    if (other && c < other->census->moments.size() && !other->census->moments[c].constant())
+      moving.push_back(form.columns[c]);
   }
-  if (names.empty()) return look.pass(fmt::format("constant features in {}", side.part->name), "none");
-  std::string list = join(std::span(names).first(std::min<size_t>(names.size(), 6)), ", ");
-  if (names.size() > 6) list += fmt::format(" and {} more", with_commas(int64_t(names.size() - 6)));
-  std::string brief = fmt::format("{} of {}: {}", names.size(), form.columns.size(), list);
+  if (names.empty()) return look.pass(fmt::format("constant features in {} data", side.words()), "none");
+  const std::string list = first_names(names);
+  std::string brief = fmt::format("{} of {}: {}", with_commas(int64_t(names.size())),
+                                  findings::counted(int64_t(form.columns.size()), "feature"), list);
+  const std::string elsewhere =
+      moving.empty() ? ""
+      : moving.size() == names.size()
+          ? ", but not in the other split"
+          : fmt::format("; in the other split {} {}", first_names(moving), moving.size() == 1 ? "varies" : "vary");
   auto finding =
       findings::make("constant-features", side.part->name, look.words(side), {}, Certainty::kConfirmed, brief,
                      fmt::format("{} the same for all {}{}.", names.size() == 1 ? list + " is" : list + " are",
-                                 findings::counted(side.inputs(), side.part->name + " input"),
-                                 moves ? ", but not in the other split" : ""));
+                                 findings::counted(side.inputs(), side.words() + " input"), elsewhere));
   finding.value = double(names.size()) / double(form.columns.size());
-  if (moves) finding.level = findings::Level::kMinor;
+  if (!moving.empty()) finding.level = findings::Level::kMinor;
   look.found.add(std::move(finding));
 }
 
 void look_for_missing(DataLook& look, const Side& side) {
   const std::vector<int32_t>& odd = side.census->not_finite;
   std::vector<int64_t> inputs = where(side, [&](size_t i) { return odd[i] > 0; });
-  if (inputs.empty()) return look.pass(fmt::format("NaN or Inf in {}", side.part->name), "none");
+  if (inputs.empty()) return look.pass(fmt::format("NaN or Inf in {} data", side.words()), "none");
   std::vector<std::string> columns;
   for (size_t c = 0; c < side.census->moments.size(); ++c)
     if (side.census->moments[c].not_finite > 0) columns.push_back(side.census->form().columns[c]);
@@ -62,9 +74,7 @@ void look_for_missing(DataLook& look, const Side& side) {
   auto finding = findings::make(
       "missing-values", side.part->name, look.words(side), effect, Certainty::kConfirmed, brief,
       fmt::format("{} {} NaN or Inf, in {}; {}.", brief, inputs.size() == 1 ? "contains" : "contain",
-                  columns.empty() ? "another feature"
-                                  : join(std::span(columns).first(std::min<size_t>(columns.size(), 6)), ", "),
-                  look.cost_text(side, effect)));
+                  columns.empty() ? "another feature" : first_names(columns), look.cost_text(side, effect)));
   finding.value = double(inputs.size()) / double(side.inputs());
   finding.numbers = {{"inputs", int64_t(inputs.size())}};
   finding.level = std::max(finding.level, findings::Level::kMinor);
@@ -83,16 +93,17 @@ void look_for_unknown(DataLook& look) {
     return words > 0 ? lost / words : 0;
   };
   const double here = share_of(side), there = look.train ? share_of(*look.train) : NAN;
-  std::string brief = fmt::format("{} of tokens", findings::percent(here));
-  if (look.train) brief += fmt::format(", in training data {}", findings::percent(there));
-  if (here <= kUnknown) return look.pass("unknown tokens in test", brief);
+  const std::string before = look.train ? fmt::format(", in training data {}", findings::percent(there)) : "";
+  std::string brief = fmt::format("{} of the tokens{}", findings::percent(here), before);
+  if (here <= kUnknown) return look.pass("unknown tokens in test data", brief);
   std::vector<float> unknown = side.census->property(1);
   Effect effect = look.cost(side, [&](size_t i) { return unknown[i] > kManyUnknown; });
   std::vector<int64_t> inputs = where(side, [&](size_t i) { return unknown[i] > kManyUnknown; });
-  auto finding =
-      findings::make("unknown-tokens", side.part->name, look.words(side), effect, Certainty::kConfirmed, brief,
-                     fmt::format("Unknown: {}. {} with more than a fifth of such tokens; {}.", brief,
-                                 look.share_text(side, int64_t(inputs.size())), look.cost_text(side, effect)));
+  auto finding = findings::make(
+      "unknown-tokens", side.part->name, look.words(side), effect, Certainty::kConfirmed, brief,
+      fmt::format("{} of the tokens are unknown{}. More than a fifth of the tokens is unknown in {}; {}.",
+                  findings::percent(here), before, look.share_text(side, int64_t(inputs.size())),
+                  look.cost_text(side, effect)));
   finding.value = here;
   finding.inputs = some(side, inputs);
   if (here > 0.15) finding.level = std::max(finding.level, findings::Level::kMinor);
@@ -157,7 +168,7 @@ void look_for_outliers(DataLook& look) {
     int64_t count = 0;
     for (size_t i = 0; i < column.numbers.size(); ++i)
       if (std::isfinite(column.numbers[i]) && span.far(column.numbers[i])) ++count, odd[i] = 1;
-    if (count) what.push_back(fmt::format("{} with {} far from all others", with_commas(count), column.name));
+    if (count) what.push_back(fmt::format("{} with an extreme value of {}", with_commas(count), column.name));
   }
   std::vector<int64_t> inputs = where(side, [&](size_t i) { return odd[i] != 0; });
   if (inputs.empty()) return look.pass("inputs unlike all others", "none");
@@ -166,7 +177,7 @@ void look_for_outliers(DataLook& look) {
   if (what.size() > 3) brief += ", …";
   auto finding =
       findings::make("outlier-inputs", side.part->name, look.words(side), effect, Certainty::kLikely, brief,
-                     fmt::format("{} {} unlike the others: {}; {}.", look.share_text(side, int64_t(inputs.size())),
+                     fmt::format("{} {} unlike the rest: {}; {}.", look.share_text(side, int64_t(inputs.size())),
                                  inputs.size() == 1 ? "is" : "are", brief, look.cost_text(side, effect)));
   finding.value = double(inputs.size()) / double(side.inputs());
   finding.inputs = some(side, inputs);

@@ -49,6 +49,16 @@ TEST(ValueLimits, InputsOfNothingButNanLeaveEveryFigureFinite) {
   }
 }
 
+TEST(ValueSentences, OfConstantColumnsOnlyThoseThatVaryElsewhereAreSaidTo) {
+  Sound sound = Sound::table();
+  for (int column : {0, 1}) sound.x[0].select(1, column).fill_(7);
+  EXPECT_NE(raised(sound.check(), "constant-features:test").evidence.find(", but not in the other split."),
+            std::string::npos);
+  sound.x[1].select(1, 1).fill_(7);
+  const std::string told = raised(sound.check(), "constant-features:test").evidence;
+  EXPECT_NE(told.find("; in the other split age varies."), std::string::npos) << told;
+}
+
 TEST(ValueLimits, AColumnIsConstantFromTwentyInputsOn) {
   for (const auto& [count, told] : std::vector<std::pair<int64_t, bool>>{{19, false}, {20, true}}) {
     Sound sound = Sound::table();

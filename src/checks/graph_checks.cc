@@ -91,14 +91,17 @@ class GraphChecks {
     for (ValueId id : executor::find_parameters(graph_))
       if (!needed.count(id)) names.push_back(graph_.values[size_t(id)].name), weights += graph_.constant(id).numel();
     const int64_t parts = nodes + int64_t(names.size());
-    if (parts == 0) return found_.passed.push_back({"all parts of the file reach an output", "0 unused"});
+    if (parts == 0) return found_.passed.push_back({"all parts of the file reach an output", "none unused"});
     const std::string example = names.empty() ? first : names.front();
-    found_.add(findings::make(
-        "unused-weights", example, with({{"n", with_commas(parts)}}), {}, Certainty::kConfirmed,
-        fmt::format("{} and {}", findings::counted(nodes, "node"), findings::counted(weights, "weight")),
-        fmt::format("Without a way to an output: {} and {} ({}); the first is {}.", findings::counted(nodes, "node"),
-                    findings::counted(int64_t(names.size()), "parameter"), findings::counted(weights, "weight"),
-                    example)));
+    std::vector<std::string> what;
+    if (nodes > 0) what.push_back(findings::counted(nodes, "node"));
+    if (!names.empty())
+      what.push_back(fmt::format("{} ({})", findings::counted(int64_t(names.size()), "parameter"),
+                                 findings::counted(weights, "weight")));
+    found_.add(findings::make("unused-weights", example, with({{"n", with_commas(parts)}}), {}, Certainty::kConfirmed,
+                              join(what, " and "),
+                              fmt::format("{} {} no output{}.", join(what, " and "), parts == 1 ? "reaches" : "reach",
+                                          parts == 1 ? ": " + example : "; one of them is " + example)));
   }
 
   void softmax_twice() {
@@ -158,7 +161,7 @@ class GraphChecks {
       found_.add(findings::make(
           "linear-network", "", with({}), {0.01, 0}, Certainty::kConfirmed,
           fmt::format("{} layers, no nonlinearity", layers_.size()),
-          fmt::format("None of the {} layers is followed by anything but linear operators.", layers_.size())));
+          fmt::format("There is no nonlinear operator between the {} layers with weights.", layers_.size())));
     int64_t pairs = 0;
     for (const model::Layer& layer : layers_) {
       if (layer.op != "Conv" && layer.op != "Gemm" && layer.op != "MatMul") continue;
@@ -174,9 +177,8 @@ class GraphChecks {
       found_.add(findings::make(
           "linear-pair", other.name + "-" + layer.name, with({{"a", other.name}, {"b", layer.name}}), {},
           Certainty::kConfirmed, fmt::format("{} units, then {}", with_commas(other.units), with_commas(layer.units)),
-          fmt::format("The {} units of {} go into {} without an activation: together they are one "
-                      "linear layer.",
-                      other.units, other.name, layer.name)));
+          fmt::format("{} of {} feed{} {} with no nonlinearity between them: together the two are one linear layer.",
+                      findings::counted(other.units, "unit"), other.name, other.units == 1 ? "s" : "", layer.name)));
     }
     if (pairs == 0)
       found_.passed.push_back({"nonlinearities between layers", findings::counted(int64_t(layers_.size()), "layer")});
@@ -192,7 +194,7 @@ class GraphChecks {
       if (mean.count_nonzero().item<int64_t>() > 0 || (variance != 1).count_nonzero().item<int64_t>() > 0) continue;
       if (++empty <= 3)
         found_.add(findings::make("stale-running-statistics", node.name, with({{"layer", node.name}}), {},
-                                  Certainty::kConfirmed, "mean 0 and variance 1 throughout",
+                                  Certainty::kConfirmed, "all means 0, all variances 1",
                                   fmt::format("All {} running means of {} are exactly 0 and all variances exactly 1.",
                                               mean.numel(), node.name)));
     }

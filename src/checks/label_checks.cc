@@ -25,12 +25,13 @@ constexpr double kEasy = 0.9;          ///< accuracy of a linear model from whic
 /// Why the network's doubts may say more about itself than about the labels; empty where they count.
 std::string poor_judge(Observed& seen) {
   const double accuracy = seen.test->result.accuracy;
-  if (accuracy < kGoodEnough) return " The network is often wrong, which makes it a poor judge of labels.";
+  if (accuracy < kGoodEnough) return " The network is often wrong, so it is a poor judge of labels.";
   const std::optional<stats::Estimate> linear = linear_baseline(seen);
   if (!linear || accuracy >= linear->value + kAboveLinear || (linear->value >= kEasy && accuracy >= linear->low))
     return "";
   return fmt::format(
-      " A linear model reaches {} on the same data: a network that is not clearly better is a poor judge of labels.",
+      " A linear model reaches {} on the same data, and a network that is not clearly better is a poor judge of "
+      "labels.",
       findings::percent(linear->value));
 }
 
@@ -70,19 +71,22 @@ void check_labels(Observed& seen, Results& out) {
   auto most =
       std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const double accuracy = seen.test->result.accuracy;
+  const bool tie =
+      std::count_if(pairs.begin(), pairs.end(), [&](const auto& one) { return one.second == most->second; }) > 1;
+  const std::string given = seen.settings.classes[size_t(most->first.first)],
+                    suggested = seen.settings.classes[size_t(most->first.second)];
   auto finding = findings::make(
       "mislabelled", "test", seen.words({{"n", with_commas(int64_t(issues.size()))}, {"split", "test"}}),
       {kTrulyWrong * share, 0}, Certainty::kLikely,
-      fmt::format("{} test labels look wrong, most often {} that looks like {} ({})",
-                  with_commas(int64_t(issues.size())), seen.settings.classes[size_t(most->first.first)],
-                  seen.settings.classes[size_t(most->first.second)], with_commas(most->second)),
+      fmt::format("{} labels, {} {} that looks like {} ({})", with_commas(int64_t(issues.size())),
+                  tie ? "for example" : "most often", given, suggested, with_commas(most->second)),
       fmt::format(
-          "The network confidently predicts another class for {} of {} labels ({}); most often the label is {} "
-          "and the prediction {} ({}). If all of these labels are wrong, accuracy is about {} instead of {}. Some will "
-          "be hard inputs with correct labels.",
+          "For {} of {} inputs ({}) the network confidently predicts a class other than the label; {} the label is {} "
+          "and the prediction {} ({}). If all of these labels are wrong, accuracy is about {} instead of {}. Some of "
+          "them may be hard inputs with correct labels.",
           with_commas(int64_t(issues.size())), with_commas(int64_t(seen.test->top.size())), findings::percent(share),
-          seen.settings.classes[size_t(most->first.first)], seen.settings.classes[size_t(most->first.second)],
-          with_commas(most->second), findings::percent(std::min(1.0, accuracy + share)), findings::percent(accuracy)));
+          tie ? "for example," : "most often", given, suggested, with_commas(most->second),
+          findings::percent(std::min(1.0, accuracy + share)), findings::percent(accuracy)));
   for (size_t i = 0; i < std::min<size_t>(12, issues.size()); ++i) finding.inputs.push_back({"test", issues[i].sample});
   finding.value = share;
   if (const std::string why = poor_judge(seen); !why.empty()) make_note(finding, why);
@@ -102,14 +106,13 @@ void weigh_labels(Results& out) {
   });
   for (findings::Finding& finding : out.findings)
     if (shifted && finding.kind == "mislabelled" && finding.level > findings::Level::kNote)
-      make_note(finding,
-                " The tests differ from the training data, which makes the network a poor judge of their labels.");
+      make_note(finding, " The tests differ from the training data, so the network is a poor judge of their labels.");
   if (!std::any_of(out.findings.begin(), out.findings.end(), damaged)) return;
   for (findings::Finding& finding : out.findings) {
     // What a damaged network's confidence is worth follows from the damage.
     if (finding.kind == "over-confident") finding.level = std::min(finding.level, findings::Level::kMinor);
     if (finding.kind == "mislabelled" && finding.level > findings::Level::kNote)
-      make_note(finding, " The network is damaged itself, which makes it a poor judge of labels.");
+      make_note(finding, " The network itself is damaged, so it is a poor judge of labels.");
     // So may its accuracy, unless the damage is in the same layer.
     auto here = [&](const findings::Finding& other) {
       return damaged(other) && other.where.substr(0, other.where.find('/')) == finding.where;
@@ -117,8 +120,7 @@ void weigh_labels(Results& out) {
     if (finding.kind == "dead-units" && finding.level > findings::Level::kNote &&
         std::none_of(out.findings.begin(), out.findings.end(), here)) {
       finding.level = findings::Level::kNote;
-      finding.evidence +=
-          " Damage elsewhere may explain the accuracy: what these units cost shows when it is repaired.";
+      finding.evidence += " Damage elsewhere may explain the accuracy: repair it first to see what these units cost.";
     }
   }
 }

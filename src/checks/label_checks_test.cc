@@ -38,6 +38,8 @@ TEST(DoubtedLabels, AreToldFromThreeOnAndSuggestWhatTheNetworkSees) {
   const Results found = with_doubted_labels(9);
   const Finding finding = raised(found, "mislabelled:test");
   EXPECT_NEAR(finding.value, 0.009, 1e-12);
+  EXPECT_EQ(finding.evidence.find("most often"), std::string::npos) << "three pairs, three times each";
+  EXPECT_NE(finding.evidence.find("for example, the label is"), std::string::npos) << finding.evidence;
   ASSERT_EQ(found.label_issues.size(), 9u);
   for (const selection::LabelIssue& issue : found.label_issues) {
     EXPECT_LT(issue.sample, 9);

@@ -40,6 +40,7 @@ constexpr double kNotSerious = 0.049, kNotSeriousGain = 0.0099;
 using findings::counted;
 using findings::percent;
 using findings::percent_range;
+using findings::plain;
 
 /// Below, an expected calibration error is not worth a word; above, confidence misleads whoever relies on it.
 constexpr double kOverConfident = 0.03, kUnderConfident = 0.05, kSeriousOver = 0.15, kMinorUnder = 0.1;
@@ -114,11 +115,11 @@ class PredictionChecks {
            fmt::format("accuracy {}, majority class {}", percent(accuracy.value), percent(chance))});
       return;
     }
-    found_.add(findings::make("no-better-than-baseline", "",
-                              words({{"common", common->name}, {"degree", accuracy.low > chance ? "hardly" : "no"}}),
+    const char* degree = accuracy.value <= chance ? "no" : accuracy.value < chance + 0.02 ? "hardly" : "not clearly";
+    found_.add(findings::make("no-better-than-baseline", "", words({{"common", common->name}, {"degree", degree}}),
                               {1 - chance, 0}, Certainty::kConfirmed,
                               fmt::format("accuracy {}, majority class {}", percent(accuracy.value), percent(chance)),
-                              fmt::format("Accuracy {} ({}) on {}; always predicting {} would reach {}.",
+                              fmt::format("Accuracy is {} ({}) on {}; always predicting {} would reach {}.",
                                           percent(accuracy.value), percent_range(accuracy.low, accuracy.high),
                                           counted(test_.result.samples, "input"), common->name, percent(chance))));
   }
@@ -177,8 +178,10 @@ class PredictionChecks {
         "confused-classes", where, words({{"a", a}, {"b", b}}), effect, Certainty::kConfirmed,
         fmt::format("{} of {}; worth up to {}", with_commas(pair.sum()),
                     counted(test_.result.samples - test_.result.correct, "failure"), findings::points(worth)),
-        fmt::format("{} of class {} predicted as {}, {} of class {} predicted as {}: {} of all failures.{}",
-                    with_commas(pair.ab), a, b, with_commas(pair.ba), b, a, percent(share), direction(pair)));
+        fmt::format("{} of class {} {} predicted as {}, and {} of class {} as {}; together these are {} of all "
+                    "failures.{}",
+                    counted(pair.ab, "input"), a, pair.ab == 1 ? "is" : "are", b, counted(pair.ba, "input"), b, a,
+                    percent(share), direction(pair)));
     finding.numbers = {{"a", a}, {"b", b}, {"a_as_b", pair.ab}, {"b_as_a", pair.ba}, {"one_sided", pair.one_sided}};
     finding.inputs = show([&](const SampleRow& row) {
       return (row.label == double(pair.a) && row.predicted == double(pair.b)) ||
@@ -197,15 +200,20 @@ class PredictionChecks {
   }
 
   std::string direction(const Pair& pair) const {
-    if (pair.exchanged)
-      return " The two are exchanged: labels that were swapped would do that, or damage to the last layer.";
-    if (pair.one_sided)
-      return " So one-sided a confusion often comes from wrong labels in training data, or from damage to the last "
-             "layers.";
     const auto& per_class = test_.result.per_class;
+    if (pair.exchanged && 2 * pair.ab > per_class[pair.a].samples)
+      return " The two are exchanged: labels that were swapped would do that, or damage to the last layer.";
+    if (pair.exchanged)  // of classes of different sizes, the smaller one
+      return fmt::format(
+          " More than half of class {} is predicted as {}: wrong labels would do that, or damage to the "
+          "last layer.",
+          settings_.classes[pair.b], settings_.classes[pair.a]);
+    if (pair.one_sided)
+      return " A confusion that is so one-sided often comes from wrong labels in the training data, or from damage to "
+             "the last layers.";
     switch (ways_of(pair.ab, per_class[pair.a].samples, pair.ba, per_class[pair.b].samples)) {
       case Ways::kOne:
-        return pair.ba == 0 ? " It goes one way only." : " It goes one way for the most part.";
+        return pair.ba == 0 ? " It goes one way only." : " It goes mostly one way.";
       case Ways::kBoth:
         return " It goes both ways, as with classes that look alike.";
       case Ways::kUnclear:
@@ -244,8 +252,9 @@ class PredictionChecks {
       add_class("weak-class", c, usual, broken ? kHopeful : kDoubtful);
     }
     if (told == 0) {
-      const ClassResult& worst = per_class[order[0]];
-      found_.passed.push_back({"recall by class", fmt::format("lowest: {} {}", worst.name, percent(worst.recall))});
+      const auto worst = std::find_if(order.begin(), order.end(), [&](size_t c) { return per_class[c].samples > 0; });
+      found_.passed.push_back(
+          {"recall by class", fmt::format("lowest: {} {}", per_class[*worst].name, percent(per_class[*worst].recall))});
     }
   }
 
@@ -258,7 +267,7 @@ class PredictionChecks {
     auto finding = findings::make(kind, one.name, words({{"class", one.name}}), effect, Certainty::kConfirmed,
                                   fmt::format("recall {} on {}, median class {}", percent(one.recall),
                                               counted(one.samples, "input"), percent(usual)),
-                                  fmt::format("Recall {} ({}) on {} of class {}; the median over classes is {}.{}",
+                                  fmt::format("Recall is {} ({}) on {} of class {}; the median class has {}.{}",
                                               percent(one.recall), percent_range(one.range.low, one.range.high),
                                               counted(one.samples, "input"), one.name, percent(usual), taken_for(c)));
     finding.numbers = {{"recall", one.recall}, {"samples", one.samples}, {"median", usual}};
@@ -278,7 +287,10 @@ class PredictionChecks {
     std::vector<std::string> names;
     for (size_t i = 0; i < std::min<size_t>(3, others.size()); ++i)
       names.push_back(fmt::format("{} ({})", settings_.classes[others[i].second], with_commas(-others[i].first)));
-    return names.empty() ? "" : " Most often predicted as " + join(names, ", ") + ".";
+    if (names.empty()) return "";
+    const auto more = int64_t(others.size() - names.size());
+    return fmt::format(" It is mistaken for {}{}.", join(names, ", "),
+                       more == 0 ? "" : fmt::format(" and {}", counted(more, "other class", "other classes")));
   }
 
   void misleading() {
@@ -301,8 +313,8 @@ class PredictionChecks {
         "misleading-metric", "accuracy", words(), effect, Certainty::kConfirmed,
         fmt::format("accuracy {}, balanced accuracy {}", percent(test_.result.accuracy), percent(balanced)),
         fmt::format(
-            "Accuracy is {}, balanced accuracy (the mean recall over classes) {}: the largest class has {} inputs, the "
-            "smallest {}.",
+            "Accuracy is {}, but balanced accuracy (the mean recall over classes) is {}: the largest class has {} "
+            "inputs, the smallest {}.",
             percent(test_.result.accuracy), percent(balanced), with_commas(most), with_commas(least))));
   }
 
@@ -335,9 +347,9 @@ class PredictionChecks {
     auto finding = findings::make(
         over ? "over-confident" : "under-confident", "", words(), {}, Certainty::kConfirmed, brief,
         fmt::format(
-            "The expected calibration error (ECE) is {:.3f} ({:.3f}–{:.3f}); were every confidence right, chance "
-            "would show about {:.3f}. Mean confidence {}, accuracy {} ({}). {} One number, the temperature, "
-            "corrects the mean confidence and changes no prediction.",
+            "The expected calibration error (ECE) is {:.3f} ({:.3f}–{:.3f}); for perfectly calibrated predictions, "
+            "chance alone would give about {:.3f}. Mean confidence is {}, accuracy is {} ({}). {} A single number, the "
+            "temperature, corrects the mean confidence and changes no prediction.",
             all.ece, all.ece_low, all.ece_high, all.ece_chance, percent(all.confidence), percent(all.accuracy),
             percent_range(accuracy.low, accuracy.high), of_the_confident));
     // In proportion: a few points are a note, and so many that a threshold lets anything through are serious.
@@ -381,12 +393,12 @@ class PredictionChecks {
     const stats::Estimate bias = all.errors.mean_estimate();
     const double size = std::abs(bias.value) / all.labels.deviation();
     if (size <= 0.1 || bias.low * bias.high <= 0)
-      return found_.pass("predicted numbers are unbiased", fmt::format("mean error {:.3g}", bias.value));
+      return found_.pass("predicted numbers are unbiased", fmt::format("mean error {}", plain(bias.value)));
     auto finding = findings::make(
         "biased-numbers", "", words({{"direction", bias.value > 0 ? "too high" : "too low"}}), {},
-        Certainty::kConfirmed, fmt::format("by {:.3g} on average", std::abs(bias.value)),
-        fmt::format("The mean error is {:.3g} ({:.3g} to {:.3g}), {:.0f} % of the standard deviation of the labels.",
-                    bias.value, bias.low, bias.high, 100 * size));
+        Certainty::kConfirmed, fmt::format("mean error {}", plain(bias.value)),
+        fmt::format("The mean error is {} ({} to {}), which is {:.0f} % of the standard deviation of the labels.",
+                    plain(bias.value), plain(bias.low), plain(bias.high), 100 * size));
     finding.value = size;
     found_.add(std::move(finding));
   }
@@ -401,11 +413,13 @@ class PredictionChecks {
       for (const SampleRow& row : test_.rows) beyond += upper ? row.label > limit : row.label < limit;
       if (there * 50 < count || beyond * 50 < count) continue;
       found_.add(findings::make(
-          "clipped-numbers", upper ? "above" : "below", words({{"limit", fmt::format("{:.4g}", limit)}}), {0.02, 0},
+          "clipped-numbers", upper ? "above" : "below", words({{"limit", plain(limit)}}), {0.02, 0},
           Certainty::kConfirmed,
-          fmt::format("{} at {:.4g}, {} beyond", counted(there, "prediction"), limit, counted(beyond, "label")),
-          fmt::format("Predictions of exactly {:.4g}: {} of {}. Labels beyond it: {}.", limit, with_commas(there),
-                      with_commas(count), with_commas(beyond))));
+          fmt::format("{} at {}, {} {} it", counted(there, "prediction"), plain(limit), counted(beyond, "label"),
+                      upper ? "above" : "below"),
+          fmt::format("Of {}, {} {} {} (the {} value), and {} {} {} it.", counted(count, "prediction"),
+                      with_commas(there), there == 1 ? "is" : "are", plain(limit), upper ? "highest" : "lowest",
+                      counted(beyond, "label"), beyond == 1 ? "lies" : "lie", upper ? "above" : "below")));
     }
   }
 
@@ -424,10 +438,11 @@ class PredictionChecks {
       return;
     found_.add(findings::make(
         "constant-predictions", "", words(), {0.1, 0}, Certainty::kConfirmed,
-        fmt::format("all near {:.4g}", predictions.mean()),
-        numbers ? fmt::format("Predictions have a standard deviation of {:.3g}, labels of {:.3g}.",
-                              predictions.deviation(), labels.deviation())
-                : fmt::format("All {} predictions are {:.4g}.", with_commas(predictions.count()), predictions.mean())));
+        fmt::format("all near {}", plain(predictions.mean())),
+        numbers
+            ? fmt::format("The predictions have a standard deviation of {}, the labels one of {}.",
+                          plain(predictions.deviation()), plain(labels.deviation()))
+            : fmt::format("All {} predictions are {}.", with_commas(predictions.count()), plain(predictions.mean()))));
   }
 
   void over_fit() {
@@ -440,12 +455,12 @@ class PredictionChecks {
     if (gap < (train.accuracy > 0.9 ? 0.07 : 0.1) || apart.low <= 0 || test_.result.samples < 30)
       return found_.passed.push_back(
           {"accuracy on training data and tests",
-           fmt::format("{} and {}", percent(train.accuracy), percent(test_.result.accuracy))});
+           fmt::format("{} on training data, {} on tests", percent(train.accuracy), percent(test_.result.accuracy))});
     // A few points are the usual price of fitting; what is beyond ten may be had.
     found_.add(findings::make(
         "over-fit", "", words(), {0.3 * std::max(0.0, gap - 0.1), 0}, Certainty::kConfirmed,
         fmt::format("{} on training data, {} on tests", percent(train.accuracy), percent(test_.result.accuracy)),
-        fmt::format("Accuracy {} on {}, {} on {}: {} apart ({:.1f} to {:.1f}).", percent(train.accuracy),
+        fmt::format("Accuracy is {} on {} and {} on {}: a gap of {} ({:.1f} to {:.1f}).", percent(train.accuracy),
                     counted(train.samples, "training input"), percent(test_.result.accuracy),
                     counted(test_.result.samples, "test"), findings::points(gap), 100 * apart.low, 100 * apart.high)));
   }

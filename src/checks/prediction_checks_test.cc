@@ -122,13 +122,53 @@ TEST(Confusions, GoBothWaysOnlyWhereTheyDo) {
   auto has = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
   EXPECT_TRUE(has(told_of_pair(10, 0), "one way only"));
   EXPECT_FALSE(has(told_of_pair(10, 0), "both ways"));
-  EXPECT_TRUE(has(told_of_pair(15, 2), "one way for the most part"));
+  EXPECT_TRUE(has(told_of_pair(15, 2), "mostly one way"));
   EXPECT_TRUE(has(told_of_pair(10, 10), "both ways"));
   EXPECT_TRUE(has(told_of_pair(12, 5), "both ways"));
   EXPECT_FALSE(has(told_of_pair(9, 2), "way")) << "two of eleven do not tell";
   EXPECT_FALSE(has(told_of_pair(19, 5), "way")) << "neither the one nor the other";
-  EXPECT_TRUE(has(told_of_pair(60, 1), "So one-sided"));
+  EXPECT_TRUE(has(told_of_pair(60, 1), "so one-sided"));
   EXPECT_TRUE(has(told_of_pair(90, 90), "exchanged"));
+  EXPECT_TRUE(has(told_of_pair(10, 0), "10 inputs of class c2 are predicted as c3, and no inputs of class c3 as c2;"));
+}
+
+TEST(Confusions, AreExchangedOnlyWhereMostOfBothClassesIs) {
+  Answered answers;  // 300 of 1,000 against 60 of 100: most of the small class, and not of the large one
+  std::vector<int64_t> sizes(10, 100);
+  sizes[2] = 1000;
+  answers.test = answers.part(
+      [&](int64_t c, int64_t i) {
+        if (c == 2 && i < 300) return int64_t(3);
+        if (c == 3 && i < 60) return int64_t(2);
+        return i == 99 ? (c + 4) % 10 : c;
+      },
+      well_calibrated, sizes);
+  const std::string told = raised(answers.look(), "confused-classes:c2-c3").evidence;
+  EXPECT_EQ(told.find("exchanged"), std::string::npos) << told;
+  EXPECT_NE(told.find("More than half of class c3 is predicted as c2"), std::string::npos) << told;
+}
+
+TEST(Baseline, IsNoBetterOnlyWhereAccuracyIsNotHigher) {
+  for (const auto& [right, words] : std::vector<std::pair<int64_t, const char*>>{
+           {55, "is no better"}, {56, "is hardly better"}, {64, "is not clearly better"}}) {
+    Answered answers;  // always predicting c0 would be right for 55 of 110 inputs
+    std::vector<int64_t> sizes(10, 0);
+    sizes[0] = sizes[1] = 55;
+    const int64_t most = right - 30;
+    answers.test = answers.part([&](int64_t c, int64_t i) { return i < (c == 0 ? 30 : most) ? c : 1 - c; },
+                                [](const SampleRow&) { return 0.6; }, sizes);
+    const std::string title = raised(answers.look(), "no-better-than-baseline").title;
+    EXPECT_NE(title.find(words), std::string::npos) << title;
+  }
+}
+
+TEST(WeakClasses, AreMistakenForWhatIsNamedAndCounted) {
+  Answered answers;  // mostly right, and never most often predicted as another class
+  answers.test =
+      answers.part([&](int64_t c, int64_t i) { return c == 2 && i < 40 ? (c + 1 + i % 5) % 10 : c; }, well_calibrated);
+  const std::string told = raised(answers.look(), "weak-class:c2").evidence;
+  EXPECT_NE(told.find("It is mistaken for c3 (8), c4 (8), c5 (8) and 2 other classes."), std::string::npos) << told;
+  EXPECT_EQ(told.find("Most often"), std::string::npos) << told;
 }
 
 TEST(Confusions, OfClassesOfDifferentSizesAreComparedByTheirRates) {

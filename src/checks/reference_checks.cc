@@ -61,13 +61,15 @@ Json comparison_json(const Observed& seen, const std::string& reference, const c
   return json;
 }
 
+std::string with_sign(double value) { return (value > 0 ? "+" : "") + findings::plain(value); }
+
 /// Of numbers the mean error tells, not how many of them moved a little.
 void check_numbers(Observed& seen, Results& out) {
   const compare::Comparison& compared = *seen.comparison;
   const stats::Estimate change = compared.flips.error_change();
   const std::string& path = seen.reference->name;
-  const std::string text =
-      fmt::format("mean absolute error {:+.3g} ({:+.3g} to {:+.3g})", change.value, change.low, change.high);
+  const std::string text = fmt::format("mean absolute error changes by {} ({} to {})", with_sign(change.value),
+                                       with_sign(change.low), with_sign(change.high));
   if (!(change.low > 0)) return out.pass("no worse than " + path, text);
   double now = 0;
   for (const observers::Before& prediction : compared.newer.predictions)
@@ -76,7 +78,7 @@ void check_numbers(Observed& seen, Results& out) {
   auto finding = findings::make(
       "regressed", "", seen.words({{"reference", path}}), {std::min(1.0, change.value / before), 0},
       Certainty::kConfirmed, text,
-      fmt::format("Against {}: {} on {} inputs.", path, text, with_commas(compared.flips.whole().samples)));
+      fmt::format("Against {}: {} on {}.", path, text, findings::counted(compared.flips.whole().samples, "input")));
   finding.inputs = regressions(compared, -1);
   out.add(std::move(finding));
 }
@@ -92,7 +94,7 @@ void check_reference(Observed& seen, Results& out) {
   const findings::Words words = seen.words({{"reference", path}});
   if (change.high < 0) {
     auto finding = findings::make("regressed", "", words, {-change.value, 0}, Certainty::kConfirmed, flips_text(whole),
-                                  fmt::format("Against {}: {} on {}, {}.", path, flips_text(whole),
+                                  fmt::format("Against {}: {} on {}; accuracy changes by {}.", path, flips_text(whole),
                                               findings::counted(whole.samples, "input"), points_text(change)));
     finding.inputs = regressions(compared, -1);
     out.add(std::move(finding));
@@ -113,7 +115,7 @@ void check_reference(Observed& seen, Results& out) {
         findings::make("regressed-class", classes[c], more,
                        {-own.value * double(count.samples) / double(std::max<int64_t>(1, whole.samples)), -own.value},
                        Certainty::kConfirmed, flips_text(count),
-                       fmt::format("Recall {} → {} on {}, {}: {}. Overall {}.",
+                       fmt::format("Recall falls from {} to {} on {}, {}: {}. Over all classes accuracy changes by {}.",
                                    findings::percent(double(count.right_before) / double(count.samples)),
                                    findings::percent(double(count.right_after) / double(count.samples)),
                                    findings::counted(count.samples, "input"), points_text(own), flips_text(count),

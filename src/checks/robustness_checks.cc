@@ -45,6 +45,9 @@ void check_robustness(Observed& seen, Results& found) {
   std::vector<const observers::SampleRow*> right;
   for (const observers::SampleRow& row : seen.test->rows)
     if (row.right != observers::SampleRow::kWrong && row.predicted >= 0) right.push_back(&row);
+  const bool judged = std::any_of(right.begin(), right.end(),
+                                  [](const auto* row) { return row->right == observers::SampleRow::kRight; });
+  const std::string predictions = judged ? "correct predictions" : "predictions";  // without labels nobody knows
   const double cost = seen.subject().cost;
   const int64_t most =
       std::max<int64_t>(kFewestInputs, seen.session.budget().part(0.2).times(2 * kMethods * cost, kInputs));
@@ -52,7 +55,7 @@ void check_robustness(Observed& seen, Results& found) {
     chosen.samples.push_back(right[size_t(i)]->sample);
     chosen.predictions.push_back(int64_t(right[size_t(i)]->predicted));
   }
-  if (chosen.count() < 20) return found.skip(what, "at least 20 correct predictions");
+  if (chosen.count() < 20) return found.skip(what, "at least 20 " + predictions);
   try {
     const inputs::Subject changed = inputs::find_subject(seen.test->data->info());
     std::optional<stream::RawRange> range;
@@ -99,20 +102,20 @@ void check_robustness(Observed& seen, Results& found) {
       ++told;
       // Networks that never saw such inputs change some predictions; only far too many are a fault of their own.
       const findings::Effect effect{0, share.value >= kFarTooMany ? share.value : std::min(share.value, 0.049)};
-      finding = findings::make(
-          "not-robust", mild.method, seen.words({{"change", change}, {"method", mild.method}}), effect,
-          Certainty::kConfirmed,
-          fmt::format("{} of {} correct predictions change under {}", findings::percent(share.value), with_commas(made),
-                      change),
-          fmt::format("Of {} correct predictions {} ({}; {}) change under {}.", with_commas(made), with_commas(flipped),
-                      findings::percent(share.value), findings::percent_range(share.low, share.high), change));
+      finding = findings::make("not-robust", mild.method, seen.words({{"change", change}, {"method", mild.method}}),
+                               effect, Certainty::kConfirmed,
+                               fmt::format("{} of {} {} change under {}", findings::percent(share.value),
+                                           with_commas(made), predictions, change),
+                               fmt::format("Of {} {}, {} ({}; 95 % interval {}) change under {}.", with_commas(made),
+                                           predictions, with_commas(flipped), findings::percent(share.value),
+                                           findings::percent_range(share.low, share.high), change));
       finding.inputs = std::move(shown);
       found.add(std::move(finding));
     }
     seen.session.budget().spend(2 * double(tried * chosen.count()) * cost);
     seen.session.record(seen.session.test(), "small perturbations", tried * chosen.count());
     if (tried > 0 && told == 0)
-      found.pass(what, fmt::format("at most {} of predictions change ({} tried)", findings::percent(worst),
+      found.pass(what, fmt::format("at most {} of the predictions change ({} tried)", findings::percent(worst),
                                    findings::counted(tried, "perturbation")));
     if (tried == 0) found.skip(what, "images, a table or tokens");
   } catch (const InputError& error) {

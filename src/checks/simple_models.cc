@@ -180,7 +180,7 @@ struct Failing {
 
 }  // namespace
 
-std::string SimpleModels::name() const { return by_neighbours ? "The nearest inputs' vote" : "A linear model"; }
+std::string SimpleModels::name() const { return by_neighbours ? "A nearest-neighbour classifier" : "A linear model"; }
 
 const SimpleModels* simple_models(Observed& seen) {
   if (!seen.simple_tried) {
@@ -213,7 +213,7 @@ std::string as_hard_for_simple(Observed& seen, const std::function<int(size_t)>&
   if (own[1].inputs < kEnough || own[0].inputs < kEnough) return "";
   const double behind = own[1].log_odds() - own[0].log_odds(), theirs = simple[1].log_odds() - simple[0].log_odds();
   if (theirs <= 0 || theirs < kAsHard * behind) return "";
-  return fmt::format(" {} has accuracy {} there and {} elsewhere: these inputs are harder, whatever judges them.",
+  return fmt::format(" {} has accuracy {} there and {} elsewhere, so these inputs are harder for simple models too.",
                      models->name(), findings::percent(1 - simple[1].rate()), findings::percent(1 - simple[0].rate()));
 }
 
@@ -228,8 +228,8 @@ std::string as_confused_by_simple(Observed& seen, size_t label, size_t predicted
     simple.add(models->predicted[i] == int64_t(predicted));
   }
   if (own.inputs < kEnough || simple.wrong == 0 || simple.rate() < kAsHard * own.rate()) return "";
-  return fmt::format(" {} confuses them too, {} of {}: the two are alike.", models->name(), with_commas(simple.wrong),
-                     findings::counted(simple.inputs, "input"));
+  return fmt::format(" {} makes the same mistake on {} of {}: the two classes look alike.", models->name(),
+                     with_commas(simple.wrong), findings::counted(simple.inputs, "input"));
 }
 
 }  // namespace netmend::checks

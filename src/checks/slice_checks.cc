@@ -91,27 +91,26 @@ void add_slice(Observed& seen, const std::vector<slices::Column>& columns, const
   const bool number = is_number(seen.settings);
   findings::Words words = seen.words({{"rule", slice.words}});
   const std::string held_out = counted(slice.judged_on, "held-out input");
-  std::string brief, evidence = fmt::format("Where {}: ", slice.words);
+  std::string brief, evidence = fmt::format("Where {}, ", slice.words);
   if (number) {
     brief = fmt::format("mean error {} on {}, elsewhere {}", plain(slice.here.value * unit), held_out,
                         plain(slice.rest.value * unit));
     evidence +=
-        fmt::format("mean error {} ({} to {}) against {} elsewhere", plain(slice.here.value * unit),
+        fmt::format("the mean error is {} ({} to {}) against {} elsewhere", plain(slice.here.value * unit),
                     plain(slice.here.low * unit), plain(slice.here.high * unit), plain(slice.rest.value * unit));
   } else {
     brief = fmt::format("accuracy {} on {}, elsewhere {}", percent(1 - slice.here.value), held_out,
                         percent(1 - slice.rest.value));
-    evidence +=
-        fmt::format("accuracy {} against {} elsewhere, {} lower ({})", right_text(slice.here), right_text(slice.rest),
-                    findings::points(slice.behind.value), points_range(slice.behind.low, slice.behind.high));
+    evidence += fmt::format("accuracy is {} against {} elsewhere, {} lower ({})", right_text(slice.here),
+                            right_text(slice.rest), findings::points(slice.behind.value),
+                            points_range(slice.behind.low, slice.behind.high));
   }
   evidence += fmt::format(", {}. The rule holds for {}; the figures are of the {} that it was not searched on.",
                           p_text(slice.p), counted(slice.inputs, "input"), with_commas(slice.judged_on));
   if (slice.explained_by_confidence >= slices::kMostlyExplained)
-    evidence += fmt::format(" Expected errors given confidence and class explain {} of the gap.",
-                            part_text(slice.explained_by_confidence));
+    evidence += fmt::format(" Confidence and class explain {} of the gap.", part_text(slice.explained_by_confidence));
   if (explained.by_class >= kHarderClasses)
-    evidence += fmt::format(" Harder classes alone explain {} of it.", part_text(explained.by_class));
+    evidence += fmt::format(" Harder classes alone explain {} of the gap.", part_text(explained.by_class));
   auto finding = findings::make("weak-slice", slice.name, words, {slice.gain, slice.behind.value}, Certainty::kLikely,
                                 brief, evidence);
   finding.level = slice_level(finding.level, columns, slice, explained);
@@ -197,7 +196,7 @@ void add_gap(const Observed& seen, const Gap& gap, int64_t inputs, Results& foun
       "group-gap", name, words, {gap.size * share, gap.size}, Certainty::kConfirmed,
       fmt::format("{} {} against {}", kind, percent(here.value), percent(rest.value)),
       fmt::format(
-          "For {} the {} is {} ({}, {}), for all others {}: a gap of {} ({}), {} after correction.", name, kind,
+          "For {} the {} is {} ({}; {}), for all others it is {}: a gap of {} ({}), {} after correction.", name, kind,
           percent(here.value), percent_range(here.low, here.high), counted(rate.count, "input"), percent(rest.value),
           findings::points(gap.size),
           lower ? points_range(-rate.apart.high, -rate.apart.low) : points_range(rate.apart.low, rate.apart.high),
@@ -261,7 +260,8 @@ void check_groups(Observed& seen, Results& found) {
 void check_slices(Observed& seen, Results& found) {
   const Table table = table_of(seen);
   if (table.columns.empty())
-    return found.skip("weak slices", "columns kept aside (groups=, meta=): these inputs have no plain properties");
+    return found.skip("weak slices",
+                      "group columns (groups=, meta=), since these inputs have no properties to slice by");
   std::vector<uint8_t> half = slices::halves(seen.test->census->hashes, seen.seed());
   std::vector<double> expected, by_class;
   if (seen.settings.by_class()) {
@@ -279,7 +279,7 @@ void check_slices(Observed& seen, Results& found) {
     add_slice(seen, table.columns, slice, table.failing, unit, explained, found);
   }
   if (weak.slices.empty())
-    found.pass("weak slices", fmt::format("none of {} over {}", counted(weak.rules, "rule"),
+    found.pass("weak slices", fmt::format("none among {} over {}", counted(weak.rules, "rule"),
                                           counted(int64_t(table.columns.size()), "column")));
   found.slices = std::move(weak.slices);
 }

@@ -72,8 +72,8 @@ bool still_one_sided(const Observed& seen, const Finding& pair, const std::vecto
 void what_remains(Finding& symptom, double share, const std::string& cause, int64_t before, int64_t after) {
   symptom.effect.gain *= share, symptom.effect.local *= share, symptom.value *= share;
   symptom.level = std::min(symptom.level, findings::level_of(findings::find_kind(symptom.kind).rule, symptom.effect));
-  symptom.evidence += fmt::format(" Of {} such failures on held-out inputs {} {} after the trial repair of {}.", before,
-                                  after, after == 1 ? "remains" : "remain", cause.substr(cause.find(':') + 1));
+  symptom.evidence += fmt::format(" Of {} such failures on held-out inputs, {} {} after the trial repair of {}.",
+                                  before, after, after == 1 ? "remains" : "remain", cause.substr(cause.find(':') + 1));
 }
 
 }  // namespace
@@ -105,7 +105,8 @@ void explain_symptoms(const Observed& seen, Results& results) {
   }
   cause->related.insert(cause->related.end(), gone.begin(), gone.end());
   if (!words.empty())
-    cause->evidence += fmt::format(" Gone after the trial repair, on held-out inputs: {}.", join(words, ", "));
+    cause->evidence +=
+        fmt::format(" The trial repair removes most of these on held-out inputs: {}.", join(words, ", "));
   std::erase_if(found, [](const Finding& one) { return one.kind.empty(); });
 }
 
@@ -161,12 +162,12 @@ void explain_by_groups(const Observed& seen, Results& results) {
       const Inside inside = failures_inside(seen, results, symptom, group.in);
       const bool over_fit = symptom.kind == "over-fit" && fits_without(seen, group.in);
       if (!inside.mostly() && !over_fit) continue;
-      words.push_back(over_fit ? symptom.id() + " (not so without it)"
+      words.push_back(over_fit ? symptom.id() + " (its gap more than halves without the group)"
                                : fmt::format("{} ({} of {})", symptom.id(), inside.of_group, inside.all));
       cause->related.push_back(symptom.id());
       symptom.kind.clear();
     }
-    if (!words.empty()) cause->evidence += fmt::format(" What lies mostly in this group: {}.", join(words, ", "));
+    if (!words.empty()) cause->evidence += fmt::format(" Most of these lie in this group: {}.", join(words, ", "));
     std::erase_if(found, [](const Finding& one) { return one.kind.empty(); });
   }
 }

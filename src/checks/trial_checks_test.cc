@@ -125,6 +125,7 @@ TEST(SlowTrialChecks, NameABiasThatStandsApart) {
   ASSERT_FALSE(found.empty());
   EXPECT_EQ(found[0].id(), "suspicious-unit:" + unit) << told(found);
   EXPECT_TRUE(found[0].numbers.contains("bias")) << told(found);
+  EXPECT_EQ(found[0].evidence.find("The bias of " + unit + " is "), 0u) << told(found);
 }
 
 TEST(SlowTrialChecks, NameUnitsThatBiasesSilence) {
@@ -175,6 +176,7 @@ TEST(SlowTrialChecks, NameALayerWhoseWeightsWereMultiplied) {
   EXPECT_EQ(one->where, damaged->name) << planted << " " << told(found);
   ASSERT_TRUE(one->numbers.contains("factor")) << told(found);
   EXPECT_NEAR(std::log(one->numbers["factor"].get<double>() / planted), 0, 0.7) << one->title;
+  EXPECT_EQ(one->evidence.find("Multiplying the weights by "), 0u) << "nothing was refitted: " << one->evidence;
 }
 
 TEST(SlowTrialChecks, NameBothOfTwoDamagedUnits) {

@@ -190,32 +190,40 @@ class TrialRepairs {
     // Would any other unit have done? Then training stopped early, and this unit is no worse than others.
     double control = 0;
     const size_t other = ranking.units[ranking.units.size() / 2].place;
-    if (auto control_place = place_of(other); control_place && ranking.units.size() > 2)
-      control = gain_of(fit({*control_place}, 0.4));
+    const auto control_place = place_of(other);
+    const bool controlled = control_place && ranking.units.size() > 2;
+    if (controlled) control = gain_of(fit({*control_place}, 0.4));
     const auto& flips = tried_.repair->flips;
     const std::string evidence = fmt::format(
-        "First of {} units in {:.0f} of 100 resamples (random baseline: rank {:.0f}). Refitting it fixes {} and breaks "
-        "{} "
-        "of {} held-out inputs, {}, {}. Refitting {}, from the middle of the ranking: {:+.1f} points.{}",
-        ranking.units.size(), 100 * first_share(first), ranking.random_rank(), flips.fixed, flips.broken,
-        with_commas(tried_.holdout), points_text(flips.change()), findings::p_text(tried_.repair->p),
-        tried_.blame->unit(other), 100 * control, cheap_words());
-    const std::string brief =
-        fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken);
+        "It is the first of {} units{} (random baseline: rank {:.0f}). Refitting it fixes {} and breaks {} of {} "
+        "held-out inputs: {}, {}.{}{}",
+        with_commas(int64_t(ranking.units.size())),
+        std::isfinite(first.first) ? fmt::format(" in {:.0f} of 100 resamples", 100 * first.first) : "",
+        ranking.random_rank(), with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout),
+        points_text(flips.change()), findings::p_text(tried_.repair->p),
+        controlled ? fmt::format(" Refitting {}, from the middle of the ranking, {}.", tried_.blame->unit(other),
+                                 gain_words(control))
+                   : "",
+        cheap_words());
+    const std::string brief = flips_brief("refitted", flips);
     if (control > kControl * gain) {
-      under_trained(gain, fmt::format("refitting any unit gains: {:+.1f}, {:+.1f} points", 100 * gain, 100 * control),
-                    fmt::format("Refitting one unit gains {:.1f} points on held-out inputs, and refitting {}, which is "
-                                "not suspicious, gains {:.1f}: more training would help everywhere.",
-                                100 * gain, tried_.blame->unit(other), 100 * control));
+      under_trained(
+          gain,
+          fmt::format("refitting one unit or another gains {} or {}", findings::points(gain),
+                      findings::points(control)),
+          fmt::format("Refitting {} gains {} on held-out inputs, and refitting {}, which is not suspicious, gains "
+                      "{}: more training would probably help everywhere.",
+                      unit, findings::points(gain), tried_.blame->unit(other), findings::points(control)));
       return {};
     }
     if (gain >= kWorthALayer && shared_by_layer(first, gain)) return {};
     auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
                                   brief, evidence);
+    const double share = share_fixed();
     finding.title = fmt::format(
-        "Unit {} causes {:.0f} % of the failures; refitting it fixes {} and breaks {} of {} "
-        "held-out inputs.",
-        unit, 100 * share_fixed(), with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout));
+        "Unit {} causes {} of the failures; refitting it fixes {} and breaks {} of {} held-out inputs.", unit,
+        share < 0.01 || share > 0.99 ? findings::percent(share) : fmt::format("{:.0f} %", 100 * share),
+        with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout));
     finding.numbers = {{"fixed", flips.fixed},
                        {"broken", flips.broken},
                        {"p", tried_.repair->p},
@@ -223,6 +231,16 @@ class TrialRepairs {
     show_flips(finding);
     found_.add(std::move(finding));
     return gain;
+  }
+
+  static std::string flips_brief(const std::string& done, const FlipCount& flips) {
+    return fmt::format("{}: {} fixed, {} broken on held-out inputs", done, with_commas(flips.fixed),
+                       with_commas(flips.broken));
+  }
+
+  /// What a repair that was confirmed gains; 0 stands for one that was not.
+  static std::string gain_words(double gain) {
+    return gain == 0 ? "gains nothing that could be confirmed" : "gains " + findings::points(gain);
   }
 
   /// Of the failures among the held-out inputs.
@@ -298,38 +316,37 @@ class TrialRepairs {
   void tell_reset(const SetApart& one, const std::string& what, const FlipCount& more) {
     const auto [low, high] = std::minmax_element(one.biases.begin(), one.biases.end(),
                                                  [](const auto& a, const auto& b) { return a.bias < b.bias; });
-    const std::string others =
-        low->low == low->high
-            ? std::string("no bias of its layer is left to compare with")
-            : fmt::format("the others of its layer lie between {:.3g} and {:.3g}", low->low, low->high);
     const std::string effect = fmt::format("fixes {} and breaks {} of {} held-out inputs", with_commas(more.fixed),
                                            with_commas(more.broken), with_commas(tried_.holdout));
-    const std::string brief =
-        fmt::format("bias put back: {} fixed, {} broken on held-out inputs", more.fixed, more.broken);
+    const std::string brief = flips_brief("bias reset", more);
     if (one.biases.size() == 1) {
-      auto finding = findings::make("suspicious-unit", what, seen_.words({{"unit", what}}), {more.change().value, 0},
-                                    Certainty::kConfirmed, brief,
-                                    fmt::format("The bias of {} is {:.4g}; {}. Setting it to their median {}: {}.",
-                                                what, low->bias, others, effect, points_text(more.change())));
-      finding.title =
-          fmt::format("The bias of unit {} is far from those of its layer; putting it back {}.", what, effect);
+      auto finding = findings::make(
+          "suspicious-unit", what, seen_.words({{"unit", what}}), {more.change().value, 0}, Certainty::kConfirmed,
+          brief,
+          low->low == low->high
+              ? fmt::format("The bias of {} is {}. Setting it to {} {}: {}.", what, findings::plain(low->bias),
+                            findings::plain(low->low), effect, points_text(more.change()))
+              : fmt::format("The bias of {} is {}; the others of its layer lie between {} and {}. "
+                            "Setting it to their median {}: {}.",
+                            what, findings::plain(low->bias), findings::plain(low->low), findings::plain(low->high),
+                            effect, points_text(more.change())));
+      finding.title = fmt::format("The bias of unit {} is far from those of its layer; resetting it {}.", what, effect);
       finding.numbers = {{"fixed", more.fixed}, {"broken", more.broken}, {"bias", low->bias}};
       show_flips(finding);
       return found_.add(std::move(finding));
     }
     const std::string evidence = fmt::format(
-        "The biases of {} of {} units of {} lie between {:.4g} and {:.4g}, far from the others. Setting them "
-        "to the median of the others {}: {}.",
-        one.biases.size(), with_commas(one.layer->units), what, low->bias, high->bias, effect,
-        points_text(more.change()));
+        "The biases of {} of {} units of {} lie between {} and {}, far from the others. Setting them to the median of "
+        "the others {}: {}.",
+        one.biases.size(), with_commas(one.layer->units), what, findings::plain(low->bias), findings::plain(high->bias),
+        effect, points_text(more.change()));
     // Units that they silence were told of already; now it is known what that costs.
     auto dead = std::find_if(found_.findings.begin(), found_.findings.end(), [&](const findings::Finding& each) {
       return each.kind == "dead-units" && each.where == what;
     });
-    if (dead == found_.findings.end()) return damaged_layer(what, evidence);
-    promote(*dead, more,
-            fmt::format("Units of {} never react because of their biases; putting these back {}.", what, effect), brief,
-            evidence);
+    if (dead == found_.findings.end()) return damaged_layer(what, "Resetting biases of", "biases reset", evidence);
+    promote(*dead, more, fmt::format("Units of {} are dead because of their biases; resetting these {}.", what, effect),
+            brief, evidence);
   }
 
   /// Units that repeat another: where refitting them gains much, they were meant to be something else.
@@ -351,8 +368,8 @@ class TrialRepairs {
               fmt::format("Units of {} repeat others; refitting these {} fixes {} and breaks {} of {} held-out inputs.",
                           finding.where, units.size(), with_commas(flips.fixed), with_commas(flips.broken),
                           with_commas(tried_.holdout)),
-              fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken),
-              fmt::format("Refitting them alone: {}.", points_text(flips.change())));
+              flips_brief("refitted", flips),
+              fmt::format("Refitting them alone changes accuracy by {}.", points_text(flips.change())));
       return true;
     }
     return false;
@@ -412,13 +429,15 @@ class TrialRepairs {
     keep(std::move(*best), before + " and " + unit);
     auto finding = findings::make(
         "suspicious-unit", unit, seen_.words({{"unit", unit}}), {gained.change().value, 0}, Certainty::kLikely,
-        fmt::format("refitted with {}: {} more fixed, {} broken on held-out inputs", before, gained.fixed,
-                    gained.broken),
+        flips_brief("refitted with " + before, gained),
         fmt::format(
-            "Beside {}: refitting both fixes {} and breaks {} more of {} held-out inputs than refitting {} alone, "
-            "{}. Refitting {} with a unit from the middle of the ranking instead: {:+.1f} points.",
-            before, gained.fixed, gained.broken, with_commas(tried_.holdout), before, points_text(gained.change()),
-            before, 100 * control));
+            "Compared with refitting {} alone, refitting both fixes another {} and breaks {} of {} held-out inputs: "
+            "{}.{}",
+            before, with_commas(gained.fixed), with_commas(gained.broken), with_commas(tried_.holdout),
+            points_text(gained.change()),
+            other ? fmt::format(" Refitting {} with {}, from the middle of the ranking, instead {}.", before,
+                                blame->unit(ranking.units[ranking.units.size() / 2].place), gain_words(control))
+                  : ""));
     finding.title =
         fmt::format("Unit {} is damaged too; refitting it with {} fixes {} more held-out inputs and breaks {}.", unit,
                     before, with_commas(gained.fixed), with_commas(gained.broken));
@@ -453,15 +472,13 @@ class TrialRepairs {
     if (gain < std::max(kLittle, least_) || gain < 0.9 * unit_gain || gain < bias_gain_) return false;
     std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
     keep(outcome, layer->name);
-    damaged_layer(layer->name, fmt::format("All of its weights were multiplied by {:.2g}.", factor));
+    damaged_layer(layer->name, fmt::format("Multiplying the weights by {:.2g} in", factor), "weights scaled", "");
     findings::Finding& told = found_.findings.back();
     told.title =
         fmt::format("The weights of {} are about {:.2g} times as large as they should be.", layer->name, 1 / factor);
     told.numbers["factor"] = 1 / factor;
     return true;
   }
-
-  static double first_share(const localise::RankedUnit& unit) { return std::isfinite(unit.first) ? unit.first : 1; }
 
   void under_trained(double gain, const std::string& brief, const std::string& evidence) {
     found_.add(findings::make("under-trained", "", seen_.words({}), {std::min(gain, 0.0099), 0}, Certainty::kLikely,
@@ -472,7 +489,8 @@ class TrialRepairs {
     std::string words;
     for (const repair::Tried& one : tried_.repair->tried)
       if (one.method == "bias" && one.best)
-        words = fmt::format(" Shifting the final biases alone: {} fixed, {} broken.", one.fixed, one.broken);
+        words = fmt::format(" Shifting the final biases alone fixes {} and breaks {}.", with_commas(one.fixed),
+                            with_commas(one.broken));
     return words;
   }
 
@@ -484,11 +502,12 @@ class TrialRepairs {
       bias_gain_ = std::max(bias_gain_, change.value);
       if (change.low <= 0 || change.value < kWorthwhile)
         return found_.passed.push_back({"final biases are where they should be", points_text(change)});
-      found_.add(findings::make(
-          "shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
-          fmt::format("biases alone: {} fixed, {} broken on held-out inputs", one.fixed, one.broken),
-          fmt::format("With the final biases shifted ({}), {} of {} held-out inputs are fixed and {} broken: {}.",
-                      one.best->words, one.fixed, with_commas(tried_.holdout), one.broken, points_text(change))));
+      found_.add(findings::make("shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
+                                fmt::format("biases alone: {} fixed, {} broken on held-out inputs",
+                                            with_commas(one.fixed), with_commas(one.broken)),
+                                fmt::format("Repair: {}. It fixes {} and breaks {} of {} held-out inputs: {}.",
+                                            one.best->words, with_commas(one.fixed), with_commas(one.broken),
+                                            with_commas(tried_.holdout), points_text(change))));
     }
   }
 
@@ -514,14 +533,16 @@ class TrialRepairs {
       const auto at = place_of(place);
       const double other = at ? gain_of(fit({*at}, 0.5)) : 0;
       if (other < kShared * gain) return false;
-      words.push_back(fmt::format("{} {:+.1f}", tried_.blame->unit(place), 100 * other));
+      words.push_back(fmt::format("{} ({:+.1f})", tried_.blame->unit(place), 100 * other));
     }
     const model::Layer& whole = tried_.blame->layers[layer];
     repair::Outcome outcome = fit(units_of(whole), 1);
     if (gain_of(outcome) < std::max({kShared * gain, bias_gain_, least_})) return false;
     keep(std::move(outcome), whole.name);
-    damaged_layer(whole.name, fmt::format("Refitting any one of its units gains about as much: {} {:+.1f}, {} points.",
-                                          tried_.blame->unit(first.place), 100 * gain, join(words, ", ")));
+    damaged_layer(whole.name, "Refitting", "refitted",
+                  fmt::format("Refitting one of its units, whichever of these it is, gains about as many points: {} "
+                              "({:+.1f}), {}.",
+                              tried_.blame->unit(first.place), 100 * gain, join(words, ", ")));
     return true;
   }
 
@@ -563,35 +584,43 @@ class TrialRepairs {
     if (second > kControl * best && best < kMost * error_rate_) {
       if (unit_gain > 0) return false;
       under_trained(
-          best, fmt::format("refitting one layer or another gains: {:+.1f}, {:+.1f} points", 100 * best, 100 * second),
-          fmt::format("Refitting one layer gains {:.1f} points on held-out inputs, and refitting another one {:.1f}: "
-                      "more training would help everywhere.",
-                      100 * best, 100 * second));
+          best,
+          fmt::format("refitting one layer or another gains {} or {}", findings::points(best),
+                      findings::points(second)),
+          fmt::format("Refitting one layer gains {} on held-out inputs, and refitting another one {}: more training "
+                      "would probably help everywhere.",
+                      findings::points(best), findings::points(second)));
       return true;
     }
     std::vector<std::string> others;
     for (const Refitted& one : layers)
       if (&one != &first)
-        others.push_back(fmt::format("{} {:+.1f}", tried_.blame->layers[one.layer].name, 100 * one.gain));
+        others.push_back(fmt::format("{} ({:+.1f})", tried_.blame->layers[one.layer].name, 100 * one.gain));
     keep(std::move(first.outcome), name);
     std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
-    const std::string one = unit_gain > 0 ? fmt::format("Refitting the most suspicious unit: {:+.1f}.", 100 * unit_gain)
-                                          : "No single unit is to blame.";
-    damaged_layer(name, others.empty() ? one
-                                       : fmt::format("{} Refitting other layers: {} points; of layers that gain about "
-                                                     "as much the first is named, since later ones can make up for it.",
-                                                     one, join(others, ", ")));
+    const std::string one =
+        unit_gain > 0 ? fmt::format("Refitting the most suspicious unit alone gains {}.", findings::points(unit_gain))
+                      : "No single unit is to blame.";
+    damaged_layer(name, "Refitting", "refitted",
+                  others.empty() ? one
+                                 : fmt::format("{} Refitting other layers gains, in points: {}. Of layers that gain "
+                                               "about as much, the first is named, since later layers can make up for "
+                                               "a damaged one.",
+                                               one, join(others, ", ")));
     return true;
   }
 
-  void damaged_layer(const std::string& name, const std::string& compared) {
+  /// `repair` is what was tried, as the subject of a sentence that ends in the layer, and `done` the same in short.
+  void damaged_layer(const std::string& name, const std::string& repair, const std::string& done,
+                     const std::string& compared) {
     const auto& flips = tried_.repair->flips;
-    auto finding = findings::make(
-        "damaged-layer", name, seen_.words({{"layer", name}}), {flips.change().value, 0}, Certainty::kLikely,
-        fmt::format("refitted: {} fixed, {} broken on held-out inputs", flips.fixed, flips.broken),
-        fmt::format("Refitting {} fixes {} of {} held-out inputs and breaks {}: {}, {}. {}{}", name, flips.fixed,
-                    with_commas(tried_.holdout), flips.broken, points_text(flips.change()),
-                    findings::p_text(tried_.repair->p), compared, cheap_words()));
+    auto finding =
+        findings::make("damaged-layer", name, seen_.words({{"layer", name}}), {flips.change().value, 0},
+                       Certainty::kLikely, flips_brief(done, flips),
+                       fmt::format("{} {} fixes {} and breaks {} of {} held-out inputs: {}, {}.{}{}{}", repair, name,
+                                   with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout),
+                                   points_text(flips.change()), findings::p_text(tried_.repair->p),
+                                   compared.empty() ? "" : " ", compared, cheap_words()));
     show_flips(finding);
     found_.add(std::move(finding));
   }
@@ -609,9 +638,8 @@ class TrialRepairs {
     }
     std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
     under_trained(
-        gain,
-        fmt::format("more training: {} fixed, {} broken on held-out inputs", outcome.flips.fixed, outcome.flips.broken),
-        fmt::format("Going on with training on {} of the tests gains {} on held-out inputs, and neither a "
+        gain, flips_brief("more training", outcome.flips),
+        fmt::format("Continuing training on {} of the tests changes accuracy by {} on held-out inputs, and neither a "
                     "unit nor a layer stands out.",
                     with_commas(int64_t(problem_->parts.search.size())), points_text(outcome.flips.change())));
     return true;

@@ -48,7 +48,7 @@ class UnitChecks {
     found_.add(findings::make(
         "constant-layer", seen_.space->layers()[l].name, words(l, 0), {0.2, 0}, Certainty::kConfirmed,
         fmt::format("{}, {}", findings::counted(seen_.space->units(l), "unit"), findings::counted(inputs(), "input")),
-        fmt::format("No unit of {} ({}) changes its value over {}; it is the first such layer.",
+        fmt::format("No unit of {} ({}) changes its value over {}; this is the first such layer.",
                     seen_.space->layers()[l].name, findings::counted(seen_.space->units(l), "unit"),
                     findings::counted(inputs(), "input"))));
   }
@@ -58,8 +58,8 @@ class UnitChecks {
     int64_t dead = 0, units = 0;
     for (size_t l = 0; l < layers(); ++l) units += seen_.space->units(l), dead += look_dead(l);
     if (dead == 0)
-      found_.pass("dead units", fmt::format("{} of {}, nowhere more than a sixth of a layer", with_commas(silent_),
-                                            with_commas(units)));
+      found_.pass("dead units", fmt::format("{} of {}, nowhere more than one unit or a sixth of a layer",
+                                            with_commas(silent_), with_commas(units)));
   }
 
   void saturated_units() {
@@ -70,7 +70,7 @@ class UnitChecks {
   void activation_range() {
     double most = 0;
     for (size_t l = 0; l < layers(); ++l) most = std::max(most, huge(l));
-    if (most <= kHuge) found_.pass("range of activations", fmt::format("largest {:.3g}", most));
+    if (most <= kHuge) found_.pass("range of activations", fmt::format("largest {}", findings::plain(most)));
   }
 
  private:
@@ -116,13 +116,13 @@ class UnitChecks {
     const bool costs = linear && accuracy < linear->low, pays = linear && accuracy > linear->high;
     std::string against;
     if (linear)
-      against = fmt::format(" Accuracy is {}, a linear model's {}.", findings::percent(accuracy),
+      against = fmt::format(" Accuracy is {}, that of a linear model {}.", findings::percent(accuracy),
                             findings::percent(linear->value));
     auto finding = findings::make(
         "dead-units", seen_.space->layers()[l].name, words(l, count), {costs ? 0.5 * (1 - accuracy) : 0, 0},
         Certainty::kConfirmed,
         fmt::format("{} of {} units, on {}", with_commas(count), with_commas(of), findings::counted(inputs(), "input")),
-        fmt::format("{} of {} units of {} have one value on all {} inputs: {}{}.{}", with_commas(count),
+        fmt::format("{} of {} units of {} have the same value on all {} inputs: {}{}.{}", with_commas(count),
                     with_commas(of), seen_.space->layers()[l].name, with_commas(inputs()), join(names, ", "),
                     dead.size() > names.size() ? " …" : "", against));
     if (share > kNearlyAll && !pays)
@@ -165,10 +165,10 @@ class UnitChecks {
     told_huge_ = true;  // layers behind follow from the first
     auto finding =
         findings::make("exploding-activations", seen_.space->layers()[l].name, words(l, 0), {}, Certainty::kConfirmed,
-                       fmt::format("up to {:.3g} in {}", most, seen_.space->name(worst)),
-                       fmt::format("{} reaches {:.3g} (the mean over positions; single values are larger still). "
-                                   "The inputs with its highest activations are shown.",
-                                   seen_.space->name(worst), most));
+                       fmt::format("up to {} in {}", findings::plain(most), seen_.space->name(worst)),
+                       fmt::format("{} reaches {} in magnitude. (Of a feature map this is the mean over positions, so "
+                                   "single values may be larger.)",
+                                   seen_.space->name(worst), findings::plain(most)));
     const auto& peaks = seen_.test->units->peaks();
     for (int64_t n = 0; n < std::min<int64_t>(4, peaks.kept(worst)); ++n)
       finding.inputs.push_back({"test", peaks.sample(worst, n)});

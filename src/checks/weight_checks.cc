@@ -65,8 +65,8 @@ class WeightChecks {
       found_.add(findings::make("non-finite-weights", layer.name, with({{"layer", layer.name}}), {0.1, 0},
                                 Certainty::kConfirmed,
                                 fmt::format("{} of {} weights", with_commas(broken), with_commas(count)),
-                                fmt::format("{} of the {} weights of {} are NaN or Inf.", with_commas(broken),
-                                            with_commas(count), layer.name)));
+                                fmt::format("{} of the {} weights of {} {} NaN or Inf.", with_commas(broken),
+                                            with_commas(count), layer.name, broken == 1 ? "is" : "are")));
     }
     if (all) found_.pass("weights are finite", "no NaN or Inf");
   }
@@ -82,7 +82,7 @@ class WeightChecks {
       if (other.sizes() != weight.sizes() || !at::equal(other, weight)) continue;
       found_.add(findings::make("duplicate-weights", hit->second->name + "-" + layer.name,
                                 with({{"a", hit->second->name}, {"b", layer.name}}), {}, Certainty::kConfirmed,
-                                fmt::format("{} equal numbers", with_commas(weight.numel())),
+                                fmt::format("{} equal weights", with_commas(weight.numel())),
                                 fmt::format("All {} weights of {} equal those of {}, and the file stores them twice.",
                                             with_commas(weight.numel()), layer.name, hit->second->name)));
     }
@@ -122,10 +122,12 @@ class WeightChecks {
     const std::string name = model::unit_name(layer, unit);
     found_.add(findings::make(
         "extreme-weights", layer.name, with({{"layer", layer.name}}), {}, Certainty::kConfirmed,
-        fmt::format("{}: {:.3g} times the weights of its layer", name, size[size_t(unit)] / middle),
-        fmt::format("The root mean square of the weights of {} is {:.3g}, {:.3g} times the median over the {} units of "
-                    "{}. Units that stand apart like that: {}; the next largest is {:.3g}.",
-                    name, size[size_t(unit)], size[size_t(unit)] / middle, with_commas(units), layer.name, far,
+        fmt::format("{}: {} times as large as the median of its layer", name,
+                    findings::plain(size[size_t(unit)] / middle)),
+        fmt::format("The root mean square of the weights of {} is {:.3g}, {} times the median over the {} units of "
+                    "{}. {} apart like this; the largest of the others is {:.3g}.",
+                    name, size[size_t(unit)], findings::plain(size[size_t(unit)] / middle), with_commas(units),
+                    layer.name, far == 1 ? "No other unit stands" : fmt::format("{} units stand", far),
                     order[size_t(units - far - 1)])));
     return true;
   }
@@ -145,8 +147,9 @@ class WeightChecks {
     found_.add(findings::make(
         "extreme-weights", layer.name, with({{"layer", layer.name}}), {}, Certainty::kConfirmed,
         fmt::format("up to {:.3g}, 99.9 % below {:.3g}", most, usual),
-        fmt::format("{} of {} above {:.3g}, the largest {:.3g} in {}; the median is {:.3g}.",
-                    findings::counted(far, "weight"), layer.name, bar, most, model::unit_name(layer, unit), middle)));
+        fmt::format(
+            "The magnitude of {} of {} is above {:.3g}; the largest is {:.3g}, in {}, and the median is {:.3g}.",
+            findings::counted(far, "weight"), layer.name, bar, most, model::unit_name(layer, unit), middle)));
     return true;
   }
 
@@ -160,11 +163,11 @@ class WeightChecks {
       if (count == 0) continue;
       ++told;
       found_.add(findings::make(
-          "zero-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count)}}), {}, Certainty::kConfirmed,
-          fmt::format("{} of {} units", with_commas(count), with_commas(layer.units)),
+          "zero-units", layer.name, with({{"layer", layer.name}, {"n", findings::counted(count, "unit")}}), {},
+          Certainty::kConfirmed, fmt::format("{} of {} units", with_commas(count), with_commas(layer.units)),
           fmt::format(
-              "Units of {} without a weight other than 0: {} of {}{}.", layer.name, with_commas(count),
-              with_commas(layer.units),
+              "All weights of {} of the {} units of {} are 0{}.", with_commas(count), with_commas(layer.units),
+              layer.name,
               count == 1 ? fmt::format(" ({})", model::unit_name(layer, empty.nonzero()[0][0].item<int64_t>())) : "")));
     }
     if (told == 0) found_.pass("units without weights", "none");
@@ -182,12 +185,13 @@ class WeightChecks {
       const int64_t count = (alike & (norms > 0)).count_nonzero().item<int64_t>();
       if (count * 10 < layer.units || count < 2) continue;  // a pair or two in a wide layer is nothing
       ++told;
-      auto finding =
-          findings::make("duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}),
-                         {}, Certainty::kConfirmed,
-                         fmt::format("{} of {} units repeat another", with_commas(count), with_commas(layer.units)),
-                         fmt::format("{} of the {} units of {} point the same way as an earlier one (cosine above {}).",
-                                     with_commas(count), with_commas(layer.units), layer.name, kAlike));
+      auto finding = findings::make(
+          "duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}), {},
+          Certainty::kConfirmed,
+          fmt::format("{} of {} units repeat another", with_commas(count), with_commas(layer.units)),
+          fmt::format("The weights of {} of the {} units of {} point in the same direction as those of an earlier "
+                      "unit (cosine above {}).",
+                      with_commas(count), with_commas(layer.units), layer.name, kAlike));
       const at::Tensor repeated = (alike & (norms > 0)).nonzero().flatten();
       for (int64_t i = 0; i < repeated.numel(); ++i)
         finding.numbers["units"].push_back(model::unit_name(layer, repeated[i].item<int64_t>()));
@@ -220,11 +224,11 @@ class WeightChecks {
       found_.add(findings::make(
           "untrained-layer", layer->name, with({{"layer", layer->name}}), {}, Certainty::kLikely,
           fmt::format("{} equal biases, standard deviation {:.3g}", graph_.constant(layer->bias).numel(), spread),
-          fmt::format(
-              "All biases of {} are {:.3g}, its weights have the standard deviation {:.3g} of a fresh initialisation, "
-              "and {} changed.",
-              layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread,
-              moved == 1 ? "the other layer has" : fmt::format("{} other layers have", with_commas(moved)))));
+          fmt::format("All biases of {} are {:.3g}, its weights have the standard deviation of a fresh initialisation "
+                      "({:.3g}), "
+                      "and {} changed.",
+                      layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread,
+                      moved == 1 ? "one other layer has" : fmt::format("{} other layers have", with_commas(moved)))));
     }
   }
 

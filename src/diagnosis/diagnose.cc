@@ -101,9 +101,10 @@ std::vector<std::string> troubles_of(const records::Record& record, const Run& r
   if (run.steps == 0 && record.epochs.empty()) said.emplace_back("no training was seen");
   if (record.of("optimizer").size() > 1)
     said.push_back(
-        fmt::format("there are {} optimisers; curves and rules follow the first", record.of("optimizer").size()));
+        fmt::format("there are {} optimisers; curves and rules refer to the first", record.of("optimizer").size()));
   if (run.steps > 0 && run.steps < 3)
-    said.push_back(fmt::format("there are only {} steps: rules about trends say nothing", run.steps));
+    said.push_back(run.steps == 1 ? "there is only 1 step: rules about trends say nothing"
+                                  : "there are only 2 steps: rules about trends say nothing");
   return said;
 }
 

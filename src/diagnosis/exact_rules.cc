@@ -36,8 +36,8 @@ void violated(const Scope& s, const char* check, Alarm alarm, double least_share
     if (count < least_share * std::min(steps, 200.0) && !s.run.record->cut) continue;
     alarm.source = fact.text("source");
     alarm.numbers = {{"first_step", fact.whole("step")}, {"steps", count}};
-    alarm.evidence = fmt::format("{} First seen in step {}{}.", alarm.evidence, fact.whole("step"),
-                                 count > 1 ? fmt::format(", {} times in all", int64_t(count)) : "");
+    alarm.evidence = fmt::format("{} This was first seen in step {}{}.", alarm.evidence, fact.whole("step"),
+                                 count > 1 ? fmt::format(" and {} times in all", int64_t(count)) : "");
     if (const std::vector<std::string> names = fact.texts("names"); !names.empty()) alarm.what = names_text(names);
     s.out.push_back(alarm);
     return;
@@ -51,7 +51,7 @@ void zero_grad(const Scope& s) {
             .certainty = Certainty::kConfirmed,
             .likelihood = 0.98,
             .brief = "zero_grad is missing",
-            .evidence = "Steps used gradients that were not cleared since the step before."},
+            .evidence = "Steps used gradients that had not been cleared since the previous step."},
            0.5);
 }
 
@@ -73,7 +73,7 @@ void outside_step(const Scope& s) {
             .certainty = Certainty::kConfirmed,
             .likelihood = 0.3,
             .brief = "parameters changed between steps",
-            .evidence = "Parameters changed while no optimiser was at work."},
+            .evidence = "Parameters changed while no optimiser was stepping."},
            0);
 }
 
@@ -99,14 +99,15 @@ void optimizer_holds(const Scope& s) {
       alarm.level = Level::kSerious;
       alarm.what = "the optimiser holds none of the network's parameters";
       alarm.brief = "the optimiser holds parameters of another network";
-      alarm.evidence = fmt::format("None of the {} parameters of the optimiser belongs to the network that is called.",
+      alarm.evidence = fmt::format("None of the optimiser's parameters ({}) belongs to the network that is called.",
                                    held.whole("parameters"));
     } else if (!missing.empty()) {
       alarm.level = held.flag("not_a_prefix") ? Level::kSerious : Level::kMinor;
       alarm.what = names_text(missing);
       alarm.brief = fmt::format("{} in no optimiser", counted(held.whole("missing_count"), "parameter"));
-      alarm.evidence = fmt::format("{} of the network ask for gradients and are in no optimiser: {}.",
-                                   counted(held.whole("missing_count"), "parameter"), names_text(missing));
+      alarm.evidence = fmt::format("{} of the network with requires_grad set {} in no optimiser: {}.",
+                                   counted(held.whole("missing_count"), "parameter"),
+                                   held.whole("missing_count") == 1 ? "is" : "are", names_text(missing));
     } else {
       continue;
     }
@@ -152,8 +153,8 @@ void gradients_arrive(const Scope& s) {
                      .evidence = fmt::format("{}: {}.", evidence, names_text(names, 8)),
                      .source = s.run.source_optimizer});
   };
-  tell(lost, "lost-updates", Level::kSerious, "gradients arrive, weights stay the same",
-       "With gradients that are not zero, these stayed the same to the last bit in every step that was looked at");
+  tell(lost, "lost-updates", Level::kSerious, "gradients arrive, but weights stay the same",
+       "Despite nonzero gradients, these stayed the same to the last bit in every step that was looked at");
   tell(none, "untrained-parameters", Level::kMinor, "no gradient reaches them",
        "No backward pass reached these parameters");
 }
@@ -203,18 +204,19 @@ void order(const Scope& s) {
   Alarm alarm{.kind = "not-shuffled", .certainty = Certainty::kConfirmed, .source = s.run.source_fit};
   if (sorted && (same || fixed || (!s.run.keras && period == 0 && s.run.steps > 3))) {
     alarm.level = Level::kSerious, alarm.likelihood = 0.9;
-    alarm.brief = "labels come sorted";
-    alarm.evidence = "Labels come in sorted order and the data is not shuffled: a batch shows one class alone.";
+    alarm.brief = "labels are sorted";
+    alarm.evidence =
+        "Labels come in sorted order and the data is not shuffled, so each batch shows few of the classes.";
   } else if (same) {
     alarm.level = Level::kNote, alarm.likelihood = 0.3;
     alarm.brief = fmt::format("the same {} batches in the same order", period);
-    alarm.evidence = fmt::format("After {} steps the same batches came again in the same order.", period);
+    alarm.evidence = fmt::format("After {} steps, the same batches came again in the same order.", period);
   } else if (sorted && s.run.keras && fit.number("validation_split", 0) > 0) {
     alarm.level = Level::kSerious, alarm.likelihood = 0.85;
     alarm.kind = "validation-overlap";
     alarm.brief = "validation_split of sorted labels";
     alarm.evidence =
-        "Labels are sorted, and validation_split takes the last rows: validation data holds other classes than "
+        "Labels are sorted, and validation_split takes the last rows, so validation data holds other classes than "
         "training data.";
   } else {
     return;
@@ -230,9 +232,10 @@ void shared_rows(const Scope& s) {
   Alarm alarm{.kind = "validation-overlap", .certainty = Certainty::kConfirmed, .likelihood = 0.7};
   alarm.level = arrays ? (all ? Level::kSerious : Level::kMinor) : (mixed ? Level::kMinor : Level::kNote);
   if (!arrays && !mixed && !all) return;
-  alarm.brief = fmt::format("{} of {} inputs are training inputs", int64_t(common), int64_t(rows));
-  alarm.evidence = fmt::format("{} of {} inputs that the network was evaluated on are training inputs ({}).",
-                               int64_t(common), int64_t(rows), percent(common / rows));
+  alarm.brief = fmt::format("training inputs: {} of {}", int64_t(common), counted(int64_t(rows), "input"));
+  alarm.evidence =
+      fmt::format("Of {} that the network was evaluated on, {} ({}) {} also in the training data.",
+                  counted(int64_t(rows), "input"), int64_t(common), percent(common / rows), common == 1 ? "is" : "are");
   s.out.push_back(alarm);
 }
 
@@ -257,8 +260,7 @@ void not_finite(const Scope& s) {
     alarm.brief = "made by " + alarm.what;
   else
     alarm.what = "the loss", alarm.brief = "the loss is NaN or Inf";
-  alarm.evidence =
-      fmt::format("In step {} the loss was NaN or Inf. Where it came from: {}.", found.whole("step"), alarm.what);
+  alarm.evidence = fmt::format("NaN or Inf first appeared in step {}: {}.", found.whole("step"), alarm.what);
   alarm.numbers = {{"step", found.whole("step")}, {"operation", operation}, {"layer", layer}};
   // What grew until it overflowed has another reason, such as a rate that is too high; a logarithm of 0 is its own.
   static const std::vector<std::string> own = {"log",   "log2", "log10",       "log1p",       "sqrt",
@@ -279,17 +281,17 @@ void nonlinearity(const Scope& s) {
       first[0][1].is_string())
     between = utf8(first[0][0].get<std::string>()) + " and " + utf8(first[0][1].get<std::string>());
   const bool all = pairs >= weighted - 1;
-  s.out.push_back({.kind = "missing-nonlinearity",
-                   .what = between,
-                   .level = !all              ? Level::kNote
-                            : s.run.learned() ? Level::kMinor
-                                              : Level::kSerious,
-                   .certainty = Certainty::kConfirmed,
-                   .likelihood = all ? 0.8 : 0.4,
-                   .brief = all ? "the whole network is linear" : fmt::format("{} of {} layers", pairs, weighted),
-                   .evidence = fmt::format(
-                       "{} of the {} layers with weights follow another one without a nonlinear function between.",
-                       pairs, weighted)});
+  s.out.push_back(
+      {.kind = "missing-nonlinearity",
+       .what = between,
+       .level = !all              ? Level::kNote
+                : s.run.learned() ? Level::kMinor
+                                  : Level::kSerious,
+       .certainty = Certainty::kConfirmed,
+       .likelihood = all ? 0.8 : 0.4,
+       .brief = all ? "the whole network is linear" : fmt::format("{} of {} layers", pairs, weighted),
+       .evidence = fmt::format("Of the {1} layers with weights, {0} {2} another one with no nonlinearity between them.",
+                               pairs, weighted, pairs == 1 ? "follows" : "follow")});
 }
 
 /// Units of a hidden layer that start alike stay alike. An output layer that starts at zero is common and harmless.
@@ -311,7 +313,7 @@ void equal_units(const Scope& s) {
                      .level = Level::kSerious,
                      .certainty = Certainty::kConfirmed,
                      .likelihood = 0.9,
-                     .brief = "equal start weights",
+                     .brief = "equal initial weights",
                      .evidence = fmt::format("All units of {} start with the same weights.", names_text(names))});
 }
 

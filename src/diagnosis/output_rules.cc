@@ -71,7 +71,7 @@ void one_softmax(const Scope& s) {
   if (run.last != "softmax" || run.outputs != 1) return;
   const bool classes = run.task == Task::kMulticlass;  // then the number of outputs is the first thing to mend
   s.out.push_back(alarm_of("output-activation", "softmax over a single unit", Level::kSerious, classes ? 0.8 : 0.97,
-                           "Softmax over one unit is 1 for every input: the network cannot learn anything.", run));
+                           "Softmax over one unit is 1 for every input, so the network cannot learn anything.", run));
 }
 
 void pair_of_classes(const Scope& s) {
@@ -81,28 +81,28 @@ void pair_of_classes(const Scope& s) {
   const bool nll = loss.text("type") == "nll_loss";
   if (nll) {
     if (loss.flag("negative") || (loss.has("all_rows_sum_to_one") && !loss.flag("all_rows_sum_to_one")))
-      s.out.push_back(alarm_of("output-activation", "nll_loss needs log-probabilities", Level::kSerious, 0.95,
-                               fmt::format("nll_loss expects log_softmax; what it gets ends in {}.", run.last), run));
+      s.out.push_back(alarm_of(
+          "output-activation", "nll_loss needs log-probabilities", Level::kSerious, 0.95,
+          fmt::format("nll_loss expects the output of log_softmax, but the network ends in {}.", run.last), run));
     return;
   }
   if (run.from_logits) {
     if (run.last == "softmax" || loss.flag("all_rows_sum_to_one"))
       s.out.push_back(
           alarm_of("output-activation", "softmax before a loss that applies softmax itself", Level::kSerious, 0.97,
-                   fmt::format("What the loss gets are probabilities already: with {} classes the loss cannot fall "
-                               "below {}.",
+                   fmt::format("The loss gets probabilities, not logits: with {} classes it cannot fall below {}.",
                                run.outputs, plain(std::log(std::exp(1.0) + double(run.outputs) - 1) - 1)),
                    run));
     else if (run.last == "relu" || run.last == "sigmoid" || run.last == "tanh")
-      s.out.push_back(
-          alarm_of("output-activation", fmt::format("{} before softmax", run.last), Level::kMinor, 0.7,
-                   fmt::format("The scores that go into softmax pass {} first, which limits them.", run.last), run));
+      s.out.push_back(alarm_of("output-activation", fmt::format("{} before softmax", run.last), Level::kMinor, 0.7,
+                               fmt::format("The scores pass through {} before softmax, which limits them.", run.last),
+                               run));
     return;
   }
   if (run.last != "softmax" && run.last != "log_softmax")
     s.out.push_back(alarm_of(
         "output-activation", fmt::format("{} with {}", run.last, run.loss), Level::kSerious, 0.92,
-        fmt::format("{} expects probabilities that add up to 1; {} does not give them.", run.loss, run.last), run));
+        fmt::format("{} expects probabilities that add up to 1, which {} does not give.", run.loss, run.last), run));
 }
 
 void pair_of_two(const Scope& s) {
@@ -114,7 +114,7 @@ void pair_of_two(const Scope& s) {
         (loss.flag("all_outputs_in_unit") && loss.whole("calls") >= 8 && run.last != "linear"))
       s.out.push_back(
           alarm_of("output-activation", "sigmoid before a loss that applies sigmoid itself", Level::kSerious, 0.95,
-                   "What the loss gets lies between 0 and 1 already: the loss cannot fall below 0.3133.", run));
+                   "The loss gets values between 0 and 1, not logits, so it cannot fall below 0.3133.", run));
     return;
   }
   const bool fits = run.last == "sigmoid" || run.last == "hard_sigmoid" || run.last == "softmax" || run.last == "clamp";
@@ -125,8 +125,8 @@ void pair_of_two(const Scope& s) {
   else if (run.targets.one_hot && run.outputs >= 2 && run.last == "sigmoid")
     s.out.push_back(
         alarm_of("output-activation", "sigmoid for classes that exclude each other", Level::kMinor, 0.45,
-                 "Targets are one-hot: exactly one class is right. Softmax with categorical cross-entropy says that, "
-                 "sigmoid with binary cross-entropy treats every class for itself.",
+                 "Targets are one-hot: exactly one class is right. Softmax with categorical cross-entropy expresses "
+                 "that; sigmoid with binary cross-entropy treats every class separately.",
                  run));
 }
 
@@ -145,7 +145,8 @@ void numbers_for_classes(const Scope& s) {
   if (!squashes(run.last) && !run.last.empty() && run.last != "tanh")
     s.out.push_back(alarm_of(
         "output-activation", fmt::format("{} for classes", run.last), Level::kMinor, 0.62,
-        fmt::format("The targets are classes; the last function is {}, which gives any number.", run.last), run));
+        fmt::format("The targets are classes, but the last activation is {}, which can give any number.", run.last),
+        run));
 }
 
 void loss_for_targets(const Scope& s) {
@@ -154,7 +155,7 @@ void loss_for_targets(const Scope& s) {
   const bool cross = run.loss.find("crossentropy") != std::string::npos;
   if (run.loss == "categorical_crossentropy" && run.outputs == 1)
     s.out.push_back(alarm_of("wrong-loss", "categorical cross-entropy of a single output", Level::kSerious, 0.9,
-                             "With one output this loss is 0 or constant: there is nothing to minimise.", run));
+                             "With one output this loss is 0 or constant, so there is nothing to minimise.", run));
   if (cross && run.loss != "sparse_categorical_crossentropy" && !run.targets.one_hot &&
       (run.targets.max > 1 || run.targets.min < 0)) {
     if (!run.targets.whole || run.task == Task::kRegression)
@@ -176,12 +177,13 @@ void loss_for_targets(const Scope& s) {
   }
   if (run.loss == "sparse_categorical_crossentropy" && run.keras && !run.targets.whole)
     s.out.push_back(alarm_of("wrong-loss", "a loss of classes for numbers", Level::kSerious, 0.9,
-                             "Targets are real numbers; this loss counts classes.", run));
+                             "Targets are real numbers, but this loss is for classes.", run));
   if (run.loss == "categorical_crossentropy" && run.targets.width == 1 && run.outputs > 1 && run.targets.whole &&
       run.keras)
     s.out.push_back(alarm_of(
         "label-encoding", "class numbers where one-hot rows are expected", Level::kSerious, 0.93,
-        "categorical_crossentropy expects a row per input with a 1 at its class; the labels are numbers.", run));
+        "categorical_crossentropy expects one row per input with a 1 at its class, but the labels are class numbers.",
+        run));
 }
 
 void width_for_targets(const Scope& s) {
@@ -191,7 +193,7 @@ void width_for_targets(const Scope& s) {
   if (run.task == Task::kMulticlass && run.outputs == 1 && cross)
     s.out.push_back(alarm_of("wrong-output-size", fmt::format("1 output for {} classes", run.targets.classes),
                              Level::kSerious, 0.95,
-                             fmt::format("There are {} classes and a single output.", run.targets.classes), run));
+                             fmt::format("There are {} classes but only one output.", run.targets.classes), run));
   else if (run.loss == "sparse_categorical_crossentropy" && run.targets.whole &&
            run.targets.max >= double(run.outputs) && run.keras)
     s.out.push_back(alarm_of("wrong-output-size",
@@ -231,7 +233,7 @@ void metric_for_task(const Scope& s) {
     if (!numbers && !equal) continue;
     s.out.push_back(alarm_of("metric-mismatch", numbers ? "accuracy of numbers" : "Accuracy compares for equality",
                              Level::kMinor, numbers ? 0.35 : 0.5,
-                             numbers ? "The targets are real numbers: a prediction hardly ever equals one."
+                             numbers ? "The targets are real numbers, and a prediction hardly ever equals one."
                                      : "The metric counts outputs that equal the label; probabilities do not.",
                              s.run));
     return;
@@ -249,8 +251,8 @@ void relu_output(const Scope& s) {
   s.out.push_back(
       alarm_of("output-activation", "ReLU as output of a regression", constant ? Level::kSerious : Level::kMinor,
                constant ? 0.9 : 0.5,
-               constant ? "All outputs are the same: where ReLU gives 0 no gradient comes back."
-                        : "Where ReLU gives 0 no gradient comes back; a regression needs no function at its end.",
+               constant ? "All outputs are the same: where ReLU gives 0, no gradient flows back."
+                        : "Where ReLU gives 0, no gradient flows back; a regression needs no activation at its end.",
                run));
 }
 

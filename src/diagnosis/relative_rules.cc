@@ -84,6 +84,11 @@ Alarm guess(const char* kind, std::string what, Level level, double likelihood, 
   return alarm;
 }
 
+/// What a step does to the weights, at the end of a sentence; nothing where it is not known.
+std::string step_words(double ratio) {
+  return std::isfinite(ratio) ? fmt::format("; a step changes weights by {} of their size", percent(ratio)) : "";
+}
+
 /// The step-0 test: what is large before any update is not the learning rate's doing.
 void inputs_scaled(const Scope& s) {
   const Inputs& x = s.run.inputs;
@@ -95,12 +100,13 @@ void inputs_scaled(const Scope& s) {
   if (!pixels && !large && !uneven) return;
   const bool bad = !s.run.learned();
   const bool far = largest > 50 || pixels;
-  s.out.push_back(
-      guess("inputs-not-scaled", fmt::format("values from {} to {}", plain(x.min), plain(x.max)),
-            bad && far ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? (far ? 0.9 : 0.6) : 0.3,
-            fmt::format("Inputs lie between {} and {} with standard deviation {}{}.", plain(x.min), plain(x.max),
-                        plain(x.deviation),
-                        uneven ? fmt::format("; columns differ {} times in theirs", plain(x.deviation_ratio)) : "")));
+  s.out.push_back(guess(
+      "inputs-not-scaled", fmt::format("values from {} to {}", plain(x.min), plain(x.max)),
+      bad && far ? Level::kSerious : (bad ? Level::kMinor : Level::kNote), bad ? (far ? 0.9 : 0.6) : 0.3,
+      fmt::format(
+          "Inputs lie between {} and {} with standard deviation {}{}.", plain(x.min), plain(x.max), plain(x.deviation),
+          uneven ? fmt::format("; those of the columns differ by a factor of up to {}", plain(x.deviation_ratio))
+                 : "")));
 }
 
 void targets_scaled(const Scope& s) {
@@ -109,11 +115,11 @@ void targets_scaled(const Scope& s) {
   const double largest = std::max(std::abs(y.min), std::abs(y.max));
   if (largest <= s.limit["target-largest"]) return;
   const bool bad = !s.run.learned();
-  s.out.push_back(guess(
-      "targets-not-scaled", fmt::format("values from {} to {}", plain(y.min), plain(y.max)),
-      bad && largest > 1000 ? Level::kSerious : (bad ? Level::kMinor : Level::kNote),
-      bad ? (largest > 1000 ? 0.87 : 0.6) : 0.2,
-      fmt::format("Targets lie between {} and {}; a fresh network gives values near 0.", plain(y.min), plain(y.max))));
+  s.out.push_back(guess("targets-not-scaled", fmt::format("values from {} to {}", plain(y.min), plain(y.max)),
+                        bad && largest > 1000 ? Level::kSerious : (bad ? Level::kMinor : Level::kNote),
+                        bad ? (largest > 1000 ? 0.87 : 0.6) : 0.2,
+                        fmt::format("Targets lie between {} and {}; an untrained network predicts values near 0.",
+                                    plain(y.min), plain(y.max))));
 }
 
 void rate_high(const Scope& s) {
@@ -129,13 +135,13 @@ void rate_high(const Scope& s) {
   const bool enough = run.steps >= 20 || run.losses.size() >= 5;
   if (!(broke || grew || apart || (large && enough && !run.learned()) || (steep && !run.learned()))) return;
   const bool serious = (broke || grew || apart) && (large || steep);
-  s.out.push_back(guess(
-      "learning-rate-high",
-      std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer) : "the loss grows",
-      serious || ((large || steep) && !run.learned()) ? Level::kSerious : Level::kMinor,
-      serious ? 0.85 : (large && steep ? 0.8 : (large || steep ? 0.7 : 0.5)),
-      fmt::format("The loss went from {} to {} (best {}); a step changes weights by {} of their size.", plain(first),
-                  plain(last), plain(best), std::isfinite(ratio) ? percent(ratio) : "an unknown part")));
+  s.out.push_back(
+      guess("learning-rate-high",
+            std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer) : "the loss grows",
+            serious || ((large || steep) && !run.learned()) ? Level::kSerious : Level::kMinor,
+            serious ? 0.85 : (large && steep ? 0.8 : (large || steep ? 0.7 : 0.5)),
+            fmt::format("The loss went from {} to {} (best {}){}.", plain(first), plain(last), plain(best),
+                        step_words(ratio))));
 }
 
 void rate_low(const Scope& s) {
@@ -149,8 +155,7 @@ void rate_low(const Scope& s) {
   s.out.push_back(
       guess("learning-rate-low", fmt::format("{} with {}", plain(run.rate), run.optimizer),
             tiny && low ? Level::kSerious : Level::kMinor, tiny && low ? 0.85 : 0.6,
-            fmt::format("The loss went from {} to {} only; a step changes weights by {} of their size.", plain(first),
-                        plain(last), std::isfinite(ratio) ? percent(ratio) : "an unknown part")));
+            fmt::format("The loss only went from {} to {}{}.", plain(first), plain(last), step_words(ratio))));
 }
 
 /// A line through the last third; its fall against what is left above the best possible.
@@ -162,9 +167,9 @@ void still_learning(const Scope& s) {
   if (n < 4) {  // one to three epochs: too few to see a trend
     const bool few_steps = run.steps > 0 && run.steps < 500;
     if (run.keras && epochs <= 3 && few_steps && !run.learned())
-      s.out.push_back(
-          guess("still-learning", "", Level::kMinor, 0.6,
-                fmt::format("Training had {} and {} steps.", findings::counted(epochs, "epoch"), run.steps)));
+      s.out.push_back(guess("still-learning", "", Level::kMinor, 0.6,
+                            fmt::format("Training had {} and {}.", findings::counted(epochs, "epoch"),
+                                        findings::counted(run.steps, "step"))));
     return;
   }
   const size_t window = std::max<size_t>(3, n / 3), from = n - window;
@@ -193,7 +198,7 @@ void still_learning(const Scope& s) {
   const bool far = !run.learned() || level > 0.4 * run.first_loss();
   s.out.push_back(guess("still-learning", "", far && (much || few) ? Level::kMinor : Level::kNote,
                         !run.learned() ? 0.6 : 0.3,
-                        fmt::format("In the last third of the run the loss still fell by {} of its value, to {}.",
+                        fmt::format("In the last third of the run, the loss still fell by {} of its value, to {}.",
                                     percent(fall / level), plain(run.losses.back()))));
 }
 
@@ -244,12 +249,11 @@ void dead(const Scope& s) {
   const double end = track->last().dead, start = track->first().dead;
   const bool stuck = !s.run.learned();
   const bool early = start >= s.limit["dead-share"];
-  s.out.push_back(
-      guess("dead-relu", track->name, stuck && end > 0.9 ? Level::kSerious : (stuck ? Level::kMinor : Level::kNote),
-            stuck ? (end > 0.9 ? 0.82 : 0.55) : 0.25,
-            fmt::format("{} of the units of {} give 0 for every input of the batch; {} did so in the first look{}.",
-                        percent(end), track->name, percent(start),
-                        early ? ", so it is not the learning rate" : ", so they died in training")));
+  s.out.push_back(guess(
+      "dead-relu", track->name, stuck && end > 0.9 ? Level::kSerious : (stuck ? Level::kMinor : Level::kNote),
+      stuck ? (end > 0.9 ? 0.82 : 0.55) : 0.25,
+      fmt::format("{} of the units of {} give 0 for every input of the batch; before the first step it was {}{}.",
+                  percent(end), track->name, percent(start), early ? ", so the learning rate is not the cause" : "")));
   s.out.back().where = track->name;
 }
 
@@ -265,7 +269,7 @@ void saturated(const Scope& s) {
   if (!found) return;
   const bool stuck = !s.run.learned();
   s.out.push_back(guess("saturated-training", found->name, stuck ? Level::kSerious : Level::kNote, stuck ? 0.72 : 0.25,
-                        fmt::format("{} of the outputs of {} lie where the function is flat.",
+                        fmt::format("{} of the outputs of {} lie where the activation function is flat.",
                                     percent(found->last().saturated), found->name)));
   s.out.back().where = found->name;
 }
@@ -298,8 +302,9 @@ void exploding(const Scope& s) {
       s.out.push_back(guess(
           "exploding-gradient", fmt::format("{} is recurrent with {}", layer.text("name"), layer.text("activation")),
           broke ? Level::kSerious : Level::kNote, broke ? 0.92 : 0.3,
-          fmt::format("{} multiplies its state in every time step and {} does not bound it: it grows without limit.",
-                      layer.text("name"), layer.text("activation"))));
+          fmt::format(
+              "{} multiplies its state in every time step, and {} does not bound it, so it can grow without limit.",
+              layer.text("name"), layer.text("activation"))));
       s.out.back().where = layer.text("name");
       s.out.back().numbers["category"] = "bad-hidden-activation";
       return;
@@ -320,7 +325,7 @@ void exploding(const Scope& s) {
   if (!at_start && !grew) return;
   s.out.push_back(guess("exploding-gradient", fmt::format("norm up to {}", plain(most)),
                         run.learned() ? Level::kNote : Level::kSerious, run.learned() ? 0.2 : 0.6,
-                        fmt::format("The gradient norm was {} in the first look, {} at most; the median is {}.",
+                        fmt::format("The gradient norm was {} before the first step and {} at most; the median is {}.",
                                     plain(norms.front()), plain(most), plain(usual))));
 }
 
@@ -349,19 +354,20 @@ void start_weights(const Scope& s) {
     s.out.push_back(
         guess("bad-initialization", fmt::format("{} starts with large weights", large[0]),
               stuck ? Level::kSerious : Level::kNote, stuck ? 0.88 : 0.25,
-              fmt::format("{} of {} layers start with weights more than {} times as large as He initialisation.",
-                          large.size(), hidden, plain(s.limit["init-ratio-high"]))));
+              fmt::format("Of {}, {} {} with weights more than {} times as large as He initialisation gives.",
+                          findings::counted(int64_t(hidden), "layer"), large.size(),
+                          large.size() == 1 ? "starts" : "start", plain(s.limit["init-ratio-high"]))));
   else if (!small.empty())
     s.out.push_back(guess("bad-initialization", fmt::format("{} starts with small weights", small[0]),
                           stuck ? Level::kSerious : Level::kNote, stuck ? 0.83 : 0.2,
-                          fmt::format("{} of {} layers start with weights less than {} of He initialisation.",
-                                      small.size(), hidden, percent(s.limit["init-ratio-low"]))));
+                          fmt::format("Of {}, {} {} with weights less than {} as large as Glorot initialisation gives.",
+                                      findings::counted(int64_t(hidden), "layer"), small.size(),
+                                      small.size() == 1 ? "starts" : "start", percent(s.limit["init-ratio-low"]))));
   else if (stuck && uniform.size() >= 3 && uniform.size() * 2 >= hidden)
-    s.out.push_back(
-        guess("bad-initialization", "a fixed range whatever the width", Level::kMinor, 0.58,
-              fmt::format(
-                  "{} layers start from a fixed range that does not follow their width: signals shrink layer by layer.",
-                  uniform.size())));
+    s.out.push_back(guess("bad-initialization", "a fixed range, whatever the width", Level::kMinor, 0.58,
+                          fmt::format("{} layers draw their initial weights from a fixed range that ignores their "
+                                      "width, so signals may shrink or grow layer by layer.",
+                                      uniform.size())));
 }
 
 void swings(const Scope& s) {
@@ -381,9 +387,10 @@ void swings(const Scope& s) {
   if (double(turns) < s.limit["unstable-swings"] * all ||
       mean < (scale == 1 ? 0.05 : std::max(0.25 * scale, 0.04 * run.first_loss())))
     return;
-  s.out.push_back(guess("unstable-training", fmt::format("turns in {} of {} epochs", turns, int64_t(all)),
+  const char* parts = run.by_epoch ? "epochs" : "parts of the run";  // each the mean loss of some steps
+  s.out.push_back(guess("unstable-training", fmt::format("turns in {} of {} {}", turns, int64_t(all), parts),
                         Level::kMinor, run.learned() ? 0.35 : 0.55,
-                        fmt::format("From one epoch to the next {} changes direction {} times, by {} on average.",
+                        fmt::format("Over {} {}, {} changes direction {} times, by {} on average.", int64_t(all), parts,
                                     &series == &run.accuracies ? "the accuracy" : "the loss", turns, plain(mean))));
 }
 
@@ -392,11 +399,12 @@ void batch(const Scope& s) {
   if (run.rows <= 0 || run.batch <= 0) return;
   const int64_t epochs = std::max<int64_t>({1, run.epochs_planned, int64_t(run.record->epochs.size())});
   if (run.batch >= run.rows && run.rows > 64 && epochs < 100 && !run.learned())
-    s.out.push_back(guess("batch-size", fmt::format("one batch of {} rows", run.rows), Level::kMinor, 0.7,
-                          fmt::format("An epoch is a single step: {} epochs are {} steps.", epochs, epochs)));
+    s.out.push_back(
+        guess("batch-size", fmt::format("one batch of {} rows", run.rows), Level::kMinor, 0.7,
+              fmt::format("An epoch is a single step, so training has {}.", findings::counted(epochs, "step"))));
   else if (run.batch == 1 && run.rows > 200)
     s.out.push_back(guess("batch-size", "one input per batch", Level::kNote, 0.3,
-                          "Every step follows a single input: mostly noise."));
+                          "Every step follows the gradient of a single input, which is mostly noise."));
 }
 
 void imbalance(const Scope& s) {
@@ -414,8 +422,9 @@ void imbalance(const Scope& s) {
 
 void little(const Scope& s) {
   if (s.run.rows <= 0 || double(s.run.rows) >= s.limit["rows-little"]) return;
-  s.out.push_back(guess("little-data", fmt::format("{} inputs", s.run.rows), Level::kNote, 0.4,
-                        fmt::format("There are {} inputs and {} parameters.", s.run.rows, s.run.parameters)));
+  s.out.push_back(guess("little-data", findings::counted(s.run.rows, "input"), Level::kNote, 0.4,
+                        fmt::format("The training data has {}, the network {}.", findings::counted(s.run.rows, "input"),
+                                    findings::counted(s.run.parameters, "parameter"))));
 }
 
 void held_out(const Scope& s) {
@@ -427,7 +436,7 @@ void held_out(const Scope& s) {
                                  !s.run.record->cut && s.run.record->of("failed").empty();
   if (missing)
     s.out.push_back(
-        guess("evaluation-missing", "", Level::kNote, 0.1, "No forward pass on other data was seen while training."));
+        guess("evaluation-missing", "", Level::kNote, 0.1, "No forward pass on other data was seen during training."));
 }
 
 /// The last resort: nothing else is to blame, and yet the loss stays.
@@ -449,10 +458,10 @@ void hidden_functions(const Scope& s) {
   if (run.learned() || run.losses.size() < 3) return;
   for (const char* name : {"sigmoid", "softmax", "hard_sigmoid"})
     if (run.hidden_is(name) && run.keras) {
-      s.out.push_back(guess(
-          "vanishing-gradient", fmt::format("{} in hidden layers", name), Level::kMinor, 0.63,
-          fmt::format("Hidden layers use {}, whose gradient is at most a quarter, and the network does not learn.",
-                      name)));
+      s.out.push_back(
+          guess("vanishing-gradient", fmt::format("{} in hidden layers", name), Level::kMinor, 0.63,
+                fmt::format("Hidden layers use {}, whose derivative is at most 0.25, and the network does not learn.",
+                            name)));
       return;
     }
 }

@@ -83,7 +83,7 @@ void Thresholds::set(const std::string& name, double value) {
     std::vector<std::string> names;
     for (const auto& [known, old] : values_) names.push_back(known);
     throw InputError("there is no threshold `" + name + "`" + did_you_mean(name, names),
-                     "netmend diagnose --list shows all of them");
+                     "netmend diagnose --list shows all of them.");
   }
   place->second = value;
 }

@@ -230,8 +230,7 @@ Json training_report(const records::Record& record, const Diagnosis& diagnosis, 
               {"weights", run.parameters}}},
             {"data", Json::array()},
             {"pictures", false}}},
-          {"verdict", quiet ? "Nothing was found in this training that is wrong for certain or likely."
-                            : utf8(diagnosis.findings[0].title)},
+          {"verdict", quiet ? "Nothing above a note was found in this training." : utf8(diagnosis.findings[0].title)},
           {"tiles", tiles_of(run)},
           {"findings", findings},
           {"accepted", Json::array()},
@@ -253,7 +252,7 @@ std::vector<std::string> training_screen(const records::Record& record, const Di
   auto add = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
     lines.push_back(fmt::format(format, std::forward<Args>(args)...));
   };
-  add("  {} steps, {}{}{}", with_commas(run.steps), findings::counted(int64_t(record.epochs.size()), "epoch"),
+  add("  {}, {}{}{}", findings::counted(run.steps, "step"), findings::counted(int64_t(record.epochs.size()), "epoch"),
       run.optimizer.empty() ? "" : ", " + printable(run.optimizer),
       std::isfinite(run.rate) ? fmt::format(" at {}", plain(run.rate)) : "");
   auto curve_of = [&](const char* name, const std::vector<double>& values) {
@@ -272,7 +271,7 @@ std::vector<std::string> training_screen(const records::Record& record, const Di
     add("           {} ({})", printable(finding.evidence), findings::certainty_name(finding.certainty));
     if (const std::string curve = curve_line(run, finding); !curve.empty()) add("           {}", curve);
   }
-  if (!shown) add("  Nothing was found that is wrong for certain or likely.");
+  if (!shown) add("  Nothing above a note was found.");
   for (const Finding& finding : diagnosis.findings)
     if (finding.level == Level::kNote) add("  note     {}: {}", printable(finding.id()), printable(finding.brief));
   if (!diagnosis.second_opinion.empty() && diagnosis.second_opinion[0].second >= 0.5 && !diagnosis.is_confirmed())

@@ -35,9 +35,9 @@ std::string coverage_line(const Checkup& checkup) {
   const adequacy::Assessment& tests = *checkup.seen->adequacy;
   std::vector<std::string> parts;
   if (tests.highs_judged && !tests.low_units.empty())
-    parts.push_back(fmt::format("{} of {} units {} never driven as high as in training",
+    parts.push_back(fmt::format("{} of {} units never {} activations as high as in training",
                                 with_commas(int64_t(tests.low_units.size())), with_commas(checkup.seen->space->units()),
-                                tests.low_units.size() == 1 ? "is" : "are"));
+                                tests.low_units.size() == 1 ? "reaches" : "reach"));
   return join(parts, "; ");
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "findings/phrases.h"
 
 namespace netmend::findings {
 
@@ -32,7 +33,8 @@ SplitFindings split_accepted(std::vector<Finding> findings, const std::vector<Ac
       if (!acceptance.until.empty() && acceptance.until < today)
         why = "accepted until " + acceptance.until;
       else if (clearly_worse(finding.value, acceptance))
-        why = fmt::format("{:.3g} against {:.3g} when it was accepted", finding.value, acceptance.value);
+        why =
+            fmt::format("it is {} now and was {} when it was accepted", plain(finding.value), plain(acceptance.value));
       if (!why.empty()) split.returned.push_back({acceptance, why});
     }
     (hit != by_id.end() && why.empty() ? split.accepted : split.open).push_back(std::move(finding));

@@ -30,7 +30,7 @@ TEST(Accepted, HoldsUntilItEndsOrGetsWorse) {
   EXPECT_EQ(ids(split.accepted), Ids{"a:x"});
   EXPECT_EQ(ids(split.open), (Ids{"b", "c:y", "d"}));
   ASSERT_EQ(split.returned.size(), 2u);
-  EXPECT_EQ(split.returned[0].why, "0.03 against 0.01 when it was accepted");
+  EXPECT_EQ(split.returned[0].why, "it is 0.03 now and was 0.01 when it was accepted");
   EXPECT_EQ(split.returned[1].why, "accepted until 2026-11-14");
   ASSERT_EQ(split.stale.size(), 1u);
   EXPECT_EQ(split.stale[0].id, "gone:z");

@@ -27,7 +27,7 @@ const Kind& find_kind(const std::string& name_or_id) {
     names.emplace_back(kind.name);
   }
   throw InputError("there is no kind of finding `" + name + "`" + did_you_mean(name, names),
-                   "netmend why --list shows all of them");
+                   "netmend why --list shows all of them.");
 }
 
 Level level_of(Rule rule, const Effect& effect) {

@@ -67,7 +67,7 @@ netmend check fresh.onnx --data csv:twice.csv,label=y --only duplicates)"},
      "Identical inputs of the {split} data have different labels.",
      Rule::kEffect, kData | kLabels | kClasses,
      "data-wrong-labels, data-overlapping-classes, data-discarded-features",
-     "The same input carries two labels, so the prediction must be wrong for one of them whatever the network does.",
+     "The same input carries different labels, so at least one prediction is wrong, whatever the network predicts.",
      "Annotators disagreed, labels were mixed up, or columns that would distinguish the inputs were left out.",
      "netmend data --duplicates --export writes the pairs with both labels. If people agree on one label, the other "
      "is a mistake; if they cannot decide, the inputs lack information.",

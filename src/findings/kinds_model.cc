@@ -68,8 +68,8 @@ open("copied.onnx", "wb").write(bytes)'
 netmend check copied.onnx --only duplicate-weights)"},
     {"double-softmax", "Softmax is applied twice.", Rule::kEffect, kModel,
      "layer-redundant-softmax",
-     "The softmax of probabilities is nearly uniform: with C classes no confidence can exceed e/(e+C-1), which is 23 "
-     "% for ten classes. The predicted classes stay the same, but confidence, loss and decision thresholds are wrong. "
+     "The softmax of probabilities is nearly uniform: with C classes no confidence can exceed e/(e+C-1), which is "
+     "about 23 % for ten classes. The predicted classes stay the same, but confidence, loss and decision thresholds are wrong. "
      "It is a blocker if data is given and this output is the one that is judged.",
      "The model already ends in a softmax, and the export or a wrapper added another.",
      "netmend info --nodes shows the two softmax nodes. No confidence exceeds the bound.",

@@ -27,7 +27,7 @@ netmend check sound.onnx --train csv:train.csv,label=y --test csv:test.csv,label
      "{n} of {of} units reach higher activations in training than in any test.",
      Rule::kNote, kData | kTrain | kHidden,
      "test-low-quality, val-wrong-split",
-     "For more than a tenth of the units, more training inputs than chance explains exceed every test: tests and "
+     "For more than a tenth of the units, more training inputs than chance explains exceed every test, so tests and "
      "training data differ in kind.",
      "The tests are few or too easy, or they were drawn differently from the training data.",
      "netmend coverage lists for each unit the training inputs with higher activations.",
@@ -40,7 +40,7 @@ netmend train fresh.onnx --train csv:train.csv,label=y --epochs 10 --rate 0.01 -
 netmend check sound.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only untested)"},
     {"not-robust", "Predictions change under {change}.", Rule::kEffect, kData | kClasses | kAnyBatch,
      "proc-missing-augmentation, x-adversarial",
-     "A small perturbation, under which a person would still see the same class, changes many correct predictions.",
+     "A small perturbation, under which a person would still see the same class, changes many predictions.",
      "The training data has no such variation.",
      "netmend stress writes the perturbed inputs. Compare them with the originals: would a person give another label?",
      "Train with such perturbations (data augmentation), or with an architecture that is invariant to them.",
@@ -50,8 +50,8 @@ netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 netmend check sound.onnx --data glyphs --only robustness)"},
     {"suspicious-unit", "Unit {unit} causes many failures.", Rule::kEffect, kData | kLabels | kHidden | kAnyBatch,
      "weights-trained",
-     "Refitting the weights of this unit alone improves the predictions on a hold-out set, and clearly more than "
-     "refitting a unit from the middle of the ranking.",
+     "Refitting the weights of this unit alone, or resetting its bias, improves the predictions on a hold-out set. A "
+     "unit that is refitted must gain clearly more than one from the middle of the ranking.",
      "The file or the memory was damaged, wrong labels misled the unit, or merging or quantising went wrong.",
      "netmend diff against an older version says whether only its weights changed.",
      "netmend repair refits the unit and writes the model only if the gain is confirmed on a hold-out set.",
@@ -61,10 +61,11 @@ netmend train fresh.onnx --data glyphs --epochs 3 -o sound.onnx
 netmend lab plant sound.onnx --kind random-weights --data glyphs --at-least 5 -o faulty.onnx
 netmend check faulty.onnx --data glyphs --only trial-repair)"},
     {"under-trained",
-     "Training stopped early: refitting almost any unit still helps.",
+     "Training probably stopped too early: more of it would still help.",
      Rule::kEffect, kData | kLabels | kHidden | kAnyBatch,
      "hp-epochs, hp-learning-rate",
-     "A unit or layer that is not suspicious gains nearly as much from refitting as the most suspicious one.",
+     "A unit or layer that is not suspicious gains nearly as much from refitting as the most suspicious one, or continuing "
+     "training gains clearly while no unit or layer stands out.",
      "Training had too few epochs, a learning rate that was too low, or a schedule that ended too soon.",
      "Train for a few more epochs and watch the validation loss.",
      "Continue training from this model.",
@@ -76,9 +77,9 @@ netmend check early.onnx --data glyphs --only trial-repair)"},
      "The weights of {layer} as a whole cause many failures.",
      Rule::kEffect, kData | kLabels | kHidden | kAnyBatch,
      "weights-trained, x-export-skew",
-     "Refitting this layer, or scaling its weights by one factor, gains points on a hold-out set, and clearly more than "
-     "refitting a single unit. Later layers can make up for a damaged one, so of layers that gain about as much the first "
-     "is named.",
+     "Refitting this layer, scaling its weights by one factor or resetting its biases improves the predictions on a "
+     "hold-out set. Either it gains more than refitting a single unit, or several units of the layer gain about as much as "
+     "each other. Later layers can make up for a damaged one, so among layers that gain about as much, the first is named.",
      "The weights were loaded wrongly, quantised too coarsely, or overwritten.",
      "netmend diff against an older version, or netmend match against the framework, says whether the layer changed.",
      "Restore the layer's older weights if you have them; otherwise use netmend repair.",
@@ -103,8 +104,8 @@ netmend check newer.onnx --data glyphs --against sound.onnx --only reference)"},
      "The recall of {class} is lower than in {reference}.",
      Rule::kEffect, kData | kLabels | kReference | kClasses,
      "weights-trained, data-unbalanced",
-     "Recall of this class fell by at least 1 point, and chance does not explain it, whatever the metric over all "
-     "classes did.",
+     "Recall of this class fell by at least 1 point, and chance does not explain it, even if the overall metric did not "
+     "fall.",
      "The new training data has fewer or different inputs of this class.",
      "Look at the inputs of the class that regressed: netmend compare lists them.",
      "Add training inputs of the class, or aim a repair at it.",

@@ -21,6 +21,16 @@ int digits_of(double share) {
   return digits;
 }
 
+/// `5e-5`, `1.2e10`, as people write an exponent.
+std::string short_exponent(std::string text) {
+  const size_t at = text.find('e');
+  if (at == text.npos) return text;
+  if (text[at + 1] == '+') text.erase(at + 1, 1);
+  const size_t digits = text.find_first_of("0123456789", at + 1);
+  while (text[digits] == '0' && digits + 1 < text.size()) text.erase(digits, 1);
+  return text;
+}
+
 std::string digits_text(double share) { return fmt::format("{:.{}f}", 100 * share, digits_of(share)); }
 
 }  // namespace
@@ -35,7 +45,7 @@ std::string p_text(double p) {
   if (std::isnan(p)) return "p unknown";
   if (p < kLeastP) return "p < 1e-12";
   if (p >= 0.01) return fmt::format("p = {:.2g}", std::min(p, 1.0));
-  return fmt::format("p = {:.0e}", p);
+  return "p = " + short_exponent(p >= 1e-4 ? fmt::format("{:.1g}", p) : fmt::format("{:.0e}", p));
 }
 
 std::string percent(double share) { return std::isfinite(share) ? digits_text(share) + " %" : "–"; }
@@ -60,7 +70,7 @@ std::string plain(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "NaN" : value > 0 ? "Inf" : "-Inf";
   const double size = std::abs(value);
   if (size >= 1000 && size < 1e7) return with_commas(std::llround(value));
-  return fmt::format("{:.4g}", value == 0 ? 0.0 : value);
+  return short_exponent(fmt::format("{:.4g}", value == 0 ? 0.0 : value));
 }
 
 }  // namespace netmend::findings

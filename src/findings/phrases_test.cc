@@ -20,7 +20,10 @@ TEST(Phrases, CountsAgreeWithTheirWords) {
 TEST(Phrases, APValueIsNeverZeroAndNeverAboveOne) {
   EXPECT_EQ(p_text(0), "p < 1e-12");
   EXPECT_EQ(p_text(1e-300), "p < 1e-12");
-  EXPECT_EQ(p_text(5.2e-5), "p = 5e-05");
+  EXPECT_EQ(p_text(5.2e-5), "p = 5e-5");
+  EXPECT_EQ(p_text(2e-11), "p = 2e-11");
+  EXPECT_EQ(p_text(0.0071), "p = 0.007");
+  EXPECT_EQ(p_text(0.00034), "p = 0.0003");
   EXPECT_EQ(p_text(0.034), "p = 0.034");
   EXPECT_EQ(p_text(1), "p = 1");
   EXPECT_EQ(p_text(NAN), "p unknown");
@@ -47,7 +50,10 @@ TEST(Phrases, PointsAndPlainNumbersReadAsPeopleWriteThem) {
   EXPECT_EQ(plain(0.48499999999999999), "0.485");
   EXPECT_EQ(plain(1867), "1,867");
   EXPECT_EQ(plain(-1867), "-1,867");
-  EXPECT_EQ(plain(1.2e7), "1.2e+07");
+  EXPECT_EQ(plain(1.2e7), "1.2e7");
+  EXPECT_EQ(plain(-3.5e10), "-3.5e10");
+  EXPECT_EQ(plain(1.5e-7), "1.5e-7");
+  EXPECT_EQ(plain(1e100), "1e100");
   EXPECT_EQ(plain(-0.0), "0");
   EXPECT_EQ(plain(NAN), "NaN");
 }

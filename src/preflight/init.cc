@@ -401,10 +401,10 @@ findings::Finding ConfigDraft::finding() const {
   const Blocker& blocker = *preflight->blocker;
   findings::Finding finding =
       findings::make(blocker.kind, blocker.where, {{"case", Shell::of("{}", model)}, {"model", model}, {"data", ""}},
-                     {0.5, 0}, findings::Certainty::kConfirmed, blocker.brief, blocker.evidence);
+                     {0.5, 0}, findings::Certainty::kConfirmed,
+                     blocker.brief.empty() ? blocker.evidence : blocker.brief, blocker.evidence + ".");
   finding.level = findings::Level::kBlocker;
   finding.title = blocker.title;
-  if (finding.brief.empty()) finding.brief = finding.evidence;
   if (!blocker.line.empty()) finding.numbers["toml"] = blocker.line;
   finding.next = {Shell::of("netmend check {}", model)};
   if (blocker.line.empty()) finding.next[0] += Shell::of(" --anyway");

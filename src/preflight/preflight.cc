@@ -9,6 +9,7 @@
 #include "edits/operations.h"
 #include "edits/outlying_biases.h"
 #include "executor/layers.h"
+#include "findings/phrases.h"
 #include "localise/ablation.h"
 #include "localise/candidates.h"
 #include "observers/metrics.h"
@@ -108,22 +109,21 @@ class Examination {
           "model = { output_kind = \"probabilities\" }");
     if (settings_.task == Task::kBinary && says_logits && settings_.head.output_kind != OutputKind::kLogits)
       return block("output-kind", name, "The output is a probability, not a logit.",
-                   fmt::format("model.output_kind says logits, but on {} inputs it goes from {:.3g} to {:.3g}",
-                               columns.size(0), least, most),
+                   fmt::format("model.output_kind says logits, but on {} inputs it goes from {} to {}", columns.size(0),
+                               findings::plain(least), findings::plain(most)),
                    "model = { output_kind = \"probabilities\" }");
     const bool in_range = least >= 0 && most <= 1;
     if (says_probabilities && (several ? !distribution : !in_range) && settings_.task != Task::kNumber)
-      return block(
-          "output-kind", name, "The outputs are not probabilities.",
-          fmt::format("model.output_kind says probabilities, but outputs go from {:.3g} to {:.3g}", least, most),
-          fmt::format("model = {{ output_kind = \"{}\" }}", found));
+      return block("output-kind", name, "The outputs are not probabilities.",
+                   fmt::format("model.output_kind says probabilities, but outputs go from {} to {}",
+                               findings::plain(least), findings::plain(most)),
+                   fmt::format("model = {{ output_kind = \"{}\" }}", found));
     if (says_logarithms && !logarithms && settings_.task != Task::kNumber)
-      return block(
-          "output-kind", name, "The outputs are not log-probabilities.",
-          fmt::format("model.output_kind says log-probabilities, but outputs go from {:.3g} to {:.3g}, and their "
-                      "exponentials do not sum to 1",
-                      least, most),
-          fmt::format("model = {{ output_kind = \"{}\" }}", found));
+      return block("output-kind", name, "The outputs are not log-probabilities.",
+                   fmt::format("model.output_kind says log-probabilities, but outputs go from {} to {}, and their "
+                               "exponentials do not sum to 1",
+                               findings::plain(least), findings::plain(most)),
+                   fmt::format("model = {{ output_kind = \"{}\" }}", found));
     if (settings_.task != Task::kNumber) result_.lines.push_back({fmt::format("outputs: {}", output_kind_of(columns))});
   }
 
@@ -141,7 +141,7 @@ class Examination {
     }
     block("double-softmax", trial_.value_name(settings_.head.output), "Softmax is applied twice.",
           fmt::format("The input of the last softmax before `{}` is already a distribution over the classes, so no "
-                      "confidence can exceed {:.0f} %",
+                      "confidence can exceed about {:.1f} %",
                       trial_.value_name(settings_.head.output),
                       100 * std::exp(1.0) / (std::exp(1.0) + double(settings_.outputs) - 1)),
           before.empty() ? ""
@@ -179,8 +179,7 @@ class Examination {
       if (now < 0.25 && now < 0.2 * distance_)
         block("preprocessing", setup.about, "The inputs are probably not preprocessed as in training.",
               fmt::format("The inputs are {:.1f} standard deviations away from the running statistics of the first "
-                          "batch normalisation; "
-                          "{}: {:.2f}",
+                          "batch normalisation; with the set-up \"{}\" they are {:.2f} away",
                           distance_, setup.words, now),
               input_line(input, merged(subject_.data->info(), {setup}).value_or(Options{})));
       if (result_.blocker) return result_;
@@ -226,8 +225,8 @@ class Examination {
     stats::Estimate now = metric_on(*subject_.data, count);
     result_.looked.push_back({"preflight: the expected metric", count});
     expected_met_ = meets(now, count, subject_.data->size());
-    found_instead_ =
-        fmt::format("Expected {}, found {} on {} inputs", metric_text(expected_.metric), metric_text(now.value), count);
+    found_instead_ = fmt::format("{} was expected, {} was found on {}", metric_text(expected_.metric),
+                                 metric_text(now.value), findings::counted(count, "input"));
     if (expected_met_) result_.lines.push_back({fmt::format("{} as expected", metric_text(now.value))});
     return expected_met_;
   }
@@ -274,9 +273,8 @@ class Examination {
                              searched.removed < 0.75;
     if (!options_.free && settings_.by_class() && putting_biases_back_does_away_with(kNearly * searched.removed)) {
       result_.lines.push_back(
-          {"some biases stand far apart from their layer; putting them back removes about as many failures as "
-           "different "
-           "preprocessing would"});
+          {"some biases are far from the others of their layer; resetting them removes about as many failures as "
+           "different preprocessing would"});
       return;
     }
     if (by_mistakes && one_unit_does_away_with(kNearly * searched.removed)) {
@@ -305,7 +303,7 @@ class Examination {
     for (const model::Layer& layer : find_layers())
       for (const edits::OutlyingBias& one : edits::find_outlying_biases(subject_.graph, layer))
         all.insert(all.end(), one.reset.begin(), one.reset.end());
-    return !all.empty() && edits_do_away_with(share, {{std::move(all)}}, "biases put back");
+    return !all.empty() && edits_do_away_with(share, {{std::move(all)}}, "biases reset");
   }
 
   /// A layer whose weights are all too large or too small: another scale of the inputs makes up for some of it. Of the
@@ -378,7 +376,7 @@ class Examination {
       result_.tried.push_back({"data", other.words + about, other.line, now});
       if (!meets(now, count, data->size()) || result_.blocker) continue;
       block("wrong-split", "test", "The expected metric was probably measured on other data.",
-            fmt::format("{}; on {} {}", found_instead_, other.words, metric_text(now.value)), other.line);
+            fmt::format("{}; {} gives {}", found_instead_, other.words, metric_text(now.value)), other.line);
     }
   }
 
@@ -467,9 +465,10 @@ void look_at_reference(const session::Session& session, Preflight& preflight) {
         {fmt::format("outputs differ from {} by up to {:.2g}: this model was repaired", path, most)});
     return;
   }
-  preflight.lines.push_back({fmt::format("outputs {} {} (largest difference {:.2g} on {} inputs)",
-                                         match.matches ? "match" : "do not match", path, most, match.inputs),
-                             match.matches});
+  preflight.lines.push_back(
+      {fmt::format("outputs {} {} (largest difference {:.2g} on {})", match.matches ? "match" : "do not match", path,
+                   most, findings::counted(match.inputs, "input")),
+       match.matches});
   if (!match.matches && !preflight.blocker)
     preflight.blocker =
         Blocker{"reference",
@@ -505,11 +504,11 @@ Preflight examine(session::Session& session) {
 findings::Finding finding_of(const Blocker& blocker, const session::Session& session, const std::string& verb) {
   findings::Words words = {
       {"case", session.words()}, {"model", session.model_name()}, {"data", session.request().data}};
-  findings::Finding finding = findings::make(blocker.kind, blocker.where, words, {0.5, 0},
-                                             findings::Certainty::kConfirmed, blocker.brief, blocker.evidence);
+  findings::Finding finding =
+      findings::make(blocker.kind, blocker.where, words, {0.5, 0}, findings::Certainty::kConfirmed,
+                     blocker.brief.empty() ? blocker.evidence : blocker.brief, blocker.evidence + ".");
   finding.level = findings::Level::kBlocker;
   finding.title = blocker.title;
-  if (finding.brief.empty()) finding.brief = finding.evidence;
   if (!blocker.line.empty()) finding.numbers["toml"] = blocker.line;
   finding.next = {blocker.line.empty() ? session.again(verb, {"--anyway"}) : session.again(verb)};
   return finding;

@@ -389,7 +389,7 @@ std::string cheap_check(const std::string& op) {
       {"batch-changed", "assert the shape of the first batch"},
       {"epochs-changed", "assert the number of steps that were taken"},
       {"initialiser-replaced", "netmend check: units that are equal to others"},
-      {"wrong-axis", "assert the shape behind every reduction"},
+      {"wrong-axis", "assert the shape after every reduction"},
       {"wrong-dtype", "assert the element type of inputs and labels"},
       {"slice-off-by-one", "assert that the batches together hold every input once"},
       {"ArOR", "a test of the changed function with a number worked out by hand"},

@@ -122,22 +122,21 @@ std::string clean_words(const CleanSummary& clean, bool seeded) {
 
 Markdown survivors_text(const InjectResult& result, const Analysis& analysis) {
   constexpr size_t kShown = 20;
-  Markdown text =
-      Markdown::of("## Survivors\n\n{} of {} bugs change neither metric nor time so that anybody would notice. ",
-                   analysis.survivors.size(), result.bugs.size());
+  Markdown text = Markdown::of("## Survivors\n\n{} of {} bugs change neither metric nor time noticeably. ",
+                               analysis.survivors.size(), result.bugs.size());
   if (result.repeats)
-    text += Markdown::of("Bugs that leave the metric as it is to the last digit: {}.", analysis.unchanged);
+    text += Markdown::of("Bugs that leave the metric the same to the last digit: {}.", analysis.unchanged);
   text += Markdown::of("\n\n");
   const DoctorScore& doctor = analysis.doctor;
   if (doctor.asked > 0) {
     text += Markdown::of(
-        "The training doctor (`netmend watch` and `lint`) looked at {} of them and tells {} from the clean program, by "
-        "a "
-        "finding above a note. Where the metric is not that of the clean run: {} of {}.{}\n\n",
+        "The training doctor (`netmend watch` and `lint`) looked at {} of them and tells {} apart from the clean "
+        "program by a finding above a note; among those whose metric differs from that of the clean run, {} of "
+        "{}.{}\n\n",
         doctor.asked, doctor.caught, doctor.changed_caught, doctor.changed,
         result.clean_doctor.kinds.empty()
             ? std::string()
-            : " Of the clean program it says " + join(result.clean_doctor.kinds, ", ") + ".");
+            : " About the clean program it says " + join(result.clean_doctor.kinds, ", ") + ".");
     for (const auto& [kind, count] : doctor.kinds) text += Markdown::of("- {}: {}\n", kind, count);
     text += Markdown::of("\n");
   }

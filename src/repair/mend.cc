@@ -57,7 +57,7 @@ class Mending {
             std::any_of(out_.tried.begin(), out_.tried.end(), [](const Tried& one) { return one.best.has_value(); });
         if (!any || on_interrupt_ == OnInterrupt::kThrow) throw;
         forget_interrupt();
-        if (progress_) progress_("stopped: what was found so far is judged");
+        if (progress_) progress_("stopped: judging what was found so far");
         out_.interrupted = true;
         break;
       }
@@ -142,7 +142,7 @@ class Mending {
     const Tried& taken = out_.tried[size_t(small)];
     const auto [better, worse] = apart(taken, best);
     out_.smaller = fmt::format(
-        "{} is taken: it changes {} instead of the {} of {}, and the two cannot be told apart ({} and {} hold-out "
+        "{} is chosen: it changes {} instead of the {} of {}, and the two cannot be told apart ({} and {} hold-out "
         "inputs that only one of them gets right; McNemar p = {:.2g})",
         taken.method, taken.weights == 1 ? "1 weight" : with_commas(taken.weights) + " weights",
         with_commas(best.weights), best.method, with_commas(better), with_commas(worse),

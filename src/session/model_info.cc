@@ -208,7 +208,8 @@ std::vector<NodeInfo> nodes_that_ran(const Graph& graph, const std::vector<model
 double most_at_once(const Graph& graph, const Trial& trial) {
   std::map<ValueId, int> last_use;
   auto use = [&](ValueId id, int node) {
-    for (auto base = trial.view_of.find(id); base != trial.view_of.end(); base = trial.view_of.find(id)) id = base->second;
+    for (auto base = trial.view_of.find(id); base != trial.view_of.end(); base = trial.view_of.find(id))
+      id = base->second;
     if (trial.bytes.count(id)) last_use[id] = std::max(last_use.emplace(id, node).first->second, node);
   };
   const int end = int(graph.nodes.size());

@@ -254,8 +254,7 @@ std::string text_of(const Json& networks) {
   }
   text += "Mean over networks:";
   const Json means = mean_correlations(networks);
-  for (const auto& [name, rho] : means.items())
-    text += fmt::format(" {} {:.2f},", name, rho.get<double>());
+  for (const auto& [name, rho] : means.items()) text += fmt::format(" {} {:.2f},", name, rho.get<double>());
   text.back() = '\n';
   return text;
 }

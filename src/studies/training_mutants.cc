@@ -244,7 +244,7 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
         activation("Sigmoid"), activation("HardSigmoid")}},
       {"ARM", "activation function of the first layer removed", 0, 0, 0, nullptr, {activation("Identity")}},
       {"AAL",
-       "activation function added behind the first layer",
+       "activation function added after the first layer",
        0,
        0,
        0,
