@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "records/csv_epochs.h"
 #include "records/tensorboard.h"
+#include "records/trackio.h"
 
 namespace netmend::records {
 namespace {
@@ -220,6 +221,7 @@ Record read_record(const std::string& path) {
   std::error_code error;
   if (path.ends_with(".csv")) return read_csv_epochs(path);
   if (fs::path(path).filename().string().find("tfevents") != std::string::npos) return read_tensorboard(path);
+  if (is_sqlite(path)) return read_trackio(path);
   if (!fs::is_directory(path, error)) return read_lines(path);
   const fs::path file = fs::path(path) / "record.jsonl";
   if (!fs::exists(file, error))
