@@ -64,9 +64,9 @@ void print_tests(const MutateResult& result) {
   std::vector<std::string> first;
   for (size_t i = 0; i < std::min<size_t>(5, result.unique.size()); ++i)
     first.push_back(fmt::format("{} ({})", result.unique[i].id, result.unique[i].alone));
-  print_labelled("alone",
-                 fmt::format("{} tests kill what no other test kills: {}{}", with_commas(int64_t(result.unique.size())),
-                             join(first, ", "), result.unique.size() > first.size() ? " …" : ""));
+  print_labelled("alone", fmt::format("{} alone with what no other test kills: {}{}",
+                                      counted(int64_t(result.unique.size()), "test"), join(first, ", "),
+                                      result.unique.size() > first.size() ? " …" : ""));
 }
 
 void print_strengths(const MutateResult& result) {
