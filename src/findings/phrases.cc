@@ -35,7 +35,9 @@ std::string p_text(double p) {
   if (std::isnan(p)) return "p unknown";
   if (p < kLeastP) return "p < 1e-12";
   if (p >= 0.01) return fmt::format("p = {:.2g}", std::min(p, 1.0));
-  return fmt::format("p = {:.0e}", p);
+  std::string text = fmt::format("p = {:.0e}", p);  // 5e-5, as people write it, and not 5e-05
+  if (const size_t at = text.find("e-0"); at != std::string::npos) text.erase(at + 2, 1);
+  return text;
 }
 
 std::string percent(double share) { return std::isfinite(share) ? digits_text(share) + " %" : "–"; }

@@ -20,7 +20,7 @@ TEST(Phrases, CountsAgreeWithTheirWords) {
 TEST(Phrases, APValueIsNeverZeroAndNeverAboveOne) {
   EXPECT_EQ(p_text(0), "p < 1e-12");
   EXPECT_EQ(p_text(1e-300), "p < 1e-12");
-  EXPECT_EQ(p_text(5.2e-5), "p = 5e-05");
+  EXPECT_EQ(p_text(5.2e-5), "p = 5e-5");
   EXPECT_EQ(p_text(0.034), "p = 0.034");
   EXPECT_EQ(p_text(1), "p = 1");
   EXPECT_EQ(p_text(NAN), "p unknown");
