@@ -76,7 +76,7 @@ void add_epoch(Record& record, const Line& line) {
 void add_series(Record& record, const Line& line) {
   LossSeries& series = record.series[line.whole("optimizer")];
   const int64_t every = std::clamp<int64_t>(line.whole("every", 1), 1, int64_t(1) << 40);
-  int64_t at = line.whole("from", 1);
+  int64_t at = std::clamp<int64_t>(line.whole("from", 1), 1, int64_t(1) << 40);
   const auto& values = line.json().contains("loss") ? line.json()["loss"] : Json();
   if (!values.is_array()) return;
   for (const Json& value : values) {
