@@ -5,8 +5,8 @@ leaves its inputs as they were.
 A row of ROWS is a command and the files that it reads; `damages` makes the cases of one file, of which the slow level
 draws some; the seed is fixed. NETMEND_SEED=N draws others, NETMEND_CASES=N more.
 """
-import concurrent.futures, contextlib, copy, functools, json, os, random, re, resource, shlex, shutil, signal, sqlite3, stat, struct
-import subprocess, tempfile, threading, time, unittest, xml.dom.minidom, zipfile, zlib
+import concurrent.futures, contextlib, copy, functools, json, os, random, re, resource, shutil, signal, sqlite3, stat, struct
+import subprocess, tempfile, time, unicodedata, unittest, xml.dom.minidom, zipfile, zlib
 
 from shell import *
 
@@ -478,6 +478,9 @@ def fault_of(folder, before, after, may):
     return "a program of the file was run" if os.path.exists(os.path.join(folder, "pwned")) else ""
 
 
+TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")  # the order of the text behind them
+
+
 def complaint(done, seconds, sound):
     """What is wrong with an ending, or ''."""
     if done.returncode not in (0, 1, 2, 130):
@@ -487,7 +490,7 @@ def complaint(done, seconds, sound):
             words = text.decode()
         except UnicodeDecodeError:
             return f"{name} is no UTF-8"
-        odd = [c for c in words if (ord(c) < 32 and c not in "\n\t") or 0x7f <= ord(c) < 0xa0]
+        odd = [c for c in words if (ord(c) < 32 and c not in "\n\t") or 0x7f <= ord(c) < 0xa0 or unicodedata.bidirectional(c) in TURNS]
         if odd:
             return f"{name} has {odd[0]!r}"
     if done.returncode == 2 and not done.stderr.startswith(b"error: ") and b"\nerror: " not in done.stderr:
@@ -656,7 +659,72 @@ class Products(Sound):
         self.assertIn("was stopped before its end", self.ok("why", "--run", "partial").stdout)
 
 
+class SlowSaid(Sound):
+    """What files say that cannot be, and what they say that is not so."""
+
+    def test_numbers_beyond_float32(self):
+        os.makedirs("beyond", exist_ok=True)
+        shutil.copy("m.onnx", "beyond/m.onnx")
+        write_json("beyond/preprocessor_config.json", {"do_normalize": True, "image_mean": [1e308], "image_std": [1e-320], "rescale_factor": 1e300})
+        for changes in ("scale=1e39", "scale=1e30,std=1e-30", "mean=1e308", "std=1e300", "mean=1e20,std=1e-20"):
+            self.refused("eval", "m.onnx", "--data", f"{DATA_SPEC},{changes}", "--anyway", words=["numbers up to"])
+        self.assertIn(run("init", "beyond/m.onnx", "--data", DATA_SPEC, "--print").returncode, (0, 1, 2))
+        for ends in ("-1e300:1e300", "0:1e39"):
+            self.refused("stress", "m.onnx", "--data", IMAGES, "--anyway", "--method", "white-noise", f"--range={ends}", "-o", "x.npz", words=["--range"])
+
+    def test_a_comma_in_the_name_of_a_product(self):
+        made = self.json("stress", "m.onnx", "--data", IMAGES, "--anyway", "--method", "fgsm", "-o", "a,b.npz")
+        done = subprocess.run(["bash", "-c", made["next"][0].replace("netmend", f"'{NETMEND}'", 1)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_baselines_that_contradict_themselves(self):
+        sound = read_json("baseline.json")
+        for change in ({"answers": f"{sound['inputs']}*2"}, {"value": {"value": 0.1, "low": 0, "high": 0.2}}, {"value": "x"}, {"value": -5}, {"value": None},
+                       {"metric": "mood"}, {"metric": "\x1b[31m"}):
+            write_json("untrue.json", {**sound, **change})
+            self.refused("compare", "untrue.json", "m.onnx", "--data", DATA_SPEC, "--anyway")
+        self.ok("compare", "baseline.json", "m.onnx", "--data", DATA_SPEC, "--anyway")
+
+    def test_another_users_limits(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root gives files to others")
+        os.makedirs("theirs/mine")
+        write("theirs/netmend.toml", 'gate.accuracy = ">= 0.01"\n')
+        case = ["gate", "../../m.onnx", "--data", f"npz:{os.path.abspath('t.npz')},x=x,y=y", "--anyway"]
+        shutil.copy("m.onnx", "theirs/mine/m.onnx")
+        case[1] = "m.onnx"
+        self.ok(*case, cwd="theirs/mine")
+        os.chown("theirs/netmend.toml", 12345, 12345)
+        said = run(*case, cwd="theirs/mine")
+        self.assertEqual(said.returncode, 2, said.stdout)
+        self.assertIn("belongs to another user", said.stderr)
+        self.ok(*case, "--config", "../netmend.toml", cwd="theirs/mine")
+
+    def test_a_pointer_of_lfs_and_a_name_that_ends_early(self):
+        write("pointer.onnx", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n")
+        self.refused("info", "pointer.onnx", words=["git lfs pull"])
+        write_bytes("early.onnx", read_bytes("external.onnx").replace(field(2, "weights.bin"), field(2, "weights.b\0n")))
+        self.refused("info", "early.onnx", words=["not in the model's folder"])
+
+    def test_a_file_called_latest_is_the_users(self):
+        os.makedirs("own/netmend-runs")
+        write("own/netmend-runs/latest", "mine")
+        self.ok("eval", "../m.onnx", "--data", f"npz:{os.path.abspath('t.npz')},x=x,y=y", "--anyway", cwd="own")
+        self.assertEqual(read("own/netmend-runs/latest"), "mine")
+
+
 class SlowInterrupted(Sound):
+    def test_attacks_of_many_steps_stop(self):
+        must("lab", "new", "lenet5", "-o", "lenet5.onnx")
+        for method in ("cw", "jsma", "pgd"):
+            job = start("stress", "lenet5.onnx", "--data", "glyphs:test,limit=300", "--anyway", "--method", method, "--all", "-o", f"{method}.npz")
+            time.sleep(4)
+            job.send_signal(signal.SIGTERM)
+            before = time.monotonic()
+            said = job.communicate(timeout=60)[1]
+            self.assertIn(job.returncode, (0, 130), said)
+            self.assertLess(time.monotonic() - before, 15, method)
+
     def test_a_good_product_stays(self):
         """Ctrl-C during the work: what stood there stays, or is the whole new one."""
         many = [value for i in range(60000) for value in (float(i % 5), 1.0)]
@@ -680,7 +748,7 @@ class SlowInterrupted(Sound):
 
 
 HOSTILE = ["$(touch pwned)", "`touch pwned`", "a'; touch pwned; '", 'a"b', "a  b", "x|touch pwned", "\x1b[31mred", "é", "<b>&",
-           "=cmd()", "-x", "a\nb", "#c", "*", "a\\"]
+           "=cmd()", "-x", "a\nb", "#c", "*", "a\\", "\u202egnp"]
 
 
 class SlowNames(Sound):
@@ -821,6 +889,30 @@ class SlowPatience(Sound):
         self.quick("info", "calls.onnx", code=(0, 2), seconds=20)
         write("columns.csv", ",".join(["a"] * 100000) + "\n" + "\n".join(",".join(["1"] * 100000) for _ in range(3)) + "\n")
         self.quick("data", "csv:columns.csv,label=a", code=(0, 2), seconds=20)
+
+    def test_turns_and_columns_that_a_file_may_choose(self):
+        info = lambda name, kind: field(1, name) + field(2, field(1, field(1, kind) + field(2, b"")))
+        tensor = lambda name, kind, raw: field(2, kind) + field(8, name) + field(9, raw)
+        for turns in ("m", ""):
+            body = field(1, node("Identity", ["go"], ["goes"])) + field(1, node("Relu", ["x"], ["y"])) + field(2, "body")
+            body += field(11, info("i", 7)) + field(11, info("go", 9)) + field(11, value_info("x", 1, 4)) + field(12, info("goes", 9)) + field(12, value_info("y", 1, 4))
+            loop = node("Loop", [turns, "yes", "in"], ["out"]) + field(5, field(1, "body") + field(6, body) + field(20, 5))
+            constants = [tensor("yes", 9, b"\1"), tensor("m", 7, struct.pack("<q", 1 << 60))]
+            write_npy("four.npy", "f", (1, 4), [1.0] * 4)
+            write_bytes("turns.onnx", onnx_model([loop], [value_info("in", 1, 4)], [value_info("out", 1, 4)], constants))
+            self.quick("info", "turns.onnx", code=(0, 2), seconds=15)
+            for which in (signal.SIGINT, signal.SIGTERM):
+                job = start("lab", "run", "turns.onnx", "--input", "in=four.npy", "--out", "turned")
+                time.sleep(3)
+                job.send_signal(which)
+                said = job.communicate(timeout=20)[1]
+                self.assertEqual(job.returncode, 130, said)
+        one = field(1, 64) + field(2, 1) + field(8, "w") + field(9, bytes(256))
+        wide = [tensor("shape", 7, struct.pack("<2q", 1, 20000)), one]
+        nodes = [node("ReduceSum", ["in"], ["sum"]), node("Expand", ["sum", "shape"], ["out"])]
+        write_bytes("wide.onnx", onnx_model(nodes, [value_info("in", 1, 64)], [value_info("out", 1, 20000)], wide))
+        for more in ((), ("--memory", "1G")):
+            self.quick("eval", "wide.onnx", "--data", DATA_SPEC, "--anyway", *more, code=(2,))
 
     def test_links_and_places_that_are_no_data(self):
         os.makedirs("loops/a/b")

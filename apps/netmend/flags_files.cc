@@ -109,8 +109,8 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                                "  netmend diagnose training.csv\n"
                                "  netmend diagnose run1 --live");
   diagnose->add_option("run", o.diagnose.run,
-                       "Run folder of netmend watch, a record.jsonl, a CSV with a row per epoch, or an event file of "
-                       "TensorBoard (default: the newest record)");
+                       "Run folder of netmend watch, a record.jsonl, a CSV with a row per epoch, an event file of "
+                       "TensorBoard, or a database of trackio (default: the newest record)");
   diagnose->add_flag("--list", o.diagnose.list, "All rules with their thresholds");
   diagnose->add_option("--against", o.diagnose.against,
                        "Another run: what changed from it to this one (netmend compare RUN RUN is the same)");

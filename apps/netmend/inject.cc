@@ -79,9 +79,10 @@ void print_injected(const InjectResult& result, const Analysis& analysis) {
   print_wrapped(
       clean.deterministic
           ? fmt::format("clean: {} runs, metric {:.6g} each time, {:.2f} s", clean.runs, clean.mean, clean.seconds)
-          : fmt::format("clean: {} runs, metric {:.6g} ± {:.2g}: not deterministic; to tell a change by 1 %, {} "
-                        "runs of each version would be needed; {:.2f} s",
-                        clean.runs, clean.mean, clean.deviation, clean.runs_needed, clean.seconds),
+          : fmt::format("clean: {} runs{}, metric {:.6g} ± {:.2g}{}; to tell a change by 1 %, {} runs of each version "
+                        "would be needed; {:.2f} s",
+                        clean.runs, result.seeded ? " with a seed each" : "", clean.mean, clean.deviation,
+                        result.seeded ? "" : ": not deterministic", clean.runs_needed, clean.seconds),
       2);
   print_counts("operator", analysis.operators);
   std::vector<OutcomeCounts> phases = analysis.phases;

@@ -62,7 +62,7 @@ class Data:
         self.notes = [str(w.message) for w in said]
         for note in self.notes:
             warnings.warn(note, stacklevel=2)
-        self.spec = "saved:" + folder
+        self.spec = _spec("saved", folder)
         self.inputs, self.samples, self.classes = self.summary.inputs, self.summary.samples, self.summary.classes
         self.folder = folder
 
@@ -108,16 +108,23 @@ def _is_model(value):
     return hasattr(value, "state_dict") or hasattr(value, "SerializeToString") or hasattr(value, "get_weights")
 
 
+def _spec(kind, path):
+    """A comma or a quote in a name is quoted."""
+    if "," in path or '"' in path:
+        path = '"%s"' % path.replace("\\", "\\\\").replace('"', '\\"')
+    return "%s:%s" % (kind, path)
+
+
 def _spec_of_path(value):
     if isinstance(value, str):
         return value
     path = os.fspath(value)
     if os.path.exists(os.path.join(path, "data.json")):
-        return "saved:" + path
-    kinds = {".npz": "npz:", ".npy": "npy:"}
+        return _spec("saved", path)
+    kinds = {".npz": "npz", ".npy": "npy"}
     kind = kinds.get(os.path.splitext(path)[1].lower())
     if kind:
-        return kind + path
+        return _spec(kind, path)
     raise NetmendInputError("%s: what kind of data this is cannot be seen from its name" % path,
                             "Write it as a spec, for example 'images:%s' or 'csv:%s,label=COLUMN'." % (path, path))
 

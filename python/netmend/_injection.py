@@ -78,6 +78,8 @@ def parses(source, one, node):
     if one["first"] < first or one["end"] > end:
         return True
     text = source.text[first:one["first"]] + one["text"] + source.text[one["end"]:end]
+    if text.startswith("elif"):
+        text = text[2:]
     try:
         _syntax.ast.parse(text + " pass" if isinstance(body, list) and body else text)
     except (SyntaxError, ValueError):

@@ -199,12 +199,17 @@ def phase_lines(source):
                 continue
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 continue
+            if isinstance(statement, ast.ClassDef) and marks:
+                lines[statement.lineno] = marked(statement.lineno)  # its methods run in the phase that calls them
+                walk(statement.body, depth)
+                continue
             if isinstance(statement, (ast.If, ast.With, ast.Try)) and not marks:
                 walk(statement.body + getattr(statement, "orelse", []), depth)
                 continue
             if not marks:
                 state["phase"] = _phase_of(statement) or state["phase"]
-            for line in range(statement.lineno, statement.end_lineno + 1):
+            last = statement.lineno if isinstance(statement, ast.ClassDef) else statement.end_lineno
+            for line in range(statement.lineno, last + 1):
                 lines[line] = marked(line) if marks else state["phase"]
 
     walk(source.tree.body, 0)

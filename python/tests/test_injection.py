@@ -178,6 +178,15 @@ class Programs(unittest.TestCase):
         self.assertEqual(_syntax.phase_lines(calls), {2: "preprocessing", 3: "construction", 4: "learning", 5: "learning",
                                                       6: "learning"})
 
+    def test_methods_run_in_the_phase_that_calls_them(self):
+        text = "# netmend: construction\nclass Net(nn.Module):\n    width = 3\n\n    def forward(self, x):\n        return x + 1\nnet = Net()\n# netmend: learning\nfit(net)\n"
+        self.assertEqual(_syntax.phase_lines(_syntax.Source("p", text, "utf-8")), {2: "construction", 3: "construction", 7: "construction", 9: "learning"})
+
+    def test_conditions_of_elif_are_mutated_too(self):
+        self.path = self.write("elif.py", b"x = 3\nif x > 4:\n    x = 1\nelif x == 3 and not x < 1:\n    x = 2\nelse:\n    x = 5\n")
+        found = [one for one in self.listed()["mutants"] if one["line"] == 4]
+        self.assertEqual({one["operator"] for one in found}, {"ComOR", "LogOR", "NVR"})
+
     def test_odd_programs(self):
         self.path = self.write("latin.py", "# -*- coding: latin-1 -*-\nx = 'é' + 'a'\nif x:\n\ty = 1\n".encode("latin-1"))
         found = self.listed()["mutants"]

@@ -72,6 +72,8 @@ RunFolder::RunFolder(const std::string& out, const std::string& command, std::ve
   }
   path_ = "netmend-runs/" + unique;
   // A link cannot be replaced in place: make one beside it and rename.
+  if (fs::exists(fs::symlink_status("netmend-runs/latest", error)) && !fs::is_symlink("netmend-runs/latest", error))
+    return;  // a file of the user's
   fs::path beside = fmt::format("netmend-runs/.latest{}", getpid());
   fs::create_directory_symlink(unique, beside, error);
   if (!error) fs::rename(beside, "netmend-runs/latest", error);

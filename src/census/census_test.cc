@@ -203,6 +203,10 @@ TEST(Comparison, DistancesAgreeWithTheirDefinitions) {
     }
     EXPECT_NEAR(ks_distance(a, b), most, 1e-12);
   }
+  const std::vector<float> tied = {1, 1, 1, 2}, nearly = {1.001f, 0.999f, 1, 2};
+  EXPECT_GT(ks_distance(tied, nearly), 0.2);
+  EXPECT_EQ(ks_distance(tied, nearly, 0.01f), 0);
+  EXPECT_EQ(ks_distance(nearly, tied, 0.01f), 0);
   EXPECT_NEAR(standardised_difference(std::vector<float>{0, 2}, std::vector<float>{3, 5}), 3, 1e-9);
   EXPECT_NEAR(shares_distance(std::vector<int64_t>{50, 50}, std::vector<int64_t>{80, 20}), 0.3, 1e-12);
   EXPECT_LT(shares_p(std::vector<int64_t>{500, 500}, std::vector<int64_t>{800, 200}), 1e-6);

@@ -20,12 +20,12 @@ std::vector<float> sorted_numbers(std::span<const float> values) {
 
 }  // namespace
 
-double ks_distance(std::span<const float> a, std::span<const float> b) {
+double ks_distance(std::span<const float> a, std::span<const float> b, float same) {
   std::vector<float> x = sorted_numbers(a), y = sorted_numbers(b);
   if (x.empty() || y.empty()) return 0;
   double most = 0;
   for (size_t i = 0, j = 0; i < x.size() && j < y.size();) {
-    const float here = std::min(x[i], y[j]);
+    const float here = std::min(x[i], y[j]) + same;
     while (i < x.size() && x[i] <= here) ++i;
     while (j < y.size() && y[j] <= here) ++j;
     most = std::max(most, std::abs(double(i) / double(x.size()) - double(j) / double(y.size())));

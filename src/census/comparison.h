@@ -10,7 +10,8 @@
 namespace netmend::census {
 
 /// Largest distance of the two distribution functions (Kolmogorov and Smirnov), 0 … 1; NaNs are left out.
-double ks_distance(std::span<const float> a, std::span<const float> b);
+/// Values that lie no farther than `same` apart count as equal.
+double ks_distance(std::span<const float> a, std::span<const float> b, float same = 0);
 /// Distance of the means in units of the mean variance's root; 0 where both are constant and equal.
 double standardised_difference(std::span<const float> a, std::span<const float> b);
 /// Half of the sum of differences of shares, 0 … 1.

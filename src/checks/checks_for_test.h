@@ -92,7 +92,8 @@ inline findings::Finding raised(const Results& found, const std::string& id,
   if (!finding) return {};
   EXPECT_GE(int(finding->level), int(least)) << said(found.findings);
   EXPECT_FALSE(finding->brief.empty() || finding->evidence.empty() || finding->title.empty());
-  for (const std::string& command : finding->next) {
+  for (const Shell& next : finding->next) {
+    const std::string& command = next.text();
     EXPECT_EQ(command.find('{'), std::string::npos) << command;
     EXPECT_EQ(command.rfind("netmend ", 0), 0u);
   }

@@ -287,5 +287,32 @@ TEST(Unnamed, RowsOfFewNumbersAreATable) {
   EXPECT_TRUE(raises(found, "drift:value 3")) << said(found);
 }
 
+/// A table of few different values that was standardised, and rows that show them to a few digits.
+Sound shown_table(double noise) {
+  Sound sound = Sound::table();
+  Random random(31);
+  for (int part : {0, 1})
+    for (int64_t i = 0; i < sound.x[part].size(0); ++i) {
+      float* row = sound.x[part].data_ptr<float>() + i * 4;
+      const double age = 18 + double(random.below(30)) / 7, hours = 35 + double(random.below(9)) / 3;
+      sound.shown[part].push_back(fmt::format("age={:.4g} hours={:.4g} sex={}", age, hours, row[2] > 0 ? "F" : "M"));
+      const double more = part == 0 ? noise : 0;
+      row[0] = float((age - 20.2) / 1.23 + more * random.normal()),
+      row[1] = float((hours - 36.4) / 0.87 + more * random.normal());
+    }
+  return sound;
+}
+
+TEST(Tables, EqualValuesAreEqualHoweverTheirUnitsWereFound) {
+  const auto found = shown_table(0).check();
+  EXPECT_FALSE(raises(found, "drift:age")) << said(found);
+  EXPECT_FALSE(raises(found, "drift:hours")) << said(found);
+}
+
+TEST(Tables, ColumnsWithoutUnitsInOnePartAreComparedAsTheyAreFed) {
+  const auto found = shown_table(1.5).check();
+  EXPECT_TRUE(raises(found, "drift:age (as fed)")) << said(found);
+}
+
 }  // namespace
 }  // namespace netmend::checks

@@ -18,6 +18,7 @@ using findings::Effect;
 constexpr double kTaught = 0.01;                  ///< of the training data: a class that tests must not leave out
 constexpr double kUneven = 0.5, kRatio = 10;      ///< effective share of classes; largest to smallest
 constexpr double kShift = 0.05, kShiftP = 0.001;  ///< distance of shares
+constexpr double kMuchShift = 0.1;  ///< from here on the metric is not the one that training's shares give
 constexpr double kWideInterval = 0.02, kFewOfClass = 30;
 
 /// The first few of many names, and how many more there are.
@@ -76,6 +77,8 @@ void look_at_balance(DataLook& look) {
             costs));
     finding.value = census::imbalance_ratio(counts);
     finding.numbers = {{"smallest", smallest}, {"largest", *most}, {"evenness", census::evenness(counts)}};
+    // Tests that have hardly any of what was taught: whatever the metric is, it says little about these classes.
+    if (side == &look.test && look.train) finding.level = std::max(finding.level, findings::Level::kMinor);
     look.found.add(std::move(finding));
   }
 }
@@ -160,6 +163,7 @@ void look_at_shift(DataLook& look) {
                       : fmt::format(" With the class shares of the training data, accuracy "
                                     "would change by {:+.1f} points.",
                                     -100 * change)));
+  if (apart >= kMuchShift) finding.level = std::max(finding.level, findings::Level::kMinor);
   finding.value = apart;
   finding.numbers = {{"distance", apart}, {"p", p}};
   look.found.add(std::move(finding));

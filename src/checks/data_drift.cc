@@ -22,15 +22,20 @@ using slices::Column;
 constexpr double kDrift = 0.1;  ///< distance of distributions beyond what chance gives
 constexpr double kApart = 0.3;  ///< from here on the parts hardly overlap, and the gap to training is put down to it
 constexpr double kMoved = 1, kScaled = 2;  ///< mean by so many deviations; deviation by this factor
+constexpr double kSameValue = 1e-3;        ///< deviations
 constexpr size_t kMostDrifts = 5;
 constexpr size_t kFewestTogether = 3;  ///< columns of numbers, to be looked at together
 constexpr double kFarOut = 25;         ///< squared deviations of one value, at most
 constexpr size_t kMostGroups = 50;     ///< values of a column, for them to be groups
 
-std::vector<Column> columns_of(const Side& side) {
+std::vector<int64_t> all_of(const Side& side) {
   std::vector<int64_t> inputs(size_t(side.inputs()));
   std::iota(inputs.begin(), inputs.end(), 0);
-  return slices::columns_of(*side.part->data, *side.census, inputs);
+  return inputs;
+}
+
+std::vector<Column> columns_of(const Side& side) {
+  return slices::columns_of(*side.part->data, *side.census, all_of(side));
 }
 
 std::vector<int64_t> word_counts(const Column& column, const std::vector<std::string>& words) {
@@ -106,6 +111,8 @@ bool look_at_range(DataLook& look) {
   double most = 0;
   for (size_t c = 0; c < tests.size(); ++c) {
     if (form.content == census::Content::kTable && !form.source.empty() && form.source[c].is_category()) continue;
+    const auto& others = look.train->census->form().source;
+    if (c < form.source.size() && c < others.size() && form.source[c].in_units != others[c].in_units) continue;
     const double before = trains[c].deviation(), after = tests[c].deviation();
     if (trains[c].count() < 100 || tests[c].count() < 100 || before <= 0) continue;
     ++numbers;
@@ -147,6 +154,16 @@ struct Drift {
   bool of_words = false;
 };
 
+/// Values that are equal in the source may differ in the last digits where each part was brought back to units by
+/// itself.
+double distance_of(const Column& here, const Column& there) {
+  stats::Moments usual;
+  for (float value : there.numbers)
+    if (std::isfinite(value)) usual.add(value);
+  const double spread = std::isfinite(usual.deviation()) ? usual.deviation() : 0;
+  return census::ks_distance(here.numbers, there.numbers, float(kSameValue * spread));
+}
+
 /// The distance of two columns beyond what chance gives at these sizes.
 std::optional<Drift> drift_of(const DataLook& look, const Column& here, const Column& there) {
   if (here.is_words() != there.is_words()) return {};
@@ -164,7 +181,7 @@ std::optional<Drift> drift_of(const DataLook& look, const Column& here, const Co
     if (drift.distance < kDrift + chance || census::shares_p(tests, trains) > 0.001) return {};
     drift.brief = fmt::format("total variation distance {:.0f} points", 100 * drift.distance);
   } else {
-    drift.distance = census::ks_distance(here.numbers, there.numbers);
+    drift.distance = distance_of(here, there);
     if (drift.distance < kDrift + chance) return {};
     drift.brief = fmt::format("KS distance {:.2f}, median {}, in training {}", drift.distance,
                               plain(census::quantile(here.numbers, 0.5)), plain(census::quantile(there.numbers, 0.5)));
@@ -224,7 +241,9 @@ std::string confined_to(const std::vector<Column>& tests, const Column& here, co
 }
 
 void look_for_drift(DataLook& look, bool range_shifted) {
-  std::vector<Column> tests = columns_of(look.test), trains = columns_of(*look.train);
+  const std::vector<int64_t> of_tests = all_of(look.test), of_trains = all_of(*look.train);
+  const auto [tests, trains] = slices::columns_of_both({*look.test.part->data, *look.test.census, of_tests},
+                                                       {*look.train->part->data, *look.train->census, of_trains});
   std::vector<Drift> found;
   int64_t compared = 0;
   double nearest = 0;
@@ -237,7 +256,7 @@ void look_for_drift(DataLook& look, bool range_shifted) {
       drift->group = confined_to(tests, here, *there);
       found.push_back(std::move(*drift));
     } else if (!here.is_words() && !there->is_words())
-      nearest = std::max(nearest, census::ks_distance(here.numbers, there->numbers));
+      nearest = std::max(nearest, distance_of(here, *there));
   }
   if (const auto together = all_columns(tests, trains))
     if (auto drift = drift_of(look, together->first, together->second);
@@ -254,7 +273,14 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     return look.pass("drift, training against tests", fmt::format("{} compared, largest distance {:.2f}",
                                                                   findings::counted(compared, "column"), nearest));
   if (range_shifted) {  // the same thing in other words
-    for (const Drift& drift : found) look.found.findings.back().related.push_back("drift:" + drift.name);
+    findings::Finding& range = look.found.findings.back();
+    for (const Drift& drift : found) range.related.push_back("drift:" + drift.name);
+    const bool one_group = std::all_of(found.begin(), found.end(), [&](const Drift& drift) {
+      return !drift.group.empty() && drift.group == found[0].group;
+    });
+    if (!found.empty() && one_group)
+      range.numbers["group"] = found[0].group,
+      range.evidence += " Without " + found[0].group + " columns do not drift.";
     return;
   }
   for (size_t i = 0; i < std::min(found.size(), kMostDrifts); ++i) {

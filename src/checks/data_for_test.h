@@ -21,7 +21,8 @@ inline const std::vector<std::string> kDataRows = {
 struct Sound {
   dataset::Feature feature = dataset::picture_feature(8);
   std::vector<std::string> classes{"cat", "dog", "owl"};
-  at::Tensor x[2], y[2], mask[2];  // test, train
+  at::Tensor x[2], y[2], mask[2];     // test, train
+  std::vector<std::string> shown[2];  // rows as text; empty for none
   std::vector<std::string> group_names;
   std::vector<std::vector<std::string>> groups;  // of tests
   std::vector<int64_t> wrong;                    // tests
@@ -81,6 +82,7 @@ struct Sound {
     auto data = std::make_shared<dataset::MemoryDataset>(feature, x[which], y[which], classes,
                                                          which ? "memory:train" : "memory:test");
     if (mask[which].defined()) data->set_mask(mask[which]);
+    if (!shown[which].empty()) data->set_rows(shown[which]);
     if (which == 0 && !groups.empty()) data->set_groups(group_names, groups);
     out.whole = data->size();
     if (which == 0 || run_train)

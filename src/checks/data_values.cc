@@ -157,8 +157,9 @@ void look_for_outliers(DataLook& look) {
       if (contrast[i] < 1e-4f) ++blank, odd[i] = 1;
     if (blank) what.push_back(fmt::format("{} blank", with_commas(blank)));
   }
-  std::vector<slices::Column> here = slices::columns_of(*side.part->data, *side.census, all(side)),
-                              there = slices::columns_of(*usual.part->data, *usual.census, all(usual));
+  const std::vector<int64_t> own = all(side), others = all(usual);
+  const auto [here, there] =
+      slices::columns_of_both({*side.part->data, *side.census, own}, {*usual.part->data, *usual.census, others});
   for (const slices::Column& column : here) {
     if (column.is_words() || column.aside) continue;
     auto same =

@@ -100,6 +100,28 @@ void check_labels(Observed& seen, Results& out) {
   out.add(std::move(finding));
 }
 
+namespace {
+
+/// Where many labels are wrong, figures of classes and slices are made of these labels as well: what they say is looked
+/// at again when labels are corrected. A camera that fails is no matter of labels.
+void weigh_by_wrong_labels(Results& out) {
+  static constexpr std::string_view kFigures[] = {"weak-slice", "weak-class", "confused-classes", "failure-cluster"};
+  const bool wrong = std::any_of(out.findings.begin(), out.findings.end(), [](const findings::Finding& one) {
+    return one.kind == "mislabelled" && one.level >= findings::Level::kSerious;
+  });
+  for (findings::Finding& finding : out.findings) {
+    const bool figure = std::find(std::begin(kFigures), std::end(kFigures), finding.kind) != std::end(kFigures);
+    const bool aside = std::any_of(out.groups.begin(), out.groups.end(), [&](const Results::GroupRows& group) {
+      return group.finding == finding.id() && finding.kind == "weak-slice";
+    });
+    if (!wrong || !figure || aside || finding.level < findings::Level::kSerious) continue;
+    finding.level = findings::Level::kMinor;
+    finding.evidence += " Wrong labels may be behind some of these failures: correct them first.";
+  }
+}
+
+}  // namespace
+
 void weigh_labels(Results& out) {
   const bool shifted = std::any_of(out.findings.begin(), out.findings.end(), [](const findings::Finding& one) {
     return (one.kind == "range-shift" || one.kind == "drift") && one.level >= findings::Level::kSerious;
@@ -107,7 +129,7 @@ void weigh_labels(Results& out) {
   for (findings::Finding& finding : out.findings)
     if (shifted && finding.kind == "mislabelled" && finding.level > findings::Level::kNote)
       make_note(finding, " The tests differ from the training data, so the network is a poor judge of their labels.");
-  if (!std::any_of(out.findings.begin(), out.findings.end(), damaged)) return;
+  if (!std::any_of(out.findings.begin(), out.findings.end(), damaged)) return weigh_by_wrong_labels(out);
   for (findings::Finding& finding : out.findings) {
     // What a damaged network's confidence is worth follows from the damage.
     if (finding.kind == "over-confident") finding.level = std::min(finding.level, findings::Level::kMinor);

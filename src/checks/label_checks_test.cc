@@ -101,5 +101,21 @@ TEST(DoubtedLabels, OfTestsUnlikeTrainingAreANote) {
   }
 }
 
+TEST(DoubtedLabels, WeighLessWhatIsCountedByThem) {
+  for (const auto& [doubted, level] :
+       std::vector<std::pair<int64_t, Level>>{{40, Level::kMinor}, {2, Level::kSerious}}) {
+    Results found = with_doubted_labels(doubted);
+    for (const char* where : {"brightness=low", "camera=B"}) {
+      Finding slice;
+      slice.kind = "weak-slice", slice.where = where, slice.level = Level::kSerious;
+      found.add(slice);
+    }
+    found.groups.push_back({"weak-slice:camera=B", {}});
+    weigh_labels(found);
+    EXPECT_EQ(find(found.findings, "weak-slice:brightness=low")->level, level);
+    EXPECT_EQ(find(found.findings, "weak-slice:camera=B")->level, Level::kSerious);
+  }
+}
+
 }  // namespace
 }  // namespace netmend::checks

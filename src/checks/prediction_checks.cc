@@ -189,6 +189,9 @@ class PredictionChecks {
     });
     if (finding.level >= Level::kSerious && !pair.exchanged)
       not_serious(finding, as_confused_by_simple(seen_, pair.a, pair.b));
+    if (pair.one_sided)
+      take_class(finding,
+                 [&](double label) { return label == double(pair.a) || (pair.exchanged && label == double(pair.b)); });
     found_.add(std::move(finding));
   }
 
@@ -275,7 +278,15 @@ class PredictionChecks {
         show([&](const SampleRow& row) { return row.label == double(c) && row.right == SampleRow::kWrong; });
     if (finding.level >= Level::kSerious && one.predicted > 0)
       not_serious(finding, as_hard_for_simple(seen_, [&](size_t i) { return int(test_.rows[i].label == double(c)); }));
+    if (one.predicted == 0) take_class(finding, [&](double label) { return label == double(c); });
     found_.add(std::move(finding));
+  }
+
+  /// What else fails mostly among the inputs of these classes fails for that.
+  template <typename Holds>
+  void take_class(const Finding& finding, const Holds& holds) {
+    found_.groups.push_back({finding.id(), std::vector<uint8_t>(test_.rows.size())});
+    for (size_t i = 0; i < test_.rows.size(); ++i) found_.groups.back().in[i] = holds(test_.rows[i].label);
   }
 
   std::string taken_for(size_t c) const {

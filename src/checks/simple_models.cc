@@ -199,16 +199,18 @@ std::optional<stats::Estimate> linear_baseline(Observed& seen) {
   return models ? std::optional(models->linear) : std::nullopt;
 }
 
-std::string as_hard_for_simple(Observed& seen, const std::function<int(size_t)>& part) {
+std::string as_hard_for_simple(Observed& seen, const std::function<int(size_t)>& part,
+                               const std::vector<SampleRow>* judged) {
+  const std::vector<SampleRow>& rows = judged ? *judged : seen.test->rows;
   const SimpleModels* models = simple_models(seen);
   if (!models) return "";
   Failing own[2], simple[2];
   for (size_t i = 0; i < models->judged.size(); ++i) {
     const auto at = size_t(models->judged[i]);
-    const int which = at < seen.test->rows.size() ? part(at) : -1;
-    if (which < 0 || seen.test->rows[at].right == SampleRow::kNotJudged) continue;
-    own[which].add(seen.test->rows[at].right == SampleRow::kWrong);
-    simple[which].add(double(models->predicted[i]) != seen.test->rows[at].label);
+    const int which = at < rows.size() ? part(at) : -1;
+    if (which < 0 || rows[at].right == SampleRow::kNotJudged) continue;
+    own[which].add(rows[at].right == SampleRow::kWrong);
+    simple[which].add(double(models->predicted[i]) != rows[at].label);
   }
   if (own[1].inputs < kEnough || own[0].inputs < kEnough) return "";
   const double behind = own[1].log_odds() - own[0].log_odds(), theirs = simple[1].log_odds() - simple[0].log_odds();
@@ -217,14 +219,16 @@ std::string as_hard_for_simple(Observed& seen, const std::function<int(size_t)>&
                      models->name(), findings::percent(1 - simple[1].rate()), findings::percent(1 - simple[0].rate()));
 }
 
-std::string as_confused_by_simple(Observed& seen, size_t label, size_t predicted) {
+std::string as_confused_by_simple(Observed& seen, size_t label, size_t predicted,
+                                  const std::vector<SampleRow>* judged) {
+  const std::vector<SampleRow>& rows = judged ? *judged : seen.test->rows;
   const SimpleModels* models = simple_models(seen);
   if (!models) return "";
   Failing own, simple;
   for (size_t i = 0; i < models->judged.size(); ++i) {
     const auto at = size_t(models->judged[i]);
-    if (at >= seen.test->rows.size() || seen.test->rows[at].label != double(label)) continue;
-    own.add(seen.test->rows[at].predicted == double(predicted));
+    if (at >= rows.size() || rows[at].label != double(label) || rows[at].right == SampleRow::kNotJudged) continue;
+    own.add(rows[at].predicted == double(predicted));
     simple.add(models->predicted[i] == int64_t(predicted));
   }
   if (own.inputs < kEnough || simple.wrong == 0 || simple.rate() < kAsHard * own.rate()) return "";

@@ -32,10 +32,12 @@ std::optional<stats::Estimate> linear_baseline(Observed& seen);
 
 /// Whether the better simple model fails more often on some tests than on the others too, about as much as the network
 /// does (half of its log odds ratio or more): a sentence that says so, or "". `part`: 1 for a test in question, 0 for
-/// one to compare with, -1 for neither, by its row.
-std::string as_hard_for_simple(Observed& seen, const std::function<int(size_t)>& part);
+/// one to compare with, -1 for neither, by its row. `rows`: predictions to judge in place of those that were seen.
+std::string as_hard_for_simple(Observed& seen, const std::function<int(size_t)>& part,
+                               const std::vector<observers::SampleRow>* rows = nullptr);
 
 /// The same of one class predicted as another.
-std::string as_confused_by_simple(Observed& seen, size_t label, size_t predicted);
+std::string as_confused_by_simple(Observed& seen, size_t label, size_t predicted,
+                                  const std::vector<observers::SampleRow>* rows = nullptr);
 
 }  // namespace netmend::checks

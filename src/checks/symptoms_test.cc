@@ -146,5 +146,15 @@ TEST(Symptoms, ThatLieMostlyInAGroupAreItsOwn) {
   EXPECT_EQ(told.results.findings[0].related, std::vector<std::string>{"weak-class:cat"});
 }
 
+TEST(Symptoms, OfAClassThatIsNeverPredictedAreItsOwnButNoCamera) {
+  Grouped told(12, 8);
+  Finding& cause = told.results.findings[1];
+  cause.kind = "never-predicted", cause.where = "owl", told.results.groups[0].finding = cause.id();
+  told.results.findings.push_back(symptom_of("weak-slice", "camera=B"));
+  told.results.groups.push_back({"weak-slice:camera=B", std::vector<uint8_t>(200)});
+  EXPECT_TRUE(told.explained());
+  EXPECT_TRUE(raises(told.results, "weak-slice:camera=B"));
+}
+
 }  // namespace
 }  // namespace netmend::checks

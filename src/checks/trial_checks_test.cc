@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "base/text.h"
 #include "checks/checkup.h"
 #include "dataset/relabelled.h"
 #include "edits/edit.h"
@@ -108,6 +109,33 @@ TEST(SlowTrialChecks, NameADamagedUnit) {
   ASSERT_NE(one, nullptr) << told(found);
   EXPECT_EQ(one->where, fault.units[0]);
   EXPECT_EQ(one->next[0], "netmend repair m.onnx --unit " + fault.units[0] + " -o fixed.onnx");
+  // The headline names the place and what refitting it does, by the numbers that were measured.
+  const int64_t fixed = one->numbers["fixed"], broken = one->numbers["broken"];
+  EXPECT_TRUE(one->title.starts_with("Unit " + fault.units[0] + " causes ")) << one->title;
+  EXPECT_NE(
+      one->title.find(fmt::format("refitting it fixes {} and breaks {} of ", with_commas(fixed), with_commas(broken))),
+      std::string::npos)
+      << one->title;
+}
+
+TEST(SlowTrialChecks, NameAUnitOfTheOppositeSignOrScale) {
+  const auto layers = executor::find_layers(sound());
+  for (const auto& [kind, factor] :
+       std::vector<std::pair<const char*, double>>{{"sign-flipped", -1}, {"scaled", 0.1}}) {
+    model::Graph graph;
+    faults::Fault fault;
+    for (uint64_t seed = 1; seed < 200; ++seed) {
+      graph = sound();
+      fault = faults::plant(graph, layers, faults::find_kind(kind), {.seed = seed});
+      edits::apply(graph, fault.edits);
+      if (accuracy(sound()) - accuracy(graph) > 0.06) break;
+    }
+    const auto found = check(graph, all_tests());
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found[0].id(), "suspicious-unit:" + fault.units[0]) << told(found);
+    if (!found[0].numbers.contains("factor")) continue;  // refitting it does better still
+    EXPECT_EQ(found[0].numbers["factor"].get<double>() < 0, factor < 0) << told(found);
+  }
 }
 
 TEST(SlowTrialChecks, NameABiasThatStandsApart) {

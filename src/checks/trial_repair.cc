@@ -64,6 +64,7 @@ class TrialRepairs {
       if (!gain || scaled_layer(*gain)) return;
       const bool second = *gain >= kLittle && error_rate_ - *gain >= kLittle && second_unit();
       if (second) gain = gain_of(*tried_.repair);
+      if (second && layer_of_both()) return;
       // What units leave may have another cause, and a unit that gains little may only stand for it.
       if (error_rate_ - *gain >= kWorthALayer && !whole_layer(*gain) && *gain < kLittle) more_training(*gain);
     }
@@ -177,8 +178,10 @@ class TrialRepairs {
     const localise::RankedUnit& first = ranking.units[0];
     auto place = place_of(first.place);
     if (!place) return 0;
+    blamed_ = first.place;
     repair::Outcome outcome = fit({*place}, 0.4);
     shifted(outcome);
+    if (auto undone = undo(); undone && does_as_well(undone->outcome, outcome)) return tell_undone(std::move(*undone));
     const double gain = gain_of(outcome);
     const std::string unit = tried_.blame->unit(first.place);
     keep(std::move(outcome), unit);
@@ -189,7 +192,7 @@ class TrialRepairs {
     }
     // Would any other unit have done? Then training stopped early, and this unit is no worse than others.
     double control = 0;
-    const size_t other = ranking.units[ranking.units.size() / 2].place;
+    const size_t other = control_of(*tried_.blame, first.place);
     const auto control_place = place_of(other);
     const bool controlled = control_place && ranking.units.size() > 2;
     if (controlled) control = gain_of(fit({*control_place}, 0.4));
@@ -207,13 +210,16 @@ class TrialRepairs {
         cheap_words());
     const std::string brief = flips_brief("refitted", flips);
     if (control > kControl * gain) {
-      under_trained(
-          gain,
-          fmt::format("refitting one unit or another gains {} or {}", findings::points(gain),
-                      findings::points(control)),
-          fmt::format("Refitting {} gains {} on held-out inputs, and refitting {}, which is not suspicious, gains "
-                      "{}: more training would probably help everywhere.",
-                      unit, findings::points(gain), tried_.blame->unit(other), findings::points(control)));
+      if (whole_layer(0)) return {};
+      // No training that is only too short leaves most failures to one unit.
+      if (gain < kMost * error_rate_)
+        under_trained(
+            gain,
+            fmt::format("refitting one unit or another gains {} or {}", findings::points(gain),
+                        findings::points(control)),
+            fmt::format("Refitting {} gains {} on held-out inputs, and refitting {}, which is not suspicious, gains "
+                        "{}: more training would probably help everywhere.",
+                        unit, findings::points(gain), tried_.blame->unit(other), findings::points(control)));
       return {};
     }
     if (gain >= kWorthALayer && shared_by_layer(first, gain)) return {};
@@ -228,6 +234,119 @@ class TrialRepairs {
                        {"broken", flips.broken},
                        {"p", tried_.repair->p},
                        {"random_rank", ranking.random_rank()}};
+    add_rivals(finding);
+    show_flips(finding);
+    found_.add(std::move(finding));
+    return gain;
+  }
+
+  /// A unit whose refitting says whether any would do: one from the middle of the ranking, and none behind the suspect,
+  /// since later units can make up for it.
+  static size_t control_of(const localise::Blame& blame, size_t suspect) {
+    const localise::Ranking& ranking = blame.located[0].ranking;
+    std::vector<size_t> others;
+    for (const localise::RankedUnit& unit : ranking.units)
+      if (unit.place != suspect && blame.places[unit.place].layer <= blame.places[suspect].layer)
+        others.push_back(unit.place);
+    return others.size() < 2 ? ranking.units[ranking.units.size() / 2].place : others[others.size() / 2];
+  }
+
+  /// What else explains the failures: what the final biases gain, and the loss that is left. Later parts of a network
+  /// can make up for earlier ones.
+  void add_rivals(findings::Finding& finding) const {
+    finding.numbers["loss"] = tried_.repair->after.figure.loss;
+    finding.numbers["biases_gain"] = bias_gain_;
+  }
+
+  /// A unit whose weights and bias do better with the opposite sign, or many times smaller: nothing is fitted.
+  struct Undone {
+    size_t place = 0;  ///< among those that may be blamed
+    double factor = 1;
+    repair::Outcome outcome;
+  };
+  std::vector<edits::Edit> scaled_unit(size_t place, double factor) const {
+    const auto at = place_of(place);
+    std::vector<edits::Edit> all;
+    for (edits::Target target : {edits::Target::kWeights, edits::Target::kBias}) {
+      if (!at) break;
+      try {
+        for (edits::Edit& edit : edits::operate(seen_.subject().graph, seen_.layers[at->layer], at->unit,
+                                                {target, edits::Change::kScale, factor}, 0))
+          all.push_back(std::move(edit));
+      } catch (const InputError&) {
+        if (target == edits::Target::kWeights) return {};
+      }
+    }
+    return all;
+  }
+
+  std::optional<Undone> undo() {
+    const localise::Ranking& ranking = tried_.blame->located[0].ranking;
+    std::vector<int64_t> some = problem_->parts.selection;
+    if (some.size() > kScaledOn) some.resize(kScaledOn);
+    constexpr double kFactors[] = {-1, 1. / 16, 1. / 8, 1. / 4};
+    const auto most = budget_.timed() ? 3 : int64_t(0.15 * kLeastWork / (4 * problem_->work(some.size())));
+    struct Tried {
+      size_t place;
+      double factor, accuracy, loss;
+    };
+    std::vector<Tried> tried;
+    auto look = [&](size_t place, double factor) {
+      const std::vector<edits::Edit> made = scaled_unit(place, factor);
+      if (made.empty()) return;
+      const repair::Figure then = repair::evaluate(*problem_, made, some).figure;
+      tried.push_back({place, factor, then.accuracy, std::isfinite(then.loss) ? then.loss : INFINITY});
+    };
+    auto best = [&] {
+      return *std::min_element(tried.begin(), tried.end(),
+                               [](const Tried& a, const Tried& b) { return a.loss < b.loss; });
+    };
+    for (size_t i = 0; i < std::min(ranking.units.size(), size_t(std::clamp<int64_t>(most, 2, 10))); ++i)
+      for (double factor : kFactors) look(ranking.units[i].place, factor);
+    if (tried.empty()) return {};
+    const repair::Figure now = repair::evaluate(*problem_, {}, some).figure;
+    Tried one = best();
+    if (one.accuracy < now.accuracy + kLittle || !(one.loss < now.loss)) return {};
+    if (one.factor > 0) {
+      for (double by : {0.63, 0.8, 1.25, 1.6}) look(one.place, one.factor * by);
+      one = best();
+    }
+    Undone undone{one.place, one.factor,
+                  repair::judge_edits(*problem_, {"undo", "", scaled_unit(one.place, one.factor), {}, {}})};
+    if (gain_of(undone.outcome) < std::max(kLittle, least_) || undone.outcome.p > 0.01) return {};
+    return undone;
+  }
+
+  /// No worse on the hold-out split than chance makes.
+  static bool does_as_well(const repair::Outcome& one, const repair::Outcome& other) {
+    const FlipCount flips = flips_between(other.after.rows, one.after.rows);
+    return flips.fixed >= flips.broken || stats::sign_test(flips.fixed, flips.broken) > 0.05;
+  }
+
+  double tell_undone(Undone undone) {
+    const std::string unit = tried_.blame->unit(undone.place);
+    const double gain = gain_of(undone.outcome);
+    blamed_ = undone.place;
+    keep(std::move(undone.outcome), unit);
+    const auto& flips = tried_.repair->flips;
+    const bool flipped = undone.factor < 0;
+    const std::string what = flipped ? "giving its weights the opposite sign"
+                                     : fmt::format("making its weights {:.2g} times smaller", 1 / undone.factor);
+    auto finding = findings::make(
+        "suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
+        fmt::format("{}: {} fixed, {} broken on held-out inputs",
+                    flipped ? "opposite sign" : fmt::format("{:.2g} times smaller", 1 / undone.factor), flips.fixed,
+                    flips.broken),
+        fmt::format("With the weights and the bias of {} multiplied by {:.2g}, {} of {} held-out inputs are fixed and "
+                    "{} broken: {}, {}. Nothing was fitted.{}",
+                    unit, undone.factor, flips.fixed, with_commas(tried_.holdout), flips.broken,
+                    points_text(flips.change()), findings::p_text(tried_.repair->p), bias_words_));
+    finding.title = fmt::format(
+        "Unit {} causes {:.0f} % of the failures; {} fixes {} and breaks {} of {} held-out inputs.", unit,
+        100 * share_fixed(), what, with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout));
+    finding.numbers = {
+        {"fixed", flips.fixed}, {"broken", flips.broken}, {"p", tried_.repair->p}, {"factor", undone.factor}};
+    add_rivals(finding);
     show_flips(finding);
     found_.add(std::move(finding));
     return gain;
@@ -362,7 +481,7 @@ class TrialRepairs {
       if (units.empty()) continue;
       repair::Outcome outcome = fit(units, 0.5);
       const FlipCount flips = outcome.flips;
-      if (gain_of(outcome) < std::max(kWorthALayer, least_) || gain_of(outcome) < kRepeated * error_rate_) continue;
+      if (gain_of(outcome) < std::max(kWorthALayer, kRepeated * error_rate_)) continue;
       keep(std::move(outcome), finding.where);
       promote(finding, flips,
               fmt::format("Units of {} repeat others; refitting these {} fixes {} and breaks {} of {} held-out inputs.",
@@ -405,7 +524,8 @@ class TrialRepairs {
     if (!blame || blame->located.empty() || blame->located[0].ranking.units.size() < 4) return false;
     const localise::Ranking& ranking = blame->located[0].ranking;
     const std::string before = tried_.repaired;
-    const auto first = place_of(tried_.blame->located[0].ranking.units[0].place);
+    const auto first = place_of(blamed_);
+    if (!first) return false;
     const repair::Outcome alone = *tried_.repair;
     auto added = [&](const repair::Outcome& both) { return flips_between(alone.after.rows, both.after.rows); };
     std::optional<repair::Outcome> best;
@@ -422,10 +542,11 @@ class TrialRepairs {
     }
     if (!best || gained.change().value < kWorthwhile || stats::sign_test(gained.fixed, gained.broken) > 0.01)
       return false;
-    const auto other = place_of(*blame, ranking.units[ranking.units.size() / 2].place);
+    const auto other = place_of(*blame, control_of(*blame, ranking.units[which].place));
     const double control = other ? added(fit({*first, *other}, 1, &budget)).change().value : 0;
     if (control > kControl * gained.change().value) return false;
     const std::string unit = blame->unit(ranking.units[which].place);
+    second_ = place_of(*blame, ranking.units[which].place);
     keep(std::move(*best), before + " and " + unit);
     auto finding = findings::make(
         "suspicious-unit", unit, seen_.words({{"unit", unit}}), {gained.change().value, 0}, Certainty::kLikely,
@@ -446,27 +567,68 @@ class TrialRepairs {
     return true;
   }
 
+  /// Two units of one layer: is it all of it? Then the whole layer fixes what the two leave.
+  bool layer_of_both() {
+    if (!second_ || tried_.blame->places[blamed_].layer >= tried_.blame->layers.size()) return false;
+    const model::Layer& layer = tried_.blame->layers[tried_.blame->places[blamed_].layer];
+    if (seen_.layers[second_->layer].node != layer.node) return false;
+    repair::Outcome outcome = fit(units_of(layer), 1);
+    const FlipCount more = flips_between(tried_.repair->after.rows, outcome.after.rows);
+    if (gain_of(outcome) < std::max(bias_gain_, least_) || !clearly_better(more)) return false;
+    keep(std::move(outcome), layer.name);
+    std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
+    damaged_layer(layer.name, "Refitting", "refitted",
+                  fmt::format("Of what refitting its two most suspicious units leaves wrong it fixes {}, and of "
+                              "what that gets right it breaks {}.",
+                              with_commas(more.fixed), with_commas(more.broken)));
+    return true;
+  }
+  static bool clearly_better(const FlipCount& more) {
+    return more.fixed > more.broken && stats::sign_test(more.fixed, more.broken) < 0.05;
+  }
+
   /// Are all weights of a layer too large or too small by one factor? The simplest explanation of a layer's damage.
   bool scaled_layer(double unit_gain) {
     const auto& ranked = tried_.blame->located[0].ranking.layers;
     std::vector<int64_t> some = problem_->parts.selection;
     if (some.size() > kScaledOn) some.resize(kScaledOn);
-    const double now = repair::evaluate(*problem_, {}, some).figure.accuracy;
-    double best = now + 2 * std::sqrt(now * (1 - now) / double(some.size())), factor = 1;
-    const model::Layer* layer = nullptr;
-    std::vector<edits::Edit> edits;
+    struct Scaled {
+      const model::Layer* layer = nullptr;
+      double factor = 1, accuracy = 0, loss = 0;
+      std::vector<edits::Edit> edits;
+    };
+    std::vector<Scaled> tried;
     auto look = [&](const model::Layer& at, double by) {
       std::vector<edits::Edit> made = edits::scale_layer(seen_.subject().graph, at, by);
       if (made.empty()) return;
-      const double then = repair::evaluate(*problem_, made, some).figure.accuracy;
+      const repair::Figure then = repair::evaluate(*problem_, made, some).figure;
       budget_.spend(problem_->work(some.size()));
-      if (then > best) best = then, factor = by, layer = &at, edits = std::move(made);
+      tried.push_back({&at, by, then.accuracy, std::isfinite(then.loss) ? then.loss : INFINITY, std::move(made)});
+    };
+    auto chance = [&](double accuracy) { return std::sqrt(accuracy * (1 - accuracy) / double(some.size())); };
+    // Over a wide range of factors predictions hardly change: of those that accuracy does not tell apart the loss does.
+    auto best_of = [&]() -> const Scaled& {
+      const double most = std::max_element(tried.begin(), tried.end(), [](const Scaled& a, const Scaled& b) {
+                            return a.accuracy < b.accuracy;
+                          })->accuracy;
+      const Scaled* best = nullptr;
+      for (const Scaled& one : tried)
+        if (one.accuracy >= most - chance(most) && (!best || one.loss < best->loss)) best = &one;
+      return *best;
     };
     for (size_t i = 0; i < std::min<size_t>(ranked.size(), 3); ++i)
       for (double by : {1. / 16, 1. / 8, 1. / 4, 1. / 2, 2., 4., 8., 16.})
         look(tried_.blame->layers[ranked[i].layer], by);
-    if (!layer) return false;
-    for (double by : {0.63, 0.8, 1.25, 1.6}) look(*layer, factor * by);
+    if (tried.empty()) return false;
+    const double now = repair::evaluate(*problem_, {}, some).figure.accuracy;
+    if (best_of().accuracy <= now + 2 * chance(now)) return false;
+    const model::Layer* layer = best_of().layer;
+    const double coarse = best_of().factor;
+    for (double by : {0.63, 0.8, 1.25, 1.6}) look(*layer, coarse * by);
+    const Scaled& best = best_of();
+    layer = best.layer;
+    const double factor = best.factor;
+    const std::vector<edits::Edit>& edits = best.edits;
     const repair::Outcome outcome = repair::judge_edits(*problem_, {"scale", "", edits, {}, {}});
     const double gain = gain_of(outcome);
     if (gain < std::max(kLittle, least_) || gain < 0.9 * unit_gain || gain < bias_gain_) return false;
@@ -486,12 +648,13 @@ class TrialRepairs {
   }
 
   std::string cheap_words() const {
-    std::string words;
     for (const repair::Tried& one : tried_.repair->tried)
-      if (one.method == "bias" && one.best)
-        words = fmt::format(" Shifting the final biases alone fixes {} and breaks {}.", with_commas(one.fixed),
-                            with_commas(one.broken));
-    return words;
+      if (one.method == "bias" && one.best) return words_of_biases(one);
+    return "";
+  }
+  static std::string words_of_biases(const repair::Tried& one) {
+    return fmt::format(" Shifting the final biases alone fixes {} and breaks {}.", with_commas(one.fixed),
+                       with_commas(one.broken));
   }
 
   /// What biases alone gain, when they gain much.
@@ -499,15 +662,18 @@ class TrialRepairs {
     for (const repair::Tried& one : outcome.tried) {
       if (one.method != "bias" || !one.best || !seen_.settings.by_class()) continue;
       const stats::Estimate change = stats::net_change(one.fixed, one.broken, tried_.holdout);
-      bias_gain_ = std::max(bias_gain_, change.value);
+      bias_gain_ = std::max(bias_gain_, change.value), bias_words_ = words_of_biases(one);
       if (change.low <= 0 || change.value < kWorthwhile)
         return found_.passed.push_back({"final biases are where they should be", points_text(change)});
-      found_.add(findings::make("shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
-                                fmt::format("biases alone: {} fixed, {} broken on held-out inputs",
-                                            with_commas(one.fixed), with_commas(one.broken)),
-                                fmt::format("Repair: {}. It fixes {} and breaks {} of {} held-out inputs: {}.",
-                                            one.best->words, with_commas(one.fixed), with_commas(one.broken),
-                                            with_commas(tried_.holdout), points_text(change))));
+      auto finding = findings::make(
+          "shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
+          fmt::format("biases alone: {} fixed, {} broken on held-out inputs", with_commas(one.fixed),
+                      with_commas(one.broken)),
+          fmt::format("Repair: {}. It fixes {} and breaks {} of {} held-out inputs: {}.", one.best->words,
+                      with_commas(one.fixed), with_commas(one.broken), with_commas(tried_.holdout),
+                      points_text(change)));
+      finding.numbers = {{"loss", one.holdout.figure.loss}};
+      found_.add(std::move(finding));
     }
   }
 
@@ -580,7 +746,11 @@ class TrialRepairs {
     Refitted& first =
         *std::find_if(layers.begin(), layers.end(), [&](const Refitted& one) { return one.gain >= kAsMuch * best; });
     const std::string name = tried_.blame->layers[first.layer].name;
-    if (best < std::max({bias_gain_, least_, 1.25 * unit_gain + kLittle}) || best < kWorthALayer) return false;
+    if (best < std::max({0.9 * bias_gain_, least_, unit_gain + std::max(kLittle, 0.25 * unit_gain)}) ||
+        best < kWorthALayer)
+      return false;
+    if (unit_gain > 0 && !clearly_better(flips_between(tried_.repair->after.rows, first.outcome.after.rows)))
+      return false;
     if (second > kControl * best && best < kMost * error_rate_) {
       if (unit_gain > 0) return false;
       under_trained(
@@ -621,6 +791,7 @@ class TrialRepairs {
                                    with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout),
                                    points_text(flips.change()), findings::p_text(tried_.repair->p),
                                    compared.empty() ? "" : " ", compared, cheap_words()));
+    add_rivals(finding);
     show_flips(finding);
     found_.add(std::move(finding));
   }
@@ -660,7 +831,10 @@ class TrialRepairs {
   Budget budget_;
   TrialRepair tried_;
   double error_rate_ = 0, bias_gain_ = 0;
-  double least_ = kWorthwhile;  ///< gain, for a unit or a layer to be blamed
+  std::string bias_words_;                     ///< what the final biases alone do
+  size_t blamed_ = 0;                          ///< the place of the unit whose repair is kept
+  std::optional<localise::UnitPlace> second_;  ///< and of another that was told
+  double least_ = kWorthwhile;                 ///< gain, for a unit or a layer to be blamed
   std::optional<repair::Problem> problem_;
 };
 

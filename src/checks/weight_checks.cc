@@ -195,6 +195,7 @@ class WeightChecks {
       const at::Tensor repeated = (alike & (norms > 0)).nonzero().flatten();
       for (int64_t i = 0; i < repeated.numel(); ++i)
         finding.numbers["units"].push_back(model::unit_name(layer, repeated[i].item<int64_t>()));
+      finding.value = double(count) / double(layer.units);
       found_.add(std::move(finding));
     }
     if (told == 0) found_.pass("duplicate units", "none");

@@ -1,5 +1,6 @@
 #include "compare/baseline.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -10,6 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "dataset/table.h"
+#include "observers/task.h"
 
 namespace netmend::compare {
 namespace {
@@ -63,6 +65,7 @@ std::string unpack(const JsonView& packed, int64_t most) {
 }
 
 stats::Estimate read_estimate(const JsonView& value) {
+  value.object();
   auto number = [&](const char* key) {
     return value.has(key) && !value.at(key).is_null() ? value.at(key).number() : NAN;  // JSON has no word for NaN
   };
@@ -78,6 +81,7 @@ Baseline read_folder(const std::string& folder) {
     return eval.has(key) && !eval.at(key).is_null() ? eval.at(key).text() : std::string();
   };
   if (!eval.is_object()) eval.refuse("this is not an evaluation");
+  if (!eval.has("metric") && !eval.has("metrics") && !eval.has("samples")) eval.refuse("this is not an evaluation");
   if (eval.has("partial") && eval.at("partial").truth())
     throw InputError(fmt::format("{} is an evaluation that was stopped before its end", folder),
                      "Run netmend eval again to its end.");
@@ -115,12 +119,20 @@ Baseline read_baseline_file(const std::string& path) {
   baseline.model = top.at("model").text();
   baseline.fingerprint = top.at("fingerprint").text();
   baseline.metric = top.at("metric").text();
+  const auto& metrics = observers::metric_names();
+  if (!baseline.metric.empty() && std::find(metrics.begin(), metrics.end(), baseline.metric) == metrics.end())
+    top.at("metric").refuse("is no metric");
   baseline.value = read_estimate(top.at("value"));
   const int64_t inputs = top.at("inputs").whole(1, kMostInputs);
   const std::string marks = unpack(top.at("answers"), inputs);
   if (int64_t(marks.size()) != inputs)
     top.at("answers").refuse(
         fmt::format("holds {}, but `inputs` says {}", with_commas(int64_t(marks.size())), with_commas(inputs)));
+  if (!top.has("errors") && marks.find('2') != std::string::npos)
+    top.at("answers").refuse("holds predictions that were neither right nor wrong, and there are no `errors`");
+  const auto right = double(std::count(marks.begin(), marks.end(), '1'));
+  if (baseline.metric == "accuracy" && !(std::abs(baseline.value.value - right / double(inputs)) <= 1e-4))
+    top.at("value").refuse(fmt::format("is not what `answers` come to: {:.4g}", right / double(inputs)));
   baseline.predictions.reserve(marks.size());
   for (char mark : marks) baseline.predictions.push_back({mark - '0', 0});
   if (top.has("errors")) {

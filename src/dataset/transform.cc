@@ -112,8 +112,13 @@ void Transform::set_affine(const Preprocess& preprocess, const std::string& what
   const bool one = !image() && preprocess.mean.size() <= 1 && preprocess.std.size() <= 1;
   for (int64_t c = 0; c < (one ? 1 : channels_); ++c) {
     double deviation = pick("std", preprocess.std, c, 1), mean = pick("mean", preprocess.mean, c, 0);
-    factor_.push_back(float(preprocess.scale.value_or(1) / deviation));
-    offset_.push_back(float(-mean / deviation));
+    const double factor = preprocess.scale.value_or(1) / deviation, offset = -mean / deviation;
+    constexpr double kMost = 1e30;  // far below what float32 ends at: values are still multiplied
+    if (!(std::abs(factor) <= kMost && std::abs(offset) <= kMost && deviation <= kMost && std::abs(mean) <= kMost))
+      fail("scale=, mean= and std= of {} make values of {:.3g}·x {:+.3g}: numbers up to {:.0e} can be computed with",
+           what, factor, offset, kMost);
+    factor_.push_back(float(factor));
+    offset_.push_back(float(offset));
     uniform_ = uniform_ && factor_.back() == factor_[0] && offset_.back() == offset_[0];
   }
   uniform_ = uniform_ && !turn_colors_;

@@ -250,7 +250,9 @@ TEST(Forest, TheOneThatIsShippedAsksForWhatIsMeasured) {
   for (const auto& [kind, share] : votes) sum += share;
   EXPECT_NEAR(sum, 1, 0.1);  // shares below two hundredths are left out of the file
   for (const auto& [kind, share] : votes)
-    if (kind != "none") EXPECT_NO_THROW(findings::find_kind(kind)) << kind;
+    if (kind != "none") {
+      EXPECT_NO_THROW(findings::find_kind(kind)) << kind;
+    }
 }
 
 TEST(Diagnosis, TheSecondOpinionChangesNoFinding) {
@@ -266,8 +268,9 @@ TEST(Page, PlotsAreThoseOfThePage) {
   const std::set<std::string> figures = {"training-loss",    "training-accuracy",    "training-gradients",
                                          "training-updates", "training-activations", "training-still"};
   for (const Rule& rule : rules())
-    if (const std::string plot = plot_of(std::string(rule.kind)); !plot.empty())
+    if (const std::string plot = plot_of(std::string(rule.kind)); !plot.empty()) {
       EXPECT_TRUE(figures.count(plot)) << plot;
+    }
 }
 
 }  // namespace

@@ -16,9 +16,12 @@
 #include <fstream>
 #include <mutex>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/escape.h"
 #include "base/pool.h"
 #include "base/text.h"
@@ -184,6 +187,11 @@ void start_runtime(int64_t budget) {
   mallopt(M_ARENA_MAX, std::max(1, cores() / 2));
   // OpenBLAS does not follow LibTorch's setting; another BLAS has no such function.
   if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(1);
+  try {  // LibTorch's own pool waits forever for threads that could not be started
+    std::thread([] {}).join();
+  } catch (const std::system_error&) {
+    throw InputError("no thread can be started", "The system allows this user or container no more (ulimit -u).");
+  }
   at::set_num_threads(1);
 }
 

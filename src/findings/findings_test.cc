@@ -86,6 +86,41 @@ TEST(Merge, LabelsThatAPoorJudgeDoubtsExplainNothing) {
   EXPECT_EQ(merge_related({labels, pair}).size(), 2u);
 }
 
+/// Later parts of a network make up for earlier ones, the final biases above all: what leaves the lower loss explains
+/// it.
+TEST(Merge, AnEarlierPartExplainsWhatLaterOnesMakeUpFor) {
+  Finding unit = found("suspicious-unit", "conv1/2", {0.35, 0}), biases = found("shifted-biases", "", {0.4, 0});
+  EXPECT_EQ(merge_related({biases, unit}).size(), 2u);
+  unit.numbers["loss"] = 0.1, biases.numbers["loss"] = 0.2;
+  EXPECT_EQ(merge_related({biases, unit}).size(), 1u);
+  unit.numbers["loss"] = 0.3;  // the biases do better in every way
+  EXPECT_EQ(merge_related({biases, unit}).size(), 2u);
+  unit.numbers["loss"] = 0.1, unit.effect.gain = 0.3;  // far from what the biases gain
+  EXPECT_EQ(merge_related({biases, unit}).size(), 2u);
+}
+
+TEST(Merge, OtherSharesOfClassesExplainWhatTheBiasesGain) {
+  Finding shift = found("class-shift", "train-test"), unit = found("suspicious-unit", "conv1/2", {0.05, 0});
+  shift.level = Level::kMinor;
+  unit.numbers["biases_gain"] = 0.04;
+  const auto merged = merge_related({unit, shift});
+  ASSERT_EQ(merged.size(), 1u);
+  EXPECT_EQ(merged[0].id(), "class-shift:train-test");
+  EXPECT_EQ(merged[0].level, Level::kSerious);
+  unit.numbers["biases_gain"] = 0.02;
+  EXPECT_EQ(merge_related({unit, shift}).size(), 2u);
+  unit.numbers["biases_gain"] = 0.04, shift.level = Level::kNote;
+  EXPECT_EQ(merge_related({unit, shift}).size(), 2u);
+}
+
+TEST(Merge, ManyRepeatedUnitsAreNotLeftUntrained) {
+  Finding copies = found("duplicate-units", "conv1"), chance = found("no-better-than-baseline", "", {0.5, 0});
+  copies.value = 0.4;
+  EXPECT_EQ(merge_related({chance, copies}).size(), 1u);
+  copies.value = 0.2;
+  EXPECT_EQ(merge_related({chance, copies}).size(), 2u);
+}
+
 TEST(Rank, CausesStandBeforeSymptomsOfTheSameLevel) {
   const auto ranked =
       rank({found("confused-classes", "cat-dog", {0.2, 0.2}), found("suspicious-unit", "a/1", {0.02, 0})});

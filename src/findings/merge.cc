@@ -32,7 +32,17 @@ bool always(const Finding&, const Finding&) { return true; }
 bool same_layer(const Finding& cause, const Finding& effect) { return layer_of(cause.where) == effect.where; }
 bool class_of_pair(const Finding& cause, const Finding& effect) { return names(cause.where, effect.where); }
 bool pair_of_cluster(const Finding& cause, const Finding& effect) { return same_pair(cause.where, effect.where); }
-bool gains_more(const Finding& cause, const Finding& effect) { return cause.effect.gain >= effect.effect.gain; }
+/// What a repair of an earlier part gains, later ones can make up for, the final biases above all: what gains nearly as
+/// much and leaves the lower loss explains more.
+bool gains_more(const Finding& cause, const Finding& effect) {
+  if (cause.effect.gain >= effect.effect.gain) return true;
+  return cause.effect.gain >= 0.8 * effect.effect.gain && cause.numbers.contains("loss") &&
+         effect.numbers.contains("loss") && cause.numbers["loss"] <= effect.numbers["loss"];
+}
+/// Predictions follow how frequent classes were in training: what the final biases gain nearly as well as the repair.
+bool by_biases(const Finding& cause, const Finding& effect) {
+  return cause.level > Level::kNote && effect.numbers.value("biases_gain", 0.0) >= 0.7 * effect.effect.gain;
+}
 bool same_where(const Finding& cause, const Finding& effect) { return cause.where == effect.where; }
 /// Most of a pair's confusions are inputs whose labels look wrong.
 bool labels_of_pair(const Finding& cause, const Finding& effect) {
@@ -49,6 +59,7 @@ bool labels_of_class(const Finding& cause, const Finding& effect) {
   return 2 * cause.numbers["given"][effect.where].get<double>() >= missed;
 }
 bool serious(const Finding& cause, const Finding&) { return cause.level >= Level::kSerious; }
+bool above_a_note(const Finding& cause, const Finding&) { return cause.level > Level::kNote; }
 /// The suspicious unit is one of those that the cause lists.
 bool lists_unit(const Finding& cause, const Finding& effect) {
   if (layer_of(effect.where) != cause.where || !cause.numbers.contains("units")) return false;
@@ -78,6 +89,10 @@ bool fails_on_tests(const Finding& cause, const Finding&) {
 }
 /// A trial repair says what it costs.
 bool repaired(const Finding& cause, const Finding&) { return cause.numbers.contains("fixed"); }
+/// Units drawn at random do not repeat each other: a third of a layer that does was not left untrained.
+bool repaired_or_many(const Finding& cause, const Finding& effect) {
+  return repaired(cause, effect) || cause.value >= 1.0 / 3;
+}
 bool class_is_missed(const Finding& cause, const Finding& effect) { return names(effect.where, cause.where); }
 bool cluster_of_class(const Finding& cause, const Finding& effect) {
   return effect.where.rfind(cause.where + "-as-", 0) == 0;
@@ -98,7 +113,7 @@ constexpr Relation kRelations[] = {
     {"non-finite-predictions", "failure-cluster", of_no_class},
     {"suspicious-unit", "no-better-than-baseline", always},
     {"dead-units", "no-better-than-baseline", repaired},
-    {"duplicate-units", "no-better-than-baseline", repaired},
+    {"duplicate-units", "no-better-than-baseline", repaired_or_many},
     {"no-better-than-baseline", "damaged-layer", always},
     {"non-finite-weights", "non-finite-predictions", always},
     {"non-finite-weights", "no-better-than-baseline", always},
@@ -138,11 +153,16 @@ constexpr Relation kRelations[] = {
     {"no-better-than-baseline", "weak-slice", always},
     {"absent-class", "shifted-biases", serious},
     {"absent-class", "damaged-layer", serious},
+    {"absent-class", "suspicious-unit", by_biases},
     {"absent-class", "class-shift", serious},
-    {"class-shift", "shifted-biases", serious},
+    {"class-shift", "suspicious-unit", by_biases},
+    {"class-shift", "damaged-layer", by_biases},
+    {"class-shift", "shifted-biases", above_a_note},
     {"split-leak", "duplicates", of_tests},
     {"group-gap", "weak-slice", same_where},
     {"group-gap", "drift", confined},
+    {"group-gap", "range-shift", confined},
+    {"weak-slice", "range-shift", confined},
     {"group-gap", "over-confident", serious},
     {"weak-slice", "drift", confined},
     {"range-shift", "drift", always},

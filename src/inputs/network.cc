@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/pool.h"
 #include "base/text.h"
 #include "model/guard.h"
 
@@ -88,6 +89,7 @@ struct Network::Part {
 
 void Network::each_part(const Originals& inputs, const at::Tensor& units,
                         const std::function<void(const Part&)>& visit) const {
+  stop_if_interrupted();  // methods go on for many steps
   const int64_t total = units.size(0);
   if (subject_.batching.kind == executor::Batching::kAny)
     return visit({inputs, units, at::arange(total, units.options().dtype(at::kLong)), total});

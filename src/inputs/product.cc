@@ -9,6 +9,7 @@
 #include "base/npy.h"
 #include "base/text.h"
 #include "dataset/preprocess.h"
+#include "dataset/spec.h"
 
 namespace netmend::inputs {
 namespace {
@@ -160,7 +161,9 @@ std::string write_product(const std::string& path, const dataset::Dataset& data,
     zip.add("methods.ends.npy", npy_of(name_ends));
     zip.finish();
   });
-  std::string spec = fmt::format("npz:{},x={}", path, join(fed, ":"));
+  dataset::Spec file;
+  file.head = "npz", file.rest = path;  // a name that holds a comma is quoted
+  std::string spec = fmt::format("{},x={}", dataset::spec_text(file), join(fed, ":"));
   if (info.labels != dataset::LabelKind::kNone) spec += ",y=label";
   return spec + options_text(info, changed.about) + classes_text(info);
 }

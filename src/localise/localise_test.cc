@@ -143,6 +143,8 @@ TEST(Ranking, EqualsASlowTwin) {
     std::sort(ranks.begin(), ranks.end());
     EXPECT_NEAR(unit.in_top,
                 double(std::count_if(ranks.begin(), ranks.end(), [&](int64_t r) { return r <= top; })) / 40, 1e-12);
+    // "First of N units in X of 100 resamples" counts being first, not being among the first few.
+    EXPECT_NEAR(unit.first, double(std::count(ranks.begin(), ranks.end(), 1)) / 40, 1e-12);
     EXPECT_EQ(unit.rank_low, ranks[0]);
     EXPECT_EQ(unit.rank_high, ranks[39]);
   }

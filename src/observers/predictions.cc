@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "executor/runtime.h"
 #include "observers/metrics.h"
 #include "stream/pass.h"
 
@@ -101,6 +102,25 @@ void name_classes(PredictionSettings& settings, const dataset::Info& data, const
     settings.classes.push_back(c < int64_t(data.classes.size()) ? data.classes[size_t(c)] : std::to_string(c));
 }
 
+/// Every pair of label and prediction is counted, by several states at once: a small file may have many columns.
+void require_countable(const PredictionSettings& settings, const std::string& output) {
+  constexpr size_t kMostClasses = 8192, kStates = 4;
+  const size_t classes = settings.classes.size();
+  const double bytes = double(classes) * double(classes) * sizeof(int64_t) * kStates;
+  const auto allowed = double(executor::memory_budget());
+  const char* hint = "--output NAME chooses another output, or any value inside the model.";
+  if (!settings.by_class()) return;
+  if (classes > kMostClasses)
+    throw InputError(fmt::format("output `{}` has {} columns: netmend counts predictions for up to {} classes", output,
+                                 with_commas(int64_t(classes)), with_commas(int64_t(kMostClasses))),
+                     hint);
+  if (bytes > allowed)
+    throw InputError(fmt::format("output `{}` has {} columns: counting predictions by class takes {} of memory, {} are "
+                                 "allowed",
+                                 output, with_commas(int64_t(classes)), bytes_text(bytes), bytes_text(allowed)),
+                     hint);
+}
+
 }  // namespace
 
 std::string task_name(Task task) { return kTaskNames[size_t(task)]; }
@@ -124,6 +144,7 @@ PredictionSettings infer_task(const model::Graph& graph, const executor::Head& h
     fail("{} has {} {} per input, output `{}` has {} columns", data.spec, data.label_width,
          settings.task == Task::kNumber ? "numbers" : "labels", name, settings.outputs);
   name_classes(settings, data, name);
+  require_countable(settings, name);
   if (settings.by_class() && settings.classes.size() == 2)
     settings.positive = find_positive(settings, overrides.positive);
   choose_metric(settings, overrides.metric);

@@ -499,6 +499,8 @@ std::shared_ptr<const model::Document> parse(const std::string& path) {
                      "Export it with its weights as external data.");
   const std::string bytes = read_file(path);
   if (bytes.empty()) fail("{} is empty, not an ONNX file", path);
+  if (bytes.starts_with("version https://git-lfs"))
+    throw InputError(fmt::format("{} is a pointer of Git LFS, not the file itself", path), "git lfs pull fetches it.");
   document->checksum = checksum(bytes);
   google::protobuf::io::ArrayInputStream stream(bytes.data(), int(bytes.size()));
   if (!document->message.ParseFromZeroCopyStream(&stream)) {

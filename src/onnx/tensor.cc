@@ -20,13 +20,14 @@ constexpr int kMostAxes = 64;  // LibTorch's own limit on dimensions
 /// A path beside the model, with no way out of its folder (dots, absolute paths, links).
 std::string beside(const std::string& folder, const std::string& location) {
   fs::path relative(location);
-  bool climbs = location.empty() || relative.is_absolute();
+  bool climbs = location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos;
   for (const fs::path& part : relative) climbs = climbs || part == "..";
   std::error_code error;
   fs::path home = fs::weakly_canonical(folder.empty() ? "." : folder, error);
   fs::path full = fs::weakly_canonical(home / relative, error);
   auto [mismatch, ignored] = std::mismatch(home.begin(), home.end(), full.begin(), full.end());
-  if (climbs || error || mismatch != home.end()) fail("external data '{}' is not in the model's folder", location);
+  if (climbs || error || mismatch != home.end())
+    fail("external data '{}' is not in the model's folder", printable(location.substr(0, 200)));
   return full.string();
 }
 

@@ -6,6 +6,7 @@
 #include "model/guard.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
+#include "ops/turns.h"
 
 namespace netmend::ops::families {
 namespace {
@@ -113,6 +114,7 @@ void scan_through(Call& call, const Body& body, const ScanForm& form) {
   }
   std::vector<std::vector<at::Tensor>> outputs(body.outputs() - size_t(form.states));
   for (int64_t t = 0; t < turns; ++t) {
+    begin_turn();
     std::vector<at::Tensor> given = state;
     for (size_t i = 0; i < axes.size(); ++i)
       given.push_back(
@@ -153,6 +155,7 @@ Kernel loop(const NodeView& node) {
     at::TensorOptions where =
         call.inputs() > 0 && call.has(call.inputs() - 1) ? call.in(call.inputs() - 1).options() : at::TensorOptions();
     for (int64_t t = 0; go && t < most; ++t) {
+      begin_turn();
       if (t >= kMostTurns) fail("the loop does not end within {} turns", kMostTurns);
       std::vector<at::Tensor> inputs = {at::scalar_tensor(t, where.dtype(at::kLong)),
                                         at::scalar_tensor(true, where.dtype(at::kBool))};

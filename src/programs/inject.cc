@@ -177,7 +177,9 @@ class Injecting {
       const nlohmann::json said = json_or_null(done.output);
       if (said.is_object() && said.contains("error") && said["error"].is_string())
         throw InputError(said["error"].get<std::string>());
-      throw InputError("the run that records executed lines failed: " + printable(last_line(done.errors)));
+      const std::string last = printable(last_line(done.errors));
+      throw InputError("the run that records executed lines failed: " +
+                       (last.empty() ? "it printed nothing about why" : last));
     }
     store_.put(key, json_text(executed));
     return executed;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "records/csv_epochs.h"
 #include "records/tensorboard.h"
+#include "records/trackio.h"
 
 namespace netmend::records {
 namespace {
@@ -75,7 +76,7 @@ void add_epoch(Record& record, const Line& line) {
 void add_series(Record& record, const Line& line) {
   LossSeries& series = record.series[line.whole("optimizer")];
   const int64_t every = std::clamp<int64_t>(line.whole("every", 1), 1, int64_t(1) << 40);
-  int64_t at = line.whole("from", 1);
+  int64_t at = std::clamp<int64_t>(line.whole("from", 1), 1, int64_t(1) << 40);
   const auto& values = line.json().contains("loss") ? line.json()["loss"] : Json();
   if (!values.is_array()) return;
   for (const Json& value : values) {
@@ -220,6 +221,7 @@ Record read_record(const std::string& path) {
   std::error_code error;
   if (path.ends_with(".csv")) return read_csv_epochs(path);
   if (fs::path(path).filename().string().find("tfevents") != std::string::npos) return read_tensorboard(path);
+  if (is_sqlite(path)) return read_trackio(path);
   if (!fs::is_directory(path, error)) return read_lines(path);
   const fs::path file = fs::path(path) / "record.jsonl";
   if (!fs::exists(file, error))

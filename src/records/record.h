@@ -80,7 +80,8 @@ struct Record {
   Line last(const std::string& type) const;
 };
 
-/// `path`: a run folder with record.jsonl, a record, or a CSV of epochs. Throws InputError when there is none, when it
+/// `path`: a run folder with record.jsonl, a record, a CSV of epochs, an event file of TensorBoard, or a database of
+/// trackio. Throws InputError when there is none, when it
 /// is no record, or when a newer netmend wrote it.
 Record read_record(const std::string& path);
 

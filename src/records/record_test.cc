@@ -1,6 +1,7 @@
 #include "records/record.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -125,6 +126,45 @@ TEST(TensorBoard, ScalarsOfBothVersionsAreEpochs) {
       read_record(folder.write("events.out.tfevents.1", text.substr(0, cut)));
     } catch (const InputError&) {
     }
+}
+
+void make_database(const std::string& path, const std::string& words) {
+  sqlite3* file = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &file), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(file, words.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(file);
+  sqlite3_close(file);
+}
+
+const std::string kTrackio =
+    "CREATE TABLE metrics (id INTEGER PRIMARY KEY AUTOINCREMENT, timestamp TEXT NOT NULL, run_name TEXT NOT NULL, "
+    "step INTEGER NOT NULL, metrics TEXT NOT NULL);";
+
+TEST(Trackio, TheLastRunOfADatabaseIsRead) {
+  const Folder folder;
+  const std::string path = folder.path + "/project.db";
+  make_database(path, kTrackio +
+                          "INSERT INTO metrics VALUES (1,'t','old',0,'{\"loss\":9}'),"
+                          "(2,'t','new',0,'{\"train/loss\":2.0,\"lr\":0.1}'),(3,'t','new',0,'{\"val/loss\":2.5}'),"
+                          "(4,'t','new',1,'{\"train/loss\":\"NaN\",\"val/acc\":0.5}'),(5,'t','new',2,'garbage');");
+  const Record record = read_record(path);
+  ASSERT_EQ(record.epochs.size(), 2u);
+  EXPECT_EQ(record.epochs[0].metrics.at("loss"), 2.0);
+  EXPECT_EQ(record.epochs[0].metrics.at("val_loss"), 2.5);
+  EXPECT_EQ(record.epochs[0].rate, 0.1);
+  EXPECT_TRUE(std::isnan(record.epochs[1].metrics.at("loss")));
+  EXPECT_EQ(record.epochs[1].metrics.at("val_accuracy"), 0.5);
+  EXPECT_EQ(record.troubles.size(), 3u);
+}
+
+TEST(Trackio, OtherDatabasesAreRefused) {
+  const Folder folder;
+  make_database(folder.path + "/other.db", "CREATE TABLE things (name TEXT);");
+  EXPECT_THROW(read_record(folder.path + "/other.db"), InputError);
+  make_database(folder.path + "/empty.db", kTrackio);
+  EXPECT_THROW(read_record(folder.path + "/empty.db"), InputError);
+  make_database(folder.path + "/lossless.db", kTrackio + "INSERT INTO metrics VALUES (1,'t','a',0,'{\"speed\":1}');");
+  EXPECT_THROW(read_record(folder.path + "/lossless.db"), InputError);
+  EXPECT_THROW(read_record(folder.write("cut.db", "SQLite format 3")), InputError);
 }
 
 }  // namespace

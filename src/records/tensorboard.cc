@@ -107,8 +107,9 @@ void read_event(std::string_view bytes, Scalars& scalars) {
       if (field->number == 1 && field->kind == 2) read_value(field->bytes, step, scalars);
 }
 
-/// `Loss/train`, `epoch_loss`, `train_loss` → loss; `val/acc` → val_accuracy.
-std::string usual_name(std::string tag, bool validation) {
+}  // namespace
+
+std::string scalar_name(std::string tag, bool validation) {
   tag = lower(tag);
   const bool held = validation || tag.find("val") != std::string::npos || tag.find("test") != std::string::npos;
   const char* name = tag.find("loss") != std::string::npos  ? "loss"
@@ -116,8 +117,6 @@ std::string usual_name(std::string tag, bool validation) {
                                                             : nullptr;
   return name ? (held ? "val_" : "") + std::string(name) : "";
 }
-
-}  // namespace
 
 Record read_tensorboard(const std::string& path) {
   Record record;
@@ -137,7 +136,7 @@ Record read_tensorboard(const std::string& path) {
   }
   std::map<std::string, std::vector<Point>> named;
   for (const auto& [tag, points] : scalars)
-    if (const std::string name = usual_name(tag, path.find("validation") != std::string::npos);
+    if (const std::string name = scalar_name(tag, path.find("validation") != std::string::npos);
         !name.empty() && !named.count(name))
       named[name] = points;
   if (!named.count("loss") && !named.count("val_loss"))

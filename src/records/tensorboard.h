@@ -11,4 +11,8 @@ namespace netmend::records {
 /// loss.
 Record read_tensorboard(const std::string& path);
 
+/// `Loss/train`, `epoch_loss`, `train_loss` → loss; `val/acc` → val_accuracy; "" for anything else. `validation`: all
+/// of them are of held-out data.
+std::string scalar_name(std::string tag, bool validation);
+
 }  // namespace netmend::records

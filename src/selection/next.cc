@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "dataset/spec.h"
 #include "executor/runtime.h"
 #include "localise/candidates.h"
 #include "mutants/judged.h"
@@ -385,7 +386,9 @@ void write_chosen(const std::string& path, const NextReport& report) {
 std::string pool_spec(const std::string& text) {
   std::error_code error;
   if (!std::filesystem::is_directory(text, error)) return text;
-  return "images:" + (text.ends_with("/") && text.size() > 1 ? text.substr(0, text.size() - 1) : text);
+  dataset::Spec folder;
+  folder.head = "images", folder.rest = text.ends_with("/") && text.size() > 1 ? text.substr(0, text.size() - 1) : text;
+  return dataset::spec_text(folder);
 }
 
 }  // namespace netmend::selection

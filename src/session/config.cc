@@ -1,5 +1,8 @@
 #include "session/config.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -270,6 +273,16 @@ class Parser {
 
 }  // namespace
 
+/// Anybody may put a file into a folder such as /tmp, and it would set limits and accept findings further down.
+static void require_own(const fs::path& found, const fs::path& folder) {
+  struct stat file {
+  }, here{};
+  if (found == "netmend.toml" || stat((folder / "netmend.toml").c_str(), &file) != 0 || stat(".", &here) != 0) return;
+  if (file.st_uid == geteuid() || file.st_uid == here.st_uid || file.st_uid == 0) return;
+  throw InputError(fmt::format("{} belongs to another user than this folder does", found.string()),
+                   "If it is meant, name it: --config " + found.string());
+}
+
 std::string find_config(const std::string& model) {
   fs::path beside = fs::path(model).parent_path() / "netmend.toml";
   std::error_code error;
@@ -277,7 +290,10 @@ std::string find_config(const std::string& model) {
   // Upwards as relative paths, because that is how people write and read them.
   fs::path here = fs::current_path(error), at = "netmend.toml";
   for (; !here.empty(); here = here.parent_path(), at = ".." / at) {
-    if (fs::exists(here / "netmend.toml", error)) return at.string();
+    if (fs::exists(here / "netmend.toml", error)) {
+      require_own(at, here);
+      return at.string();
+    }
     if (here == here.parent_path()) break;
   }
   return "";

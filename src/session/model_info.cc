@@ -12,10 +12,13 @@
 #include "executor/executor.h"
 #include "executor/layers.h"
 #include "onnx/reader.h"
+#include "ops/turns.h"
 #include "session/session.h"
 
 namespace netmend::session {
 namespace {
+
+constexpr double kSecondsOfLoops = 5;  ///< of a network that is only looked at
 
 using model::Graph;
 using model::kAbsent;
@@ -279,6 +282,7 @@ ModelInfo describe_model(const std::string& path, const std::string& output, con
   ModelInfo info;
   Trial trial;
   try {
+    const ops::LoopLimit limit(kSecondsOfLoops);
     trial = find_shapes(graph, upto, given);
   } catch (const Unsupported& error) {  // what is known is told all the same
     info.unsupported = error.what(), info.hint = error.hint();

@@ -12,6 +12,7 @@ namespace netmend::slices {
 namespace {
 
 constexpr size_t kMostWords = 1000, kFewNumbers = 12;
+constexpr double kSameLine = 2e-3;  ///< of what a unit of fed values is in the source
 
 Column column_of_words(std::string name, const std::vector<std::string>& values) {
   Column column;
@@ -84,28 +85,61 @@ std::vector<Column> group_columns(const dataset::Dataset& data, const std::vecto
   return columns;
 }
 
-std::vector<Column> columns_of(const dataset::Dataset& data, const census::CensusState& census,
-                               const std::vector<int64_t>& inputs) {
-  std::vector<Column> columns = group_columns(data, inputs);
+namespace {
+
+using Sources = std::vector<census::SourceColumn>;
+
+std::vector<Column> columns_by(const Part& part, const Sources& sources) {
+  std::vector<Column> columns = group_columns(part.data, part.inputs);
   auto known = [&](const std::string& name) {
     return std::any_of(columns.begin(), columns.end(), [&](const Column& column) { return column.name == name; });
   };
-  const census::Form& form = census.form();
+  const census::Form& form = part.census.form();
   if (form.values > 0 && form.keep_each == 1) {
-    std::vector<size_t> rows(inputs.begin(), inputs.end());
-    for (const census::SourceColumn& source : form.source)
+    std::vector<size_t> rows(part.inputs.begin(), part.inputs.end());
+    for (const census::SourceColumn& source : sources)
       if (!known(source.name))
-        columns.push_back(source.is_category() ? category(source, census, rows) : numbers(source, census, rows));
+        columns.push_back(source.is_category() ? category(source, part.census, rows)
+                                               : numbers(source, part.census, rows));
   }
   for (size_t p = 0; p < form.properties.size(); ++p) {
     Column column;
     column.name = form.properties[p];
     column.property = true;
-    for (int64_t input : inputs)
-      column.numbers.push_back(census.properties[size_t(input) * form.properties.size() + p]);
+    for (int64_t input : part.inputs)
+      column.numbers.push_back(part.census.properties[size_t(input) * form.properties.size() + p]);
     if (!known(column.name)) columns.push_back(std::move(column));
   }
   return columns;
+}
+
+/// Lines are read off a few rows each, so that those of two parts that were fed alike differ a little: enough to tell
+/// values apart that are equal in the source.
+void align(Sources& one, Sources& other) {
+  for (census::SourceColumn& here : one) {
+    auto there = std::find_if(other.begin(), other.end(), [&](const auto& column) { return column.name == here.name; });
+    if (there == other.end() || here.is_category() || there->is_category()) continue;
+    if (here.in_units != there->in_units) {
+      for (census::SourceColumn* column : {&here, &*there}) column->in_units = false, column->line = {};
+      continue;
+    }
+    const double factor = std::max(std::abs(here.line.factor), std::abs(there->line.factor));
+    auto same = [&](double fed) { return std::abs(here.line.raw(fed) - there->line.raw(fed)) <= kSameLine * factor; };
+    if (same(-1) && same(1)) here.line = there->line;
+  }
+}
+
+}  // namespace
+
+std::vector<Column> columns_of(const dataset::Dataset& data, const census::CensusState& census,
+                               const std::vector<int64_t>& inputs) {
+  return columns_by({data, census, inputs}, census.form().source);
+}
+
+std::pair<std::vector<Column>, std::vector<Column>> columns_of_both(const Part& one, const Part& other) {
+  Sources here = one.census.form().source, there = other.census.form().source;
+  align(here, there);
+  return {columns_by(one, here), columns_by(other, there)};
 }
 
 }  // namespace netmend::slices

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace netmend::census {
@@ -29,6 +30,14 @@ struct Column {
 /// did not keep all. A group column whose values are many numbers is one of numbers.
 std::vector<Column> columns_of(const dataset::Dataset& data, const census::CensusState& census,
                                const std::vector<int64_t>& inputs);
+/// The same of two parts, so that their values can be compared: one line leads to the units of a column where both
+/// parts were fed alike, and where one of them shows no units, both are as they were fed.
+struct Part {
+  const dataset::Dataset& data;
+  const census::CensusState& census;
+  const std::vector<int64_t>& inputs;
+};
+std::pair<std::vector<Column>, std::vector<Column>> columns_of_both(const Part& one, const Part& other);
 /// The same for groups alone, which need no census.
 std::vector<Column> group_columns(const dataset::Dataset& data, const std::vector<int64_t>& inputs);
 

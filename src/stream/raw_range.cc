@@ -37,8 +37,9 @@ RawRange::RawRange(const dataset::Dataset& data, size_t feature, const std::stri
   }
   std::vector<std::string> ends = split(given, ':');
   double low = 0, high = 0;
+  constexpr double kMost = 1e30;  // values are float32 and are still multiplied
   if (ends.size() != 2 || !parse_double(ends[0], low) || !parse_double(ends[1], high) || !(low < high) ||
-      !std::isfinite(high - low))
+      !(low >= -kMost && high <= kMost))
     throw InputError(fmt::format("--range {}: expected the smallest and the largest raw value", given),
                      "For example --range 0:255 or --range 0:1, before scale, mean and std.");
   bytes_ = low == 0 && high == 255 && seen_in(raw_of_fed(data.read(spread(data.size(), 64)).inputs[feature])).whole;

@@ -16,6 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
+constexpr int64_t kPerFile = 100;  ///< the paper takes 30 and 50, of many more files
+
 /// Table IV of the paper.
 struct PaperRow {
   const char* name;
@@ -111,7 +113,7 @@ Json run_injected_study(const StudyContext& context, const InjectedRequest& requ
   how.python = request.python, how.metric = "accuracy ([0-9.]+)";
   how.also = {"torch.nn"}, how.operators = {"ArOR", "BitOR", "ComOR", "LogOR", "AsOR", "MemOR", "BVR", "NVR"};
   if (request.all) how.operators.clear();
-  how.sample = how.doctor = request.sample, how.seed = context.seed, how.jobs = context.jobs,
+  how.per_file = kPerFile, how.sample = how.doctor = request.sample, how.seed = context.seed, how.jobs = context.jobs,
   how.folder = context.folder;
   how.note = context.progress;
   const programs::InjectResult result = programs::inject(how);

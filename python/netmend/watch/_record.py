@@ -110,7 +110,7 @@ class Series:
         self.record, self.optimizer = record, optimizer
         self.step, self.values, self.largest, self.first = 0, [], [], 1
         self.sum, self.max, self.count, self.every = 0.0, -math.inf, 0, 1
-        self.ring = []
+        self.ring, self.wrote = [], time.perf_counter()  # others flush the record more often than losses are written
 
     def add(self, loss, rate):
         self.step += 1
@@ -125,14 +125,30 @@ class Series:
             self.values.append(self.sum / self.count)
             self.largest.append(self.max)
             self.sum, self.max, self.count = 0.0, -math.inf, 0
-            waited = time.perf_counter() - self.record.flushed
+            waited = time.perf_counter() - self.wrote
             if len(self.values) >= 512 or waited > 2.0 or (waited > 0.2 and len(self.values) >= 32):
                 self.write()
             if self.step >= FULL * self.every:
                 self.write()
                 self.every *= 2
 
+    def add_many(self, losses, rate):
+        """Several steps at once."""
+        if self.every > 1 or self.step + len(losses) >= FULL:
+            for loss in losses:
+                self.add(loss, rate)
+            return
+        self.ring.extend(zip(range(self.step + 1, self.step + 1 + len(losses)), losses, [rate] * len(losses)))
+        if len(self.ring) > 256:
+            del self.ring[:128]
+        self.step += len(losses)
+        self.values.extend(losses)
+        self.largest.extend(losses)
+        if len(self.values) >= 512 or time.perf_counter() - self.wrote > 0.2:
+            self.write()
+
     def write(self, now=False):
+        self.wrote = time.perf_counter()
         if not self.values:
             return
         fields = {"optimizer": self.optimizer, "from": self.first, "every": self.every,

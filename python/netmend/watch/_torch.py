@@ -67,7 +67,7 @@ class Watched:
         self.before, self.backwards, self.seen_gradient = None, 0, False
         self.facts, self.zero_gradient, self.no_gradient, self.lost = {}, {}, {}, {}
         self.loss, self.time, self.described = math.nan, time.perf_counter(), False
-        self.names = {}
+        self.names, self.waiting, self.drain_at = {}, [], 0.0
 
     def parameters(self):
         optimizer = self.ref()
@@ -101,6 +101,7 @@ class TorchWatch:
         self.training = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
         self.epoch, self.loaders, self.saved, self.checked_mixing = 0, {}, "", False
         self.targets, self.foreign = {}, {}
+        self.fast, self.fast_backward, self.fast_loss = None, False, math.nan
         recorder.at_end.append(self.end)
 
     # ---- putting the hooks in place ----
@@ -120,10 +121,18 @@ class TorchWatch:
             watch.new_optimizer(optimizer)
 
         Optimizer.__init__ = init
-        backward = torch.autograd.backward
+        backward, tensor_type, ident = torch.autograd.backward, torch.Tensor, threading.get_ident
 
         @functools.wraps(backward)
         def watched_backward(*arguments, **named):
+            fast = watch.fast
+            if fast is not None and watch.last_training and arguments and type(arguments[0]) is tensor_type and watch.unscaled is None and ident() == watch.main:
+                watch.fast_loss = value = watch.value_of(arguments[0])
+                if value == value and -math.inf < value < math.inf:  # anything else is looked into below
+                    watch.fast_backward = True
+                    return backward(*arguments, **named)
+            if fast is not None and ident() == watch.main:
+                watch.leave_fast()
             if watch.recorder.silent or watch.stepping == "own" or threading.get_ident() != watch.main:
                 return backward(*arguments, **named)
             watch.before_backward(arguments[0] if arguments else named.get("tensors"))
@@ -268,6 +277,7 @@ class TorchWatch:
     def new_optimizer(self, optimizer):
         if self.recorder.silent or id(optimizer) in self.optimizers and self.optimizers[id(optimizer)].ref() is optimizer:
             return
+        self.leave_fast()
         info = Watched(self, optimizer, len(self.optimizers))
         self.optimizers[id(optimizer)] = info
         self.quiet = False
@@ -287,6 +297,17 @@ class TorchWatch:
 
         @functools.wraps(original)
         def step(optimizer, *arguments, **named):
+            info = watch.fast
+            if info is not None:
+                if watch.fast_backward and not arguments and not named and info.ref() is optimizer and not watch.recorder.silent:
+                    result = original(optimizer)
+                    watch.fast_backward = False
+                    info.steps += 1
+                    info.waiting.append(watch.fast_loss)
+                    if len(info.waiting) >= 64 or time.perf_counter() > info.drain_at:
+                        watch.drain(info)
+                    return result
+                watch.leave_fast()
             info = watch.optimizers.get(id(optimizer))
             if info is None or watch.stepping or watch.recorder.silent or threading.get_ident() != watch.main:
                 return original(optimizer, *arguments, **named)
@@ -304,6 +325,37 @@ class TorchWatch:
 
         step._netmend = True
         return step
+
+    # Most steps of a long run: a loss is kept, and everything else waits for the next drain.
+
+    def value_of(self, loss):
+        """NaN for what is no single number on the CPU: the usual way takes care of it."""
+        try:
+            return math.nan if loss.is_cuda else float(loss)
+        except Exception:
+            return math.nan
+
+    def leave_fast(self):
+        info, self.fast = self.fast, None
+        if info is not None:
+            self.drain(info)
+            self.fast = None
+            info.dirty, info.backwards, self.fast_backward = True, 1 if self.fast_backward else 0, False
+
+    @guarded
+    def drain(self, info):
+        rate = info.rate()
+        if info.waiting:
+            info.series.add_many(info.waiting, rate)
+            info.loss = info.waiting[-1]
+        info.facts.setdefault("Z1", [0, 0])[1] += len(info.waiting)
+        info.waiting = []
+        info.drain_at = time.perf_counter() + 0.2
+        info.look = info.budget.due(info.steps + 1)
+        if info.look:
+            self.fast, self.quiet = None, False
+            info.dirty, info.backwards = True, 0
+            self.add_frames()
 
     @guarded
     def before_backward(self, tensors):
@@ -385,6 +437,10 @@ class TorchWatch:
             self.remove_frames()
             if info.steps >= 3:
                 self.unpatch_base()
+            if self.quiet and info.steps > 200 and len(self.optimizers) == 1 and info.kept is None and self.last_training \
+                    and loss is not None and not loss.is_cuda and not closure:
+                self.fast, self.fast_backward = info, False
+                info.drain_at = time.perf_counter() + 0.2
 
     def read_deferred(self):
         values = self.torch.stack([loss.float().reshape(()) for _, loss, _ in self.deferred]).tolist()
@@ -847,6 +903,7 @@ class TorchWatch:
     # ---- the end ----
 
     def end(self):
+        self.leave_fast()
         if self.deferred:
             self.read_deferred()
         if self.training["count"] or self.evaluation["count"]:
