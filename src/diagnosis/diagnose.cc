@@ -103,7 +103,8 @@ std::vector<std::string> troubles_of(const records::Record& record, const Run& r
         fmt::format("there are {} optimisers; curves and rules follow the first", record.of("optimizer").size()));
   for (const records::Line& fact : record.of("fact"))
     if (fact.text("check") == "C1" && !fact.flag("holds", true))
-      said.push_back(fmt::format("the file of weights saved at {} does not hold the weights of memory", fact.text("source")));
+      said.push_back(
+          fmt::format("the file of weights saved at {} does not hold the weights of memory", fact.text("source")));
   if (run.steps > 0 && run.steps < 3)
     said.push_back(fmt::format("there are only {} steps: rules about trends say nothing", run.steps));
   return said;

@@ -220,8 +220,9 @@ void evaluation_repeats(const Scope& s) {
                        .likelihood = function ? 0.8 : 0.2,
                        .brief = function ? "dropout is called as a function and never turned off"
                                          : "the same inputs give different outputs in evaluation mode",
-                       .evidence = "The network was run twice on the same inputs in evaluation mode, with other states of "
-                                   "the random generators, and gave different outputs."});
+                       .evidence =
+                           "The network was run twice on the same inputs in evaluation mode, with other states of "
+                           "the random generators, and gave different outputs."});
       return;
     }
 }
@@ -360,8 +361,8 @@ constexpr Rule kRules[] = {
      frozen},
     {"exact", "outside-step", "weights change between steps", "bits of weights", "exact", "changed-outside-step",
      "TrainCheck", outside_step},
-    {"exact", "frozen-change", "frozen parameters change", "sums of weights", "exact", "changed-outside-step", "TrainCheck",
-     frozen_change},
+    {"exact", "frozen-change", "frozen parameters change", "sums of weights", "exact", "changed-outside-step",
+     "TrainCheck", frozen_change},
     {"exact", "modes", "dropout and batch normalisation in the wrong mode", "mode of each forward pass", "exact",
      "evaluated-in-train-mode", "TrainCheck", modes},
     {"exact", "evaluation-repeats", "evaluation is random", "outputs of the same batch", "exact",
