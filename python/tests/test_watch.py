@@ -122,6 +122,54 @@ class WithTorch(unittest.TestCase):
         self.assertGreaterEqual(sum(len(line["loss"]) for line in of(record, "series")), 7)
         self.assertEqual(of(record, "end"), [])
 
+    def test_evaluation_files_and_frozen_weights_are_checked(self):
+        program = """
+import torch, torch.nn.functional as F
+torch.manual_seed(0)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__(); self.a = torch.nn.Linear(8, 16); self.b = torch.nn.Linear(16, 2); self.a.bias.requires_grad_(False)
+    def forward(self, x): return self.b(F.dropout(torch.relu(self.a(x)), TRAINING))
+net = Net(); opt = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
+x = torch.randn(200, 8); y = (x[:, 0] > 0).long()
+for epoch in range(5):
+    net.train()
+    for i in torch.randperm(160).split(16):
+        opt.zero_grad(); F.cross_entropy(net(x[i]), y[i]).backward(); opt.step()
+    MORE
+    net.eval()
+    with torch.no_grad(): F.cross_entropy(net(x[160:]), y[160:])
+torch.save(net.state_dict(), "w.pt")
+print(torch.rand(1))
+"""
+        right, wrong = program.replace("TRAINING", "training=self.training").replace("MORE", ""), program.replace("TRAINING", "0.5").replace("MORE", "net.a.bias.data += 1")
+        for text, holds in ((right, True), (wrong, False)):
+            plain, _ = run(text, watched=False)
+            done, record = run(text)
+            self.assertEqual(done.stdout, plain.stdout)
+            facts = {line["check"]: line["holds"] for line in of(record, "fact")}
+            self.assertEqual((facts["E1"], facts.get("U2", True), facts["C1"]), (holds, holds, True), facts)
+
+    def test_a_long_run_keeps_every_loss(self):
+        program = """
+import torch
+torch.manual_seed(0); torch.set_num_threads(1)
+x = torch.randn(64, 4); y = torch.randint(0, 2, (64,)); net = torch.nn.Linear(4, 2); opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3000):
+    opt.zero_grad(); loss = torch.nn.functional.cross_entropy(net(x), y); (loss * (float("nan") if step == 2500 else 1)).backward(); opt.step()
+    if step % 500 == 499:
+        net.eval(); net(x); net.train()
+"""
+        done, record = run(program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(of(record, "trouble"), [])
+        losses = [one for line in of(record, "series") for one in line["loss"]]
+        self.assertEqual(len(losses), 3000)
+        self.assertEqual(losses.index("NaN"), 2500)
+        self.assertEqual(of(record, "nonfinite")[0]["step"], 2501)
+        self.assertEqual(of(record, "summary")[0]["steps"], 3000)
+        self.assertEqual(of(record, "ring")[0]["steps"][-1][0], 2500)
+
     def test_the_producer_of_nan_is_named_with_its_line(self):
         program = """
 import torch

@@ -77,6 +77,17 @@ void outside_step(const Scope& s) {
            0);
 }
 
+void frozen_change(const Scope& s) {
+  violated(s, "U2",
+           {.kind = "changed-outside-step",
+            .level = Level::kNote,
+            .certainty = Certainty::kConfirmed,
+            .likelihood = 0.35,
+            .brief = "frozen parameters changed",
+            .evidence = "Parameters that ask for no gradient and are in no optimiser changed."},
+           0);
+}
+
 void samples_mixed(const Scope& s) {
   for (const Line& fact : s.run.record->of("fact"))
     if (fact.text("check") == "B1" && !fact.flag("holds", true))
@@ -193,6 +204,28 @@ void modes(const Scope& s) {
                      .brief = "train() is missing",
                      .evidence = fmt::format("{} of {} backward passes ran while the network was in evaluation mode.",
                                              int64_t(back), s.run.steps)});
+}
+
+/// Dropout as a function is on unless it is told otherwise; a network that samples on purpose is none of our business.
+void evaluation_repeats(const Scope& s) {
+  const std::vector<std::string> ops = s.run.graph.texts("ops");
+  bool layers = false;
+  for (const Line& layer : s.run.layers) layers = layers || layer.text("role") == "dropout";
+  const bool function = !layers && std::find(ops.begin(), ops.end(), "dropout") != ops.end();
+  for (const Line& fact : s.run.record->of("fact"))
+    if (fact.text("check") == "E1" && !fact.flag("holds", true)) {
+      s.out.push_back({.kind = "evaluated-in-train-mode",
+                       .what = "the same inputs give different outputs in evaluation mode",
+                       .level = function ? Level::kMinor : Level::kNote,
+                       .certainty = Certainty::kConfirmed,
+                       .likelihood = function ? 0.8 : 0.2,
+                       .brief = function ? "dropout is called as a function and never turned off"
+                                         : "the same inputs give different outputs in evaluation mode",
+                       .evidence =
+                           "The network was run twice on the same inputs in evaluation mode, with other states of "
+                           "the random generators, and gave different outputs."});
+      return;
+    }
 }
 
 void order(const Scope& s) {
@@ -330,8 +363,12 @@ constexpr Rule kRules[] = {
      frozen},
     {"exact", "outside-step", "weights change between steps", "bits of weights", "exact", "changed-outside-step",
      "TrainCheck", outside_step},
+    {"exact", "frozen-change", "frozen parameters change", "sums of weights", "exact", "changed-outside-step",
+     "TrainCheck", frozen_change},
     {"exact", "modes", "dropout and batch normalisation in the wrong mode", "mode of each forward pass", "exact",
      "evaluated-in-train-mode", "TrainCheck", modes},
+    {"exact", "evaluation-repeats", "evaluation is random", "outputs of the same batch", "exact",
+     "evaluated-in-train-mode", "TrainCheck", evaluation_repeats},
     {"exact", "samples-mixed", "inputs of a batch influence each other", "gradient across inputs", "exact",
      "samples-mixed", "lightning-bolts", samples_mixed},
     {"exact", "order", "the same order in every epoch", "fingerprints of batches, order of labels", "exact",

@@ -93,10 +93,13 @@ Json events_of(const records::Record& record) {
     if (all.size() < kMostEvents)
       all.push_back({{"step", line.has("step") ? Json(line.whole("step")) : Json(nullptr)}, {"what", what}});
   };
-  static const std::map<std::string, std::string> checks = {{"Z1", "gradients of the step before were still there"},
-                                                            {"Z2", "a step without a backward pass before it"},
-                                                            {"U3", "parameters changed outside of a step"},
-                                                            {"B1", "inputs of a batch influence each other"}};
+  static const std::map<std::string, std::string> checks = {
+      {"Z1", "gradients of the step before were still there"},
+      {"Z2", "a step without a backward pass before it"},
+      {"U3", "parameters changed outside of a step"},
+      {"B1", "inputs of a batch influence each other"},
+      {"E1", "evaluation gives different outputs for the same inputs"},
+      {"C1", "a saved file differs from the weights in memory"}};
   for (const Line& fact : record.of("fact"))
     if (const auto words = checks.find(fact.text("check")); !fact.flag("holds", true) && words != checks.end())
       add(fact, words->second + (fact.text("source").empty() ? "" : ", " + fact.text("source")));

@@ -53,14 +53,14 @@ class Search {
     Attempt& before = healing_.before;
     before.settings = current_settings(training.knobs());
     judge(before, record);
-    tried_.insert(settings_json(before.settings).dump());
+    tried_.insert(json_text(settings_json(before.settings)));
   }
 
   Healing by_solutions() {
     while (may_try()) {
       const auto [solution, problem, settings] = next();
       if (!solution) break;
-      if (!tried_.insert(settings_json(settings).dump()).second) continue;
+      if (!tried_.insert(json_text(settings_json(settings))).second) continue;
       const std::string changes = changes_text(current().settings, settings);
       if (request_.ask && !request_.ask(problem, changes, std::string(solution->source))) continue;
       Attempt attempt{.settings = settings, .problem = problem, .source = std::string(solution->source)};
@@ -84,7 +84,7 @@ class Search {
       Settings settings;
       for (const auto& [name, knob] : training_.knobs())
         settings[name] = knob.choices[random.below(knob.choices.size())];
-      if (!tried_.insert(settings_json(settings).dump()).second) {
+      if (!tried_.insert(json_text(settings_json(settings))).second) {
         ++misses;
         continue;
       }
@@ -146,7 +146,7 @@ class Search {
   Next first_untried(const std::string& kind, const std::string& problem) {
     for (const Solution* solution : solutions_for(kind))
       if (auto changed = apply(*solution, current().settings, training_.knobs());
-          changed && !tried_.count(settings_json(*changed).dump()))
+          changed && !tried_.count(json_text(settings_json(*changed))))
         return {solution, problem, *changed};
     return {};
   }

@@ -116,7 +116,9 @@ TEST(Solutions, AskOnlyForWhatATrainingHas) {
   const Knobs all = knobs();
   const Settings now = current_settings(all);
   for (const Solution* one : solutions_for("dead-relu"))
-    if (const auto changed = apply(*one, now, all)) EXPECT_EQ(changed->size(), now.size());
+    if (const auto changed = apply(*one, now, all)) {
+      EXPECT_EQ(changed->size(), now.size());
+    }
   const std::vector<const Solution*> high = solutions_for("learning-rate-high");
   ASSERT_FALSE(high.empty());
   EXPECT_EQ(apply(*high[0], now, all)->at("rate"), 6.0);

@@ -79,7 +79,8 @@ Record read_trackio(const std::string& path) {
   bool has_loss = false;
   int state = SQLITE_ROW;
   while (++count <= kMostRows && (state = sqlite3_step(rows.get())) == SQLITE_ROW) {
-    const nlohmann::json metrics = json_or_null(text_of(rows.get(), 1), {.bytes = kLongestRow, .values = 10'000, .depth = 8});
+    const nlohmann::json metrics =
+        json_or_null(text_of(rows.get(), 1), {.bytes = kLongestRow, .values = 10'000, .depth = 8});
     if (!metrics.is_object()) {
       ++damaged;
       continue;
@@ -110,7 +111,8 @@ Record read_trackio(const std::string& path) {
   if (damaged) record.troubles.push_back(fmt::format("{} rows are damaged and were left out", damaged));
   if (runs.size() > 1)
     record.troubles.push_back(fmt::format("there are {} runs; this is the last one, {}", runs.size(), printable(last)));
-  record.troubles.emplace_back("trackio keeps no gradients, weights or data: only rules about losses and metrics apply");
+  record.troubles.emplace_back(
+      "trackio keeps no gradients, weights or data: only rules about losses and metrics apply");
   return record;
 }
 

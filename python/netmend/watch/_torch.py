@@ -101,7 +101,8 @@ class TorchWatch:
         self.training = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
         self.epoch, self.loaders, self.saved, self.checked_mixing = 0, {}, "", False
         self.targets, self.foreign = {}, {}
-        self.fast, self.fast_backward, self.fast_loss = None, False, math.nan
+        self.fast, self.fast_backward, self.fast_loss, self.checked_eval, self.checked_save = None, False, math.nan, False, False
+        self.frozen = {}
         recorder.at_end.append(self.end)
 
     # ---- putting the hooks in place ----
@@ -250,9 +251,23 @@ class TorchWatch:
             if isinstance(file, (str, os.PathLike)) and not watch.recorder.silent:
                 watch.saved = str(file)
                 watch.record.say("checkpoint", file=watch.saved, step=watch.last_step())
+                watch.check_saved(value, file)
             return result
 
         torch.save = watched_save
+
+    @guarded
+    def check_saved(self, value, file):
+        """The first file of weights is read back once: it holds what memory holds."""
+        torch = self.torch
+        if self.checked_save or not isinstance(value, dict) or not value or not all(isinstance(one, torch.Tensor) for one in value.values()) \
+                or sum(one.numel() for one in value.values()) > 5_000_000:
+            return
+        self.checked_save = True
+        with self.undisturbed():
+            again = torch.load(file, map_location="cpu")
+            same = set(again) == set(value) and all(torch.equal(again[name], one.detach().cpu()) or bool(torch.isnan(one.float()).any()) for name, one in value.items())
+        self.record.say("fact", check="C1", holds=same, step=self.last_step(), source=user_source(4))
 
     def patch_scaler(self, scaler):
         scale, watch = scaler.scale, self
@@ -495,6 +510,7 @@ class TorchWatch:
                     if row.get("g") and rate > 0 and torch.equal(p.detach(), old):
                         info.lost[name] = info.lost.get(name, 0) + 1
                 layers[name] = row
+        self.check_frozen(info, own)
         if not info.described:
             self.describe(info)
         for name, row in self.frames.items():
@@ -509,6 +525,22 @@ class TorchWatch:
         if info.steps == 2:
             self.check_mixing()
         info.budget.spent(time.perf_counter() - info.clock)
+
+    def check_frozen(self, info, own):
+        """What asks for no gradient and is in no optimiser stays as it is, in a network that is trained."""
+        held = {id(p) for one in self.optimizers.values() for p in one.parameters()}
+        for model in self.models.values():
+            module = model["ref"]()
+            parameters = list(module.named_parameters()) if module is not None else []
+            if not any(id(p) in held for _, p in parameters):
+                continue  # a teacher, a moving average
+            for name, p in parameters:
+                if p.requires_grad or id(p) in held or p.numel() > 1_000_000 or p.is_cuda:
+                    continue
+                sum_ = float(p.detach().double().sum())
+                if self.frozen.setdefault(model["prefix"] + name, sum_) != sum_ and sum_ == sum_:
+                    self.violated(info, "U2", what="frozen parameters changed", names=[model["prefix"] + name])
+                    self.frozen[model["prefix"] + name] = sum_
 
     def describe(self, info):
         """Which parameters belong to whom, after the first step."""
@@ -651,6 +683,26 @@ class TorchWatch:
                 self.train_rows.update(row_keys(torch, x))
             elif not training and len(self.eval_rows) < 32 and self.train_rows and x.numel() < 1_000_000:
                 self.eval_rows.append(row_keys(torch, x))
+
+        if not training and not torch.is_grad_enabled() and not module.training and model["index"] == 0 and not self.checked_eval:
+            self.checked_eval = True
+            self.check_evaluation(module, arguments)
+
+    @guarded
+    def check_evaluation(self, module, arguments):
+        """In evaluation the same inputs give the same outputs, whatever the generators' states. A copy is run, twice."""
+        torch = self.torch
+        if (self.last_call is None or self.last_call[2] or self.compiled or sum(p.numel() for p in module.parameters()) > 5_000_000
+                or any(x.is_cuda or x.numel() > 500_000 for x in tensors_in(torch, (arguments,)))):
+            return
+        with self.undisturbed():
+            twin, outs = copy.deepcopy(module), []
+            for seed in (11, 12):
+                torch.manual_seed(seed)
+                with torch.no_grad():
+                    outs.append(tensors_in(torch, (self.original_call(twin, *arguments),), 1))
+        if all(outs) and outs[0][0].shape == outs[1][0].shape:
+            self.record.say("fact", check="E1", holds=bool(torch.equal(outs[0][0], outs[1][0])), step=self.last_step())
 
     def fingerprint(self, x):
         """Enough of a batch to see it come again."""
