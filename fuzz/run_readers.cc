@@ -49,7 +49,7 @@ void read_output(Input input) {
   run.ending = sandbox::Ending(uint8_t(input[0]) % 6);
   run.status = uint8_t(input[0]) / 6;
   run.output = output, run.errors = errors;
-  programs::classify(run, programs::find_metric(output, "accuracy[ :=]*([0-9.eE+-]+)"), input[0] & 1);
+  programs::classify(run, programs::find_metric(std::string(output), "accuracy[ :=]*([0-9.eE+-]+)"), input[0] & 1);
 }
 
 constexpr Reader kReaders[] = {{"record", read_record_file},
