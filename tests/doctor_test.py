@@ -37,7 +37,7 @@ class Diagnose(Case):
 
     def test_a_sound_record_raises_nothing(self):
         self.assertEqual(self.kinds(record("r", losses(*FALLING))), [])
-        self.assertIn("Nothing was found", self.ok("diagnose", "r").stdout)
+        self.assertIn("Nothing above a note was found", self.ok("diagnose", "r").stdout)
 
     def test_findings_are_ranked_and_decide_the_exit_status(self):
         record("r", *KERAS, losses(*[0.7] * 30))
@@ -60,7 +60,7 @@ class Diagnose(Case):
         record("n", losses(*["NaN"] * 50))
         self.assertEqual(self.kinds("n")[0], ("non-finite-training", "serious"))
         record("one", losses(0.5))
-        self.assertIn("only 1 steps", " ".join(self.json("diagnose", "one")["unknown"]))
+        self.assertIn("only 1 step", " ".join(self.json("diagnose", "one")["unknown"]))
         record("bad", ("step", {"layers": {"\x1b[31mred\u202e": {"d": 1.0, "act": "relu"}}}), losses(*[1.0] * 20))
         self.assertNotIn("\x1b", self.ok("diagnose", "bad").stdout)
         write("r/record.jsonl", json.dumps({**HEADER, "version": 9}) + "\n")

@@ -24,17 +24,21 @@ observers::PredictionSettings settings_of(observers::Task task) {
   return settings;
 }
 
-Baseline random_baseline(size_t count, uint32_t seed) {
+Baseline random_baseline(size_t count, uint32_t seed, observers::Task task = observers::Task::kClasses) {
   std::mt19937 random(seed);
   Baseline baseline;
   baseline.model = "a \"b\" ü.onnx", baseline.fingerprint = "0123456789abcdef", baseline.metric = "accuracy";
-  baseline.value = {0.5, 0.25, 0.75};
+  const bool number = task == observers::Task::kNumber;  // of which some are neither right nor wrong
   for (size_t i = 0; i < count; ++i) {
     // Long runs and single ones: most predictions are right, some stretches are mixed.
-    const int64_t right = (i / 50) % 2 ? SampleRow::kRight : int64_t(random() % 3);
+    const int64_t right = (i / 50) % 2 ? SampleRow::kRight : int64_t(random() % (number ? 3 : 2));
     baseline.predictions.push_back({right, double(random() % 1000) / 8});
     baseline.ids.push_back(random());
   }
+  double right = 0;
+  for (const auto& one : baseline.predictions) right += one.right == SampleRow::kRight;
+  baseline.value = {right / double(std::max<size_t>(1, count)), 0.25, 0.75};
+  if (number) baseline.metric = "mae", baseline.value = {3.5, 3, 4};
   return baseline;
 }
 
@@ -42,7 +46,7 @@ TEST(BaselineFile, ReadsBackWhatWasWritten) {
   const session::FolderForTest folder;
   for (const size_t count : {size_t(1), size_t(2), size_t(49), size_t(51), size_t(1000)}) {
     for (const auto task : {observers::Task::kClasses, observers::Task::kNumber}) {
-      const Baseline made = random_baseline(count, uint32_t(count));
+      const Baseline made = random_baseline(count, uint32_t(count), task);
       write_baseline("b.json", made, settings_of(task));
       const Baseline read = read_baseline("b.json");
       EXPECT_EQ(read.source, "b.json");
@@ -65,6 +69,7 @@ TEST(BaselineFile, IsSmallWhereMostIsRight) {
   Baseline baseline = random_baseline(0, 1);
   baseline.predictions.assign(100000, {SampleRow::kRight, 0});
   baseline.predictions[77777].right = SampleRow::kWrong;
+  baseline.value = {0.99999, 0.9999, 1};
   write_baseline("b.json", baseline, settings_of(observers::Task::kClasses));
   EXPECT_LT(read_file("b.json").size(), 500u);
   EXPECT_EQ(read_baseline("b.json").predictions[77777].right, SampleRow::kWrong);
@@ -73,7 +78,7 @@ TEST(BaselineFile, IsSmallWhereMostIsRight) {
 
 TEST(BaselineFile, APredictionThatIsNoNumberAndAMetricThatIsNoneComeBack) {
   const session::FolderForTest folder;
-  Baseline baseline = random_baseline(3, 1);
+  Baseline baseline = random_baseline(3, 1, observers::Task::kNumber);
   baseline.predictions[1].error = INFINITY;  // what a NaN prediction is kept as
   baseline.value = {NAN, NAN, NAN};
   write_baseline("b.json", baseline, settings_of(observers::Task::kNumber));
@@ -97,7 +102,7 @@ nlohmann::json whole_baseline() {
           {"model", "m.onnx"},
           {"fingerprint", "f"},
           {"metric", "accuracy"},
-          {"value", {{"value", 0.5}, {"low", 0.4}, {"high", 0.6}}},
+          {"value", {{"value", 2.0 / 3}, {"low", 0.4}, {"high", 0.8}}},
           {"inputs", 3},
           {"answers", "2*1 0"},
           {"ids", {1, 2, 3}}};
@@ -118,13 +123,20 @@ TEST(BaselineFile, DamageIsRefusedAsSuch) {
   const nlohmann::json whole = whole_baseline();
   for (const auto& item : whole.items())
     for (const nlohmann::json& other : std::vector<nlohmann::json>{nullptr, 7, "x", nlohmann::json::array({-1, "a"})}) {
-      if (item.key() == "value") continue;  // without figures it can still be compared with
-      if (other.is_string() && item.value().is_string() && item.key() != "format" && item.key() != "answers") continue;
+      if (other.is_string() && (item.key() == "model" || item.key() == "fingerprint")) continue;
       auto json = whole_baseline();
       json[item.key()] = other;
       folder.write("b.json", json.dump());
       EXPECT_THROW(read_baseline("b.json"), InputError) << json.dump();
     }
+  auto neither = whole_baseline();  // neither right nor wrong: only numbers are, and these have errors
+  neither["answers"] = "1*1 1*2 0", neither["value"]["value"] = 1.0 / 3;
+  folder.write("b.json", neither.dump());
+  EXPECT_THROW(read_baseline("b.json"), InputError);
+  auto untrue = whole_baseline();
+  untrue["value"]["value"] = 0.9;
+  folder.write("b.json", untrue.dump());
+  EXPECT_THROW(read_baseline("b.json"), InputError);
   auto few = whole_baseline();
   few["ids"] = {1, 2};
   folder.write("b.json", few.dump());
@@ -170,8 +182,10 @@ TEST(BaselineFolder, IsReadFromAnEvaluationAndRefusedWhenDamaged) {
     folder.write("run/eval.json", eval);
     EXPECT_THROW(read_baseline("run"), InputError) << eval;
   }
-  folder.write("run/eval.json", "{}");
+  folder.write("run/eval.json", R"({"metric": "accuracy"})");  // without figures it can still be compared with
   EXPECT_EQ(read_baseline("run").predictions.size(), 3u);
+  folder.write("run/eval.json", R"({"a": "x"})");
+  EXPECT_THROW(read_baseline("run"), InputError);
   folder.write("run/samples.csv", "sample,correct,loss\n0,1,0\n");
   EXPECT_THROW(read_baseline("run"), InputError);
   folder.write("run/samples.csv", "sample,id,correct,loss\n");

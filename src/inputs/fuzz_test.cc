@@ -141,10 +141,14 @@ TEST(Queue, WhatIsChangedIsNoticedAndWhatIsCutOffGoesOn) {
   }
   for (size_t size = whole.size() * 2 / 3; size < whole.size(); size += 7) {
     write_file(path, whole.substr(0, size));
-    QueueFile cut(path, "one run", 4);
-    const size_t rounds = cut.rounds().size();
-    EXPECT_LT(rounds, 3u);
-    cut.append(round);
+    size_t rounds = 0;
+    {
+      QueueFile cut(path, "one run", 4);
+      rounds = cut.rounds().size();
+      EXPECT_LT(rounds, 3u);
+      cut.append(round);
+      EXPECT_THROW(QueueFile(path, "one run", 4), InputError);  // one writer at a time
+    }
     EXPECT_EQ(QueueFile(path, "one run", 4).rounds().size(), rounds + 1);
   }
   write_file(path, "netmend-queue 1\n" + std::string(200, 'x'));

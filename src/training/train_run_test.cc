@@ -69,8 +69,11 @@ TEST(TrainRun, GoesOnFromACheckpointToTheSameBytes) {
   whole.write("whole.onnx");
   TrainRequest request = folder.request();
   request.checkpoint = "c.ckpt", request.resume = true, request.epochs = 1;
-  TrainRun first(request);
-  first.run({});
+  {
+    TrainRun first(request);
+    first.run({});
+    EXPECT_THROW(TrainRun{request}, InputError);  // one process at a time goes on from a checkpoint
+  }
   std::vector<std::string> told;
   request.epochs = 2, request.note = [&](const std::string& line) { told.push_back(line); };
   TrainRun second(request);
