@@ -98,8 +98,9 @@ def run_planted(words, case):
         return
     work = folder + ".files"
     os.makedirs(work, exist_ok=True)
-    subprocess.run([words.python, *program, "--netmend", words.netmend, "--out", folder], cwd=work, stdin=subprocess.DEVNULL,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, PYTHONPATH=package()))
+    programs = part("planted")
+    command = programs.own_command(fault, network, data, seed, programs.EPOCHS, words.netmend, work)
+    subprocess.run([*command, "--quiet", "--out", folder], cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def part(name):
