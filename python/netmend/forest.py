@@ -16,8 +16,8 @@ TREES, DEPTH, LEAF = 60, 9, 3
 
 
 def class_of(fault):
-    from . import planted
-    return planted.FAULTS[fault].split("|")[0] or "none"
+    from .planted import FAULTS
+    return FAULTS[fault].split("|")[0] or "none"
 
 
 def rows_of(words, study, cases):

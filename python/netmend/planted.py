@@ -254,7 +254,7 @@ def train_keras(fault, network, data, seed, epochs):
 
 # ---- netmend's own trainer ----
 
-def own_network(numpy, fault, network, width, classes, draw):
+def own_network(numpy, fault, network, width, classes, draw, path):
     try:
         from .onnx_file import Network
     except ImportError:  # run as a file
@@ -297,23 +297,25 @@ def own_network(numpy, fault, network, width, classes, draw):
         units = size
     scale, last = 1, (draw.uniform(-1, 1, (outputs, units)) / units ** 0.5).astype("float32")
     net.add("Gemm", [("weight", last), ("bias", numpy.zeros(outputs, "float32"))], transB=1)
-    net.write("model.onnx", outputs)
+    net.write(path, outputs)
 
 
-def own_command(fault, network, data, seed, epochs, program):
-    """Writes the files of a training into the working folder; the words that start it."""
+def own_command(fault, network, data, seed, epochs, program, folder="."):
+    """Writes the files of a training into a folder; the words that start it there."""
+    import os
+
     import numpy
     draw = numpy.random.RandomState(seed + 7)
     x, y, classes = make_data(data, fault, seed, more=600)
     own = len(x) - 600 if fault != "unbalanced" else len(x) * 5 // 8
     cut = own * 4 // 5
-    own_network(numpy, fault, network, x.shape[1], classes, draw)
+    own_network(numpy, fault, network, x.shape[1], classes, draw, os.path.join(folder, "model.onnx"))
     held_x, held_y = x[cut:own], y[cut:own]
     if fault == "validation-is-training":
         held_x, held_y = numpy.concatenate([x[:len(held_x)], held_x]), numpy.concatenate([y[:len(held_y)], held_y])
-    numpy.savez("train.npz", x=x[:cut], y=y[:cut])
-    numpy.savez("held.npz", x=held_x, y=held_y)
-    numpy.savez("judge.npz", x=x[own:], y=y[own:])  # no training and no search sees it
+    numpy.savez(os.path.join(folder, "train.npz"), x=x[:cut], y=y[:cut])
+    numpy.savez(os.path.join(folder, "held.npz"), x=held_x, y=held_y)
+    numpy.savez(os.path.join(folder, "judge.npz"), x=x[own:], y=y[own:])  # no training and no search sees it
     rate = {"learning-rate-high": 60.0, "learning-rate-low": 1e-6, "too-few-epochs": 0.01, "targets-not-scaled": 1e-3, "one-batch": 0.003}
     words = [program, "train", "model.onnx", "--train", "npz:train.npz,x=x,y=y", "-o", "trained.onnx", "--seed", str(seed),
              "--epochs", str(2 if fault == "too-few-epochs" else epochs), "--batch", str(cut if fault == "one-batch" else 32)]

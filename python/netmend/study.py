@@ -17,6 +17,7 @@ import argparse
 import concurrent.futures
 import csv
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -66,7 +67,7 @@ def findings_of(words, folder, rules, plain=False):
 
 def cases_of(words, kinds):
     """(fault, network, data, seed, framework): the frameworks by turns, those that a fault can be planted with."""
-    from . import planted as programs
+    programs = part("planted")
     frameworks, cases = words.frameworks.split(","), []
     able = {"netmend": set(programs.OWN), "torch": set(programs.FAULTS) - programs.ONLY_KERAS, "keras": set(programs.FAULTS) - programs.ONLY_TORCH}
     places = [(network, data, int(seed)) for network in words.networks.split(",") for data in words.data.split(",") for seed in words.seeds.split(",")]
@@ -97,8 +98,14 @@ def run_planted(words, case):
         return
     work = folder + ".files"
     os.makedirs(work, exist_ok=True)
-    subprocess.run([words.python, *program, "--netmend", words.netmend, "--out", folder], cwd=work, stdin=subprocess.DEVNULL,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, PYTHONPATH=package()))
+    programs = part("planted")
+    command = programs.own_command(fault, network, data, seed, programs.EPOCHS, words.netmend, work)
+    subprocess.run([*command, "--quiet", "--out", folder], cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def part(name):
+    """A module of this package; `from . import` would ask the program first whether that is one of its commands."""
+    return importlib.import_module("%s.%s" % (__package__, name))
 
 
 def package():
@@ -131,7 +138,7 @@ def early(folder, share=0.2):
 
 
 def planted(words):
-    from . import planted as programs
+    programs = part("planted")
     kinds = words.kinds.split(",") if words.kinds else [one for one in programs.FAULTS if one != "none"]
     cases = cases_of(words, kinds)
     begin = time.time()
@@ -180,7 +187,7 @@ def planted(words):
 
 def heal(words):
     """Planted trainings of netmend's own trainer: are they put right, and does random search do as well at equal cost?"""
-    from . import planted as programs
+    programs = part("planted")
     kinds = words.kinds.split(",") if words.kinds else programs.HEALABLE
     words.frameworks, words.healthy = "netmend", 0
     cases = cases_of(words, kinds)
@@ -348,8 +355,7 @@ def main():
     if words.study == "real" and not (words.folder and words.labels):
         parser.error("real needs --folder, programs of other people, and --labels")
     if words.study == "forest":
-        from . import forest
-        return forest.train(words, sys.modules[__name__])
+        return part("forest").train(words, sys.modules[__name__])
     {"planted": planted, "heal": heal, "real": real}[words.study](words)
     return 0
 

@@ -242,19 +242,6 @@ TEST(Forest, RefusesWhatIsDamaged) {
   refused([](auto& j) { j["trees"] = nlohmann::json::array(); });
 }
 
-TEST(Forest, TheOneThatIsShippedAsksForWhatIsMeasured) {
-  const Forest* forest = shipped_forest();
-  ASSERT_NE(forest, nullptr);
-  const auto votes = forest->vote(features_of(digest(record_of({}))));
-  double sum = 0;
-  for (const auto& [kind, share] : votes) sum += share;
-  EXPECT_NEAR(sum, 1, 0.1);  // shares below two hundredths are left out of the file
-  for (const auto& [kind, share] : votes)
-    if (kind != "none") {
-      EXPECT_NO_THROW(findings::find_kind(kind)) << kind;
-    }
-}
-
 TEST(Diagnosis, TheSecondOpinionChangesNoFinding) {
   Record record = record_of({keras_fit("binary_crossentropy"), keras_graph("softmax")});
   add_losses(record, std::vector<double>(30, 0.7));

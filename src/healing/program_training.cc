@@ -129,9 +129,9 @@ std::string settings_command(const std::vector<std::string>& command, const Sett
   Settings changed;
   for (const auto& [name, value] : to)
     if (const auto old = from.find(name); old == from.end() || old->second != value) changed[name] = value;
-  std::string text = "NETMEND_SETTINGS=" + shell_word(json_text(settings_json(changed)));
-  for (const std::string& word : command) text += " " + shell_word(word);
-  return text;
+  Shell line = Shell::of("NETMEND_SETTINGS={}", json_text(settings_json(changed)));
+  for (const std::string& word : command) line += Shell::of(" {}", word);
+  return line.text();
 }
 
 }  // namespace netmend::healing
