@@ -1,7 +1,7 @@
 """Every call that can fail does fail once: afterwards the old file or the new one is whole, and the words are true.
 
 usage: failing_calls_test.py NETMEND slow. Of memory and of reading the first calls fail one by one and others are drawn;
-NETMEND_CALLS=200,300 takes the first 200 and 300 others (default 20,20).
+NETMEND_CALLS=200,300 takes the first 200 and 300 others (default 20,20). NETMEND_COMMANDS=model,edits takes only these rows.
 """
 import collections, contextlib, copy, glob, os, random, shutil, sqlite3, subprocess
 
@@ -62,6 +62,8 @@ class SlowFailingCalls(OneFolder):
                               "--quiet"], "r-study/check-quality.md"),
             "queue": Command(["stress", "m.onnx", *few, "--method", "fuzz", "--steps", 1, "-o", "P", "--queue", "f.queue", "--out", "r-stress"], "out.made.npz"),
         }
+        only = os.environ.get("NETMEND_COMMANDS", "")
+        cls.commands = {name: cls.commands[name] for name in only.split(",")} if only else cls.commands
         cls.failed = collections.Counter()
 
     def call(self, command, fail="", timeout=180):

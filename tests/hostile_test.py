@@ -12,7 +12,7 @@ from shell import *
 
 SEED = int(os.environ.get("NETMEND_SEED", "1"))
 PATIENCE = 5.0  # seconds beyond the same command on the sound file
-WORKERS = 2
+WORKERS = max(2, len(os.sched_getaffinity(0)))
 
 
 class Row:
