@@ -53,7 +53,7 @@ netmend check changed.onnx --data glyphs --output auxiliary)"},
      "val-wrong-split",
      "goal.expect is not reached on this data, but it is reached on another split of the same source or on the other "
      "data that netmend.toml names.",
-     "Training and test data were swapped.",
+     "Training and test data were swapped, or the value was taken from the log of another split.",
      "The metric on both splits is shown.",
      "Name the intended split: data.test in netmend.toml, or --data.",
      "check {case}",
@@ -208,8 +208,7 @@ netmend check sound.onnx --data csv:rare.csv,label=y --only metric)"},
      "Shifting the output biases alone improves the predictions.",
      Rule::kEffect, kData | kLabels | kClasses | kHidden | kAnyBatch,
      "data-unbalanced, weights-trained, x-drift",
-     "The features separate the classes better than the predictions show: the decision boundaries between classes are "
-     "shifted.",
+     "The features separate the classes better than the predictions show: the decision boundaries are offset.",
      "Class shares differ between training and this data, the output biases are damaged, or training stopped early.",
      "The gain is measured on a hold-out set that the shift was not fitted on.",
      "netmend repair --method bias writes the shift into the model. That is the right repair where class shares in "
@@ -248,7 +247,7 @@ netmend train fresh.onnx --train csv:train.csv,label=y --epochs 60 --rate 0.01 -
 netmend check fit.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only over-fitting)"},
     {"biased-numbers", "Predicted numbers are {direction} on average.", Rule::kMinor, kData | kLabels | kNumbers,
      "pre-wrong-normalisation, x-drift",
-     "The mean error exceeds 10 % of the labels' standard deviation, and its interval does not contain 0.",
+     "The mean error exceeds 10 % of the standard deviation of the labels, and its 95 % interval does not contain 0.",
      "The targets were scaled differently in training, or their mean has changed since.",
      "The evidence gives the mean error with its interval.",
      "netmend repair --method bias subtracts the mean error. If the targets were scaled in training, scale the "

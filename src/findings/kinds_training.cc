@@ -25,7 +25,7 @@ constexpr Kind kRows[] = {
      "The optimiser steps without a new backward pass.",
      Rule::kMinor, kRecord,
      "api-missing-call",
-     "Between two steps of the same optimiser no backward pass ran, so the same gradient was applied twice.",
+     "Between two steps of the same optimiser no backward pass ran, so the old gradient was applied again, or none at all.",
      "step() is called twice, or the loss of this part of the program is never differentiated.",
      "Look at the line that calls step().",
      "Call backward() once before every step().",
@@ -37,8 +37,8 @@ constexpr Kind kRows[] = {
      "opt-wrong-backprop, api-missing-call",
      "The network uses these parameters, yet no optimiser holds them, no gradient reaches them, they never change, or "
      "all of them are frozen.",
-     "The optimiser was made before the network was replaced or extended, layers were put into a plain list, detach() "
-     "cuts the graph, or trainable was set to False.",
+     "The optimiser was created before the network was replaced or extended, layers were put into a plain list, detach() "
+     "cuts the graph, or requires_grad (in Keras: trainable) was set to False.",
      "Compare the parameters before and after a step.",
      "Pass all parameters to the optimiser after the network is complete; where layers are frozen on purpose, set "
      "requires_grad to False.",
@@ -74,7 +74,7 @@ constexpr Kind kRows[] = {
      "then random or depend on the other inputs of the batch, and running statistics are changed by test data.",
      "model.eval() is missing before the evaluation.",
      "Predict the same inputs twice: with dropout the results differ.",
-     "Call model.eval() before and model.train() after the evaluation.",
+     "Call model.eval() before the evaluation and model.train() after it.",
      "diagnose {run}",
      NETMEND_PLANTED("no-eval")},
     {"trained-in-eval-mode",
@@ -126,8 +126,8 @@ constexpr Kind kRows[] = {
      "The last activation does not fit the loss or the targets: {what}.",
      Rule::kMinor, kRecord,
      "act-wrong-type, layer-missing-softmax, layer-redundant-softmax",
-     "The last activation function does not go with the loss, or cannot produce the targets: softmax over one unit is always "
-     "1, a sigmoid stays between 0 and 1, ReLU gives nothing below 0, and a loss that applies softmax itself expects "
+     "The last activation function does not fit the loss, or cannot produce the targets: softmax over one unit is always "
+     "1, a sigmoid stays between 0 and 1, ReLU is never negative, and a loss that applies softmax itself expects "
      "logits.",
      "The last layer and the loss were copied from different examples.",
      "Print the range of the outputs beside the range of the targets.",
@@ -184,7 +184,7 @@ constexpr Kind kRows[] = {
      "val-wrong-metric",
      "Accuracy counts predictions that equal the target; for targets that are real numbers it stays near 0 whatever the "
      "network does.",
-     "metrics=['accuracy'] was kept from a classifier.",
+     "metrics=['accuracy'] was copied from a classifier.",
      "Compare the metric with the loss: one moves, the other does not.",
      "Use mean absolute error for numbers, accuracy for classes.",
      "diagnose {run}",
@@ -206,7 +206,7 @@ constexpr Kind kRows[] = {
      "act-missing-relu",
      "Layers that follow each other without a nonlinear function compute what a single layer could: depth adds nothing.",
      "The activation of a layer was left out; by default a layer has none.",
-     "Compare with a network that has one layer less.",
+     "Compare with a network that has one layer fewer.",
      "Put ReLU or another function between the layers.",
      "diagnose {run}",
      NETMEND_PLANTED("no-nonlinearity")},
@@ -301,7 +301,7 @@ constexpr Kind kRows[] = {
      "hp-learning-rate",
      "The loss falls steadily but so slowly that it had hardly moved when training ended; each step changes the weights by a "
      "tiny part of their size.",
-     "The rate was lowered for another optimiser or another task.",
+     "The rate was chosen for another optimiser or another task.",
      "Multiply the rate by 10 and run a few hundred steps.",
      "Raise the learning rate, or use Adam with its default.",
      "diagnose {run}",
@@ -395,7 +395,7 @@ constexpr Kind kRows[] = {
      "Two runs of the program give different results, so the effect of a change cannot be told from chance.",
      "The program sets no seed.",
      "Run it twice and compare the results.",
-     "Set the seeds of Python, NumPy and the framework at the top.",
+     "Set the seeds of Python, NumPy and the framework at the top of the program.",
      "lint {program}",
      R"(printf 'import torch\nnet = torch.nn.Linear(2, 2)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n' > train.py
 netmend lint train.py)"},
