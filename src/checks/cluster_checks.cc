@@ -99,11 +99,14 @@ void check_failure_clusters(Observed& seen, Results& found) {
       return label >= 0 && label < int64_t(names.size()) ? names[size_t(label)] : std::string("?");
     };
     const auto size = int64_t(large[c].size());
+    const bool tie =
+        std::count_if(pairs.begin(), pairs.end(), [&](const auto& one) { return one.second == most->second; }) > 1;
     // The pair is what the cluster is about only where it is most of it.
     const std::string pair_words =
         2 * most->second > size
             ? fmt::format("mostly {} predicted as {}", name(most->first.first), name(most->first.second))
-            : fmt::format("most often {} predicted as {} ({})", name(most->first.first), name(most->first.second),
+            : fmt::format("{} {} predicted as {} ({})", tie ? "for example" : "most often", name(most->first.first),
+                          name(most->first.second),
                           findings::percent(double(most->second) / double(size)));
     const std::string where = name(most->first.first) + "-as-" + name(most->first.second);
     const double share = double(large[c].size()) / double(std::max<int64_t>(1, traces.count()));

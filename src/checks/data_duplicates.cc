@@ -111,10 +111,12 @@ void look_within(DataLook& look, const Side& side) {
   auto finding = findings::make(
       "duplicates", side.part->name, look.words(side), {std::isfinite(change) && !small ? std::abs(change) : 0, 0},
       Certainty::kConfirmed, brief,
-      fmt::format("{} repeat another: {}, {}; {}.{}", brief,
+      fmt::format("{} repeat another: {}{}; {}.{}", brief,
                   findings::counted(int64_t(exact.size()), "exact duplicate"),
-                  findings::counted(int64_t(near.size()), "near-duplicate"), both_figures(look, side, repeats),
-                  small ? " In a table with so few distinct rows, this is natural." : ""));
+                  // Near-duplicates of training inputs among each other are not searched for.
+                  &side == &look.test ? ", " + findings::counted(int64_t(near.size()), "near-duplicate") : "",
+                  both_figures(look, side, repeats),
+                  small ? " In a table with so few distinct rows, this is to be expected." : ""));
   finding.value = double(count) / double(side.inputs());
   // So many duplicates make the tests smaller than they look, and every interval too narrow.
   if (!small && side.part->name == "test" && finding.value >= 0.2)
@@ -143,10 +145,11 @@ void look_for_conflicts(DataLook& look, const Side& side) {
       "conflicting-labels", side.part->name, look.words(side),
       {small ? 0 : double(wrong) / double(std::max<int64_t>(1, side.inputs())), 0}, Certainty::kConfirmed, brief,
       fmt::format(
-          "{} are identical to an input with another label; whatever is predicted, at least {} of these predictions "
-          "must be wrong.{}",
+          "{} are identical to an input with another label, so at least {} of the predictions for them must be "
+          "wrong.{}",
           brief, with_commas(wrong),
-          small ? " In a table with so few distinct rows, this is natural: its columns do not tell such cases apart."
+          small ? " In a table with so few distinct rows, this is to be expected: its columns do not distinguish such "
+                  "cases."
                 : ""));
   finding.value = double(wrong) / double(std::max<int64_t>(1, side.inputs()));
   finding.inputs = some(side, samples);
@@ -195,7 +198,7 @@ void look_between(DataLook& look) {
       fmt::format("{} {} also in training data: {}, {}; {}.{}{}", look.share_text(test, count),
                   count == 1 ? "is" : "are", findings::counted(same, "exact duplicate"),
                   findings::counted(near, "near-duplicate"), both_figures(look, test, repeated), looked,
-                  small       ? " Training rows repeat each other about as often, so this is natural."
+                  small       ? " Training rows repeat each other about as often, so this is to be expected."
                   : inherited ? " Training inputs repeat each other about as often: the source held these "
                                 "duplicates before it was split."
                               : ""));

@@ -177,7 +177,8 @@ class GraphChecks {
       found_.add(findings::make(
           "linear-pair", other.name + "-" + layer.name, with({{"a", other.name}, {"b", layer.name}}), {},
           Certainty::kConfirmed, fmt::format("{} units, then {}", with_commas(other.units), with_commas(layer.units)),
-          fmt::format("{} of {} feed{} {} with no nonlinearity between them: together the two are one linear layer.",
+          fmt::format("{} of {} feed{} {} with no nonlinearity between them: together the two layers are one linear "
+                      "layer.",
                       findings::counted(other.units, "unit"), other.name, other.units == 1 ? "s" : "", layer.name)));
     }
     if (pairs == 0)

@@ -219,7 +219,7 @@ Json method(bool pictures) {
       "blocker: other results cannot be trusted; serious: at least 1 point of the metric or 5 points in a class or "
       "slice that something could be done about; minor; note.");
   add("certainty",
-      "confirmed: counted, or confirmed on held-out data; likely: tested on inputs that it was not searched on, or "
+      "confirmed: counted, or confirmed on held-out data; likely: tested on inputs that were not used to find it, or "
       "stable over resamples; possible.");
   add("units",
       "A unit is an output feature of a layer; its value for an input is the mean over positions after the "
