@@ -473,8 +473,8 @@ class TrialRepairs {
     if (dead == found_.findings.end())
       return damaged_layer(what, "Resetting the outlying biases of", "biases reset", evidence);
     promote(*dead, more,
-            fmt::format("Units of {} are dead because of their biases; resetting these biases {}.", what, effect), brief,
-            evidence);
+            fmt::format("Units of {} are dead because of their biases; resetting these biases {}.", what, effect),
+            brief, evidence);
   }
 
   /// Units that repeat another: where refitting them gains much, they were meant to be something else.
@@ -571,7 +571,8 @@ class TrialRepairs {
                                 blame->unit(control_unit), gain_words(std::max(0.0, control)))
                   : ""));
     finding.title =
-        fmt::format("Unit {} is damaged too; refitting it together with {} fixes {} more held-out inputs and breaks {}.",
+        fmt::format("Unit {} is also damaged; refitting it together with {} fixes {} more held-out inputs and breaks "
+                    "{}.",
                     unit, before, with_commas(gained.fixed), with_commas(gained.broken));
     finding.numbers = {{"fixed", gained.fixed}, {"broken", gained.broken}};
     found_.add(std::move(finding));

@@ -263,7 +263,7 @@ constexpr Rule kRules[] = {
      "output-activation", "DeepDiagnosis", reachable},
     {"exact", "classes-pair", "loss of classes and last activation", "last activation, loss, rows of outputs", "exact",
      "output-activation", "UMLAUT", pair_of_classes},
-    {"exact", "binary-pair", "loss of yes and no and last activation", "last activation, loss", "exact",
+    {"exact", "binary-pair", "binary loss and last activation", "last activation, loss", "exact",
      "output-activation", "NeuraLint", pair_of_two},
     {"exact", "numbers-for-classes", "squared error for classes", "loss, targets", "exact", "wrong-loss", "AutoTrainer",
      numbers_for_classes},

@@ -104,7 +104,7 @@ class Examination {
       return block(
           "output-kind", name, "The outputs are probabilities, not logits.",
           fmt::format("model.output_kind says logits, but on {} inputs no output is negative and each row sums to 1; "
-                      "applying softmax once more would make every confidence nearly uniform",
+                      "a second softmax would flatten them",
                       columns.size(0)),
           "model = { output_kind = \"probabilities\" }");
     if (settings_.task == Task::kBinary && says_logits && settings_.head.output_kind != OutputKind::kLogits)
@@ -225,7 +225,7 @@ class Examination {
     stats::Estimate now = metric_on(*subject_.data, count);
     result_.looked.push_back({"preflight: the expected metric", count});
     expected_met_ = meets(now, count, subject_.data->size());
-    found_instead_ = fmt::format("{} was expected, {} was found on {}", metric_text(expected_.metric),
+    found_instead_ = fmt::format("{} was expected, but {} was found on {}", metric_text(expected_.metric),
                                  metric_text(now.value), findings::counted(count, "input"));
     if (expected_met_) result_.lines.push_back({fmt::format("{} as expected", metric_text(now.value))});
     return expected_met_;
@@ -243,7 +243,7 @@ class Examination {
   bool affordable() {
     if (30 * double(Trial::kFirstLook) * subject_.cost <= kMostWork) return true;
     result_.lines.push_back(
-        {"other set-ups were not tried (this model is slow): set goal.expect in netmend.toml to be certain"});
+        {"other set-ups were not tried, because this model is slow: set goal.expect in netmend.toml to be certain"});
     return false;
   }
 

@@ -103,7 +103,7 @@ Found arachne(const Problem& problem, Budget& budget) {
                 edits_of(problem, weights, found.best),
                 {},
                 {}};
-  if (out.edits.empty()) return {{}, "no change of the blamed weights was better than none"};
+  if (out.edits.empty()) return {{}, "no change of the blamed weights improved the predictions"};
   out.selection = evaluate(problem, out.edits, problem.parts.selection).figure;
   return {{std::move(out)}, ""};
 }
