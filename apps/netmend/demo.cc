@@ -80,7 +80,7 @@ class Demo {
 
   void look_at_data() {
     const studies::DemoSizes sizes = studies::write_demo_sheet(sheet_);
-    tell(fmt::format("Look at the data: {} drawn digits to learn from, {} to be tested on.", with_commas(sizes.train),
+    tell(fmt::format("Look at the data: {} drawn digits for training, {} for testing.", with_commas(sizes.train),
                      with_commas(sizes.test)),
          Shell::of("netmend data glyphs:test --sheet {}", sheet_));
     if (!common_.json) print("   {} shows eight of each digit.\n", sheet_);

@@ -53,7 +53,7 @@ int lab_benchmark(const Common& common, const BenchmarkOptions& options) {
   print("  whole pass   {} from the file, {} from memory ({} inputs, predictions judged)\n", rate_text(found.from_file),
         rate_text(found.from_memory), with_commas(found.inputs));
   print("  memory       {} {}\n\n  one batch of {} on one thread, operator by operator:\n",
-        bytes_text(found.peak_memory), found.device == "cpu" ? "in tensors at most" : "of the GPU are taken",
+        bytes_text(found.peak_memory), found.device == "cpu" ? "in tensors at most" : "of the GPU are used",
         found.batch);
   print_operators(found, options.top);
   return 0;

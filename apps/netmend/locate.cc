@@ -111,7 +111,7 @@ void print_located(const LocateOptions& options, const LocateResult& found) {
           with_commas(found.gradients_passing));
   if (found.failing < 10) print("  only {}: the ranking is uncertain\n", counted(found.failing, "failing input"));
   if (4 * found.always_active > found.units && ranking.of_counts)
-    print_wrapped(fmt::format("{} of {} units are active on every input, and this measure cannot tell them apart: try "
+    print_wrapped(fmt::format("{} of {} units are active on every input, and this measure cannot distinguish them: try "
                               "--tap pre or --measure auto",
                               with_commas(found.always_active), with_commas(found.units)),
                   2);

@@ -96,7 +96,7 @@ void print_mutated(const MutateResult& result) {
       fmt::format("{} ({:.1f}–{:.1f})  {} of {} mutants killed; {}", percent(result.score.value),
                   100 * result.score.low, 100 * result.score.high, with_commas(result.killed),
                   with_commas(result.judged),
-                  by_class ? "share of mutants and classes with a correct prediction that becomes wrong"
+                  by_class ? "share of pairs of mutant and class in which a correct prediction becomes wrong"
                   : result.kill == "strict" ? "by any prediction that changes"
                   : result.kill == "statistical"
                       ? fmt::format("by accuracy over {} trainings (p < 0.05, effect of 0.5)", result.originals)

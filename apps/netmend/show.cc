@@ -170,11 +170,12 @@ void print_preflight(const preflight::Preflight& preflight, const std::string& m
   if (!blocker.line.empty())
     print("\n  Put this into netmend.toml, then try again:\n\n    {}\n", join(split(blocker.line, '\n'), "\n    "));
   static const std::map<OnBlocker, const char*> ends = {
-      {OnBlocker::kStop, "Nothing is said about the model until this is resolved: exit 1. --anyway overrides this."},
+      {OnBlocker::kStop, "The model is not judged until this is resolved: exit 1. --anyway overrides this."},
       {OnBlocker::kDataOnly,
-       "Only the data is checked: nothing is said about the model until this is resolved. --anyway overrides this."},
-      {OnBlocker::kGoOn, "The command goes on in spite of it: its results may say nothing about the model as trained."},
-      {OnBlocker::kAsk, "The file is written, but netmend will not judge the model until this is resolved: exit 1."}};
+       "Only the data is checked: the model is not judged until this is resolved. --anyway overrides this."},
+      {OnBlocker::kGoOn,
+       "The command continues anyway: its results may say nothing about the model as it was trained."},
+      {OnBlocker::kAsk, "The file is written, but the model is not judged until this is resolved: exit 1."}};
   print("\n");
   print_wrapped(ends.at(then), 2);
 }

@@ -65,7 +65,7 @@ void print_methods(const StressReport& report) {
     if (one.fuzz)
       print_wrapped(
           fmt::format(
-              "fuzz: {} rounds{}, {} inputs tried, {} joined the queue, {} predicted as another class; {} goals "
+              "fuzz: rounds: {}{}; inputs: {} tried, {} joined the queue, {} predicted as another class; goals: {} "
               "covered, {} by the seeds",
               one.fuzz->rounds, one.fuzz->resumed ? fmt::format(" ({} found on disk)", one.fuzz->resumed) : "",
               with_commas(one.fuzz->tried), with_commas(one.fuzz->kept), with_commas(one.fuzz->failing),
@@ -158,7 +158,7 @@ int stress(const Common& common, const StressOptions& options) {
     print_stress(session.model_name(), report, session.task());
     print("  per input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", images: changed.png");
   }
-  if (report.interrupted) say(common, "stopped: this is what was finished");
+  if (report.interrupted) say(common, "stopped: these are the results so far");
   return status;
 }
 
