@@ -166,11 +166,11 @@ class Search:
         if len(found) == 1:
             return found[0] + ("",)
         views = [view for view, _ in found]
-        view, remark = _by_name(views, target), ", told apart by its name"
+        view, remark = _by_name(views, target), ", distinguished by its name"
         if view is None:
             known = set().union(*[self.layers.get(e.unit.rsplit("/", 1)[0], set()) for e in target.edits])
             view = _best(views, lambda v: len(known.intersection(v.marks())))
-            remark = ", told apart by the rest of its layer"
+            remark = ", distinguished by the rest of its layer"
         return None if view is None else (view, dict((id(v), c) for v, c in found)[id(view)], remark)
 
 
@@ -254,7 +254,7 @@ def _place_all(targets, search, report):
             _refuse(report, target, "batch norm %s scales this channel by 0, so no weight before it can do this"
                     % view.norm.prefix)
         elif view.slot.would_clash(*change):
-            _refuse(report, target, "another edit wants other values in the same place of %s" % view.slot.name)
+            _refuse(report, target, "another edit has other values for the same place of %s" % view.slot.name)
         else:
             view.slot.change(*change)
             report.placed += [Placed(edit, target, view, view.how() + stage + remark) for edit in target.edits]

@@ -60,7 +60,7 @@ class Column:
         if self.kind is not None and piece.dtype != self.kind:
             # An empty list has no type of its own. Anything else may only be widened: no value changes then.
             if not empty and not np.can_cast(piece.dtype, self.kind, "safe"):
-                raise RecorderError("values are %s, before they were %s" % (piece.dtype, self.kind), where,
+                raise RecorderError("values are %s, but were %s before" % (piece.dtype, self.kind), where,
                                     "let the loader give one type")
             piece = piece.astype(self.kind)
         if self.shape is None and not empty:
@@ -78,7 +78,7 @@ class Column:
             shape = piece.shape[1:]
         if shape != self.shape:
             if len(shape) != len(self.shape) or not shape or shape[1:] != self.shape[1:]:
-                raise RecorderError("a sample has the shape %s, before they had %s" % (list(shape), list(self.shape)), where,
+                raise RecorderError("a sample has the shape %s, but those before had %s" % (list(shape), list(self.shape)), where,
                                     "only the first axis of a sample may differ in length; bring the others to one size")
             self.shape = (-1,) + shape[1:]
         return piece
@@ -191,7 +191,7 @@ class Saver:
             raise RecorderError("the loader gave no samples", "the argument loader",
                                 "give one that still has batches: a generator is used up after one pass")
         if self.total < self.saved:
-            raise RecorderError("the loader gave %d samples, %d are already saved" % (self.total, self.saved), self.store.folder,
+            raise RecorderError("the loader gave %d samples, but %d are already saved" % (self.total, self.saved), self.store.folder,
                                 "give the same loader as at the first call, or overwrite=True to start over")
         for side in self.sides():
             if side.rest() != self.total:
@@ -293,7 +293,7 @@ class Saver:
             return spec
         names = [str(name) for name in names]
         if spec["shape"] != [len(names)]:
-            raise RecorderError("columns= has %d names, a sample of input '%s' has the shape %s" % (len(names), spec["name"], spec["shape"]),
+            raise RecorderError("columns= has %d names, but a sample of input '%s' has the shape %s" % (len(names), spec["name"], spec["shape"]),
                                 self.store.folder, "give one name for each value of a row")
         return dict(spec, columns=names)
 
@@ -383,7 +383,7 @@ def _notes(saver):
         notes.append("the targets hold %d values that are NaN or infinite" % saver.labels.broken)
     rule, whole = saver.labels, not saver.saved  # after a kill not all targets were looked at
     if rule.kind == "number" and rule.guessed and rule.all_whole and whole:
-        notes.append("the targets are whole numbers but kept as quantities, because their type is a fraction's: "
+        notes.append("the targets are whole numbers but kept as quantities, because their type is floating-point: "
                      "labels='class' (and overwrite=True) if they are classes")
     if rule.kind == "class" and rule.lowest and not rule.classes and whole:
         notes.append("class 0 never occurs, the lowest is %d: class numbers start at 0" % rule.lowest)
