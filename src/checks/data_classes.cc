@@ -122,7 +122,10 @@ void look_for_absent(DataLook& look) {
     look.found.add(std::move(finding));
   }
   if (absent == 0) look.pass("classes without inputs", "none");
-  if (absent > said) look.pass("further classes without inputs", std::to_string(absent - said));
+  if (absent > said)
+    look.found.findings.back().evidence +=
+        fmt::format(" In all, {} have no inputs in {}.", findings::counted(int64_t(absent), "class", "classes"),
+                    look.train ? "one of the splits" : "the tests");
 }
 
 void look_at_shift(DataLook& look) {

@@ -84,6 +84,13 @@ bool collide(const Side& test, const Side& train) {
 
 constexpr size_t kListed = 100;  ///< pairs for the views
 
+std::string looked_text(const census::NearSearch& search) {
+  return search.looked_at < search.of
+             ? fmt::format(" Near-duplicates were searched for among {} evenly spaced tests only.",
+                           with_commas(search.looked_at))
+             : "";
+}
+
 void look_within(DataLook& look, const Side& side) {
   std::vector<uint8_t> repeats(size_t(side.inputs()), 0);
   std::vector<int64_t> exact, near;
@@ -94,11 +101,14 @@ void look_within(DataLook& look, const Side& side) {
   for (const std::vector<int64_t>& group : census::equal_groups(side.census->hashes))
     for (size_t i = 1; i < group.size(); ++i)
       exact.push_back(group[i]), repeats[size_t(group[i])] = 1, keep(group[i], group[0]);
-  if (&side == &look.test)
-    for (const census::DuplicatePair& pair :
-         census::near_duplicates_within(*side.census, *side.part->data, look.seen.jobs()).pairs)
+  std::string looked;
+  if (&side == &look.test) {
+    const census::NearSearch search = census::near_duplicates_within(*side.census, *side.part->data, look.seen.jobs());
+    for (const census::DuplicatePair& pair : search.pairs)
       if (!repeats[size_t(pair.sample)])
         near.push_back(pair.sample), repeats[size_t(pair.sample)] = 1, keep(pair.sample, pair.other);
+    looked = looked_text(search);
+  }
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   const auto count = int64_t(exact.size() + near.size());
   if (count < 3 || double(count) < kWorthNaming * double(side.inputs()))
@@ -111,11 +121,11 @@ void look_within(DataLook& look, const Side& side) {
   auto finding = findings::make(
       "duplicates", side.part->name, look.words(side), {std::isfinite(change) && !small ? std::abs(change) : 0, 0},
       Certainty::kConfirmed, brief,
-      fmt::format("{} repeat another: {}{}; {}.{}", brief,
+      fmt::format("{} repeat another: {}{}; {}.{}{}", brief,
                   findings::counted(int64_t(exact.size()), "exact duplicate"),
                   // Near-duplicates of training inputs among each other are not searched for.
                   &side == &look.test ? ", " + findings::counted(int64_t(near.size()), "near-duplicate") : "",
-                  both_figures(look, side, repeats),
+                  both_figures(look, side, repeats), looked,
                   small ? " In a table with so few distinct rows, this is to be expected." : ""));
   finding.value = double(count) / double(side.inputs());
   // So many duplicates make the tests smaller than they look, and every interval too narrow.
@@ -175,10 +185,7 @@ void look_between(DataLook& look) {
   census::NearSearch search =
       census::near_duplicates(*test.census, *test.part->data, *train.census, *train.part->data, look.seen.jobs());
   const int64_t near = take(search.pairs), count = same + near;
-  std::string looked = search.looked_at < search.of
-                           ? fmt::format(" Near-duplicates were searched for among {} evenly spaced tests only.",
-                                         with_commas(search.looked_at))
-                           : "";
+  const std::string looked = looked_text(search);
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   if (count == 0) return look.pass("tests that are in training data", "none");
   const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, repeated) - now;

@@ -137,7 +137,10 @@ void rate_high(const Scope& s) {
   const bool serious = (broke || grew || apart) && (large || steep);
   s.out.push_back(
       guess("learning-rate-high",
-            std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer) : "the loss grows",
+            std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
+            : broke                 ? "the loss is NaN or Inf"
+            : grew || apart         ? "the loss grows"
+                                    : fmt::format("a step changes weights by {} of their size", percent(ratio)),
             serious || ((large || steep) && !run.learned()) ? Level::kSerious : Level::kMinor,
             serious ? 0.85 : (large && steep ? 0.8 : (large || steep ? 0.7 : 0.5)),
             fmt::format("The loss went from {} to {} (best {}){}.", plain(first), plain(last), plain(best),
@@ -153,9 +156,11 @@ void rate_low(const Scope& s) {
   const bool moved = std::isfinite(first) && last < 0.8 * first;
   if (!(tiny || low) || moved) return;
   s.out.push_back(
-      guess("learning-rate-low", fmt::format("{} with {}", plain(run.rate), run.optimizer),
+      guess("learning-rate-low",
+            std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
+                                    : fmt::format("a step changes weights by {} of their size", percent(ratio)),
             tiny && low ? Level::kSerious : Level::kMinor, tiny && low ? 0.85 : 0.6,
-            fmt::format("The loss only went from {} to {}{}.", plain(first), plain(last), step_words(ratio))));
+            fmt::format("The loss went from {} to {}{}.", plain(first), plain(last), step_words(ratio))));
 }
 
 /// A line through the last third; its fall against what is left above the best possible.
@@ -436,7 +441,7 @@ void held_out(const Scope& s) {
                                  !s.run.record->cut && s.run.record->of("failed").empty();
   if (missing)
     s.out.push_back(
-        guess("evaluation-missing", "", Level::kNote, 0.1, "No forward pass on other data was seen during training."));
+        guess("evaluation-missing", "", Level::kNote, 0.1, "No evaluation on held-out data was seen during training."));
 }
 
 /// The last resort: nothing else is to blame, and yet the loss stays.
