@@ -86,7 +86,7 @@ def _decorator(gate, limits, options):
 
 
 def assert_passed(result):
-    """Raises AssertionError with a line per limit that does not hold."""
+    """Raises AssertionError with a line per limit that is not met."""
     if not result.passed:
         raise AssertionError("\n".join(["the gate did not pass"] + failures(result.document)))
 

@@ -279,14 +279,14 @@ def patch_state_dict(module, edits, strict=True, dry_run=False, revert=False, al
 
     edits: the file's name, or what json.load made of it.
     strict: if a change cannot be placed, write nothing at all and raise PatchError (its .report says why). strict=False
-        writes the others; if none can be placed, that is an error all the same.
+        writes the others; if none can be placed, that is still an error.
     dry_run: only look, and return the report.
-    revert: take the changes back out.
+    revert: undo the changes.
     allow_nonfinite: also write NaN and Inf, which are refused otherwise; numbers too large for the type become Inf.
 
     Parameters are found by their values: as they are, transposed, or with the batch norm that the export folded into
-    them taken out again. Where two would fit, only the names in the ONNX file or the rest of the same layer decide,
-    never luck. Returns a PatchReport.
+    them taken out again. Where two fit, the names in the ONNX file or the rest of the same layer decide;
+    nothing is guessed. Returns a PatchReport.
     """
     where = "the given edits" if isinstance(edits, dict) else str(edits)
     targets = load_edits(edits)

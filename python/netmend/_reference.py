@@ -28,13 +28,13 @@ class Reference:
 
 def reference(model, loader, FILE, n=64, layers=True, outputs=None, inputs=None, batched=None, target=None,
               layer_bytes=1 << 30):
-    """Runs the first n samples of the loader through the model and writes what it gives into FILE (an NPZ file).
+    """Runs the first n samples of the loader through the model and writes its outputs to FILE (an NPZ file).
 
     model: a PyTorch module, a Keras model, or anything that can be called with arrays. PyTorch and Keras models also give
         what their layers gave (layers=True); modules are put into evaluation mode for it and then back as they were.
     outputs: names for the outputs, in order; for a model that returns a dict, the keys to keep.
     inputs, batched, target: as for save_data. Inputs that are dicts are given to PyTorch modules by name.
-    layer_bytes: the most that layers may take; those past it are left out.
+    layer_bytes: the most that recorded layers may take; layers beyond it are left out.
 
     Samples of differing lengths are padded with zeros to the longest, which is what the network was given then. Returns a
     Reference; print it to see what was left out.

@@ -345,18 +345,18 @@ def save_data(loader, DIR, classes=None, ids=None, display=None, groups=None, la
     ids: a name for every sample, no two the same (they are the only thing that is kept in memory for all samples).
     display: what a person should see: for every sample a uint8 image (height x width [x channels]), a PIL image, or a text.
     groups: columns kept aside: {"camera": [...]}, a pandas table, or a list of dicts. None and NaN are missing values.
-    labels: "class", "number", "multi" or "none", where the kind is not as found. Found is: whole numbers, words and
+    labels: "class", "number", "multi" or "none", if the kind that is inferred is wrong. Inferred: whole numbers, words and
         one-hot rows are classes; fractions are numbers, or classes if classes= is given; other rows of 0 and 1 are multi.
     inputs: names of the inputs; for batches that are dicts, the keys to keep. With a flat batch (a, b, y), the first
-        len(inputs) things are inputs and the next one is the target.
-    batched: True if every element of the loader is a batch, False if it is one sample. Left out, a first target that is a
+        len(inputs) elements are inputs and the next one is the target.
+    batched: True if every element of the loader is a batch, False if it is one sample. If it is left out, a first target that is a
         single number or word means one sample, everything else (also no target at all) means batches.
     target: the key of the target, where batches or targets are dicts; its position, where targets are a tuple.
     columns: for rows of a table, what each of their values is: ["age", "sex=Male"]; with several inputs
         {"input": [...]}. netmend then speaks of columns by their names.
 
-    A part of 1024 samples is held in memory and written when it is full. Calling again after a kill goes on where the last
-    part ended, after a look whether the loader still gives the same. Returns a Summary.
+    A part of 1024 samples is held in memory and written when it is full. Calling again after a kill continues where the
+    last part ended, after a check that the loader still gives the same samples. Returns a Summary.
     """
     store = Store(DIR)
     store.load(overwrite)

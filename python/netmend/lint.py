@@ -197,7 +197,7 @@ class Program:
             self.keras_pair(compile, last, activation or "linear", units)
         for call in self.calls:
             if name_of(call) == "fit" and constant(keyword(call, "shuffle")) is False:
-                self.say("not-shuffled", call.lineno, "minor", "fit is told not to shuffle")
+                self.say("not-shuffled", call.lineno, "minor", "fit is called with shuffle=False")
 
     def keras_pair(self, compile, last, activation, units):
         loss = keyword(compile, "loss", 1)

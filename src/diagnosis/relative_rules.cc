@@ -480,7 +480,7 @@ constexpr Rule kRules[] = {
      "DeepDiagnosis", rate_high},
     {"netmend", "rate-low", "loss hardly moves", "loss, update ratio", "update-ratio-low", "learning-rate-low",
      "DeepDiagnosis", rate_low},
-    {"netmend", "still-learning", "loss still falls at the end", "slope of the last third", "still-learning-share",
+    {"netmend", "still-learning", "loss still falls at the end", "trend of the last third", "still-learning-share",
      "still-learning", "TheDeepChecker", still_learning},
     {"netmend", "over-fit", "validation loss rises", "validation loss against its minimum",
      "over-fit-rise, over-fit-gap", "over-fitting-run", "SageMaker Debugger", over_fit},

@@ -65,7 +65,7 @@ printf 'data = { train = "csv:train.csv,label=y", test = "csv:test.csv,label=y" 
 netmend check sound.onnx)"},
     {"output-kind", "The outputs are not what model.output_kind says.", Rule::kBlocker, kData,
      "layer-missing-softmax, act-missing-softmax",
-     "Logits would be taken for probabilities or probabilities for logits; confidence, loss and decision thresholds "
+     "Logits would be read as probabilities or probabilities as logits; confidence, loss and decision thresholds "
      "would all be wrong.",
      "The export kept or dropped the final softmax or sigmoid.",
      "The evidence gives the range of the outputs, or whether they sum to 1.",
@@ -140,8 +140,8 @@ netmend check sound.onnx --data glyphs --only weak-classes)"},
      "class is predicted as the other.",
      "One-sided, confident confusions usually come from wrong labels or damaged output weights. Confusions in both "
      "directions with low confidence usually come from classes that look alike.",
-     "Look at the inputs: how many are mislabelled, and could a person tell the two classes apart?",
-     "Correct wrong labels; merge or redefine classes that nobody can tell apart; otherwise aim a repair at the pair.",
+     "Look at the inputs: how many are mislabelled, and could a person distinguish the two classes?",
+     "Correct wrong labels; merge or redefine classes that nobody can distinguish; otherwise aim a repair at the pair.",
      "failures {case} --on confusion={a}:{b}\nrepair {case} --on confusion={a}:{b} -o fixed.onnx",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx

@@ -391,7 +391,7 @@ constexpr Kind kRows[] = {
      "No random seed is set.",
      Rule::kNote, kRecord,
      "x-seed",
-     "Two runs of the program give different results, so the effect of a change cannot be told from chance.",
+     "Two runs of the program give different results, so the effect of a change cannot be distinguished from chance.",
      "The program sets no seed.",
      "Run it twice and compare the results.",
      "Set the seeds of Python, NumPy and the framework at the top of the program.",
