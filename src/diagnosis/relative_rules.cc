@@ -428,8 +428,10 @@ void imbalance(const Scope& s) {
 void little(const Scope& s) {
   if (s.run.rows <= 0 || double(s.run.rows) >= s.limit["rows-little"]) return;
   s.out.push_back(guess("little-data", findings::counted(s.run.rows, "input"), Level::kNote, 0.4,
-                        fmt::format("The training data has {}, the network {}.", findings::counted(s.run.rows, "input"),
-                                    findings::counted(s.run.parameters, "parameter"))));
+                        fmt::format("The training data has {}{}.", findings::counted(s.run.rows, "input"),
+                                    s.run.parameters > 0
+                                        ? ", the network " + findings::counted(s.run.parameters, "parameter")
+                                        : "")));
 }
 
 void held_out(const Scope& s) {
