@@ -155,7 +155,7 @@ netmend lab new mlp:1-4-2 -o fresh.onnx
 netmend check fresh.onnx --train csv:sorted.csv,label=y --test csv:test.csv,label=y,train=sorted.csv --only label-order)"},
     {"label-leak", "{name} alone nearly determines the label.", Rule::kMinor, kData | kLabels | kClasses,
      "pre-wrong-leak, data-wrong-features, x-shortcut",
-     "A predictor fitted on this one column or property is right for at least 95 % of other inputs, far above the "
+     "A predictor fitted on this one column or property has an accuracy of at least 95 % on other inputs, far above the "
      "majority-class baseline. The task may be that easy; often the column was derived from the label, or is unknown "
      "when the network is used.",
      "An identifier, a date or a code was filled in after the label was known, or a scanner or camera goes with the "

@@ -23,7 +23,7 @@ netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 netmend check sound.onnx --data glyphs:test,scale=1)"},
     {"class-order", "The classes are probably numbered differently than in training.", Rule::kBlocker, kData | kLabels,
      "pre-wrong-categorical",
-     "With the classes renumbered, clearly more predictions are right: the network seems to work, but its outputs and "
+     "With the classes renumbered, clearly more predictions are correct: the network seems to work, but its outputs and "
      "the labels are not in the same order.",
      "Folders were sorted by name, a label file has a different order, labels count from 1, or classes were renamed, "
      "added or removed.",

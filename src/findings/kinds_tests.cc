@@ -90,7 +90,7 @@ netmend lab plant sound.onnx --kind layer-noise --layer fc1 --strength 1.5 --see
 netmend check faulty.onnx --data glyphs:test --limit 1000 --budget quick)"},
     {"regressed", "The model is worse than {reference}.", Rule::kEffect, kData | kLabels | kReference,
      "weights-trained, hp-learning-rate",
-     "There are more regressions (right predictions that became wrong) than fixes, and the interval of the change "
+     "There are more regressions (correct predictions that became wrong) than fixes, and the interval of the change "
      "lies below 0.",
      "Training data, learning rate, number of epochs or preprocessing changed since the reference.",
      "Look at the inputs that regressed: netmend compare lists them.",
