@@ -192,7 +192,7 @@ int locate(const Common& common, const LocateOptions& options) {
     print("\n  next  {}\n  every unit: {}/ranking.csv\n", found.next.at(0).text(), folder.path());
   }
   if (found.interrupted)
-    say(common, fmt::format("stopped: this covers only the first {} inputs", with_commas(found.inputs)));
+    say(common, fmt::format("stopped: this covers only the first {}", counted(found.inputs, "input")));
   return found.interrupted ? 130 : 0;
 }
 

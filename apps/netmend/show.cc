@@ -134,7 +134,7 @@ namespace {
 
 void print_tried(const preflight::Preflight& preflight, const std::string& metric) {
   constexpr size_t most = 8;
-  print("\n  set-ups tried on {} inputs\n", preflight.inputs);
+  print("\n  set-ups tried on {}\n", counted(preflight.inputs, "input"));
   size_t shown = 0;
   for (const preflight::Tried& tried : preflight.tried) {
     if (!tried.runs || ++shown > most) continue;

@@ -226,7 +226,7 @@ int slices(const Common& common, const SlicesOptions& options) {
     print("\n  next  {}\n  tables: {}/slices.csv, groups.csv\n", next.text(), folder.path());
   }
   if (survey.interrupted)
-    say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(survey.result.samples)));
+    say(common, fmt::format("stopped: this is the result of the first {}", counted(survey.result.samples, "input")));
   return status;
 }
 

@@ -62,7 +62,7 @@ void look_at_balance(DataLook& look) {
       if (count > 0) smallest = std::min(smallest, count);
     std::string brief = fmt::format("inputs in the largest class: {}, in the smallest: {}", with_commas(*most),
                                     with_commas(smallest));
-    std::string costs = look.cost_text(*side, effect);
+    std::string costs = (side == &look.test ? "" : "on the tests, ") + look.cost_text(look.test, effect);
     costs[0] = char(std::toupper(costs[0]));
     auto finding = findings::make(
         "imbalance", side->part->name, look.words(*side), effect, Certainty::kLikely, brief,

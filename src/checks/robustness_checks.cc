@@ -49,6 +49,7 @@ void check_robustness(Observed& seen, Results& found) {
   const bool judged = std::any_of(right.begin(), right.end(),
                                   [](const auto* row) { return row->right == observers::SampleRow::kRight; });
   const std::string predictions = judged ? "correct predictions" : "predictions";  // without labels nobody knows
+  if (judged) std::erase_if(right, [](const auto* row) { return row->right != observers::SampleRow::kRight; });
   const double cost = seen.subject().cost;
   const int64_t most =
       std::max<int64_t>(kFewestInputs, seen.session.budget().part(0.2).times(2 * kMethods * cost, kInputs));

@@ -99,7 +99,8 @@ Found arachne(const Problem& problem, Budget& budget) {
   search::Evolved found = search::evolve(
       bounds, origin, [&](size_t i, double normal) { return spread[i].first + spread[i].second * normal; }, judge, how);
   Candidate out{"arachne",
-                fmt::format("{} weights, {} generations", weights.size(), found.generations),
+                fmt::format("{} weight{}, {} generation{}", weights.size(), weights.size() == 1 ? "" : "s",
+                            found.generations, found.generations == 1 ? "" : "s"),
                 edits_of(problem, weights, found.best),
                 {},
                 {}};
