@@ -89,7 +89,7 @@ class Demo {
   /// False when Ctrl-C came first.
   bool train_network() {
     const int64_t parameters = training::write_new_model(kArchitecture, "glorot", common_.seed, fresh_);
-    tell(fmt::format("Train a network: {}, {} parameters, {}.", kArchitecture, with_commas(parameters),
+    tell(fmt::format("Train a network: {}, {}, {}.", kArchitecture, counted(parameters, "parameter"),
                      counted(epochs_, "epoch")),
          Shell::of("netmend lab new {} -o {} && netmend train {} --data glyphs --epochs {} -o {}", kArchitecture,
                    fresh_, fresh_, epochs_, sound_));

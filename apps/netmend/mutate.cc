@@ -58,7 +58,7 @@ void print_survivors(const MutateResult& result) {
 
 void print_tests(const MutateResult& result) {
   if (result.kill == "statistical") return;
-  print_labelled("smallest", fmt::format("{} of {} tests have the same score (smallest.csv)",
+  print_labelled("smallest", fmt::format("a subset of {} of the {} tests has the same score (smallest.csv)",
                                          with_commas(int64_t(result.smallest.size())), with_commas(result.inputs)));
   if (result.unique.empty()) return;
   std::vector<std::string> first;

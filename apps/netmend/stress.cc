@@ -103,9 +103,11 @@ void print_skipped(const StressReport& report) {
 
 void print_stress(const std::string& model, const StressReport& report, const PredictionSettings& task) {
   print("{}  on {}\n", model, report.data);
-  print_wrapped(fmt::format("the prediction is correct for {} of {} inputs; new inputs are judged as read back from "
-                            "the file",
-                            with_commas(report.right), with_commas(report.of)),
+  const bool judged = task.task != observers::Task::kNone;
+  print_wrapped((judged ? fmt::format("the prediction is correct for {} of {}", with_commas(report.right),
+                                      counted(report.of, "input"))
+                        : counted(report.of, "input") + " without labels") +
+                    "; new inputs are judged as read back from the file",
                 2);
   if (!report.range.empty())
     print_wrapped(fmt::format("valid raw values {}; perturbations in {}", report.range, report.unit), 2);

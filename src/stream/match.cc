@@ -332,7 +332,7 @@ class Comparison {
   std::string broken_numbers() const {
     for (const OutputMatch& output : match_.outputs)
       if (!std::isfinite(output.difference.max))
-        return fmt::format("`{}` is NaN or infinite on one side only", output.name);
+        return fmt::format("`{}` differs where one side is NaN or infinite", output.name);
     return "";
   }
 
