@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iostream>
 #include <new>
+#include <set>
 #include <system_error>
 
 #include "base/error.h"
@@ -61,8 +62,26 @@ CLI::Validator above_zero() {
       "POSITIVE");
 }
 
-CLI::Option* add_product(CLI::App* app, const std::string& flag, std::string& path, const std::string& about) {
-  CLI::Option* option = app->add_option(flag, path, about);
+namespace {
+
+/// A name that ends as one format does is no name for another.
+CLI::Validator written_as(const std::string& ending) {
+  return CLI::Validator(
+      [=](std::string& path) -> std::string {
+        const std::string has = std::filesystem::path(path).extension().string();
+        static const std::set<std::string> known = {".csv", ".html", ".json", ".npy", ".npz", ".onnx", ".png", ".toml"};
+        if (ending.empty() || has == ending || !known.contains(has)) return "";
+        return fmt::format("{} would be no {} file: what is written is {}. Let its name end in {}", printable(path),
+                           has.substr(1), ending.substr(1), ending);
+      },
+      "");
+}
+
+}  // namespace
+
+CLI::Option* add_product(CLI::App* app, const std::string& flag, std::string& path, const std::string& ending,
+                         const std::string& about) {
+  CLI::Option* option = app->add_option(flag, path, about)->check(written_as(ending));
   products.push_back({flag.substr(0, flag.find(',')), &path, option});
   return option;
 }

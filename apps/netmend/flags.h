@@ -66,8 +66,11 @@ using Action = std::function<int()>;
 extern Common common;
 
 CLI::App* command(CLI::App& parent, const std::string& name, const std::string& about, const std::string& examples);
-/// A file that the command writes. It is claimed before any work begins: see base/file.h.
-CLI::Option* add_product(CLI::App* app, const std::string& flag, std::string& path, const std::string& about);
+/// A file that the command writes. It is claimed before any work begins: see base/file.h. `ending`: that of its format,
+/// as in
+/// ".csv", which refuses names that end as another format does; "" for files that have none.
+CLI::Option* add_product(CLI::App* app, const std::string& flag, std::string& path, const std::string& ending,
+                         const std::string& about);
 bool is_product(const CLI::Option& option);
 /// For numbers that must be above 0: what the library says instead is a range of 309 digits.
 CLI::Validator above_zero();

@@ -75,7 +75,7 @@ void add_everyday(CLI::App& app, Options& o, Action& action) {
       ->check(CLI::Range(0.0, 100.0));
   compare->add_flag("--common", o.compare.common_only,
                     "The data is not that of the reference: compare only inputs that both name");
-  add_product(compare, "-o", o.compare.product,
+  add_product(compare, "-o", o.compare.product, ".json",
               "Keep the newer model's predictions as a baseline.json, to be committed");
   with_case(compare, o.compare);
   compare->callback([&] { action = [&] { return app::compare(common, o.compare); }; });

@@ -121,7 +121,8 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                    "Sets of rules: exact, netmend (default: both), or a paper's: autotrainer, deeplocalize, "
                    "deepdiagnosis, umlaut, deepchecker, neuralint, sagemaker")
       ->delimiter(',');
-  add_product(diagnose, "-o", o.diagnose.page, "Write the report page with curves, layers over time and events here");
+  add_product(diagnose, "-o", o.diagnose.page, ".html",
+              "Write the report page with curves, layers over time and events here");
   diagnose->add_option("--thresholds", o.diagnose.thresholds, "TOML file with thresholds of rules");
   diagnose
       ->add_option("--fail-on", o.diagnose.fail_on,
@@ -138,7 +139,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
   lint->add_option("--fail-on", o.lint.fail_on,
                    "Exit status 1 from this level on: blocker, serious, minor, note or never")
       ->capture_default_str();
-  add_product(lint, "--sarif", o.lint.sarif, "Write the findings as SARIF 2.1.0 to this file");
+  add_product(lint, "--sarif", o.lint.sarif, "", "Write the findings as SARIF 2.1.0 to this file");
   lint->callback([&] { action = [&] { return app::lint(common, o.lint); }; });
 
   CLI::App* open = command(app, "open", "Show the report of the latest or a given run",

@@ -23,8 +23,8 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
       ->add_option("--at-least", o.plant.at_least,
                    "Draw again until it costs at least this many points of accuracy on --data")
       ->check(above_zero());
-  add_product(plant, "-o", o.plant.product, "The faulty model")->required();
-  add_product(plant, "--truth", o.plant.truth, "What was planted, as JSON");
+  add_product(plant, "-o", o.plant.product, ".onnx", "The faulty model")->required();
+  add_product(plant, "--truth", o.plant.truth, ".json", "What was planted, as JSON");
   with_case(plant, o.plant);
   plant->callback([&] { action = [&] { return lab_plant(common, o.plant); }; });
 }
@@ -196,7 +196,7 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
       command(*lab, "new", "Write a named architecture as an ONNX file with randomly initialised weights",
               "  netmend lab new lenet5 -o lenet5.onnx\n  netmend lab new mlp:784-64-10 -o small.onnx --seed 7");
   fresh->add_option("name", o.fresh.name, join(zoo::names(), ", ") + " (any sizes)")->required();
-  add_product(fresh, "-o", o.fresh.product, "The model")->required();
+  add_product(fresh, "-o", o.fresh.product, ".onnx", "The model")->required();
   fresh->add_option("--init", o.fresh.init, "How weights are drawn: " + join(zoo::scheme_names(), ", "))
       ->capture_default_str();
   fresh->callback([&] { action = [&] { return lab_new(common, o.fresh); }; });

@@ -21,7 +21,7 @@ void add_failures(CLI::App& app, Options& o, Action& action) {
   failures->add_option("--group", o.failures.group,
                        "Count by pair (label and prediction), by class, or by a group column");
   failures->add_option("--top", o.failures.top, "Rows to show")->capture_default_str()->check(CLI::Range(1, 1000000));
-  add_product(failures, "--export,-o", o.failures.product, "Write all of them to a CSV file");
+  add_product(failures, "--export,-o", o.failures.product, ".csv", "Write all of them to a CSV file");
   with_case(failures, o.failures);
   failures->callback([&] { action = [&] { return app::failures(common, o.failures); }; });
 }
@@ -47,7 +47,7 @@ void add_next(CLI::App& app, Options& o, Action& action) {
                    "unit=LAYER/NUMBER: inputs with a higher activation of this unit than any test");
   next->add_option("--layer", o.next.layers,
                    "Layer for coreset and surprise (default: the last one before the output)");
-  add_product(next, "-o", o.next.product, "Write the chosen inputs to a CSV file");
+  add_product(next, "-o", o.next.product, ".csv", "Write the chosen inputs to a CSV file");
   with_case(next, o.next);
   next->callback([&] { action = [&] { return app::next(common, o.next); }; });
 }
@@ -102,7 +102,7 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
           "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
           "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria; not among all)")
       ->required();
-  add_product(stress, "-o", o.stress.product, "The new inputs, an NPZ file that opens as data")->required();
+  add_product(stress, "-o", o.stress.product, ".npz", "The new inputs, an NPZ file that opens as data")->required();
   stress->add_option("--eps", o.stress.eps,
                      "Size ε of the perturbation as a fraction of the valid range of raw values, before mean and std: "
                      "0.1, 8/255 (for bytes 8 levels); for noise its standard deviation, for text the share of tokens, "
@@ -135,7 +135,7 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
                      "Profile of the training data that netmend coverage --profile wrote");
   stress->add_option("--layer", o.stress.layers,
                      "Measure --criteria on this layer; may be repeated (default: all but the output layer)");
-  add_product(stress, "--queue", o.stress.queue,
+  add_product(stress, "--queue", o.stress.queue, "",
               "fuzz: file that keeps its queue, from which the next run continues (default: beside the -o file)");
   stress->add_option("--range", o.stress.range, "LOW:HIGH, the range of valid raw values (default: found in the data)");
   stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
@@ -172,7 +172,7 @@ void add_mutate(CLI::App& app, Options& o, Action& action) {
   mutate->add_option("--layer", o.mutate.layers, "Only this layer; may be repeated (default: all)");
   mutate->add_option("--original", o.mutate.originals,
                      "A further training of the same network, for muff and --kill statistical; may be repeated");
-  add_product(mutate, "-o", o.mutate.product, "Write all mutants to a CSV file");
+  add_product(mutate, "-o", o.mutate.product, ".csv", "Write all mutants to a CSV file");
   with_case(mutate, o.mutate);
   mutate->callback([&] { action = [&] { return app::mutate(common, o.mutate); }; });
 }
@@ -202,14 +202,14 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
       ->add_option("--unit", o.coverage.unit,
                    "A unit is a feature map's mean (channel, the default) or each of its positions (element)")
       ->check(CLI::IsMember({"channel", "element"}));
-  add_product(coverage, "--profile", o.coverage.profile,
+  add_product(coverage, "--profile", o.coverage.profile, "",
               "Profile of the training data: read where the file exists, else written");
   coverage->add_option("--as-published", o.coverage.published,
                        "Compute as the code of this program does: deepimportance, sadl, nlc, dnn-tip, deepgini");
   coverage->add_flag("--zero-cluster", o.coverage.zero_cluster, "IDC: 0 is a cluster of its own");
   coverage->add_option("--on", o.coverage.on,
                        "Only these tests: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE");
-  add_product(coverage, "-o", o.coverage.product, "The tests worth keeping, as a list of their numbers");
+  add_product(coverage, "-o", o.coverage.product, "", "The tests worth keeping, as a list of their numbers");
   with_case(coverage, o.coverage);
   coverage->callback([&] { action = [&] { return app::coverage(common, o.coverage); }; });
 }
@@ -273,12 +273,14 @@ void add_look(CLI::App& app, Options& o, Action& action) {
                            "  netmend data csv:adult.csv,label=income\n"
                            "  netmend data mnist:test --duplicates --against mnist:train --export drop.csv");
   data->add_option("spec", o.data.spec, "NAME[:split][,key=value…] or KIND:PATH[,key=value…]")->required();
-  add_product(data, "--sheet,-o", o.data.sheet, "File of the contact sheet (PNG; default: in the run folder)");
+  add_product(data, "--sheet,-o", o.data.sheet, ".png",
+              "File of the contact sheet (PNG; default: in the run folder)");
   data->add_option("--limit", o.data.limit, "Look at the first N inputs")->check(above_zero());
   data->add_option("--count", o.data.count, "Inputs on the sheet")->capture_default_str()->check(CLI::Range(1, 2000));
   data->add_flag("--duplicates", o.data.duplicates, "Inputs that occur more than once, exactly or nearly");
   data->add_option("--against", o.data.against, "With --duplicates: which inputs also occur in this data?");
-  add_product(data, "--export", o.data.product, "With --duplicates: a CSV file of the inputs that could be dropped");
+  add_product(data, "--export", o.data.product, ".csv",
+              "With --duplicates: a CSV file of the inputs that could be dropped");
   with_run_folder(data);
   data->callback([&] {
     action = [&] { return o.data.duplicates ? app::data_duplicates(common, o.data) : app::data(common, o.data); };
@@ -315,7 +317,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   eval->add_flag("--units", o.eval.units, "Also profile every unit (units.csv in the run folder)");
   eval->add_flag("--float64", o.eval.float64, "Compute in float64");
   eval->add_option("--shard", o.eval.shard, "Only part i/n; needs -o, and lab merge merges the parts");
-  add_product(eval, "-o", o.eval.product, "With --shard: the state file");
+  add_product(eval, "-o", o.eval.product, "", "With --shard: the state file");
   eval->callback([&] { action = [&] { return app::eval(common, o.eval); }; });
 
   CLI::App* match =

@@ -18,9 +18,9 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
               "  netmend repair model.onnx --unit conv1/7 --method surgical --budget 2m -o fixed.onnx");
   repair->add_option("model", o.repair.model, "ONNX file (default: the one that netmend.toml names)");
   repair->add_option("--method", o.repair.method, repair::method_names())->capture_default_str();
-  add_product(repair, "-o", o.repair.product,
+  add_product(repair, "-o", o.repair.product, ".onnx",
               "The repaired model; not written when it does not help on the hold-out set");
-  add_product(repair, "--plan", o.repair.plan, "The edits, as edits.json");
+  add_product(repair, "--plan", o.repair.plan, ".json", "The edits, as edits.json");
   repair->add_option(
       "--on", o.repair.on,
       "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, inputs=FILE");
@@ -71,7 +71,7 @@ void add_mend(CLI::App& app, Options& o, Action& action) {
                             "  netmend diff model.onnx fixed.onnx -o edits.json");
   apply->add_option("model", o.apply.model, "ONNX file")->required();
   apply->add_option("edits", o.apply.edits, "edits.json that netmend wrote")->required();
-  add_product(apply, "-o", o.apply.product, "The changed model")->required();
+  add_product(apply, "-o", o.apply.product, ".onnx", "The changed model")->required();
   apply->add_flag("--revert", o.apply.revert, "Revert the edits");
   apply->callback([&] { action = [&] { return app::apply(common, o.apply); }; });
 
@@ -88,7 +88,7 @@ void add_mend(CLI::App& app, Options& o, Action& action) {
                            "  netmend diff model.onnx fixed.onnx -o edits.json");
   diff->add_option("before", o.diff.before, "ONNX file")->required();
   diff->add_option("after", o.diff.after, "ONNX file of the same structure")->required();
-  add_product(diff, "-o", o.diff.product, "The edits that turn the first into the second (edits.json)");
+  add_product(diff, "-o", o.diff.product, ".json", "The edits that turn the first into the second (edits.json)");
   diff->add_option("--count", o.diff.count, "Rows of each table")->capture_default_str()->check(CLI::Range(1, 1000000));
   diff->callback([&] { action = [&] { return app::diff(common, o.diff); }; });
 
@@ -96,7 +96,7 @@ void add_mend(CLI::App& app, Options& o, Action& action) {
                               "  netmend weights model.onnx -o weights.npz\n"
                               "  python3 -c 'import numpy; print(list(numpy.load(\"weights.npz\")))'");
   weights->add_option("model", o.weights.model, "ONNX file")->required();
-  add_product(weights, "-o", o.weights.product, "NPZ file")->required();
+  add_product(weights, "-o", o.weights.product, ".npz", "NPZ file")->required();
   weights->callback([&] { action = [&] { return app::weights(common, o.weights); }; });
 }
 
@@ -111,7 +111,7 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   train->add_option("--train", o.train.train, "Data spec of the training inputs");
   train->add_option("--test", o.train.test,
                     "Data spec to validate on after each epoch (default: a share of --train, see --validation)");
-  add_product(train, "-o", o.train.product, "The trained model")->required();
+  add_product(train, "-o", o.train.product, ".onnx", "The trained model")->required();
   train->add_option("--epochs", o.train.epochs, "Epochs: passes over the training data")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
@@ -135,7 +135,7 @@ void add_train(CLI::App& app, Options& o, Action& action) {
                    "Share of --train that is used for validation when there is no --test")
       ->capture_default_str();
   train->add_option("--limit", o.train.limit, "Only the first N training inputs")->check(above_zero());
-  add_product(train, "--checkpoint", o.train.checkpoint, "File that is written after each epoch");
+  add_product(train, "--checkpoint", o.train.checkpoint, "", "File that is written after each epoch");
   train->add_flag("--resume", o.train.resume, "Continue from --checkpoint if the file exists");
   train->add_option("--output", o.train.output, "The output that is trained");
   train->add_flag("--heal", o.train.heal,
@@ -156,9 +156,9 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   heal->add_flag("--random", o.heal.random, "Random search over the same settings at equal cost beside it");
   heal->add_flag("--in-place", o.heal.in_place, "Programs: run in their own folder, not in a copy of it");
   heal->add_option("--thresholds", o.heal.thresholds, "TOML file with thresholds of rules");
-  heal->add_option("--python", o.heal.python,
-                   "Python interpreter that reads programs which expose no settings")->capture_default_str();
-  add_product(heal, "-o", o.heal.product, "The model, if the healed training is one of netmend train");
+  heal->add_option("--python", o.heal.python, "Python interpreter that reads programs which expose no settings")
+      ->capture_default_str();
+  add_product(heal, "-o", o.heal.product, ".onnx", "The model, if the healed training is one of netmend train");
   with_run_folder(heal);
   heal->callback([&] { action = [&] { return heal_run(common, o.heal); }; });
 

@@ -146,7 +146,7 @@ void print_story(const Kind& kind, const Finding* finding, const std::string& fo
   print("\n");
   print_wrapped(kind.needs & findings::kRecord
                     ? "netmend watch and netmend diagnose look for this in the record of a training run"
-                    : fmt::format("netmend check looks for this when it has {}", and_last(needs_words(kind.needs))),
+                    : "netmend check looks for this when it has " + and_last(needs_words(kind.needs)),
                 2);
 }
 

@@ -34,9 +34,10 @@ TEST(Text, ShapesAndNumbersReadWell) {
   EXPECT_EQ(with_commas(999), "999");
   EXPECT_EQ(printable("a\x1b[31m\nb×"), "a?[31m?b×");
   EXPECT_EQ(printable("ü× 𝄞"), "ü× 𝄞");
-  EXPECT_EQ(printable("a\u202egnp.exe\u2066\u2028"), "a???gnp.exe??????");  // a byte each: the order of what is behind, and a line
-  EXPECT_EQ(printable("\xf4x\xc3"), "?x?");                           // no UTF-8
-  EXPECT_EQ(printable("\xc0\xafz\xed\xa0\x80"), "??z???");            // longer than needed; half a pair
+  EXPECT_EQ(printable("a\u202egnp.exe\u2066\u2028"),
+            "a???gnp.exe??????");                           // a byte each: the order of what is behind, and a line
+  EXPECT_EQ(printable("\xf4x\xc3"), "?x?");                 // no UTF-8
+  EXPECT_EQ(printable("\xc0\xafz\xed\xa0\x80"), "??z???");  // longer than needed; half a pair
   EXPECT_EQ(printable("\xc2\x9b"
                       "5m"),
             "??5m");  // a control character in two bytes

@@ -677,13 +677,12 @@ class TrialRepairs {
       bias_gain_ = std::max(bias_gain_, change.value), bias_words_ = words_of_biases(one);
       if (change.low <= 0 || change.value < kWorthwhile)
         return found_.passed.push_back({"final biases are where they should be", points_text(change)});
-      auto finding = findings::make(
-          "shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
-          fmt::format("biases alone: {} fixed, {} broken on held-out inputs", with_commas(one.fixed),
-                      with_commas(one.broken)),
-          fmt::format("Repair: {}. It fixes {} and breaks {} of {} held-out inputs: {}.", one.best->words,
-                      with_commas(one.fixed), with_commas(one.broken), with_commas(tried_.holdout),
-                      points_text(change)));
+      auto finding = findings::make("shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
+                                    fmt::format("biases alone: {} fixed, {} broken on held-out inputs",
+                                                with_commas(one.fixed), with_commas(one.broken)),
+                                    fmt::format("Repair: {}. It fixes {} and breaks {} of {} held-out inputs: {}.",
+                                                one.best->words, with_commas(one.fixed), with_commas(one.broken),
+                                                with_commas(tried_.holdout), points_text(change)));
       finding.numbers = {{"loss", one.holdout.figure.loss}};
       found_.add(std::move(finding));
     }

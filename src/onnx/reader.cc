@@ -25,6 +25,8 @@ using model::ValueId;
 
 constexpr size_t kMostNodes = 500'000;  // functions that call each other could unfold to any size
 constexpr int kDeepestCall = 64;
+constexpr size_t kLongestName = 4096;           // a name stands in every unit's
+constexpr size_t kMostNamed = size_t(1) << 29;  // characters: names in functions carry those of the calls around them
 
 /// The constant of a raw float tensor shares the document's bytes instead of copying them.
 at::Tensor share_or_decode(const onnx_file::Tensor& tensor, const std::string& folder,
@@ -169,7 +171,7 @@ class Builder {
     for (const auto& function : message.functions())
       functions[{standard_domain(function.domain()), function.name(), function.overload()}] = &function;
     functions_ = &functions;
-    add_constants(message.graph());
+    add_constants(message.graph(), {});
     add_inputs(message.graph());
     Scope scope;
     scope.opsets = &graph_.opsets;
@@ -197,14 +199,28 @@ class Builder {
 
   ValueId value(const std::string& name) {
     auto [at, is_new] = ids_.try_emplace(name, ValueId(graph_.values.size()));
-    if (is_new) graph_.add_value(printable(name));
+    if (is_new) graph_.add_value(printable(of_a_length(name)));
     return at->second;
   }
 
   ValueId scoped_value(const std::string& name, const Scope& scope) {
     if (name.empty()) return kAbsent;
     auto hit = scope.names.find(name);
-    return hit != scope.names.end() ? hit->second : value(scope.prefix + name);
+    return hit != scope.names.end() ? hit->second : value(inside(scope, name));
+  }
+
+  /// A name as it is called outside a function or branch.
+  std::string inside(const Scope& scope, const std::string& name) {
+    if (!scope.prefix.empty()) named_ += scope.prefix.size() + name.size();
+    if (named_ > kMostNamed) fail("the names of its functions' calls unfold to more than {} characters", kMostNamed);
+    return of_a_length(scope.prefix + name);
+  }
+
+  std::string of_a_length(std::string name) const {
+    if (name.size() > kLongestName)
+      fail("{}… is a name of {} characters; those of up to {} are read", printable(name.substr(0, 40)), name.size(),
+           kLongestName);
+    return name;
   }
 
   void define(ValueId id) {
@@ -224,22 +240,23 @@ class Builder {
     lifted_.emplace_back(graph_.values[size_t(id)].name, std::move(constant));
   }
 
-  /// With a prefix they are a branch's, which the document keeps elsewhere.
-  void add_constants(const onnx_file::Graph& graph, const std::string& prefix = "") {
+  /// Those of a branch, in a scope of its own, are kept elsewhere by the document.
+  void add_constants(const onnx_file::Graph& graph, const Scope& scope) {
     for (int i = 0; i < graph.initializer_size(); ++i) {
       const auto& tensor = graph.initializer(i);
       model::guarded([&] { return "initializer " + tensor.name(); },
                      [&] {
-                       add_constant(value(prefix + tensor.name()),
-                                    {share_or_decode(tensor, folder_, document_), Element(tensor.data_type()),
-                                     prefix.empty() ? model::Origin{model::Origin::kInitializer, i} : model::Origin{}});
+                       add_constant(
+                           value(inside(scope, tensor.name())),
+                           {share_or_decode(tensor, folder_, document_), Element(tensor.data_type()),
+                            scope.prefix.empty() ? model::Origin{model::Origin::kInitializer, i} : model::Origin{}});
                      });
     }
     for (const auto& sparse : graph.sparse_initializer()) {
       const std::string& name = sparse.values().name();
       model::guarded([&] { return "sparse initializer " + name; },
                      [&] {
-                       add_constant(value(prefix + name),
+                       add_constant(value(inside(scope, name)),
                                     {decode_sparse(sparse, folder_), Element(sparse.values().data_type()), {}});
                      });
     }
@@ -291,7 +308,7 @@ class Builder {
       return unfold_branch(*branch, node, scope);
     if (graph_.nodes.size() >= kMostNodes) fail("the graph expands to more than {} nodes", kMostNodes);
     Node out;
-    out.name = printable(scope.prefix + node.name());
+    out.name = printable(inside(scope, node.name()));
     out.op = node.op_type();
     out.domain = domain;
     auto opset = scope.opsets->find(domain);
@@ -337,11 +354,11 @@ class Builder {
     scope.attributes = outer.attributes;
     scope.depth = outer.depth + 1;
     std::string name = node.name().empty() ? fmt::format("If_{}", calls_++) : node.name();
-    scope.prefix = prefixes_.add(fmt::format("{}{}/", outer.prefix, name), "_", 2, "/");
+    scope.prefix = prefixes_.add(inside(outer, name) + "/", "_", 2, "/");
     for (const std::string& read : free_names(branch, outer.depth)) scope.names[read] = scoped_value(read, outer);
     for (int i = 0; i < node.output_size(); ++i)
       if (!node.output(i).empty()) scope.names[branch.output(i).name()] = scoped_value(node.output(i), outer);
-    add_constants(branch, scope.prefix);
+    add_constants(branch, scope);
     for (const auto& inner : branch.node()) {
       if (++unfolded_ > kMostNodes) fail("the graph expands to more than {} nodes", kMostNodes);
       add_node(inner, scope, -1);
@@ -354,7 +371,7 @@ class Builder {
     Builder inner(document_);
     inner.is_body_ = true;
     inner.functions_ = functions_;
-    inner.unfolded_ = unfolded_ + graph_.nodes.size();
+    inner.unfolded_ = unfolded_ + graph_.nodes.size(), inner.named_ = named_;
     model::Subgraph body;
     std::vector<ValueId> read;
     for (const std::string& name : free_names(attribute.g(), scope.depth)) {
@@ -363,7 +380,7 @@ class Builder {
     }
     std::vector<ValueId> captured = std::exchange(inner.graph_.inputs, {});
     body.graph = std::make_shared<Graph>(inner.build_body(attribute.g(), scope, captured));
-    unfolded_ = inner.unfolded_;
+    unfolded_ = inner.unfolded_, named_ = inner.named_;
     std::string prefix = prefixes_.add(fmt::format("{}{}/{}/", scope.prefix, node.name, attribute.name()), "_", 2, "/");
     for (auto& [name, constant] : inner.lifted_) {
       read.push_back(value(prefix + name));
@@ -389,7 +406,7 @@ class Builder {
     graph_.name = printable(message.name());
     add_inputs(message);
     graph_.inputs.insert(graph_.inputs.end(), captured.begin(), captured.end());
-    add_constants(message);
+    add_constants(message, {});
     Scope scope;
     scope.opsets = outer.opsets;
     scope.attributes = outer.attributes;
@@ -450,9 +467,8 @@ class Builder {
     Scope scope;
     scope.opsets = &opsets;
     scope.depth = outer.depth + 1;
-    scope.prefix = fmt::format("{}{}/", outer.prefix,
-                               call.name().empty() ? fmt::format("{}_{}", function.name(), calls_++) : call.name());
-    scope.prefix = prefixes_.add(scope.prefix, "_", 2, "/");
+    const std::string name = call.name().empty() ? fmt::format("{}_{}", function.name(), calls_++) : call.name();
+    scope.prefix = prefixes_.add(inside(outer, name) + "/", "_", 2, "/");
     for (int i = 0; i < function.input_size(); ++i)
       scope.names[function.input(i)] = i < call.input_size() ? scoped_value(call.input(i), outer) : kAbsent;
     for (int i = 0; i < function.output_size(); ++i)
@@ -488,7 +504,7 @@ class Builder {
   std::vector<std::pair<std::string, Constant>> lifted_;  ///< constants of a body, for the graph around it
   UniqueNames prefixes_;
   int calls_ = 0;
-  size_t unfolded_ = 0;
+  size_t unfolded_ = 0, named_ = 0;
 };
 
 std::shared_ptr<const model::Document> parse(const std::string& path) {
