@@ -71,8 +71,8 @@ CLI::Validator written_as(const std::string& ending) {
         const std::string has = std::filesystem::path(path).extension().string();
         static const std::set<std::string> known = {".csv", ".html", ".json", ".npy", ".npz", ".onnx", ".png", ".toml"};
         if (ending.empty() || has == ending || !known.contains(has)) return "";
-        return fmt::format("{} would be no {} file: what is written is {}. Let its name end in {}", printable(path),
-                           has.substr(1), ending.substr(1), ending);
+        return fmt::format("{} would not be a {} file, because {} is written to it. Give it a name that ends in {}",
+                           printable(path), has.substr(1), ending.substr(1), ending);
       },
       "");
 }

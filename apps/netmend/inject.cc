@@ -58,8 +58,8 @@ void print_survivors(const InjectResult& result, const Analysis& analysis) {
                             analysis.survivors.size(), result.bugs.size()),
                 2);
   if (doctor.asked > 0)
-    print_wrapped(fmt::format("{} of {} survivors differ from the clean program for netmend watch and lint; of those whose "
-                              "metric differs from that of the clean run, {} of {}",
+    print_wrapped(fmt::format("{} of {} survivors differ from the clean program for netmend watch and lint; of those "
+                              "whose metric differs from that of the clean run, {} of {}",
                               doctor.caught, doctor.asked, doctor.changed_caught, doctor.changed),
                   2);
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
