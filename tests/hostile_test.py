@@ -621,7 +621,7 @@ class Products(Sound):
             os.link(path, hard)
             for name in (path, link) if i % 3 else (path, link, hard):
                 with self.subTest(command=" ".join(command), product=name):
-                    self.refused(*command, flag, name, words=["would be no" if name == path and ending not in ("", ".state", path[-len(ending):]) else "input"])
+                    self.refused(*command, flag, name, words=["would not be a" if name == path and ending not in ("", ".state", path[-len(ending):]) else "input"])
                     self.assertEqual(read_bytes(path), before)
             os.unlink(link), os.unlink(hard)
         self.refused("repair", *case, "-o", "q", "--plan", "q", words=["both name"])

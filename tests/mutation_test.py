@@ -147,7 +147,7 @@ class SlowInject(Case):
 
     def test_programs_that_cannot_be_used(self):
         for text, words in (("raise ValueError('no data')", ("does not run as it is", "ValueError")),
-                            ("print('loss 3')", ("no line that --metric", "loss 3")),
+                            ("print('loss 3')", ("no line that matches --metric", "loss 3")),
                             ("x = (", ("not valid Python",))):
             with open("bad.py", "w") as file:
                 file.write(text)
@@ -161,7 +161,7 @@ class SlowInject(Case):
         with open("secret/key.py", "w") as file:
             file.write("password = 1 + 1\n")
         secret = os.path.abspath("secret/key.py")
-        for report, words in (({secret: {"1": ["learning"]}}, ("no operator finds a place",)), ({"x": 3, "mine/train.py": [1]}, ("no operator",)),
+        for report, words in (({secret: {"1": ["learning"]}}, ("no operator applies to any",)), ({"x": 3, "mine/train.py": [1]}, ("no operator",)),
                               ([], ("executed lines failed",))):
             with open("mine/train.py", "w") as file:
                 file.write(f"import json, os\nx = 1\nprint('accuracy 0.5', flush=True)\nif 'NETMEND_REPORT_FD' in os.environ:\n"

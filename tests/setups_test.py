@@ -173,7 +173,7 @@ class Images(Subject):
                      numpy.ascontiguousarray(x.transpose(0, 2, 3, 1)).reshape(-1, 3, 32, 32))
             yield "channels at the other end", "preprocessing:layout", self.data("mixed", mixed, y, *right)
         turned = self.data("turned", x.transpose(0, 1, 3, 2), y, *right)
-        yield "rows and columns exchanged", "preprocessing:orientation", turned
+        yield "rows and columns swapped", "preprocessing:orientation", turned
         order = numpy.random.RandomState(7).permutation(self.outputs)
         yield "classes permuted", "class-order", self.data("permuted", x, order[y], *right)
         swap = numpy.arange(self.outputs)

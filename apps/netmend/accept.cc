@@ -87,7 +87,7 @@ std::string size_words(const findings::Finding& finding) {
   if (finding.kind == "over-confident" || finding.kind == "under-confident")
     return "ECE " + findings::plain(finding.value);
   if (finding.kind == "imbalance")
-    return fmt::format("{} inputs in the largest class for 1 in the smallest", findings::plain(finding.value));
+    return fmt::format("a ratio of {} between the largest and the smallest class", findings::plain(finding.value));
   if (finding.kind == "drift") return "distance " + findings::plain(finding.value);
   if (finding.kind == "biased-numbers") return findings::plain(finding.value) + " standard deviations of the labels";
   const bool share = finding.value >= 0 && finding.value <= 1;
@@ -153,7 +153,7 @@ int accept_inputs(const Common& common, const AcceptOptions& options) {
                        {"until", one.until.empty() ? Json(nullptr) : Json(one.until)},
                        {"file", path}}),
            0;
-  print("  accepted {} of {} in {}: they are counted apart, never hidden\n", counted(count, "input"),
+  print("  accepted {} of {} in {}: they are counted separately, never hidden\n", counted(count, "input"),
         printable(options.file), path);
   return 0;
 }

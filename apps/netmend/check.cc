@@ -165,7 +165,7 @@ int check(const Common& common, const CheckOptions& options) {
   }
   print_run(run, session);
   print_labelled("exit", exit_words(run, options.fail_on, status));
-  if (run.interrupted) say(common, "stopped: this is what was finished");
+  if (run.interrupted) say(common, "stopped: these are the results so far");
   return status;
 }
 

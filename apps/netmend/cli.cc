@@ -35,7 +35,8 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   app->add_option("--jobs", common.jobs, "Worker threads (default: one per core); never changes a result")
       ->check(CLI::Range(0, 1024));
   app->add_option("--device", common.device, "cpu, cuda or cuda:N")->capture_default_str();
-  app->add_option("--precision", common.precision, "Products on a GPU: float32 or tf32")->capture_default_str();
+  app->add_option("--precision", common.precision,
+                  "Precision of matrix products on a GPU: float32 or tf32")->capture_default_str();
   app->add_option("--memory", common.memory,
                   "Memory limit for tensors, for example 8G (default: most of what is free)");
   return app;
@@ -70,8 +71,8 @@ CLI::Validator written_as(const std::string& ending) {
         const std::string has = std::filesystem::path(path).extension().string();
         static const std::set<std::string> known = {".csv", ".html", ".json", ".npy", ".npz", ".onnx", ".png", ".toml"};
         if (ending.empty() || has == ending || !known.contains(has)) return "";
-        return fmt::format("{} would be no {} file: what is written is {}. Let its name end in {}", printable(path),
-                           has.substr(1), ending.substr(1), ending);
+        return fmt::format("{} would not be a {} file, because {} is written to it. Give it a name that ends in {}",
+                           printable(path), has.substr(1), ending.substr(1), ending);
       },
       "");
 }
@@ -143,7 +144,7 @@ bool is_about_memory(const std::string& reason) {  // as LibTorch words it
 }
 
 int no_memory() {
-  tell("error: there is not enough memory\n  --jobs 1, a lower --limit or a smaller --memory need less.");
+  tell("error: there is not enough memory\n  --jobs 1, or a lower --limit or --memory, needs less.");
   return 2;
 }
 
@@ -219,7 +220,7 @@ int run_program(int argc, char** argv, const Program& program) {
     reason.resize(std::min(reason.size(), reason.find('\n')));  // LibTorch adds its stack
     if (is_about_memory(reason)) return no_memory();
     tell(fmt::format(
-        "internal error: {}\n  This is netmend's mistake, not yours. Please report it with the command line.",
+        "internal error: {}\n  This is a bug in netmend. Please report it with the command line.",
         printable(reason)));
     return 3;
   }

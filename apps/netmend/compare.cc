@@ -105,20 +105,21 @@ std::string verdict_sentence(Verdict verdict, double margin) {
     case Verdict::kBetter:
       return "verdict: better";
     case Verdict::kNotWorse:
-      return fmt::format("verdict: not worse, by a margin of {:.2g} points", 100 * margin);
+      return fmt::format("verdict: not worse, within a margin of {:.2g} points", 100 * margin);
     case Verdict::kWorse:
       return fmt::format("verdict: worse by more than the margin of {:.2g} points", 100 * margin);
     default:
       return fmt::format(
           "verdict: unclear whether it is worse by more than the margin of {:.2g} points; more inputs "
-          "are needed to tell",
+          "are needed to decide",
           100 * margin);
   }
 }
 
 void print_compare(session::Session& session, const std::string& reference, const Regressions& found) {
   const std::string& metric = session.task().metric;
-  print("{} → {}  on {}, {} inputs\n", reference, session.model_name(), found.data, with_commas(found.whole.samples));
+  print("{} → {}  on {}, {}\n", reference, session.model_name(), found.data,
+        findings::counted(found.whole.samples, "input"));
   if (found.missing > 0 && found.has_right_and_wrong)  // the newer figure would be of inputs that the older never saw
     print("  accuracy {} → {}\n", figure_text("accuracy", stats::rate(found.whole.right_before, found.whole.samples)),
           figure_text("accuracy", stats::rate(found.whole.right_after, found.whole.samples)));
@@ -127,7 +128,8 @@ void print_compare(session::Session& session, const std::string& reference, cons
           found.after.empty() ? "–" : figure_text(metric, found.after[0].estimate));
   if (!found.has_right_and_wrong) {
     const stats::Estimate& change = found.error_change;
-    print_wrapped(fmt::format("closer predictions: {}, farther: {}; mean absolute error {:+.4g} ({:+.4g} to {:+.4g})",
+    print_wrapped(fmt::format("predictions closer to the label: {}, farther from it: {}; mean absolute error {:+.4g} "
+                              "({:+.4g} to {:+.4g})",
                               with_commas(found.whole.fixed), with_commas(found.whole.broken), change.value, change.low,
                               change.high),
                   2);
@@ -178,12 +180,13 @@ int compare(const Common& common, const CompareOptions& options) {
     print("\n  every fix and regression: {}/flips.csv{}\n", folder.path(),
           options.product.empty() || found.interrupted ? "" : "   baseline: " + options.product);
     if (found.verdict == Verdict::kWorse)
-      print_labelled("exit", fmt::format("{}: compare reports and never fails; netmend gate fails by the limits in "
-                                         "netmend.toml",
+      print_labelled("exit", fmt::format("{}: compare only reports; netmend gate fails if a limit in netmend.toml is "
+                                         "not met",
                                          status));
   }
   if (found.interrupted)
-    say(common, fmt::format("stopped: this is the result of the first {} inputs{}", with_commas(found.whole.samples),
+    say(common, fmt::format("stopped: this is the result of the first {}{}",
+                            findings::counted(found.whole.samples, "input"),
                             options.product.empty() ? "" : "; " + options.product + " was not written"));
   return status;
 }

@@ -1,4 +1,4 @@
-// netmend coverage: what the tests never try, and a small core of them that covers as much.
+// netmend coverage: what the tests never try, and a small subset of them that covers as much.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,12 +79,12 @@ std::string verdict(const Json& found) {
   const double training = all["training"], both = all["both"], share = training > 0 ? both / training : 1;
   const char* how = share >= 1     ? "all"
                     : share >= 0.9 ? "nearly all"
-                    : share >= 0.5 ? "most"
-                    : share > 0    ? "less than half"
+                    : share > 0.5  ? "most"
+                    : share > 0    ? "at most half"
                                    : "none";
   return fmt::format(
       "Of the combinations of important units that training data reaches, the tests reach {}{}.", how,
-      untried == 0 ? "" : fmt::format("; they miss {} of single units", counted(int64_t(untried), "value region")));
+      untried == 0 ? "" : fmt::format("; for single units, they miss {}", counted(int64_t(untried), "value region")));
 }
 
 void print_untried(const Json& found) {
@@ -105,7 +105,7 @@ void print_untried(const Json& found) {
   const int64_t tests = all["tests"], both = all["both"];
   print_item("combined", fmt::format("training reaches {} of {} units, tests reach {} of them{}",
                                      counted(all["training"], "combination"), first["units"].size(), with_commas(both),
-                                     tests > both ? fmt::format(" and {} new", with_commas(tests - both)) : ""));
+                                     tests > both ? fmt::format(", and {} others", with_commas(tests - both)) : ""));
   for (size_t i = 0; i < std::min<size_t>(2, first["untried"].size()); ++i)
     print_item("", fmt::format("untested: {}, such as {}", counted(first["untried"][i]["training"], "training input"),
                                names(first["untried"][i]["training_inputs"], 3)));
@@ -115,7 +115,7 @@ void print_low_units(const Json& found) {
   if (found["train"].is_null() || !found["on"].is_null()) return;
   const std::string units = counted(found["units"], "unit");
   if (found["units_low"].is_null())
-    return print_item("highs", "too few tests to tell whether units reach values as high as in training");
+    return print_item("highs", "too few tests to judge whether units reach values as high as in training");
   const int64_t low = found["units_low"];
   if (low == 0) return print_item("highs", fmt::format("all {} reach values about as high as in training", units));
   print_item("highs", fmt::format("{} of {} never {} values as high as in training", low, units,
@@ -138,12 +138,13 @@ void print_inputs(const Json& found) {
     Json most = Json::array();
     for (const Json& one : subset["add_most"]) most.push_back(one["input"]);
     const std::string what = spare == 0 ? fmt::format("all {} add something", with_commas(found["inputs"]))
-                                        : fmt::format("{} of {} cover as much as all of them",
+                                        : fmt::format("a subset of {} covers as much as all {}",
                                                       with_commas(subset["inputs"]), with_commas(found["inputs"]));
-    print_item("tests", what + ". Most is added by " + names(most, 5));
+    print_item("tests", what + ". The most useful: " + names(most, 5));
   }
   if (!core.is_null() && core["inputs"].get<int64_t>() > 0)
-    print_item("", fmt::format("for {} alone {} are enough", names(core["criteria"], 20), with_commas(core["inputs"])));
+    print_item("", fmt::format("for {} alone, a subset of {} is enough", names(core["criteria"], 20),
+                               with_commas(core["inputs"])));
   const Json& kinds = found["surprise"];
   auto chosen = std::find_if(kinds.begin(), kinds.end(), [](const Json& kind) { return kind["name"] == "DSA"; });
   if (chosen == kinds.end()) chosen = kinds.begin();
@@ -153,7 +154,8 @@ void print_inputs(const Json& found) {
     if (ids.size() < 5 && one["score"] != 0)
       ids.push_back(fmt::format("{} ({})", text(one, "input"), findings::plain(one["score"].get<double>())));
   if (!ids.empty())
-    print_item("surprise", fmt::format("least like training by {}: {}", text(*chosen, "name"), join(ids, ", ")));
+    print_item("surprise", fmt::format("least like the training data by {}: {}", text(*chosen, "name"),
+                                       join(ids, ", ")));
 }
 
 void print_coverage(const CoverageOptions& options, const Json& found) {

@@ -104,7 +104,7 @@ int data(const Common& common, const DataOptions& options) {
     json["sheet"] = sheet.empty() ? Json(nullptr) : Json(sheet);
     return print_json(json), 0;
   }
-  print("{}  {} inputs\n", found.spec, with_commas(found.samples));
+  print("{}  {}\n", found.spec, counted(found.samples, "input"));
   for (const FeatureOverview& feature : found.features) print_feature(feature);
   std::vector<std::string> steps;
   for (const auto& [key, value] : found.preprocessing) steps.push_back(key + "=" + value);

@@ -57,7 +57,7 @@ void print_some(const std::vector<RepeatedInput>& inputs, const char* verb) {
 }
 
 void print_repeats(const Repeats& found, double seconds) {
-  print("{}  {} inputs{}   {:.1f} s\n", found.spec, with_commas(found.inputs),
+  print("{}  {}{}   {:.1f} s\n", found.spec, counted(found.inputs, "input"),
         found.against.empty() ? "" : fmt::format(" against {} of {}", with_commas(found.other_inputs), found.against),
         seconds);
   print("  duplicates        {}\n", counted(int64_t(found.exact.size()), "input"));
@@ -65,7 +65,7 @@ void print_repeats(const Repeats& found, double seconds) {
   print("  near-duplicates   {} ({})\n", counted(int64_t(found.near.size()), "input"), found.near_rule);
   print_some(found.near, "is a near-duplicate of");
   if (found.looked_at < found.of)
-    print("  near-duplicates were searched among {} inputs, evenly spread (--limit N: the first N)\n",
+    print("  near-duplicates were searched for among {} inputs, evenly spread (--limit N: the first N)\n",
           with_commas(found.looked_at));
   if (found.conflicting > 0) print("  label conflicts   {}\n", counted(found.conflicting, "input"));
 }

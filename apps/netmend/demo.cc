@@ -80,7 +80,7 @@ class Demo {
 
   void look_at_data() {
     const studies::DemoSizes sizes = studies::write_demo_sheet(sheet_);
-    tell(fmt::format("Look at the data: {} drawn digits to learn from, {} to be tested on.", with_commas(sizes.train),
+    tell(fmt::format("Look at the data: {} drawn digits for training, {} for testing.", with_commas(sizes.train),
                      with_commas(sizes.test)),
          Shell::of("netmend data glyphs:test --sheet {}", sheet_));
     if (!common_.json) print("   {} shows eight of each digit.\n", sheet_);
@@ -89,7 +89,7 @@ class Demo {
   /// False when Ctrl-C came first.
   bool train_network() {
     const int64_t parameters = training::write_new_model(kArchitecture, "glorot", common_.seed, fresh_);
-    tell(fmt::format("Train a network: {}, {} parameters, {}.", kArchitecture, with_commas(parameters),
+    tell(fmt::format("Train a network: {}, {}, {}.", kArchitecture, counted(parameters, "parameter"),
                      counted(epochs_, "epoch")),
          Shell::of("netmend lab new {} -o {} && netmend train {} --data glyphs --epochs {} -o {}", kArchitecture,
                    fresh_, fresh_, epochs_, sound_));

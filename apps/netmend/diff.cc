@@ -66,7 +66,8 @@ void print_rows(const char* title, const std::vector<Row>& rows, int count, cons
 
 void print_text(const DiffOptions& options, const edits::Difference& found) {
   if (found.changed.empty()) {
-    print("  no weight differs: {} parameters, {} values\n", found.parameters, with_commas(found.total.values));
+    print("  no weight differs: {}, {}\n", counted(int64_t(found.parameters), "parameter"),
+          counted(found.total.values, "value"));
     return;
   }
   print_wrapped(fmt::format("{} → {}: {} of {} values differ, in {} of {} parameters and {}; relative change {}",

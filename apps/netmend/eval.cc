@@ -19,7 +19,7 @@ int eval_shard(const Common& common, const EvalOptions& options) {
     print_json(
         {{"state", options.product}, {"samples", done.samples}, {"shard", options.shard}, {"seconds", done.seconds}});
   else
-    print("  {} inputs in {}; put the parts together with netmend lab merge\n", with_commas(done.samples),
+    print("  {} in {}; netmend lab merge puts the parts together\n", counted(done.samples, "input"),
           options.product);
   return 0;
 }
@@ -70,7 +70,7 @@ int eval(const Common& common, const EvalOptions& options) {
     print("\n  per input: {}/samples.csv{}\n", folder.path(), options.units ? ", per unit: units.csv" : "");
   }
   if (done.interrupted)
-    say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(done.result.samples)));
+    say(common, fmt::format("stopped: this is the result of the first {}", counted(done.result.samples, "input")));
   return status;
 }
 

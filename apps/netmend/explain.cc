@@ -107,7 +107,7 @@ int explain(const Common& common, const ExplainOptions& options) {
     print_explanation(options, found, folder.path());
     print("\n  every unit, by class: {}/importance.csv\n", folder.path());
   }
-  if (status) say(common, fmt::format("stopped: this covers only the first {} inputs", with_commas(found.inputs)));
+  if (status) say(common, fmt::format("stopped: this covers only the first {}", counted(found.inputs, "input")));
   return status;
 }
 

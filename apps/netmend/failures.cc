@@ -178,7 +178,7 @@ int failures(const Common& common, const FailuresOptions& options) {
   print_report(session, options, report);
   print("\n  all of them: {}/{}{}\n", folder.path(), table, product.empty() ? "" : "   " + product);
   if (report.interrupted)
-    say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(report.inputs)));
+    say(common, fmt::format("stopped: this is the result of the first {}", counted(report.inputs, "input")));
   return status;
 }
 

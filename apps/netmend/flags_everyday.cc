@@ -16,7 +16,7 @@ void add_gate(CLI::App& app, Options& o, Action& action) {
               "           latency = \"<= 5 ms\" }");
   gate->add_option("model", o.gate.model, "ONNX file (default: the one that netmend.toml names)");
   gate->add_option("--against", o.gate.against, "An earlier model, a run folder of eval, or a baseline.json");
-  gate->add_flag("--strict", o.gate.strict, "The worse end of each interval decides, not the value");
+  gate->add_flag("--strict", o.gate.strict, "The worse end of each 95 % interval decides, not the value");
   gate->add_flag("--common", o.gate.common_only,
                  "The data is not that of the reference: compare only inputs that both name");
   with_case(gate, o.gate);

@@ -15,7 +15,8 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
   inject->add_option("program", o.inject.program, "Python program or notebook; its arguments come after --")
       ->required();
   inject->add_option("arguments", o.inject.arguments,
-                     "Arguments of the program, after --; {seed} in them stands for another number in every clean run");
+                     "Arguments of the program, after --; {seed} in them is replaced by a different number in every "
+                     "clean run");
   inject
       ->add_option("--metric", o.inject.metric,
                    "Regular expression: its first group in the last printed line that matches is the metric. Or "
@@ -36,20 +37,20 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
   inject->add_option("--per-file", o.inject.per_file, "At most this many bugs per file; 0 for no limit")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
-  inject->add_option("--clean-runs", o.inject.clean_runs, "Runs of the program as it is, to compare with")
+  inject->add_option("--clean-runs", o.inject.clean_runs, "Runs of the unchanged program, for comparison")
       ->capture_default_str()
       ->check(CLI::Range(2, 1000));
   inject
       ->add_option("--doctor", o.inject.doctor,
-                   "Survivors, the most dangerous first, that are run again under netmend watch; 0 for none")
+                   "Number of survivors, the most dangerous first, that are run again under netmend watch; 0 for none")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
   inject->add_option("--time", o.inject.time,
-                     "Time that a buggy version may take, such as 90s (default: 4 times a clean run and 5 s)");
+                     "Time that a buggy version may take, such as 90s (default: 4 times a clean run, plus 5 s)");
   inject->add_option("--env", o.inject.environment,
-                     "Variable of the environment that the program gets; may be repeated");
+                     "Environment variable that is passed to the program; may be repeated");
   inject->add_option("--writable", o.inject.writable,
-                     "Folder that the program finds empty and may write to; may be repeated");
+                     "Folder that is empty for the program and that it may write to; may be repeated");
   inject->add_flag("--unsafe", o.inject.unsafe, "Run without bubblewrap: only for code that you trust");
   with_run_folder(inject);
   inject->callback([&] { action = [&] { return app::inject(common, o.inject); }; });
@@ -62,7 +63,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                           "  netmend why confused-classes:cat-dog\n"
                           "  netmend why dead-units\n"
                           "  netmend why --list");
-  why->add_option("finding", o.why.about, "Its id, or its kind (default: list the findings of the latest run)");
+  why->add_option("finding", o.why.about, "Id or kind of a finding (default: list the findings of the latest run)");
   why->add_flag("--list", o.why.list, "All kinds of findings");
   why->add_option("--run", o.why.run, "Run folder of a check (default: the latest with findings)");
   why->callback([&] { action = [&] { return app::why(common, o.why); }; });
@@ -72,7 +73,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
               "  netmend accept confused-classes:cat-dog --reason 'labels are ambiguous' --until 2027-06-30\n"
               "  netmend accept inputs --file ambiguous.csv --reason 'nobody can tell'\n"
               "  netmend accept --prune");
-  accept->add_option("finding", o.accept.what, "Its id, KIND:WHERE; or `inputs` with --file");
+  accept->add_option("finding", o.accept.what, "Id of a finding, KIND:WHERE; or `inputs` with --file");
   accept->add_option("--reason", o.accept.reason, "Why; it should still make sense to somebody who reads it next year");
   accept->add_option("--until", o.accept.until,
                      "The last day on which it is accepted, such as 2027-06-30 (default: no end)");
@@ -134,7 +135,7 @@ void add_files(CLI::App& app, Options& o, Action& action) {
               "  netmend lint train.py\n"
               "  netmend lint train.py --sarif lint.sarif");
   lint->add_option("files", o.lint.files, "Python files")->required();
-  lint->add_option("--python", o.lint.python, "The Python that reads them")->capture_default_str();
+  lint->add_option("--python", o.lint.python, "Python interpreter that parses them")->capture_default_str();
   lint->add_option("--fail-on", o.lint.fail_on,
                    "Exit status 1 from this level on: blocker, serious, minor, note or never")
       ->capture_default_str();

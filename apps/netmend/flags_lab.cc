@@ -71,7 +71,7 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
       ->capture_default_str();
   broken->add_option("--python", o.broken_trainings.python, "The Python that trains")->capture_default_str();
   broken->add_option("--keras-python", o.broken_trainings.keras_python, "The one with Keras (default: the same)");
-  broken->add_option("more", o.broken_trainings.more, "Behind --: what python3 -m netmend.study --help lists");
+  broken->add_option("more", o.broken_trainings.more, "After --: options that python3 -m netmend.study --help lists");
   broken->add_option("--out", common.out, "Folder of the study (default: netmend-study-broken-trainings)");
   broken->callback([&] { action = [&] { return study_broken_trainings(common, o.broken_trainings); }; });
 

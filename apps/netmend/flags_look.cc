@@ -37,14 +37,14 @@ void add_next(CLI::App& app, Options& o, Action& action) {
   next->add_option(
           "--method", o.next.method,
           "gini, margin, entropy, max-p (uncertain predictions), mcp (uncertain, spread over pairs of classes), "
-          "coreset (far from what is known), surprise (unlike training data), mutation (kill mutants that the tests "
-          "do not kill)")
+          "coreset (far from the inputs of --train or --data), surprise (unlike training data), mutation (kill mutants "
+          "that the tests do not kill)")
       ->capture_default_str();
   next->add_option("--count", o.next.count, "Inputs to choose")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000000));
   next->add_option("--on", o.next.on,
-                   "unit=LAYER/NUMBER: inputs with a higher activation of this unit than any test has");
+                   "unit=LAYER/NUMBER: inputs with a higher activation of this unit than any test");
   next->add_option("--layer", o.next.layers,
                    "Layer for coreset and surprise (default: the last one before the output)");
   add_product(next, "-o", o.next.product, ".csv", "Write the chosen inputs to a CSV file");
@@ -60,8 +60,8 @@ void add_locate(CLI::App& app, Options& o, Action& action) {
   locate->add_option("model", o.locate.model, "ONNX file (default: the one that netmend.toml names)");
   locate
       ->add_option("--measure", o.locate.measure,
-                   "How suspicious a unit is. auto: by ablation and gradient, the most reliable. The others count on "
-                   "how many wrong and correct predictions a unit is active: " +
+                   "How suspicious a unit is. auto: by ablation and gradient, the most reliable. ochiai to wong2 count "
+                   "on how many wrong and correct predictions a unit is active. One of " +
                        localise::measure_names() +
                        "; dstarN for another exponent. arachne ranks single weights; all: "
                        "every measure")
@@ -100,7 +100,7 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
           "One or several, separated by commas, or all that suit the data: white-noise, relevant-noise, random-noise; "
           "fgsm, bim, pgd, jsma, cw; deepfault (with --unit); translate, rotate, scale, shear, contrast, "
           "brightness, blur, pixels, gaussian, salt-pepper, speckle, occlusion; token-drop, token-swap, "
-          "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria, by itself)")
+          "token-replace; column-noise, column-permute, category-swap; fuzz (guided by --criteria; not among all)")
       ->required();
   add_product(stress, "-o", o.stress.product, ".npz", "The new inputs, an NPZ file that opens as data")->required();
   stress->add_option("--eps", o.stress.eps,
@@ -112,9 +112,11 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
       ->check(CLI::Range(1, 1000000));
   stress->add_option("--step-size", o.stress.step_size,
                      "Step size of bim (eps/5), pgd (4 eps / steps), cw (0.01) and deepfault (1)");
-  stress->add_option("--confidence", o.stress.confidence, "cw: by how much another class must win")
+  stress->add_option("--confidence", o.stress.confidence, "cw: by how much the logit of another class must be higher")
       ->check(CLI::Range(0.0, 1e6));
-  stress->add_option("--unit", o.stress.units, "deepfault: units to drive, conv1/7,fc1/3")->delimiter(',');
+  stress
+      ->add_option("--unit", o.stress.units, "deepfault: units whose activations it raises, for example conv1/7,fc1/3")
+      ->delimiter(',');
   stress->add_option("--on", o.stress.on,
                      "Only these inputs: class=cat, slice=COLUMN=VALUE, or inputs=FILE with their names");
   stress->add_option("--from", o.stress.from, "Inputs to start from: those predicted correctly (right), or all")
@@ -139,7 +141,7 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
   stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
   stress
       ->add_option("--as-published", o.stress.as_published,
-                   "deepfault, deephunter or art: do it as the original's code does")
+                   "deepfault, deephunter or art: compute as the original code does")
       ->check(CLI::IsMember({"deepfault", "deephunter", "art"}));
   with_case(stress, o.stress);
   stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
@@ -162,7 +164,9 @@ void add_mutate(CLI::App& app, Options& o, Action& action) {
                    "class (a correct prediction of a class becomes wrong; DeepMutation), strict (any prediction "
                    "changes) or statistical (DeepCrime: accuracy falls over the trainings that --original names)")
       ->capture_default_str();
-  mutate->add_option("--sample", o.mutate.sample, "Mutants, drawn over the operators in turn; 0 for every place once")
+  mutate
+      ->add_option("--sample", o.mutate.sample,
+                   "Number of mutants, drawn from the operators in turn; 0 for one mutant per place")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
   mutate->add_option("--layer", o.mutate.layers, "Only this layer; may be repeated (default: all)");
@@ -175,7 +179,7 @@ void add_mutate(CLI::App& app, Options& o, Action& action) {
 
 void add_coverage(CLI::App& app, Options& o, Action& action) {
   CLI::App* coverage =
-      command(app, "coverage", "What the tests never cover, and a small core of them that covers as much",
+      command(app, "coverage", "What the tests never cover, and a small subset of them that covers as much",
               "  netmend coverage model.onnx --data mnist\n"
               "  netmend coverage model.onnx --train images:train --test images:test --profile model.profile\n"
               "  netmend coverage model.onnx --data mnist --criteria IDC,KMNC:100,DSC --layer fc2 --m 8");
@@ -186,7 +190,7 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str();
   coverage->add_option("--layer", o.coverage.layers,
                        "Only this layer; may be repeated (default: all but the output layer). Surprise and important "
-                       "units are of the last one");
+                       "units use the last one");
   coverage
       ->add_option("--m", o.coverage.important,
                    "How many important units IDC combines; several values separated by commas")
@@ -201,7 +205,7 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
   add_product(coverage, "--profile", o.coverage.profile, "",
               "Profile of the training data: read where the file exists, else written");
   coverage->add_option("--as-published", o.coverage.published,
-                       "Do as this program does: deepimportance, sadl, nlc, dnn-tip, deepgini");
+                       "Compute as the code of this program does: deepimportance, sadl, nlc, dnn-tip, deepgini");
   coverage->add_flag("--zero-cluster", o.coverage.zero_cluster, "IDC: 0 is a cluster of its own");
   coverage->add_option("--on", o.coverage.on,
                        "Only these tests: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE");
@@ -270,7 +274,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
                            "  netmend data mnist:test --duplicates --against mnist:train --export drop.csv");
   data->add_option("spec", o.data.spec, "NAME[:split][,key=value…] or KIND:PATH[,key=value…]")->required();
   add_product(data, "--sheet,-o", o.data.sheet, ".png",
-              "Where the contact sheet goes (PNG; default: in the run folder)");
+              "File of the contact sheet (PNG; default: in the run folder)");
   data->add_option("--limit", o.data.limit, "Look at the first N inputs")->check(above_zero());
   data->add_option("--count", o.data.count, "Inputs on the sheet")->capture_default_str()->check(CLI::Range(1, 2000));
   data->add_flag("--duplicates", o.data.duplicates, "Inputs that occur more than once, exactly or nearly");
@@ -293,7 +297,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
   slices->add_option("--top", o.slices.top, "Number of rules to look for")
       ->capture_default_str()
       ->check(CLI::Range(1, 100));
-  slices->add_option("--least", o.slices.least, "Least number of inputs in a group or slice")
+  slices->add_option("--least", o.slices.least, "Smallest number of inputs in a group or slice")
       ->capture_default_str()
       ->check(CLI::Range(10, 1000000));
   slices

@@ -35,7 +35,8 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str()
       ->group(group);
   repair->add_option("--mutation", o.repair.mutation, edits::operation_names())->capture_default_str()->group(group);
-  repair->add_option("--value", o.repair.value, "Parameter of the mutation (default: its own)")->group(group);
+  repair->add_option("--value", o.repair.value,
+                     "Parameter of the mutation (default: that of the mutation)")->group(group);
   repair->add_option("--stop", o.repair.stop, "When to stop: on loss, accuracy, both or either")
       ->capture_default_str()
       ->group(group);
@@ -148,20 +149,21 @@ void add_train(CLI::App& app, Options& o, Action& action) {
                            "  netmend watch --out run1 -- python train.py; netmend heal run1 --tries 6 --ask");
   heal->add_option("run", o.heal.run, "Run folder of netmend train or netmend watch (default: the newest record)");
   heal->add_option("--tries", o.heal.tries, "At most this many trainings")->capture_default_str()->check(above_zero());
-  heal->add_option("--seconds", o.heal.seconds, "Programs: most that an attempt may take")
+  heal->add_option("--seconds", o.heal.seconds, "Programs: longest time in seconds that an attempt may take")
       ->capture_default_str()
       ->check(above_zero());
   heal->add_flag("--ask", o.heal.ask, "Ask before each attempt");
   heal->add_flag("--random", o.heal.random, "Random search over the same settings at equal cost beside it");
   heal->add_flag("--in-place", o.heal.in_place, "Programs: run in their own folder, not in a copy of it");
   heal->add_option("--thresholds", o.heal.thresholds, "TOML file with thresholds of rules");
-  heal->add_option("--python", o.heal.python, "Reads programs that expose no settings")->capture_default_str();
-  add_product(heal, "-o", o.heal.product, ".onnx", "The model of a healed training by netmend train");
+  heal->add_option("--python", o.heal.python, "Python interpreter that reads programs which expose no settings")
+      ->capture_default_str();
+  add_product(heal, "-o", o.heal.product, ".onnx", "The model, if the healed training is one of netmend train");
   with_run_folder(heal);
   heal->callback([&] { action = [&] { return heal_run(common, o.heal); }; });
 
   CLI::App* demo =
-      command(app, "demo", "Makes its own data, trains a network, plants faults, finds and repairs them; needs no file",
+      command(app, "demo", "Make data, train a network, plant faults, find and repair them; needs no file",
               "  netmend demo\n  netmend demo --epochs 1");
   demo->add_option("--epochs", o.demo.epochs, "Epochs of training")->capture_default_str()->check(CLI::Range(1, 1000));
   with_run_folder(demo);

@@ -56,7 +56,7 @@ usage: netmend COMMAND [options]        netmend COMMAND --help shows examples
               lab run      run a model on tensors from files
               lab conformance   check the operators against the ONNX project's own test folders
               lab merge    merge the shards of a pass
-  Start here  demo         a tour on data that it makes itself: trains, plants faults, finds and repairs them
+  Start here  demo         a tour on generated data: trains a network, plants faults, finds and repairs them
 
   Everywhere  --json (one document on stdout)  --quiet  --wide  --seed N  --jobs N  --device cpu|cuda  --memory 8G
               --out DIR (the run folder)  -o FILE (what the command makes)

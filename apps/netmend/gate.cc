@@ -42,7 +42,7 @@ void print_report(const GateReport& report, const std::string& folder) {
                               report.strict ? " (the worse end of each interval decides)" : ""),
                   2);
   } else {
-    print("\n  not passed: model and data do not belong together: exit 1\n");
+    print("\n  not passed, because model and data do not belong together: exit 1\n");
   }
   if (!report.next.empty()) print("  next      {}\n", report.next.text());
   print("  {0}/gate.md   {0}/gate.xml   {0}/gate.json\n", folder);

@@ -81,7 +81,8 @@ int heal_run(const Common& common, const HealOptions& options) {
   if (json["healed"] == true && json.contains("command"))
     print("  run      {}\n", printable(json["command"].get<std::string>()));
   if (json["healed"] == true && json["product"].is_string()) print("  model    {}\n", printable(options.product));
-  print("  {}\n", json["healed"] == true ? "Healed: what was found is gone, and held-out data is predicted better."
+  print("  {}\n", json["healed"] == true ? "Healed: the problems that were found are gone, and held-out data is "
+                                           "predicted better."
                                          : "Not healed.");
   return status;
 }

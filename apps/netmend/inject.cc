@@ -58,8 +58,8 @@ void print_survivors(const InjectResult& result, const Analysis& analysis) {
                             analysis.survivors.size(), result.bugs.size()),
                 2);
   if (doctor.asked > 0)
-    print_wrapped(fmt::format("{} of {} survivors differ from the clean program for netmend watch and lint; where the "
-                              "metric is not that of the clean run, {} of {}",
+    print_wrapped(fmt::format("{} of {} survivors differ from the clean program for netmend watch and lint; of those "
+                              "whose metric differs from that of the clean run, {} of {}",
                               doctor.caught, doctor.asked, doctor.changed_caught, doctor.changed),
                   2);
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
@@ -74,12 +74,13 @@ void print_survivors(const InjectResult& result, const Analysis& analysis) {
 
 void print_injected(const InjectResult& result, const Analysis& analysis) {
   const programs::CleanSummary& clean = analysis.clean;
-  print("{}  {} bugs of {} in {} executed lines of {}\n", printable(result.program), result.bugs.size(),
+  print("{}  {} of {} possible bugs in {} executed lines of {}\n", printable(result.program), result.bugs.size(),
         with_commas(result.possible), with_commas(result.lines), counted(result.files, "file"));
   print_wrapped(
       clean.deterministic
           ? fmt::format("clean: {} runs, metric {:.6g} each time, {:.2f} s", clean.runs, clean.mean, clean.seconds)
-          : fmt::format("clean: {} runs{}, metric {:.6g} ± {:.2g}{}; to tell a change by 1 %, {} runs of each version "
+          : fmt::format("clean: {} runs{}, metric {:.6g} ± {:.2g}{}; to detect a change of 1 %, {} runs of each "
+                        "version "
                         "would be needed; {:.2f} s",
                         clean.runs, result.seeded ? " with a seed each" : "", clean.mean, clean.deviation,
                         result.seeded ? "" : ": not deterministic", clean.runs_needed, clean.seconds),

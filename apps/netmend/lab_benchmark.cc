@@ -50,10 +50,10 @@ int lab_benchmark(const Common& common, const BenchmarkOptions& options) {
     print("  batch {:<6} {:>14}   {:4.1f} % of the {} FLOP/s that this machine reaches\n", rate.batch,
           rate_text(rate.inputs_per_second), 100 * rate.inputs_per_second * found.flops / found.peak_flops,
           flops_text(found.peak_flops));
-  print("  whole pass   {} from the file, {} from memory ({} inputs, predictions judged)\n", rate_text(found.from_file),
-        rate_text(found.from_memory), with_commas(found.inputs));
+  print("  whole pass   {} from the file, {} from memory ({}, predictions judged)\n", rate_text(found.from_file),
+        rate_text(found.from_memory), counted(found.inputs, "input"));
   print("  memory       {} {}\n\n  one batch of {} on one thread, operator by operator:\n",
-        bytes_text(found.peak_memory), found.device == "cpu" ? "in tensors at most" : "of the GPU are taken",
+        bytes_text(found.peak_memory), found.device == "cpu" ? "in tensors at most" : "of the GPU are used",
         found.batch);
   print_operators(found, options.top);
   return 0;

@@ -111,7 +111,7 @@ void print_located(const LocateOptions& options, const LocateResult& found) {
           with_commas(found.gradients_passing));
   if (found.failing < 10) print("  only {}: the ranking is uncertain\n", counted(found.failing, "failing input"));
   if (4 * found.always_active > found.units && ranking.of_counts)
-    print_wrapped(fmt::format("{} of {} units are active on every input, and this measure cannot tell them apart: try "
+    print_wrapped(fmt::format("{} of {} units are active on every input, and this measure cannot distinguish them: try "
                               "--tap pre or --measure auto",
                               with_commas(found.always_active), with_commas(found.units)),
                   2);
@@ -192,7 +192,7 @@ int locate(const Common& common, const LocateOptions& options) {
     print("\n  next  {}\n  every unit: {}/ranking.csv\n", found.next.at(0).text(), folder.path());
   }
   if (found.interrupted)
-    say(common, fmt::format("stopped: this covers only the first {} inputs", with_commas(found.inputs)));
+    say(common, fmt::format("stopped: this covers only the first {}", counted(found.inputs, "input")));
   return found.interrupted ? 130 : 0;
 }
 

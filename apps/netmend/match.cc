@@ -85,7 +85,7 @@ void print_layers(const Match& match) {
 void print_match(const MatchOptions& options, const ReferenceMatch& found) {
   const Match& match = found.match;
   const std::optional<InputFit>& fit = found.inputs;
-  print("{} against {}  {} inputs{}\n", options.model, options.reference, with_commas(match.inputs),
+  print("{} against {}  {}{}\n", options.model, options.reference, counted(match.inputs, "input"),
         found.framework.empty() ? "" : " · " + printable(found.framework));
   for (const std::string& note : match.notes) print_wrapped(note, 2);
   print_outputs(match);

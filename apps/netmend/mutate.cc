@@ -58,7 +58,7 @@ void print_survivors(const MutateResult& result) {
 
 void print_tests(const MutateResult& result) {
   if (result.kill == "statistical") return;
-  print_labelled("smallest", fmt::format("{} of {} tests have the same score (smallest.csv)",
+  print_labelled("smallest", fmt::format("a subset of {} of the {} tests has the same score (smallest.csv)",
                                          with_commas(int64_t(result.smallest.size())), with_commas(result.inputs)));
   if (result.unique.empty()) return;
   std::vector<std::string> first;
@@ -96,7 +96,7 @@ void print_mutated(const MutateResult& result) {
       fmt::format("{} ({:.1f}–{:.1f})  {} of {} mutants killed; {}", percent(result.score.value),
                   100 * result.score.low, 100 * result.score.high, with_commas(result.killed),
                   with_commas(result.judged),
-                  by_class ? "share of mutants and classes with a correct prediction that becomes wrong"
+                  by_class ? "share of pairs of mutant and class in which a correct prediction becomes wrong"
                   : result.kill == "strict" ? "by any prediction that changes"
                   : result.kill == "statistical"
                       ? fmt::format("by accuracy over {} trainings (p < 0.05, effect of 0.5)", result.originals)

@@ -47,7 +47,7 @@ Json next_json(const NextReport& report, const std::string& method) {
 }
 
 void print_next(const std::string& model, const NextReport& report) {
-  print("{}  on {}, {} inputs to choose from\n", model, report.pool, with_commas(report.inputs));
+  print("{}  on {}, {} to choose from\n", model, report.pool, counted(report.inputs, "input"));
   print_wrapped(report.words, 2);
   if (report.labelled && report.wrong > 0) {
     const double expected = double(report.chosen.size()) * double(report.wrong) / double(report.inputs);

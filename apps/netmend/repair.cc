@@ -131,7 +131,8 @@ bool write_products(const RepairRun& run, const RepairResult& result, const Repa
 void print_end(const RepairOptions& options, const repair::RepairSplits& splits, const RepairResult& result,
                bool written) {
   if (written)
-    print_wrapped(fmt::format("{} written; its search saw {} of these inputs, so judge it on others: the next command "
+    print_wrapped(fmt::format("{} written; the search saw {} of these inputs, so judge it on others, as the next "
+                              "command "
                               "does",
                               options.product, with_commas(splits.search + splits.selection)),
                   2);
@@ -198,7 +199,7 @@ int repair_model(const Common& common, const RepairOptions& asked) {
   print("  flips     {}\n", folder.file("flips.csv"));
   for (const auto& next : json["next"]) print("  next      {}\n", printable(next.get<std::string>()));
   if (status == 1) print("  exit      1: no repair was confirmed\n");
-  if (result.interrupted) say(common, "stopped: not all ways to repair it were tried");
+  if (result.interrupted) say(common, "stopped: not all repair methods were tried");
   return status;
 }
 

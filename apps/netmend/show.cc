@@ -134,7 +134,7 @@ namespace {
 
 void print_tried(const preflight::Preflight& preflight, const std::string& metric) {
   constexpr size_t most = 8;
-  print("\n  set-ups tried on {} inputs\n", preflight.inputs);
+  print("\n  set-ups tried on {}\n", counted(preflight.inputs, "input"));
   size_t shown = 0;
   for (const preflight::Tried& tried : preflight.tried) {
     if (!tried.runs || ++shown > most) continue;
@@ -170,11 +170,12 @@ void print_preflight(const preflight::Preflight& preflight, const std::string& m
   if (!blocker.line.empty())
     print("\n  Put this into netmend.toml, then try again:\n\n    {}\n", join(split(blocker.line, '\n'), "\n    "));
   static const std::map<OnBlocker, const char*> ends = {
-      {OnBlocker::kStop, "Nothing is said about the model until this is resolved: exit 1. --anyway overrides this."},
+      {OnBlocker::kStop, "The model is not judged until this is resolved: exit 1. --anyway overrides this."},
       {OnBlocker::kDataOnly,
-       "Only the data is checked: nothing is said about the model until this is resolved. --anyway overrides this."},
-      {OnBlocker::kGoOn, "The command goes on in spite of it: its results may say nothing about the model as trained."},
-      {OnBlocker::kAsk, "The file is written, but netmend will not judge the model until this is resolved: exit 1."}};
+       "Only the data is checked: the model is not judged until this is resolved. --anyway overrides this."},
+      {OnBlocker::kGoOn,
+       "The command continues anyway: its results may say nothing about the model as it was trained."},
+      {OnBlocker::kAsk, "The file is written, but the model is not judged until this is resolved: exit 1."}};
   print("\n");
   print_wrapped(ends.at(then), 2);
 }

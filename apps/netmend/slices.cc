@@ -155,10 +155,10 @@ void print_slices(const Survey& survey) {
   print("\n");
   print_table(table);
   print_wrapped(
-      "slices were found on one half of the inputs, the figures are of the other half; gain: of the whole "
-      "metric, if the slice were as good as the rest",
+      "slices were found on one half of the inputs, and the figures are for the other half; gain: what the whole "
+      "metric would gain if the slice were as good as the rest",
       2);
-  if (explained) print_wrapped("* most of it was to be expected from the confidence and the class of these inputs", 2);
+  if (explained) print_wrapped("* most of the gap is expected from the confidence and the class of these inputs", 2);
 }
 
 void print_thresholds(const std::vector<ThresholdStep>& steps, const observers::PredictionSettings& task) {
@@ -216,7 +216,7 @@ int slices(const Common& common, const SlicesOptions& options) {
   if (common.json) {
     print_json(json);
   } else {
-    print("{}  on {}, {} inputs\n", session.model_name(), survey.data, with_commas(survey.result.samples));
+    print("{}  on {}, {}\n", session.model_name(), survey.data, counted(survey.result.samples, "input"));
     if (!survey.result.metrics.empty())
       print("  {} {}\n", survey.result.metrics[0].name,
             observers::figure_text(survey.result.metrics[0].name, survey.result.metrics[0].estimate));
@@ -226,7 +226,7 @@ int slices(const Common& common, const SlicesOptions& options) {
     print("\n  next  {}\n  tables: {}/slices.csv, groups.csv\n", next.text(), folder.path());
   }
   if (survey.interrupted)
-    say(common, fmt::format("stopped: this is the result of the first {} inputs", with_commas(survey.result.samples)));
+    say(common, fmt::format("stopped: this is the result of the first {}", counted(survey.result.samples, "input")));
   return status;
 }
 

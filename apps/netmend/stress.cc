@@ -65,7 +65,7 @@ void print_methods(const StressReport& report) {
     if (one.fuzz)
       print_wrapped(
           fmt::format(
-              "fuzz: {} rounds{}, {} inputs tried, {} joined the queue, {} predicted as another class; {} goals "
+              "fuzz: rounds: {}{}; inputs: {} tried, {} joined the queue, {} predicted as another class; goals: {} "
               "covered, {} by the seeds",
               one.fuzz->rounds, one.fuzz->resumed ? fmt::format(" ({} found on disk)", one.fuzz->resumed) : "",
               with_commas(one.fuzz->tried), with_commas(one.fuzz->kept), with_commas(one.fuzz->failing),
@@ -103,9 +103,11 @@ void print_skipped(const StressReport& report) {
 
 void print_stress(const std::string& model, const StressReport& report, const PredictionSettings& task) {
   print("{}  on {}\n", model, report.data);
-  print_wrapped(fmt::format("the prediction is correct for {} of {} inputs; new inputs are judged as read back from "
-                            "the file",
-                            with_commas(report.right), with_commas(report.of)),
+  const bool judged = task.task != observers::Task::kNone;
+  print_wrapped((judged ? fmt::format("the prediction is correct for {} of {}", with_commas(report.right),
+                                      counted(report.of, "input"))
+                        : counted(report.of, "input") + " without labels") +
+                    "; new inputs are judged as read back from the file",
                 2);
   if (!report.range.empty())
     print_wrapped(fmt::format("valid raw values {}; perturbations in {}", report.range, report.unit), 2);
@@ -158,7 +160,7 @@ int stress(const Common& common, const StressOptions& options) {
     print_stress(session.model_name(), report, session.task());
     print("  per input: {}/changes.csv{}\n", folder.path(), report.sheet.empty() ? "" : ", images: changed.png");
   }
-  if (report.interrupted) say(common, "stopped: this is what was finished");
+  if (report.interrupted) say(common, "stopped: these are the results so far");
   return status;
 }
 

@@ -52,9 +52,9 @@ void check_flags(const Common& common, const TrainOptions& options) {
 }
 
 void print_start(const TrainOptions& options, const training::TrainRun& run) {
-  print("{}  {} parameters   {} inputs of {}   {}, learning rate {:g}, batch size {}\n", printable(options.model),
-        with_commas(run.parameters()), with_commas(run.inputs()), printable(run.data()), options.optimiser,
-        options.rate, options.batch);
+  print("{}  {}   {} of {}   {}, learning rate {:g}, batch size {}\n", printable(options.model),
+        counted(run.parameters(), "parameter"), counted(run.inputs(), "input"), printable(run.data()),
+        options.optimiser, options.rate, options.batch);
   print_epoch_head();
   for (const Epoch& epoch : run.history()) print_epoch(epoch);
 }

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 void check_stop_words(const WatchOptions& options) {
   for (const std::string& word : options.stop_when)
     if (word != "nan")
-      throw InputError(fmt::format("there is no reason to stop `{}`", word),
+      throw InputError(fmt::format("--stop-when {}: there is no such condition", word),
                        "--stop-when nan ends a run whose loss is NaN or Inf.");
 }
 

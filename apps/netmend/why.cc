@@ -85,7 +85,7 @@ void list_findings(const Common& common, const RunFindings& run) {
     mark_partial(document, run.partial ? 130 : 0);
     return print_json(document);
   }
-  if (run.partial) print("  {} was stopped before its end: these are not all of its findings\n", run.folder);
+  if (run.partial) print("  {} was stopped before its end, so more findings are possible\n", run.folder);
   if (run.findings.empty()) return print("  {} found nothing: there is nothing to explain\n", run.folder);
   for (const Finding& finding : run.findings) {
     print("  {:<8} {}\n", findings::level_name(finding.level), printable(finding.id()));

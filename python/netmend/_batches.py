@@ -108,8 +108,8 @@ class Reader:
         if self.names is None:
             self.names = names
         elif names != self.names:
-            raise RecorderError("the inputs are %s, before they were %s" % (names, self.names), where,
-                                "choose those that are always there with inputs=[...]")
+            raise RecorderError("the inputs are %s, but were %s before" % (names, self.names), where,
+                                "with inputs=[...], choose those that every batch has")
         if not self.batched:
             columns = [numbers(v, "%s, input '%s'" % (where, n))[None] for n, v in zip(names, values)]
             return Batch(names, columns, None if target is None else [target], 1)
@@ -131,15 +131,15 @@ class Reader:
         if isinstance(element[0], list) and wanted > 1 and len(element[0]) == wanted:
             wanted = 1  # ([a, b], target): the names are those of the inner list
         if self.inputs is None and len(element) > 2 and element[2] is not None:
-            raise RecorderError("a batch of %d things: which of them are inputs is not clear" % len(element), where,
+            raise RecorderError("a batch of %d elements: it is not clear which of them are inputs" % len(element), where,
                                 "name the inputs, inputs=['a', 'b'] takes the first two, and the next one as the target")
         if wanted > len(element):
-            raise RecorderError("inputs= names %d inputs, a batch has %d things" % (wanted, len(element)), where,
+            raise RecorderError("inputs= names %d inputs, but a batch has %d elements" % (wanted, len(element)), where,
                                 "name as many inputs as there are")
         target = element[wanted] if wanted < len(element) else None
         extra = [e for e in element[wanted + 1:] if e is not None]
         if extra:
-            self._leave_out("%d more thing(s) in every batch after the target" % len(extra))
+            self._leave_out("elements after the target in every batch: %d" % len(extra))
         return (element[0] if wanted == 1 else tuple(element[:wanted])), target
 
     def _split_mapping(self, element, where):
@@ -147,7 +147,7 @@ class Reader:
         if key is None:
             key = next((k for k in _TARGETS if k in element), None)
         elif key not in element:  # also a number, which only makes sense for targets in a tuple
-            raise RecorderError("there is no '%s' in the batch, it has %s" % (key, ", ".join(map(str, element))), where,
+            raise RecorderError("there is no '%s' in the batch; it has %s" % (key, ", ".join(map(str, element))), where,
                                 "name the key of the targets with target=")
         target = element[key] if key is not None else None
         return {k: element[k] for k in element if k != key}, target
@@ -173,7 +173,7 @@ class Reader:
             found = {str(k): v for k, v in inputs.items()}
             for key in keys:
                 if key not in found:
-                    raise RecorderError("there is no input '%s', the batch has %s" % (key, ", ".join(found)), where,
+                    raise RecorderError("there is no input '%s'; the batch has %s" % (key, ", ".join(found)), where,
                                         "name existing ones in inputs=[...]")
             for key in found:
                 if key not in keys:
@@ -186,7 +186,7 @@ class Reader:
         if names is None:
             names = ["input"] if len(values) == 1 else ["input%d" % i for i in range(len(values))]
         if len(names) != len(values):
-            raise RecorderError("inputs= names %d inputs, a batch has %d" % (len(names), len(values)), where,
+            raise RecorderError("inputs= names %d inputs, but a batch has %d" % (len(names), len(values)), where,
                                 "name as many inputs as there are")
         return list(names), values
 
@@ -217,7 +217,7 @@ class Reader:
         columns = [self._column(v, "%s, input '%s'" % (where, n)) for n, v in zip(names, values)]
         if target is not None and _scalar(target):
             raise RecorderError("the target is one value, so this is a single sample and not a batch", where,
-                                "batched=False, or batches of a steady form")
+                                "give batched=False, or batches that all have the same form")
         counts = {"input '%s'" % n: len(c) for n, c in zip(names, columns)}
         if target is not None:
             self._refuse_several(target, len(columns[0]), where)
@@ -225,13 +225,13 @@ class Reader:
         if len(set(counts.values())) != 1:
             told = ", ".join("%s has %s" % pair for pair in counts.items())
             raise RecorderError("inputs and targets do not have the same number of samples: %s" % told, where,
-                                "if every element of the loader is one sample, batched=False")
+                                "if every element of the loader is one sample, give batched=False")
         return Batch(names, columns, target, len(columns[0]))
 
     @staticmethod
     def _refuse_several(target, rows, where):
         if is_sequence(target) and len(target) > 1 and all(is_array(t) and _rows(t) == rows for t in target):
-            raise RecorderError("there seem to be %d targets for each sample" % len(target), where,
+            raise RecorderError("there seem to be %d targets per sample" % len(target), where,
                                 "choose one with target=0, or none with labels='none'; rows of numbers must be one array")
 
     def _column(self, value, where):
@@ -247,5 +247,5 @@ class Reader:
         array = numbers(value, where)
         if array.ndim == 0:
             raise RecorderError("a single number where a batch is expected", where,
-                                "batched=False if every element of the loader is one sample")
+                                "give batched=False if every element of the loader is one sample")
         return array

@@ -216,7 +216,7 @@ class Command:
         for option in self.options:
             default = option.entry.get("default")
             lines.append("%s: %s%s" % (option.name, option.entry["about"], " (default: %s)" % default if default else ""))
-        lines.append("progress: True or False: show a bar, or do not (default: where a person looks)")
+        lines.append("progress: True or False: show a bar, or do not (default: only on a terminal or in a notebook)")
         calls = [call for call in (self.python_call(words) for words in self.example_words()) if call]
         if calls:
             lines += ["", "Examples:"] + ["    " + call for call in calls]

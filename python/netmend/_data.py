@@ -44,7 +44,7 @@ class Data:
             self.spec = _spec_of_path(source)
             return
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1):
-            raise NetmendInputError("limit=%r is no number of samples" % (limit,))
+            raise NetmendInputError("limit=%r is not a number of samples" % (limit,))
         self.spec = _mapped(source) if not (label or groups is not None or options or keep) else None
         if self.spec:
             return
@@ -308,7 +308,7 @@ def _in_order(loader):
     if kind == "SequentialSampler" or kind.startswith("_Infinite"):
         return loader
     if kind != "RandomSampler" or getattr(sampler, "replacement", False) or getattr(loader, "batch_size", None) is None:
-        warnings.warn("the loader draws its samples by a %s: they may come in another order the next time" % kind)
+        warnings.warn("the loader draws its samples by a %s: they may come in a different order the next time" % kind)
         return loader
     warnings.warn("the loader shuffles; its data set is read in order instead")
     return type(loader)(loader.dataset, batch_size=loader.batch_size, shuffle=False, collate_fn=loader.collate_fn,

@@ -62,9 +62,9 @@ def load_edits(path):
         except (ValueError, RecursionError) as error:
             _wrong("this is not JSON: %s" % error, path)
     if not isinstance(text, dict) or text.get("format") != "netmend-edits":
-        raise PatchError("this is no file of edits", path, "give the edits.json that netmend wrote")
+        raise PatchError("this is not a file of edits", path, "give the edits.json that netmend wrote")
     if text.get("version") != 1:
-        raise PatchError("edits of version %s, known is 1" % text.get("version"), path, "use a newer netmend")
+        raise PatchError("edits of version %s, but this netmend reads version 1" % text.get("version"), path, "use a newer netmend")
     try:
         return _targets(text, path)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
@@ -85,7 +85,7 @@ def _targets(text, path):
             targets[name] = Target(name, shape, whole)
         shape = targets[name].shape
         if not (0 <= axis < len(shape) and 0 <= index < shape[axis]):
-            _wrong("slice %d of axis %d lies outside of the shape %s" % (index, axis, list(shape)), where)
+            _wrong("slice %d of axis %d lies outside the shape %s" % (index, axis, list(shape)), where)
         rest = shape[:axis] + shape[axis + 1:]
         count = int(np.prod(rest)) if rest else 1
         before, after = (_numbers(edit[key], count, where).reshape(rest) for key in ("before", "after"))

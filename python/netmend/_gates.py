@@ -56,7 +56,7 @@ def _write_limits(path, limits):
     lines = ["[gate]"]
     for name, value in limits.items():
         if not isinstance(value, str):
-            raise NetmendInputError("The limit %s = %r is no text" % (name, value), "Write it as in netmend.toml: '>= 0.90'.")
+            raise NetmendInputError("The limit %s = %r is not a string" % (name, value), "Write it as in netmend.toml: '>= 0.90'.")
         if name == "must_pass":
             value = os.path.abspath(value)
         lines.append("%s = %s" % (json.dumps(name, ensure_ascii=False), json.dumps(value, ensure_ascii=False)))
@@ -86,7 +86,7 @@ def _decorator(gate, limits, options):
 
 
 def assert_passed(result):
-    """Raises AssertionError with a line per limit that does not hold."""
+    """Raises AssertionError with a line per limit that is not met."""
     if not result.passed:
         raise AssertionError("\n".join(["the gate did not pass"] + failures(result.document)))
 

@@ -16,7 +16,7 @@ def as_rows(target, where):
             array = to_numpy(target)
     except (ValueError, TypeError, RuntimeError) as error:
         raise RecorderError("cannot make labels of the targets: %s" % error, where,
-                            "give one number, one word or one row of fixed width a sample, or labels='none'")
+                            "give one number, one word or one row of fixed width per sample, or labels='none'")
     if array.dtype.kind in "OS":
         words = [w.decode("utf-8", "replace") if isinstance(w, bytes) else str(w) for w in array.reshape(-1)]
         array = np.array(words).reshape(array.shape)
@@ -37,7 +37,7 @@ class Labels:
 
     def __init__(self, kind, classes):
         if kind is not None and kind not in KINDS:
-            raise RecorderError("labels=%r is no kind of label" % (kind,), "the argument labels",
+            raise RecorderError("labels=%r is not a kind of label" % (kind,), "the argument labels",
                                 "one of %s" % ", ".join(repr(k) for k in KINDS))
         self.classes = [str(c) for c in classes] if classes is not None else []
         twice = sorted({c for c in self.classes if self.classes.count(c) > 1}) if len(self.classes) < 10000 else []
@@ -77,17 +77,17 @@ class Labels:
         if rows.dtype.kind == "U" or rows.ndim == 1:
             return "class" if rows.dtype.kind != "f" or self.classes else "number"
         if rows.ndim > 2:
-            raise RecorderError("targets of shape %s a sample are not labels" % (rows.shape[1:],), where,
+            raise RecorderError("targets of shape %s per sample are not labels" % (rows.shape[1:],), where,
                                 "labels='none' to leave them out, or labels='number' to keep them as plain numbers")
         if _zero_one(rows):
             return "class" if bool((rows.sum(axis=1) == 1).all()) else "multi"
         if rows.dtype.kind == "f":
             return "number"
-        raise RecorderError("targets are rows of %d whole numbers that are not just 0 and 1" % rows.shape[1], where,
+        raise RecorderError("targets are rows of %d whole numbers, not all of them 0 or 1" % rows.shape[1], where,
                             "labels='number' to keep them as numbers, or labels='none' to leave them out")
 
     def _wrong_width(self, width, start):
-        raise RecorderError("targets have %d columns, there are %d classes" % (width, len(self.classes)),
+        raise RecorderError("targets have %d columns, but there are %d classes" % (width, len(self.classes)),
                             "sample %d" % start, "name exactly one class for each column in classes=")
 
     def encode(self, rows, start):
@@ -95,7 +95,7 @@ class Labels:
         if self.kind == "none":
             return None
         if rows is None:
-            raise RecorderError("targets are missing here, the samples before had some", "sample %d" % start,
+            raise RecorderError("targets are missing here, but the samples before had some", "sample %d" % start,
                                 "let every batch be (input, target)")
         return {"class": self._classes, "number": self._numbers, "multi": self._multi}[self.kind](rows, start)
 
@@ -105,12 +105,12 @@ class Labels:
         if rows.ndim == 2:
             rows = self._one_hot(rows, start)
         if rows.ndim != 1:
-            raise RecorderError("targets of shape %s a sample are not class numbers" % (rows.shape[1:],), "sample %d" % start,
-                                "one class number a sample, or labels='number' or labels='none'")
+            raise RecorderError("targets of shape %s per sample are not class numbers" % (rows.shape[1:],), "sample %d" % start,
+                                "one class number per sample, or labels='number' or labels='none'")
         whole = rows.astype(np.int64) if rows.dtype.kind != "f" or np.isfinite(rows).all() else None
         if whole is None or (rows.dtype.kind == "f" and not (whole == rows).all()):
             at = int(np.nonzero(~(np.isfinite(rows) & (np.floor(rows) == rows)))[0][0])
-            raise RecorderError("the target %s is no class number" % rows[at], "sample %d" % (start + at),
+            raise RecorderError("the target %s is not a class number" % rows[at], "sample %d" % (start + at),
                                 "labels='number' (and overwrite=True) when targets are quantities")
         self._check_range(whole, start)
         return whole
@@ -135,14 +135,14 @@ class Labels:
 
     def _words(self, rows, start):
         if not self.classes:
-            raise RecorderError("targets are words ('%s'), and which number each has is not known" % rows.reshape(-1)[0],
+            raise RecorderError("targets are words ('%s'), and it is not known which class number each has" % rows.reshape(-1)[0],
                                 "sample %d" % start, "name the classes in the order of the network's outputs: classes=[...]")
         if rows.ndim != 1:
-            raise RecorderError("several words a sample", "sample %d" % start, "give 0/1 rows for several classes a sample")
+            raise RecorderError("several words per sample", "sample %d" % start, "give 0/1 rows for several classes per sample")
         for i, word in enumerate(rows):
             if str(word) not in self.numbers:
                 raise RecorderError("the target '%s' is none of the %d classes" % (word, len(self.classes)),
-                                    "sample %d" % (start + i), "add it to classes=, or mend the target")
+                                    "sample %d" % (start + i), "add it to classes=, or correct the target")
         whole = np.array([self.numbers[str(word)] for word in rows], np.int64)
         self._check_range(whole, start)
         return whole
@@ -152,9 +152,9 @@ class Labels:
         bad = (ones != 1) | ~((rows == 0) | (rows == 1)).all(axis=1)
         if bad.any():
             at = int(np.nonzero(bad)[0][0])
-            raise RecorderError("a target that is not one-hot: %s; the others have one 1 and else 0"
+            raise RecorderError("a target that is not one-hot: %s; the others have a single 1 and 0 elsewhere"
                                 % np.array2string(rows[at], threshold=8), "sample %d" % (start + at),
-                                "labels='multi' for several classes a sample, labels='number' for quantities "
+                                "labels='multi' for several classes per sample, labels='number' for quantities "
                                 "(with overwrite=True)")
         if self.classes and rows.shape[1] != len(self.classes):
             self._wrong_width(rows.shape[1], start)
@@ -166,7 +166,7 @@ class Labels:
                                 "labels='class' and classes=[...]")
         flat = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
         if flat.shape[1] != self.width:
-            raise RecorderError("targets have %d numbers, before they had %d" % (flat.shape[1], self.width),
+            raise RecorderError("targets have %d numbers, but had %d before" % (flat.shape[1], self.width),
                                 "sample %d" % start, "give rows of one width")
         return flat
 

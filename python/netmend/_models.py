@@ -125,11 +125,11 @@ def _by_name(example, inputs):
         parts = list(example) if isinstance(example, (list, tuple)) else [example]
         names = list(inputs) if inputs else ["input"] if len(parts) == 1 else ["input%d" % i for i in range(len(parts))]
         if len(names) != len(parts):
-            raise NetmendInputError("inputs= names %d inputs, the example has %d" % (len(names), len(parts)))
+            raise NetmendInputError("inputs= names %d inputs, but the example has %d" % (len(names), len(parts)))
         return {name: to_numpy(part) for name, part in zip(names, parts)}
     missing = [name for name in inputs or [] if name not in example]
     if missing:
-        raise NetmendInputError("The data has no input %r, it has %s" % (missing[0], ", ".join(example)))
+        raise NetmendInputError("The data has no input %r; it has %s" % (missing[0], ", ".join(example)))
     return {str(name): to_numpy(example[name]) for name in inputs or example}
 
 
@@ -203,7 +203,7 @@ def _not_exported(error):
     text = str(error)
     operator = re.search(r"operator '?([\w:.]+)'?", text) or re.search(r"(aten::\w+)", text)
     if operator:
-        return NetmendInputError("The module cannot be exported to ONNX (opset %d): it uses %s, which PyTorch has no export for"
+        return NetmendInputError("The module cannot be exported to ONNX (opset %d): it uses %s, which PyTorch cannot export"
                                  % (_OPSET, operator.group(1)),
                                  "Write that step with other operators, move it into the preprocessing, or export the part before it.")
     return NetmendInputError("PyTorch cannot export the module: %s: %s" % (type(error).__name__, _first_line(error)),

@@ -166,11 +166,11 @@ class Search:
         if len(found) == 1:
             return found[0] + ("",)
         views = [view for view, _ in found]
-        view, remark = _by_name(views, target), ", told apart by its name"
+        view, remark = _by_name(views, target), ", distinguished by its name"
         if view is None:
             known = set().union(*[self.layers.get(e.unit.rsplit("/", 1)[0], set()) for e in target.edits])
             view = _best(views, lambda v: len(known.intersection(v.marks())))
-            remark = ", told apart by the rest of its layer"
+            remark = ", distinguished by the rest of its layer"
         return None if view is None else (view, dict((id(v), c) for v, c in found)[id(view)], remark)
 
 
@@ -254,7 +254,7 @@ def _place_all(targets, search, report):
             _refuse(report, target, "batch norm %s scales this channel by 0, so no weight before it can do this"
                     % view.norm.prefix)
         elif view.slot.would_clash(*change):
-            _refuse(report, target, "another edit wants other values in the same place of %s" % view.slot.name)
+            _refuse(report, target, "another edit has other values for the same place of %s" % view.slot.name)
         else:
             view.slot.change(*change)
             report.placed += [Placed(edit, target, view, view.how() + stage + remark) for edit in target.edits]
@@ -279,14 +279,14 @@ def patch_state_dict(module, edits, strict=True, dry_run=False, revert=False, al
 
     edits: the file's name, or what json.load made of it.
     strict: if a change cannot be placed, write nothing at all and raise PatchError (its .report says why). strict=False
-        writes the others; if none can be placed, that is an error all the same.
+        writes the others; if none can be placed, that is still an error.
     dry_run: only look, and return the report.
-    revert: take the changes back out.
+    revert: undo the changes.
     allow_nonfinite: also write NaN and Inf, which are refused otherwise; numbers too large for the type become Inf.
 
     Parameters are found by their values: as they are, transposed, or with the batch norm that the export folded into
-    them taken out again. Where two would fit, only the names in the ONNX file or the rest of the same layer decide,
-    never luck. Returns a PatchReport.
+    them taken out again. Where two fit, the names in the ONNX file or the rest of the same layer decide;
+    nothing is guessed. Returns a PatchReport.
     """
     where = "the given edits" if isinstance(edits, dict) else str(edits)
     targets = load_edits(edits)

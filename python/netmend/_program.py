@@ -20,7 +20,7 @@ def program():
     named = os.environ.get("NETMEND_PROGRAM")
     if named:
         if not os.access(named, os.X_OK):
-            raise NetmendMissingError("NETMEND_PROGRAM names %s, which is no program" % named)
+            raise NetmendMissingError("NETMEND_PROGRAM names %s, which is not a program" % named)
         return os.path.abspath(named)
     source = os.path.dirname(os.path.dirname(_HERE))
     for path in (os.path.join(_HERE, "_bin", "netmend"), os.path.join(source, "build", "release", "netmend")):

@@ -17,7 +17,7 @@ _documents = pytest.StashKey()
 
 def pytest_addoption(parser):
     group = parser.getgroup("netmend")
-    group.addoption("--netmend-sarif", metavar="FILE", help="write limits that do not hold to FILE as SARIF 2.1.0")
+    group.addoption("--netmend-sarif", metavar="FILE", help="write limits that are not met to FILE as SARIF 2.1.0")
     group.addoption("--netmend-against", metavar="REFERENCE", help="an earlier model, a run folder or a baseline.json")
 
 

@@ -28,19 +28,19 @@ class Reference:
 
 def reference(model, loader, FILE, n=64, layers=True, outputs=None, inputs=None, batched=None, target=None,
               layer_bytes=1 << 30):
-    """Runs the first n samples of the loader through the model and writes what it gives into FILE (an NPZ file).
+    """Runs the first n samples of the loader through the model and writes its outputs to FILE (an NPZ file).
 
     model: a PyTorch module, a Keras model, or anything that can be called with arrays. PyTorch and Keras models also give
         what their layers gave (layers=True); modules are put into evaluation mode for it and then back as they were.
     outputs: names for the outputs, in order; for a model that returns a dict, the keys to keep.
     inputs, batched, target: as for save_data. Inputs that are dicts are given to PyTorch modules by name.
-    layer_bytes: the most that layers may take; those past it are left out.
+    layer_bytes: the most that recorded layers may take; layers beyond it are left out.
 
     Samples of differing lengths are padded with zeros to the longest, which is what the network was given then. Returns a
     Reference; print it to see what was left out.
     """
     if not isinstance(n, int) or n < 1:
-        raise RecorderError("n=%r is no number of samples" % (n,), "the argument n", "a whole number above 0")
+        raise RecorderError("n=%r is not a number of samples" % (n,), "the argument n", "a whole number above 0")
     reader = Reader(inputs, target, batched, targets_wanted=False)
     given = _first(reader, loader, n)
     count = len(next(iter(given.values())))
@@ -54,7 +54,7 @@ def reference(model, loader, FILE, n=64, layers=True, outputs=None, inputs=None,
     answers.finish(count)
     gathered.finish(count)
     if not answers.pieces:
-        raise RecorderError("the model gave nothing with one row for each sample", "the model's output",
+        raise RecorderError("no output of the model has one row per sample", "the model's output",
                             "let it return a tensor, a tuple or a dict of tensors, samples first")
     meta = {"format": "netmend-reference", "version": 1, "framework": runner.framework, "samples": list(range(count)),
             "inputs": list(given), "outputs": list(answers.pieces), "layers": list(gathered.pieces)}
@@ -140,7 +140,7 @@ def _named_outputs(answer, names):
         if names is not None:
             missing = [n for n in names if n not in found]
             if missing:
-                raise RecorderError("there is no output '%s', the model gives %s" % (missing[0], ", ".join(found)),
+                raise RecorderError("there is no output '%s'; the model has %s" % (missing[0], ", ".join(found)),
                                     "the argument outputs", "name existing ones")
             found = {n: found[n] for n in names}
         return found
@@ -149,7 +149,7 @@ def _named_outputs(answer, names):
         return {"output" + name: value for name, value in found.items()}
     names = [names] if isinstance(names, str) else list(names)
     if len(names) > len(found):
-        raise RecorderError("outputs= names %d outputs, the model gives %d" % (len(names), len(found)),
+        raise RecorderError("outputs= names %d outputs, but the model has %d" % (len(names), len(found)),
                             "the argument outputs", "name as many as there are, or fewer")
     return dict(zip(names, found.values()))
 
@@ -175,7 +175,7 @@ class _Gathered:
         if known is not None and known[0].shape[1:] != array.shape[1:]:
             return self._drop(name, "its shape differs from sample to sample")
         if self.limit is not None and self.size + array.nbytes > self.limit:
-            return self._drop(name, "past layer_bytes=%d; a smaller n keeps more" % self.limit)
+            return self._drop(name, "beyond layer_bytes=%d; a smaller n keeps more" % self.limit)
         self.size += array.nbytes
         self.pieces.setdefault(name, []).append(np.array(array, order="C"))
 
@@ -296,10 +296,10 @@ class _TorchRunner(_Runner):
             tensor = _first_tensor(answer)
             name_now = self.names.next(name)
             if tensor is None:
-                self._note("layer %s: it gives no tensor but a %s" % (name_now, type(answer).__name__))
+                self._note("layer %s: its output is not a tensor but a %s" % (name_now, type(answer).__name__))
                 return
             if tensor is not answer:
-                self._note("layer %s: only the first of the tensors it gives is kept" % name_now)
+                self._note("layer %s: only the first of its output tensors is kept" % name_now)
             # A copy at once: the next layer may work in place.
             self.gave.append((name_now, np.array(to_numpy(tensor))))
 
@@ -386,6 +386,6 @@ def _runner(model, layers, by_name):
     if any(c.__module__.split(".")[0] in ("keras", "tensorflow", "tf_keras") and c.__name__ == "Model" for c in type(model).__mro__):
         return _KerasRunner(model, layers, by_name)
     if not callable(model):
-        raise RecorderError("a %s is no model" % type(model).__name__, "the argument model",
+        raise RecorderError("a %s is not a model" % type(model).__name__, "the argument model",
                             "a PyTorch module, a Keras model, or a function of arrays")
     return _Runner(model, layers, by_name)

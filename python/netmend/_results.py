@@ -154,8 +154,8 @@ class Result:
 
     def apply(self, module, dry_run=False, force=False):
         """Writes the change that repair found into a module in memory (or a dict of names and arrays). Returns what was
-        placed where; print it. Raises PatchError, and changes nothing, where a change finds no place. What did not help
-        on the hold-out set is only written with force=True."""
+        placed where; print it. Raises PatchError, and changes nothing, where a change cannot be placed. A repair that did
+        not help on the hold-out set is only written with force=True."""
         edits = self.files.get("plan") or self._given.get("plan")
         if edits is None:
             raise NetmendInputError("netmend %s makes no edits" % self.command, "netmend.repair(…) does.")

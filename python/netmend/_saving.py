@@ -60,7 +60,7 @@ class Column:
         if self.kind is not None and piece.dtype != self.kind:
             # An empty list has no type of its own. Anything else may only be widened: no value changes then.
             if not empty and not np.can_cast(piece.dtype, self.kind, "safe"):
-                raise RecorderError("values are %s, before they were %s" % (piece.dtype, self.kind), where,
+                raise RecorderError("values are %s, but were %s before" % (piece.dtype, self.kind), where,
                                     "let the loader give one type")
             piece = piece.astype(self.kind)
         if self.shape is None and not empty:
@@ -78,7 +78,7 @@ class Column:
             shape = piece.shape[1:]
         if shape != self.shape:
             if len(shape) != len(self.shape) or not shape or shape[1:] != self.shape[1:]:
-                raise RecorderError("a sample has the shape %s, before they had %s" % (list(shape), list(self.shape)), where,
+                raise RecorderError("a sample has the shape %s, but those before had %s" % (list(shape), list(self.shape)), where,
                                     "only the first axis of a sample may differ in length; bring the others to one size")
             self.shape = (-1,) + shape[1:]
         return piece
@@ -191,7 +191,7 @@ class Saver:
             raise RecorderError("the loader gave no samples", "the argument loader",
                                 "give one that still has batches: a generator is used up after one pass")
         if self.total < self.saved:
-            raise RecorderError("the loader gave %d samples, %d are already saved" % (self.total, self.saved), self.store.folder,
+            raise RecorderError("the loader gave %d samples, but %d are already saved" % (self.total, self.saved), self.store.folder,
                                 "give the same loader as at the first call, or overwrite=True to start over")
         for side in self.sides():
             if side.rest() != self.total:
@@ -293,7 +293,7 @@ class Saver:
             return spec
         names = [str(name) for name in names]
         if spec["shape"] != [len(names)]:
-            raise RecorderError("columns= has %d names, a sample of input '%s' has the shape %s" % (len(names), spec["name"], spec["shape"]),
+            raise RecorderError("columns= has %d names, but a sample of input '%s' has the shape %s" % (len(names), spec["name"], spec["shape"]),
                                 self.store.folder, "give one name for each value of a row")
         return dict(spec, columns=names)
 
@@ -345,18 +345,18 @@ def save_data(loader, DIR, classes=None, ids=None, display=None, groups=None, la
     ids: a name for every sample, no two the same (they are the only thing that is kept in memory for all samples).
     display: what a person should see: for every sample a uint8 image (height x width [x channels]), a PIL image, or a text.
     groups: columns kept aside: {"camera": [...]}, a pandas table, or a list of dicts. None and NaN are missing values.
-    labels: "class", "number", "multi" or "none", where the kind is not as found. Found is: whole numbers, words and
+    labels: "class", "number", "multi" or "none", if the kind that is inferred is wrong. Inferred: whole numbers, words and
         one-hot rows are classes; fractions are numbers, or classes if classes= is given; other rows of 0 and 1 are multi.
     inputs: names of the inputs; for batches that are dicts, the keys to keep. With a flat batch (a, b, y), the first
-        len(inputs) things are inputs and the next one is the target.
-    batched: True if every element of the loader is a batch, False if it is one sample. Left out, a first target that is a
+        len(inputs) elements are inputs and the next one is the target.
+    batched: True if every element of the loader is a batch, False if it is one sample. If it is left out, a first target that is a
         single number or word means one sample, everything else (also no target at all) means batches.
     target: the key of the target, where batches or targets are dicts; its position, where targets are a tuple.
     columns: for rows of a table, what each of their values is: ["age", "sex=Male"]; with several inputs
         {"input": [...]}. netmend then speaks of columns by their names.
 
-    A part of 1024 samples is held in memory and written when it is full. Calling again after a kill goes on where the last
-    part ended, after a look whether the loader still gives the same. Returns a Summary.
+    A part of 1024 samples is held in memory and written when it is full. Calling again after a kill continues where the
+    last part ended, after a check that the loader still gives the same samples. Returns a Summary.
     """
     store = Store(DIR)
     store.load(overwrite)
@@ -383,7 +383,7 @@ def _notes(saver):
         notes.append("the targets hold %d values that are NaN or infinite" % saver.labels.broken)
     rule, whole = saver.labels, not saver.saved  # after a kill not all targets were looked at
     if rule.kind == "number" and rule.guessed and rule.all_whole and whole:
-        notes.append("the targets are whole numbers but kept as quantities, because their type is a fraction's: "
+        notes.append("the targets are whole numbers but kept as quantities, because their type is floating-point: "
                      "labels='class' (and overwrite=True) if they are classes")
     if rule.kind == "class" and rule.lowest and not rule.classes and whole:
         notes.append("class 0 never occurs, the lowest is %d: class numbers start at 0" % rule.lowest)

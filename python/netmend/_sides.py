@@ -38,7 +38,7 @@ class Side:
             self.values = iter(values)
         except TypeError:
             raise RecorderError("a %s cannot be iterated over" % type(values).__name__, "the argument %s" % name,
-                                "give one value a sample, in the order of the loader")
+                                "give one value per sample, in the order of the loader")
 
     def take(self, count, total_so_far):
         """The next values. `total_so_far` counts the loader's samples up to and with these."""

@@ -149,7 +149,7 @@ class Store:
         if overwrite:
             return
         if meta.get("version") != 1:
-            raise RecorderError("this data.json has version %s, known is 1" % meta.get("version"), self.json,
+            raise RecorderError("this data.json has version %s, but this netmend reads version 1" % meta.get("version"), self.json,
                                 "use a newer netmend, or overwrite=True")
         if meta.get("complete"):
             raise RecorderError("a complete data set of %s samples is already here" % meta.get("samples"), self.folder,

@@ -70,7 +70,7 @@ def _prepare(model, data, shards, options):
     from ._commands import Command, describe
 
     if not isinstance(shards, int) or isinstance(shards, bool) or shards < 1:
-        raise NetmendInputError("shards=%r is no number of parts" % (shards,))
+        raise NetmendInputError("shards=%r is not a number of parts" % (shards,))
     if not isinstance(data, (str, os.PathLike, Data)):
         raise NetmendInputError("Workers cannot reach a %s" % type(data).__name__,
                                 "Save it where all of them see it: nm.Data(loader, keep='/shared/test.data').")

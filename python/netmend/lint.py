@@ -136,10 +136,10 @@ class Program:
                     function = ended[0] if ended and function not in ("softmax", "sigmoid") else function
                     line = ended[1] if ended and ended[0] == function else line
             if kind in CROSS and function == "softmax":
-                self.say("output-activation", line, "serious", "softmax before cross-entropy, which applies it itself", "confirmed")
+                self.say("output-activation", line, "serious", "softmax before cross-entropy, which applies softmax itself", "confirmed")
             if "Logits" in kind or kind.endswith("with_logits"):
                 if function == "sigmoid":
-                    self.say("output-activation", line, "serious", "sigmoid before a loss that applies it itself", "confirmed")
+                    self.say("output-activation", line, "serious", "sigmoid before a loss that applies sigmoid itself", "confirmed")
             if kind in ("BCELoss", "binary_cross_entropy") and function in ("linear", "relu", "softmax"):
                 self.say("output-activation", line, "serious" if function != "softmax" else "minor", "%s with binary cross-entropy, which expects a sigmoid" % function)
             if kind in ("NLLLoss", "nll_loss") and function == "softmax":
@@ -197,7 +197,7 @@ class Program:
             self.keras_pair(compile, last, activation or "linear", units)
         for call in self.calls:
             if name_of(call) == "fit" and constant(keyword(call, "shuffle")) is False:
-                self.say("not-shuffled", call.lineno, "minor", "fit is told not to shuffle")
+                self.say("not-shuffled", call.lineno, "minor", "fit is called with shuffle=False")
 
     def keras_pair(self, compile, last, activation, units):
         loss = keyword(compile, "loss", 1)

@@ -186,7 +186,7 @@ def scale_inputs(editor, kind, pixels):
         return editor.before(place, lines, kind, "inputs are divided by 255")
     lines = ["input_mean, input_deviation = %s.mean(axis=0), %s.std(axis=0) + 1e-7" % (given.id, given.id)]
     lines += ["%s = (%s - input_mean) / input_deviation" % (name, name) for name in names]
-    return editor.before(place, lines, kind, "inputs get mean 0 and standard deviation 1, by the training data")
+    return editor.before(place, lines, kind, "inputs are standardised with the mean and standard deviation of the training data")
 
 
 def hidden_activation(editor, kind):

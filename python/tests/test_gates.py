@@ -34,7 +34,7 @@ class Limits(InFolder):
             nm.gate("model.onnx", "glyphs:test", acuracy=">= 0.2")
         with self.assertRaisesRegex(nm.NetmendInputError, "both given"):
             nm.gate("model.onnx", "glyphs:test", accuracy=">= 0.2", config="netmend.toml")
-        with self.assertRaisesRegex(nm.NetmendInputError, "is no text"):
+        with self.assertRaisesRegex(nm.NetmendInputError, "is not a string"):
             nm.gate("model.onnx", "glyphs:test", limits={"accuracy": 0.9})
 
     def test_decorator(self):

@@ -54,7 +54,7 @@ class Plain(Case):
         self.assertEqual(found["input.ids"].shape, (3, 5))
 
     def test_mistakes(self):
-        for model, options, part in ((5, {}, "no model"), (lambda x: 1, {}, "one row for each sample"),
+        for model, options, part in ((5, {}, "not a model"), (lambda x: 1, {}, "one row per sample"),
                                      (lambda x: x, {"n": 0}, "n=0"), (lambda a, b: a, {}, "inputs="),
                                      (lambda x: x, {"outputs": ["a", "b"]}, "names 2 outputs")):
             with self.assertRaises(RecorderError) as caught:

@@ -25,7 +25,7 @@ export function compare(store: Store, detail: Detail): Section | null {
     const thumbs = (kind: boolean) => {
       const rows = flips.filter((f) => f.fixed === kind).map((f) => f.row);
       if (!rows.length) return null;
-      return h("div", { class: "panel" }, h("h3", {}, `${kind ? "Fixes" : "Regressions"} · ${count(rows.length)}`), h("p", { class: "note" }, `Label, and prediction of this model where it is another.${rows.length > mostShown ? ` The first ${mostShown} are shown.` : ""}`),
+      return h("div", { class: "panel" }, h("h3", {}, `${kind ? "Fixes" : "Regressions"} · ${count(rows.length)}`), h("p", { class: "note" }, `Label, and the prediction of this model where it differs.${rows.length > mostShown ? ` The first ${mostShown} are shown.` : ""}`),
         gallery(store, rows.slice(0, mostShown), (r) => detail.open(r, rows), { heading: "label, prediction now" }));
     };
     const points_ = flips.filter((f) => f.confidence_before !== null && store.inputs.confidence[f.row] !== null).map((f) => ({ row: f.row, fixed: f.fixed, x: f.confidence_before!, y: store.inputs.confidence[f.row]! }));

@@ -75,7 +75,7 @@ function readPairs(store: Store, detail: Detail, pairs: number[][]): HTMLElement
 export function data(store: Store, detail: Detail): Section | null {
   const all = store.report.data;
   if (!all || !(all.splits.length || all.ranges.length || all.duplicates.length || all.suspected.length || all.words?.length)) return null;
-  return section(store, "data", "Data", "class balance, value ranges, duplicates and label errors, whatever the model predicts", (body) => {
+  return section(store, "data", "Data", "class balance, value ranges, duplicates and suspected label errors", (body) => {
     const here = store.passes;
     const suspected = all.suspected.filter((s) => here(s.row));
     const rows = suspected.map((s) => s.row);
@@ -91,7 +91,7 @@ export function data(store: Store, detail: Detail): Section | null {
           gallery(store, rows.slice(0, mostSuspected), (r) => detail.open(r, rows), { caption: (row) => looksLike.get(row)!, heading: "label" })) : null,
         all.duplicates.length ? h("div", { class: "panel" }, h("h3", {}, "Duplicates"), all.duplicates.map((d) => {
           const pairs = d.pairs.filter(([a, b]) => here(a) || here(b));
-          return h("div", {}, h("p", {}, `${d.where}: ${plural(d.exact, "exact duplicate")}, ${plural(d.near, "near-duplicate")}. ${d.effect}`),
+          return h("div", {}, h("p", {}, `${d.where}: ${plural(d.exact, "exact duplicate")}${d.where === "train" ? "" : `, ${plural(d.near, "near-duplicate")}`}. ${d.effect}`),
             store.isRead ? readPairs(store, detail, pairs.slice(0, 12)) : h("div", { class: "twins" }, pairs.slice(0, 12).map((pair) => h("div", { class: "twin" }, pair.map((row) => h("div", { class: "cell" }, thumb(store, row, (r) => detail.open(r, pair)), h("span", { class: "caption" }, `${store.splitName(row)} ${store.inputs.id[row]}`)))))));
         })) : null,
         all.words?.length ? h("div", { class: "panel" }, h("h3", {}, "Tokens"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "split"), h("th", { class: "figures" }, "unknown tokens"), h("th", { class: "figures" }, "mean length"))),

@@ -6,7 +6,7 @@ import type { Finding } from "../generated/evidence";
 import type { Store } from "./store";
 import type { Detail } from "./detail";
 
-const certaintyWords = { confirmed: "counted, or confirmed on unseen data", likely: "tested, or stable over resamples", possible: "look before you act" };
+const certaintyWords = { confirmed: "counted, or confirmed on held-out data", likely: "tested on inputs that were not used to find it, or stable over resamples", possible: "look before you act" };
 
 export class FindingDialog {
   private readonly dialog = h("dialog", { class: "detail", "aria-label": "A finding" });

@@ -1,6 +1,6 @@
 // The first screen: the verdict, four figures, what was found, what was checked and what was not.
 import { button, guarded, h, replace } from "./dom";
-import { count, duration, fileName, interval, percent, plural } from "./format";
+import { count, duration, fileName, interval, number, percent, plural } from "./format";
 import { card, type FindingDialog } from "./finding_view";
 import type { Unread } from "./normalise";
 import type { Detail } from "./detail";
@@ -42,8 +42,8 @@ function tried(report: Report): HTMLElement | null {
   const { tried, lines } = report.preflight;
   if (!tried.length || (lines.every((l) => l.holds) && !report.findings.some((f) => f.level === "blocker"))) return null; // nobody needs it when all is well
   return h("div", { class: "tried" }, h("h3", {}, "Set-ups that were tried"),
-    h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "set-up"), h("th", { class: "figures" }, "accuracy"), h("th", {}, "line for netmend.toml"))),
-      h("tbody", {}, tried.map((t) => h("tr", {}, h("td", {}, t.words), h("td", { class: "figures" }, percent(t.accuracy.value) + interval(t.accuracy)), h("td", {}, h("code", {}, t.line)))))));
+    h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "set-up"), h("th", { class: "figures" }, report.task === "number" ? "error" : "accuracy"), h("th", {}, "line for netmend.toml"))),
+      h("tbody", {}, tried.map((t) => h("tr", {}, h("td", {}, t.words), h("td", { class: "figures" }, report.task === "number" ? number(t.accuracy.value) : percent(t.accuracy.value) + interval(t.accuracy)), h("td", {}, h("code", {}, t.line)))))));
 }
 
 function unreadLine({ count, places }: Unread): HTMLElement | null {

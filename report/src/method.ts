@@ -12,7 +12,7 @@ function facts(report: Report): [string, string][] {
     ["command", run.command], ["netmend", run.version], ["started", run.started], ["duration", duration(run.seconds)], ["random seed", String(run.seed ?? "–")], ...(run.timed ? [["budget", "a time was given as the budget: another run may look at more or less data"] as [string, string]] : []),
     ["model", `${model.name}, checksum ${model.checksum}, ${count(model.layers)} layers, ${count(model.units)} units, ${count(model.weights)} weights`],
     ...run.data.map((d): [string, string] => [d.split, `${d.spec}, ${d.used < d.size ? `${count(d.used)} of ${count(d.size)} inputs, evenly spread` : `all ${count(d.size)} inputs`}`]),
-    ...report.preflight.lines.map((l): [string, string] => ["preflight", `${l.text}: ${l.holds ? "holds" : "does not hold"}`]),
+    ...report.preflight.lines.map((l): [string, string] => ["preflight", `${l.text} ${l.holds ? "✓" : "✗"}`]),
     ...report.skipped.map((s): [string, string] => ["skipped", `${s.what}; needs ${s.enable}`]),
     ...report.passed.map((p): [string, string] => ["passed", `${p.what}: ${p.value}`]),
     ...report.method.map((m): [string, string] => [m.name, m.text]),

@@ -14,7 +14,7 @@ import { unitBars, unitPanel } from "./units";
 export type Measure = "blame" | "health" | "importance" | "untested";
 export const measures: Record<Measure, { words: string; about: string; layer: (l: Layer) => number | null; unit: (u: Unit) => number | null }> = {
   blame: { words: "suspiciousness", about: "how strongly its most suspicious unit is linked to failures (1: most)", layer: (l) => l.blame, unit: (u) => u.blame },
-  health: { words: "dead units", about: "share of dead units, which have one value for all inputs; for a unit, the share of inputs for which it is 0", layer: (l) => (l.units ? l.dead / l.units : null), unit: (u) => u.zeros ?? (u.max === u.min ? 1 : 0) },
+  health: { words: "dead units", about: "share of dead units, which have the same value for all inputs; for a unit, the share of inputs for which it is 0", layer: (l) => (l.units ? l.dead / l.units : null), unit: (u) => u.zeros ?? (u.max === u.min ? 1 : 0) },
   importance: { words: "importance", about: "share of the relevance that passes through it, mean over inputs", layer: (l) => l.importance, unit: (u) => u.importance },
   untested: { words: "untested", about: "share of units with higher activations in training than in any test; for a unit, the share of training inputs above the highest test", layer: (l) => (l.units ? l.untested / l.units : null), unit: (u) => u.untested },
 };

@@ -20,12 +20,12 @@ export function tests(store: Store, detail: Detail): Section | null {
     const names = shares.map((c) => shortened(c.name, 30));
     replace(body,
       store.filtered ? h("p", { class: "note" }, "Coverage is over all test inputs; the inputs and lists shown obey the filter.") : null,
-      h("div", { class: "panel tools" }, h("div", { class: "facts" }, h("div", {}, h("b", {}, count(all.needed)), h("span", {}, `${all.needed === 1 ? "input reaches" : "inputs reach"} the same coverage as all of them`)), h("p", { class: "note" }, "Coverage says which units the tests activate, not which failures they find: that is no reason to drop the other tests.")),
+      h("div", { class: "panel tools" }, h("div", { class: "facts" }, h("div", {}, h("b", {}, count(all.needed)), h("span", {}, `${all.needed === 1 ? "input reaches" : "inputs reach"} the same coverage as all of them`)), h("p", { class: "note" }, "Coverage says which units the tests activate, not which failures they find, so it is no reason to drop the other tests.")),
         h("span", { class: "grow" }),
         all.useful_rows ? button("useful tests as CSV", () => list("useful", here(all.useful_rows!)), { class: "small" }) : null),
       h("div", { class: "row" },
         shares.length ? figure({
-          name: "criteria", title: "Coverage by criterion", note: others.length ? `Without an upper bound, so without a share: ${others.map((c) => `${c.name} ${number(c.value)}`).join(", ")}.` : undefined,
+          name: "criteria", title: "Coverage by criterion", note: others.length ? `Criteria without an upper bound, which have no share: ${others.map((c) => `${c.name} ${number(c.value)}`).join(", ")}.` : undefined,
           table: () => ({ columns: ["criterion", "value", "covered", "goals", "about"], rows: all.criteria.map((c) => [c.name, c.value, c.covered, c.goals, c.about]) }),
           draw: (width) => plot({
             width, height: 40 + 26 * shares.length, marginLeft: nameMargin(names, 210), marginRight: 164, x: { domain: [0, 1], tickFormat: "%", label: null, ticks: 5 }, y: { domain: names.map((_, i) => i), tickFormat: (i: number) => names[i], label: null, tickSize: 0 },
@@ -35,7 +35,7 @@ export function tests(store: Store, detail: Detail): Section | null {
         }) : null,
         all.criteria.some((c) => c.about) ? h("div", { class: "panel" }, h("h3", {}, "What each criterion counts"), h("dl", {}, all.criteria.filter((c) => c.about).map((c) => [h("dt", {}, c.name), h("dd", {}, c.about)]))) : null,
         all.growth.length > 1 ? figure({
-          name: "growth", title: "Coverage by number of inputs", note: "Share of what all tests cover together that the first inputs of the reduced test set reach; the most useful come first.",
+          name: "growth", title: "Coverage by number of inputs", note: "Of what all tests cover together, the share that the first inputs of the reduced test set cover. The most useful inputs come first.",
           table: () => ({ columns: ["inputs", "share"], rows: all.growth.map((g) => [g.inputs, g.share]) }),
           draw: (width) => plot({
             width, height: 220, marginLeft: 46, x: { label: "inputs", grid: false, ticks: 5 }, y: { label: "of what all tests cover", tickFormat: "%", grid: true, ticks: 5, zero: true },

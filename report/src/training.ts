@@ -31,7 +31,7 @@ function curves(name: string, title: string, all: TrainingCurve[], label: string
   const colour = (at: string) => colours[Math.max(0, names.indexOf(at)) % colours.length];
   return figure({
     name, title, legend: names.map((one) => [one, colour(one)]),
-    note: `${logarithmic ? "Logarithmic axis. " : ""}${events.length ? "Dashed: what is listed under events." : ""}`.trim() || undefined,
+    note: `${logarithmic ? "Logarithmic axis. " : ""}${events.length ? "Dashed: the events listed below." : ""}`.trim() || undefined,
     table: () => ({ columns: ["curve", "step", "value"], rows: drawn.map((p) => [p.name, p.step, p.value]) }),
     draw: (width) => plot({
       width, height: 240, marginLeft: 58, x: { label: "step", ticks: 6 }, color: { type: "identity" },
@@ -79,13 +79,13 @@ export function training(store: Store): Section | null {
   return section(store, "training", "Training", `${all.about}, ${plural(all.steps, "step")}`, (body) => {
     const events = all.events.map((e) => e.step).filter((one): one is number => one !== null);
     const of = (one: TrainingCurve["plot"]) => all.curves.filter((c) => c.plot === one);
-    const looked = "Only some steps are looked at closely; columns are those. Darker is larger, on a logarithmic scale.";
+    const looked = "Columns are the steps that were looked at closely. Darker is larger, on a logarithmic scale.";
     replace(body,
       h("div", { class: "row" }, curves("training-loss", "Loss", of("loss"), "loss", events), curves("training-accuracy", "Accuracy", of("accuracy"), "accuracy", [])),
       byLayer("training-gradients", "Gradient of each parameter", `Gradient norm by the root of the number of weights. ${looked}`, all.layers, "gradient"),
       byLayer("training-updates", "Update of each parameter", `Norm of a step by the norm of the weights; about 0.001 is usual. ${looked}`, all.layers, "update"),
       byLayer("training-activations", "Activations of each layer", `Mean absolute activation. ${looked}`, all.layers, "activation"),
-      byLayer("training-still", "Units that say nothing", "Share of units that give 0 for every input of a batch, or of outputs at the flat ends of their function. Darker is more.", all.layers, "still", true),
+      byLayer("training-still", "Dead and saturated units", "Share of units that are 0 for every input of a batch, or of outputs in the saturated range of their activation function. Darker is more.", all.layers, "still", true),
       all.events.length ? h("div", { class: "panel" }, h("h3", {}, "Events"), h("dl", {}, all.events.map((e) => [h("dt", {}, e.step === null ? "run" : `step ${count(e.step)}`), h("dd", {}, e.what)]))) : null);
   });
 }

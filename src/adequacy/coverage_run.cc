@@ -179,7 +179,8 @@ struct CoverageRun::Impl {
     if (findings.found.inputs == 0)
       throw InputError(fmt::format("--on {}: no test matches", request.on), "netmend eval shows what there is.");
     if (profile && !request.on.empty())
-      findings.found.notes.push_back("some of the tests are compared with all of the training data");
+      findings.found.notes.push_back("only the tests that --on selects are compared with the training data, and with "
+                                     "all of it");
     if (profile && profile->facts.data == test.data->info().spec)
       findings.found.notes.push_back(
           "tests and training data are the same, so the tests reach everything that training data reaches");

@@ -37,7 +37,7 @@ LearnedProfile learn(const stream::Subject& training, const observers::Predictio
     ImportanceState& state = pass.state(*relevance);
     at::Tensor scores = observers::importance_of(state, 0).contiguous();
     if (state.inputs.sum().item<int64_t>() == 0)
-      learned.no_importance = "no training input is predicted correctly, so nothing tells which units are important";
+      learned.no_importance = "no training input is predicted correctly, so it is unknown which units are important";
     else
       learned.profile.facts.importance.assign(scores.data_ptr<double>(), scores.data_ptr<double>() + scores.numel());
   }

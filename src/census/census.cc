@@ -367,7 +367,7 @@ void CensusState::load(std::istream& in) {
                     descriptors.size() == (form_.descriptors ? kept.size() * size_t(kDescriptor) : 0) &&
                     sketches.size() == (form_.sequences ? kept.size() * size_t(kSketch) : 0) &&
                     std::all_of(kept.begin(), kept.end(), [&](int64_t k) { return k >= 0 && k < int64_t(count); });
-  if (!fits) fail("a saved census is of other data than {}", info_.spec);
+  if (!fits) fail("a saved census was made from other data than {}", info_.spec);
 }
 
 std::unique_ptr<CensusState> take(const dataset::Dataset& data, const Census& observer, int jobs) {

@@ -56,12 +56,13 @@ std::vector<DuplicatePair> exact_within(const CensusState& state) {
 }
 
 std::string near_rule(const Form& form) {
-  if (form.sequences) return fmt::format("sequences of which at most {:.0f} % are edited", 100 * kMostEdits);
+  if (form.sequences)
+    return fmt::format("sequences whose edit distance is at most {:.0f} % of their length", 100 * kMostEdits);
   switch (form.content) {
     case Content::kTable:
       return "values equal to five digits";
     default:
-      return fmt::format("values that correlate at least {}", kNearlySame);
+      return fmt::format("values with a correlation of at least {}", kNearlySame);
   }
 }
 

@@ -47,8 +47,10 @@ void check_untested(Observed& seen, Results& out) {
                       more = unit.higher == observers::Peaks::kKept ? " or more" : "";
     auto finding = findings::make(
         "untested-region", name, seen.words({{"unit", name}}), {}, Certainty::kLikely,
-        fmt::format("{}{} above every test", findings::counted(unit.higher, "training input"), more),
-        fmt::format("Training data drives {} up to {}, tests only up to {}. {}{} {} a higher activation than any test.",
+        fmt::format("{}{} with a higher activation than any test", findings::counted(unit.higher, "training input"),
+                    more),
+        fmt::format("The activation of {} reaches {} on training data, {} on tests. {}{} {} a higher activation than "
+                    "any test.",
                     name, findings::plain(unit.training), findings::plain(unit.tests),
                     findings::counted(unit.higher, "training input"), more,
                     unit.higher == 1 && more.empty() ? "has" : "have"));

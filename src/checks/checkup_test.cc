@@ -146,7 +146,7 @@ TEST(Verdicts, SayWhatMattersMostInOneSentence) {
                 unit = at_level(Level::kSerious, "suspicious-unit", "Unit fc1/3 is to blame."),
                 blocker = at_level(Level::kBlocker, "wrong-split", "This is training data.");
   EXPECT_EQ(verdict({}, true), "Nothing serious was found.");
-  EXPECT_EQ(verdict({}, false), "Nothing serious was found, without labels to judge by.");
+  EXPECT_EQ(verdict({}, false), "Nothing serious was found, but there are no labels to judge predictions by.");
   EXPECT_EQ(verdict({note}, true), "Nothing serious was found.");
   EXPECT_EQ(verdict({minor, note}, true), "Nothing serious was found; one thing to look at when there is time.");
   EXPECT_EQ(verdict({minor, minor}, true), "Nothing serious was found; 2 things to look at when there is time.");

@@ -98,12 +98,16 @@ void check_failure_clusters(Observed& seen, Results& found) {
     auto name = [&](int64_t label) {
       return label >= 0 && label < int64_t(names.size()) ? names[size_t(label)] : std::string("?");
     };
+    auto predicted = [&](int64_t label) { return name(label) == "?" ? std::string("NaN or Inf") : name(label); };
     const auto size = int64_t(large[c].size());
+    const bool tie =
+        std::count_if(pairs.begin(), pairs.end(), [&](const auto& one) { return one.second == most->second; }) > 1;
     // The pair is what the cluster is about only where it is most of it.
     const std::string pair_words =
         2 * most->second > size
-            ? fmt::format("mostly {} predicted as {}", name(most->first.first), name(most->first.second))
-            : fmt::format("most often {} predicted as {} ({})", name(most->first.first), name(most->first.second),
+            ? fmt::format("mostly {} predicted as {}", name(most->first.first), predicted(most->first.second))
+            : fmt::format("{} {} predicted as {} ({})", tie ? "for example" : "most often", name(most->first.first),
+                          predicted(most->first.second),
                           findings::percent(double(most->second) / double(size)));
     const std::string where = name(most->first.first) + "-as-" + name(most->first.second);
     const double share = double(large[c].size()) / double(std::max<int64_t>(1, traces.count()));
@@ -114,7 +118,7 @@ void check_failure_clusters(Observed& seen, Results& found) {
         fmt::format("At least {:.0f} % of the nearest neighbours in feature space of each of these {} failures are "
                     "failures too; {} of the {} are {} predicted as {}.",
                     100 * kMostlyWrong, with_commas(size), with_commas(most->second), with_commas(size),
-                    name(most->first.first), name(most->first.second)));
+                    name(most->first.first), predicted(most->first.second)));
     for (size_t i = 0; i < std::min<size_t>(12, large[c].size()); ++i)
       finding.inputs.push_back({"test", traces.rows[size_t(large[c][i])].sample});
     found.add(std::move(finding));

@@ -153,7 +153,8 @@ TEST(DataChecks, DriftOfOneCamera) {
   const Results found = sound.check();
   const Finding finding = raised(found, "drift:brightness");
   EXPECT_EQ(finding.numbers.value("group", std::string()), "camera=B") << finding.evidence;
-  EXPECT_NE(finding.evidence.find("Without camera=B hardly any of it is left."), std::string::npos) << finding.evidence;
+  EXPECT_NE(finding.evidence.find("Without camera=B, hardly any drift is left."), std::string::npos)
+      << finding.evidence;
   for (int64_t i = 0; i < sound.x[0].size(0); ++i)
     if (i % 4 != 0) sound.x[0][i] *= 0.7;  // the other one as well
   for (const Finding& one : sound.check().findings) EXPECT_FALSE(one.numbers.contains("group")) << one.evidence;

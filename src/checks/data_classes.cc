@@ -60,16 +60,17 @@ void look_at_balance(DataLook& look) {
     int64_t smallest = INT64_MAX;
     for (int64_t count : counts)
       if (count > 0) smallest = std::min(smallest, count);
-    std::string brief = fmt::format("largest class {} inputs, smallest {}", with_commas(*most), with_commas(smallest));
-    std::string costs = look.cost_text(*side, effect);
+    std::string brief = fmt::format("inputs in the largest class: {}, in the smallest: {}", with_commas(*most),
+                                    with_commas(smallest));
+    std::string costs = (side == &look.test ? "" : "on the tests, ") + look.cost_text(look.test, effect);
     costs[0] = char(std::toupper(costs[0]));
     auto finding = findings::make(
         "imbalance", side->part->name, look.words(*side), effect, Certainty::kLikely, brief,
         fmt::format(
-            "The largest class, {}, has {}, the smallest {}. {} {}.", look.classes[size_t(most - counts.begin())],
-            findings::counted(*most, "input"), with_commas(smallest),
+            "The largest class, {}, has {}; the smallest that occurs has {}. {} {}.",
+            look.classes[size_t(most - counts.begin())], findings::counted(*most, "input"), with_commas(smallest),
             names.empty()
-                ? "No class has less than a third of an even share."
+                ? "None of the classes that occur has less than a third of an even share."
                 : fmt::format("{} less than a third of an even share: {}.",
                               names.size() == 1 ? "One class has"
                                                 : fmt::format("{} classes have", with_commas(int64_t(names.size()))),
@@ -100,8 +101,8 @@ void look_for_absent(DataLook& look) {
     const Side& side = no_training ? *look.train : look.test;
     findings::Words words = look.words(side);
     words["class"] = look.classes[c];
-    std::string brief = no_training ? fmt::format("{}, no training input", findings::counted(tests[c], "test"))
-                                    : "no test, so it cannot be judged";
+    std::string brief = no_training ? fmt::format("{}, no training inputs", findings::counted(tests[c], "test"))
+                                    : "no tests, so it cannot be judged";
     const int64_t taught = trains.empty() ? 0 : trains[c];
     const std::string none =
         fmt::format("None of {} {} inputs is of class {}", with_commas(side.inputs()), side.words(), look.classes[c]);
@@ -110,7 +111,7 @@ void look_for_absent(DataLook& look) {
         no_training
             ? fmt::format("{}, but the tests have {} of it.", none, findings::counted(tests[c], "input"))
             : fmt::format(
-                  "{}, so nothing is known about its predictions.{}", none,
+                  "{}, so nothing is known about how well it is predicted.{}", none,
                   taught > 0 ? fmt::format(" Training data has {} of it.", findings::counted(taught, "input")) : ""));
     // Whatever the metric says, it says nothing about a class that the network was taught.
     if (no_tests && taught > 0 && look.test.inputs() > 0) {
@@ -121,7 +122,10 @@ void look_for_absent(DataLook& look) {
     look.found.add(std::move(finding));
   }
   if (absent == 0) look.pass("classes without inputs", "none");
-  if (absent > said) look.pass("further classes without inputs", std::to_string(absent - said));
+  if (absent > said)
+    look.found.findings.back().evidence +=
+        fmt::format(" In all, {} have no inputs in {}.", findings::counted(int64_t(absent), "class", "classes"),
+                    look.train ? "one of the splits" : "the tests");
 }
 
 void look_at_shift(DataLook& look) {
@@ -154,7 +158,7 @@ void look_at_shift(DataLook& look) {
                                   findings::percent(share(tests, most)), findings::percent(share(trains, most)));
   auto finding = findings::make(
       "class-shift", "train-test", look.words(look.test), {std::max(0.0, -change), 0}, Certainty::kConfirmed, brief,
-      fmt::format("The largest difference is {}. The total variation distance of the shares is {:.1f} "
+      fmt::format("The largest difference: {}. The total variation distance of the shares is {:.1f} "
                   "points ({}).{}",
                   brief, 100 * apart, findings::p_text(p),
                   !std::isfinite(now) ? ""
@@ -178,8 +182,8 @@ void look_at_order(DataLook& look) {
   std::string brief = fmt::format("{} of equal labels, about {} if shuffled", there, usual);
   auto finding =
       findings::make("sorted-data", side.part->name, look.words(side), {}, Certainty::kConfirmed, brief,
-                     fmt::format("The labels come in {}; shuffled data would have about {}. Nothing is wrong "
-                                 "if the data is shuffled before training.",
+                     fmt::format("The labels come in {} of equal labels; shuffled data would have about {}. Nothing "
+                                 "is wrong if the data is shuffled before training.",
                                  there, usual));
   finding.value = 1 - double(runs.runs) / std::max(1.0, runs.expected);
   look.found.add(std::move(finding));

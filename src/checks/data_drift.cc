@@ -98,8 +98,9 @@ double gap_to_training(const DataLook& look) {
 
 std::string gap_words(const DataLook& look, double gap) {
   if (look.test.failing.empty() || look.train->failing.empty()) return "The network was not run on both splits.";
-  if (gap < 0.0005) return "The error rate on the tests is not measurably higher than on the training data.";
-  return fmt::format("The error rate on the tests is higher by {}.", points_text(gap));
+  const char* what = look.of_numbers() ? "mean error" : "error rate";
+  if (gap < 0.0005) return fmt::format("The {} on the tests is not measurably higher than on the training data.", what);
+  return fmt::format("The {} on the tests is higher by {}.", what, look.amount_text(gap));
 }
 
 /// Values of all inputs together have moved or were scaled: what a forgotten step of preprocessing looks like.
@@ -135,10 +136,10 @@ bool look_at_range(DataLook& look) {
       "range-shift", "train-test", look.words(look.test), {gap, 0}, Certainty::kLikely, brief,
       fmt::format(
           "{} (raw values, mean ± standard deviation). The test values go from {} to {}, those of training from {} to "
-          "{}. Of {}, {} moved by more than one standard deviation or changed {} standard deviation by more than a "
-          "factor of two. {}",
+          "{}. Of {}, {} differ{} in the mean by more than one standard deviation or in the standard deviation by more "
+          "than a factor of two. {}",
           brief, plain(here.low()), plain(here.high()), plain(there.low()), plain(there.high()),
-          findings::counted(int64_t(numbers), "feature"), with_commas(int64_t(shifted)), shifted == 1 ? "its" : "their",
+          findings::counted(int64_t(numbers), "feature"), with_commas(int64_t(shifted)), shifted == 1 ? "s" : "",
           gap_words(look, gap)));
   finding.level = std::max(finding.level, findings::Level::kMinor);
   finding.numbers = {{"gap", gap}};
@@ -179,11 +180,11 @@ std::optional<Drift> drift_of(const DataLook& look, const Column& here, const Co
     std::vector<int64_t> tests = word_counts(here, words), trains = word_counts(there, words);
     drift.distance = census::shares_distance(tests, trains);
     if (drift.distance < kDrift + chance || census::shares_p(tests, trains) > 0.001) return {};
-    drift.brief = fmt::format("total variation distance {:.0f} points", 100 * drift.distance);
+    drift.brief = fmt::format("total variation distance of the shares is {:.0f} points", 100 * drift.distance);
   } else {
     drift.distance = distance_of(here, there);
     if (drift.distance < kDrift + chance) return {};
-    drift.brief = fmt::format("KS distance {:.2f}, median {}, in training {}", drift.distance,
+    drift.brief = fmt::format("KS distance is {:.2f}; the median is {} in tests, {} in training data", drift.distance,
                               plain(census::quantile(here.numbers, 0.5)), plain(census::quantile(there.numbers, 0.5)));
   }
   drift.gain = gain_if_spread_alike(look.test, here, there);
@@ -262,7 +263,7 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     if (auto drift = drift_of(look, together->first, together->second);
         drift && drift->distance >= kApart &&
         std::none_of(found.begin(), found.end(), [&](const Drift& one) { return one.distance >= drift->distance; })) {
-      drift->brief = fmt::format("KS distance {:.2f} between distances from the training mean", drift->distance);
+      drift->brief = fmt::format("KS distance between distances from the training mean is {:.2f}", drift->distance);
       drift->group = confined_to(tests, together->first, together->second);
       found.push_back(std::move(*drift));
     }
@@ -280,7 +281,7 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     });
     if (!found.empty() && one_group)
       range.numbers["group"] = found[0].group,
-      range.evidence += " Without " + found[0].group + " columns do not drift.";
+      range.evidence += " Without " + found[0].group + ", no column drifts.";
     return;
   }
   for (size_t i = 0; i < std::min(found.size(), kMostDrifts); ++i) {
@@ -289,10 +290,12 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     words["name"] = drift.name;
     auto finding = findings::make(
         "drift", drift.name, words, {drift.gain, 0}, Certainty::kLikely, drift.brief,
-        fmt::format("{} ({}). {}{}", drift.brief,
-                    drift.of_words ? "0 means no difference, 100 no overlap" : "0 means no difference, 1 no overlap",
-                    drift.gain < 0.0005 ? "It has no measurable cost." : "It may cost " + points_text(drift.gain) + ".",
-                    drift.group.empty() ? "" : " Without " + drift.group + " hardly any of it is left."));
+        fmt::format("The {} (a distance of {}). {}{}", drift.brief,
+                    drift.of_words ? "0 points means equal shares, 100 points no overlap"
+                                   : "0 means equal distributions, 1 no overlap",
+                    drift.gain < 0.0005 ? "It has no measurable cost."
+                                        : "It may cost " + look.amount_text(drift.gain) + ".",
+                    drift.group.empty() ? "" : " Without " + drift.group + ", hardly any drift is left."));
     finding.numbers = {{"gap", gap_to_training(look)}};
     if (!drift.group.empty()) finding.numbers["group"] = drift.group;
     finding.value = drift.distance;
@@ -305,6 +308,7 @@ void look_for_leak(DataLook& look) {
   const auto classes = int64_t(look.classes.size());
   if (classes < 2 || classes > 100 || side.inputs() < 200) return;
   double best = 0;
+  bool leaks = false;
   for (const Column& column : columns_of(side)) {
     std::vector<float> values = column.numbers;
     if (column.is_words()) values.assign(column.codes.begin(), column.codes.end());
@@ -314,16 +318,17 @@ void look_for_leak(DataLook& look) {
     findings::Words words = look.words(side);
     words["name"] = column.name;
     const std::string right = findings::percent(told.right), common = findings::percent(told.common);
-    std::string brief = fmt::format("right for {}, the majority class for {}", right, common);
+    std::string brief = fmt::format("accuracy {} from this column alone, majority class {}", right, common);
     auto finding =
         findings::make("label-leak", column.name, words, {}, Certainty::kLikely, brief,
-                       fmt::format("A predictor that sees only {}, fitted on every second {} input, is right for {} of "
-                                   "the others; the majority-class baseline is right for {}.",
+                       fmt::format("A predictor that sees only {}, fitted on every second {} input, has accuracy {} on "
+                                   "the others; the majority-class baseline has {}.",
                                    column.name, side.words(), right, common));
     finding.value = told.right;
     look.found.add(std::move(finding));
+    leaks = true;
   }
-  look.pass("highest feature–label leakage score", findings::percent(best));
+  if (!leaks) look.pass("highest feature–label leakage score", findings::percent(best));
 }
 
 }  // namespace

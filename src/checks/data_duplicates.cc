@@ -84,6 +84,13 @@ bool collide(const Side& test, const Side& train) {
 
 constexpr size_t kListed = 100;  ///< pairs for the views
 
+std::string looked_text(const census::NearSearch& search) {
+  return search.looked_at < search.of
+             ? fmt::format(" Near-duplicates were searched for among {} evenly spaced tests only.",
+                           with_commas(search.looked_at))
+             : "";
+}
+
 void look_within(DataLook& look, const Side& side) {
   std::vector<uint8_t> repeats(size_t(side.inputs()), 0);
   std::vector<int64_t> exact, near;
@@ -94,11 +101,14 @@ void look_within(DataLook& look, const Side& side) {
   for (const std::vector<int64_t>& group : census::equal_groups(side.census->hashes))
     for (size_t i = 1; i < group.size(); ++i)
       exact.push_back(group[i]), repeats[size_t(group[i])] = 1, keep(group[i], group[0]);
-  if (&side == &look.test)
-    for (const census::DuplicatePair& pair :
-         census::near_duplicates_within(*side.census, *side.part->data, look.seen.jobs()).pairs)
+  std::string looked;
+  if (&side == &look.test) {
+    const census::NearSearch search = census::near_duplicates_within(*side.census, *side.part->data, look.seen.jobs());
+    for (const census::DuplicatePair& pair : search.pairs)
       if (!repeats[size_t(pair.sample)])
         near.push_back(pair.sample), repeats[size_t(pair.sample)] = 1, keep(pair.sample, pair.other);
+    looked = looked_text(search);
+  }
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   const auto count = int64_t(exact.size() + near.size());
   if (count < 3 || double(count) < kWorthNaming * double(side.inputs()))
@@ -111,10 +121,12 @@ void look_within(DataLook& look, const Side& side) {
   auto finding = findings::make(
       "duplicates", side.part->name, look.words(side), {std::isfinite(change) && !small ? std::abs(change) : 0, 0},
       Certainty::kConfirmed, brief,
-      fmt::format("{} repeat another: {}, {}; {}.{}", brief,
+      fmt::format("{} repeat another: {}{}; {}.{}{}", brief,
                   findings::counted(int64_t(exact.size()), "exact duplicate"),
-                  findings::counted(int64_t(near.size()), "near-duplicate"), both_figures(look, side, repeats),
-                  small ? " In a table with so few distinct rows, this is natural." : ""));
+                  // Near-duplicates of training inputs among each other are not searched for.
+                  &side == &look.test ? ", " + findings::counted(int64_t(near.size()), "near-duplicate") : "",
+                  both_figures(look, side, repeats), looked,
+                  small ? " In a table with so few distinct rows, this is to be expected." : ""));
   finding.value = double(count) / double(side.inputs());
   // So many duplicates make the tests smaller than they look, and every interval too narrow.
   if (!small && side.part->name == "test" && finding.value >= 0.2)
@@ -143,10 +155,11 @@ void look_for_conflicts(DataLook& look, const Side& side) {
       "conflicting-labels", side.part->name, look.words(side),
       {small ? 0 : double(wrong) / double(std::max<int64_t>(1, side.inputs())), 0}, Certainty::kConfirmed, brief,
       fmt::format(
-          "{} are identical to an input with another label; whatever is predicted, at least {} of these predictions "
-          "must be wrong.{}",
+          "{} are identical to an input with another label, so at least {} of the predictions for them must be "
+          "wrong.{}",
           brief, with_commas(wrong),
-          small ? " In a table with so few distinct rows, this is natural: its columns do not tell such cases apart."
+          small ? " In a table with so few distinct rows, this is to be expected: its columns do not distinguish such "
+                  "cases."
                 : ""));
   finding.value = double(wrong) / double(std::max<int64_t>(1, side.inputs()));
   finding.inputs = some(side, samples);
@@ -172,10 +185,7 @@ void look_between(DataLook& look) {
   census::NearSearch search =
       census::near_duplicates(*test.census, *test.part->data, *train.census, *train.part->data, look.seen.jobs());
   const int64_t near = take(search.pairs), count = same + near;
-  std::string looked = search.looked_at < search.of
-                           ? fmt::format(" Near-duplicates were searched for among {} evenly spaced tests only.",
-                                         with_commas(search.looked_at))
-                           : "";
+  const std::string looked = looked_text(search);
   if (!list.pairs.empty()) look.found.duplicates.push_back(std::move(list));
   if (count == 0) return look.pass("tests that are in training data", "none");
   const double now = test.mean_failing(), apart = test.failing.empty() ? 0 : without(test, repeated) - now;
@@ -195,7 +205,7 @@ void look_between(DataLook& look) {
       fmt::format("{} {} also in training data: {}, {}; {}.{}{}", look.share_text(test, count),
                   count == 1 ? "is" : "are", findings::counted(same, "exact duplicate"),
                   findings::counted(near, "near-duplicate"), both_figures(look, test, repeated), looked,
-                  small       ? " Training rows repeat each other about as often, so this is natural."
+                  small       ? " Training rows repeat each other about as often, so this is to be expected."
                   : inherited ? " Training inputs repeat each other about as often: the source held these "
                                 "duplicates before it was split."
                               : ""));

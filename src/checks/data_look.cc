@@ -69,14 +69,23 @@ findings::Effect DataLook::cost(const Side& side, const std::function<bool(size_
 std::string DataLook::cost_text(const Side& side, const findings::Effect& effect) const {
   const bool judged =
       std::any_of(side.failing.begin(), side.failing.end(), [](double failing) { return !std::isnan(failing); });
-  if (!judged) return fmt::format("its cost is unknown, since predictions for {} data were not judged", side.words());
-  return effect.gain < 0.0005 ? "it has no measurable cost" : "it costs " + points_text(effect.gain);
+  if (!judged)
+    return fmt::format("what this costs is unknown, since predictions for {} data were not judged", side.words());
+  return effect.gain < 0.0005 ? "this has no measurable cost" : "this costs " + amount_text(effect.gain);
 }
 
 std::string DataLook::share_text(const Side& side, int64_t count) const {
   if (side.inputs() == 0) return fmt::format("no {} inputs", side.words());
   return fmt::format("{} of {} ({})", with_commas(count), findings::counted(side.inputs(), side.words() + " input"),
                      findings::percent(double(count) / double(side.inputs())));
+}
+
+bool DataLook::of_numbers() const {
+  return seen.settings.task == observers::Task::kNumber && seen.settings.tolerance < 0;
+}
+
+std::string DataLook::amount_text(double share) const {
+  return of_numbers() ? findings::plain(share) + " standard deviations of the labels" : points_text(share);
 }
 
 std::vector<findings::Shown> some(const Side& side, const std::vector<int64_t>& inputs, size_t most) {

@@ -39,8 +39,12 @@ struct DataLook {
   /// What it costs that predictions for these inputs are worse than for the others: nothing unless chance cannot
   /// explain it.
   findings::Effect cost(const Side& side, const std::function<bool(size_t input)>& among) const;
-  /// `it costs 1.2 points`; where predictions were not judged, that this is unknown.
+  /// `this costs 1.2 points`; where predictions were not judged, that this is unknown.
   std::string cost_text(const Side& side, const findings::Effect& effect) const;
+  /// Whether predictions are numbers whose errors are measured, not counted.
+  bool of_numbers() const;
+  /// `1.2 points`; of predicted numbers `0.3 standard deviations of the labels`, the unit of their errors.
+  std::string amount_text(double share) const;
   /// `1,204 of 10,000 test inputs (12 %)`
   std::string share_text(const Side& side, int64_t count) const;
   void pass(const std::string& what, const std::string& value) { found.passed.push_back({what, value}); }

@@ -74,7 +74,7 @@ void look_for_missing(DataLook& look, const Side& side) {
   auto finding = findings::make(
       "missing-values", side.part->name, look.words(side), effect, Certainty::kConfirmed, brief,
       fmt::format("{} {} NaN or Inf, in {}; {}.", brief, inputs.size() == 1 ? "contains" : "contain",
-                  columns.empty() ? "another feature" : first_names(columns), look.cost_text(side, effect)));
+                  columns.empty() ? "another input of the model" : first_names(columns), look.cost_text(side, effect)));
   finding.value = double(inputs.size()) / double(side.inputs());
   finding.numbers = {{"inputs", int64_t(inputs.size())}};
   finding.level = std::max(finding.level, findings::Level::kMinor);
@@ -101,7 +101,7 @@ void look_for_unknown(DataLook& look) {
   std::vector<int64_t> inputs = where(side, [&](size_t i) { return unknown[i] > kManyUnknown; });
   auto finding = findings::make(
       "unknown-tokens", side.part->name, look.words(side), effect, Certainty::kConfirmed, brief,
-      fmt::format("{} of the tokens are unknown{}. More than a fifth of the tokens is unknown in {}; {}.",
+      fmt::format("{} of the tokens are unknown{}. More than a fifth of the tokens are unknown in {}; {}.",
                   findings::percent(here), before, look.share_text(side, int64_t(inputs.size())),
                   look.cost_text(side, effect)));
   finding.value = here;
@@ -178,7 +178,7 @@ void look_for_outliers(DataLook& look) {
   if (what.size() > 3) brief += ", …";
   auto finding =
       findings::make("outlier-inputs", side.part->name, look.words(side), effect, Certainty::kLikely, brief,
-                     fmt::format("{} {} unlike the rest: {}; {}.", look.share_text(side, int64_t(inputs.size())),
+                     fmt::format("{} {} unlike the rest ({}); {}.", look.share_text(side, int64_t(inputs.size())),
                                  inputs.size() == 1 ? "is" : "are", brief, look.cost_text(side, effect)));
   finding.value = double(inputs.size()) / double(side.inputs());
   finding.inputs = some(side, inputs);

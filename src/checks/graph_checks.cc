@@ -177,7 +177,8 @@ class GraphChecks {
       found_.add(findings::make(
           "linear-pair", other.name + "-" + layer.name, with({{"a", other.name}, {"b", layer.name}}), {},
           Certainty::kConfirmed, fmt::format("{} units, then {}", with_commas(other.units), with_commas(layer.units)),
-          fmt::format("{} of {} feed{} {} with no nonlinearity between them: together the two are one linear layer.",
+          fmt::format("{} of {} feed{} {} with no nonlinearity between them: together the two layers are one linear "
+                      "layer.",
                       findings::counted(other.units, "unit"), other.name, other.units == 1 ? "s" : "", layer.name)));
     }
     if (pairs == 0)
@@ -194,9 +195,10 @@ class GraphChecks {
       if (mean.count_nonzero().item<int64_t>() > 0 || (variance != 1).count_nonzero().item<int64_t>() > 0) continue;
       if (++empty <= 3)
         found_.add(findings::make("stale-running-statistics", node.name, with({{"layer", node.name}}), {},
-                                  Certainty::kConfirmed, "all means 0, all variances 1",
-                                  fmt::format("All {} running means of {} are exactly 0 and all variances exactly 1.",
-                                              mean.numel(), node.name)));
+                                  Certainty::kConfirmed, "all running means 0, all running variances 1",
+                                  fmt::format("All running means of {} are exactly 0 and all running variances "
+                                              "exactly 1 ({}).",
+                                              node.name, findings::counted(mean.numel(), "unit"))));
     }
     if (looked > 0 && empty == 0)
       found_.passed.push_back({"running statistics of batch normalisation",

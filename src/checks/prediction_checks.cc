@@ -205,15 +205,16 @@ class PredictionChecks {
   std::string direction(const Pair& pair) const {
     const auto& per_class = test_.result.per_class;
     if (pair.exchanged && 2 * pair.ab > per_class[pair.a].samples)
-      return " The two are exchanged: labels that were swapped would do that, or damage to the last layer.";
+      return " The two are swapped: swapped labels would do that, or damage to the last layer.";
     if (pair.exchanged)  // of classes of different sizes, the smaller one
       return fmt::format(
-          " More than half of class {} is predicted as {}: wrong labels would do that, or damage to the "
+          " More than half of class {} is predicted as {}: wrong labels would explain that, or damage to the "
           "last layer.",
           settings_.classes[pair.b], settings_.classes[pair.a]);
     if (pair.one_sided)
-      return " A confusion that is so one-sided often comes from wrong labels in the training data, or from damage to "
-             "the last layers.";
+      return " Such a one-sided confusion often comes from wrong labels in the training data, or from damage to the "
+             "last "
+             "layers.";
     switch (ways_of(pair.ab, per_class[pair.a].samples, pair.ba, per_class[pair.b].samples)) {
       case Ways::kOne:
         return pair.ba == 0 ? " It goes one way only." : " It goes mostly one way.";
@@ -325,7 +326,7 @@ class PredictionChecks {
         fmt::format("accuracy {}, balanced accuracy {}", percent(test_.result.accuracy), percent(balanced)),
         fmt::format(
             "Accuracy is {}, but balanced accuracy (the mean recall over classes) is {}: the largest class has {} "
-            "inputs, the smallest {}.",
+            "inputs, the smallest that occurs has {}.",
             percent(test_.result.accuracy), percent(balanced), with_commas(most), with_commas(least))));
   }
 
@@ -408,7 +409,8 @@ class PredictionChecks {
     auto finding = findings::make(
         "biased-numbers", "", words({{"direction", bias.value > 0 ? "too high" : "too low"}}), {},
         Certainty::kConfirmed, fmt::format("mean error {}", plain(bias.value)),
-        fmt::format("The mean error is {} ({} to {}), which is {:.0f} % of the standard deviation of the labels.",
+        fmt::format("The mean error is {} (95 % interval {} to {}), which is {:.0f} % of the standard deviation of "
+                    "the labels.",
                     plain(bias.value), plain(bias.low), plain(bias.high), 100 * size));
     finding.value = size;
     found_.add(std::move(finding));
@@ -441,7 +443,7 @@ class PredictionChecks {
       predictions.add(row.predicted);
       if (settings_.task == Task::kNumber && std::isfinite(row.label)) labels.add(row.label);
     }
-    if (predictions.count() < 30) return found_.skip("predictions that never change", "at least 30 inputs");
+    if (predictions.count() < 30) return found_.skip("predictions that hardly vary", "at least 30 inputs");
     const bool numbers = labels.count() >= 30 && labels.deviation() > 0;
     // A class that is always predicted is compared with the majority class; numbers and unjudged outputs are not.
     if (settings_.by_class() ||
@@ -471,8 +473,8 @@ class PredictionChecks {
     found_.add(findings::make(
         "over-fit", "", words(), {0.3 * std::max(0.0, gap - 0.1), 0}, Certainty::kConfirmed,
         fmt::format("{} on training data, {} on tests", percent(train.accuracy), percent(test_.result.accuracy)),
-        fmt::format("Accuracy is {} on {} and {} on {}: a gap of {} ({:.1f} to {:.1f}).", percent(train.accuracy),
-                    counted(train.samples, "training input"), percent(test_.result.accuracy),
+        fmt::format("Accuracy is {} on {} and {} on {}: a gap of {} (95 % interval {:.1f} to {:.1f}).",
+                    percent(train.accuracy), counted(train.samples, "training input"), percent(test_.result.accuracy),
                     counted(test_.result.samples, "test"), findings::points(gap), 100 * apart.low, 100 * apart.high)));
   }
 

@@ -127,8 +127,8 @@ TEST(Confusions, GoBothWaysOnlyWhereTheyDo) {
   EXPECT_TRUE(has(told_of_pair(12, 5), "both ways"));
   EXPECT_FALSE(has(told_of_pair(9, 2), "way")) << "two of eleven do not tell";
   EXPECT_FALSE(has(told_of_pair(19, 5), "way")) << "neither the one nor the other";
-  EXPECT_TRUE(has(told_of_pair(60, 1), "so one-sided"));
-  EXPECT_TRUE(has(told_of_pair(90, 90), "exchanged"));
+  EXPECT_TRUE(has(told_of_pair(60, 1), "one-sided"));
+  EXPECT_TRUE(has(told_of_pair(90, 90), "swapped"));
   EXPECT_TRUE(has(told_of_pair(10, 0), "10 inputs of class c2 are predicted as c3, and no inputs of class c3 as c2;"));
 }
 
@@ -144,7 +144,7 @@ TEST(Confusions, AreExchangedOnlyWhereMostOfBothClassesIs) {
       },
       well_calibrated, sizes);
   const std::string told = raised(answers.look(), "confused-classes:c2-c3").evidence;
-  EXPECT_EQ(told.find("exchanged"), std::string::npos) << told;
+  EXPECT_EQ(told.find("swapped"), std::string::npos) << told;
   EXPECT_NE(told.find("More than half of class c3 is predicted as c2"), std::string::npos) << told;
 }
 

@@ -1,4 +1,6 @@
 // What the preflight found, and whether a repair's search has seen these inputs.
+#include <cctype>
+
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
@@ -12,10 +14,11 @@ void check_preflight(Observed& seen, Results& out) {
 }
 
 void check_search_overlap(Observed& seen, Results& out) {
-  const std::string overlap = session::seen_in_search(seen.session.graph(), *seen.session.test().data);
+  std::string overlap = session::seen_in_search(seen.session.graph(), *seen.session.test().data);
+  if (!overlap.empty()) overlap[0] = char(std::toupper(overlap[0])), overlap += ".";
   if (!overlap.empty())
     out.add(findings::make("seen-in-search", "", seen.words(), {}, findings::Certainty::kConfirmed,
-                           "the metric is too optimistic", overlap));
+                           "the metric may be too optimistic", overlap));
 }
 
 }  // namespace netmend::checks

@@ -43,7 +43,7 @@ std::string user_config() {
 /// What a program printed; its messages go where ours go.
 std::string output_of(const std::string& program, const std::string& argument) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail("{}: no pipe could be made", program);
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("{}: a pipe could not be created", program);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -94,7 +94,7 @@ std::string text_of(const Json& json, const char* key, const std::string& name, 
     if (required) fail("the check {}: a finding has no `{}`", name, key);
     return "";
   }
-  if (!json[key].is_string()) fail("the check {}: `{}` of a finding should be a text", name, key);
+  if (!json[key].is_string()) fail("the check {}: `{}` of a finding should be a string", name, key);
   std::string text = json[key];
   if (text.size() <= kLongest) return text;
   size_t end = kLongest;
@@ -122,12 +122,13 @@ std::vector<Finding> parse_program_findings(const std::string& text, const std::
   if (json["findings"].size() > kMostFindings) fail("the check {} printed more than {} findings", name, kMostFindings);
   std::vector<Finding> found;
   for (const Json& one : json["findings"]) {
-    if (!one.is_object()) fail("the check {}: a finding should be a table", name);
+    if (!one.is_object()) fail("the check {}: a finding should be a JSON object", name);
     Finding finding;
     finding.kind = "user:" + name + "/" + text_of(one, "kind", name, true);
     finding.where = text_of(one, "where", name, false);
     finding.level = named(text_of(one, "level", name, true), name, findings::parse_level);
-    if (finding.level == findings::Level::kBlocker) fail("the check {}: only netmend raises blockers", name);
+    if (finding.level == findings::Level::kBlocker) fail("the check {}: the level of a finding may not be blocker; "
+                                                         "only netmend's own checks raise blockers", name);
     const std::string certainty = text_of(one, "certainty", name, false);
     finding.certainty =
         certainty.empty() ? findings::Certainty::kPossible : named(certainty, name, findings::parse_certainty);

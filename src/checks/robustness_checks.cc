@@ -24,13 +24,14 @@ struct Mild {
   int kinds;
 };
 constexpr Mild kMild[] = {
-    {"white-noise", "Gaussian noise of 3 % of the range", 0.03, 0.1, int(Kind::kImage) | int(Kind::kNumbers)},
+    {"white-noise", "Gaussian noise with a standard deviation of 3 % of the range", 0.03, 0.1,
+     int(Kind::kImage) | int(Kind::kNumbers)},
     {"brightness", "a change of brightness of up to 20 of 255 levels", -1, 0.1, int(Kind::kImage)},
     {"contrast", "a change of contrast by a factor of 0.5 to 1.2", -1, 0.1, int(Kind::kImage)},
     {"translate", "a shift", -1, 0.3, int(Kind::kImage)},
     {"column-noise", "noise of 5 % of each column's standard deviation", 0.05, 0.1, int(Kind::kTable)},
     {"token-drop", "dropping one token in twenty", 0.05, 0.15, int(Kind::kTokens)},
-    {"token-swap", "swapping one pair of neighbouring tokens in twenty", 0.05, 0.15, int(Kind::kTokens)},
+    {"token-swap", "swapping one in twenty pairs of neighbouring tokens", 0.05, 0.15, int(Kind::kTokens)},
 };
 constexpr int64_t kInputs = 600, kFewestInputs = 100;
 constexpr double kMethods = 4;       ///< of those that suit one kind of data
@@ -48,6 +49,7 @@ void check_robustness(Observed& seen, Results& found) {
   const bool judged = std::any_of(right.begin(), right.end(),
                                   [](const auto* row) { return row->right == observers::SampleRow::kRight; });
   const std::string predictions = judged ? "correct predictions" : "predictions";  // without labels nobody knows
+  if (judged) std::erase_if(right, [](const auto* row) { return row->right != observers::SampleRow::kRight; });
   const double cost = seen.subject().cost;
   const int64_t most =
       std::max<int64_t>(kFewestInputs, seen.session.budget().part(0.2).times(2 * kMethods * cost, kInputs));
@@ -115,11 +117,11 @@ void check_robustness(Observed& seen, Results& found) {
     seen.session.budget().spend(2 * double(tried * chosen.count()) * cost);
     seen.session.record(seen.session.test(), "small perturbations", tried * chosen.count());
     if (tried > 0 && told == 0)
-      found.pass(what, fmt::format("at most {} of the predictions change ({} tried)", findings::percent(worst),
+      found.pass(what, fmt::format("at most {} of the {} change ({} tried)", findings::percent(worst), predictions,
                                    findings::counted(tried, "perturbation")));
     if (tried == 0) found.skip(what, "images, a table or tokens");
   } catch (const InputError& error) {
-    found.skip(what, error.what());
+    found.skip(what, fmt::format("another model or other data: {}", error.what()));
   }
 }
 

@@ -105,7 +105,8 @@ void add_slice(Observed& seen, const std::vector<slices::Column>& columns, const
                             right_text(slice.rest), findings::points(slice.behind.value),
                             points_range(slice.behind.low, slice.behind.high));
   }
-  evidence += fmt::format(", {}. The rule holds for {}; the figures are of the {} that it was not searched on.",
+  evidence += fmt::format(", {}. The rule holds for {}; the figures are for the {} of them that were not used to find "
+                          "it.",
                           p_text(slice.p), counted(slice.inputs, "input"), with_commas(slice.judged_on));
   if (slice.explained_by_confidence >= slices::kMostlyExplained)
     evidence += fmt::format(" Confidence and class explain {} of the gap.", part_text(slice.explained_by_confidence));
@@ -279,7 +280,7 @@ void check_slices(Observed& seen, Results& found) {
     add_slice(seen, table.columns, slice, table.failing, unit, explained, found);
   }
   if (weak.slices.empty())
-    found.pass("weak slices", fmt::format("none among {} over {}", counted(weak.rules, "rule"),
+    found.pass("weak slices", fmt::format("none found by {} over {}", counted(weak.rules, "rule"),
                                           counted(int64_t(table.columns.size()), "column")));
   found.slices = std::move(weak.slices);
 }

@@ -118,7 +118,7 @@ TEST(WeakSlices, NameTheNumberOfInputsThatTheFigureIsOf) {
   const auto judged = finding.numbers["judged_on"].get<int64_t>(), all = finding.numbers["inputs"].get<int64_t>();
   EXPECT_NE(finding.brief.find(fmt::format("on {} held-out inputs", judged)), std::string::npos) << finding.brief;
   EXPECT_EQ(finding.brief.find(fmt::format("on {} ", all)), std::string::npos) << finding.brief;
-  EXPECT_NE(finding.evidence.find(fmt::format("holds for {} inputs; the figures are of the {}", all, judged)),
+  EXPECT_NE(finding.evidence.find(fmt::format("holds for {} inputs; the figures are for the {}", all, judged)),
             std::string::npos)
       << finding.evidence;
   EXPECT_EQ(finding.evidence.find("p = 0"), std::string::npos) << finding.evidence;

@@ -166,7 +166,7 @@ void explain_symptoms(Observed& seen, Results& results) {
   cause->related.insert(cause->related.end(), gone.begin(), gone.end());
   if (!words.empty())
     cause->evidence +=
-        fmt::format(" The trial repair removes most of these on held-out inputs: {}.", join(words, ", "));
+        fmt::format(" On held-out inputs, the trial repair removes most failures of: {}.", join(words, ", "));
   std::erase_if(found, [](const Finding& one) { return one.kind.empty(); });
 }
 
@@ -232,7 +232,7 @@ void explain_by_groups(const Observed& seen, Results& results) {
       symptom.kind.clear();
     }
     if (!words.empty())
-      cause->evidence += fmt::format(" Most of these {}: {}.", classes ? "are among these inputs" : "lie in this group",
+      cause->evidence += fmt::format(" {} for most of: {}.", classes ? "These inputs account" : "This group accounts",
                                      join(words, ", "));
     std::erase_if(found, [](const Finding& one) { return one.kind.empty(); });
   }

@@ -145,7 +145,7 @@ TEST(Checkups, WithoutLabelsEveryJudgingRowSaysSo) {
   const auto lines = skipped_lines(done);
   for (const char* name : {"imbalance", "conflicting-labels", "slices"})
     EXPECT_EQ(lines.count(about(name)) ? lines.at(about(name)) : "", "data with labels") << name;
-  EXPECT_NE(done.verdict.find("without labels to judge by"), std::string::npos) << done.verdict;
+  EXPECT_NE(done.verdict.find("there are no labels to judge predictions by"), std::string::npos) << done.verdict;
   EXPECT_TRUE(std::isnan(done.seen->test->rows[0].label) || done.seen->test->rows[0].label < 0);
 }
 

@@ -112,7 +112,7 @@ class TrialRepairs {
       seen_.session.record(seen_.session.test(), "ablation of suspicious units",
                            tried_.blame->ablated ? tried_.blame->ablated->inputs : 0);
     } catch (const InputError& error) {
-      found_.skipped.push_back({"units to blame", error.what()});
+      found_.skipped.push_back({"units to blame", fmt::format("another model or other data: {}", error.what())});
     }
   }
 
@@ -198,9 +198,9 @@ class TrialRepairs {
     if (controlled) control = gain_of(fit({*control_place}, 0.4));
     const auto& flips = tried_.repair->flips;
     const std::string evidence = fmt::format(
-        "It is the first of {} units{} (random baseline: rank {:.0f}). Refitting it fixes {} and breaks {} of {} "
-        "held-out inputs: {}, {}.{}{}",
-        with_commas(int64_t(ranking.units.size())),
+        "It ranks first of {}{} (expected rank of a unit drawn at random: {:.0f}). Refitting it fixes {} and breaks {} "
+        "of {} held-out inputs: {}, {}.{}{}",
+        findings::counted(int64_t(ranking.units.size()), "unit"),
         std::isfinite(first.first) ? fmt::format(" in {:.0f} of 100 resamples", 100 * first.first) : "",
         ranking.random_rank(), with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout),
         points_text(flips.change()), findings::p_text(tried_.repair->p),
@@ -215,21 +215,19 @@ class TrialRepairs {
       if (gain < kMost * error_rate_)
         under_trained(
             gain,
-            fmt::format("refitting one unit or another gains {} or {}", findings::points(gain),
+            fmt::format("refitting the most suspicious unit gains {}, another one {}", findings::points(gain),
                         findings::points(control)),
             fmt::format("Refitting {} gains {} on held-out inputs, and refitting {}, which is not suspicious, gains "
-                        "{}: more training would probably help everywhere.",
+                        "{}: more training would probably help the whole network.",
                         unit, findings::points(gain), tried_.blame->unit(other), findings::points(control)));
       return {};
     }
     if (gain >= kWorthALayer && shared_by_layer(first, gain)) return {};
     auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
                                   brief, evidence);
-    const double share = share_fixed();
     finding.title = fmt::format(
         "Unit {} causes {} of the failures; refitting it fixes {} and breaks {} of {} held-out inputs.", unit,
-        share < 0.01 || share > 0.99 ? findings::percent(share) : fmt::format("{:.0f} %", 100 * share),
-        with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout));
+        share_words(share_fixed()), with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout));
     finding.numbers = {{"fixed", flips.fixed},
                        {"broken", flips.broken},
                        {"p", tried_.repair->p},
@@ -330,20 +328,22 @@ class TrialRepairs {
     keep(std::move(undone.outcome), unit);
     const auto& flips = tried_.repair->flips;
     const bool flipped = undone.factor < 0;
-    const std::string what = flipped ? "giving its weights the opposite sign"
-                                     : fmt::format("making its weights {:.2g} times smaller", 1 / undone.factor);
+    const std::string what = flipped ? "flipping the sign of its weights"
+                                     : fmt::format("dividing its weights by {:.2g}", 1 / undone.factor);
     auto finding = findings::make(
         "suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
         fmt::format("{}: {} fixed, {} broken on held-out inputs",
-                    flipped ? "opposite sign" : fmt::format("{:.2g} times smaller", 1 / undone.factor), flips.fixed,
-                    flips.broken),
+                    flipped ? "sign flipped" : fmt::format("divided by {:.2g}", 1 / undone.factor),
+                    with_commas(flips.fixed), with_commas(flips.broken)),
         fmt::format("With the weights and the bias of {} multiplied by {:.2g}, {} of {} held-out inputs are fixed and "
                     "{} broken: {}, {}. Nothing was fitted.{}",
-                    unit, undone.factor, flips.fixed, with_commas(tried_.holdout), flips.broken,
-                    points_text(flips.change()), findings::p_text(tried_.repair->p), bias_words_));
+                    unit, undone.factor, with_commas(flips.fixed), with_commas(tried_.holdout),
+                    with_commas(flips.broken), points_text(flips.change()), findings::p_text(tried_.repair->p),
+                    bias_words_));
     finding.title = fmt::format(
-        "Unit {} causes {:.0f} % of the failures; {} fixes {} and breaks {} of {} held-out inputs.", unit,
-        100 * share_fixed(), what, with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout));
+        "Unit {} causes {} of the failures; {} fixes {} and breaks {} of {} held-out inputs.", unit,
+        share_words(share_fixed()), what, with_commas(flips.fixed), with_commas(flips.broken),
+        with_commas(tried_.holdout));
     finding.numbers = {
         {"fixed", flips.fixed}, {"broken", flips.broken}, {"p", tried_.repair->p}, {"factor", undone.factor}};
     add_rivals(finding);
@@ -359,13 +359,18 @@ class TrialRepairs {
 
   /// What a repair that was confirmed gains; 0 stands for one that was not.
   static std::string gain_words(double gain) {
-    return gain == 0 ? "gains nothing that could be confirmed" : "gains " + findings::points(gain);
+    return gain == 0 ? "gives no confirmed gain" : "gains " + findings::points(gain);
   }
 
   /// Of the failures among the held-out inputs.
   double share_fixed() const {
     const FlipCount& flips = tried_.repair->flips;
     return double(flips.fixed) / double(std::max<int64_t>(1, flips.samples - flips.right_before));
+  }
+
+  /// `38 %`; neither 0 nor 100 where it is not.
+  static std::string share_words(double share) {
+    return share < 0.01 || share > 0.99 ? findings::percent(share) : fmt::format("{:.0f} %", 100 * share);
   }
 
   static FlipCount flips_between(const std::vector<SampleRow>& before, const std::vector<SampleRow>& after) {
@@ -455,16 +460,20 @@ class TrialRepairs {
       return found_.add(std::move(finding));
     }
     const std::string evidence = fmt::format(
-        "The biases of {} of {} units of {} lie between {} and {}, far from the others. Setting them to the median of "
-        "the others {}: {}.",
-        one.biases.size(), with_commas(one.layer->units), what, findings::plain(low->bias), findings::plain(high->bias),
+        "The biases of {} of {} units of {} {}, far from the others. Setting them to the median of the others {}: {}.",
+        one.biases.size(), with_commas(one.layer->units), what,
+        findings::plain(low->bias) == findings::plain(high->bias)
+            ? "are " + findings::plain(low->bias)
+            : fmt::format("lie between {} and {}", findings::plain(low->bias), findings::plain(high->bias)),
         effect, points_text(more.change()));
     // Units that they silence were told of already; now it is known what that costs.
     auto dead = std::find_if(found_.findings.begin(), found_.findings.end(), [&](const findings::Finding& each) {
       return each.kind == "dead-units" && each.where == what;
     });
-    if (dead == found_.findings.end()) return damaged_layer(what, "Resetting biases of", "biases reset", evidence);
-    promote(*dead, more, fmt::format("Units of {} are dead because of their biases; resetting these {}.", what, effect),
+    if (dead == found_.findings.end())
+      return damaged_layer(what, "Resetting the outlying biases of", "biases reset", evidence);
+    promote(*dead, more,
+            fmt::format("Units of {} are dead because of their biases; resetting these biases {}.", what, effect),
             brief, evidence);
   }
 
@@ -484,7 +493,8 @@ class TrialRepairs {
       if (gain_of(outcome) < std::max(kWorthALayer, kRepeated * error_rate_)) continue;
       keep(std::move(outcome), finding.where);
       promote(finding, flips,
-              fmt::format("Units of {} repeat others; refitting these {} fixes {} and breaks {} of {} held-out inputs.",
+              fmt::format("Units of {} duplicate others; refitting these {} fixes {} and breaks {} of {} held-out "
+                          "inputs.",
                           finding.where, units.size(), with_commas(flips.fixed), with_commas(flips.broken),
                           with_commas(tried_.holdout)),
               flips_brief("refitted", flips),
@@ -542,7 +552,8 @@ class TrialRepairs {
     }
     if (!best || gained.change().value < kWorthwhile || stats::sign_test(gained.fixed, gained.broken) > 0.01)
       return false;
-    const auto other = place_of(*blame, control_of(*blame, ranking.units[which].place));
+    const size_t control_unit = control_of(*blame, ranking.units[which].place);
+    const auto other = place_of(*blame, control_unit);
     const double control = other ? added(fit({*first, *other}, 1, &budget)).change().value : 0;
     if (control > kControl * gained.change().value) return false;
     const std::string unit = blame->unit(ranking.units[which].place);
@@ -552,16 +563,17 @@ class TrialRepairs {
         "suspicious-unit", unit, seen_.words({{"unit", unit}}), {gained.change().value, 0}, Certainty::kLikely,
         flips_brief("refitted with " + before, gained),
         fmt::format(
-            "Compared with refitting {} alone, refitting both fixes another {} and breaks {} of {} held-out inputs: "
+            "Compared with refitting {} alone, refitting both fixes {} more and breaks {} of {} held-out inputs: "
             "{}.{}",
             before, with_commas(gained.fixed), with_commas(gained.broken), with_commas(tried_.holdout),
             points_text(gained.change()),
             other ? fmt::format(" Refitting {} with {}, from the middle of the ranking, instead {}.", before,
-                                blame->unit(ranking.units[ranking.units.size() / 2].place), gain_words(control))
+                                blame->unit(control_unit), gain_words(std::max(0.0, control)))
                   : ""));
     finding.title =
-        fmt::format("Unit {} is damaged too; refitting it with {} fixes {} more held-out inputs and breaks {}.", unit,
-                    before, with_commas(gained.fixed), with_commas(gained.broken));
+        fmt::format("Unit {} is also damaged; refitting it together with {} fixes {} more held-out inputs and breaks "
+                    "{}.",
+                    unit, before, with_commas(gained.fixed), with_commas(gained.broken));
     finding.numbers = {{"fixed", gained.fixed}, {"broken", gained.broken}};
     found_.add(std::move(finding));
     return true;
@@ -578,8 +590,8 @@ class TrialRepairs {
     keep(std::move(outcome), layer.name);
     std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
     damaged_layer(layer.name, "Refitting", "refitted",
-                  fmt::format("Of what refitting its two most suspicious units leaves wrong it fixes {}, and of "
-                              "what that gets right it breaks {}.",
+                  fmt::format("Compared with refitting its two most suspicious units alone, it fixes {} more and "
+                              "breaks {}.",
                               with_commas(more.fixed), with_commas(more.broken)));
     return true;
   }
@@ -634,7 +646,7 @@ class TrialRepairs {
     if (gain < std::max(kLittle, least_) || gain < 0.9 * unit_gain || gain < bias_gain_) return false;
     std::erase_if(found_.findings, [](const findings::Finding& one) { return one.kind == "suspicious-unit"; });
     keep(outcome, layer->name);
-    damaged_layer(layer->name, fmt::format("Multiplying the weights by {:.2g} in", factor), "weights scaled", "");
+    damaged_layer(layer->name, fmt::format("A factor of {:.2g} on all weights of", factor), "weights scaled", "");
     findings::Finding& told = found_.findings.back();
     told.title =
         fmt::format("The weights of {} are about {:.2g} times as large as they should be.", layer->name, 1 / factor);
@@ -705,8 +717,7 @@ class TrialRepairs {
     if (gain_of(outcome) < std::max({kShared * gain, bias_gain_, least_})) return false;
     keep(std::move(outcome), whole.name);
     damaged_layer(whole.name, "Refitting", "refitted",
-                  fmt::format("Refitting one of its units, whichever of these it is, gains about as many points: {} "
-                              "({:+.1f}), {}.",
+                  fmt::format("Refitting any single one of these units gains about as many points: {} ({:+.1f}), {}.",
                               tried_.blame->unit(first.place), 100 * gain, join(words, ", ")));
     return true;
   }
@@ -754,10 +765,9 @@ class TrialRepairs {
       if (unit_gain > 0) return false;
       under_trained(
           best,
-          fmt::format("refitting one layer or another gains {} or {}", findings::points(best),
-                      findings::points(second)),
+          fmt::format("refitting one layer gains {}, another one {}", findings::points(best), findings::points(second)),
           fmt::format("Refitting one layer gains {} on held-out inputs, and refitting another one {}: more training "
-                      "would probably help everywhere.",
+                      "would probably help the whole network.",
                       findings::points(best), findings::points(second)));
       return true;
     }
@@ -772,9 +782,9 @@ class TrialRepairs {
                       : "No single unit is to blame.";
     damaged_layer(name, "Refitting", "refitted",
                   others.empty() ? one
-                                 : fmt::format("{} Refitting other layers gains, in points: {}. Of layers that gain "
-                                               "about as much, the first is named, since later layers can make up for "
-                                               "a damaged one.",
+                                 : fmt::format("{} Refitting another layer instead gains, in points: {}. Of layers "
+                                               "that gain about as much, the first is named, since later layers can "
+                                               "make up for a damaged one.",
                                                one, join(others, ", ")));
     return true;
   }

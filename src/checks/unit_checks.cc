@@ -54,11 +54,11 @@ class UnitChecks {
   }
 
   void dead_units() {
-    if (inputs() < kEnoughInputs) return found_.skip("units that never react", "at least 16 inputs");
+    if (inputs() < kEnoughInputs) return found_.skip("dead units", "at least 16 inputs");
     int64_t dead = 0, units = 0;
     for (size_t l = 0; l < layers(); ++l) units += seen_.space->units(l), dead += look_dead(l);
     if (dead == 0)
-      found_.pass("dead units", fmt::format("{} of {}, nowhere more than one unit or a sixth of a layer",
+      found_.pass("dead units", fmt::format("{} of {} units, in no layer more than one unit or a sixth",
                                             with_commas(silent_), with_commas(units)));
   }
 

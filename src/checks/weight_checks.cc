@@ -146,7 +146,7 @@ class WeightChecks {
     const int64_t unit = rows.abs().argmax().item<int64_t>() / rows.size(1);
     found_.add(findings::make(
         "extreme-weights", layer.name, with({{"layer", layer.name}}), {}, Certainty::kConfirmed,
-        fmt::format("up to {:.3g}, 99.9 % below {:.3g}", most, usual),
+        fmt::format("magnitude up to {:.3g}, 99.9 % are below {:.3g}", most, usual),
         fmt::format(
             "The magnitude of {} of {} is above {:.3g}; the largest is {:.3g}, in {}, and the median is {:.3g}.",
             findings::counted(far, "weight"), layer.name, bar, most, model::unit_name(layer, unit), middle)));
@@ -170,7 +170,7 @@ class WeightChecks {
               layer.name,
               count == 1 ? fmt::format(" ({})", model::unit_name(layer, empty.nonzero()[0][0].item<int64_t>())) : "")));
     }
-    if (told == 0) found_.pass("units without weights", "none");
+    if (told == 0) found_.pass("units whose weights are all 0", "none");
   }
 
   void duplicate_units() {
@@ -188,7 +188,7 @@ class WeightChecks {
       auto finding = findings::make(
           "duplicate-units", layer.name, with({{"layer", layer.name}, {"n", with_commas(count + 1)}}), {},
           Certainty::kConfirmed,
-          fmt::format("{} of {} units repeat another", with_commas(count), with_commas(layer.units)),
+          fmt::format("{} of {} units duplicate another", with_commas(count), with_commas(layer.units)),
           fmt::format("The weights of {} of the {} units of {} point in the same direction as those of an earlier "
                       "unit (cosine above {}).",
                       with_commas(count), with_commas(layer.units), layer.name, kAlike));
@@ -224,12 +224,12 @@ class WeightChecks {
       if (!near(he) && !near(glorot) && !near(plain)) continue;
       found_.add(findings::make(
           "untrained-layer", layer->name, with({{"layer", layer->name}}), {}, Certainty::kLikely,
-          fmt::format("{} equal biases, standard deviation {:.3g}", graph_.constant(layer->bias).numel(), spread),
-          fmt::format("All biases of {} are {:.3g}, its weights have the standard deviation of a fresh initialisation "
-                      "({:.3g}), "
-                      "and {} changed.",
+          fmt::format("{} equal biases, weights with standard deviation {:.3g}", graph_.constant(layer->bias).numel(),
+                      spread),
+          fmt::format("All biases of {} are {:.3g}, and its weights have the standard deviation of a fresh "
+                      "initialisation ({:.3g}), while the biases of {} differ from each other.",
                       layer->name, graph_.constant(layer->bias).flatten()[0].item<double>(), spread,
-                      moved == 1 ? "one other layer has" : fmt::format("{} other layers have", with_commas(moved)))));
+                      moved == 1 ? "one other layer" : fmt::format("{} other layers", with_commas(moved)))));
     }
   }
 

@@ -121,7 +121,7 @@ Baseline read_baseline_file(const std::string& path) {
   baseline.metric = top.at("metric").text();
   const auto& metrics = observers::metric_names();
   if (!baseline.metric.empty() && std::find(metrics.begin(), metrics.end(), baseline.metric) == metrics.end())
-    top.at("metric").refuse("is no metric");
+    top.at("metric").refuse("is not a metric");
   baseline.value = read_estimate(top.at("value"));
   const int64_t inputs = top.at("inputs").whole(1, kMostInputs);
   const std::string marks = unpack(top.at("answers"), inputs);
@@ -132,7 +132,7 @@ Baseline read_baseline_file(const std::string& path) {
     top.at("answers").refuse("holds predictions that were neither right nor wrong, and there are no `errors`");
   const auto right = double(std::count(marks.begin(), marks.end(), '1'));
   if (baseline.metric == "accuracy" && !(std::abs(baseline.value.value - right / double(inputs)) <= 1e-4))
-    top.at("value").refuse(fmt::format("is not what `answers` come to: {:.4g}", right / double(inputs)));
+    top.at("value").refuse(fmt::format("does not match `answers`, which give {:.4g}", right / double(inputs)));
   baseline.predictions.reserve(marks.size());
   for (char mark : marks) baseline.predictions.push_back({mark - '0', 0});
   if (top.has("errors")) {
@@ -188,7 +188,7 @@ EarlierPredictions::EarlierPredictions(const Baseline& baseline, const dataset::
     : baseline_(baseline), data_(data), common_(common) {
   if (!common) {
     if (int64_t(baseline.predictions.size()) == data.size()) return;
-    throw InputError(fmt::format("{} has predictions for {} inputs, {} has {}", baseline.source,
+    throw InputError(fmt::format("{} has predictions for {} inputs, but {} has {} inputs", baseline.source,
                                  baseline.predictions.size(), data.info().spec, data.size()),
                      "Compare on the same data, or with --common on the inputs that both have.");
   }

@@ -167,7 +167,7 @@ std::string doubt_words(const Ruling& ruling) {
                                                         : "unclear: the value equals the limit";
   // Two digits are all that such an estimate has.
   double scale = std::pow(10, std::max(0.0, std::floor(std::log10(double(ruling.more))) - 1));
-  return fmt::format("unclear: about {} more inputs would decide",
+  return fmt::format("unclear: about {} more inputs would decide it",
                      with_commas(int64_t(std::ceil(double(ruling.more) / scale) * scale)));
 }
 
@@ -176,7 +176,7 @@ std::string accepted_words(const Ruling& ruling) {
   const std::string count = with_commas(ruling.accepted), verb = ruling.accepted == 1 ? "is" : "are";
   if (ruling.criterion.kind == Criterion::kMustPass)
     return fmt::format("{} more {} wrong and accepted as known", count, verb);
-  return fmt::format("{} of the wrong inputs {} accepted as known, and counted here all the same", count, verb);
+  return fmt::format("{} of the wrong inputs {} accepted as known, but counted here anyway", count, verb);
 }
 
 }  // namespace netmend::compare

@@ -31,7 +31,7 @@ bool has_own_ids(const dataset::Dataset& data) {
 
 void require_same_data(const Baseline& baseline, const std::string& fingerprint) {
   if (baseline.fingerprint.empty() || baseline.fingerprint == fingerprint) return;
-  throw InputError(fmt::format("{} was made on different data (its fingerprint is {}, that of this data is {})",
+  throw InputError(fmt::format("{} was made on different data (its fingerprint is {}; that of this data is {})",
                                baseline.source, baseline.fingerprint, fingerprint),
                    "Compare on the same data, or with --common on the inputs that both name.");
 }

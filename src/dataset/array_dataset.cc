@@ -57,7 +57,7 @@ void ArrayDataset::give_shape(ArrayInput& input, const std::vector<int64_t>& sha
   int64_t values = 1;
   for (int64_t side : shape) values *= side;
   if (values != input.array.elements())
-    fail("shape={} has {} values, a sample of {} has {} ({})", fmt::join(shape, "x"), values, what,
+    fail("shape={} has {} values, but a sample of {} has {} ({})", fmt::join(shape, "x"), values, what,
          input.array.elements(), shape_text(input.array.sample_shape()));
   const int64_t count = input.array.count();
   input.array.shape = shape;

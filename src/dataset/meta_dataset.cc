@@ -124,7 +124,8 @@ class MetaDataset : public Dataset {
     if (row < 0) return row;
     if (int64_t other = std::exchange(owner[size_t(row)], sample); other >= 0)
       throw InputError(
-          fmt::format("'{}' in {} fits two samples, {} and {}", rows.id(row), table_.where(row), data_->id(other), id),
+          fmt::format("'{}' in {} matches two samples, {} and {}", rows.id(row), table_.where(row), data_->id(other),
+                      id),
           "Write the paths as the data has them instead of file names.");
     return row;
   }

@@ -54,7 +54,7 @@ TEST(Meta, MistakesAreNamed) {
   EXPECT_TRUE(mentions(error("path,hour\ncat/1.png,7\n", ",meta_id=file"), "file"));
   EXPECT_TRUE(mentions(error_of([&] { open("glyphs,meta_id=path"); }), "needs meta=FILE.csv"));
   photos.folder.write("pics/dog/1.png", encode_png(1, 1, 1, {7}));
-  EXPECT_TRUE(mentions(error("path,hour\n1.png,7\n"), "fits two samples, cat/1.png and dog/1.png"));
+  EXPECT_TRUE(mentions(error("path,hour\n1.png,7\n"), "matches two samples, cat/1.png and dog/1.png"));
 }
 
 TEST(Meta, MissingGroupsOfATable) {

@@ -44,7 +44,7 @@ class HeaderParser {
   }
 
  private:
-  [[noreturn]] void bad(const char* what) { fail("{} has a header netmend cannot read: {}", file_, what); }
+  [[noreturn]] void bad(const char* what) { fail("{} has a header that netmend cannot read: {}", file_, what); }
   char peek() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';

@@ -62,7 +62,7 @@ const Head* find_head(std::string_view name) {
   all.insert(all.end(), kinds.begin(), kinds.end());
   std::string what = name.empty()
                          ? "the data spec is empty"
-                         : fmt::format("netmend knows no data set or format '{}'{}", name, did_you_mean(name, all));
+                         : fmt::format("there is no data set or format '{}'{}", name, did_you_mean(name, all));
   throw InputError(what, fmt::format("Built in: {}; from files: {} (as in npz:test.npz,x=images,y=labels).",
                                      join(names, ", "), join(kinds, ":PATH, ") + ":PATH"));
 }

@@ -115,7 +115,7 @@ void Transform::set_affine(const Preprocess& preprocess, const std::string& what
     const double factor = preprocess.scale.value_or(1) / deviation, offset = -mean / deviation;
     constexpr double kMost = 1e30;  // far below what float32 ends at: values are still multiplied
     if (!(std::abs(factor) <= kMost && std::abs(offset) <= kMost && deviation <= kMost && std::abs(mean) <= kMost))
-      fail("scale=, mean= and std= of {} make values of {:.3g}·x {:+.3g}: numbers up to {:.0e} can be computed with",
+      fail("scale=, mean= and std= of {} make values of {:.3g}·x {:+.3g}: only numbers up to {:.0e} are supported",
            what, factor, offset, kMost);
     factor_.push_back(float(factor));
     offset_.push_back(float(offset));

@@ -107,8 +107,8 @@ std::vector<std::string> troubles_of(const records::Record& record, const Run& r
       said.push_back(fmt::format("the file of weights saved at {} does not hold the weights that were in memory",
                                  fact.text("source")));
   if (run.steps > 0 && run.steps < 3)
-    said.push_back(run.steps == 1 ? "there is only 1 step: rules about trends say nothing"
-                                  : "there are only 2 steps: rules about trends say nothing");
+    said.push_back(run.steps == 1 ? "there is only 1 step: rules about trends do not apply"
+                                  : "there are only 2 steps: rules about trends do not apply");
   return said;
 }
 

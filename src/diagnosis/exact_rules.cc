@@ -84,7 +84,7 @@ void frozen_change(const Scope& s) {
             .certainty = Certainty::kConfirmed,
             .likelihood = 0.35,
             .brief = "frozen parameters changed",
-            .evidence = "Parameters that ask for no gradient and are in no optimiser changed."},
+            .evidence = "Parameters without requires_grad that are in no optimiser changed."},
            0);
 }
 
@@ -164,7 +164,7 @@ void gradients_arrive(const Scope& s) {
                      .evidence = fmt::format("{}: {}.", evidence, names_text(names, 8)),
                      .source = s.run.source_optimizer});
   };
-  tell(lost, "lost-updates", Level::kSerious, "gradients arrive, but weights stay the same",
+  tell(lost, "lost-updates", Level::kSerious, "gradients are not zero, but weights stay the same",
        "Despite nonzero gradients, these stayed the same to the last bit in every step that was looked at");
   tell(none, "untrained-parameters", Level::kMinor, "no gradient reaches them",
        "No backward pass reached these parameters");
@@ -222,8 +222,8 @@ void evaluation_repeats(const Scope& s) {
                        .brief = function ? "dropout is called as a function and never turned off"
                                          : "the same inputs give different outputs in evaluation mode",
                        .evidence =
-                           "The network was run twice on the same inputs in evaluation mode, with other states of "
-                           "the random generators, and gave different outputs."});
+                           "The network was run twice on the same inputs in evaluation mode, with different states of "
+                           "the random generators, and its outputs differed."});
       return;
     }
 }

@@ -16,7 +16,7 @@ constexpr int64_t kMostTrees = 1000, kMostNodes = 100'000;
 }  // namespace
 
 Forest::Forest(const JsonView& file) {
-  if (file.at("format").text() != kForestFormat) file.refuse("it is no forest that this netmend reads");
+  if (file.at("format").text() != kForestFormat) file.refuse("it is not a forest that this netmend reads");
   classes_ = file.at("classes").texts(1000), features_ = file.at("features").texts(1000);
   if (classes_.empty() || features_.empty()) file.refuse("it names no classes or no features");
   const JsonView trees = file.at("trees");
@@ -53,7 +53,7 @@ std::vector<std::pair<std::string, double>> Forest::vote(
     const auto found =
         std::find_if(features.begin(), features.end(), [&](const auto& one) { return one.first == name; });
     if (found == features.end())
-      throw InputError(fmt::format("the forest asks for `{}`, which this netmend does not measure", name),
+      throw InputError(fmt::format("the forest needs the feature `{}`, which this netmend does not measure", name),
                        "Train it again: python3 -m netmend.study forest.");
     values.push_back(found->second);
   }

@@ -102,7 +102,7 @@ void pair_of_classes(const Scope& s) {
   if (run.last != "softmax" && run.last != "log_softmax")
     s.out.push_back(alarm_of(
         "output-activation", fmt::format("{} with {}", run.last, run.loss), Level::kSerious, 0.92,
-        fmt::format("{} expects probabilities that add up to 1, which {} does not give.", run.loss, run.last), run));
+        fmt::format("{} expects probabilities that add up to 1, which {} does not produce.", run.loss, run.last), run));
 }
 
 void pair_of_two(const Scope& s) {
@@ -113,7 +113,10 @@ void pair_of_two(const Scope& s) {
     if (run.last == "sigmoid" || (run.last == "softmax" && run.outputs > 1) ||
         (loss.flag("all_outputs_in_unit") && loss.whole("calls") >= 8 && run.last != "linear"))
       s.out.push_back(
-          alarm_of("output-activation", "sigmoid before a loss that applies sigmoid itself", Level::kSerious, 0.95,
+          alarm_of("output-activation",
+                   (run.last == "sigmoid" || run.last == "softmax" ? run.last : "outputs between 0 and 1") +
+                       " before a loss that applies sigmoid itself",
+                   Level::kSerious, 0.95,
                    "The loss gets values between 0 and 1, not logits, so it cannot fall below 0.3133.", run));
     return;
   }
@@ -121,7 +124,8 @@ void pair_of_two(const Scope& s) {
   if (!fits)
     s.out.push_back(alarm_of(
         "output-activation", fmt::format("{} with {}", run.last, run.loss), Level::kSerious, 0.94,
-        fmt::format("{} expects a probability between 0 and 1; {} gives other values too.", run.loss, run.last), run));
+        fmt::format("{} expects a probability between 0 and 1; {} can produce other values.", run.loss, run.last),
+        run));
   else if (run.targets.one_hot && run.outputs >= 2 && run.last == "sigmoid")
     s.out.push_back(
         alarm_of("output-activation", "sigmoid for classes that exclude each other", Level::kMinor, 0.45,
@@ -145,7 +149,8 @@ void numbers_for_classes(const Scope& s) {
   if (!squashes(run.last) && !run.last.empty() && run.last != "tanh")
     s.out.push_back(alarm_of(
         "output-activation", fmt::format("{} for classes", run.last), Level::kMinor, 0.62,
-        fmt::format("The targets are classes, but the last activation is {}, which can give any number.", run.last),
+        fmt::format("The targets are classes, but the outputs of the last activation, {}, are not limited to 0 to 1.",
+                    run.last),
         run));
 }
 
@@ -231,9 +236,10 @@ void metric_for_task(const Scope& s) {
     // The class Accuracy compares outputs and labels for equality, which probabilities never reach.
     const bool equal = metric == "Accuracy";
     if (!numbers && !equal) continue;
-    s.out.push_back(alarm_of("metric-mismatch", numbers ? "accuracy of numbers" : "Accuracy compares for equality",
+    s.out.push_back(alarm_of("metric-mismatch", numbers ? "accuracy for numbers" : "Accuracy compares for equality",
                              Level::kMinor, numbers ? 0.35 : 0.5,
-                             numbers ? "The targets are real numbers, and a prediction hardly ever equals one."
+                             numbers ? "The targets are real numbers, and a prediction hardly ever equals its target "
+                                       "exactly."
                                      : "The metric counts outputs that equal the label; probabilities do not.",
                              s.run));
     return;
@@ -251,7 +257,7 @@ void relu_output(const Scope& s) {
   s.out.push_back(
       alarm_of("output-activation", "ReLU as output of a regression", constant ? Level::kSerious : Level::kMinor,
                constant ? 0.9 : 0.5,
-               constant ? "All outputs are the same: where ReLU gives 0, no gradient flows back."
+               constant ? "All outputs are equal or nearly so: where ReLU gives 0, no gradient flows back."
                         : "Where ReLU gives 0, no gradient flows back; a regression needs no activation at its end.",
                run));
 }
@@ -263,7 +269,7 @@ constexpr Rule kRules[] = {
      "output-activation", "DeepDiagnosis", reachable},
     {"exact", "classes-pair", "loss of classes and last activation", "last activation, loss, rows of outputs", "exact",
      "output-activation", "UMLAUT", pair_of_classes},
-    {"exact", "binary-pair", "loss of yes and no and last activation", "last activation, loss", "exact",
+    {"exact", "binary-pair", "binary loss and last activation", "last activation, loss", "exact",
      "output-activation", "NeuraLint", pair_of_two},
     {"exact", "numbers-for-classes", "squared error for classes", "loss, targets", "exact", "wrong-loss", "AutoTrainer",
      numbers_for_classes},

@@ -137,7 +137,10 @@ void rate_high(const Scope& s) {
   const bool serious = (broke || grew || apart) && (large || steep);
   s.out.push_back(
       guess("learning-rate-high",
-            std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer) : "the loss grows",
+            std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
+            : broke                 ? "the loss is NaN or Inf"
+            : grew || apart         ? "the loss grows"
+                                    : fmt::format("a step changes weights by {} of their size", percent(ratio)),
             serious || ((large || steep) && !run.learned()) ? Level::kSerious : Level::kMinor,
             serious ? 0.85 : (large && steep ? 0.8 : (large || steep ? 0.7 : 0.5)),
             fmt::format("The loss went from {} to {} (best {}){}.", plain(first), plain(last), plain(best),
@@ -153,9 +156,11 @@ void rate_low(const Scope& s) {
   const bool moved = std::isfinite(first) && last < 0.8 * first;
   if (!(tiny || low) || moved) return;
   s.out.push_back(
-      guess("learning-rate-low", fmt::format("{} with {}", plain(run.rate), run.optimizer),
+      guess("learning-rate-low",
+            std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
+                                    : fmt::format("a step changes weights by {} of their size", percent(ratio)),
             tiny && low ? Level::kSerious : Level::kMinor, tiny && low ? 0.85 : 0.6,
-            fmt::format("The loss only went from {} to {}{}.", plain(first), plain(last), step_words(ratio))));
+            fmt::format("The loss went from {} to {}{}.", plain(first), plain(last), step_words(ratio))));
 }
 
 /// A line through the last third; its fall against what is left above the best possible.
@@ -423,8 +428,10 @@ void imbalance(const Scope& s) {
 void little(const Scope& s) {
   if (s.run.rows <= 0 || double(s.run.rows) >= s.limit["rows-little"]) return;
   s.out.push_back(guess("little-data", findings::counted(s.run.rows, "input"), Level::kNote, 0.4,
-                        fmt::format("The training data has {}, the network {}.", findings::counted(s.run.rows, "input"),
-                                    findings::counted(s.run.parameters, "parameter"))));
+                        fmt::format("The training data has {}{}.", findings::counted(s.run.rows, "input"),
+                                    s.run.parameters > 0
+                                        ? ", the network " + findings::counted(s.run.parameters, "parameter")
+                                        : "")));
 }
 
 void held_out(const Scope& s) {
@@ -436,7 +443,7 @@ void held_out(const Scope& s) {
                                  !s.run.record->cut && s.run.record->of("failed").empty();
   if (missing)
     s.out.push_back(
-        guess("evaluation-missing", "", Level::kNote, 0.1, "No forward pass on other data was seen during training."));
+        guess("evaluation-missing", "", Level::kNote, 0.1, "No evaluation on held-out data was seen during training."));
 }
 
 /// The last resort: nothing else is to blame, and yet the loss stays.
@@ -475,7 +482,7 @@ constexpr Rule kRules[] = {
      "DeepDiagnosis", rate_high},
     {"netmend", "rate-low", "loss hardly moves", "loss, update ratio", "update-ratio-low", "learning-rate-low",
      "DeepDiagnosis", rate_low},
-    {"netmend", "still-learning", "loss still falls at the end", "slope of the last third", "still-learning-share",
+    {"netmend", "still-learning", "loss still falls at the end", "trend of the last third", "still-learning-share",
      "still-learning", "TheDeepChecker", still_learning},
     {"netmend", "over-fit", "validation loss rises", "validation loss against its minimum",
      "over-fit-rise, over-fit-gap", "over-fitting-run", "SageMaker Debugger", over_fit},

@@ -165,7 +165,7 @@ std::string curve_line(const Run& run, const Finding& finding) {
     std::vector<double> values;
     for (const LayerStep& row : track.rows)
       values.push_back(plot == "training-still" ? (std::isfinite(row.dead) ? row.dead : row.saturated) : row.gradient);
-    return line((plot == "training-still" ? "still units of " : "gradient of ") + track.name, values);
+    return line((plot == "training-still" ? "dead or saturated units of " : "gradient of ") + track.name, values);
   }
   if (plot == "training-gradients") {
     std::vector<double> values;

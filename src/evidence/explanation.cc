@@ -209,7 +209,7 @@ void require_some(const ExplainRequest& request, const Sums& found, int64_t samp
     throw InputError(fmt::format("relevance is NaN or Inf on each of {} inputs", with_commas(found.state.not_finite)),
                      "Try --float64 or --rule epsilon.");
   throw InputError(fmt::format("none of {} inputs {}", with_commas(samples),
-                               !request.on.empty()              ? "fails in the way that --on asks for"
+                               !request.on.empty()              ? "is a failure that --on selects"
                                : request.predictions == "wrong" ? "is predicted incorrectly"
                                                                 : "is predicted correctly"),
                    "--predictions all explains every prediction.");

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "executor/layers.h"
+#include "findings/phrases.h"
 #include "session/split.h"
 
 namespace netmend::evidence {
@@ -13,8 +13,9 @@ std::string identity(const session::Session& session) {
   std::vector<model::Layer> layers = executor::find_layers(session.graph());
   for (const model::Layer& layer : layers) units += layer.units;
   for (model::ValueId id : executor::find_parameters(session.graph())) weights += session.graph().constant(id).numel();
-  return fmt::format("{}  {} layers · {} units · {} weights", session.model_name(), layers.size(), with_commas(units),
-                     with_commas(weights));
+  using findings::counted;
+  return fmt::format("{}  {} · {} · {}", session.model_name(), counted(int64_t(layers.size()), "layer"),
+                     counted(units, "unit"), counted(weights, "weight"));
 }
 
 int64_t inputs_of(session::Session& session, const std::string& split) {

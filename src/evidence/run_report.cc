@@ -13,6 +13,7 @@
 #include "evidence/evidence.h"
 #include "evidence/json.h"
 #include "executor/layers.h"
+#include "findings/phrases.h"
 #include "observers/figures.h"
 #include "report/page.h"
 
@@ -122,7 +123,7 @@ Json tiles(const Checkup& checkup, const Json& evidence) {
   if (const observers::ClassResult* worst = observers::worst_class(*result))
     list.push_back({{"name", "worst class"},
                     {"value", fmt::format("{:.1f} %", 100 * worst->recall)},
-                    {"detail", fmt::format("class {}: {} inputs", worst->name, with_commas(worst->samples))},
+                    {"detail", fmt::format("class {}: {}", worst->name, findings::counted(worst->samples, "input"))},
                     {"filter", {{"class", worst->name}}}});
   const Json* slice = nullptr;
   if (evidence.contains("slices"))
@@ -136,7 +137,7 @@ Json tiles(const Checkup& checkup, const Json& evidence) {
   if (settings.has_right_and_wrong())
     list.push_back({{"name", "failures"},
                     {"value", with_commas(result->samples - result->correct)},
-                    {"detail", fmt::format("of {} tests", with_commas(result->samples))}});
+                    {"detail", "of " + findings::counted(result->samples, "test")}});
   return list;
 }
 
@@ -213,23 +214,23 @@ Json method(bool pictures) {
     list.push_back({{"name", name}, {"text", text}});
   };
   add("intervals",
-      "95 %: Wilson's for shares, carried through for means of classes; changes by Bonett and Price, p by McNemar's "
-      "exact test.");
+      "95 % intervals: Wilson's for shares, combined for means over classes; of changes, Bonett and Price's; p-values "
+      "by "
+      "McNemar's exact test.");
   add("levels",
       "blocker: other results cannot be trusted; serious: at least 1 point of the metric or 5 points in a class or "
-      "slice that something could be done about; minor; note.");
+      "slice, with a cause that can be removed; minor; note.");
   add("certainty",
-      "confirmed: counted, or confirmed on held-out data; likely: tested on inputs that it was not searched on, or "
+      "confirmed: counted, or confirmed on held-out data; likely: tested on inputs that were not used to find it, or "
       "stable over resamples; possible.");
   add("units",
       "A unit is an output feature of a layer; its value for an input is the mean over positions after the "
       "activation.");
   if (pictures)
     add("properties",
-        "Of pictures, in shares of their range. Brightness: mean; contrast: standard deviation; filled: share of "
-        "pixels "
-        "that differ from the background; sharpness: mean difference of neighbouring pixels; colourfulness: mean "
-        "difference of the strongest and the weakest colour channel.");
+        "Of images, as shares of their range. Brightness: mean; contrast: standard deviation; filled: share of the "
+        "pixels that differ from the background; sharpness: mean difference between neighbouring pixels; "
+        "colourfulness: mean difference between the strongest and the weakest colour channel.");
   return list;
 }
 

@@ -198,7 +198,7 @@ constexpr Row kTable[] = {
     {"TopK", route, kFirst},
     {"Transpose", route},
     {"Trilu", route, kFirst},
-    {"Unique", nullptr, kFirst, "equal values are no longer told apart"},
+    {"Unique", nullptr, kFirst, "equal values can no longer be distinguished"},
     {"Unsqueeze", route, kFirst},
     {"Upsample", share, kFirst},
     {"Where", route, 2 | 4},

@@ -10,8 +10,9 @@ constexpr Kind kRows[] = {
     {"imbalance", "Classes of the {split} data differ much in size.", Rule::kEffect, kData | kLabels | kClasses,
      "data-unbalanced, pre-missing-oversampling",
      "The largest class has more than ten times as many inputs as the smallest, or the effective number of classes "
-     "(exp of the entropy of the class shares) is below half. Accuracy then describes the large classes, and low recall of the rare ones hardly shows.",
-     "The data was collected without balancing the classes. Training then lowers the loss mostly on the common ones.",
+     "(exp of the entropy of the class shares) is below half of their number. Accuracy then describes mostly the large "
+     "classes, and low recall of the rare ones hardly shows.",
+     "The data was collected without balancing the classes. Training then lowers the loss mostly on the common classes.",
      "See whether recall falls with the number of inputs of a class: netmend eval lists both. Weight the loss by "
      "class and train briefly: if recall of the rare classes rises, imbalance was the cause; otherwise they need more "
      "inputs.",
@@ -92,7 +93,7 @@ netmend check fresh.onnx --data csv:both.csv,label=y --only conflicting-labels)"
 awk 'BEGIN{print "a,y"; for(i=590;i<1190;i++) print (i*0.618034)%1 "," i%2}' > test.csv
 netmend lab new mlp:1-4-2 -o fresh.onnx
 netmend check fresh.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only split-leak)"},
-    {"constant-features", "Some features of the {split} data are constant.", Rule::kEffect, kData,
+    {"constant-features", "The {split} data has constant features.", Rule::kEffect, kData,
      "data-small-range, data-low-quality",
      "A feature with the same value for all inputs carries no information. If it varies in the other split, either "
      "the network could not learn it or the tests do not test it.",
@@ -103,7 +104,7 @@ netmend check fresh.onnx --train csv:train.csv,label=y --test csv:test.csv,label
      R"(awk 'BEGIN{print "a,b,y"; for(i=0;i<300;i++) print (i*0.618034)%1 ",7," i%2}' > flat.csv
 netmend lab new mlp:2-4-2 -o fresh.onnx
 netmend check fresh.onnx --data csv:flat.csv,label=y,standardize=no --only constant-features)"},
-    {"missing-values", "Some inputs of the {split} data contain NaN or Inf.", Rule::kEffect, kData,
+    {"missing-values", "The {split} data contains NaN or Inf.", Rule::kEffect, kData,
      "data-low-quality, pre-missing-cleaning, pre-missing-interpolation",
      "NaN and Inf pass through nearly every layer, so the predictions for these inputs are NaN or meaningless.",
      "Missing measurements were read as NaN, or preprocessing divided by 0 or took the logarithm of 0.",
@@ -129,7 +130,7 @@ netmend lab new mlp:1-4-2 -o fresh.onnx
 netmend check fresh.onnx --train csv:train.csv,label=y --test csv:centimetres.csv,label=y,train=train.csv --only drift)"},
     {"drift", "The distribution of {name} differs between training and test data.", Rule::kEffect, kData | kTrain,
      "x-drift, val-wrong-split, pre-wrong-representation",
-     "This is covariate shift in one column or property of the inputs: the network is used where it has seen little "
+     "This is covariate shift in one column or property of the inputs: the network is used in regions with little "
      "training data.",
      "The data was split by time or source, or comes from another season, device or filter.",
      "The evidence gives the distance between the distributions (0 is none; 1, or 100 points for categories, is no "
@@ -154,7 +155,7 @@ netmend lab new mlp:1-4-2 -o fresh.onnx
 netmend check fresh.onnx --train csv:sorted.csv,label=y --test csv:test.csv,label=y,train=sorted.csv --only label-order)"},
     {"label-leak", "{name} alone nearly determines the label.", Rule::kMinor, kData | kLabels | kClasses,
      "pre-wrong-leak, data-wrong-features, x-shortcut",
-     "A predictor fitted on this one column or property is right for at least 95 % of other inputs, far above the "
+     "A predictor fitted on this one column or property has an accuracy of at least 95 % on other inputs, far above the "
      "majority-class baseline. The task may be that easy; often the column was derived from the label, or is unknown "
      "when the network is used.",
      "An identifier, a date or a code was filled in after the label was known, or a scanner or camera goes with the "
@@ -166,7 +167,7 @@ netmend check fresh.onnx --train csv:sorted.csv,label=y --test csv:test.csv,labe
      R"(awk 'BEGIN{print "a,code,y"; for(i=0;i<600;i++) print (i*0.618034)%1 "," 10*(i%3==0)+(i*0.754878)%1 "," (i%3==0)}' > leak.csv
 netmend lab new mlp:2-4-2 -o fresh.onnx
 netmend check fresh.onnx --data csv:leak.csv,label=y --only label-leak)"},
-    {"few-tests", "There are too few tests.", Rule::kNote, kData | kLabels,
+    {"few-tests", "There are too few tests, overall or of some classes.", Rule::kNote, kData | kLabels,
      "test-low-quality, data-not-enough",
      "The 95 % interval of the metric is wider than ±2 points, or some classes have fewer than 30 tests. A smaller "
      "difference between two models may be chance.",
@@ -206,12 +207,12 @@ netmend check fresh.onnx --data text:test.csv,text=text,label=y,train=train.csv,
      R"(awk 'BEGIN{print "text,y"; for(i=0;i<200;i++){t="film"; for(k=0;k<i;k++) t=t " " (k%3 ? "good" : "bad"); print t "," i%2}}' > long.csv
 netmend lab new textcnn -o fresh.onnx
 netmend check fresh.onnx --data text:long.csv,text=text,label=y,length=56 --only truncated-text)"},
-    {"outlier-inputs", "Some inputs of the {split} data are outliers.", Rule::kEffect, kData,
+    {"outlier-inputs", "The {split} data contains outliers.", Rule::kEffect, kData,
      "data-low-quality, pre-missing-cleaning",
-     "They are blank images, or have a value or property whose distance from the median exceeds five times the range "
-     "that holds 99 % of the values.",
+     "They are blank images, or they have a value or property whose distance from the median exceeds five times the "
+     "range that holds 99 % of the values.",
      "Files are damaged, a few rows use other units of measurement, or pictures show something else.",
-     "Look at the inputs that the evidence names, and whether the network fails on them more often.",
+     "Look at the inputs that the evidence names. Does the network fail on them more often?",
      "Correct or drop damaged inputs, in training too. Decide what the network should predict for inputs that are rare "
      "but real.",
      "data {spec}",
@@ -223,11 +224,12 @@ netmend check fresh.onnx --data csv:odd.csv,label=y,standardize=no --only outlie
      "The error rate (or mean error) is higher in this slice than elsewhere. The rule was found on one half of the "
      "inputs and judged on the other half.",
      "Training data has too few such inputs, they are preprocessed or labelled differently, or they are hard. Lower "
-     "confidence there says that the network notices, not that nothing is wrong: inputs from a source that training "
-     "did not show look like that too.",
+     "confidence there says that the network notices, not that nothing is wrong: inputs from a source that was not in "
+     "the training data look like that too.",
      "Count the training inputs of the slice. Look at its failures: are labels and inputs correct? netmend locate "
      "says whether few units cause them.",
-     "Collect or relabel inputs of the slice, preprocess them as the others are, aim a repair at it, or abstain there.",
+     "Collect or relabel inputs of the slice, preprocess them as the others are, aim a repair at it, or let the model "
+     "abstain there.",
      "slices {case}\nlocate {case}",
      R"(awk 'BEGIN{print "a,device,y"; for(i=0;i<2000;i++){a=(i*0.618034)%1; old=i%7==0; print a "," (old ? "old" : "new") "," (a>(old ? 0.7 : 0.4) ? "yes" : "no")}}' > devices.csv
 netmend lab new mlp:1-8-2 -o fresh.onnx

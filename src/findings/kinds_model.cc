@@ -7,7 +7,7 @@ namespace {
 // A field per line, so that texts can be read and compared.
 // clang-format off
 constexpr Kind kRows[] = {
-    {"non-finite-weights", "Some weights of {layer} are NaN or Inf.", Rule::kBlocker, kModel,
+    {"non-finite-weights", "{layer} has weights that are NaN or Inf.", Rule::kBlocker, kModel,
      "hp-learning-rate, x-export-skew",
      "A prediction that depends on such a weight usually becomes NaN or Inf.",
      "Training diverged and the result was saved anyway, half precision overflowed, or the file is damaged.",
@@ -23,13 +23,13 @@ first = data.rfind(b"fc1.weight") + 14
 data[first : first + 4] = bytes.fromhex("0000c07f")
 open("nan.onnx", "wb").write(data)'
 netmend check nan.onnx --only finite-weights)"},
-    {"non-finite-predictions", "Some predictions are NaN or Inf.", Rule::kBlocker, kData,
+    {"non-finite-predictions", "There are predictions that are NaN or Inf.", Rule::kBlocker, kData,
      "x-numeric-limit, data-low-quality",
      "For such an input there is no predicted class, confidence or loss; it counts as a wrong prediction.",
      "The inputs themselves contain NaN or Inf, the graph divides by 0 or takes the logarithm of 0, or an activation "
      "overflows.",
-     "Look at these inputs first: missing-values reports inputs that contain NaN or Inf. If they are finite, find the "
-     "first layer whose activations are not.",
+     "Look at these inputs first: the finding missing-values reports inputs that contain NaN or Inf. If they are "
+     "finite, find the first layer whose activations are not.",
      "Clean the inputs, or use a numerically stable operator (log-softmax instead of the logarithm of a softmax).",
      "failures {case}\ninfo {model}",
      R"(awk 'BEGIN{print "a,b,y"; for(i=0;i<200;i++) print (i%20==7 ? "inf" : i%9) "," i%13 "," i%2}' > holes.csv
@@ -68,8 +68,8 @@ open("copied.onnx", "wb").write(bytes)'
 netmend check copied.onnx --only duplicate-weights)"},
     {"double-softmax", "Softmax is applied twice.", Rule::kEffect, kModel,
      "layer-redundant-softmax",
-     "The softmax of probabilities is nearly uniform: with C classes no confidence can exceed e/(e+C-1), which is "
-     "about 23 % for ten classes. The predicted classes stay the same, but confidence, loss and decision thresholds are wrong. "
+     "A softmax of probabilities flattens them: with C classes no confidence can exceed e/(e+C-1), which is about 73 % "
+     "for two classes and 23 % for ten. The predicted classes stay the same, but confidence, loss and decision thresholds are wrong. "
      "It is a blocker if data is given and this output is the one that is judged.",
      "The model already ends in a softmax, and the export or a wrapper added another.",
      "netmend info --nodes shows the two softmax nodes. No confidence exceeds the bound.",
@@ -150,8 +150,8 @@ netmend lab plant sound.onnx --kind zeroed -o faulty.onnx
 netmend check faulty.onnx --only zero-units)"},
     {"duplicate-units", "Several units of {layer} are duplicates.", Rule::kMinor, kModel,
      "weights-wrong-init, layer-neuron-count",
-     "Their weight vectors point in the same direction (cosine above 0.999), so they compute the same feature up to a "
-     "factor, and the layer is narrower than its number of units says.",
+     "Their weight vectors point in the same direction (cosine above 0.999), so they compute nearly the same feature up "
+     "to a factor, and the layer is narrower than its number of units says.",
      "Units that start with equal weights receive equal gradients and stay equal; or the layer is far wider than the "
      "task needs.",
      "If most of the layer duplicates a single unit, the initialisation is at fault. A few pairs in a wide layer are "
@@ -188,8 +188,8 @@ netmend check partly.onnx --only untrained-layers)"},
     {"dead-units", "{n} of {of} units of {layer} are dead.", Rule::kEffect, kData | kHidden,
      "hp-learning-rate, layer-neuron-count",
      "Each of them has the same activation, usually 0, on every input that was run, so the layer is narrower than its "
-     "number of units says. Up to a sixth of a layer is usual for small ReLU networks; only more than that is "
-     "reported, usually as a note unless accuracy is clearly below that of a linear model or most of the layer is "
+     "number of units says. Up to a sixth of a layer is usual for small ReLU networks and is not reported. More is "
+     "reported: as a note, or above a note if accuracy is clearly below that of a linear model or most of the layer is "
      "dead.",
      "The learning rate was too high early in training, the biases drifted far below 0, or the layer has far more "
      "units than the task needs.",
@@ -220,7 +220,7 @@ netmend apply fresh.onnx edits.json -o changed.onnx
 netmend check changed.onnx --data glyphs --only constant-layers)"},
     {"saturated-units", "{n} of {of} units of {layer} are saturated.", Rule::kMinor, kData | kHidden,
      "act-wrong-type, pre-missing-normalisation",
-     "Their activation (sigmoid, tanh or similar) stays at one limit, within 1 % of its range, on every input that was "
+     "Their activation (sigmoid, tanh or similar) stays within 1 % of its range from one limit on every input that was "
      "run. Such a unit hardly distinguishes inputs, and its gradient is almost 0.",
      "The inputs are not scaled, the weights or biases are too large, or a saturating activation function is used "
      "where ReLU would do.",

@@ -23,7 +23,7 @@ netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 netmend check sound.onnx --data glyphs:test,scale=1)"},
     {"class-order", "The classes are probably numbered differently than in training.", Rule::kBlocker, kData | kLabels,
      "pre-wrong-categorical",
-     "With the classes renumbered, clearly more predictions are right: the network seems to work, but its outputs and "
+     "With the classes renumbered, clearly more predictions are correct: the network seems to work, but its outputs and "
      "the labels are not in the same order.",
      "Folders were sorted by name, a label file has a different order, labels count from 1, or classes were renamed, "
      "added or removed.",
@@ -53,7 +53,7 @@ netmend check changed.onnx --data glyphs --output auxiliary)"},
      "val-wrong-split",
      "goal.expect is not reached on this data, but it is reached on another split of the same source or on the other "
      "data that netmend.toml names.",
-     "Training and test data were swapped.",
+     "Training and test data were swapped, or the value was taken from the log of another split.",
      "The metric on both splits is shown.",
      "Name the intended split: data.test in netmend.toml, or --data.",
      "check {case}",
@@ -65,7 +65,7 @@ printf 'data = { train = "csv:train.csv,label=y", test = "csv:test.csv,label=y" 
 netmend check sound.onnx)"},
     {"output-kind", "The outputs are not what model.output_kind says.", Rule::kBlocker, kData,
      "layer-missing-softmax, act-missing-softmax",
-     "Logits would be taken for probabilities or probabilities for logits; confidence, loss and decision thresholds "
+     "Logits would be read as probabilities or probabilities as logits; confidence, loss and decision thresholds "
      "would all be wrong.",
      "The export kept or dropped the final softmax or sigmoid.",
      "The evidence gives the range of the outputs, or whether they sum to 1.",
@@ -140,8 +140,8 @@ netmend check sound.onnx --data glyphs --only weak-classes)"},
      "class is predicted as the other.",
      "One-sided, confident confusions usually come from wrong labels or damaged output weights. Confusions in both "
      "directions with low confidence usually come from classes that look alike.",
-     "Look at the inputs: how many are mislabelled, and could a person tell the two classes apart?",
-     "Correct wrong labels; merge or redefine classes that nobody can tell apart; otherwise aim a repair at the pair.",
+     "Look at the inputs: how many are mislabelled, and could a person distinguish the two classes?",
+     "Correct wrong labels; merge or redefine classes that nobody can distinguish; otherwise aim a repair at the pair.",
      "failures {case} --on confusion={a}:{b}\nrepair {case} --on confusion={a}:{b} -o fixed.onnx",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
 netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
@@ -208,8 +208,7 @@ netmend check sound.onnx --data csv:rare.csv,label=y --only metric)"},
      "Shifting the output biases alone improves the predictions.",
      Rule::kEffect, kData | kLabels | kClasses | kHidden | kAnyBatch,
      "data-unbalanced, weights-trained, x-drift",
-     "The features separate the classes better than the predictions show: the decision boundaries between classes are "
-     "shifted.",
+     "The features separate the classes better than the predictions show: the decision boundaries are offset.",
      "Class shares differ between training and this data, the output biases are damaged, or training stopped early.",
      "The gain is measured on a hold-out set that the shift was not fitted on.",
      "netmend repair --method bias writes the shift into the model. That is the right repair where class shares in "
@@ -248,7 +247,7 @@ netmend train fresh.onnx --train csv:train.csv,label=y --epochs 60 --rate 0.01 -
 netmend check fit.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only over-fitting)"},
     {"biased-numbers", "Predicted numbers are {direction} on average.", Rule::kMinor, kData | kLabels | kNumbers,
      "pre-wrong-normalisation, x-drift",
-     "The mean error exceeds 10 % of the labels' standard deviation, and its interval does not contain 0.",
+     "The mean error exceeds 10 % of the standard deviation of the labels, and its 95 % interval does not contain 0.",
      "The targets were scaled differently in training, or their mean has changed since.",
      "The evidence gives the mean error with its interval.",
      "netmend repair --method bias subtracts the mean error. If the targets were scaled in training, scale the "

@@ -24,7 +24,7 @@ netmend lab new mlp:2-8-2 -o fresh.onnx
 netmend train fresh.onnx --train csv:train.csv,label=y --epochs 10 --rate 0.01 -o sound.onnx
 netmend check sound.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only untested)"},
     {"untested-units",
-     "{n} of {of} units reach higher activations in training than in any test.",
+     "In {n} of {of} units, training data reaches higher activations than any test.",
      Rule::kNote, kData | kTrain | kHidden,
      "test-low-quality, val-wrong-split",
      "For more than a tenth of the units, more training inputs than chance explains exceed every test, so tests and "
@@ -40,9 +40,9 @@ netmend train fresh.onnx --train csv:train.csv,label=y --epochs 10 --rate 0.01 -
 netmend check sound.onnx --train csv:train.csv,label=y --test csv:test.csv,label=y,train=train.csv --only untested)"},
     {"not-robust", "Predictions change under {change}.", Rule::kEffect, kData | kClasses | kAnyBatch,
      "proc-missing-augmentation, x-adversarial",
-     "A small perturbation, under which a person would still see the same class, changes many predictions.",
+     "A small perturbation, one that should not change the class, changes many predictions.",
      "The training data has no such variation.",
-     "netmend stress writes the perturbed inputs. Compare them with the originals: would a person give another label?",
+     "netmend stress writes the perturbed inputs. Compare them with the originals: should any of them have another label?",
      "Train with such perturbations (data augmentation), or with an architecture that is invariant to them.",
      "stress {case} --method {method} -o changed.npz",
      R"(netmend lab new mlp:784-16-10 -o fresh.onnx
@@ -90,7 +90,7 @@ netmend lab plant sound.onnx --kind layer-noise --layer fc1 --strength 1.5 --see
 netmend check faulty.onnx --data glyphs:test --limit 1000 --budget quick)"},
     {"regressed", "The model is worse than {reference}.", Rule::kEffect, kData | kLabels | kReference,
      "weights-trained, hp-learning-rate",
-     "There are more regressions (right predictions that became wrong) than fixes, and the interval of the change "
+     "There are more regressions (correct predictions that became wrong) than fixes, and the interval of the change "
      "lies below 0.",
      "Training data, learning rate, number of epochs or preprocessing changed since the reference.",
      "Look at the inputs that regressed: netmend compare lists them.",
@@ -114,10 +114,10 @@ netmend check newer.onnx --data glyphs --against sound.onnx --only reference)"},
 netmend train fresh.onnx --data glyphs --epochs 1 -o sound.onnx
 netmend lab plant sound.onnx --kind random-weights --data glyphs --at-least 2 -o newer.onnx
 netmend check newer.onnx --data glyphs --against sound.onnx --only reference)"},
-    {"seen-in-search", "The model is judged on inputs that its repair was searched on.", Rule::kMinor, kData,
+    {"seen-in-search", "The model is judged on inputs that were used to search for its repair.", Rule::kMinor, kData,
      "val-wrong-split",
      "The metric is too optimistic: a repair does best on the inputs that it was fitted to.",
-     "The same data was given to netmend repair and to this command.",
+     "The same data, or data that overlaps with it, was given to netmend repair and to this command.",
      "The evidence counts the inputs that the repair has seen.",
      "Judge the repaired model on other data.",
      "eval {case}",

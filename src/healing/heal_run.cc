@@ -122,7 +122,7 @@ Json heal_run(const HealRunRequest& request) {
   std::error_code error;
   const std::string facts = request.run + "/run.json";
   if (!fs::is_directory(request.run, error) || !fs::exists(facts, error))
-    throw InputError(fmt::format("{} does not say how it was made: it is no run folder", request.run),
+    throw InputError(fmt::format("{} does not say how it was made: it is not a run folder", request.run),
                      "netmend heal takes the folder of netmend train or netmend watch.");
   const JsonDocument document = read_json(facts);
   const JsonView top = document.top();
@@ -132,7 +132,7 @@ Json heal_run(const HealRunRequest& request) {
   else if (top.has("program"))
     json = heal_program(top, record, request);
   else
-    top.refuse("it is the run of another command; netmend train and netmend watch make trainings");
+    top.refuse("it is the run of another command; give a run of netmend train or netmend watch");
   json["run"] = request.run;
   return json;
 }

@@ -17,7 +17,7 @@ constexpr Method kMethods[] = {
      0, white_noise},
     {"relevant-noise", "noise on the 2 % of values that matter most for the prediction",
      "DeepImportance, arXiv:2002.03433", kQuantities, true, true, 0.3, 0.3, 0, relevant_noise},
-    {"random-noise", "the same on as many values drawn at random", "DeepImportance, arXiv:2002.03433", kQuantities,
+    {"random-noise", "noise on 2 % of the values, drawn at random", "DeepImportance, arXiv:2002.03433", kQuantities,
      false, true, 0.3, 0.3, 0, random_noise},
     {"fgsm", "one step along the sign of the loss's gradient", "Goodfellow et al., arXiv:1412.6572", kQuantities, true,
      false, 0.1, kEight, 0, fgsm, true},
@@ -25,17 +25,20 @@ constexpr Method kMethods[] = {
      0.1, kEight, 10, bim, true},
     {"pgd", "iterated FGSM from a random start within ε", "Madry et al., arXiv:1706.06083", kQuantities, true, true,
      0.1, kEight, 40, pgd, true},
-    {"jsma", "as few values as possible, two at a time", "Papernot et al., arXiv:1511.07528", kQuantities, true, false,
+    {"jsma", "changes as few values as possible, two at a time", "Papernot et al., arXiv:1511.07528", kQuantities, true,
+     false,
      0, 0, 0, jsma},
-    {"cw", "the nearest other predicted class (L2)", "Carlini and Wagner, arXiv:1608.04644", kQuantities, true, false,
+    {"cw", "the smallest perturbation (L2) that changes the prediction", "Carlini and Wagner, arXiv:1608.04644",
+     kQuantities, true, false,
      0, 0, 1000, carlini_wagner, true},
-    {"deepfault", "inputs that drive the units of --unit", "DeepFault, arXiv:1902.05974", kQuantities, true, false, 0.1,
+    {"deepfault", "raises the activations of the units that --unit names", "DeepFault, arXiv:1902.05974", kQuantities,
+     true, false, 0.1,
      0.1, 0, deepfault},
     {"translate", "shifted by up to a tenth of the side, 3 pixels at most", "DeepHunter, ISSTA 2019", kImages, false,
      true, 0, 0, 0, translate},
     {"rotate", "rotated by up to 50 degrees", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, rotate},
     {"scale", "made smaller or larger", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, scale},
-    {"shear", "slanted", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, shear},
+    {"shear", "sheared", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, shear},
     {"contrast", "weaker or stronger contrast", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, contrast},
     {"brightness", "darker or brighter", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, brightness},
     {"blur", "one of nine blurs", "DeepTest, arXiv:1708.08559", kImages, false, true, 0, 0, 0, blur},
@@ -47,11 +50,12 @@ constexpr Method kMethods[] = {
     {"speckle", "noise that grows with the value", "DeepHunter, ISSTA 2019", kImages, false, true, 0, 0, 0, speckle},
     {"occlusion", "a rectangle is covered", "DeepXplore, arXiv:1705.06640", kImages, false, true, 0, 0, 0, occlusion},
     {"token-drop", "words left out", "experience with text classifiers", kTexts, false, true, 0.1, 0.1, 0, token_drop},
-    {"token-swap", "neighbouring words exchanged", "experience with text classifiers", kTexts, false, true, 0.1, 0.1, 0,
+    {"token-swap", "neighbouring words swapped", "experience with text classifiers", kTexts, false, true, 0.1, 0.1, 0,
      token_swap},
     {"token-replace", "words replaced by others of the data", "experience with text classifiers", kTexts, false, true,
      0.1, 0.1, 0, token_replace},
-    {"column-noise", "noise on the numbers of a row", "by the column's own deviation", kTables, false, true, 0.1, 0.1,
+    {"column-noise", "noise on the numeric columns of a row", "by the column's own deviation", kTables, false, true,
+     0.1, 0.1,
      0, column_noise},
     {"column-permute", "one column takes another row's value", "permutation importance, Breiman 2001", kTables, false,
      true, 0, 0, 0, column_permute},
@@ -114,7 +118,8 @@ std::string unsuited(const Method& method, const Network& network, const Setting
     if (method.kinds == kImages) return fmt::format("it is for images, these are {}", kind_words(kind));
     return fmt::format("it is for {}, these are {}", method.kinds == kTexts ? "token ids" : "tables", kind_words(kind));
   }
-  if (method.make == deepfault && network.units().empty()) return "it needs the units to drive: --unit conv1/7,fc1/3";
+  if (method.make == deepfault && network.units().empty())
+    return "it needs units whose activations it raises: --unit conv1/7,fc1/3";
   if (method.make == relevant_noise && !settings.relevance)
     return "relevance of the inputs cannot be computed for this model";
   if (method.make == category_swap) {

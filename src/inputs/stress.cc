@@ -188,7 +188,7 @@ class Stressing {
                       target.text.empty() ? "" : " of --on " + target.text),
           report_.right > 0
               ? "Other predictions are correct: leave out --on, or add --from all."
-              : "netmend check tells whether model and data belong together; --from all takes every input.");
+              : "netmend check shows whether model and data belong together; --from all takes every input.");
     // Where the budget may end it, what is done by then should speak for all.
     const std::vector<size_t> order = spread_order(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -202,7 +202,8 @@ class Stressing {
     const int64_t memory = methods * made_bytes(*network_, chosen_.count());
     if (bytes > kLargestFile || memory > executor::memory_budget() / 2)
       throw InputError(
-          fmt::format("{} inputs by {} make {} of data; one file holds {}, half of the memory allowed is {}",
+          fmt::format("{} inputs with {} would make {} of data, but a file may hold {}, and half of the memory limit "
+                      "is {}",
                       with_commas(chosen_.count()), counted(methods, "method"),
                       bytes_text(double(std::max(bytes, memory))), bytes_text(double(kLargestFile)),
                       bytes_text(double(executor::memory_budget() / 2))),

@@ -52,7 +52,7 @@ std::vector<Layer> candidates(const std::vector<Layer>& all, const model::Graph&
     if (needed[size_t(layer.node)] && layer.units > 0) layers.push_back(layer);
   if (layers.empty())
     throw InputError("the model has no layers with weights between its inputs and the output that is judged",
-                     "netmend info shows what it is made of.");
+                     "netmend info lists its layers and nodes.");
   if (!names.empty()) return named_layers(layers, names);
   std::vector<bool> last = behind_layers(graph, layers, head.output);
   std::vector<Layer> hidden;

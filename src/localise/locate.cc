@@ -26,7 +26,7 @@ using observers::number_json;
 void require_outcomes(const observers::PredictionSettings& task, const session::Split& split) {
   if (task.task == observers::Task::kNone)
     throw InputError(
-        fmt::format("{} has no labels: nothing tells which predictions are wrong", split.data->info().spec),
+        fmt::format("{} has no labels, so it is unknown which predictions are wrong", split.data->info().spec),
         "Give data with labels.");
   if (!task.has_right_and_wrong())
     throw InputError("the model predicts numbers, which are neither right nor wrong by themselves",

@@ -298,7 +298,7 @@ void check_request(const MutateRequest& request) {
   find_operators(request.operators);
   if (find_kill(request.kill) == Kill::kStatistical && request.originals.size() < 2)
     throw InputError("--kill statistical compares accuracies over several trainings of the network",
-                     "Name further trainings of it: --original second.onnx --original third.onnx; DeepCrime takes 20.");
+                     "Name further trainings of it: --original second.onnx --original third.onnx; DeepCrime uses 20.");
 }
 
 MutateResult mutate(session::Session& session, const MutateRequest& request) {

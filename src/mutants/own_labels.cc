@@ -10,7 +10,7 @@ namespace netmend::mutants {
 OwnLabels with_own_labels(session::Session& session, const session::Split& split) {
   const observers::PredictionSettings task = session.task_of(split);
   if (task.outputs < 2)
-    throw InputError(fmt::format("{} has no labels, and predictions that are no classes cannot take their place",
+    throw InputError(fmt::format("{} has no labels, and predictions that are not classes cannot take their place",
                                  split.data->info().spec),
                      "Give data with labels.");
   const observers::TopPredictions likely(task);

@@ -216,7 +216,8 @@ class Steps {
     if (gates_of(node_.op) == 0) fail("{} is not recurrent", layer_.name);
     if (text("direction") != "forward" || number("layout") != 0)
       fail("{} does not run forward with the positions first", layer_.name);
-    if (input(4) != kAbsent) fail("{} reads lengths of sequences: no step is at the same place for all", layer_.name);
+    if (input(4) != kAbsent)
+      fail("{} reads lengths of sequences, so a step is not at the same place in all of them", layer_.name);
   }
 
   Graph& graph_;

@@ -143,7 +143,7 @@ std::vector<CatalogRow> make_rows() {
           [](const Materials& m) { return std::make_unique<Predictions>(m.predictions, true); },
           [](const PredictionState& state) { return found_in(state); }, true),
       row_of<TopPredictions>(
-          "top-predictions", "the likeliest classes of each input and the entropy of its prediction", "per input",
+          "top-predictions", "the most probable classes of each input and the entropy of its prediction", "per input",
           [](const Materials& m) { return std::make_unique<TopPredictions>(m.predictions); },
           [](const TopState& state) { return found_in(state); }, true),
       row_of<PartPredictions>(
@@ -179,7 +179,7 @@ std::vector<CatalogRow> make_rows() {
             return numbers;
           }),
       alone(
-          "peaks", "the inputs that drive each unit highest", "per unit",
+          "peaks", "the inputs with the highest activation of each unit", "per unit",
           [](const SpacePtr& space) { return std::make_shared<Peaks>(space); },
           [](const Tally& tally) {
             const auto& peaks = static_cast<const PeakTally&>(tally);

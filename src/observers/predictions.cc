@@ -72,8 +72,7 @@ void choose_metric(PredictionSettings& settings, const std::string& wish) {
   bool fits = number ? of_numbers || (settings.metric == "accuracy" && settings.tolerance >= 0)
                      : !of_numbers && (settings.metric != "balanced_accuracy" || settings.by_class());
   if (!fits)
-    throw InputError(fmt::format("metric {} does not fit a model that gives {}", settings.metric,
-                                 number ? "numbers" : task_name(settings.task)),
+    throw InputError(fmt::format("metric {} does not fit the task {}", settings.metric, task_name(settings.task)),
                      number ? "Choose from mae and rmse, or set goal.tolerance, the largest error that still counts as "
                               "correct, for accuracy."
                             : "Choose from accuracy, f1, auc and log_loss.");

@@ -160,7 +160,7 @@ class Builder {
 
   Graph build() {
     const onnx_file::Model& message = document_->message;
-    if (!message.has_graph()) fail("it holds no graph");
+    if (!message.has_graph()) fail("the file contains no graph");
     graph_.document = document_;
     graph_.name = printable(message.graph().name());
     graph_.producer = printable(trim(message.producer_name() + " " + message.producer_version()));
@@ -279,9 +279,9 @@ class Builder {
       if (initialised.count(info.name()) || graph_.is_constant(id)) continue;
       if (!info.type().has_tensor_type() && kind_of(info.type()) != "undefined")
         throw Unsupported(
-            fmt::format("input {} is {}: netmend computes with tensors alone", info.name(), kind_of(info.type())));
+            fmt::format("input {} is {}, but netmend supports only tensors", info.name(), kind_of(info.type())));
       if (!is_body_ && !model::supported(graph_.values[size_t(id)].type))
-        throw Unsupported(fmt::format("input {} is not a tensor that netmend can feed ({})", info.name(),
+        throw Unsupported(fmt::format("input {} is a tensor of a type that netmend does not support ({})", info.name(),
                                       model::element_name(graph_.values[size_t(id)].type)));
       define(id);
       graph_.inputs.push_back(id);

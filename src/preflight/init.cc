@@ -32,7 +32,7 @@ using session::toml_string;
 constexpr int kRounds = 3;  ///< of preflights: each may find one thing that the next one needs
 
 const char* const kHeading =
-    "# What the model file cannot tell. Flags take precedence over this file; `netmend init --update` adds what is "
+    "# What the model file does not say. Flags take precedence over this file; `netmend init --update` adds what is "
     "missing.\n\n";
 
 /// A path as it is written in a file that lies in `folder`.
@@ -280,7 +280,7 @@ class Drafting {
 
   void about_readers(const dataset::Info& info) {
     if (!classes_.empty() && classes_.size() < info.classes.size())
-      throw InputError(fmt::format("{} names {} classes, {} has {}", find("classes")->source, classes_.size(),
+      throw InputError(fmt::format("{} lists {} classes, but {} has {}", find("classes")->source, classes_.size(),
                                    info.spec, info.classes.size()),
                        "The list of classes or the data belongs to another model.");
     bool named = false;

@@ -104,7 +104,7 @@ class Examination {
       return block(
           "output-kind", name, "The outputs are probabilities, not logits.",
           fmt::format("model.output_kind says logits, but on {} inputs no output is negative and each row sums to 1; "
-                      "applying softmax once more would make every confidence nearly uniform",
+                      "a second softmax would flatten them",
                       columns.size(0)),
           "model = { output_kind = \"probabilities\" }");
     if (settings_.task == Task::kBinary && says_logits && settings_.head.output_kind != OutputKind::kLogits)
@@ -225,7 +225,7 @@ class Examination {
     stats::Estimate now = metric_on(*subject_.data, count);
     result_.looked.push_back({"preflight: the expected metric", count});
     expected_met_ = meets(now, count, subject_.data->size());
-    found_instead_ = fmt::format("{} was expected, {} was found on {}", metric_text(expected_.metric),
+    found_instead_ = fmt::format("{} was expected, but {} was found on {}", metric_text(expected_.metric),
                                  metric_text(now.value), findings::counted(count, "input"));
     if (expected_met_) result_.lines.push_back({fmt::format("{} as expected", metric_text(now.value))});
     return expected_met_;
@@ -243,7 +243,7 @@ class Examination {
   bool affordable() {
     if (30 * double(Trial::kFirstLook) * subject_.cost <= kMostWork) return true;
     result_.lines.push_back(
-        {"other set-ups were not tried (this model is slow): set goal.expect in netmend.toml to be certain"});
+        {"other set-ups were not tried, because this model is slow: set goal.expect in netmend.toml to be certain"});
     return false;
   }
 
@@ -271,6 +271,7 @@ class Examination {
     const bool by_mistakes = !options_.free && searched.blocker->id() == "preprocessing:scale" &&
                              settings_.by_class() && searched.removed * mean_error(settings_, trial_.asis) >= 0.05 &&
                              searched.removed < 0.75;
+    put_aside_ = true;
     if (!options_.free && settings_.by_class() && putting_biases_back_does_away_with(kNearly * searched.removed)) {
       result_.lines.push_back(
           {"some biases are far from the others of their layer; resetting them removes about as many failures as "
@@ -286,6 +287,7 @@ class Examination {
           {"scaling one layer's weights removes about as many failures as different preprocessing would"});
       return;
     }
+    put_aside_ = false;
     result_.blocker = std::move(searched.blocker);
     result_.lines.push_back({result_.blocker->title, false});
   }
@@ -384,12 +386,13 @@ class Examination {
     stats::Estimate now = result_.tried[0].accuracy;
     if (!expected_met_ && expected_.metric >= 0)
       return block("expectation", settings_.metric, "The metric is not the expected one.",
-                   found_instead_ + "; no common set-up explains it", "");
+                   found_instead_ + (put_aside_ ? "" : "; no common set-up explains it"), "");
     if (trial_.near_chance()) result_.unknown = "how the inputs were preprocessed in training";
     if (trial_.near_chance())
       result_.lines.push_back(
-          {fmt::format("accuracy {} is not clearly above the majority class ({:.1f} %); no common set-up explains it",
-                       figure_text(settings_, now), 100 * trial_.chance()),
+          {fmt::format("accuracy {} is not clearly above the majority class ({:.1f} %){}",
+                       figure_text(settings_, now), 100 * trial_.chance(),
+                       put_aside_ ? "" : "; no common set-up explains it"),
            false});
     else
       result_.lines.push_back({settings_.by_class() ? fmt::format("accuracy {} (majority class: {:.0f} %)",
@@ -411,6 +414,7 @@ class Examination {
   std::optional<RunningStatistics> statistics_;
   double distance_ = 0;
   bool statistics_match_ = true, expected_met_ = true;
+  bool put_aside_ = false;  ///< a set-up that explains the failures as well as damage does
   std::string found_instead_;  ///< of what was expected
   Preflight result_;
 };

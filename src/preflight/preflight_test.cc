@@ -162,8 +162,8 @@ TEST(Arrangements, ExchangeColoursAndAxes) {
       find(arrangements(info, batch), words).apply(batch);
       return last ? batch.inputs[0].permute({0, 3, 1, 2}) : batch.inputs[0];
     };
-    EXPECT_TRUE(at::equal(made("red and blue exchanged"), u.flip({1})));
-    EXPECT_TRUE(at::equal(made("rows and columns exchanged"), u.transpose(2, 3)));
+    EXPECT_TRUE(at::equal(made("red and blue swapped"), u.flip({1})));
+    EXPECT_TRUE(at::equal(made("rows and columns swapped"), u.transpose(2, 3)));
   }
   // An array that was reshaped where it should have been turned.
   at::Tensor wrong = u.permute({0, 2, 3, 1}).contiguous().view({16, 3, 8, 8});

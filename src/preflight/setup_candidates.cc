@@ -43,8 +43,8 @@ Batch first_rows(const Batch& batch, int64_t count) {
 
 std::string title_of(const std::string& about) {
   if (about == "color") return "The colour channels are probably in a different order than in training.";
-  if (about == "layout") return "The axes of the images are probably mixed up.";
-  if (about == "orientation") return "The rows and columns of the images are probably exchanged.";
+  if (about == "layout") return "The axes of the images are probably not in the order used in training.";
+  if (about == "orientation") return "The rows and columns of the images are probably swapped.";
   if (about == "mask") return "The mask is probably not the one used in training.";
   if (about == "ids") return "The tokens are probably not numbered or ordered as in training.";
   return "The values are probably not scaled as in training.";

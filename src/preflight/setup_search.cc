@@ -207,7 +207,7 @@ class Search {
     };
     std::vector<std::string> words = {told(best)};
     for (const Candidate* c : others) words.push_back(told(*c));
-    result_.doubt = fmt::format("{} inputs do not tell these set-ups apart: {}",
+    result_.doubt = fmt::format("{} inputs are too few to distinguish these set-ups: {}",
                                 with_commas(int64_t(rows(best).size())), join(words, "; "));
     for (const Candidate* c : others)
       if (!c->tried.line.empty()) result_.rivals.push_back(c->tried.line);
@@ -289,7 +289,7 @@ class Search {
     const stats::Estimate accuracy = figure(best.settings, best.fresh.rows);
     if (const double simplest = nearest_mean(); accuracy.high < simplest)
       return fmt::format(
-          "with the best set-up found, accuracy is {}, while a classifier by the nearest class mean reaches {:.1f} %",
+          "with the best set-up found, accuracy is {}, while a nearest-centroid classifier reaches {:.1f} %",
           figure_text(best.settings, accuracy), 100 * simplest);
     if (best.setups.empty() && best.fresh.error < kNegligible) return "";
     const std::vector<Setup> further = stretches(trial_.subject.data->info(), candidates_.prepared(best, trial_.first));
@@ -306,8 +306,8 @@ class Search {
     const Changes more = changes(trial_.settings, best.fresh.rows, least.fresh.rows);
     if (more.p > kFurther || double(more.fixed - more.broken) < kNegligible * double(best.fresh.rows.size())) return "";
     return fmt::format(
-        "accuracy is {1} with the best set-up found ({0}) and {3} with {2}: its constants are probably not those of "
-        "training",
+        "accuracy is {1} with the best set-up found ({0}) and {3} with {2}: the constants of the first are probably "
+        "not those of training",
         best.tried.words.empty() ? "as it is" : best.tried.words, figure_text(best.settings, accuracy),
         least.setups[0].words, figure_text(best.settings, figure(least.settings, least.fresh.rows)));
   }
@@ -377,8 +377,9 @@ class Search {
         best.kind,
         best.where,
         slight ? "The network does better on inputs that are preprocessed differently." : best.title,
-        fmt::format("As it is, {}{}; {}, {} on {} inputs and {} on {} others (as it is: {}){}", text(now.first.rows),
-                    guessing, best.tried.words, text(best.first.rows), with_commas(int64_t(now.first.rows.size())),
+        fmt::format("As it is: {}{}{}. With the set-up \"{}\": {} on {} inputs and {} on {} others (as it is: {}){}",
+                    trial_.settings.task == observers::Task::kNumber ? "" : "accuracy ", text(now.first.rows), guessing,
+                    best.tried.words, text(best.first.rows), with_commas(int64_t(now.first.rows.size())),
                     text(best.fresh.rows), with_commas(int64_t(best.fresh.rows.size())), text(now.fresh.rows), loss),
         best.tried.line,
         fmt::format("tried on {} inputs: {} instead of {}", with_commas(int64_t(best.fresh.rows.size())),

@@ -54,7 +54,7 @@ TEST(SetupSearch, FindsTheScaleThatWasPlanted) {
       {"not scaled, 0…255", x * 255, x},
       {"scaled to −1…1", x * 2 - 1, x * 255},
       {"scaled to 0…1, ImageNet mean and std", (x - mean) / std, x},
-      {"bright and dark exchanged", 1 - x, x}};
+      {"bright and dark inverted", 1 - x, x}};
   for (const auto& [words, right, given] : cases) {
     const Searched found = found_for(right, given);
     ASSERT_TRUE(found.blocker.has_value()) << words;
@@ -80,8 +80,8 @@ TEST(SetupSearch, FindsColoursAxesAndOrientation) {
   const at::Tensor x = pictures();
   const at::Tensor laid_out = x.permute({0, 2, 3, 1}).contiguous().view_as(x);
   const std::vector<std::tuple<std::string, std::string, at::Tensor>> cases = {
-      {"preprocessing:color", "red and blue exchanged", x.flip({1})},
-      {"preprocessing:orientation", "rows and columns exchanged", x.transpose(2, 3).contiguous()},
+      {"preprocessing:color", "red and blue swapped", x.flip({1})},
+      {"preprocessing:orientation", "rows and columns swapped", x.transpose(2, 3).contiguous()},
       {"preprocessing:layout", "values read as channels last", laid_out}};
   for (const auto& [id, words, given] : cases) {
     const Searched found = found_for(x, given);
@@ -137,7 +137,8 @@ TEST(SetupSearch, ConstantsThatNobodyUsesAreADoubt) {
   const Planted planted(graph, feature, x, Planted::predicted(graph, feature, right), five_names());
   const Searched found = search_setups(planted.trial(), {.free = true});
   EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
-  EXPECT_NE(found.doubt.find("its constants are probably not those of training"), std::string::npos) << found.doubt;
+  EXPECT_NE(found.doubt.find("the constants of the first are probably not those of training"), std::string::npos)
+      << found.doubt;
   // Who has said how inputs are prepared is not asked again.
   EXPECT_EQ(search_setups(planted.trial()).doubt, "");
 }
@@ -165,7 +166,8 @@ TEST(SetupSearch, WhatFewInputsDoNotTellApartIsADoubt) {
     const Planted planted(graph, feature, x.narrow(0, 0, count), labels.narrow(0, 0, count), five_names());
     const Searched found = search_setups(planted.trial(), {.free = true});
     EXPECT_EQ(found.blocker.has_value(), count == kPlanted) << found.doubt;
-    EXPECT_EQ(found.doubt.find("80 inputs do not tell these set-ups apart: ") == 0, count == 80) << found.doubt;
+    EXPECT_EQ(found.doubt.find("80 inputs are too few to distinguish these set-ups: ") == 0, count == 80)
+        << found.doubt;
     EXPECT_EQ(found.rivals.size() >= 1, count == 80);
     for (const std::string& line : found.rivals) EXPECT_NO_THROW(session::parse_config(line, "netmend.toml")) << line;
   }
@@ -210,7 +212,7 @@ TEST(SetupSearch, WorseThanTheNearestMeanIsADoubt) {
   const Planted planted(graph, feature, x, labels, five_names());
   const Searched found = search_setups(planted.trial(), {.free = true});
   EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
-  EXPECT_NE(found.doubt.find("the nearest class mean reaches 100.0 %"), std::string::npos) << found.doubt;
+  EXPECT_NE(found.doubt.find("a nearest-centroid classifier reaches 100.0 %"), std::string::npos) << found.doubt;
 }
 
 TEST(SetupSearch, WhatIsRightIsNotDoubted) {
@@ -253,7 +255,7 @@ TEST(SetupSearch, FindsTwoThingsAtOnce) {
   const Searched found = found_for(x * 2 - 1, x.flip({1}) * 255);
   ASSERT_TRUE(found.blocker.has_value());
   EXPECT_EQ(found.blocker->id(), "preprocessing:color");
-  EXPECT_NE(found.blocker->evidence.find("scaled to −1…1, red and blue exchanged"), std::string::npos)
+  EXPECT_NE(found.blocker->evidence.find("scaled to −1…1, red and blue swapped"), std::string::npos)
       << found.blocker->evidence;
   const auto options = session::parse_config(found.blocker->line, "x").input;
   EXPECT_EQ(options.at("color"), "BGR");

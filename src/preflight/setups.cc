@@ -80,9 +80,9 @@ const std::vector<Normalising>& normalisings() {
       {"0…255, BGR, ImageNet mean subtracted", 255, {103.939, 116.779, 123.68}, {}, N::kThree, "", true},
       {"scaled to 0…1, MNIST mean and std", 1, {0.1307}, {0.3081}, N::kOne, "mnist"},
       {"scaled to 0…1, Fashion-MNIST mean and std", 1, {0.286}, {0.353}, N::kOne, "fashion-mnist"},
-      {"scaled to 0…1, ImageNet mean and std of red", 1, {0.485}, {0.229}, N::kOne, "", false, true},
+      {"scaled to 0…1, ImageNet mean and std of the red channel", 1, {0.485}, {0.229}, N::kOne, "", false, true},
       {"scaled to 0…1, ImageNet mean and std of all channels", 1, {0.449}, {0.226}, N::kOne, "", false, true},
-      {"bright and dark exchanged", -1, {-1}, {}, N::kAny, "", false, true},
+      {"bright and dark inverted", -1, {-1}, {}, N::kAny, "", false, true},
   };
   return all;
 }
@@ -267,7 +267,7 @@ Setup fitted(const Info& data, const Batch& sample, const Source& source, Fit fi
 Setup each_image_standardised(const Info& data, const Source& source) {
   Setup setup;
   setup.about = "scale";
-  setup.words = "each image by its own mean and standard deviation";
+  setup.words = "each image standardised by its own mean and standard deviation";
   setup.changes = scaling(scale_text(source.brightness), "", "", "yes");
   setup.apply = [=](Batch& batch) {
     at::Tensor& values = batch.inputs[size_t(source.feature)];
@@ -319,7 +319,7 @@ void add_image_arrangements(const Info& data, const Batch& sample, int f, bool f
   const int64_t c = last ? shape.back() : shape[0], rows = shape[last ? 0 : 1], columns = shape[last ? 1 : 2];
   const bool moved = !data.preprocess.shape.empty() || data.preprocess.resize;  // its memory is no longer the file's
   if (has_colors(feature)) {
-    all.push_back(arranged("color", "red and blue exchanged",
+    all.push_back(arranged("color", "red and blue swapped",
                            Options{{"color", data.preprocess.color == "BGR" ? "RGB" : "BGR"}}, f,
                            as_in_source([=](const at::Tensor& x) { return x.flip({channel}); })));
     auto other = [=](const at::Tensor& x) {  // values lie in memory as if the other axis came first
@@ -341,7 +341,7 @@ void add_image_arrangements(const Info& data, const Batch& sample, int f, bool f
   }
   const bool sideways = data.preprocess.layout == "NWHC" || data.preprocess.layout == "NCWH";
   if (rows == columns)
-    all.push_back(arranged("orientation", "rows and columns exchanged",
+    all.push_back(arranged("orientation", "rows and columns swapped",
                            Options{{"layout", last ? (sideways ? "NHWC" : "NWHC") : (sideways ? "NCHW" : "NCWH")}}, f,
                            [=](const at::Tensor& x) { return x.transpose(last ? 1 : 2, last ? 2 : 3); }));
 }
@@ -362,13 +362,13 @@ void add_flat_arrangements(const Feature& feature, int f, std::vector<Setup>& al
       }));
     };
     if (channels == 1) {
-      add("orientation", "rows and columns exchanged", as_rows({side, side}, "NCWH"), {side, side}, {0, 2, 1});
+      add("orientation", "rows and columns swapped", as_rows({side, side}, "NCWH"), {side, side}, {0, 2, 1});
     } else {
       add("layout", "channels last in the file, first for the network", as_rows({side, side, 3}, "NCHW"),
           {side, side, 3}, {0, 3, 1, 2});
       add("layout", "channels first in the file, last for the network", as_rows({3, side, side}, "NHWC"),
           {3, side, side}, {0, 2, 3, 1});
-      add("orientation", "rows and columns exchanged", as_rows({3, side, side}, "NCWH"), {3, side, side}, {0, 1, 3, 2});
+      add("orientation", "rows and columns swapped", as_rows({3, side, side}, "NCWH"), {3, side, side}, {0, 1, 3, 2});
     }
   }
 }

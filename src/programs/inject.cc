@@ -102,7 +102,7 @@ class Injecting {
     if (run.seconds * double(request_.sample) > 3600)
       tell(
           fmt::format("{} mutants would take about {} on {} workers; --sample takes fewer, and the run can be stopped "
-                      "and goes on with --out {}",
+                      "and continued with --out {}",
                       request_.sample, duration_text(run.seconds * double(request_.sample) / workers()), workers(),
                       request_.folder));
     result_.clean.resize(size_t(request_.clean_runs));
@@ -124,7 +124,8 @@ class Injecting {
       if (one.outcome != "normal")
         throw InputError(fmt::format("of {} clean runs one ended as {}: the program does not run reliably",
                                      request_.clean_runs, one.outcome),
-                         "Mutants cannot be told from chance then; make it deterministic, or raise --memory.");
+                         "The effect of a mutant could then not be distinguished from chance. Make it deterministic, "
+                         "or raise --memory.");
       slowest = std::max(slowest, one.seconds);
     }
     result_.limit = limits_.seconds = request_.most_seconds > 0 ? request_.most_seconds : kFactor * slowest + kGrace;
@@ -147,14 +148,14 @@ class Injecting {
     const std::string program = printable(request_.program);
     if (source.kind == MetricSource::kJson)
       throw InputError(
-          fmt::format("{} leaves no number {} in {}", program, printable(source.key), printable(source.file)),
-          "The file's name counts from the program's folder. A folder that it writes to needs --writable.");
+          fmt::format("{} writes no number {} to {}", program, printable(source.key), printable(source.file)),
+          "The file's name is relative to the program's folder. A folder that it writes to needs --writable.");
     if (source.kind == MetricSource::kRecord)
       throw InputError(fmt::format("the record of {} has no metric {}", program, printable(source.key)),
                        "netmend watch -- python3 " + program +
                            " shows what is recorded; record:loss is there for every loop in PyTorch.");
     throw InputError(
-        fmt::format("{} prints no line that --metric {} fits", program, printable(request_.metric)),
+        fmt::format("{} prints no line that matches --metric {}", program, printable(request_.metric)),
         raw.output.empty() ? "It prints nothing at all." : "Its last line is: " + printable(last_line(raw.output)));
   }
   static std::string last_line(const std::string& text) {
@@ -238,7 +239,7 @@ class Injecting {
       result_.bugs.push_back(std::move(bug));
     }
     if (result_.bugs.empty())
-      throw InputError(fmt::format("no operator finds a place in the {} executed lines of {}", result_.lines,
+      throw InputError(fmt::format("no operator applies to any of the {} executed lines of {}", result_.lines,
                                    printable(request_.program)),
                        "--operators chooses, --also PACKAGE mutates a library too.");
     result_.generating = since(start);

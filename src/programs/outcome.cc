@@ -76,7 +76,7 @@ RunOutcome classify(const sandbox::Outcome& run, std::optional<double> metric, b
   if (run.ending == sandbox::Ending::kTimeout) {
     out.outcome = "hang";
   } else if (run.ending == sandbox::Ending::kOutput) {
-    out.outcome = "killed", out.message = "it printed more than it may";
+    out.outcome = "killed", out.message = "it printed more than is allowed";
   } else if (run.ending == sandbox::Ending::kExited && run.status == 0) {
     out.metric = metric;
     out.outcome = out.metric ? "normal" : "no-metric";

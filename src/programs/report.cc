@@ -114,7 +114,8 @@ std::string clean_words(const CleanSummary& clean, bool seeded) {
     return fmt::format("{} clean runs, all with the metric {:.6g}; {:.2f} s each", clean.runs, clean.mean,
                        clean.seconds);
   return fmt::format(
-      "{} clean runs{}: metric {:.6g} ± {:.2g} ({:.6g} to {:.6g}){}; to tell a change by one per cent, {} runs of each "
+      "{} clean runs{}: metric {:.6g} ± {:.2g} ({:.6g} to {:.6g}){}; to detect a change of one per cent, {} runs of "
+      "each "
       "version would be needed; {:.2f} s each",
       clean.runs, seeded ? " with a seed each" : "", clean.mean, clean.deviation, clean.low, clean.high,
       seeded ? "" : ", not deterministic", clean.runs_needed, clean.seconds);
@@ -130,9 +131,8 @@ Markdown survivors_text(const InjectResult& result, const Analysis& analysis) {
   const DoctorScore& doctor = analysis.doctor;
   if (doctor.asked > 0) {
     text += Markdown::of(
-        "The training doctor (`netmend watch` and `lint`) looked at {} of them and tells {} apart from the clean "
-        "program by a finding above a note; among those whose metric differs from that of the clean run, {} of "
-        "{}.{}\n\n",
+        "`netmend watch` and `lint` looked at {} of them and distinguish {} from the clean program by a finding above "
+        "a note; among those whose metric differs from that of the clean run, {} of {}.{}\n\n",
         doctor.asked, doctor.caught, doctor.changed_caught, doctor.changed,
         result.clean_doctor.kinds.empty()
             ? std::string()
@@ -212,7 +212,8 @@ std::vector<std::pair<std::string, std::string>> figures(const InjectResult& res
 
 std::string report_text(const InjectResult& result, const Analysis& analysis) {
   Markdown text =
-      Markdown::of("# Injected bugs: {}\n\n{} bugs of {} that executed lines allow; {}.\n\n", result.program,
+      Markdown::of("# Injected bugs: {}\n\n{} bugs of {} that are possible in the executed lines; {}.\n\n",
+                   result.program,
                    result.bugs.size(), result.possible, clean_words(analysis.clean, result.seeded));
   text += Markdown::of("## Outcomes (Table IV)\n\n{}", counts_table("", {analysis.all}));
   text += Markdown::of("## By operator (Table V)\n\n{}", counts_table("operator", analysis.operators));

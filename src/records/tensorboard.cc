@@ -140,7 +140,7 @@ Record read_tensorboard(const std::string& path) {
         !name.empty() && !named.count(name))
       named[name] = points;
   if (!named.count("loss") && !named.count("val_loss"))
-    throw InputError(fmt::format("{} holds no scalar whose name says loss", path),
+    throw InputError(fmt::format("{} holds no scalar whose name contains loss", path),
                      scalars.empty() ? "Is it an event file of TensorBoard?"
                                      : fmt::format("It holds {} other scalars.", scalars.size()));
   std::map<int64_t, Epoch> by_step;

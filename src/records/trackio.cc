@@ -27,7 +27,7 @@ struct Close {
 std::unique_ptr<sqlite3_stmt, Close> prepare(sqlite3* file, const std::string& path, const char* words) {
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(file, words, -1, &statement, nullptr) != SQLITE_OK)
-    throw InputError(fmt::format("{} is a database, but none of trackio: {}", path, sqlite3_errmsg(file)),
+    throw InputError(fmt::format("{} is a database, but not one of trackio: {}", path, sqlite3_errmsg(file)),
                      "trackio keeps one per project: <project>.db in its cache folder.");
   return std::unique_ptr<sqlite3_stmt, Close>(statement);
 }
@@ -106,7 +106,7 @@ Record read_trackio(const std::string& path) {
   if (state != SQLITE_ROW && state != SQLITE_DONE)
     record.troubles.push_back(fmt::format("the database is damaged: {}", sqlite3_errmsg(file.get())));
   if (!has_loss)
-    throw InputError(fmt::format("{} holds no metric whose name says loss", path),
+    throw InputError(fmt::format("{} holds no metric whose name contains loss", path),
                      fmt::format("The last run is `{}`.", printable(last)));
   if (damaged) record.troubles.push_back(fmt::format("{} rows are damaged and were left out", damaged));
   if (runs.size() > 1)

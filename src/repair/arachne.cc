@@ -99,11 +99,12 @@ Found arachne(const Problem& problem, Budget& budget) {
   search::Evolved found = search::evolve(
       bounds, origin, [&](size_t i, double normal) { return spread[i].first + spread[i].second * normal; }, judge, how);
   Candidate out{"arachne",
-                fmt::format("{} weights, {} generations", weights.size(), found.generations),
+                fmt::format("{} weight{}, {} generation{}", weights.size(), weights.size() == 1 ? "" : "s",
+                            found.generations, found.generations == 1 ? "" : "s"),
                 edits_of(problem, weights, found.best),
                 {},
                 {}};
-  if (out.edits.empty()) return {{}, "no change of the blamed weights was better than none"};
+  if (out.edits.empty()) return {{}, "no change of the blamed weights improved the predictions"};
   out.selection = evaluate(problem, out.edits, problem.parts.selection).figure;
   return {{std::move(out)}, ""};
 }

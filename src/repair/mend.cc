@@ -142,8 +142,8 @@ class Mending {
     const Tried& taken = out_.tried[size_t(small)];
     const auto [better, worse] = apart(taken, best);
     out_.smaller = fmt::format(
-        "{} is chosen: it changes {} instead of the {} of {}, and the two cannot be told apart ({} and {} hold-out "
-        "inputs that only one of them gets right; McNemar p = {:.2g})",
+        "{} is chosen: it changes {} instead of the {} of {}, and their results do not differ significantly "
+        "(hold-out inputs that only the first gets right: {}, only the second: {}; McNemar's test, p = {:.2g})",
         taken.method, taken.weights == 1 ? "1 weight" : with_commas(taken.weights) + " weights",
         with_commas(best.weights), best.method, with_commas(better), with_commas(worse),
         stats::sign_test(better, worse));
@@ -190,7 +190,7 @@ class Mending {
   void confirm() {
     if (out_.chosen < 0) {
       out_.after = out_.before;
-      out_.reason = "nothing that was tried is better than the network as it is";
+      out_.reason = "nothing that was tried is better than the unchanged network";
       return;
     }
     out_.after = out_.tried[size_t(out_.chosen)].holdout;
@@ -226,7 +226,8 @@ class Mending {
       const double lost = f1(before[c]) - f1(after[c]);
       const double chance = stats::sign_test(out_.per_class[c].fixed, out_.per_class[c].broken);
       if (lost < kClassPrice || chance * double(before.size()) > kLevel) continue;
-      out_.reason = fmt::format("it costs class {} {:.1f} points of F1", problem_.settings.classes[c], 100 * lost);
+      out_.reason = fmt::format("it lowers the F1 of class {} by {:.1f} points", problem_.settings.classes[c],
+                                100 * lost);
       return true;
     }
     return false;

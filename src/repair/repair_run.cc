@@ -86,7 +86,7 @@ struct RepairRun::Impl {
     const observers::PredictionSettings& task = session.task();
     if (task.task == observers::Task::kNone)
       throw InputError(
-          fmt::format("{} has no labels: nothing tells which predictions are wrong", test.data->info().spec),
+          fmt::format("{} has no labels, so it is unknown which predictions are wrong", test.data->info().spec),
           "Give data with labels.");
     for (const std::string& name : request.units) problem.units.push_back(session.unit(name));
     session.sample(test, 1, 0.25);
@@ -119,10 +119,10 @@ struct RepairRun::Impl {
     if (splits.failing == 0)
       throw InputError(target.text.empty()
                            ? "every prediction is correct: there is nothing to repair"
-                           : fmt::format("no prediction is wrong in the way that --on {} names", target.text),
+                           : fmt::format("--on {}: no wrong prediction matches", target.text),
                        target.text.empty() ? "Give harder data; netmend stress can make some."
                                            : "netmend eval shows which classes are confused.");
-    if (splits.passing == 0) session.note("warning: no prediction is correct, so regressions cannot be seen");
+    if (splits.passing == 0) session.note("warning: no prediction is correct, so regressions cannot be measured");
     const observers::PredictionSettings& task = problem.settings;
     if (!task.by_class()) return;
     std::vector<int64_t> have(task.classes.size());
@@ -132,7 +132,8 @@ struct RepairRun::Impl {
       if (have[c] == 0) absent.push_back(task.classes[c]);
     if (!absent.empty())
       session.note(
-          fmt::format("warning: no input is of class {}: what a repair does to it cannot be seen", join(absent, ", ")));
+          fmt::format("warning: no input is of class {}, so the effect of a repair there cannot be measured",
+                      join(absent, ", ")));
   }
 
   /// What will take long says so before it begins. The speed is that of the pass that predicted the inputs.
@@ -144,7 +145,7 @@ struct RepairRun::Impl {
     if (!(pass.seconds > 0) || pass.inputs == 0) return;
     const double seconds = budget.left() * pass.seconds / (double(pass.inputs) * problem.subject.cost);
     if (seconds > kLong)
-      progress(fmt::format("the search may take up to about {} (budget {}); --budget quick or --budget 60s is shorter",
+      progress(fmt::format("the search may take up to {} (budget {}); --budget quick or --budget 60s is shorter",
                            seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60),
                            budget.name()));
   }

@@ -19,7 +19,7 @@ Found retrain(const Problem& problem, Budget& budget) {
   if (!failing.empty() && passing.size() > 2 * failing.size() + 1000) passing.resize(2 * failing.size() + 1000);
   std::vector<int64_t> mixed = failing;
   mixed.insert(mixed.end(), passing.begin(), passing.end());
-  if (mixed.empty()) return {{}, "there is nothing to learn from"};
+  if (mixed.empty()) return {{}, "there are no failing or correct inputs to train on"};
   training::Task task{problem.subject.model_name,
                       problem.subject.graph,
                       problem.settings.head.output,

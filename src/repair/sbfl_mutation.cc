@@ -220,7 +220,7 @@ Found sbfl_mutation(const Problem& problem, Budget& budget) {
     budget.spend(problem.work(problem.parts.search.size()));
     if (!follower.goes_on(*round) || budget.left() <= 0) break;
   }
-  if (follower.kept() == 0) return {{}, "the first mutation already made it worse"};
+  if (follower.kept() == 0) return {{}, "the first mutation already made the predictions worse"};
   const Round& last = trajectory.rounds()[size_t(follower.kept()) - 1];
   Candidate out{"sbfl-mutation", "", edits::compact(last.edits), {}, {}};
   for (int64_t i = 0; i < follower.kept(); ++i)

@@ -47,7 +47,7 @@ WhatIfResult what_if(session::Session& session, const std::string& edit_file) {
   const observers::PredictionSettings& task = session.task();
   if (task.task == observers::Task::kNone)
     throw InputError(
-        fmt::format("{} has no labels: nothing tells whether predictions get better", test.data->info().spec),
+        fmt::format("{} has no labels, so it is unknown whether predictions get better", test.data->info().spec),
         "Give data with labels.");
   session.sample(test, 2);
   Problem problem{test.subject, task, session.layers()};

@@ -30,7 +30,7 @@ void check_task(session::Session& session, const FailuresRequest& request) {
   const PredictionSettings& task = session.task();
   const dataset::Info& data = session.test().data->info();
   if (task.task == observers::Task::kNone)
-    throw InputError(fmt::format("{} has no labels: no prediction is right or wrong", data.spec),
+    throw InputError(fmt::format("{} has no labels, so no prediction is correct or wrong", data.spec),
                      "netmend next shows which inputs to label first.");
   if (!task.has_right_and_wrong())
     throw InputError(fmt::format("the predictions for {} are numbers, which are neither right nor wrong", data.spec),

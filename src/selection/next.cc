@@ -140,7 +140,7 @@ class Choosing {
     Order order;
     order.order = prioritise(pool_shown_.top, request_.method, request_.count);
     report_.score_name = request_.method == "mcp" ? "ratio" : request_.method;
-    report_.words = "most uncertain first, spread over the borders between classes (MCP)";
+    report_.words = "most uncertain first, spread over pairs of classes (MCP)";
     const Score* own = nullptr;
     for (const Score& score : scores())
       if (score.name == request_.method) own = &score;
@@ -233,7 +233,8 @@ class Choosing {
     Order order = in_order_of_kills(table, left, list.size());
     report_.score_name = "killing score";
     report_.words =
-        fmt::format("first those that kill mutants which {}, then by the share of {} mutants that each kills",
+        fmt::format("first the inputs that kill mutants which {}, then by the share of the {} mutants that each input "
+                    "kills",
                     report_.known_data.empty() ? std::string("those chosen before do not kill")
                                                : fmt::format("no test kills ({} of them survive {} tests)",
                                                              with_commas(survivors), with_commas(report_.known)),
@@ -294,7 +295,7 @@ class Choosing {
     report_.tests_reach = highest;
     report_.above = std::count_if(order.scores.begin(), order.scores.end(), [&](double v) { return v > highest; });
     report_.words +=
-        fmt::format("; above what {2} tests reach ({3:.4g}): {0} of {1}", with_commas(*report_.above),
+        fmt::format("; higher than in any of {2} tests ({3:.4g}): {0} of {1}", with_commas(*report_.above),
                     with_commas(int64_t(order.scores.size())), with_commas(reached.values.count()), highest);
     return order;
   }

@@ -142,7 +142,7 @@ class Parser {
     std::set<std::string> seen;
     for (const std::string& name : names) {
       if (!seen.insert(name).second)
-        fail("{}, line {}: classes names `{}` twice", path_, node.source().begin.line, name);
+        fail("{}, line {}: classes lists `{}` twice", path_, node.source().begin.line, name);
       if (name.empty()) fail("{}, line {}: a class has an empty name", path_, node.source().begin.line);
     }
     return names;
@@ -279,8 +279,8 @@ static void require_own(const fs::path& found, const fs::path& folder) {
   }, here{};
   if (found == "netmend.toml" || stat((folder / "netmend.toml").c_str(), &file) != 0 || stat(".", &here) != 0) return;
   if (file.st_uid == geteuid() || file.st_uid == here.st_uid || file.st_uid == 0) return;
-  throw InputError(fmt::format("{} belongs to another user than this folder does", found.string()),
-                   "If it is meant, name it: --config " + found.string());
+  throw InputError(fmt::format("{} belongs to another user than this folder", found.string()),
+                   "To use it anyway, name it: --config " + found.string());
 }
 
 std::string find_config(const std::string& model) {

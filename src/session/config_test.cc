@@ -45,7 +45,7 @@ TEST(ConfigErrors, NameLineKeyAndWhatWasExpected) {
            {"classes = [\"\"]\n", "a class has an empty name"},
            {"classes = [true]\n", "classes should be a number"},
            {"data.test = \"imagse:x\"\n",
-            "data.test: netmend knows no data set or format 'imagse' (did you mean images?)"},
+            "data.test: there is no data set or format 'imagse' (did you mean images?)"},
            {"data.test = \"csv:a.csv,labl=y\"\n", "did you mean label"},
            {"data.test = \"csv:\\\"a.csv\"\n", "is not closed"},
            {"data.groups = \"a\"\n", "data.groups should be a list"},

@@ -117,7 +117,7 @@ MergedShards merge_shards(const std::vector<std::string>& paths) {
     merged.seconds += about.top().at("seconds").number();
     merged.model = about.top().at("model").text();
     if (about.top().at("settings").json() != observers::to_json(merged.task))
-      fail("{} and {} judge predictions differently", paths[0], path);
+      fail("{} and {} were evaluated with different settings", paths[0], path);
   }
   const stream::Collected whole = stream::join_states(std::move(files), paths);
   const auto state = whole.fold(predictions);

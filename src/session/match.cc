@@ -47,7 +47,7 @@ ReferenceMatch match_reference(const MatchRequest& request) {
   if (found.inputs && !found.inputs->equal) {
     stream::Match& match = found.match;
     match.reason = match.matches ? found.inputs->explanation
-                                 : fmt::format("{}; besides, {}", found.inputs->explanation, match.reason);
+                                 : fmt::format("{}; also, {}", found.inputs->explanation, match.reason);
     match.matches = false;
   }
   return found;

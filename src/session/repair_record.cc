@@ -59,7 +59,7 @@ std::string seen_in_search(const model::Graph& graph, const dataset::Dataset& da
   const double kept = double(text.size() / 8) / std::max(1.0, json["inputs"].get<double>());
   const double about = std::min(double(data.size()), double(seen) / double(some.size()) / kept * double(data.size()));
   return fmt::format(
-      "the model was repaired by a search that saw about {} of these {} inputs, so results here are "
+      "the search for this model's repair saw about {} of these {} inputs, so results here are "
       "too optimistic",
       with_commas(int64_t(about)), with_commas(data.size()));
 }

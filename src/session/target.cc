@@ -102,7 +102,8 @@ void aim_at_inputs(NamedTarget& target, const dataset::Dataset& data, const std:
     found += members[size_t(sample)];
   }
   if (found == 0)
-    throw InputError(fmt::format("{} names no input of {}: the file has names such as `{}`, the data such as `{}`",
+    throw InputError(fmt::format("{} names no input of {}: the file has names such as `{}`, the data has names such as "
+                                 "`{}`",
                                  path, data.info().spec, printable(*names.begin()), printable(data.id(0))),
                      "The table samples.csv of netmend eval has the names in its column id.");
   target.words = fmt::format("{} input{} of {}", with_commas(found), found == 1 ? "" : "s", path);
@@ -175,7 +176,7 @@ void require_both_sides(const NamedTarget& target, const PredictionSettings& set
   const std::string who =
       failing == 1 ? "the only prediction is wrong" : fmt::format("all {} predictions are wrong", with_commas(failing));
   throw InputError(fmt::format("{}{}, so there are no correct ones to compare with", about, who),
-                   "netmend check tells whether model and data belong together.");
+                   "netmend check shows whether model and data belong together.");
 }
 
 }  // namespace netmend::session

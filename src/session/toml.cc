@@ -35,7 +35,7 @@ void require_shallow(std::string_view text, const std::string& path) {
 
 toml::table parse_toml(std::string_view text, const std::string& path) {
   if (int64_t(text.size()) > kLargest)
-    fail("{} is too large: {}, at most {} are read", path, bytes_text(double(text.size())),
+    fail("{} is too large: it has {}, and at most {} are read", path, bytes_text(double(text.size())),
          bytes_text(double(kLargest)));
   require_shallow(text, path);
   try {

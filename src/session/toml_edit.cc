@@ -91,9 +91,10 @@ class Updater {
     auto where = node->source();
     const bool headed = node->is_table() && !node->as_table()->is_inline();
     if (headed || inside->is_inline() || where.end.line < where.begin.line || where.begin.line < 1)
-      throw InputError(fmt::format("{}, line {}: {} cannot be taken out by itself, it shares its table with others",
+      throw InputError(fmt::format("{}, line {}: {} cannot be removed by itself, because it shares its table with "
+                                   "other keys",
                                    path_, where.begin.line, key),
-                       "Take it out by hand.");
+                       "Remove it by hand.");
     lines_.erase(lines_.begin() + std::ptrdiff_t(where.begin.line) - 1,
                  lines_.begin() + std::ptrdiff_t(where.end.line));
     parse(text());

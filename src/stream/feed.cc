@@ -88,7 +88,8 @@ std::string columns_text(const std::vector<std::string>& columns) {
                        last ? wanted[1] : wanted[2]);
   }
   if (!have.columns.empty()) hint = columns_text(have.columns);
-  throw InputError(fmt::format("{} wants input `{}` as {}, {} gives {}", model_name, input.name, declared_text(input),
+  throw InputError(fmt::format("{} expects input `{}` as {}, but {} has {}", model_name, input.name,
+                               declared_text(input),
                                data.spec, shape_text(have.shape)),
                    hint);
 }
@@ -102,13 +103,14 @@ Feed::Link Feed::connect(const Value& input, const std::string& model_name, cons
   link.type = model::carrier(input.type);
   bool wants_integers = !at::isFloatingType(link.type) && link.type != at::kBool;
   if (wants_integers && have.type == at::kFloat)
-    fail("{} wants input `{}` as {}, {} gives real numbers", model_name, input.name, model::element_name(input.type),
+    fail("{} expects input `{}` as {}, but {} has real numbers", model_name, input.name,
+         model::element_name(input.type),
          data.spec);
   if (!input.shape) return link;
   std::vector<int64_t> wanted = wanted_shape(input);
   for (size_t axis = 0; axis < std::min(wanted.size(), have.shape.size()); ++axis)
     if (wanted.size() == have.shape.size() && wanted[axis] >= 0 && have.shape[axis] < 0)
-      throw InputError(fmt::format("{} wants input `{}` as {}, the lengths of {} differ from input to input",
+      throw InputError(fmt::format("{} expects input `{}` as {}, but the lengths of {} differ from input to input",
                                    model_name, input.name, declared_text(input), data.spec),
                        fmt::format("Add length={} to the data spec: longer inputs are truncated, shorter ones padded.",
                                    wanted[axis]));
@@ -150,7 +152,7 @@ Feed::Feed(const model::Graph& graph, const std::string& model_name, const datas
     }
     if (feature == data.features.size()) feature = position;
     if (feature >= data.features.size())
-      fail("{} has {} inputs, {} gives {}: nothing for `{}`", model_name, graph.inputs.size(), data.spec,
+      fail("{} has {} inputs, but {} has {}: nothing for `{}`", model_name, graph.inputs.size(), data.spec,
            data.features.size(), input.name);
     links_.push_back(connect(input, model_name, data, feature));
     const dataset::Feature& have = data.features[feature];

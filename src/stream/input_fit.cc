@@ -44,10 +44,10 @@ std::vector<Variant> variants(const at::Tensor& ours) {
   const int64_t channel = channel_axis(ours), rows = channel == 1 ? 2 : 1, columns = channel == 1 ? 3 : 2;
   if (ours.size(channel) == 3) out.push_back({"the colour channels are reversed", true, ours.flip(channel)});
   if (ours.size(rows) == ours.size(columns))
-    out.push_back({"rows and columns are exchanged", false, ours.transpose(rows, columns).contiguous()});
+    out.push_back({"rows and columns are swapped", false, ours.transpose(rows, columns).contiguous()});
   if (ours.size(channel) > 1) {
     at::Tensor last = ours.permute({0, 2, 3, 1}).contiguous().view(ours.sizes());
-    out.push_back({"values that lie channels last are read as channels first", false, last});
+    out.push_back({"values stored channels last are read as channels first", false, last});
   }
   return out;
 }
@@ -184,8 +184,8 @@ InputFit explain(const std::string& name, const at::Tensor& ours, const at::Tens
       return out;
     }
   out.explanation = fmt::format(
-      "the inputs `{}` differ, and neither scale, offset, colour order nor layout explains it: other samples, another "
-      "order, resizing or augmentation",
+      "the inputs `{}` differ, and neither scale, offset, colour order nor layout explains it: they may be other "
+      "samples, in another order, resized or augmented",
       name);
   return out;
 }
@@ -213,7 +213,9 @@ InputFit compare_one(const std::string& name, const at::Tensor& ours, const at::
   } else {
     out.equal = false;
     out.explanation = fmt::format(
-        "the ids in `{}` differ in {:.0f} % of their places: another vocabulary, other samples or another order", name,
+        "the ids in `{}` differ in {:.0f} % of their places: they may come from another vocabulary, or be other "
+        "samples or in another order",
+        name,
         100 * apart.ne(0).to(at::kDouble).mean().item<double>());
   }
   out.max = max;

@@ -76,7 +76,8 @@ InputLink link_input(const model::Value& value, const Recorded& recorded, const 
                                    shape_text(permuted(shape, axes))));
     return link;
   }
-  throw InputError(fmt::format("the model wants input `{}` as {}, {} has `{}` as {}", value.name, declared(value), path,
+  throw InputError(fmt::format("the model expects input `{}` as {}, but {} has `{}` as {}", value.name, declared(value),
+                               path,
                                recorded.name, shape_text(shape)),
                    kOther);
 }
@@ -212,7 +213,8 @@ std::vector<const Recorded*> link_outputs(const Graph& graph, const Reference& r
       }
   if (!used.empty()) return links;
   throw InputError(
-      fmt::format("{} has the output `{}` as {}, the model gives `{}` as {}", reference.path, reference.outputs[0].name,
+      fmt::format("{} has the output `{}` as {}, but the model has `{}` as {}", reference.path,
+                  reference.outputs[0].name,
                   shape_text(reference.outputs[0].array.shape), graph.values[size_t(graph.outputs[0])].name,
                   shape_text({values[0].sizes().data(), values[0].sizes().size()})),
       kOther);
@@ -323,14 +325,14 @@ class Comparison {
 
   std::string fast_mode() const {
     if (any_departs(outputs(Mode::kPlain), options_.tolerance)) return "";
-    return "run node by node the outputs agree, only netmend's optimised graph differs: this is a bug in netmend, "
-           "please report it with the model";
+    return "when the nodes run one by one, the outputs agree, and only netmend's optimised graph differs: this is a "
+           "bug in netmend; please report it with the model";
   }
 
   std::string broken_numbers() const {
     for (const OutputMatch& output : match_.outputs)
       if (!std::isfinite(output.difference.max))
-        return fmt::format("`{}` is NaN or infinite on one side only", output.name);
+        return fmt::format("`{}` differs where one side is NaN or infinite", output.name);
     return "";
   }
 
@@ -350,7 +352,7 @@ class Comparison {
     for (const auto& [name, ending] : endings)
       if (would_agree({}, ending))
         return fmt::format(
-            "the framework's output is that of the file with {} at the end: both are right, they end at "
+            "the framework's output is that of the file with {} at the end: both are right, but they end at "
             "different places",
             name);
     return "";
@@ -365,7 +367,7 @@ class Comparison {
              if (x.dim() == 4 && x.size(axis) == 3) return x.flip(axis);
            return x;
          }},
-        {"with rows and columns exchanged",
+        {"with rows and columns swapped",
          [](const at::Tensor& x) {
            if (x.dim() == 4 && x.size(2) == x.size(3)) return x.transpose(2, 3).contiguous();
            return x.dim() == 4 && x.size(1) == x.size(2) ? x.transpose(1, 2).contiguous() : x;

@@ -121,7 +121,7 @@ void RawRange::measure(const dataset::Dataset& data, size_t feature, int64_t mos
   low_ = at::where(known, low, at::zeros({}, at::kFloat));
   span_ = at::where(known, high - low, at::zeros({}, at::kFloat));
   least_ = low_.min().item<double>(), most_ = (low_ + span_).max().item<double>();
-  words_ = fmt::format("{:.4g} … {:.4g} (the smallest and largest there are{})", least_, most_,
+  words_ = fmt::format("{:.4g} … {:.4g} (the smallest and largest values in the data{})", least_, most_,
                        low_.numel() == 1                     ? ""
                        : data.info().features[feature].image ? ", by channel"
                                                              : ", by column");

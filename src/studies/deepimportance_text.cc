@@ -79,7 +79,7 @@ std::string crossed(const Json& rows, const std::vector<std::string>& keys, cons
 
 std::string deepimportance_text(const Json& report) {
   std::string out =
-      "# Importance-driven coverage, reproduced\n\nOurs, and in brackets the paper's figure; shares in percent, "
+      "# Importance-driven coverage, reproduced\n\nOur figures, and in brackets those of the paper; shares in percent, "
       "± is the standard deviation over runs (table 2: over inputs).\n\n";
   Table networks({"model", "runs", "training", "tests", "attacked", "accuracy"});
   for (const Json& row : report["networks"])

@@ -73,7 +73,7 @@ std::vector<at::Tensor> read_inputs(const model::Graph& graph, const std::vector
     const model::Value& value = graph.values[size_t(graph.find(name))];
     bool whole = model::supported(value.type) && !at::isFloatingType(model::carrier(value.type));
     if (whole && inputs.back().is_floating_point())
-      fail("input `{}` wants {}, {} holds real numbers", name, model::element_name(value.type), files[name]);
+      fail("input `{}` expects {}, but {} holds real numbers", name, model::element_name(value.type), files[name]);
   }
   return inputs;
 }

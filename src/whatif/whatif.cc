@@ -105,7 +105,7 @@ struct WhatIf::Impl {
   Impl(const stream::Subject& s, const observers::PredictionSettings& p, const std::vector<model::Layer>& l, Options o)
       : subject(s), settings(p), layers(l), options(o), graph(s.batching.graph), answers(answers_of(p)) {
     if (settings.task == observers::Task::kNone)
-      throw InputError(fmt::format("{} has no labels: nothing tells whether predictions get better", settings.data),
+      throw InputError(fmt::format("{} has no labels, so it is unknown whether predictions get better", settings.data),
                        "Give data with labels.");
     block = subject.batching.kind == executor::Batching::kOne ? 1 : subject.batch_on_device(kBlockOnDevice);
     shortcuts.resize(layers.size());

@@ -118,8 +118,8 @@ _NAMES = {"lr": "rate", "learning_rate": "rate", "optimizer": "optimiser", "batc
 
 
 def settings(choices=None, **values):
-    """What may be changed in a training, with the values that it has: `s = settings(rate=0.1, optimizer="sgd")`, then
-    `s["rate"]`. `netmend heal` runs the program again with other values; without it they are what stands there.
+    """Settings of a training that may be changed, with their values: `s = settings(rate=0.1, optimizer="sgd")`, then
+    `s["rate"]`. `netmend heal` runs the program again with other values; otherwise they keep the values given here.
     `choices={"activation": ["relu", "tanh"]}` says which values a setting takes."""
     import json
     given = dict(values)
