@@ -1,15 +1,18 @@
 // The command line: finds the command, fills its flags, and turns what goes wrong into words and an exit status.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <new>
 #include <set>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.h"
@@ -35,8 +38,8 @@ CLI::App* command(CLI::App& parent, const std::string& name, const std::string& 
   app->add_option("--jobs", common.jobs, "Worker threads (default: one per core); never changes a result")
       ->check(CLI::Range(0, 1024));
   app->add_option("--device", common.device, "cpu, cuda or cuda:N")->capture_default_str();
-  app->add_option("--precision", common.precision,
-                  "Precision of matrix products on a GPU: float32 or tf32")->capture_default_str();
+  app->add_option("--precision", common.precision, "Precision of matrix products on a GPU: float32 or tf32")
+      ->capture_default_str();
   app->add_option("--memory", common.memory,
                   "Memory limit for tensors, for example 8G (default: most of what is free)");
   return app;
@@ -148,7 +151,24 @@ int no_memory() {
   return 2;
 }
 
+/// Memory that is missing where no exception may pass: in a destructor that takes some, or in a thread of a library.
+[[noreturn]] void on_terminate() {
+  if (std::exception_ptr error = std::current_exception()) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::bad_alloc&) {
+      constexpr std::string_view kTold = "error: there is not enough memory\n";
+      if (write(STDERR_FILENO, kTold.data(), kTold.size()) < 0) _exit(2);
+      _exit(2);
+    } catch (...) {
+    }
+  }
+  __gnu_cxx::__verbose_terminate_handler();
+  std::abort();
+}
+
 int run(int argc, char** argv, const Program& program) {
+  std::set_terminate(on_terminate);
   stop_on_interrupt();
   CLI::App app("netmend", "netmend");
   app.set_version_flag("--version", std::string("netmend ") + kVersion);
@@ -219,9 +239,8 @@ int run_program(int argc, char** argv, const Program& program) {
     std::string reason = error.what();
     reason.resize(std::min(reason.size(), reason.find('\n')));  // LibTorch adds its stack
     if (is_about_memory(reason)) return no_memory();
-    tell(fmt::format(
-        "internal error: {}\n  This is a bug in netmend. Please report it with the command line.",
-        printable(reason)));
+    tell(fmt::format("internal error: {}\n  This is a bug in netmend. Please report it with the command line.",
+                     printable(reason)));
     return 3;
   }
 }

@@ -205,9 +205,9 @@ std::string verdict(const std::vector<Finding>& findings, bool judged) {
   if (serious > 1)
     return fmt::format("{} things matter; above all, {}{}", serious, lower_first(without_dot(findings[0].title)),
                        ending);
-  const std::string start =
-      judged ? "Nothing serious was found" : "Nothing serious was found, but there are no labels to judge predictions "
-                                             "by";
+  const std::string start = judged ? "Nothing serious was found"
+                                   : "Nothing serious was found, but there are no labels to judge predictions "
+                                     "by";
   if (minor > 0)
     return fmt::format("{}; {} to look at when there is time.", start,
                        minor == 1 ? "one thing" : fmt::format("{} things", minor));

@@ -107,8 +107,7 @@ void check_failure_clusters(Observed& seen, Results& found) {
         2 * most->second > size
             ? fmt::format("mostly {} predicted as {}", name(most->first.first), predicted(most->first.second))
             : fmt::format("{} {} predicted as {} ({})", tie ? "for example" : "most often", name(most->first.first),
-                          predicted(most->first.second),
-                          findings::percent(double(most->second) / double(size)));
+                          predicted(most->first.second), findings::percent(double(most->second) / double(size)));
     const std::string where = name(most->first.first) + "-as-" + name(most->first.second);
     const double share = double(large[c].size()) / double(std::max<int64_t>(1, traces.count()));
     auto finding = findings::make(

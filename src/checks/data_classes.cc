@@ -60,8 +60,8 @@ void look_at_balance(DataLook& look) {
     int64_t smallest = INT64_MAX;
     for (int64_t count : counts)
       if (count > 0) smallest = std::min(smallest, count);
-    std::string brief = fmt::format("inputs in the largest class: {}, in the smallest: {}", with_commas(*most),
-                                    with_commas(smallest));
+    std::string brief =
+        fmt::format("inputs in the largest class: {}, in the smallest: {}", with_commas(*most), with_commas(smallest));
     std::string costs = (side == &look.test ? "" : "on the tests, ") + look.cost_text(look.test, effect);
     costs[0] = char(std::toupper(costs[0]));
     auto finding = findings::make(

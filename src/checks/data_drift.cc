@@ -280,8 +280,7 @@ void look_for_drift(DataLook& look, bool range_shifted) {
       return !drift.group.empty() && drift.group == found[0].group;
     });
     if (!found.empty() && one_group)
-      range.numbers["group"] = found[0].group,
-      range.evidence += " Without " + found[0].group + ", no column drifts.";
+      range.numbers["group"] = found[0].group, range.evidence += " Without " + found[0].group + ", no column drifts.";
     return;
   }
   for (size_t i = 0; i < std::min(found.size(), kMostDrifts); ++i) {
@@ -290,12 +289,12 @@ void look_for_drift(DataLook& look, bool range_shifted) {
     words["name"] = drift.name;
     auto finding = findings::make(
         "drift", drift.name, words, {drift.gain, 0}, Certainty::kLikely, drift.brief,
-        fmt::format("The {} (a distance of {}). {}{}", drift.brief,
-                    drift.of_words ? "0 points means equal shares, 100 points no overlap"
-                                   : "0 means equal distributions, 1 no overlap",
-                    drift.gain < 0.0005 ? "It has no measurable cost."
-                                        : "It may cost " + look.amount_text(drift.gain) + ".",
-                    drift.group.empty() ? "" : " Without " + drift.group + ", hardly any drift is left."));
+        fmt::format(
+            "The {} (a distance of {}). {}{}", drift.brief,
+            drift.of_words ? "0 points means equal shares, 100 points no overlap"
+                           : "0 means equal distributions, 1 no overlap",
+            drift.gain < 0.0005 ? "It has no measurable cost." : "It may cost " + look.amount_text(drift.gain) + ".",
+            drift.group.empty() ? "" : " Without " + drift.group + ", hardly any drift is left."));
     finding.numbers = {{"gap", gap_to_training(look)}};
     if (!drift.group.empty()) finding.numbers["group"] = drift.group;
     finding.value = drift.distance;

@@ -19,6 +19,7 @@ using findings::Json;
 constexpr double kFew = 0.0015;        ///< of the labels: so many are in doubt in sound data too
 constexpr double kGoodEnough = 0.75;   ///< accuracy of a network whose doubts count
 constexpr double kTrulyWrong = 0.8;    ///< of those in doubt, by what planted ones show
+constexpr double kOfFailures = 0.15;   ///< of the failures: fewer are found too where classes overlap
 constexpr double kAboveLinear = 0.02;  ///< accuracy above a linear model's
 constexpr double kEasy = 0.9;          ///< accuracy of a linear model from which on nothing more can be asked
 
@@ -90,6 +91,12 @@ void check_labels(Observed& seen, Results& out) {
   for (size_t i = 0; i < std::min<size_t>(12, issues.size()); ++i) finding.inputs.push_back({"test", issues[i].sample});
   finding.value = share;
   if (const std::string why = poor_judge(seen); !why.empty()) make_note(finding, why);
+  const double failures = (1 - accuracy) * double(seen.test->top.size());
+  if (finding.level > findings::Level::kMinor && double(issues.size()) < kOfFailures * failures) {
+    finding.level = findings::Level::kMinor;
+    finding.evidence += fmt::format(" They are {} of the failures; so few are also found where classes overlap.",
+                                    findings::percent(double(issues.size()) / failures));
+  }
   for (const auto& [pair, count] : pairs) {
     const std::string &a = seen.settings.classes[size_t(pair.first)], &b = seen.settings.classes[size_t(pair.second)];
     Json& sum = finding.numbers["pairs"][a < b ? a + "-" + b : b + "-" + a];

@@ -69,6 +69,12 @@ TEST(DoubtedLabels, OfANetworkThatIsNoBetterThanALinearModelAreANote) {
       << "where a linear model is nearly always right, nothing more can be asked";
 }
 
+TEST(DoubtedLabels, ThatAreFewOfTheFailuresAreMinor) {
+  const Finding finding = raised(with_doubted_labels(20, 0.80), "mislabelled:test");
+  EXPECT_EQ(finding.level, Level::kMinor);
+  EXPECT_NE(finding.evidence.find("They are 10.0 % of the failures"), std::string::npos) << finding.evidence;
+}
+
 TEST(DoubtedLabels, OfADamagedNetworkAreANote) {
   for (const auto& [kind, level] : std::vector<std::pair<const char*, Level>>{
            {"suspicious-unit", Level::kNote}, {"damaged-layer", Level::kNote}, {"imbalance", Level::kSerious}}) {

@@ -127,8 +127,11 @@ std::vector<Finding> parse_program_findings(const std::string& text, const std::
     finding.kind = "user:" + name + "/" + text_of(one, "kind", name, true);
     finding.where = text_of(one, "where", name, false);
     finding.level = named(text_of(one, "level", name, true), name, findings::parse_level);
-    if (finding.level == findings::Level::kBlocker) fail("the check {}: the level of a finding may not be blocker; "
-                                                         "only netmend's own checks raise blockers", name);
+    if (finding.level == findings::Level::kBlocker)
+      fail(
+          "the check {}: the level of a finding may not be blocker; "
+          "only netmend's own checks raise blockers",
+          name);
     const std::string certainty = text_of(one, "certainty", name, false);
     finding.certainty =
         certainty.empty() ? findings::Certainty::kPossible : named(certainty, name, findings::parse_certainty);

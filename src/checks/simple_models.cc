@@ -187,8 +187,8 @@ const SimpleModels* simple_models(Observed& seen) {
     seen.simple_tried = true;
     try {
       if (auto models = fit_simple(seen)) seen.simple = std::make_shared<SimpleModels>(std::move(*models));
-    } catch (const std::exception&) {  // data that cannot be read so, or equations that cannot be solved
-      seen.simple = nullptr;
+    } catch (const InputError&) {        // data that cannot be read so
+    } catch (const c10::LinAlgError&) {  // equations that cannot be solved
     }
   }
   return seen.simple.get();

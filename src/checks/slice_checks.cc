@@ -105,9 +105,10 @@ void add_slice(Observed& seen, const std::vector<slices::Column>& columns, const
                             right_text(slice.rest), findings::points(slice.behind.value),
                             points_range(slice.behind.low, slice.behind.high));
   }
-  evidence += fmt::format(", {}. The rule holds for {}; the figures are for the {} of them that were not used to find "
-                          "it.",
-                          p_text(slice.p), counted(slice.inputs, "input"), with_commas(slice.judged_on));
+  evidence += fmt::format(
+      ", {}. The rule holds for {}; the figures are for the {} of them that were not used to find "
+      "it.",
+      p_text(slice.p), counted(slice.inputs, "input"), with_commas(slice.judged_on));
   if (slice.explained_by_confidence >= slices::kMostlyExplained)
     evidence += fmt::format(" Confidence and class explain {} of the gap.", part_text(slice.explained_by_confidence));
   if (explained.by_class >= kHarderClasses)

@@ -328,8 +328,8 @@ class TrialRepairs {
     keep(std::move(undone.outcome), unit);
     const auto& flips = tried_.repair->flips;
     const bool flipped = undone.factor < 0;
-    const std::string what = flipped ? "flipping the sign of its weights"
-                                     : fmt::format("dividing its weights by {:.2g}", 1 / undone.factor);
+    const std::string what =
+        flipped ? "flipping the sign of its weights" : fmt::format("dividing its weights by {:.2g}", 1 / undone.factor);
     auto finding = findings::make(
         "suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
         fmt::format("{}: {} fixed, {} broken on held-out inputs",
@@ -340,10 +340,9 @@ class TrialRepairs {
                     unit, undone.factor, with_commas(flips.fixed), with_commas(tried_.holdout),
                     with_commas(flips.broken), points_text(flips.change()), findings::p_text(tried_.repair->p),
                     bias_words_));
-    finding.title = fmt::format(
-        "Unit {} causes {} of the failures; {} fixes {} and breaks {} of {} held-out inputs.", unit,
-        share_words(share_fixed()), what, with_commas(flips.fixed), with_commas(flips.broken),
-        with_commas(tried_.holdout));
+    finding.title = fmt::format("Unit {} causes {} of the failures; {} fixes {} and breaks {} of {} held-out inputs.",
+                                unit, share_words(share_fixed()), what, with_commas(flips.fixed),
+                                with_commas(flips.broken), with_commas(tried_.holdout));
     finding.numbers = {
         {"fixed", flips.fixed}, {"broken", flips.broken}, {"p", tried_.repair->p}, {"factor", undone.factor}};
     add_rivals(finding);
@@ -570,10 +569,10 @@ class TrialRepairs {
             other ? fmt::format(" Refitting {} with {}, from the middle of the ranking, instead {}.", before,
                                 blame->unit(control_unit), gain_words(std::max(0.0, control)))
                   : ""));
-    finding.title =
-        fmt::format("Unit {} is also damaged; refitting it together with {} fixes {} more held-out inputs and breaks "
-                    "{}.",
-                    unit, before, with_commas(gained.fixed), with_commas(gained.broken));
+    finding.title = fmt::format(
+        "Unit {} is also damaged; refitting it together with {} fixes {} more held-out inputs and breaks "
+        "{}.",
+        unit, before, with_commas(gained.fixed), with_commas(gained.broken));
     finding.numbers = {{"fixed", gained.fixed}, {"broken", gained.broken}};
     found_.add(std::move(finding));
     return true;

@@ -2,6 +2,7 @@
 // by objects that outlive it.
 #include <csetjmp>
 #include <cstdio>
+#include <new>
 // jpeglib.h needs FILE from <cstdio>.
 #include <jerror.h>
 #include <jpeglib.h>
@@ -43,7 +44,7 @@ class Reader {
     jpeg_.err = jpeg_std_error(&trouble_.manager);
     trouble_.manager.error_exit = on_error;
     trouble_.manager.emit_message = on_message;
-    jpeg_create_decompress(&jpeg_);
+    if (!create()) throw std::bad_alloc();
     progress_.progress_monitor = on_progress;
     jpeg_.progress = &progress_;
   }
@@ -68,7 +69,16 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void damaged() { fail("{} is a damaged JPEG image: {}", name_, trouble_.message); }
+  bool create() {
+    if (setjmp(trouble_.jump)) return false;
+    jpeg_create_decompress(&jpeg_);
+    return true;
+  }
+
+  [[noreturn]] void damaged() {
+    if (trouble_.manager.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
+    fail("{} is a damaged JPEG image: {}", name_, trouble_.message);
+  }
 
   void read_rows(Image& image, uint8_t* four) {
     if (setjmp(trouble_.jump)) damaged();

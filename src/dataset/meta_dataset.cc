@@ -123,10 +123,9 @@ class MetaDataset : public Dataset {
     row = rows.find(id.substr(slash + 1));
     if (row < 0) return row;
     if (int64_t other = std::exchange(owner[size_t(row)], sample); other >= 0)
-      throw InputError(
-          fmt::format("'{}' in {} matches two samples, {} and {}", rows.id(row), table_.where(row), data_->id(other),
-                      id),
-          "Write the paths as the data has them instead of file names.");
+      throw InputError(fmt::format("'{}' in {} matches two samples, {} and {}", rows.id(row), table_.where(row),
+                                   data_->id(other), id),
+                       "Write the paths as the data has them instead of file names.");
     return row;
   }
 

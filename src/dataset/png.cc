@@ -2,7 +2,9 @@
 // by objects that outlive it.
 #include <png.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
 #include "dataset/image_codecs.h"
@@ -12,7 +14,15 @@ namespace {
 
 struct Trouble {
   char message[200] = "";
+  bool no_memory = false;
 };
+
+png_voidp allocate(png_structp png, png_alloc_size_t size) {
+  void* memory = std::malloc(size);
+  if (!memory) static_cast<Trouble*>(png_get_mem_ptr(png))->no_memory = true;
+  return memory;
+}
+void release(png_structp, png_voidp memory) { std::free(memory); }
 
 void on_error(png_structp png, png_const_charp message) {
   auto* trouble = static_cast<Trouble*>(png_get_error_ptr(png));
@@ -36,9 +46,10 @@ void read_bytes(png_structp png, png_bytep to, png_size_t count) {
 class Reader {
  public:
   Reader(std::string_view bytes, const std::string& name) : name_(name), source_{bytes} {
-    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &trouble_, on_error, on_warning);
+    png_ =
+        png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &trouble_, on_error, on_warning, &trouble_, allocate, release);
     if (png_) info_ = png_create_info_struct(png_);
-    check(info_ != nullptr, "libpng does not start");
+    if (!info_) png_destroy_read_struct(&png_, nullptr, nullptr), throw std::bad_alloc();
   }
   ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
@@ -65,7 +76,10 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void damaged() { fail("{} is a damaged PNG image: {}", name_, trouble_.message); }
+  [[noreturn]] void damaged() {
+    if (trouble_.no_memory) throw std::bad_alloc();
+    fail("{} is a damaged PNG image: {}", name_, trouble_.message);
+  }
 
   void read_rows(png_bytep* rows, size_t row_bytes) {
     if (setjmp(png_jmpbuf(png_))) damaged();
@@ -87,7 +101,13 @@ class Reader {
 };
 
 void append(png_structp png, png_bytep data, png_size_t count) {
-  static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<const char*>(data), count);
+  try {
+    static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<const char*>(data), count);
+    return;
+  } catch (const std::bad_alloc&) {  // may not pass libpng, which is C
+    static_cast<Trouble*>(png_get_mem_ptr(png))->no_memory = true;
+  }
+  png_error(png, "out of memory");
 }
 
 /// Everything that may jump, with its objects outside.
@@ -115,11 +135,12 @@ std::string encode_png(int64_t height, int64_t width, int64_t channels, const st
   std::vector<png_bytep> rows;
   for (int64_t y = 0; y < height; ++y) rows.push_back(const_cast<uint8_t*>(pixels.data()) + y * width * channels);
   Trouble trouble;
-  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &trouble, on_error, on_warning);
+  png_structp png =
+      png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &trouble, on_error, on_warning, &trouble, allocate, release);
   png_infop info = png ? png_create_info_struct(png) : nullptr;
-  check(info != nullptr, "libpng does not start");
-  bool written = write_rows(png, info, out, rows.data(), height, width, channels);
+  const bool written = info && write_rows(png, info, out, rows.data(), height, width, channels);
   png_destroy_write_struct(&png, &info);
+  if (!written && trouble.no_memory) throw std::bad_alloc();
   check(written, "libpng cannot write: {}", trouble.message);
   return out;
 }

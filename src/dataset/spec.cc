@@ -60,9 +60,8 @@ const Head* find_head(std::string_view name) {
 [[noreturn]] void unknown_head(std::string_view text, std::string_view name) {
   std::vector<std::string> names = head_names(true), kinds = head_names(false), all = names;
   all.insert(all.end(), kinds.begin(), kinds.end());
-  std::string what = name.empty()
-                         ? "the data spec is empty"
-                         : fmt::format("there is no data set or format '{}'{}", name, did_you_mean(name, all));
+  std::string what = name.empty() ? "the data spec is empty"
+                                  : fmt::format("there is no data set or format '{}'{}", name, did_you_mean(name, all));
   throw InputError(what, fmt::format("Built in: {}; from files: {} (as in npz:test.npz,x=images,y=labels).",
                                      join(names, ", "), join(kinds, ":PATH, ") + ":PATH"));
 }

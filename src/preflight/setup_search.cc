@@ -28,6 +28,7 @@ constexpr double kFreshWork = 6e9;    ///< multiply-adds for one set-up on fresh
 constexpr double kTieWork = 8e10;     ///< for all that are not told apart, on further ones
 constexpr double kSure = 1.96;        ///< standard errors of a difference in loss that tell two set-ups apart
 constexpr double kPoints = 0.003, kLoss = 0.03;  ///< of accuracy, and part of the loss: costs that do not matter
+constexpr double kPlain = 1.25;                  ///< times the loss of another without any temperature: reason to doubt
 constexpr double kSameValues = 0.05;             ///< of their deviation: values that are hardly different
 constexpr size_t kFinalists = 5;                 ///< set-ups that are judged on all of the first inputs
 constexpr size_t kLast = 4;                      ///< and on fresh ones
@@ -147,12 +148,15 @@ class Search {
     all.loss.losses.insert(all.loss.losses.end(), more.loss.losses.begin(), more.loss.losses.end());
   }
 
-  /// Those whose values are others, and that are not told from the best by their mistakes or by their loss.
+  /// Those whose values are others, and that are not told from the best by their mistakes or by their loss. Where the
+  /// loss without a temperature says clearly otherwise than the loss with the best one, the two do not count as told
+  /// apart.
   Places rivals(const Candidate& best, const Places& places) const {
     Places tied;
     for (Candidate* c : places)
       if (c != &best && c->order == best.order && !alike_values(*c, best) &&
-          changes(trial_.settings, rows(*c), rows(best)).p > kDistinct && std::abs(apart(*c, best).sure()) < kSure)
+          changes(trial_.settings, rows(*c), rows(best)).p > kDistinct &&
+          (std::abs(apart(*c, best).sure()) < kSure || mean_loss(rows(best)) > kPlain * mean_loss(rows(*c))))
         tied.push_back(c);
     return tied;
   }
