@@ -39,6 +39,7 @@ struct Options {
   MergeOptions merge;
   PlantOptions plant;
   RepairOptions repair;
+  TableChoice study_table;
   studies::PlantedRequest planted;
   studies::DeepImportanceRequest deepimportance;
   studies::SbflRequest sbfl;

@@ -139,8 +139,8 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
   stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
   stress
       ->add_option("--as-published", o.stress.as_published,
-                   "deepfault, deephunter or art: do it as the original's code does")
-      ->check(CLI::IsMember({"deepfault", "deephunter", "art"}));
+                   "deepfault, deephunter, art or cleverhans: do it as that code does")
+      ->check(CLI::IsMember({"deepfault", "deephunter", "art", "cleverhans"}));
   with_case(stress, o.stress);
   stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
 }
@@ -224,6 +224,11 @@ void add_explain(CLI::App& app, Options& o, Action& action) {
       "Of lrp: z, epsilon[:0.01], gamma[:0.25], alpha-beta[:3], flat, w2, composite, or by kind of layer: "
       "dense=epsilon,conv=gamma:0.1,first=flat (default: composite for convolutions on images, gamma for "
       "other convolutions, epsilon for everything else)");
+  explain
+      ->add_option("--bias", o.explain.bias,
+                   "Of lrp: a bias keeps its share of relevance (keep), or its inputs get it, each as much (spread)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"keep", "spread"}));
   explain->add_option(
       "--on", o.explain.on,
       "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, or "

@@ -30,12 +30,21 @@ using observers::SampleRow;
 
 constexpr int64_t kMapsUnasked = 4;
 
+explain::Rules rules_of(const ExplainRequest& request) {
+  explain::Rules rules = explain::parse_rules(request.rule);
+  const bool spread = explain::parse_bias(request.bias);
+  for (explain::Rule* rule : {&rules.dense, &rules.conv, &rules.first}) rule->spread_bias = spread;
+  return rules;
+}
+
 explain::Options method_of(const ExplainRequest& request) {
   explain::Options how;
   how.method = explain::parse_method(request.method);
-  how.rules = explain::parse_rules(request.rule);
+  how.rules = rules_of(request);
   how.steps = int(request.steps);
   how.precision = request.float64 ? at::kDouble : at::kFloat;
+  if (how.method != explain::Method::kRelevance && request.bias != "keep")
+    throw InputError("--bias belongs to --method lrp", "Leave out one of the two.");
   if (how.method != explain::Method::kRelevance && !request.rule.empty() && request.rule != "z")
     throw InputError(fmt::format("--rule {} belongs to --method lrp", printable(request.rule)),
                      "Leave out one of the two.");
@@ -44,7 +53,8 @@ explain::Options method_of(const ExplainRequest& request) {
 
 std::string method_text(const ExplainRequest& request) {
   if (request.method == "lrp")
-    return fmt::format("relevance by rule {}", explain::rules_text(explain::parse_rules(request.rule)));
+    return fmt::format("relevance by rule {}{}", explain::rules_text(rules_of(request)),
+                       request.bias == "spread" ? ", biases spread over their inputs" : "");
   if (request.method == "gradient") return "gradient × activation";
   return fmt::format("integrated gradients in {} steps", request.steps);
 }
@@ -218,7 +228,8 @@ void require_some(const ExplainRequest& request, const Sums& found, int64_t samp
 Json document_of(const ExplainRequest& request, const Explanation& out, const Sums& found) {
   Json json = {
       {"method", request.method},
-      {"rule", request.method == "lrp" ? Json(explain::rules_text(explain::parse_rules(request.rule))) : Json()},
+      {"rule", request.method == "lrp" ? Json(explain::rules_text(rules_of(request))) : Json()},
+      {"bias", request.method == "lrp" ? Json(request.bias) : Json()},
       {"on", request.on.empty() ? Json(nullptr) : Json(request.on)},
       {"predictions", request.on.empty() ? request.predictions : "wrong"},
       {"tap", request.before_activation ? "pre" : "post"},

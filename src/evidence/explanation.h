@@ -16,6 +16,7 @@ namespace netmend::evidence {
 struct ExplainRequest {
   std::string method = "lrp";         ///< lrp, gradient, integrated
   std::string rule = "z";             ///< of lrp
+  std::string bias = "keep";          ///< of lrp: keep or spread
   std::string on;                     ///< only these failures; "" for none in particular
   std::string predictions = "right";  ///< which are explained: right, wrong, all
   std::vector<std::string> layers;    ///< empty: all but the output layer

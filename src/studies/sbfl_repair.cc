@@ -43,7 +43,7 @@ struct Mutation {
 std::vector<Mutation> mutations() {
   std::vector<Mutation> all;
   for (double v : {-1.0, -0.5, 0.0, 0.5, 1.0}) all.push_back({"set-weights", v}), all.push_back({"set-bias", v});
-  for (double v : {-1.0, -0.5, 0.5}) all.push_back({"scale-weights", v});
+  for (double v : {-1.0, -0.5, 0.5, 1.0}) all.push_back({"scale-weights", v});
   for (double s : {0.5, 1.0})
     for (const char* name :
          {"gauss-weights-one", "gauss-weights", "scale-weights-gauss-one", "scale-weights-gauss", "gauss-bias"})

@@ -8,12 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "studies/protocol.h"
+
 namespace netmend::studies {
 
 struct StudyContext {
   std::string folder;  ///< made when it is not there
   uint64_t seed = 42;
   int jobs = 0;
+  std::string device = "cpu";
   std::function<void(const std::string&)> progress;  ///< told what is being done; may be empty
 };
 
@@ -81,6 +84,8 @@ struct SbflRequest {
   double sample = 1;                  ///< share of the trajectories
   int64_t limit = 0;                  ///< of training inputs; 0 for all
   bool as_published = false, trained = false, both = false;
+  std::string slice;             ///< only a part of the trajectories, as in 2/5
+  std::vector<std::string> add;  ///< folders of the same study whose trials are taken over
 };
 nlohmann::ordered_json run_sbfl_study(const StudyContext& context, const SbflRequest& request);
 
@@ -88,6 +93,11 @@ struct DeepImportanceRequest {
   std::vector<std::string> models;  ///< of deepimportance_models(); empty for all, or the first where it is quick
   int64_t runs = 0;                 ///< 0: the usual number
   bool quick = false;               ///< little data, one run
+  std::string as_published;         ///< a protocol's name; "" for the corrected one
+  ProtocolChanges changes;
+  int64_t attacked = -1;         ///< tests of each class that C&W changes; 0 for all; below 0: the usual number
+  std::string slice;             ///< only a part of networks and runs, as in 2/5
+  std::vector<std::string> add;  ///< folders of the same study whose trials are taken over
 };
 /// Their names, with commas.
 std::string deepimportance_models();
