@@ -182,7 +182,8 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
               "The grid of the thesis on spectrum-based repair: its nine questions, and its answers beside ours",
               "  netmend lab study sbfl-repair --sample 0.02\n"
               "  netmend lab study sbfl-repair --as-published --out published\n"
-              "  netmend lab study sbfl-repair --trained --sample 0.01");
+              "  netmend lab study sbfl-repair --trained --sample 0.01\n"
+              "  netmend lab study sbfl-repair --slice 1/4 --bases bases --add bases --out part1");
   sbfl->add_option("--networks", o.sbfl.networks, "Some of dnn1, dnn2, cnn1, cnn2")->delimiter(',');
   sbfl->add_option("--sample", o.sbfl.sample, "Share of the trajectories to run")
       ->capture_default_str()
@@ -191,6 +192,9 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   sbfl->add_flag("--as-published", o.sbfl.as_published, "Do it as in the listing of the thesis, mistakes included");
   sbfl->add_flag("--trained", o.sbfl.trained, "Run the half with training between rounds instead");
   sbfl->add_flag("--both", o.sbfl.both, "With --trained: also run the half without training");
+  sbfl->add_option("--bases", o.sbfl.bases, "Folder of the networks, trained by another run (default: the study's)");
+  sbfl->add_flag("--bases-only", o.sbfl.bases_only, "Train the networks, with --trained their benchmarks too; no trials");
+  sbfl->add_flag("--report-only", o.sbfl.report_only, "Run nothing: tell what the trials so far come to");
   with_slices(sbfl, o.sbfl.slice, o.sbfl.add);
   with_study(sbfl, o, "netmend-study-sbfl-repair");
   sbfl->callback([&] { action = [&] { return study_sbfl(common, o.study_table, o.sbfl); }; });

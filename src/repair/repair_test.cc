@@ -13,6 +13,7 @@
 #include "repair/unit_fit.h"
 #include "stream/layers.h"
 #include "training/trainer.h"
+#include "zoo/builder.h"
 #include "zoo/zoo.h"
 
 namespace netmend::repair {
@@ -303,6 +304,36 @@ TEST(Trajectory, MutatesTheMostSuspiciousFirstAndAsPublishedTheLeast) {
   EXPECT_EQ(first[0], last[0]);
   EXPECT_EQ(std::set(first.begin(), first.end()), std::set(last.begin(), last.end()));  // ties go another way
   EXPECT_EQ(right.rounds().back().loss, published.rounds().back().loss);  // biases set to a value, in any order
+}
+
+/// The listing takes row j of a dense kernel, that is input j; behind maps Keras counts channels fastest.
+TEST(Trajectory, AsPublishedADenseUnitNamesAnInputOfItsLayer) {
+  zoo::Builder b("listing", zoo::Scheme::kHe, 3);
+  model::ValueId x = b.max_pool(b.relu(b.conv("conv1", b.input("x", {1, 28, 28}), 1, 3, {.kernel = 3, .padding = 1})));
+  x = b.relu(b.dense("fc1", b.flatten(x), 3 * 14 * 14, 5));
+  Fixture at(b.finish(b.dense("fc2", x, 5, 10), "y", 10));
+  Problem problem = at.problem();
+  SbflOptions options;
+  options.operation = {edits::Target::kWeights, edits::Change::kSet, 7};
+  options.as_published = true;
+  const std::vector<int64_t> few = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  Trajectory trajectory(problem, options, few);
+  const model::Graph* before = &at.subject.graph;
+  int64_t seen = 0;
+  while (const Round* round = trajectory.next()) {
+    if (!round->units.at(0).starts_with("fc1/")) continue;
+    const int64_t unit = std::stoll(round->units[0].substr(4));
+    model::Graph now = *before;
+    edits::apply(now, round->edits);
+    for (const auto& [id, constant] : now.constants) {
+      if (now.values[size_t(id)].name != "fc1.weight") continue;
+      at::Tensor sevens = constant.value.eq(7).reshape({5, 588});  // units × inputs, channels slowest
+      // Channel `unit`, position 0: all weights that leave it. Units from 3 on: the next position.
+      EXPECT_TRUE(sevens.select(1, unit % 3 * 196 + unit / 3).all().item<bool>()) << unit;
+      ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 5);
 }
 
 TEST(Trajectory, FiguresAreThoseOfTheEditedNetwork) {

@@ -84,6 +84,9 @@ struct SbflRequest {
   double sample = 1;                  ///< share of the trajectories
   int64_t limit = 0;                  ///< of training inputs; 0 for all
   bool as_published = false, trained = false, both = false;
+  bool bases_only = false;       ///< only train the networks and their benchmarks
+  bool report_only = false;      ///< run nothing
+  std::string bases;             ///< folder of networks that are trained already
   std::string slice;             ///< only a part of the trajectories, as in 2/5
   std::vector<std::string> add;  ///< folders of the same study whose trials are taken over
 };
