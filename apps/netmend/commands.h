@@ -127,7 +127,7 @@ struct StressOptions : CaseOptions {
 int stress(const Common& common, const StressOptions& options);
 
 struct CoverageOptions : CaseOptions {
-  std::string criteria = "all", important = "6,8,10,12", on, tap = "post", unit, profile, published, product;
+  std::string criteria = "all", important = "6,8,10,12", on, tap, unit, profile, published, product;
   std::vector<std::string> layers;  ///< empty: all but the output layer
   bool zero_cluster = false;
 };

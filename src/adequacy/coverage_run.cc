@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "executor/runtime.h"
 #include "localise/candidates.h"
+#include "observers/coverage/nlc.h"
 #include "session/session.h"
 #include "session/split.h"
 #include "session/target.h"
@@ -167,14 +168,23 @@ struct CoverageRun::Impl {
     AssessOptions how = options_of(request);
     session::Split& test = session.test();
     const observers::PredictionSettings& task = session.task();
+    std::vector<std::string> names = request.layers;
+    if (how.published == Published::kNlc && names.empty())
+      for (const model::Layer& layer : session.layers())
+        if (layer.units > 0) names.push_back(layer.name);
     std::vector<model::Layer> layers =
-        localise::candidates(session.layers(), test.subject.graph, task.head, task.outputs, request.layers);
+        localise::candidates(session.layers(), test.subject.graph, task.head, task.outputs, names);
+    if (request.tap.empty()) request.tap = how.published == Published::kNlc ? "pre" : "post";
     const session::NamedTarget on = session::parse_target(request.on, task, *test.data);  // slips show before the work
-    const std::string unit = !request.unit.empty()                 ? request.unit
-                             : how.published == Published::kDnnTip ? "element"
-                                                                   : "channel";
+    // NLC's program takes each time step of a recurrent layer for a layer of its own, and maps by their means.
+    const bool steps = how.published == Published::kNlc &&
+                       std::any_of(layers.begin(), layers.end(), observers::is_recurrent) &&
+                       std::none_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.op == "Conv"; });
+    const std::string unit = !request.unit.empty()                          ? request.unit
+                             : how.published == Published::kDnnTip || steps ? "element"
+                                                                            : "channel";
     findings.space =
-        observers::make_unit_space(test.subject, std::move(layers), {request.before_activation, unit == "element"});
+        observers::make_unit_space(test.subject, std::move(layers), {request.tap == "pre", unit == "element"});
     findings.layer = findings.space->layers().back().name;
     source = std::make_unique<ProfileSource>(session, request, findings.space, class_of(on));
     observers::Profile* profile = source->open(how.criteria);

@@ -220,6 +220,24 @@ TEST(Arachne, ChangesAFewWeightsOfTheLastLayers) {
   for (const std::string& name : parameters) EXPECT_TRUE(name.starts_with("fc2") || name.starts_with("fc3")) << name;
 }
 
+TEST(Arachne, SwarmAndPublishedFormsSearchTheSameWeights) {
+  Fixture at(damaged("random-weights", "fc2", 4));
+  Problem problem = at.problem(8e9);
+  const double before = evaluate(problem, {}, problem.parts.selection).figure.loss;
+  Found swarm = arachne_pso(problem, problem.budget);
+  ASSERT_FALSE(swarm.candidates.empty()) << swarm.why_not;
+  EXPECT_EQ(swarm.candidates[0].method, "arachne-pso");
+  EXPECT_LT(swarm.candidates[0].selection.loss, before);  // it began at the network as it is
+  problem.sbfl.as_published = true;
+  for (Found (*search)(const Problem&, Budget&) : {arachne, arachne_pso}) {
+    Budget budget = Budget::of_work(8e9);
+    Found found = search(problem, budget);
+    ASSERT_FALSE(found.candidates.empty()) << found.why_not;
+    for (const edits::Edit& edit : found.candidates[0].edits)
+      EXPECT_TRUE(edit.parameter.starts_with("fc2") || edit.parameter.starts_with("fc3")) << edit.parameter;
+  }
+}
+
 TEST(Choice, OfRepairsThatCannotBeToldApartTheSmallestIsTaken) {
   // Shifted biases can be mended in ten numbers, in a few units, or in all weights.
   model::Graph graph = sound().graph;

@@ -266,7 +266,7 @@ void ask(const Part& part, std::vector<Answer>& answers) {
                a.near("median accuracy within 1 % of the network before", early, 0.01);
                a.near("median loss within 1 %", early, 0.01, true);
                a.above("extremes are wider in round 3 than in round 1", round, "round 3", "round 1", Of::kSpread);
-               a.above("some trial reaches +25 % accuracy", early, "in", "", Of::kMost, false, 1.25);
+               a.above("each network has a trial that reaches +25 % accuracy", early, "in", "", Of::kMost, false, 1.25);
              });
   question("RQ3: length of pre-training", "one epoch leaves larger gains and larger losses than six", [&](Asked& a) {
     const Pick label = [&](const Datum& d) { return !in(d) ? "" : d.key->epochs == 1 ? "1 epoch" : "6 epochs"; };
