@@ -134,7 +134,7 @@ struct CoverageOptions : CaseOptions {
 int coverage(const Common& common, const CoverageOptions& options);
 
 struct ExplainOptions : CaseOptions {
-  std::string method = "lrp", rule, bias = "keep", on, predictions = "right", tap = "post";
+  std::string method = "lrp", rule, bias = "keep", on, predictions = "right", tap = "post", format = "csv";
   std::vector<std::string> layers;  ///< empty: all but the output layer
   std::vector<std::string> inputs;  ///< those whose maps are drawn; empty: a few
   int64_t top = 10, steps = 50;

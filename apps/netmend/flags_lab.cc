@@ -171,11 +171,26 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   paper->add_option("--attacked", o.deepimportance.attacked,
                     "Tests of each class that C&W changes; 0 for all (default: 100; with --quick 20)")
       ->check(CLI::Range(0, 100000));
+  paper->add_option("--cifar-data", o.deepimportance.cifar_data,
+                    "Data of the network for CIFAR-10 with its two splits (default: cifar10, the built-in part)");
   with_slices(paper, o.deepimportance.slice, o.deepimportance.add);
   paper->add_flag("--quick", o.deepimportance.quick,
                   "20,000 training inputs, 2,000 tests: a minute or two, to see how it works");
   with_study(paper, o, "netmend-study-deepimportance");
   paper->callback([&] { action = [&] { return study_deepimportance(common, o.study_table, o.deepimportance); }; });
+
+  CLI::App* deepfault =
+      command(*study, "deepfault", "Do the units that spectra suspect change predictions more than random ones?",
+              "  netmend lab study deepfault --models lenet1@glyphs\n"
+              "  netmend lab study deepfault --models lenet1@mnist,lenet5@fashion-mnist --inputs 300 --out study");
+  deepfault->add_option("--models", o.deepfault.models, "Networks with data: NAME@DATA is trained first")
+      ->delimiter(',')
+      ->capture_default_str();
+  deepfault->add_option("--inputs", o.deepfault.inputs, "Correctly predicted inputs of each class that are driven")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  with_study(deepfault, o, "netmend-study-deepfault");
+  deepfault->callback([&] { action = [&] { return study_deepfault(common, o.study_table, o.deepfault); }; });
 
   CLI::App* sbfl =
       command(*study, "sbfl-repair",

@@ -252,6 +252,12 @@ void add_explain(CLI::App& app, Options& o, Action& action) {
   explain->add_option("--steps", o.explain.steps, "Steps of integrated gradients")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
+  explain
+      ->add_option("--format", o.explain.format,
+                   "csv: units by class; npz: also relevance.npz, with the relevance of units and of all inputs (or of "
+                   "those that --input names) as arrays")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"csv", "npz"}));
   explain->add_flag("--float64", o.explain.float64, "Compute relevance in float64");
   with_case(explain, o.explain);
   explain->callback([&] { action = [&] { return app::explain(common, o.explain); }; });

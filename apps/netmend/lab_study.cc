@@ -73,6 +73,10 @@ int study_deepimportance(const Common& common, const TableChoice& table, const s
   return 0;
 }
 
+int study_deepfault(const Common& common, const TableChoice& table, const studies::DeepFaultRequest& request) {
+  return print_tables(common, table, studies::run_deepfault_study(context_of(common, "deepfault"), request));
+}
+
 int study_sbfl(const Common& common, const TableChoice& table, const studies::SbflRequest& request) {
   return print_tables(common, table, studies::run_sbfl_study(context_of(common, "sbfl-repair"), request));
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/file.h"
+#include "base/npy.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "evidence/input_maps.h"
@@ -252,6 +253,57 @@ Json document_of(const ExplainRequest& request, const Explanation& out, const Su
   return json;
 }
 
+constexpr double kMostArrays = 1e9;  ///< bytes of one file's relevance of inputs
+
+/// `units_LAYER` (classes × units, sums over inputs), `explained` (inputs by class), and of single inputs `sample`,
+/// `predicted`, `logit` and `inputs_FEATURE` in the layout of the data.
+void write_arrays(const std::string& path, const Sums& found, const dataset::Dataset& data,
+                  const std::vector<int64_t>& samples, const observers::InputExplainer* explainer) {
+  double bytes = 0;
+  for (const dataset::Feature& feature : data.info().features) {
+    double each = 4;
+    for (int64_t size : feature.shape) each *= double(std::max<int64_t>(1, size));
+    bytes += each * double(samples.size());
+  }
+  if (explainer && bytes > kMostArrays)
+    throw InputError(fmt::format("--format npz: relevance of {} inputs would take {}", with_commas(int64_t(samples.size())),
+                                 bytes_text(bytes)),
+                     "--limit or --input say which inputs are wanted.");
+  auto content = [](const at::Tensor& tensor) {
+    at::Tensor values = tensor.contiguous();
+    std::string bytes_out = npy_header(values.scalar_type() == at::kLong    ? "<i8"
+                                       : values.scalar_type() == at::kFloat ? "<f4"
+                                                                            : "<f8",
+                                       values.sizes().vec());
+    return bytes_out.append(static_cast<const char*>(values.data_ptr()), values.nbytes());
+  };
+  std::map<std::string, std::vector<at::Tensor>> parts;
+  constexpr size_t kAtOnce = 250;
+  for (size_t first = 0; explainer && first < samples.size(); first += kAtOnce) {
+    stop_if_interrupted();
+    const size_t end = std::min(samples.size(), first + kAtOnce);
+    const dataset::Batch batch = data.read(std::span(samples).subspan(first, end - first));
+    const observers::InputRelevance one = explainer->run(batch);
+    parts["sample"].push_back(at::tensor(batch.samples, at::kLong));
+    parts["predicted"].push_back(one.classes), parts["logit"].push_back(one.start.to(at::kFloat));
+    for (size_t f = 0; f < one.features.size(); ++f)
+      if (one.features[f].defined())
+        parts["inputs_" + data.info().features[f].name].push_back(one.features[f].to(at::kFloat));
+  }
+  write_file(path, [&](std::ostream& out) {
+    ZipWriter zip(out);
+    zip.add("explained.npy", content(found.state.inputs));
+    for (size_t l = 0; l < found.layers.size(); ++l)
+      {
+      std::string name = "units_" + found.layers[l].name;
+      std::replace(name.begin(), name.end(), '/', '.');  // folders of an archive are no part of a name
+      zip.add(name + ".npy", content(found.state.sums[l]));
+    }
+    for (const auto& [name, list] : parts) zip.add(name + ".npy", content(at::cat(list, 0)));
+    zip.finish();
+  });
+}
+
 /// Layers may be explained where inputs cannot: what nobody asked for is then left out.
 std::optional<observers::InputExplainer> input_explainer(session::Session& session, const ExplainRequest& request,
                                                          const explain::Options& how) {
@@ -305,6 +357,13 @@ Explanation explain(session::Session& session, const ExplainRequest& request) {
   const RunFolder& folder = session.folder("explain");
   if (explainer) out.maps = map_inputs(task, *test.data, folder, mapped, *explainer);
   write_importance(folder.file("importance.csv"), found);
+  if (request.arrays) {
+    out.arrays = folder.file("relevance.npz");
+    std::vector<int64_t> samples = mapped;
+    const dataset::Dataset& whole = request.inputs.empty() ? *test.subject.data : *test.data;
+    if (request.inputs.empty()) samples = stream::spread(whole.size(), whole.size());
+    write_arrays(out.arrays, found, whole, samples, explainer ? &*explainer : nullptr);
+  }
   out.document = document_of(request, out, found);
   out.document["of"] = test.inputs();
   return out;

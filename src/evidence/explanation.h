@@ -23,6 +23,7 @@ struct ExplainRequest {
   std::vector<std::string> inputs;    ///< those whose maps are drawn, by name or number; empty: a few
   int64_t top = 10, steps = 50;
   bool before_activation = false, float64 = false;
+  bool arrays = false;  ///< also relevance.npz: of units by class, and of all inputs or those that are named
 };
 /// What can be said without a model. Throws InputError.
 void check_request(const ExplainRequest& request);
@@ -57,6 +58,7 @@ struct ExplainedLayer {
 
 struct Explanation {
   std::string model, data, target;  ///< `target`: the failures in words; "" for none in particular
+  std::string arrays;               ///< the file of arrays; "" for none
   std::string how;                  ///< the method in words
   int64_t inputs = 0, explained = 0, not_finite = 0;
   double start = 0, absorbed = 0;  ///< mean logit; share of it that stays with biases and other constants

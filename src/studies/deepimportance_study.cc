@@ -25,7 +25,7 @@ const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> all = {{"lenet1", "lenet1", "mnist", 3},
                                                 {"lenet4", "lenet4", "mnist", 3},
                                                 {"lenet5", "lenet5", "mnist", 3},
-                                                {"cifar", "cifar-convnet", "cifar10", 12}};
+                                                {"cifar", "cifar-deepimportance", "cifar10", 12}};
   return all;
 }
 
@@ -106,7 +106,9 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
       if (!slice.holds(number++) || done_already(store, key)) continue;
       how.seed = context.seed + uint64_t(run - 1) * 7919;
       const std::string file = fmt::format("{}/{}-{}-seed{}.onnx", context.folder, model, kind, how.seed);
-      const TrainedNetwork network = open_network(context, find_architecture(model), file, how.seed, sizes);
+      Architecture about = find_architecture(model);
+      if (model == "cifar" && !request.cifar_data.empty()) about.data = request.cifar_data;
+      const TrainedNetwork network = open_network(context, about, file, how.seed, sizes);
       run_deepimportance(store, key, network, how, context.progress);
     }
   Json json = report_deepimportance(store, prefix, models, runs);
