@@ -86,10 +86,9 @@ std::string usual_rule(const session::Session& session) {
 }  // namespace
 
 int explain(const Common& common, const ExplainOptions& options) {
-  evidence::ExplainRequest request{options.method,      options.rule,         options.bias,
-                                   options.on,          options.predictions,  options.layers,
-                                   options.inputs,      options.top,          options.steps,
-                                   options.tap == "pre", options.float64,     options.format == "npz"};
+  evidence::ExplainRequest request{options.method,      options.rule,         options.bias,    options.on,
+                                   options.predictions, options.layers,       options.inputs,  options.top,
+                                   options.steps,       options.tap == "pre", options.float64, options.format == "npz"};
   evidence::check_request(request);  // a slip of the finger shows before the work
   session::Session session(request_of(common, options));
   Examined examined = examine(common, options, session, "explain");

@@ -31,8 +31,9 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
 
 /// What all studies have: the folder, and which tables are printed.
 void with_study(CLI::App* study, Options& o, const std::string& folder) {
-  study->add_option("--table", o.study_table.number,
-                    "Print this table alone: the paper's number where its tables have one, else its place")
+  study
+      ->add_option("--table", o.study_table.number,
+                   "Print this table alone: the paper's number where its tables have one, else its place")
       ->check(CLI::Range(1, 1000));
   study->add_flag("--latex", o.study_table.latex, "With --table: as LaTeX instead of Markdown");
   study->add_option("--out", common.out, "Folder of the study, with trials.csv (default: " + folder + ")");
@@ -111,7 +112,8 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(20, 10000000));
   with_study(trainings, o, "netmend-study-training-mutants");
-  trainings->callback([&] { action = [&] { return study_training_mutants(common, o.study_table, o.training_mutants); }; });
+  trainings->callback(
+      [&] { action = [&] { return study_training_mutants(common, o.study_table, o.training_mutants); }; });
 }
 
 void add_study(CLI::App& lab, Options& o, Action& action) {
@@ -141,11 +143,11 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->capture_default_str();
   with_study(planted, o, "netmend-study-planted-faults");
   planted->callback([&] { action = [&] { return study_planted(common, o.study_table, o.planted); }; });
-  CLI::App* paper = command(*study, "deepimportance",
-                            "Does what was published on importance-driven coverage hold here? Tables 2 to 5",
-                            "  netmend lab study deepimportance --quick\n"
-                            "  netmend lab study deepimportance --models lenet1,lenet5 --runs 3 --out study\n"
-                            "  netmend lab study deepimportance --as-published df63927 --models lenet5 --table 3 --latex");
+  CLI::App* paper = command(
+      *study, "deepimportance", "Does what was published on importance-driven coverage hold here? Tables 2 to 5",
+      "  netmend lab study deepimportance --quick\n"
+      "  netmend lab study deepimportance --models lenet1,lenet5 --runs 3 --out study\n"
+      "  netmend lab study deepimportance --as-published df63927 --models lenet5 --table 3 --latex");
   paper
       ->add_option("--models", o.deepimportance.models,
                    studies::deepimportance_models() + " (default: all; with --quick the first); trained first")
@@ -161,18 +163,20 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->check(CLI::Range(1, 100));
   paper->add_option("--noise-sd", o.deepimportance.changes.noise, "Deviation of the noise on single pixels")
       ->check(above_zero());
-  paper->add_option("--percentile", o.deepimportance.changes.percentile,
-                    "Pixels above this percentile of relevance get noise")
+  paper
+      ->add_option("--percentile", o.deepimportance.changes.percentile,
+                   "Pixels above this percentile of relevance get noise")
       ->check(CLI::Range(0.0, 100.0));
-  paper->add_option("--order", o.deepimportance.changes.order,
-                    "Rivals begin each set from the tests alone (fresh) or keep what sets before covered (accumulated)");
-  paper->add_option("--bias", o.deepimportance.changes.bias, "A bias keeps its relevance (keep) or spreads it (spread)");
+  paper->add_option(
+      "--order", o.deepimportance.changes.order,
+      "Rivals begin each set from the tests alone (fresh) or keep what sets before covered (accumulated)");
+  paper->add_option("--bias", o.deepimportance.changes.bias,
+                    "A bias keeps its relevance (keep) or spreads it (spread)");
   paper->add_option("--attacks", o.deepimportance.changes.attacks, "own or cleverhans");
-  paper->add_option("--attacked", o.deepimportance.attacked,
-                    "Tests of each class that C&W changes; 0 for all (default: 100; with --quick 20)")
+  paper
+      ->add_option("--attacked", o.deepimportance.attacked,
+                   "Tests of each class that C&W changes; 0 for all (default: 100; with --quick 20)")
       ->check(CLI::Range(0, 100000));
-  paper->add_option("--cifar-data", o.deepimportance.cifar_data,
-                    "Data of the network for CIFAR-10 with its two splits (default: cifar10, the built-in part)");
   with_slices(paper, o.deepimportance.slice, o.deepimportance.add);
   paper->add_flag("--quick", o.deepimportance.quick,
                   "20,000 training inputs, 2,000 tests: a minute or two, to see how it works");
@@ -208,7 +212,8 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   sbfl->add_flag("--trained", o.sbfl.trained, "Run the half with training between rounds instead");
   sbfl->add_flag("--both", o.sbfl.both, "With --trained: also run the half without training");
   sbfl->add_option("--bases", o.sbfl.bases, "Folder of the networks, trained by another run (default: the study's)");
-  sbfl->add_flag("--bases-only", o.sbfl.bases_only, "Train the networks, with --trained their benchmarks too; no trials");
+  sbfl->add_flag("--bases-only", o.sbfl.bases_only,
+                 "Train the networks, with --trained their benchmarks too; no trials");
   sbfl->add_flag("--report-only", o.sbfl.report_only, "Run nothing: tell what the trials so far come to");
   with_slices(sbfl, o.sbfl.slice, o.sbfl.add);
   with_study(sbfl, o, "netmend-study-sbfl-repair");

@@ -191,9 +191,10 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
       ->add_option("--m", o.coverage.important,
                    "How many important units IDC combines; several values separated by commas")
       ->capture_default_str();
-  coverage->add_option("--tap", o.coverage.tap,
-                       "Take a unit's value after (post, the default but for --as-published nlc) or before (pre) its "
-                       "activation")
+  coverage
+      ->add_option("--tap", o.coverage.tap,
+                   "Take a unit's value after (post, the default but for --as-published nlc) or before (pre) its "
+                   "activation")
       ->check(CLI::IsMember({"pre", "post"}));
   coverage
       ->add_option("--unit", o.coverage.unit,

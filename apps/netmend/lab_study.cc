@@ -54,15 +54,20 @@ int study_scores(const Common& common, const TableChoice& table, const studies::
   return print_tables(common, table, studies::run_scores_study(context_of(common, "mutation-scores"), request));
 }
 
-int study_broken_trainings(const Common& common, const TableChoice& table, const studies::BrokenTrainingsRequest& request) {
-  return print_tables(common, table, studies::run_broken_trainings_study(context_of(common, "broken-trainings"), request));
+int study_broken_trainings(const Common& common, const TableChoice& table,
+                           const studies::BrokenTrainingsRequest& request) {
+  return print_tables(common, table,
+                      studies::run_broken_trainings_study(context_of(common, "broken-trainings"), request));
 }
 
-int study_training_mutants(const Common& common, const TableChoice& table, const studies::TrainingMutantsRequest& request) {
-  return print_tables(common, table, studies::run_training_mutants_study(context_of(common, "training-mutants"), request));
+int study_training_mutants(const Common& common, const TableChoice& table,
+                           const studies::TrainingMutantsRequest& request) {
+  return print_tables(common, table,
+                      studies::run_training_mutants_study(context_of(common, "training-mutants"), request));
 }
 
-int study_deepimportance(const Common& common, const TableChoice& table, const studies::DeepImportanceRequest& request) {
+int study_deepimportance(const Common& common, const TableChoice& table,
+                         const studies::DeepImportanceRequest& request) {
   const studies::StudyContext context = context_of(common, "deepimportance");
   print_tables(common, table, studies::run_deepimportance_study(context, request));
   if (!common.json && table.number == 0)

@@ -18,8 +18,10 @@ int study_deepfault(const Common& common, const TableChoice& table, const studie
 int study_sbfl(const Common& common, const TableChoice& table, const studies::SbflRequest& request);
 int study_injected(const Common& common, const TableChoice& table, const studies::InjectedRequest& request);
 int study_scores(const Common& common, const TableChoice& table, const studies::ScoresRequest& request);
-int study_broken_trainings(const Common& common, const TableChoice& table, const studies::BrokenTrainingsRequest& request);
-int study_training_mutants(const Common& common, const TableChoice& table, const studies::TrainingMutantsRequest& request);
+int study_broken_trainings(const Common& common, const TableChoice& table,
+                           const studies::BrokenTrainingsRequest& request);
+int study_training_mutants(const Common& common, const TableChoice& table,
+                           const studies::TrainingMutantsRequest& request);
 int study_quality(const Common& common, const TableChoice& table, const studies::QualityRequest& request);
 
 }  // namespace netmend::app

@@ -46,8 +46,7 @@ void tell_memory(const session::Session& session, const std::string& what, doubl
 /// The profile of the training data: learned in one pass, or read from the file where it was kept.
 class ProfileSource {
  public:
-  ProfileSource(session::Session& session, const CoverageRequest& request, observers::SpacePtr space,
-                int64_t of_class)
+  ProfileSource(session::Session& session, const CoverageRequest& request, observers::SpacePtr space, int64_t of_class)
       : session_(session),
         file_(request.profile),
         of_class_(of_class),

@@ -39,7 +39,8 @@ LearnedProfile learn(const stream::Subject& training, const observers::Predictio
     learned.profile.facts.of_class = options.of_class;
     const at::Tensor counted = options.of_class < 0 ? state.inputs.sum() : state.inputs[options.of_class];
     if (counted.item<int64_t>() == 0)
-      learned.no_importance = "no training input of it is predicted correctly, so nothing tells which units are important";
+      learned.no_importance =
+          "no training input of it is predicted correctly, so nothing tells which units are important";
     else
       learned.profile.facts.importance.assign(scores.data_ptr<double>(), scores.data_ptr<double>() + scores.numel());
   }

@@ -227,20 +227,19 @@ void require_some(const ExplainRequest& request, const Sums& found, int64_t samp
 }
 
 Json document_of(const ExplainRequest& request, const Explanation& out, const Sums& found) {
-  Json json = {
-      {"method", request.method},
-      {"rule", request.method == "lrp" ? Json(explain::rules_text(rules_of(request))) : Json()},
-      {"bias", request.method == "lrp" ? Json(request.bias) : Json()},
-      {"on", request.on.empty() ? Json(nullptr) : Json(request.on)},
-      {"predictions", request.on.empty() ? request.predictions : "wrong"},
-      {"tap", request.before_activation ? "pre" : "post"},
-      {"inputs", out.inputs},
-      {"explained", out.explained},
-      {"not_finite", out.not_finite},
-      {"start", number_json(out.start)},
-      {"absorbed", number_json(out.absorbed)},
-      {"layers", Json::array()},
-      {"maps", Json::array()}};
+  Json json = {{"method", request.method},
+               {"rule", request.method == "lrp" ? Json(explain::rules_text(rules_of(request))) : Json()},
+               {"bias", request.method == "lrp" ? Json(request.bias) : Json()},
+               {"on", request.on.empty() ? Json(nullptr) : Json(request.on)},
+               {"predictions", request.on.empty() ? request.predictions : "wrong"},
+               {"tap", request.before_activation ? "pre" : "post"},
+               {"inputs", out.inputs},
+               {"explained", out.explained},
+               {"not_finite", out.not_finite},
+               {"start", number_json(out.start)},
+               {"absorbed", number_json(out.absorbed)},
+               {"layers", Json::array()},
+               {"maps", Json::array()}};
   for (size_t l = 0; l < found.layers.size(); ++l)
     json["layers"].push_back({{"name", found.layers[l].name},
                               {"count", found.layers[l].units},
@@ -266,8 +265,8 @@ void write_arrays(const std::string& path, const Sums& found, const dataset::Dat
     bytes += each * double(samples.size());
   }
   if (explainer && bytes > kMostArrays)
-    throw InputError(fmt::format("--format npz: relevance of {} inputs would take {}", with_commas(int64_t(samples.size())),
-                                 bytes_text(bytes)),
+    throw InputError(fmt::format("--format npz: relevance of {} inputs would take {}",
+                                 with_commas(int64_t(samples.size())), bytes_text(bytes)),
                      "--limit or --input say which inputs are wanted.");
   auto content = [](const at::Tensor& tensor) {
     at::Tensor values = tensor.contiguous();
@@ -293,8 +292,7 @@ void write_arrays(const std::string& path, const Sums& found, const dataset::Dat
   write_file(path, [&](std::ostream& out) {
     ZipWriter zip(out);
     zip.add("explained.npy", content(found.state.inputs));
-    for (size_t l = 0; l < found.layers.size(); ++l)
-      {
+    for (size_t l = 0; l < found.layers.size(); ++l) {
       std::string name = "units_" + found.layers[l].name;
       std::replace(name.begin(), name.end(), '/', '.');  // folders of an archive are no part of a name
       zip.add(name + ".npy", content(found.state.sums[l]));

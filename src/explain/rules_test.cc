@@ -104,8 +104,8 @@ TEST(Rules, SpreadBiasesGoToTheInputsInEqualParts) {
     options.rules = parse_rules(c.rule);
     for (Rule* rule : {&options.rules.dense, &options.rules.conv, &options.rules.first}) rule->spread_bias = true;
     options.precision = at::kDouble;
-    Explained e = Explainer(s.graph, {s.graph.outputs[0], s.graph.outputs[0]}, s.graph.inputs, options)
-                      .run({{row({1, 2, -1})}});
+    Explained e =
+        Explainer(s.graph, {s.graph.outputs[0], s.graph.outputs[0]}, s.graph.inputs, options).run({{row({1, 2, -1})}});
     std::vector<double> expected = c.kept;
     for (double& one : expected) one += c.bias / 3;
     EXPECT_TRUE(at::allclose(e.relevance[0], row(expected), 1e-6)) << c.rule << e.relevance[0];

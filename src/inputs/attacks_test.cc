@@ -54,7 +54,8 @@ TEST(GradientSign, EqualsADirectTwin) {
     EXPECT_GT(share_equal(bim(*test->network, all, settings).units, walked), 0.995);
     settings.as_published = "cleverhans";  // the same without the range
     EXPECT_GT(share_equal(fgsm(*test->network, all, settings).units,
-                          x + 0.07 * twin_gradient(*test, x, all.predictions).sign()), 0.999);
+                          x + 0.07 * twin_gradient(*test, x, all.predictions).sign()),
+              0.999);
     walked = x;
     for (int i = 0; i < 6; ++i)
       walked = x + (walked + 0.07 / 5 * twin_gradient(*test, walked, all.predictions).sign() - x).clamp(-0.07, 0.07);

@@ -39,16 +39,17 @@ Changed as_cleverhans(const Network& network, const Originals& originals, const 
   at::Tensor free = units < 1;
   std::vector<int64_t> drawn;
   for (int64_t sample : originals.batch.samples)
-    drawn.push_back(1 + int64_t(random_for(settings.seed, "jsma", sample, settings.attempt)
-                                    .below(uint64_t(network.classes() - 1))));
+    drawn.push_back(
+        1 +
+        int64_t(random_for(settings.seed, "jsma", sample, settings.attempt).below(uint64_t(network.classes() - 1))));
   at::Tensor targets = (originals.predictions.to(places.device()) + at::tensor(drawn, places)) % network.classes();
   at::Tensor open = at::arange(count, places);
   for (int64_t round = 0; round <= size / 2 && open.numel() > 0; ++round) {
     Originals some = originals.rows(open);
     at::Tensor target = targets.index_select(0, open).unsqueeze(1);
     at::Tensor now = units.index_select(0, open);
-    auto gradient = network.gradient(
-        some, now.reshape(some.units.sizes()), [&](const at::Tensor& scores, const at::Tensor& rows) {
+    auto gradient =
+        network.gradient(some, now.reshape(some.units.sizes()), [&](const at::Tensor& scores, const at::Tensor& rows) {
           at::Tensor p = scores.softmax(1), own = target.index_select(0, rows);
           at::Tensor towards = at::zeros_like(scores).scatter(1, own, 1.0);
           return std::vector<at::Tensor>{p.gather(1, own) * (towards - p)};
@@ -59,8 +60,9 @@ Changed as_cleverhans(const Network& network, const Originals& originals, const 
     at::Tensor which = go_on.nonzero().squeeze(1);
     open = open.index_select(0, which);
     if (open.numel() == 0) break;
-    at::Tensor gains = at::where(may, gradient.gradients[0].reshape(now.sizes()), at::full({}, -INFINITY, now.options()))
-                           .index_select(0, which);
+    at::Tensor gains =
+        at::where(may, gradient.gradients[0].reshape(now.sizes()), at::full({}, -INFINITY, now.options()))
+            .index_select(0, which);
     auto [most, pair] = gains.topk(2, 1);
     pair = at::where(most.sum(1, true) > 0, pair, at::zeros_like(pair));
     at::Tensor row = open.unsqueeze(1).expand({-1, 2});

@@ -192,8 +192,8 @@ Tensors impacts(const stream::Subject& subject, const observers::PredictionSetti
 
 std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                   const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
-                                  const std::vector<int64_t>& passing, int jobs,
-                                  std::vector<std::string>* passed_over, const ArachneOptions& options) {
+                                  const std::vector<int64_t>& passing, int jobs, std::vector<std::string>* passed_over,
+                                  const ArachneOptions& options) {
   const model::Graph& graph = subject.batching.graph;
   const std::vector<int> made_by = model::producers(graph);
   std::vector<Target> targets;

@@ -1,8 +1,9 @@
-// Arachne's repair: a search on the blamed weights, by differential evolution or, as in its first version, by a particle
-// swarm. What differs from the published code: a generation is judged at once, against the population it was bred from.
-// The search keeps to the last two layers with weights (the published default is the last one): there a candidate costs
-// next to nothing. The network as it is is one of the first points, and values that leave their bounds are drawn again;
-// as published it is none, and they are clipped. The swarm's published form is told in search/particle_swarm.h.
+// Arachne's repair: a search on the blamed weights, by differential evolution or, as in its first version, by a
+// particle swarm. What differs from the published code: a generation is judged at once, against the population it was
+// bred from. The search keeps to the last two layers with weights (the published default is the last one): there a
+// candidate costs next to nothing. The network as it is is one of the first points, and values that leave their bounds
+// are drawn again; as published it is none, and they are clipped. The swarm's published form is told in
+// search/particle_swarm.h.
 #include "localise/arachne.h"
 
 #include <ATen/ATen.h>
@@ -125,10 +126,10 @@ Found search_weights(const Problem& problem, Budget& budget, bool by_swarm) {
   auto stop = [&] { return budget.left() <= 0; };
   const search::Point none, &first_point = published ? none : origin;
   const search::Evolved found =
-      by_swarm ? search::swarm(bounds, first_point, start, judge,
-                               {.particles = 100, .as_published = published, .seed = problem.seed, .stop = stop})
-               : search::evolve(bounds, first_point, start, judge,
-                                {.clip = published, .seed = problem.seed, .stop = stop});
+      by_swarm
+          ? search::swarm(bounds, first_point, start, judge,
+                          {.particles = 100, .as_published = published, .seed = problem.seed, .stop = stop})
+          : search::evolve(bounds, first_point, start, judge, {.clip = published, .seed = problem.seed, .stop = stop});
   Candidate out{by_swarm ? "arachne-pso" : "arachne",
                 fmt::format("{} weights, {} {}", weights.size(), found.generations,
                             by_swarm ? "rounds of a swarm" : "generations"),

@@ -292,7 +292,7 @@ TEST(Follower, StopsAsTheRuleSays) {
 
 TEST(NumpyOrder, GivesEqualScoresTheirPlacesAsNumpyDoes) {
   // numpy.argsort of NumPy 1.24.4.
-  const std::vector<double> twenty = {0.5, 0.75, 0.25, 0.5, 1,    1,   0.25, 0.25, 0,   0.5,
+  const std::vector<double> twenty = {0.5, 0.75, 0.25, 0.5,  1,    1,   0.25, 0.25, 0,    0.5,
                                       0,   0.5,  0.75, 0.25, 0.75, 0.5, 0,    0.5,  0.25, 0.5};
   EXPECT_EQ(numpy_order(twenty),
             (std::vector<size_t>{16, 8, 10, 2, 13, 6, 7, 18, 0, 17, 15, 9, 3, 11, 19, 12, 14, 1, 5, 4}));

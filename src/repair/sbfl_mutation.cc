@@ -78,8 +78,10 @@ std::vector<size_t> numpy_order(const std::vector<double>& scores) {
       swap(middle, last - 1);  // the median waits at the end
       int64_t low = first, high = last - 1;
       while (true) {
-        while (less(++low, last - 1)) {}
-        while (less(last - 1, --high)) {}
+        while (less(++low, last - 1)) {
+        }
+        while (less(last - 1, --high)) {
+        }
         if (low >= high) break;
         swap(low, high);
       }
@@ -164,7 +166,8 @@ struct Trajectory::Impl {
   /// As published, a dense unit's number selects an input of its layer instead. Behind maps inputs are counted with
   /// channels fastest, as Keras flattens them; files here have channels slowest.
   int64_t input_of(size_t place_layer, int64_t number, int64_t inputs) const {
-    const int64_t channels = place_layer > 0 && layers[place_layer - 1].op == "Conv" ? layers[place_layer - 1].units : 1;
+    const int64_t channels =
+        place_layer > 0 && layers[place_layer - 1].op == "Conv" ? layers[place_layer - 1].units : 1;
     if (channels <= 1 || inputs % channels) return number;
     return number % channels * (inputs / channels) + number / channels;
   }
@@ -179,8 +182,7 @@ struct Trajectory::Impl {
     const int64_t inputs_axis = 1 - layer.weight_axis;
     if (place.unit >= weight.view.size(inputs_axis)) return {};
     const int64_t input = input_of(place.layer, place.unit, weight.view.size(inputs_axis));
-    std::vector<int64_t> positions =
-        edits::positions_of(weight, now.graph, weight.view.select(inputs_axis, input));
+    std::vector<int64_t> positions = edits::positions_of(weight, now.graph, weight.view.select(inputs_axis, input));
     Random random(seed, uint64_t(place.unit));
     std::vector<double> values = edits::numbers(
         now.graph.constant(weight.root).contiguous().view(-1).index_select(0, at::tensor(positions, at::kLong)));

@@ -2,9 +2,10 @@
 // points judged at once.
 //
 // As published by the first version of Arachne (arXiv:1912.12463; also in NeuRecover's toolkit) the swarm differs: both
-// pulls are drawn up to 4.1 instead of 2.05, one number of each for all coordinates of a particle; the position moves by
-// the velocity of the round before; every speed is kept within a fifth and five times the bounds' width, and a speed of 0
-// becomes that fifth downwards. Such a swarm cannot settle: 8.2 · χ is beyond what is stable, and only the limits hold it.
+// pulls are drawn up to 4.1 instead of 2.05, one number of each for all coordinates of a particle; the position moves
+// by the velocity of the round before; every speed is kept within a fifth and five times the bounds' width, and a speed
+// of 0 becomes that fifth downwards. Such a swarm cannot settle: 8.2 · χ is beyond what is stable, and only the limits
+// hold it.
 #pragma once
 
 #include "search/differential_evolution.h"

@@ -66,10 +66,10 @@ std::vector<double> spheres(bool as_published, int seeds) {
     };
     Random random(uint64_t(seed), 5);
     auto start = [&](size_t, double) { return random.uniform(-5, 5); };
-    found.push_back(-swarm(std::vector<Bounds>(10, {-5, 5}), {}, start, sphere,
-                           {.particles = 40, .rounds = 300, .patience = 300, .as_published = as_published,
-                            .seed = uint64_t(seed)})
-                         .score);
+    found.push_back(
+        -swarm(std::vector<Bounds>(10, {-5, 5}), {}, start, sphere,
+               {.particles = 40, .rounds = 300, .patience = 300, .as_published = as_published, .seed = uint64_t(seed)})
+             .score);
   }
   std::sort(found.begin(), found.end());
   return found;

@@ -115,8 +115,8 @@ class Experiment {
     constexpr int64_t kTogether = 100;
     for (int64_t first = 0; first < chosen.count(); first += kTogether) {
       stop_if_interrupted();
-      const inputs::Originals some = inputs::read_originals(network, split_.subject, chosen, first,
-                                                            std::min(kTogether, chosen.count() - first));
+      const inputs::Originals some =
+          inputs::read_originals(network, split_.subject, chosen, first, std::min(kTogether, chosen.count() - first));
       at::Tensor made = units.empty() ? some.units : method.make(network, some, settings).units;
       at::Tensor scores = network.scores(some, made).to(at::kDouble), labels = some.predictions;
       sum.loss -= scores.log_softmax(1).gather(1, labels.unsqueeze(1)).sum().item<double>();
@@ -192,7 +192,8 @@ std::string text_of(const Json& json) {
       "driven by its most suspicious units, or by as many drawn at random. Differences from random units with their "
       "95 % intervals, each class one observation.\n\n## Suspicious against random units\n\n",
       json["classes"].get<int64_t>(), json["without_failures"].get<int64_t>());
-  Table table({"units by", "units", "loss", "accuracy %", "loss above random", "p", "accuracy below random, points", "p"});
+  Table table(
+      {"units by", "units", "loss", "accuracy %", "loss above random", "p", "accuracy below random, points", "p"});
   auto difference = [](const Json& told, double factor) {
     if (told["low"].is_null()) return fmt::format("{:.3f}", factor * told["mean"].get<double>());
     return fmt::format("{:.3f} [{:.3f}, {:.3f}]", factor * told["mean"].get<double>(),

@@ -62,8 +62,8 @@ struct Rivals {
     std::unique_ptr<observers::Tally> seen = ranges.fresh();
     if (training.count() > 0) seen->add(training);
     observers::CriterionMaterials materials{.space = space};
-    materials.ranges = std::make_shared<std::vector<observers::UnitRange>>(
-        static_cast<const observers::RangeTally&>(*seen).ranges);
+    materials.ranges =
+        std::make_shared<std::vector<observers::UnitRange>>(static_cast<const observers::RangeTally&>(*seen).ranges);
     materials.published = published ? Published::kDeepImportance : Published::kCorrected;
     for (const std::string& name : kRivals) {
       const observers::CriterionRow& row = adequacy::criterion_row(name);
@@ -122,8 +122,7 @@ class Studied {
     known_ = chain_->read(train_, train_labels_, options_.jobs);
     tests_ = chain_->read(test_, test_labels_, options_.jobs);
     by_class_.resize(size_t(classes()));
-    for (int64_t row = 0; row < tests_.count(); ++row)
-      by_class_[size_t(tests_.rows[size_t(row)].label)].push_back(row);
+    for (int64_t row = 0; row < tests_.count(); ++row) by_class_[size_t(tests_.rows[size_t(row)].label)].push_back(row);
     layer_ = chain_->hidden().back();
     relevance_ = unit_relevance(protocol_.plain_convolutions);
     range_.emplace(*network_.test.data, changed_.feature);
@@ -199,8 +198,7 @@ class Studied {
       at::Tensor labels = train_labels_.index_select(0, rows);
       for (const at::Tensor& one : explain(explainer, train_.index_select(0, rows))) {
         at::Tensor sums = (one.dim() > 2 ? one.flatten(2).sum(2) : one).to(at::kDouble);
-        parts[size_t(block)].push_back(
-            at::zeros({classes(), sums.size(1)}, at::kDouble).index_add(0, labels, sums));
+        parts[size_t(block)].push_back(at::zeros({classes(), sums.size(1)}, at::kDouble).index_add(0, labels, sums));
       }
     });
     std::map<size_t, Relevance> sums;
@@ -571,8 +569,7 @@ class Studied {
     for (double percentile : {protocol_.flip_percentile, protocol_.flip_percentile == 98 ? 90.0 : 98.0}) {
       at::Tensor where = relevant(percentile);
       at::Tensor value = units_.flatten(1);
-      if (!protocol_.flip_by_value)
-        value = pixel_relevance() / pixel_relevance().amax(1, true).clamp_min(1e-30);
+      if (!protocol_.flip_by_value) value = pixel_relevance() / pixel_relevance().amax(1, true).clamp_min(1e-30);
       at::Tensor turned = at::where(where, (value <= 0.5).to(at::kFloat), units_.flatten(1)).reshape(units_.sizes());
       const size_t place = chain_->place(layer_);
       const UnitBatch after = chain_->read(fed(turned), test_labels_, options_.jobs);
@@ -600,7 +597,8 @@ class Studied {
     const int64_t m = std::min<int64_t>(kReacting, int64_t(order.size()) / 2);
     at::Tensor tests = index_of(by_class_[size_t(c)]);
     auto distances = [&](const Rows& units, const at::Tensor& from, Moments& to) {
-      at::Tensor lengths = from.index_select(0, tests).index_select(1, index_of(units)).square().sum(1).sqrt().contiguous();
+      at::Tensor lengths =
+          from.index_select(0, tests).index_select(1, index_of(units)).square().sum(1).sqrt().contiguous();
       for (int64_t i = 0; i < lengths.numel(); ++i) to.add(lengths.data_ptr<double>()[i]);
     };
     Moments important, important_scaled, random, random_mean, random_scaled;
@@ -686,16 +684,15 @@ class Studied {
 
 }  // namespace
 
-const std::vector<std::string>& deepimportance_trials() {
-  static const std::vector<std::string> all = {"network", "reaction", "U_O",   "U_S",  "U_DI",   "+S",
-                                               "+FGSM",   "+BIM",     "+JSMA", "+CW", "layers", "switches"};
-  return all;
+std::vector<std::string> deepimportance_trials(const std::string& model) {
+  if (model == "cifar") return {"network", "reaction", "U_O", "U_S", "U_DI", "layers", "switches"};
+  return {"network", "reaction", "U_O", "U_S", "U_DI", "+S", "+FGSM", "+BIM", "+JSMA", "+CW", "layers", "switches"};
 }
 
 void run_deepimportance(Store& store, const std::string& prefix, const TrainedNetwork& network,
                         const DeepImportanceOptions& options, const std::function<void(const std::string&)>& progress) {
   Studied studied(network, options);
-  for (const std::string& trial : deepimportance_trials()) {
+  for (const std::string& trial : deepimportance_trials(network.model)) {
     const std::string key = prefix + "|" + trial;
     if (store.find(key)) continue;
     if (interrupted()) throw Interrupted{};

@@ -36,8 +36,8 @@ struct DeepImportanceOptions {
   int jobs = 0;
 };
 
-/// What is done with each network, one row of the store each.
-const std::vector<std::string>& deepimportance_trials();
+/// What is done with a network, one row of the store each. Table 4 has no network but those for digits.
+std::vector<std::string> deepimportance_trials(const std::string& model);
 
 /// Does what the store does not hold yet, under keys `PREFIX|trial`. `progress` is told what is done. Throws
 /// Interrupted.

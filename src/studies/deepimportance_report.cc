@@ -73,7 +73,7 @@ class Trials {
  public:
   Trials(const Store& store, const std::string& prefix, std::string model, int64_t runs) : model(std::move(model)) {
     for (int64_t run = 1; run <= runs; ++run)
-      for (const std::string& trial : deepimportance_trials())
+      for (const std::string& trial : deepimportance_trials(this->model))
         if (auto text = store.find(fmt::format("{}|{}|{}|{}", prefix, this->model, run, trial)))
           found_[trial][run] = trial_document(trial, *text).json();
   }
@@ -145,9 +145,9 @@ class Claim {
     for (const auto& [network, total] : networks_) means.push_back(total.first / double(total.second));
     Json json = {{"id", id_}, {"claim", text_}, {"held", held_}, {"cases", cases_}, {"networks", means.size()}};
     const Spread all = spread(means);
-    const double half = means.size() > 1 ? stats::t_quantile_95(double(means.size()) - 1) * all.sd /
-                                               std::sqrt(double(means.size()))
-                                         : NAN;
+    const double half = means.size() > 1
+                            ? stats::t_quantile_95(double(means.size()) - 1) * all.sd / std::sqrt(double(means.size()))
+                            : NAN;
     json["mean"] = number(all.mean), json["low"] = number(all.mean - half), json["high"] = number(all.mean + half);
     json["p"] = means.size() > 1 ? number(stats::paired_t_test(means).p) : Json(nullptr);
     json["verdict"] = verdict(all.mean - half, all.mean + half, means.size());
@@ -324,8 +324,8 @@ class Report {
           }
           if (idc.size() < 3) continue;
           rho[run] = rank_correlation(idc, other);
-          moved[run] = 100 * (*std::max_element(other.begin(), other.end()) -
-                              *std::min_element(other.begin(), other.end()));
+          moved[run] =
+              100 * (*std::max_element(other.begin(), other.end()) - *std::min_element(other.begin(), other.end()));
           if (!std::isfinite(rho[run])) rho[run] = 0;  // it does not move at all
         }
         if (rho.empty()) continue;
@@ -380,7 +380,8 @@ class Report {
       }
       if (count < 2) continue;
       deeper.want(t.model, t.difference("layers", path(count - 1, "U_O"), "layers", path(0, "U_O"), 100), t.model);
-      std::map<int64_t, double> last = t.difference("layers", path(count - 1, "U_O+DI"), "layers", path(count - 1, "U_O"), 100);
+      std::map<int64_t, double> last =
+          t.difference("layers", path(count - 1, "U_O+DI"), "layers", path(count - 1, "U_O"), 100);
       for (const auto& [run, gain] : t.difference("layers", path(0, "U_O+DI"), "layers", path(0, "U_O"), 100))
         if (last.count(run)) last[run] -= gain;
       delta.want(t.model, last, t.model);

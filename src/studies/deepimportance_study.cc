@@ -25,7 +25,7 @@ const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> all = {{"lenet1", "lenet1", "mnist", 3},
                                                 {"lenet4", "lenet4", "mnist", 3},
                                                 {"lenet5", "lenet5", "mnist", 3},
-                                                {"cifar", "cifar-deepimportance", "cifar10", 12}};
+                                                {"cifar", "cifar-deepimportance", "cifar10", 8}};
   return all;
 }
 
@@ -59,7 +59,8 @@ TrainedNetwork open_network(const StudyContext& context, const Architecture& abo
   model::Graph graph = onnx::read_model(file);
   const dataset::Splits splits = dataset::parse_splits(about.data);
   session::Request request;
-  request.model = file, request.seed = seed, request.jobs = context.jobs, request.device = context.device, request.quiet = true;
+  request.model = file, request.seed = seed, request.jobs = context.jobs, request.device = context.device,
+  request.quiet = true;
   auto test = first_inputs(session::open_data(*splits.test, graph, {}), sizes.tests);
   auto train = first_inputs(session::open_data(*splits.train, graph, {}), sizes.training);
   session::Session session(std::move(request), file, std::move(graph), std::move(test), std::move(train));
@@ -67,8 +68,8 @@ TrainedNetwork open_network(const StudyContext& context, const Architecture& abo
           session.task()};
 }
 
-bool done_already(const Store& store, const std::string& prefix) {
-  for (const std::string& trial : deepimportance_trials())
+bool done_already(const Store& store, const std::string& prefix, const std::string& model) {
+  for (const std::string& trial : deepimportance_trials(model))
     if (!store.find(prefix + "|" + trial)) return false;
   return true;
 }
@@ -103,12 +104,10 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
   for (int64_t run = 1; run <= runs; ++run)
     for (const std::string& model : models) {
       const std::string key = fmt::format("{}|{}|{}|{}", prefix, how.protocol.text(), model, run);
-      if (!slice.holds(number++) || done_already(store, key)) continue;
+      if (!slice.holds(number++) || done_already(store, key, model)) continue;
       how.seed = context.seed + uint64_t(run - 1) * 7919;
       const std::string file = fmt::format("{}/{}-{}-seed{}.onnx", context.folder, model, kind, how.seed);
-      Architecture about = find_architecture(model);
-      if (model == "cifar" && !request.cifar_data.empty()) about.data = request.cifar_data;
-      const TrainedNetwork network = open_network(context, about, file, how.seed, sizes);
+      const TrainedNetwork network = open_network(context, find_architecture(model), file, how.seed, sizes);
       run_deepimportance(store, key, network, how, context.progress);
     }
   Json json = report_deepimportance(store, prefix, models, runs);

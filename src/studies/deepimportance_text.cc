@@ -60,17 +60,19 @@ std::string deepimportance_text(const Json& report) {
     networks.row({row["model"], row["protocol"], json_text(row["runs"]), plain(row["parameters"], 0),
                   plain(row["training"], 0), plain(row["tests"], 0), plain(row["attacked"], 0),
                   figure(row["accuracy"]) + " (" + figure(row["paper"]) + ")"});
-  out += networks.text() +
-         "## Table 2: how far units move when relevant pixels change (L2)\n\nThe class and the one draw of random "
-         "units of the authors' script; the ratio also with the mean of 20 draws, so over all classes, and there at the "
-         "other percentile (98 and 90).\n\n";
-  Table reaction({"model", "protocol", "units", "distance", "by own deviation", "ratio", "20 draws",
-                  "all classes", "other percentile"});
+  out +=
+      networks.text() +
+      "## Table 2: how far units move when relevant pixels change (L2)\n\nThe class and the one draw of random "
+      "units of the authors' script; the ratio also with the mean of 20 draws, so over all classes, and there at the "
+      "other percentile (98 and 90).\n\n";
+  Table reaction({"model", "protocol", "units", "distance", "by own deviation", "ratio", "20 draws", "all classes",
+                  "other percentile"});
   for (const Json& row : report["table2"]) {
     const bool last = row.contains("ratio");
     reaction.row({row["model"], row["protocol"], row["units"], pair(row, 2), plain(row["by_own_deviation"]),
                   last ? plain(row["ratio"]) + " (" + plain(row["ratio_paper"]) + ")" : "",
-                  last ? plain(row["ratio_draws"]) : "", last ? plain(row["ratio_classes"]) : "", last ? plain(row["ratio_other_percentile"]) : ""});
+                  last ? plain(row["ratio_draws"]) : "", last ? plain(row["ratio_classes"]) : "",
+                  last ? plain(row["ratio_other_percentile"]) : ""});
   }
   out += reaction.text() + "## Table 3: noise on random (U_S) and on relevant pixels (U_DI) added to the tests\n\n";
   out += crossed(report["table3"], {"model", "protocol", "criterion"}, "set");
@@ -81,8 +83,7 @@ std::string deepimportance_text(const Json& report) {
   for (const Json& row : report["sets"])
     sets.row({row["model"], row["protocol"], row["set"], plain(row["inputs"], 0), figure(row["success"]),
               figure(row["accuracy"]), figure(row["confidence"], 3)});
-  out += sets.text() + "## Table 5: layers\n\n" +
-         crossed(report["table5"], {"model", "protocol", "layer", "m"}, "set");
+  out += sets.text() + "## Table 5: layers\n\n" + crossed(report["table5"], {"model", "protocol", "layer", "m"}, "set");
   out += "## Switches: IDC of the tests, one difference from the corrected form at a time\n\n" +
          crossed(report["switches"], {"model", "protocol", "switch"}, "criterion");
   out += "## Rank correlation of IDC6 with its rivals over the sets of table 4\n\n";
@@ -100,8 +101,8 @@ std::string deepimportance_text(const Json& report) {
       verdicts.row({first ? row["claim"].get<std::string>() : "", protocol,
                     fmt::format("{} [{}, {}]", plain(found["mean"]), plain(found["low"]), plain(found["high"])),
                     found["p"].is_number() ? fmt::format("{:.2g}", found["p"].get<double>()) : "–",
-                    fmt::format("{}/{}", found["held"].get<int64_t>(), found["cases"].get<int64_t>()),
-                    found["verdict"], first ? row["verdict"].get<std::string>() : ""});
+                    fmt::format("{}/{}", found["held"].get<int64_t>(), found["cases"].get<int64_t>()), found["verdict"],
+                    first ? row["verdict"].get<std::string>() : ""});
       first = false;
     }
   }

@@ -29,7 +29,8 @@ std::vector<int64_t> by_relevance(const Relevance& relevance, int64_t of_class) 
 }
 
 const QuantisedUnit& IdcStudy::quantised(size_t layer, int64_t unit, int64_t of_class, const IdcForm& form) {
-  const bool zeros_out = form.zeros == IdcForm::kOut || (form.zeros == IdcForm::kOutOfDense && chain_.layers()[layer].dense);
+  const bool zeros_out =
+      form.zeros == IdcForm::kOut || (form.zeros == IdcForm::kOutOfDense && chain_.layers()[layer].dense);
   const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}", layer, unit, of_class, form.rounded, zeros_out,
                                       form.clusters, form.right_only);
   if (auto found = known_.find(key); found != known_.end()) return found->second;

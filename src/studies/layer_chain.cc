@@ -99,9 +99,7 @@ UnitBatch LayerChain::read(const at::Tensor& inputs, const at::Tensor& labels, i
     found.back() = found.back().softmax(1);
     for (int64_t l = 0; l < layers; ++l) {
       const at::Tensor& value = found[size_t(l)];
-      values.narrow(0, first, some)
-          .narrow(1, space_->first(size_t(l)), space_->units(size_t(l)))
-          .copy_(means(value));
+      values.narrow(0, first, some).narrow(1, space_->first(size_t(l)), space_->units(size_t(l))).copy_(means(value));
       low.narrow(0, first, some).select(1, l).copy_(value.flatten(1).amin(1));
       high.narrow(0, first, some).select(1, l).copy_(value.flatten(1).amax(1));
     }

@@ -112,8 +112,10 @@ Json summary(const std::vector<PlantedTrial>& trials) {
 /// Markdown: which measure ranks the planted unit where, and what repairs win back.
 std::string planted_text(const Json& json) {
   std::string out = fmt::format(
-      "# Planted faults\n\n{} faults that cost at least two points of accuracy. Shares in percent; the place is the mean "
-      "of rank / units with its 95 % interval: 0.5 is a ranking drawn at random.\n\n## Where the planted unit is ranked\n\n",
+      "# Planted faults\n\n{} faults that cost at least two points of accuracy. Shares in percent; the place is the "
+      "mean "
+      "of rank / units with its 95 % interval: 0.5 is a ranking drawn at random.\n\n## Where the planted unit is "
+      "ranked\n\n",
       json["faults"].get<int64_t>());
   auto percent = [](const Json& share) { return fmt::format("{:.0f}", 100 * share.get<double>()); };
   Table measures({"group", "measure", "faults", "first", "in 5", "in 10", "by chance in 10", "median rank", "place"});
@@ -127,8 +129,8 @@ std::string planted_text(const Json& json) {
                  "regressions", "seconds"});
   for (const Json& row : json["repairs"])
     repairs.row({row["group"], row["method"], json_text(row["faults"]), percent(row["won_back"]),
-                 percent(row["won_back_80"]), percent(row["repaired"]), fmt::format("{:.0f}", row["fixed"].get<double>()),
-                 fmt::format("{:.0f}", row["broken"].get<double>()),
+                 percent(row["won_back_80"]), percent(row["repaired"]),
+                 fmt::format("{:.0f}", row["fixed"].get<double>()), fmt::format("{:.0f}", row["broken"].get<double>()),
                  fmt::format("{:.1f}", row["seconds"].get<double>())});
   return out + repairs.text();
 }

@@ -81,9 +81,8 @@ std::vector<IdcSwitch> idc_switches() {
   add("layer: tests read one before", [](IdcSwitch& s) { s.form.layer_before = true; });
   add("relevance: by the program's copy", [](IdcSwitch& s) { s.published_relevance = true; });
   for (const char* name : {"df63927", "head"})
-    add("all of " + std::string(name), [&](IdcSwitch& s) {
-      s.form = find_protocol(name).idc, s.published_relevance = true;
-    });
+    add("all of " + std::string(name),
+        [&](IdcSwitch& s) { s.form = find_protocol(name).idc, s.published_relevance = true; });
   return all;
 }
 

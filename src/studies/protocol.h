@@ -10,13 +10,13 @@ namespace netmend::studies {
 
 /// How combinations are counted.
 struct IdcForm {
-  bool swapped = false;        ///< clusters in the order of units' numbers, values in that of their relevance
-  bool layer_before = false;   ///< tests are read one layer before the one where units and clusters are from
-  bool rounded = false;        ///< clusters as the authors' program cuts them (observers::QuantiseOptions)
+  bool swapped = false;       ///< clusters in the order of units' numbers, values in that of their relevance
+  bool layer_before = false;  ///< tests are read one layer before the one where units and clusters are from
+  bool rounded = false;       ///< clusters as the authors' program cuts them (observers::QuantiseOptions)
   enum Zeros { kKept, kOutOfDense, kOut } zeros = kKept;  ///< before clustering
-  bool by_class = true;        ///< units, clusters and tests of a class, averaged over classes; else all at once
-  bool right_only = true;      ///< clusters from training inputs that are predicted correctly; else from all
-  int64_t clusters = 0;        ///< exactly so many a unit; 0: by silhouette
+  bool by_class = true;    ///< units, clusters and tests of a class, averaged over classes; else all at once
+  bool right_only = true;  ///< clusters from training inputs that are predicted correctly; else from all
+  int64_t clusters = 0;    ///< exactly so many a unit; 0: by silhouette
   bool operator==(const IdcForm&) const = default;
 };
 
@@ -31,11 +31,11 @@ struct Protocol {
   double flip_percentile = 90;
   /// Noise on the pixels above this percentile of relevance, for tables 3 and 5.
   double noise = 0.3, percentile = 98, layer_percentile = 98;
-  int64_t copies = 1, nc_copies = 1;   ///< noisy copies of each test, for IDC and for NC; other criteria see one
-  bool cleverhans = false;             ///< attacks as CleverHans has them, on all tests; else those of this program
-  bool surprise_alone = false;         ///< table 4: surprise of the set alone, without the tests
-  bool published_criteria = false;     ///< rivals as the authors' program counts them
-  IdcForm layers;                      ///< of table 5
+  int64_t copies = 1, nc_copies = 1;  ///< noisy copies of each test, for IDC and for NC; other criteria see one
+  bool cleverhans = false;            ///< attacks as CleverHans has them, on all tests; else those of this program
+  bool surprise_alone = false;        ///< table 4: surprise of the set alone, without the tests
+  bool published_criteria = false;    ///< rivals as the authors' program counts them
+  IdcForm layers;                     ///< of table 5
   int64_t layer_classes = 10;
   /// The rivals' state is not reset between sets: frame, relevant, random pixels.
   bool accumulated = false;

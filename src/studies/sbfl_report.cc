@@ -285,7 +285,8 @@ void ask(const Part& part, std::vector<Answer>& answers) {
              a.block = by_training;
              a.above("median accuracy with all data above that with a quarter", label, "full", "quarter", Of::kMedian);
              a.above("median accuracy with half above that with a quarter", label, "half", "quarter", Of::kMedian);
-             a.above("median loss with all data below that with a quarter", label, "quarter", "full", Of::kMedian, true);
+             a.above("median loss with all data below that with a quarter", label, "quarter", "full", Of::kMedian,
+                     true);
            });
   question("RQ5: measures", trained ? "only Tarantula differs: best" : "Tarantula is best, then Ochiai, D*, random",
            [&](Asked& a) {
@@ -296,7 +297,8 @@ void ask(const Part& part, std::vector<Answer>& answers) {
                        kMeasures[i - 1], kMeasures[i], Of::kMedian);
              a.above("tarantula has the higher median accuracy than random", label, "tarantula", "random", Of::kMedian);
              a.above("tarantula has larger gains than random", label, "tarantula", "random", Of::kMost);
-             a.above("tarantula has the lower median loss than random", label, "random", "tarantula", Of::kMedian, true);
+             a.above("tarantula has the lower median loss than random", label, "random", "tarantula", Of::kMedian,
+                     true);
            });
   question("RQ6: networks", "CNN1 gains most, CNN2 worsens the loss, DNNs stay at 1", [&](Asked& a) {
     const Pick label = [&](const Datum& d) { return in(d) ? d.key->network : ""; };
@@ -313,17 +315,18 @@ void ask(const Part& part, std::vector<Answer>& answers) {
     a.above("extremes of accuracy are wider with offsets", label, "offset", "no offset", Of::kSpread);
     a.above("extremes of the loss are wider with offsets", label, "offset", "no offset", Of::kSpread, true);
   });
-  question("RQ8: when to stop",
-           trained ? "no difference" : "accuracy, and accuracy together with loss, do best; the loss worse even for loss",
-           [&](Asked& a) {
-             const Pick label = [&](const Datum& d) { return in(d) ? d.rule->when : ""; };
-             a.boxes({"loss", "accuracy", "both", "either"}, label);
-             for (const char* one : {"accuracy", "both"})
-               for (const char* other : {"loss", "either"})
-                 a.above(fmt::format("{} gains more than {}", one, other), label, one, other, Of::kMost);
-             a.above("loss as the rule has the higher median loss than accuracy", label, "loss", "accuracy",
-                     Of::kMedian, true);
-           });
+  question(
+      "RQ8: when to stop",
+      trained ? "no difference" : "accuracy, and accuracy together with loss, do best; the loss worse even for loss",
+      [&](Asked& a) {
+        const Pick label = [&](const Datum& d) { return in(d) ? d.rule->when : ""; };
+        a.boxes({"loss", "accuracy", "both", "either"}, label);
+        for (const char* one : {"accuracy", "both"})
+          for (const char* other : {"loss", "either"})
+            a.above(fmt::format("{} gains more than {}", one, other), label, one, other, Of::kMost);
+        a.above("loss as the rule has the higher median loss than accuracy", label, "loss", "accuracy", Of::kMedian,
+                true);
+      });
   question("RQ9: mutation functions and values",
            "functions of weights gain more than those of biases, which stay at 1; values make no difference",
            [&](Asked& a) {
@@ -339,13 +342,16 @@ void ask(const Part& part, std::vector<Answer>& answers) {
              a.above("median accuracy of weights above that of biases", side, "weights", "bias", Of::kMedian);
              a.above("setting weights to 1 and to −1 differ in median accuracy", named, "set-weights 1",
                      "set-weights -1", Of::kMedian);
-             a.still("scaling by 1 changes nothing", [&](const Datum& d) {
-               return in(d) && d.key->mutation == "scale-weights" && d.key->value == 1 ? "in" : "";
-             }, 1e-6);
+             a.still(
+                 "scaling by 1 changes nothing",
+                 [&](const Datum& d) {
+                   return in(d) && d.key->mutation == "scale-weights" && d.key->value == 1 ? "in" : "";
+                 },
+                 1e-6);
              if (part.published && !trained)
-               a.still("weight functions on dnn1 change nothing: the listing changes what leaves pixels of the top row",
-                       [&](const Datum& d) { return in(d) && !of_bias(d) && d.key->network == "dnn1" ? "in" : ""; },
-                       1e-3);
+               a.still(
+                   "weight functions on dnn1 change nothing: the listing changes what leaves pixels of the top row",
+                   [&](const Datum& d) { return in(d) && !of_bias(d) && d.key->network == "dnn1" ? "in" : ""; }, 1e-3);
            });
 }
 

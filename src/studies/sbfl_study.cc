@@ -44,7 +44,8 @@ std::string part_name(const Answer& answer) {
 /// Markdown: table 5.2, each question with its boxes, and what is claimed.
 std::string sbfl_text(const Json& json, const std::vector<BaseRow>& bases, const std::vector<Answer>& answers) {
   std::string out = fmt::format(
-      "# The thesis on spectrum-based repair\n\n{} trajectories, each for eight ways to stop. Scaling by 1, which is in "
+      "# The thesis on spectrum-based repair\n\n{} trajectories, each for eight ways to stop. Scaling by 1, which is "
+      "in "
       "the grid, changes nothing and is told apart.\n\n"
       "## Table 1: networks before any mutation (the thesis's 5.2), in brackets its figures\n\n",
       with_commas(json["done"].get<int64_t>()));
@@ -53,10 +54,11 @@ std::string sbfl_text(const Json& json, const std::vector<BaseRow>& bases, const
     table.row({row.network, std::to_string(row.epochs), row.size,
                fmt::format("{} ({:.2f})", plain(row.accuracy), row.paper_accuracy),
                fmt::format("{} ({:.4f})", plain(row.loss, 4), row.paper_loss)});
-  out += table.text() +
-         "## Table 2: claims\n\nDifferences that are above 0 where the claim holds, one for each block of network, size "
-         "and length that both sides share, their mean with its 95 % interval, and the p-value of a t-test. Accuracy and "
-         "loss are relative to the benchmark, in percent.\n\n";
+  out +=
+      table.text() +
+      "## Table 2: claims\n\nDifferences that are above 0 where the claim holds, one for each block of network, size "
+      "and length that both sides share, their mean with its 95 % interval, and the p-value of a t-test. Accuracy and "
+      "loss are relative to the benchmark, in percent.\n\n";
   Table claims({"question", "grid", "claim", "of", "blocks", "mean difference", "p", "verdict"});
   for (const Answer& answer : answers)
     for (const GridClaim& claim : answer.claims)
@@ -67,9 +69,10 @@ std::string sbfl_text(const Json& json, const std::vector<BaseRow>& bases, const
   out += claims.text();
   int64_t number = 2;
   for (const Answer& answer : answers) {
-    out += fmt::format("## Table {}: {}, {}\n\nThe thesis: {}. Changes against the benchmark in percent: median, "
-                       "quartiles, extremes, of accuracy and of loss.\n\n",
-                       ++number, answer.question, part_name(answer), answer.thesis);
+    out += fmt::format(
+        "## Table {}: {}, {}\n\nThe thesis: {}. Changes against the benchmark in percent: median, "
+        "quartiles, extremes, of accuracy and of loss.\n\n",
+        ++number, answer.question, part_name(answer), answer.thesis);
     Table boxes({"", "rounds", "accuracy", "quartiles", "extremes", "loss", "quartiles", "extremes"});
     for (size_t i = 0; i < answer.accuracy.size(); ++i) {
       const Box &a = answer.accuracy[i], &l = answer.loss[i];
@@ -137,9 +140,9 @@ Json run_sbfl_study(const StudyContext& context, const SbflRequest& request) {
                                {"claims", claims},
                                {"accuracy", boxes_json(answer.accuracy)},
                                {"loss", boxes_json(answer.loss)}});
-    const std::string file = fmt::format("{}/{}-{}-{}", folder, lower(answer.question.substr(0, 3)),
-                                         answer.published ? "published" : "corrected",
-                                         answer.trained ? "trained" : "untrained");
+    const std::string file =
+        fmt::format("{}/{}-{}-{}", folder, lower(answer.question.substr(0, 3)),
+                    answer.published ? "published" : "corrected", answer.trained ? "trained" : "untrained");
     write_file(file + "-accuracy.svg", boxes_svg(answer.question + ": accuracy / benchmark", answer.accuracy, 1));
     write_file(file + "-loss.svg", boxes_svg(answer.question + ": loss / benchmark's loss", answer.loss, 1));
   }

@@ -36,8 +36,12 @@ void fill(Store& store, bool published, bool trained) {
             rounds.push_back({1.0, start, 1.0, start});
             if (published)
               for (Json& row : rounds) row.erase(3), row.erase(2);
-            store.put(key.text(), Json{{"loss", 1.0}, {"accuracy", start}, {"held_loss", 1.0},
-                                       {"held_accuracy", start}, {"rounds", rounds}}.dump());
+            store.put(key.text(), Json{{"loss", 1.0},
+                                       {"accuracy", start},
+                                       {"held_loss", 1.0},
+                                       {"held_accuracy", start},
+                                       {"rounds", rounds}}
+                                      .dump());
           }
         Json rounds = Json::array();
         for (int round = 0; round < 12; ++round) rounds.push_back({0.5, 0.4, 0.5, 0.4});

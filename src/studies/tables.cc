@@ -54,8 +54,7 @@ std::string for_latex(const std::string& text) {
 
 void add_leaves(const Json& json, const std::string& path, const std::string& key, CsvWriter& out) {
   if (json.is_object()) {
-    for (const auto& [name, value] : json.items())
-      add_leaves(value, path.empty() ? name : path + "/" + name, key, out);
+    for (const auto& [name, value] : json.items()) add_leaves(value, path.empty() ? name : path + "/" + name, key, out);
   } else if (json.is_array()) {
     for (size_t i = 0; i < json.size(); ++i) add_leaves(json[i], fmt::format("{}/{}", path, i), key, out);
   } else if (json.is_number()) {
@@ -131,8 +130,7 @@ std::string latex_of(const std::string& table) {
 
 void write_trials(const trials::Store& store, const std::string& path) {
   write_csv(path, "trial,field,value", [&](CsvWriter& out) {
-    for (const auto& [key, result] : store.all())
-      add_leaves(trials::trial_document(key, result).json(), "", key, out);
+    for (const auto& [key, result] : store.all()) add_leaves(trials::trial_document(key, result).json(), "", key, out);
   });
 }
 

@@ -60,8 +60,8 @@ double value_twin(const UnitBatch& batch, const UnitSpace& space, McdcKind kind,
 
 TEST(ValueMcdc, EqualsASlowTwinAlsoWhereLayersBranch) {
   std::vector<model::Layer> layers = made_up_space({3, 4, 6})->layers();
-  const auto branched = std::make_shared<UnitSpace>(layers, UnitChoice(), std::vector<int64_t>(),
-                                                    UnitSpace::Connections{{0, 1}, {0, 2}});
+  const auto branched =
+      std::make_shared<UnitSpace>(layers, UnitChoice(), std::vector<int64_t>(), UnitSpace::Connections{{0, 1}, {0, 2}});
   for (const SpacePtr& space : {made_up_space({3, 4, 6}), SpacePtr(branched)})
     for (McdcKind kind : {McdcKind::kValueSign, McdcKind::kSignValue, McdcKind::kValueValue})
       for (uint64_t seed : {1, 2, 3})

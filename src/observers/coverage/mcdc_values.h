@@ -1,8 +1,8 @@
 // The kinds of MC/DC that look at values: a pair of units in connected layers is covered when two inputs exist between
-// which no sign of the lower layer changes but, where its kind is a sign, that of the one unit; where the kind is a value,
-// the lower unit's size changes by the factor at least; and the upper unit's sign flips, or, keeping its sign, its size
-// changes by the factor. Sun, Huang, Kroening: Testing Deep Neural Networks, 2018, for single units. A sign is + where
-// the value is above 0. Sign and sign is MCDC (mcdc.h).
+// which no sign of the lower layer changes but, where its kind is a sign, that of the one unit; where the kind is a
+// value, the lower unit's size changes by the factor at least; and the upper unit's sign flips, or, keeping its sign,
+// its size changes by the factor. Sun, Huang, Kroening: Testing Deep Neural Networks, 2018, for single units. A sign is
+// + where the value is above 0. Sign and sign is MCDC (mcdc.h).
 //
 // Exact: inputs are kept, and looked at in groups of equal signs of the lower layer. Inputs with a value that is not a
 // number in either layer are left out there.

@@ -123,7 +123,8 @@ UnitSpace::Connections find_connections(const model::Graph& graph, const std::ve
 
 SpacePtr make_unit_space(const stream::Subject& subject, std::vector<Layer> layers, UnitChoice choice) {
   UnitSpace::Connections connections = find_connections(subject.graph, layers);
-  if (!choice.elements) return std::make_shared<UnitSpace>(std::move(layers), choice, std::vector<int64_t>(), connections);
+  if (!choice.elements)
+    return std::make_shared<UnitSpace>(std::move(layers), choice, std::vector<int64_t>(), connections);
   for (const dataset::Feature& feature : subject.data->info().features)
     if (std::find(feature.shape.begin(), feature.shape.end(), -1) != feature.shape.end())
       throw InputError(fmt::format("{} has inputs of differing length: a position of one is not that of another",
