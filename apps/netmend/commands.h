@@ -127,14 +127,14 @@ struct StressOptions : CaseOptions {
 int stress(const Common& common, const StressOptions& options);
 
 struct CoverageOptions : CaseOptions {
-  std::string criteria = "all", important = "6,8,10,12", on, tap = "post", unit, profile, published, product;
+  std::string criteria = "all", important = "6,8,10,12", on, tap, unit, profile, published, product;
   std::vector<std::string> layers;  ///< empty: all but the output layer
   bool zero_cluster = false;
 };
 int coverage(const Common& common, const CoverageOptions& options);
 
 struct ExplainOptions : CaseOptions {
-  std::string method = "lrp", rule, on, predictions = "right", tap = "post";
+  std::string method = "lrp", rule, bias = "keep", on, predictions = "right", tap = "post", format = "csv";
   std::vector<std::string> layers;  ///< empty: all but the output layer
   std::vector<std::string> inputs;  ///< those whose maps are drawn; empty: a few
   int64_t top = 10, steps = 50;

@@ -191,9 +191,9 @@ void print_coverage(const CoverageOptions& options, const Json& found) {
 }  // namespace
 
 int coverage(const Common& common, const CoverageOptions& options) {
-  const adequacy::CoverageRequest request{options.criteria,     options.important,    options.on,
-                                          options.unit,         options.profile,      options.published,
-                                          options.tap == "pre", options.zero_cluster, options.layers};
+  const adequacy::CoverageRequest request{options.criteria, options.important,    options.on,
+                                          options.unit,     options.profile,      options.published,
+                                          options.tap,      options.zero_cluster, options.layers};
   adequacy::check_request(request);  // a slip of the finger shows before the work
   session::Session session(request_of(common, options));
   Examined examined = examine(common, options, session, "coverage");

@@ -86,8 +86,9 @@ std::string usual_rule(const session::Session& session) {
 }  // namespace
 
 int explain(const Common& common, const ExplainOptions& options) {
-  evidence::ExplainRequest request{options.method, options.rule, options.on,    options.predictions,  options.layers,
-                                   options.inputs, options.top,  options.steps, options.tap == "pre", options.float64};
+  evidence::ExplainRequest request{options.method,      options.rule,         options.bias,    options.on,
+                                   options.predictions, options.layers,       options.inputs,  options.top,
+                                   options.steps,       options.tap == "pre", options.float64, options.format == "npz"};
   evidence::check_request(request);  // a slip of the finger shows before the work
   session::Session session(request_of(common, options));
   Examined examined = examine(common, options, session, "explain");
@@ -106,6 +107,7 @@ int explain(const Common& common, const ExplainOptions& options) {
   } else {
     print_explanation(options, found, folder.path());
     print("\n  every unit, by class: {}/importance.csv\n", folder.path());
+    if (!found.arrays.empty()) print("  relevance as arrays: {}\n", found.arrays);
   }
   if (status) say(common, fmt::format("stopped: this covers only the first {}", counted(found.inputs, "input")));
   return status;

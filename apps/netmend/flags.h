@@ -39,8 +39,10 @@ struct Options {
   MergeOptions merge;
   PlantOptions plant;
   RepairOptions repair;
+  TableChoice study_table;
   studies::PlantedRequest planted;
   studies::DeepImportanceRequest deepimportance;
+  studies::DeepFaultRequest deepfault;
   studies::SbflRequest sbfl;
   studies::QualityRequest quality;
   studies::InjectedRequest injected;

@@ -29,6 +29,22 @@ void add_plant(CLI::App& lab, Options& o, Action& action) {
   plant->callback([&] { action = [&] { return lab_plant(common, o.plant); }; });
 }
 
+/// What all studies have: the folder, and which tables are printed.
+void with_study(CLI::App* study, Options& o, const std::string& folder) {
+  study
+      ->add_option("--table", o.study_table.number,
+                   "Print this table alone: the paper's number where its tables have one, else its place")
+      ->check(CLI::Range(1, 1000));
+  study->add_flag("--latex", o.study_table.latex, "With --table: as LaTeX instead of Markdown");
+  study->add_option("--out", common.out, "Folder of the study, with trials.csv (default: " + folder + ")");
+}
+
+/// What studies have whose trials several processes or machines share out.
+void with_slices(CLI::App* study, std::string& slice, std::vector<std::string>& add) {
+  study->add_option("--slice", slice, "Only this part of the work, as in 2/5");
+  study->add_option("--add", add, "Folders of the same study whose trials are taken over")->delimiter(',');
+}
+
 /// Studies of mutation.
 void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
   CLI::App* injected =
@@ -42,8 +58,8 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
   injected->add_flag("--all", o.injected.all, "Also the operators for deep learning, not only the paper's eight");
-  injected->add_option("--out", common.out, "Folder of the study (default: netmend-study-injected-bugs)");
-  injected->callback([&] { action = [&] { return study_injected(common, o.injected); }; });
+  with_study(injected, o, "netmend-study-injected-bugs");
+  injected->callback([&] { action = [&] { return study_injected(common, o.study_table, o.injected); }; });
 
   CLI::App* scores = command(study, "mutation-scores", "Which figure of a set of tests predicts that it finds faults?",
                              "  netmend lab study mutation-scores\n"
@@ -59,8 +75,8 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
   scores->add_option("--tests", o.scores.tests, "Tests that the sets are drawn from")
       ->capture_default_str()
       ->check(CLI::Range(100, 1000000));
-  scores->add_option("--out", common.out, "Folder of the study (default: netmend-study-mutation-scores)");
-  scores->callback([&] { action = [&] { return study_scores(common, o.scores); }; });
+  with_study(scores, o, "netmend-study-mutation-scores");
+  scores->callback([&] { action = [&] { return study_scores(common, o.study_table, o.scores); }; });
 
   CLI::App* broken =
       command(study, "broken-trainings", "Trainings with a known fault: is it named, is it put right?",
@@ -72,8 +88,8 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
   broken->add_option("--python", o.broken_trainings.python, "The Python that trains")->capture_default_str();
   broken->add_option("--keras-python", o.broken_trainings.keras_python, "The one with Keras (default: the same)");
   broken->add_option("more", o.broken_trainings.more, "After --: options that python3 -m netmend.study --help lists");
-  broken->add_option("--out", common.out, "Folder of the study (default: netmend-study-broken-trainings)");
-  broken->callback([&] { action = [&] { return study_broken_trainings(common, o.broken_trainings); }; });
+  with_study(broken, o, "netmend-study-broken-trainings");
+  broken->callback([&] { action = [&] { return study_broken_trainings(common, o.study_table, o.broken_trainings); }; });
 
   CLI::App* trainings =
       command(study, "training-mutants", "DeepCrime's operators on the trainer: which do the tests kill?",
@@ -95,8 +111,9 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
   trainings->add_option("--tests", o.training_mutants.tests, "Test inputs that each network is judged on")
       ->capture_default_str()
       ->check(CLI::Range(20, 10000000));
-  trainings->add_option("--out", common.out, "Folder of the study (default: netmend-study-training-mutants)");
-  trainings->callback([&] { action = [&] { return study_training_mutants(common, o.training_mutants); }; });
+  with_study(trainings, o, "netmend-study-training-mutants");
+  trainings->callback(
+      [&] { action = [&] { return study_training_mutants(common, o.study_table, o.training_mutants); }; });
 }
 
 void add_study(CLI::App& lab, Options& o, Action& action) {
@@ -124,12 +141,13 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->check(CLI::Range(1, 100000));
   planted->add_option("--budget", o.planted.budget, "Budget of each repair: quick, normal, deep, or a time such as 30s")
       ->capture_default_str();
-  planted->add_option("--out", common.out, "Folder of the study (default: netmend-study-planted-faults)");
-  planted->callback([&] { action = [&] { return study_planted(common, o.planted); }; });
-  CLI::App* paper = command(*study, "deepimportance",
-                            "Does what was published on importance-driven coverage hold here? Tables 2 to 5",
-                            "  netmend lab study deepimportance --quick\n"
-                            "  netmend lab study deepimportance --models lenet1,lenet5 --runs 3 --out study");
+  with_study(planted, o, "netmend-study-planted-faults");
+  planted->callback([&] { action = [&] { return study_planted(common, o.study_table, o.planted); }; });
+  CLI::App* paper = command(
+      *study, "deepimportance", "Does what was published on importance-driven coverage hold here? Tables 2 to 5",
+      "  netmend lab study deepimportance --quick\n"
+      "  netmend lab study deepimportance --models lenet1,lenet5 --runs 3 --out study\n"
+      "  netmend lab study deepimportance --as-published df63927 --models lenet5 --table 3 --latex");
   paper
       ->add_option("--models", o.deepimportance.models,
                    studies::deepimportance_models() + " (default: all; with --quick the first); trained first")
@@ -138,17 +156,53 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->add_option("--runs", o.deepimportance.runs,
                    "Networks of each kind, each from another random seed (default: 5; with --quick 1)")
       ->check(CLI::Range(1, 1000));
+  paper->add_option("--as-published", o.deepimportance.as_published,
+                    "By the protocol of the authors' program, mistakes included: df63927 (the paper's state) or head "
+                    "(the newest); default: corrected. The report sets all that were run side by side");
+  paper->add_option("--copies", o.deepimportance.changes.copies, "Noisy copies of each test for IDC and NC")
+      ->check(CLI::Range(1, 100));
+  paper->add_option("--noise-sd", o.deepimportance.changes.noise, "Deviation of the noise on single pixels")
+      ->check(above_zero());
+  paper
+      ->add_option("--percentile", o.deepimportance.changes.percentile,
+                   "Pixels above this percentile of relevance get noise")
+      ->check(CLI::Range(0.0, 100.0));
+  paper->add_option(
+      "--order", o.deepimportance.changes.order,
+      "Rivals begin each set from the tests alone (fresh) or keep what sets before covered (accumulated)");
+  paper->add_option("--bias", o.deepimportance.changes.bias,
+                    "A bias keeps its relevance (keep) or spreads it (spread)");
+  paper->add_option("--attacks", o.deepimportance.changes.attacks, "own or cleverhans");
+  paper
+      ->add_option("--attacked", o.deepimportance.attacked,
+                   "Tests of each class that C&W changes; 0 for all (default: 100; with --quick 20)")
+      ->check(CLI::Range(0, 100000));
+  with_slices(paper, o.deepimportance.slice, o.deepimportance.add);
   paper->add_flag("--quick", o.deepimportance.quick,
                   "20,000 training inputs, 2,000 tests: a minute or two, to see how it works");
-  paper->add_option("--out", common.out, "Folder of the study (default: netmend-study-deepimportance)");
-  paper->callback([&] { action = [&] { return study_deepimportance(common, o.deepimportance); }; });
+  with_study(paper, o, "netmend-study-deepimportance");
+  paper->callback([&] { action = [&] { return study_deepimportance(common, o.study_table, o.deepimportance); }; });
+
+  CLI::App* deepfault =
+      command(*study, "deepfault", "Do the units that spectra suspect change predictions more than random ones?",
+              "  netmend lab study deepfault --models lenet1@glyphs\n"
+              "  netmend lab study deepfault --models lenet1@mnist,lenet5@fashion-mnist --inputs 300 --out study");
+  deepfault->add_option("--models", o.deepfault.models, "Networks with data: NAME@DATA is trained first")
+      ->delimiter(',')
+      ->capture_default_str();
+  deepfault->add_option("--inputs", o.deepfault.inputs, "Correctly predicted inputs of each class that are driven")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  with_study(deepfault, o, "netmend-study-deepfault");
+  deepfault->callback([&] { action = [&] { return study_deepfault(common, o.study_table, o.deepfault); }; });
 
   CLI::App* sbfl =
       command(*study, "sbfl-repair",
               "The grid of the thesis on spectrum-based repair: its nine questions, and its answers beside ours",
               "  netmend lab study sbfl-repair --sample 0.02\n"
               "  netmend lab study sbfl-repair --as-published --out published\n"
-              "  netmend lab study sbfl-repair --trained --sample 0.01");
+              "  netmend lab study sbfl-repair --trained --sample 0.01\n"
+              "  netmend lab study sbfl-repair --slice 1/4 --bases bases --add bases --out part1");
   sbfl->add_option("--networks", o.sbfl.networks, "Some of dnn1, dnn2, cnn1, cnn2")->delimiter(',');
   sbfl->add_option("--sample", o.sbfl.sample, "Share of the trajectories to run")
       ->capture_default_str()
@@ -157,8 +211,13 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   sbfl->add_flag("--as-published", o.sbfl.as_published, "Do it as in the listing of the thesis, mistakes included");
   sbfl->add_flag("--trained", o.sbfl.trained, "Run the half with training between rounds instead");
   sbfl->add_flag("--both", o.sbfl.both, "With --trained: also run the half without training");
-  sbfl->add_option("--out", common.out, "Folder of the study (default: netmend-study-sbfl-repair)");
-  sbfl->callback([&] { action = [&] { return study_sbfl(common, o.sbfl); }; });
+  sbfl->add_option("--bases", o.sbfl.bases, "Folder of the networks, trained by another run (default: the study's)");
+  sbfl->add_flag("--bases-only", o.sbfl.bases_only,
+                 "Train the networks, with --trained their benchmarks too; no trials");
+  sbfl->add_flag("--report-only", o.sbfl.report_only, "Run nothing: tell what the trials so far come to");
+  with_slices(sbfl, o.sbfl.slice, o.sbfl.add);
+  with_study(sbfl, o, "netmend-study-sbfl-repair");
+  sbfl->callback([&] { action = [&] { return study_sbfl(common, o.study_table, o.sbfl); }; });
   CLI::App* quality =
       command(*study, "check-quality", "Is netmend check quiet on sound models, stable, and loud on planted faults?",
               "  netmend lab study check-quality\n"
@@ -182,8 +241,8 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->check(CLI::IsMember({"quiet", "stable", "loud"}));
   quality->add_option("--budget", o.quality.budget, "Budget of each check: quick, normal, deep, or a time such as 30s")
       ->capture_default_str();
-  quality->add_option("--out", common.out, "Folder of the study (default: netmend-study-check-quality)");
-  quality->callback([&] { action = [&] { return study_quality(common, o.quality); }; });
+  with_study(quality, o, "netmend-study-check-quality");
+  quality->callback([&] { action = [&] { return study_quality(common, o.study_table, o.quality); }; });
   add_mutation_studies(*study, o, action);
 }
 

@@ -43,8 +43,7 @@ void add_next(CLI::App& app, Options& o, Action& action) {
   next->add_option("--count", o.next.count, "Inputs to choose")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000000));
-  next->add_option("--on", o.next.on,
-                   "unit=LAYER/NUMBER: inputs with a higher activation of this unit than any test");
+  next->add_option("--on", o.next.on, "unit=LAYER/NUMBER: inputs with a higher activation of this unit than any test");
   next->add_option("--layer", o.next.layers,
                    "Layer for coreset and surprise (default: the last one before the output)");
   add_product(next, "-o", o.next.product, ".csv", "Write the chosen inputs to a CSV file");
@@ -141,8 +140,8 @@ void add_stress(CLI::App& app, Options& o, Action& action) {
   stress->add_flag("--round", o.stress.round, "Bytes stay bytes: values are rounded before they are judged and saved");
   stress
       ->add_option("--as-published", o.stress.as_published,
-                   "deepfault, deephunter or art: compute as the original code does")
-      ->check(CLI::IsMember({"deepfault", "deephunter", "art"}));
+                   "deepfault, deephunter, art or cleverhans: compute as the original code does")
+      ->check(CLI::IsMember({"deepfault", "deephunter", "art", "cleverhans"}));
   with_case(stress, o.stress);
   stress->callback([&] { action = [&] { return app::stress(common, o.stress); }; });
 }
@@ -195,8 +194,10 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
       ->add_option("--m", o.coverage.important,
                    "How many important units IDC combines; several values separated by commas")
       ->capture_default_str();
-  coverage->add_option("--tap", o.coverage.tap, "Take a unit's value after (post) or before (pre) its activation")
-      ->capture_default_str()
+  coverage
+      ->add_option("--tap", o.coverage.tap,
+                   "Take a unit's value after (post, the default but for --as-published nlc) or before (pre) its "
+                   "activation")
       ->check(CLI::IsMember({"pre", "post"}));
   coverage
       ->add_option("--unit", o.coverage.unit,
@@ -228,6 +229,11 @@ void add_explain(CLI::App& app, Options& o, Action& action) {
       "Of lrp: z, epsilon[:0.01], gamma[:0.25], alpha-beta[:3], flat, w2, composite, or by kind of layer: "
       "dense=epsilon,conv=gamma:0.1,first=flat (default: composite for convolutions on images, gamma for "
       "other convolutions, epsilon for everything else)");
+  explain
+      ->add_option("--bias", o.explain.bias,
+                   "Of lrp: a bias keeps its share of relevance (keep), or its inputs get it, each as much (spread)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"keep", "spread"}));
   explain->add_option(
       "--on", o.explain.on,
       "Only these failures: class=cat, confusion=cat:dog (cats predicted as dog), slice=COLUMN=VALUE, or "
@@ -250,6 +256,12 @@ void add_explain(CLI::App& app, Options& o, Action& action) {
   explain->add_option("--steps", o.explain.steps, "Steps of integrated gradients")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
+  explain
+      ->add_option("--format", o.explain.format,
+                   "csv: units by class; npz: also relevance.npz, with the relevance of units and of all inputs (or of "
+                   "those that --input names) as arrays")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"csv", "npz"}));
   explain->add_flag("--float64", o.explain.float64, "Compute relevance in float64");
   with_case(explain, o.explain);
   explain->callback([&] { action = [&] { return app::explain(common, o.explain); }; });
@@ -273,8 +285,7 @@ void add_look(CLI::App& app, Options& o, Action& action) {
                            "  netmend data csv:adult.csv,label=income\n"
                            "  netmend data mnist:test --duplicates --against mnist:train --export drop.csv");
   data->add_option("spec", o.data.spec, "NAME[:split][,key=value…] or KIND:PATH[,key=value…]")->required();
-  add_product(data, "--sheet,-o", o.data.sheet, ".png",
-              "File of the contact sheet (PNG; default: in the run folder)");
+  add_product(data, "--sheet,-o", o.data.sheet, ".png", "File of the contact sheet (PNG; default: in the run folder)");
   data->add_option("--limit", o.data.limit, "Look at the first N inputs")->check(above_zero());
   data->add_option("--count", o.data.count, "Inputs on the sheet")->capture_default_str()->check(CLI::Range(1, 2000));
   data->add_flag("--duplicates", o.data.duplicates, "Inputs that occur more than once, exactly or nearly");

@@ -55,8 +55,8 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str()
       ->check(above_zero())
       ->group(group);
-  repair->add_flag("--as-published", o.repair.as_published, "Do it as the published listing does, mistakes included")
-      ->group(group);
+  repair->add_flag("--as-published", o.repair.as_published,
+                   "sbfl-mutation, arachne, arachne-pso: do it as the published program does, mistakes included");
   with_case(repair, o.repair);
   repair->callback([&] { action = [&] { return repair_model(common, o.repair); }; });
 }

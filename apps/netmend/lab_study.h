@@ -6,13 +6,22 @@
 
 namespace netmend::app {
 
-int study_planted(const Common& common, const studies::PlantedRequest& request);
-int study_deepimportance(const Common& common, const studies::DeepImportanceRequest& request);
-int study_sbfl(const Common& common, const studies::SbflRequest& request);
-int study_injected(const Common& common, const studies::InjectedRequest& request);
-int study_scores(const Common& common, const studies::ScoresRequest& request);
-int study_broken_trainings(const Common& common, const studies::BrokenTrainingsRequest& request);
-int study_training_mutants(const Common& common, const studies::TrainingMutantsRequest& request);
-int study_quality(const Common& common, const studies::QualityRequest& request);
+/// One of a study's tables instead of all; 0: all.
+struct TableChoice {
+  int64_t number = 0;
+  bool latex = false;
+};
+
+int study_planted(const Common& common, const TableChoice& table, const studies::PlantedRequest& request);
+int study_deepimportance(const Common& common, const TableChoice& table, const studies::DeepImportanceRequest& request);
+int study_deepfault(const Common& common, const TableChoice& table, const studies::DeepFaultRequest& request);
+int study_sbfl(const Common& common, const TableChoice& table, const studies::SbflRequest& request);
+int study_injected(const Common& common, const TableChoice& table, const studies::InjectedRequest& request);
+int study_scores(const Common& common, const TableChoice& table, const studies::ScoresRequest& request);
+int study_broken_trainings(const Common& common, const TableChoice& table,
+                           const studies::BrokenTrainingsRequest& request);
+int study_training_mutants(const Common& common, const TableChoice& table,
+                           const studies::TrainingMutantsRequest& request);
+int study_quality(const Common& common, const TableChoice& table, const studies::QualityRequest& request);
 
 }  // namespace netmend::app

@@ -52,7 +52,7 @@ TEST(Reduce, KeepsEveryGoalAndNothingToSpare) {
 }
 
 TEST(Choice, NamesParametersAndSlips) {
-  EXPECT_EQ(parse_criteria("all").size(), criteria().size());
+  EXPECT_EQ(parse_criteria("all").size(), criteria().size() - 3);  // kinds of MC/DC that are asked for by name
   std::vector<Wanted> some = parse_criteria("nc:0.5, KMNC:100,lsa");
   ASSERT_EQ(some.size(), 3u);
   EXPECT_EQ(some[0].parameter, 0.5);
@@ -146,8 +146,8 @@ TEST(Assess, GivesAFigureForEveryCriterion) {
   EXPECT_EQ(learned.no_importance, "");
   Assessment found = fixture.assess(&learned.profile, fixture.options());
   EXPECT_EQ(found.inputs, 300);
-  for (const CriterionRow& row : criteria()) EXPECT_GE(value_of(found, std::string(row.name)), 0) << row.name;
-  EXPECT_EQ(found.figures.size(), criteria().size() + 1);  // IDC for two m
+  for (const Wanted& wanted : parse_criteria("all")) EXPECT_GE(value_of(found, wanted.name), 0) << wanted.name;
+  EXPECT_EQ(found.figures.size(), parse_criteria("all").size() + 1);  // IDC for two m
   EXPECT_TRUE(found.skipped.empty());
   for (const observers::Figure& figure : found.figures) {
     EXPECT_TRUE(std::isfinite(figure.value)) << figure.name;

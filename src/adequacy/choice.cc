@@ -59,7 +59,8 @@ const CriterionRow& criterion_row(std::string_view name) {
 std::vector<Wanted> parse_criteria(const std::string& text) {
   std::vector<Wanted> all;
   if (lower(text) == "all") {
-    for (const CriterionRow& row : criteria()) all.push_back({std::string(row.name), row.parameter.usual});
+    for (const CriterionRow& row : criteria())
+      if (!row.asked_for) all.push_back({std::string(row.name), row.parameter.usual});
     return all;
   }
   for (const std::string& part : split(text, ',')) {

@@ -23,8 +23,9 @@ struct Wanted {
   std::string name;
   double parameter = 0;
 };
-/// `all`, or names with commas between them, each with a parameter if need be: `NC:0.5,KMNC:100,IDC`. Rows may
-/// have a second name (LSA for LSC). Throws InputError with the nearest name and the list.
+/// `all` but what has to be asked for by name, or names with commas between them, each with a parameter if need be:
+/// `NC:0.5,KMNC:100,IDC`. Rows may have a second name (LSA for LSC). Throws InputError with the nearest name and the
+/// list.
 std::vector<Wanted> parse_criteria(const std::string& text);
 
 /// `6,8,10,12`, ascending and without doubles. Throws InputError.

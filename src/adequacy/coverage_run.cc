@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "executor/runtime.h"
 #include "localise/candidates.h"
+#include "observers/coverage/nlc.h"
 #include "session/session.h"
 #include "session/split.h"
 #include "session/target.h"
@@ -31,6 +32,12 @@ observers::Criteria::Filter filter_of(const session::NamedTarget& named) {
   };
 }
 
+/// The class whose important units count: those of all, unless tests of one class are asked for.
+int64_t class_of(const session::NamedTarget& named) {
+  const observers::Target& target = named.target;
+  return target.predicted < 0 && !target.may_fail ? target.label : -1;
+}
+
 /// Before it is taken; what nobody would notice is not worth a line.
 void tell_memory(const session::Session& session, const std::string& what, double bytes) {
   if (bytes > 100e6) session.note(fmt::format("memory: {} takes up to {}", what, bytes_text(bytes)));
@@ -39,9 +46,10 @@ void tell_memory(const session::Session& session, const std::string& what, doubl
 /// The profile of the training data: learned in one pass, or read from the file where it was kept.
 class ProfileSource {
  public:
-  ProfileSource(session::Session& session, const CoverageRequest& request, observers::SpacePtr space)
+  ProfileSource(session::Session& session, const CoverageRequest& request, observers::SpacePtr space, int64_t of_class)
       : session_(session),
         file_(request.profile),
+        of_class_(of_class),
         space_(std::move(space)),
         layer_(space_->layers().size() - 1),
         model_(std::filesystem::exists(session.model_name()) ? file_checksum(session.model_name()) : "") {}
@@ -51,6 +59,10 @@ class ProfileSource {
     if (!file_.empty() && std::filesystem::exists(file_)) {
       profile_ = observers::load_profile(file_, session_.task(), space_, layer_, model_, FileRole::kOwn);
       before_ = bounds();
+      if (profile_->facts.of_class != of_class_ && !profile_->facts.importance.empty())
+        throw InputError(fmt::format("{} has the units that are important for {}, which is not what --on asks for now",
+                                     file_, profile_->facts.of_class < 0 ? "all classes" : "another class"),
+                         "Name another file with --profile: if it does not exist, it is written.");
       if (profile_->facts.importance.empty()) no_importance = "the profile was made without the importance of units";
       return &*profile_;
     }
@@ -86,7 +98,7 @@ class ProfileSource {
     const observers::PredictionSettings task = session_.task_of(split);
     LearnOptions how;
     how.pass = session_.pass_options();
-    how.importance = important;
+    how.importance = important, how.of_class = of_class_;
     const double room = double(executor::memory_budget()) / 4;
     how.stride = stride_for(*space_, layer_, train->size(), room);
     if (how.stride > 1)
@@ -107,6 +119,7 @@ class ProfileSource {
 
   session::Session& session_;
   std::string file_;
+  int64_t of_class_;
   observers::SpacePtr space_;
   size_t layer_;
   std::string model_, before_;
@@ -154,16 +167,25 @@ struct CoverageRun::Impl {
     AssessOptions how = options_of(request);
     session::Split& test = session.test();
     const observers::PredictionSettings& task = session.task();
+    std::vector<std::string> names = request.layers;
+    if (how.published == Published::kNlc && names.empty())
+      for (const model::Layer& layer : session.layers())
+        if (layer.units > 0) names.push_back(layer.name);
     std::vector<model::Layer> layers =
-        localise::candidates(session.layers(), test.subject.graph, task.head, task.outputs, request.layers);
-    session::parse_target(request.on, task, *test.data);  // a slip of the finger shows before the work
-    const std::string unit = !request.unit.empty()                 ? request.unit
-                             : how.published == Published::kDnnTip ? "element"
-                                                                   : "channel";
+        localise::candidates(session.layers(), test.subject.graph, task.head, task.outputs, names);
+    if (request.tap.empty()) request.tap = how.published == Published::kNlc ? "pre" : "post";
+    const session::NamedTarget on = session::parse_target(request.on, task, *test.data);  // slips show before the work
+    // NLC's program takes each time step of a recurrent layer for a layer of its own, and maps by their means.
+    const bool steps = how.published == Published::kNlc &&
+                       std::any_of(layers.begin(), layers.end(), observers::is_recurrent) &&
+                       std::none_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.op == "Conv"; });
+    const std::string unit = !request.unit.empty()                          ? request.unit
+                             : how.published == Published::kDnnTip || steps ? "element"
+                                                                            : "channel";
     findings.space =
-        observers::make_unit_space(test.subject, std::move(layers), {request.before_activation, unit == "element"});
+        observers::make_unit_space(test.subject, std::move(layers), {request.tap == "pre", unit == "element"});
     findings.layer = findings.space->layers().back().name;
-    source = std::make_unique<ProfileSource>(session, request, findings.space);
+    source = std::make_unique<ProfileSource>(session, request, findings.space, class_of(on));
     observers::Profile* profile = source->open(how.criteria);
     session.sample(test);
     of = test.inputs();
@@ -178,6 +200,11 @@ struct CoverageRun::Impl {
     findings.learned = source->learned, findings.learning_seconds = source->seconds;
     if (findings.found.inputs == 0)
       throw InputError(fmt::format("--on {}: no test matches", request.on), "netmend eval shows what there is.");
+    if (profile && class_of(on) >= 0 && !profile->facts.importance.empty())
+      findings.found.notes.push_back(fmt::format(
+          "IDC looks at the units that are important for {}, and at what they do on training inputs that are rightly "
+          "predicted as it",
+          request.on));
     if (profile && !request.on.empty())
       findings.found.notes.push_back("only the tests that --on selects are compared with the training data, and with "
                                      "all of it");

@@ -21,8 +21,9 @@ struct CoverageRequest {
   std::string unit;                     ///< channel or element; "": what `published` does, else channel
   std::string profile;                  ///< file of what was learned: read where it exists, else written; "" for none
   std::string published;                ///< whose figures; "" for the corrected ones
-  bool before_activation = false, zero_cluster = false;
-  std::vector<std::string> layers;  ///< empty: all but the output layer
+  std::string tap;                      ///< pre or post; "": what `published` does, else post
+  bool zero_cluster = false;
+  std::vector<std::string> layers;  ///< empty: all but the output layer (as NLC's program has it, with that one)
 };
 /// What can be said without a model. Throws InputError.
 void check_request(const CoverageRequest& request);

@@ -55,7 +55,7 @@ TEST(CoverageRun, ReadsTrainingAndTestsOnceAndJudgesEveryCriterion) {
       EXPECT_GE(one["value"].get<double>(), 0);
     }
   }
-  for (const CriterionRow& row : criteria()) EXPECT_TRUE(names.count(std::string(row.name))) << row.name;
+  for (const Wanted& wanted : parse_criteria("all")) EXPECT_TRUE(names.count(wanted.name)) << wanted.name;
   EXPECT_EQ(found["important"][0]["m"], 4);
   int64_t whole = 0;
   for (const session::Traversal& one : session.traversals()) whole += one.split == "test" && one.whole;

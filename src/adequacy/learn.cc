@@ -35,9 +35,13 @@ LearnedProfile learn(const stream::Subject& training, const observers::Predictio
   learned.seconds = pass.seconds();
   if (relevance) {
     ImportanceState& state = pass.state(*relevance);
-    at::Tensor scores = observers::importance_of(state, 0).contiguous();
-    if (state.inputs.sum().item<int64_t>() == 0)
-      learned.no_importance = "no training input is predicted correctly, so it is unknown which units are important";
+    at::Tensor scores = observers::importance_of(state, 0, options.of_class).contiguous();
+    learned.profile.facts.of_class = options.of_class;
+    const at::Tensor counted = options.of_class < 0 ? state.inputs.sum() : state.inputs[options.of_class];
+    if (counted.item<int64_t>() == 0)
+      learned.no_importance =
+          fmt::format("no training input{} is predicted correctly, so it is unknown which units are important",
+                      options.of_class < 0 ? "" : " of this class");
     else
       learned.profile.facts.importance.assign(scores.data_ptr<double>(), scores.data_ptr<double>() + scores.numel());
   }

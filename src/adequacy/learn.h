@@ -10,6 +10,7 @@ struct LearnOptions {
   stream::PassOptions pass;
   bool importance = true;  ///< also the relevance of the traced layer's units, which costs a few passes more
   int64_t stride = 1;      ///< every n-th trace is kept
+  int64_t of_class = -1;   ///< importance for correct predictions of this class; -1: of all
 };
 
 /// Why importance is not there, when it is not; "" when it is or was not asked for.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/file.h"
+#include "base/npy.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "evidence/input_maps.h"
@@ -30,12 +31,21 @@ using observers::SampleRow;
 
 constexpr int64_t kMapsUnasked = 4;
 
+explain::Rules rules_of(const ExplainRequest& request) {
+  explain::Rules rules = explain::parse_rules(request.rule);
+  const bool spread = explain::parse_bias(request.bias);
+  for (explain::Rule* rule : {&rules.dense, &rules.conv, &rules.first}) rule->spread_bias = spread;
+  return rules;
+}
+
 explain::Options method_of(const ExplainRequest& request) {
   explain::Options how;
   how.method = explain::parse_method(request.method);
-  how.rules = explain::parse_rules(request.rule);
+  how.rules = rules_of(request);
   how.steps = int(request.steps);
   how.precision = request.float64 ? at::kDouble : at::kFloat;
+  if (how.method != explain::Method::kRelevance && request.bias != "keep")
+    throw InputError("--bias belongs to --method lrp", "Leave out one of the two.");
   if (how.method != explain::Method::kRelevance && !request.rule.empty() && request.rule != "z")
     throw InputError(fmt::format("--rule {} belongs to --method lrp", printable(request.rule)),
                      "Leave out one of the two.");
@@ -44,7 +54,8 @@ explain::Options method_of(const ExplainRequest& request) {
 
 std::string method_text(const ExplainRequest& request) {
   if (request.method == "lrp")
-    return fmt::format("relevance by rule {}", explain::rules_text(explain::parse_rules(request.rule)));
+    return fmt::format("relevance by rule {}{}", explain::rules_text(rules_of(request)),
+                       request.bias == "spread" ? ", biases spread over their inputs" : "");
   if (request.method == "gradient") return "gradient × activation";
   return fmt::format("integrated gradients in {} steps", request.steps);
 }
@@ -216,19 +227,19 @@ void require_some(const ExplainRequest& request, const Sums& found, int64_t samp
 }
 
 Json document_of(const ExplainRequest& request, const Explanation& out, const Sums& found) {
-  Json json = {
-      {"method", request.method},
-      {"rule", request.method == "lrp" ? Json(explain::rules_text(explain::parse_rules(request.rule))) : Json()},
-      {"on", request.on.empty() ? Json(nullptr) : Json(request.on)},
-      {"predictions", request.on.empty() ? request.predictions : "wrong"},
-      {"tap", request.before_activation ? "pre" : "post"},
-      {"inputs", out.inputs},
-      {"explained", out.explained},
-      {"not_finite", out.not_finite},
-      {"start", number_json(out.start)},
-      {"absorbed", number_json(out.absorbed)},
-      {"layers", Json::array()},
-      {"maps", Json::array()}};
+  Json json = {{"method", request.method},
+               {"rule", request.method == "lrp" ? Json(explain::rules_text(rules_of(request))) : Json()},
+               {"bias", request.method == "lrp" ? Json(request.bias) : Json()},
+               {"on", request.on.empty() ? Json(nullptr) : Json(request.on)},
+               {"predictions", request.on.empty() ? request.predictions : "wrong"},
+               {"tap", request.before_activation ? "pre" : "post"},
+               {"inputs", out.inputs},
+               {"explained", out.explained},
+               {"not_finite", out.not_finite},
+               {"start", number_json(out.start)},
+               {"absorbed", number_json(out.absorbed)},
+               {"layers", Json::array()},
+               {"maps", Json::array()}};
   for (size_t l = 0; l < found.layers.size(); ++l)
     json["layers"].push_back({{"name", found.layers[l].name},
                               {"count", found.layers[l].units},
@@ -239,6 +250,56 @@ Json document_of(const ExplainRequest& request, const Explanation& out, const Su
   json["seconds"] = out.seconds;
   json["model"] = out.model, json["data"] = out.data;
   return json;
+}
+
+constexpr double kMostArrays = 1e9;  ///< bytes of one file's relevance of inputs
+
+/// `units_LAYER` (classes × units, sums over inputs), `explained` (inputs by class), and of single inputs `sample`,
+/// `predicted`, `logit` and `inputs_FEATURE` in the layout of the data.
+void write_arrays(const std::string& path, const Sums& found, const dataset::Dataset& data,
+                  const std::vector<int64_t>& samples, const observers::InputExplainer* explainer) {
+  double bytes = 0;
+  for (const dataset::Feature& feature : data.info().features) {
+    double each = 4;
+    for (int64_t size : feature.shape) each *= double(std::max<int64_t>(1, size));
+    bytes += each * double(samples.size());
+  }
+  if (explainer && bytes > kMostArrays)
+    throw InputError(fmt::format("--format npz: relevance of {} inputs would take {}",
+                                 with_commas(int64_t(samples.size())), bytes_text(bytes)),
+                     "--limit or --input say which inputs are wanted.");
+  auto content = [](const at::Tensor& tensor) {
+    at::Tensor values = tensor.contiguous();
+    std::string bytes_out = npy_header(values.scalar_type() == at::kLong    ? "<i8"
+                                       : values.scalar_type() == at::kFloat ? "<f4"
+                                                                            : "<f8",
+                                       values.sizes().vec());
+    return bytes_out.append(static_cast<const char*>(values.data_ptr()), values.nbytes());
+  };
+  std::map<std::string, std::vector<at::Tensor>> parts;
+  constexpr size_t kAtOnce = 250;
+  for (size_t first = 0; explainer && first < samples.size(); first += kAtOnce) {
+    stop_if_interrupted();
+    const size_t end = std::min(samples.size(), first + kAtOnce);
+    const dataset::Batch batch = data.read(std::span(samples).subspan(first, end - first));
+    const observers::InputRelevance one = explainer->run(batch);
+    parts["sample"].push_back(at::tensor(batch.samples, at::kLong));
+    parts["predicted"].push_back(one.classes), parts["logit"].push_back(one.start.to(at::kFloat));
+    for (size_t f = 0; f < one.features.size(); ++f)
+      if (one.features[f].defined())
+        parts["inputs_" + data.info().features[f].name].push_back(one.features[f].to(at::kFloat));
+  }
+  write_file(path, [&](std::ostream& out) {
+    ZipWriter zip(out);
+    zip.add("explained.npy", content(found.state.inputs));
+    for (size_t l = 0; l < found.layers.size(); ++l) {
+      std::string name = "units_" + found.layers[l].name;
+      std::replace(name.begin(), name.end(), '/', '.');  // folders of an archive are no part of a name
+      zip.add(name + ".npy", content(found.state.sums[l]));
+    }
+    for (const auto& [name, list] : parts) zip.add(name + ".npy", content(at::cat(list, 0)));
+    zip.finish();
+  });
 }
 
 /// Layers may be explained where inputs cannot: what nobody asked for is then left out.
@@ -294,6 +355,13 @@ Explanation explain(session::Session& session, const ExplainRequest& request) {
   const RunFolder& folder = session.folder("explain");
   if (explainer) out.maps = map_inputs(task, *test.data, folder, mapped, *explainer);
   write_importance(folder.file("importance.csv"), found);
+  if (request.arrays) {
+    out.arrays = folder.file("relevance.npz");
+    std::vector<int64_t> samples = mapped;
+    const dataset::Dataset& whole = request.inputs.empty() ? *test.subject.data : *test.data;
+    if (request.inputs.empty()) samples = stream::spread(whole.size(), whole.size());
+    write_arrays(out.arrays, found, whole, samples, explainer ? &*explainer : nullptr);
+  }
   out.document = document_of(request, out, found);
   out.document["of"] = test.inputs();
   return out;

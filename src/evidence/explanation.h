@@ -16,12 +16,14 @@ namespace netmend::evidence {
 struct ExplainRequest {
   std::string method = "lrp";         ///< lrp, gradient, integrated
   std::string rule = "z";             ///< of lrp
+  std::string bias = "keep";          ///< of lrp: keep or spread
   std::string on;                     ///< only these failures; "" for none in particular
   std::string predictions = "right";  ///< which are explained: right, wrong, all
   std::vector<std::string> layers;    ///< empty: all but the output layer
   std::vector<std::string> inputs;    ///< those whose maps are drawn, by name or number; empty: a few
   int64_t top = 10, steps = 50;
   bool before_activation = false, float64 = false;
+  bool arrays = false;  ///< also relevance.npz: of units by class, and of all inputs or those that are named
 };
 /// What can be said without a model. Throws InputError.
 void check_request(const ExplainRequest& request);
@@ -56,6 +58,7 @@ struct ExplainedLayer {
 
 struct Explanation {
   std::string model, data, target;  ///< `target`: the failures in words; "" for none in particular
+  std::string arrays;               ///< the file of arrays; "" for none
   std::string how;                  ///< the method in words
   int64_t inputs = 0, explained = 0, not_finite = 0;
   double start = 0, absorbed = 0;  ///< mean logit; share of it that stays with biases and other constants

@@ -121,14 +121,28 @@ Tensor epsilon_share(const Tensor& z, const Message& from, double epsilon) {
   return epsilon > 0 ? relevance / kept : over(relevance, z);
 }
 
+/// What a bias kept is handed to the inputs that reach its output, to each the same: shared out as it is, since inputs
+/// that are 0 get it too. `per_bias`: what a unit of the bias is worth, by output.
+Tensor spread(const Linear& op, const Tensor& x, const Tensor& per_bias) {
+  Tensor connected = at::ones_like(op.weight), inputs = op.run(at::ones_like(x), connected);
+  return op.transposed(x, connected, op.bias * per_bias / inputs);
+}
+
 void share_out(const Linear& op, const Rule& rule, const Tensor& x, const Tensor& z, const Message& from, Message& to) {
+  const bool spreads = rule.spread_bias && op.bias.defined();
   switch (rule.kind) {
-    case Rule::kZ:
-      to.scaled = op.transposed(x, op.weight, from.per_unit(z));
+    case Rule::kZ: {
+      Tensor share = from.per_unit(z);
+      to.scaled = op.transposed(x, op.weight, share);
+      if (spreads) to.loose = spread(op, x, share);
       return;
-    case Rule::kEpsilon:
-      to.scaled = op.transposed(x, op.weight, epsilon_share(z, from, rule.parameter));
+    }
+    case Rule::kEpsilon: {
+      Tensor share = epsilon_share(z, from, rule.parameter);
+      to.scaled = op.transposed(x, op.weight, share);
+      if (spreads) to.loose = spread(op, x, share);
       return;
+    }
     case Rule::kGamma: {
       Signed parts(op, x);
       Tensor up = z >= 0, relevance = from.relevance(z), none = at::zeros({}, z.options());
@@ -136,13 +150,19 @@ void share_out(const Linear& op, const Rule& rule, const Tensor& x, const Tensor
       Tensor share = over(relevance, z + rule.parameter * strong);
       to.scaled = op.transposed(x, op.weight, share) +
                   parts.worth(op, x, at::where(up, share, none), at::where(up, none, share)) * rule.parameter;
+      if (spreads) {
+        Tensor own = at::where(up, (op.bias > 0).to(z.scalar_type()), (op.bias < 0).to(z.scalar_type()));
+        to.loose = spread(op, x, share * (1 + rule.parameter * own));
+      }
       return;
     }
     case Rule::kAlphaBeta: {
       Signed parts(op, x);
       Tensor relevance = from.relevance(z);
-      to.scaled = parts.worth(op, x, over(relevance, parts.plus(op)) * rule.parameter,
-                              over(relevance, parts.minus(op)) * (1 - rule.parameter));
+      Tensor up = over(relevance, parts.plus(op)) * rule.parameter,
+             down = over(relevance, parts.minus(op)) * (1 - rule.parameter);
+      to.scaled = parts.worth(op, x, up, down);
+      if (spreads) to.loose = spread(op, x, at::where(op.bias > 0, up, down));
       return;
     }
     case Rule::kFlat:

@@ -59,6 +59,14 @@ std::string text_of(const Rule& rule) {
 
 }  // namespace
 
+bool parse_bias(const std::string& text) {
+  const std::vector<std::string> names{"keep", "spread"};
+  for (size_t i = 0; i < names.size(); ++i)
+    if (text == names[i]) return i == 1;
+  throw InputError(fmt::format("--bias {}: expected keep or spread{}", printable(text), did_you_mean(text, names)),
+                   "keep: a bias keeps its share of relevance; spread: the inputs that it is added to get it.");
+}
+
 Rules parse_rules(const std::string& text) {
   if (text.empty()) return {};
   if (text == "composite") return parse_rules("dense=epsilon,conv=alpha-beta:1,first=flat");

@@ -16,6 +16,7 @@ struct Rule {
     kW2,         ///< in proportion to w²
   } kind = kZ;
   double parameter = 0;
+  bool spread_bias = false;  ///< a bias gives its share to its inputs, to each as much, instead of keeping it
   bool operator==(const Rule&) const = default;
 };
 
@@ -24,6 +25,10 @@ struct Rules {
   Rule dense, conv;  ///< conv: convolutions of any kind; dense: products with a matrix
   Rule first;        ///< layers that read the network's inputs
 };
+
+/// What becomes of a bias's share, by name: `keep` (false), or `spread` (true; the paper of DeepImportance has it so,
+/// its program keeps it). Rules that do not look at contributions have no such share. Throws InputError.
+bool parse_bias(const std::string& text);
 
 /// `z` (the default, DeepImportance's choice), `epsilon[:0.01]`, `gamma[:0.25]`, `alpha-beta[:3]`, `flat`, `w2`,
 /// `composite` (epsilon for dense, α = 1 for convolutions, flat for the first layer), or by kind of layer:

@@ -84,6 +84,40 @@ TEST(Rules, GiveWhatIsWorkedOutByHand) {
     }
 }
 
+TEST(Rules, SpreadBiasesGoToTheInputsInEqualParts) {
+  // The same sum of ½ with its bias of ½: a sixth of the bias's part for each input, one that is 0 too.
+  struct Case {
+    const char* rule;
+    std::vector<double> kept;  ///< without the bias's part
+    double bias;               ///< all of the bias's part
+  };
+  const double g = 0.5 / (0.5 + 0.25 * 3.5);
+  for (const Case& c :
+       {Case{"z", {3, -2, -1}, 0.5}, Case{"epsilon:0.5", {1.5, -1, -0.5}, 0.25},
+        Case{"gamma:0.25", {3 * 1.25 * g, -2 * g, -1 * g}, 0.5 * 1.25 * g},
+        Case{"alpha-beta:2", {2 * 3 / 3.5 * 0.5, -2.0 / 3 * 0.5, -1.0 / 3 * 0.5}, 2 * 0.5 / 3.5 * 0.5}}) {
+    Sketch s;
+    ValueId x = s.input("x", {3}), w = s.constant(at::tensor({3.f, -1.f, 1.f}).unsqueeze(1)),
+            b = s.constant(at::tensor({0.5f}));
+    s.graph.outputs = {s.node("Gemm", {x, w, b})};
+    Options options;
+    options.rules = parse_rules(c.rule);
+    for (Rule* rule : {&options.rules.dense, &options.rules.conv, &options.rules.first}) rule->spread_bias = true;
+    options.precision = at::kDouble;
+    Explained e =
+        Explainer(s.graph, {s.graph.outputs[0], s.graph.outputs[0]}, s.graph.inputs, options).run({{row({1, 2, -1})}});
+    std::vector<double> expected = c.kept;
+    for (double& one : expected) one += c.bias / 3;
+    EXPECT_TRUE(at::allclose(e.relevance[0], row(expected), 1e-6)) << c.rule << e.relevance[0];
+    if (std::string(c.rule) == "z") {
+      EXPECT_NEAR(e.absorbed, 0, 1e-9);  // nothing is lost
+    }
+  }
+  EXPECT_TRUE(parse_bias("spread"));
+  EXPECT_FALSE(parse_bias("keep"));
+  EXPECT_THROW(parse_bias("spraed"), InputError);
+}
+
 TEST(Rules, CompositeTakesEachKindOfLayer) {
   // 2 inputs → (1, −1; 1, 1) → rectified → (2; 1), ε = ½, first layer flat. Inputs 3, 1: hidden 4, 0 (−2 rectified), …
   Sketch s;

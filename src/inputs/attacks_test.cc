@@ -52,6 +52,15 @@ TEST(GradientSign, EqualsADirectTwin) {
     at::Tensor walked = x;
     for (int i = 0; i < 6; ++i) walked = step(walked, 0.07 / 5);
     EXPECT_GT(share_equal(bim(*test->network, all, settings).units, walked), 0.995);
+    settings.as_published = "cleverhans";  // the same without the range
+    EXPECT_GT(share_equal(fgsm(*test->network, all, settings).units,
+                          x + 0.07 * twin_gradient(*test, x, all.predictions).sign()),
+              0.999);
+    walked = x;
+    for (int i = 0; i < 6; ++i)
+      walked = x + (walked + 0.07 / 5 * twin_gradient(*test, walked, all.predictions).sign() - x).clamp(-0.07, 0.07);
+    EXPECT_GT(share_equal(bim(*test->network, all, settings).units, walked), 0.99);
+    settings.as_published = "";
     walked = at::minimum(at::maximum(x + 0.07 * draw_uniform(all, settings, "pgd"), low), high);
     for (int i = 0; i < 6; ++i) walked = step(walked, 4 * 0.07 / 6);
     EXPECT_GT(share_equal(pgd(*test->network, all, settings).units, walked), 0.99);
@@ -230,6 +239,42 @@ std::unique_ptr<TestCase> trained_case() {
   return std::make_unique<TestCase>(trainer.result(), picture_data(some, labels.narrow(0, 0, 48), 3, preprocess));
 }
 
+/// CleverHans: all pairs by the gradients of probabilities, towards another class, until at most one value is left.
+TEST(Jsma, AsCleverhansEqualsATwinThatTriesAllPairs) {
+  auto test = random_case(7, 1, false, 8);
+  Originals all = test->originals();
+  Settings settings;
+  settings.as_published = "cleverhans";
+  at::Tensor made = jsma(*test->network, all, settings).units;
+  const int64_t size = 64;
+  for (int64_t row = 0; row < 8; ++row) {
+    at::Tensor x = all.units.narrow(0, row, 1).clone();
+    const int64_t classes = test->network->classes(), predicted = all.predictions[row].item<int64_t>();
+    Random random = random_for(settings.seed, "jsma", all.batch.samples[size_t(row)], 0);
+    const int64_t target = (predicted + 1 + int64_t(random.below(uint64_t(classes - 1)))) % classes;
+    std::vector<bool> used(size_t(size), false);
+    for (int64_t i = 0; i < size; ++i) used[size_t(i)] = x.flatten()[i].item<float>() >= 1;
+    for (int64_t round = 0; round < size / 2; ++round) {
+      at::AutoGradMode grad(true);
+      at::Tensor leaf = x.detach().requires_grad_(), p = twin_logits(*test, leaf).softmax(1)[0];
+      if (p.argmax(0).item<int64_t>() == target || std::count(used.begin(), used.end(), false) < 2) break;
+      at::Tensor a = torch::autograd::grad({p[target]}, {leaf})[0].flatten();
+      double best = 0;
+      int64_t first = 0, second = 0;  // where no pair helps
+      for (int64_t i = 0; i < size; ++i)
+        for (int64_t j = i + 1; j < size; ++j) {
+          if (used[size_t(i)] || used[size_t(j)]) continue;
+          const double gain = a[i].item<double>() + a[j].item<double>();
+          if (gain > 0 && gain * gain > best) best = gain * gain, first = i, second = j;
+        }
+      at::Tensor flat = x.flatten();
+      flat[first] = 1, flat[second] = 1, used[size_t(first)] = used[size_t(second)] = true;
+    }
+    EXPECT_LT((made[row] - x[0]).abs().max().item<double>(), 1e-5) << row;
+    EXPECT_EQ(made[row].sizes(), all.units[row].sizes());
+  }
+}
+
 TEST(CarliniWagner, ComesNearerThanPgd) {
   auto test = trained_case();
   CampaignOptions how;
@@ -249,6 +294,14 @@ TEST(CarliniWagner, ComesNearerThanPgd) {
   EXPECT_EQ(fooled, int64_t(near.attempts.size()));
   EXPECT_GT(both, 30);
   EXPECT_EQ(nearer, both);
+  settings.as_published = "cleverhans", settings.steps = 1000;
+  CampaignResult theirs = run_campaign(*test->network, test->subject, test->chosen, find_method("cw"), settings, how);
+  int64_t also = 0;
+  for (const Attempt& attempt : theirs.attempts) {
+    also += attempt.success();
+    EXPECT_GE(attempt.distance.l2, 0);
+  }
+  EXPECT_GT(also, int64_t(theirs.attempts.size()) / 2);
 }
 
 /// The shortest way to another class of a linear network is known.

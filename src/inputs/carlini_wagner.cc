@@ -3,7 +3,8 @@
 // by Adam; c is found by a binary search of 9 steps from 1e-3, multiplied by 10 until an attack succeeds. A search step
 // ends early for an input whose loss has not fallen by a ten-thousandth over a tenth of the iterations; it then costs
 // nothing any more. That is asked only once values at the edge of the range have had the time to come into play: Adam
-// moves w by its rate a step, and the edge lies at |w| = 7.25.
+// moves w by its rate a step, and the edge lies at |w| = 7.25. CleverHans
+// searches in 5 steps from 1e-2 at a rate of 5e-3 and is not as patient; so does --as-published cleverhans.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -14,9 +15,20 @@
 namespace netmend::inputs {
 namespace {
 
-constexpr int64_t kSearchSteps = 9;
-constexpr double kFirst = 1e-3, kMost = 1e10, kRate = 0.01, kFirstDecay = 0.9, kSecondDecay = 0.999, kTiny = 1e-8;
+constexpr double kMost = 1e10, kFirstDecay = 0.9, kSecondDecay = 0.999, kTiny = 1e-8;
 constexpr double kNearlyOne = 0.999999, kEdge = 7.25, kFallen = 0.9999;
+
+/// What programs choose differently.
+struct Form {
+  int64_t search_steps = 9;
+  double first = 1e-3, rate = 0.01;
+  bool patient = true;  ///< an input is not dropped before the edge can have come into play
+};
+Form form_of(const Settings& settings) {
+  Form form = settings.as_published == "cleverhans" ? Form{5, 1e-2, 5e-3, false} : Form{};
+  if (settings.step_size > 0) form.rate = settings.step_size;
+  return form;
+}
 
 /// What is known of each input over the whole search.
 struct Search {
@@ -72,7 +84,8 @@ void note_best(Search& search, const Walk& walk, const at::Tensor& units, const 
   search.best_distance.index_put_({rows}, distance.index_select(0, which));
 }
 
-void walk_down(const Network& network, const Originals& originals, const Settings& settings, Search& search) {
+void walk_down(const Network& network, const Originals& originals, const Settings& settings, const Form& form,
+               Search& search) {
   at::Tensor start = ((originals.units.clamp(0, 1) * 2 - 1) * kNearlyOne).atanh();
   Walk walk{at::arange(originals.count(), start.options().dtype(at::kLong)),
             originals,
@@ -83,7 +96,7 @@ void walk_down(const Network& network, const Originals& originals, const Setting
             search.c,
             at::full({originals.count()}, INFINITY, start.options())};
   const int64_t look = std::max<int64_t>(1, settings.steps / 10);
-  const double rate = settings.step_size > 0 ? settings.step_size : kRate;
+  const double rate = form.rate;
   for (int64_t step = 1; step <= settings.steps && walk.rows.numel() > 0; ++step) {
     at::Tensor t = at::tanh(walk.w), units = t * 0.5 + 0.5, offset = units - walk.from;
     at::Tensor distance = offset.flatten(1).square().sum(1);
@@ -94,11 +107,11 @@ void walk_down(const Network& network, const Originals& originals, const Setting
     Margin margin(gradient.scores, walk.inputs.predictions);
     at::Tensor pull = gradient.gradients[0], fooled = margin.fooled(settings.confidence);
     note_best(search, walk, units, distance, fooled);
-    if (step % look == 0) {
+    if ((form.patient ? step : step - 1) % look == 0) {
       at::Tensor loss = distance + walk.c * margin.hinge(settings.confidence);
       at::Tensor go_on = (loss <= kFallen * walk.last_loss).nonzero().squeeze(1);
       walk.last_loss = loss;
-      if (double(step) * rate >= kEdge && go_on.numel() < walk.rows.numel()) {
+      if ((!form.patient || double(step) * rate >= kEdge) && go_on.numel() < walk.rows.numel()) {
         walk.keep(go_on);
         auto pick = [&](at::Tensor& tensor) { tensor = tensor.index_select(0, go_on); };
         pick(t), pick(offset), pick(pull);
@@ -118,13 +131,14 @@ Changed carlini_wagner(const Network& network, const Originals& originals, const
   at::NoGradGuard no_grad;
   const int64_t count = originals.count();
   auto filled = [&](double value) { return at::full({count}, value, originals.units.options()); };
-  Search search{filled(kFirst), filled(0), filled(kMost), originals.units.clone(), filled(INFINITY), {}};
-  for (int64_t step = 0; step < kSearchSteps; ++step) {
+  const Form form = form_of(settings);
+  Search search{filled(form.first), filled(0), filled(kMost), originals.units.clone(), filled(INFINITY), {}};
+  for (int64_t step = 0; step < form.search_steps; ++step) {
     search.found = at::zeros({count}, originals.units.options().dtype(at::kBool));
     // The last try of an input that was never fooled is the strongest one.
-    if (step == kSearchSteps - 1)
+    if (step == form.search_steps - 1 && form.patient)
       search.c = at::where(search.best_distance.isinf(), search.high.clamp_max(kMost), search.c);
-    walk_down(network, originals, settings, search);
+    walk_down(network, originals, settings, form, search);
     search.high = at::where(search.found, at::minimum(search.high, search.c), search.high);
     search.low = at::where(search.found, search.low, at::maximum(search.low, search.c));
     at::Tensor bounded = search.high < kMost;

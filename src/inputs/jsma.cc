@@ -2,7 +2,9 @@
 // learning in adversarial settings (EuroS&P 2016, arXiv:1511.07528). Towards the second most likely class: the pair of
 // features with the best saliency is raised by theta = 1, until the class is reached, 14.5 % of the features are
 // changed or no pair helps. Published code differs: the Adversarial Robustness Toolbox takes the two features of
-// largest target gradient; --as-published art does so too.
+// largest target gradient; --as-published art does so too. CleverHans goes by probabilities towards a class drawn at
+// random, uses a feature once, may change all of them, and where no pair helps changes the first feature; so does
+// --as-published cleverhans.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -28,6 +30,48 @@ std::pair<int64_t, int64_t> largest_pair(std::span<const float> alpha, std::span
   return second < 0 ? std::pair<int64_t, int64_t>{-1, -1} : std::pair{first, second};
 }
 
+/// CleverHans's attack. Probabilities add up to 1, so what the target gains the others lose: the best pair are the two
+/// free features of largest gradient.
+Changed as_cleverhans(const Network& network, const Originals& originals, const Settings& settings) {
+  const int64_t count = originals.count(), size = originals.units.numel() / count;
+  const at::TensorOptions places = originals.units.options().dtype(at::kLong);
+  at::Tensor units = originals.units.clone().reshape({count, size});
+  at::Tensor free = units < 1;
+  std::vector<int64_t> drawn;
+  for (int64_t sample : originals.batch.samples)
+    drawn.push_back(
+        1 +
+        int64_t(random_for(settings.seed, "jsma", sample, settings.attempt).below(uint64_t(network.classes() - 1))));
+  at::Tensor targets = (originals.predictions.to(places.device()) + at::tensor(drawn, places)) % network.classes();
+  at::Tensor open = at::arange(count, places);
+  for (int64_t round = 0; round <= size / 2 && open.numel() > 0; ++round) {
+    Originals some = originals.rows(open);
+    at::Tensor target = targets.index_select(0, open).unsqueeze(1);
+    at::Tensor now = units.index_select(0, open);
+    auto gradient =
+        network.gradient(some, now.reshape(some.units.sizes()), [&](const at::Tensor& scores, const at::Tensor& rows) {
+          at::Tensor p = scores.softmax(1), own = target.index_select(0, rows);
+          at::Tensor towards = at::zeros_like(scores).scatter(1, own, 1.0);
+          return std::vector<at::Tensor>{p.gather(1, own) * (towards - p)};
+        });
+    at::Tensor may = free.index_select(0, open);
+    at::Tensor go_on = (gradient.scores.argmax(1) != target.squeeze(1)).logical_and(may.sum(1) >= 2);
+    if (round == size / 2) break;
+    at::Tensor which = go_on.nonzero().squeeze(1);
+    open = open.index_select(0, which);
+    if (open.numel() == 0) break;
+    at::Tensor gains =
+        at::where(may, gradient.gradients[0].reshape(now.sizes()), at::full({}, -INFINITY, now.options()))
+            .index_select(0, which);
+    auto [most, pair] = gains.topk(2, 1);
+    pair = at::where(most.sum(1, true) > 0, pair, at::zeros_like(pair));
+    at::Tensor row = open.unsqueeze(1).expand({-1, 2});
+    units.index_put_({row, pair}, at::ones({}, units.options()));
+    free.index_put_({row, pair}, at::zeros({}, free.options()));
+  }
+  return {units.reshape(originals.units.sizes())};
+}
+
 at::Tensor runner_up(const at::Tensor& scores, const at::Tensor& predictions) {
   return scores.scatter(1, predictions.unsqueeze(1), -INFINITY).argmax(1);
 }
@@ -35,6 +79,7 @@ at::Tensor runner_up(const at::Tensor& scores, const at::Tensor& predictions) {
 }  // namespace
 
 Changed jsma(const Network& network, const Originals& originals, const Settings& settings) {
+  if (settings.as_published == "cleverhans") return as_cleverhans(network, originals, settings);
   const int64_t count = originals.count(), size = originals.units.numel() / count;
   const int64_t rounds = std::max<int64_t>(1, int64_t(kGamma * double(size) / 2));
   at::Tensor units = originals.units.clone().contiguous();

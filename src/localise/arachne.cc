@@ -104,8 +104,41 @@ class Impact {
     }
   }
 
-  /// By target: the sum over inputs of front × behind, in the shape that the operator reads the weights in.
-  void add(const dataset::Batch& batch, Tensors& sums) const {
+  /// By target: the sum over inputs of what lies behind, in the shape of the outputs without inputs.
+  void add_behind(const dataset::Batch& batch, Tensors& sums) const {
+    run(batch, [&](size_t t, const at::Tensor&, const at::Tensor&, const at::Tensor& behind) {
+      if (targets_[t].recurrent) return;
+      at::Tensor found = behind.sum(0, true);
+      sums[t] = sums[t].defined() ? sums[t] + found : found;
+    });
+  }
+
+  /// By target: the sum over inputs of front × behind, in the shape that the operator reads the weights in. `means`:
+  /// what lies behind on average, taken instead of each input's own where it is defined.
+  void add(const dataset::Batch& batch, const Tensors& means, Tensors& sums) const {
+    run(batch, [&](size_t t, const at::Tensor& input, const at::Tensor& gradient, const at::Tensor& own) {
+      at::Tensor found;
+      if (targets_[t].recurrent) {
+        found = recurrent_impact(input, targets_[t].weight.view.detach(), gradient);
+      } else {
+        const at::Tensor behind = means.empty() ? own : means[t].expand_as(own);
+        // front × behind summed over positions is |w| times the gradient of Σ behind/D · D at |w|, where D = |x|·|w|.
+        at::Tensor x = input.abs(), w = targets_[t].weight.view.detach().abs().contiguous().requires_grad_(), d;
+        const at::Tensor inputs[] = {x, w};
+        ops::Call call(inputs, {&d, 1});
+        alone_[t](call);
+        at::Tensor share = at::where(d.detach() > 0, behind / d.detach().clamp_min(1e-30), at::zeros_like(d.detach()));
+        found = torch::autograd::grad({(share * d).sum()}, {w})[0] * w.detach();
+      }
+      sums[t] = sums[t].defined() ? sums[t] + found.to(at::kDouble) : found.to(at::kDouble);
+    });
+  }
+
+ private:
+  /// Calls `use` for each target with its inputs, the gradient of the sum of outputs at its own outputs, and that
+  /// gradient's size as a share of the layer, by input.
+  template <typename Use>
+  void run(const dataset::Batch& batch, const Use& use) const {
     at::AutoGradMode grad(true);
     Tensors given = subject_.feed.inputs(batch);
     for (const Target& target : targets_)
@@ -116,33 +149,15 @@ class Impact {
     for (size_t t = 0; t < targets_.size(); ++t) outputs.push_back(values[2 * t + 1]);
     Tensors gradients = torch::autograd::grad({outputs_sum}, outputs, {}, false, false, true);
     for (size_t t = 0; t < targets_.size(); ++t) {
-      const at::Tensor& output = outputs[t];
-      if (targets_[t].recurrent) {
-        at::Tensor gradient = gradients[t].defined() ? gradients[t] : at::zeros_like(output);
-        at::Tensor found = recurrent_impact(values[2 * t].detach(), targets_[t].weight.view.detach(), gradient.detach())
-                               .to(at::kDouble);
-        sums[t] = sums[t].defined() ? sums[t] + found : found;
-        continue;
-      }
-      at::Tensor behind = gradients[t].defined() ? gradients[t].abs() : at::zeros_like(output);
-      at::Tensor whole = behind.flatten(1).sum(1);
+      at::Tensor gradient = gradients[t].defined() ? gradients[t].detach() : at::zeros_like(outputs[t]).detach();
+      at::Tensor behind = gradient.abs(), whole = behind.flatten(1).sum(1);
       std::vector<int64_t> shape(size_t(behind.dim()), 1);
       shape[0] = -1;
-      behind = behind / whole.clamp_min(1e-30).reshape(shape);
-      // front × behind summed over positions is |w| times the gradient of Σ behind/D · D at |w|, where D = |x|·|w|.
-      at::Tensor x = values[2 * t].detach().abs(),
-                 w = targets_[t].weight.view.detach().abs().contiguous().requires_grad_(), d;
-      const at::Tensor inputs[] = {x, w};
-      ops::Call call(inputs, {&d, 1});
-      alone_[t](call);
-      at::Tensor share =
-          at::where(d.detach() > 0, behind.detach() / d.detach().clamp_min(1e-30), at::zeros_like(d.detach()));
-      at::Tensor found = torch::autograd::grad({(share * d).sum()}, {w})[0] * w.detach();
-      sums[t] = sums[t].defined() ? sums[t] + found.to(at::kDouble) : found.to(at::kDouble);
+      if (!targets_[t].recurrent) behind = behind / whole.clamp_min(1e-30).reshape(shape);
+      use(t, values[2 * t].detach(), gradient, behind);
     }
   }
 
- private:
   const stream::Subject& subject_;
   const model::Graph& graph_;
   const std::vector<Target>& targets_;
@@ -151,15 +166,24 @@ class Impact {
 };
 
 Tensors impacts(const stream::Subject& subject, const observers::PredictionSettings& settings,
-                const std::vector<Target>& targets, const std::vector<int64_t>& samples) {
+                const std::vector<Target>& targets, const std::vector<int64_t>& samples, bool as_published) {
   Impact impact(subject, settings, targets);
-  Tensors sums(targets.size());
+  Tensors sums(targets.size()), means;
   constexpr size_t kAtOnce = 32;
-  for (size_t first = 0; first < samples.size(); first += kAtOnce) {
-    std::vector<int64_t> some(samples.begin() + int64_t(first),
-                              samples.begin() + int64_t(std::min(samples.size(), first + kAtOnce)));
-    model::guarded([&] { return subject.model_name; }, [&] { impact.add(subject.data->read(some), sums); });
+  auto all = [&](const auto& add) {
+    for (size_t first = 0; first < samples.size(); first += kAtOnce) {
+      std::vector<int64_t> some(samples.begin() + int64_t(first),
+                                samples.begin() + int64_t(std::min(samples.size(), first + kAtOnce)));
+      model::guarded([&] { return subject.model_name; }, [&] { add(subject.data->read(some)); });
+    }
+  };
+  if (as_published) {
+    means.resize(targets.size());
+    all([&](const dataset::Batch& batch) { impact.add_behind(batch, means); });
+    for (at::Tensor& mean : means)
+      if (mean.defined()) mean = mean / double(std::max<size_t>(1, samples.size()));
   }
+  all([&](const dataset::Batch& batch) { impact.add(batch, means, sums); });
   for (at::Tensor& sum : sums) sum = sum / double(std::max<size_t>(1, samples.size()));
   return sums;
 }
@@ -168,8 +192,8 @@ Tensors impacts(const stream::Subject& subject, const observers::PredictionSetti
 
 std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                   const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
-                                  const std::vector<int64_t>& passing, int jobs,
-                                  std::vector<std::string>* passed_over) {
+                                  const std::vector<int64_t>& passing, int jobs, std::vector<std::string>* passed_over,
+                                  const ArachneOptions& options) {
   const model::Graph& graph = subject.batching.graph;
   const std::vector<int> made_by = model::producers(graph);
   std::vector<Target> targets;
@@ -194,13 +218,18 @@ std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observer
   for (const Target& target : targets) constants.push_back(target.weight.root);
   // As many passing inputs as failing ones: gradients are sums.
   std::vector<int64_t> bad = some_of(failing), good;
+  std::vector<size_t> order(passing.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (options.as_published && options.passing_classes.size() == passing.size())  // every class has its share
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return options.passing_classes[a] < options.passing_classes[b]; });
   for (int64_t i : stream::spread(int64_t(passing.size()), int64_t(bad.size()), 0.5))
-    good.push_back(passing[size_t(i)]);
+    good.push_back(passing[order[size_t(i)]]);
   const std::vector<int64_t> sides[] = {std::move(bad), std::move(good)};
   Tensors impact[2];
   std::map<ValueId, at::Tensor> gradient[2];
   for (int side : {0, 1}) {
-    impact[side] = impacts(subject, settings, targets, sides[side]);
+    impact[side] = impacts(subject, settings, targets, sides[side], options.as_published);
     gradient[side] = weight_gradients(subject, settings, constants, sides[side], jobs);
   }
   std::vector<BlamedWeight> all;

@@ -4,7 +4,8 @@
 // with passing ones; the weights that no other beats in both (the Pareto front) are blamed.
 //
 // What differs from the published code: shares are absolute and of one input each, also in convolutions; where nothing
-// comes in the share is 0; positions keep their order.
+// comes in the share is 0; positions keep their order. The two factors of the forward impact are multiplied input by
+// input; as_published their means over inputs are, and passing inputs are drawn evenly over predicted classes.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,18 @@ struct BlamedWeight {
   double impact = 0, gradient = 0;  ///< failing against passing inputs
 };
 
+struct ArachneOptions {
+  bool as_published = false;
+  std::vector<int64_t> passing_classes = {};  ///< how each passing input is predicted; read as_published
+};
+
 /// The front, largest gradient first. Of recurrent layers the weights that read their inputs are looked at. Layers that
 /// are neither dense, convolutional nor recurrent, whose weights are shared, quantised or computed, are passed over;
 /// `passed_over` names them. Inputs beyond a few hundred a side are sampled evenly.
 std::vector<BlamedWeight> arachne(const stream::Subject& subject, const observers::PredictionSettings& settings,
                                   const std::vector<model::Layer>& layers, const std::vector<int64_t>& failing,
                                   const std::vector<int64_t>& passing, int jobs,
-                                  std::vector<std::string>* passed_over = nullptr);
+                                  std::vector<std::string>* passed_over = nullptr, const ArachneOptions& options = {});
 
 /// Indices of points that no other point beats or equals in both coordinates while being better in one.
 std::vector<size_t> pareto_front(const std::vector<double>& a, const std::vector<double>& b);

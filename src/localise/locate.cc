@@ -94,6 +94,18 @@ std::string commonest(const observers::PredictionSettings& task, const observers
   return target;
 }
 
+/// Inputs that drive the suspects, as DeepFault makes them; nothing where inputs are no quantities.
+Shell drive_command(session::Session& session, const LocateResult& result) {
+  constexpr size_t kDriven = 5;
+  const std::vector<dataset::Feature>& features = session.test().data->info().features;
+  if (features.size() != 1 || features[0].type != at::kFloat || result.rankings.empty()) return {};
+  std::vector<std::string> units;
+  for (const ScoredUnit& one : result.rankings[0].units)
+    if (units.size() < kDriven) units.push_back(one.unit);
+  if (units.empty()) return {};
+  return session.command("stress", {"--method", "deepfault", "--unit", join(units, ",")});
+}
+
 Shell next_command(session::Session& session, const LocateRequest& request, const observers::PredictionResult& result) {
   if (!request.on.empty())
     return session.command(
@@ -142,6 +154,7 @@ LocateResult locate(session::Session& session, const LocateRequest& request) {
   result.all = how.resample_all;
   for (const Located& located : found.located) result.rankings.push_back(plain(found, located));
   result.next = {next_command(session, request, found.result)};
+  if (const Shell drive = drive_command(session, result); !drive.empty()) result.next.push_back(drive);
   result.seconds = found.seconds, result.scoring_seconds = found.scoring;
   result.interrupted = found.interrupted;
   return result;

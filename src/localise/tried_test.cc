@@ -168,6 +168,38 @@ TEST(Pareto, IsWhatNothingBeats) {
   }
 }
 
+/// As published the factors are averaged over inputs before they are multiplied.
+TEST(Arachne, AsPublishedMultipliesMeans) {
+  Fixture at = make(zoo::make("mlp:784-6-10", {.seed = 8}), 60);
+  ArachneOptions published;
+  published.as_published = true;
+  for (int64_t sample : at.passing) published.passing_classes.push_back(sample % 10);
+  std::vector<BlamedWeight> front =
+      arachne(at.subject, at.settings, at.layers, at.failing, at.failing, 2, nullptr, published);
+  const at::Tensor w = at.subject.graph.constant(at.layers[0].weight).to(at::kDouble),
+                   next = at.subject.graph.constant(at.layers[1].weight).to(at::kDouble);
+  int64_t checked = 0;
+  for (const BlamedWeight& one : front) {
+    if (one.layer != 0) continue;
+    const int64_t out = one.position / 784, in = one.position % 784;
+    double share = 0, behind = 0;
+    for (int64_t sample : at.failing) {
+      const dataset::Batch batch = at.subject.data->read({&sample, 1});
+      at::Tensor x = at.subject.feed.inputs(batch)[0].flatten().abs().to(at::kDouble);
+      at::Tensor pre = stream::run_few(at.subject, {at.layers[0].pre}, batch)[0][0].to(at::kDouble);
+      at::Tensor slope = ((pre > 0).to(at::kDouble) * next.sum(0)).abs();
+      const double whole = (x * w[out].abs()).sum().item<double>(), all = slope.sum().item<double>();
+      if (whole > 0) share += (x[in] * w[out][in].abs()).item<double>() / whole;
+      if (all > 0) behind += slope[out].item<double>() / all;
+    }
+    const auto n = double(at.failing.size());
+    const double impact = share / n * behind / n;
+    EXPECT_NEAR(one.impact, impact / (1 + impact), 1e-4 * impact + 1e-9);  // the same inputs on both sides
+    ++checked;
+  }
+  EXPECT_GT(checked, 0);
+}
+
 TEST(Arachne, EqualsItsFormulasOnADenseNetwork) {
   Fixture at = make(zoo::make("mlp:784-6-10", {.seed = 8}), 60);
   ASSERT_FALSE(at.failing.empty() || at.passing.empty());

@@ -1,6 +1,9 @@
-// Arachne's repair: differential evolution on the blamed weights. What differs from the published code: a generation is
-// judged at once, against the population it was bred from. The search keeps to the last two layers with weights (the
-// published default is the last one): there a candidate costs next to nothing.
+// Arachne's repair: a search on the blamed weights, by differential evolution or, as in its first version, by a
+// particle swarm. What differs from the published code: a generation is judged at once, against the population it was
+// bred from. The search keeps to the last two layers with weights (the published default is the last one): there a
+// candidate costs next to nothing. The network as it is is one of the first points, and values that leave their bounds
+// are drawn again; as published it is none, and they are clipped. The swarm's published form is told in
+// search/particle_swarm.h.
 #include "localise/arachne.h"
 
 #include <ATen/ATen.h>
@@ -13,7 +16,7 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "repair/methods.h"
-#include "search/differential_evolution.h"
+#include "search/particle_swarm.h"
 #include "whatif/whatif.h"
 
 namespace netmend::repair {
@@ -47,9 +50,31 @@ std::vector<edits::Edit> edits_of(const Problem& problem, const std::vector<loca
   return edits;
 }
 
-}  // namespace
+/// How good a candidate is, from the inputs that failed and those that were right.
+class Fitness {
+ public:
+  explicit Fitness(bool first_version) : first_version_(first_version) {}
+  void add(bool failed, bool right, double loss) {
+    ++(failed ? failing_ : passing_).all, (failed ? failing_ : passing_).right += right;
+    (failed ? failing_ : passing_).loss += loss;
+    sum_ += (failed ? kFailing : 1) * (right ? 1 : 1 / (loss + 1));
+  }
+  /// The first version: (patched + 1) / (loss + 1) of either side, mean losses; later a sum over inputs.
+  double value() const { return first_version_ ? of(failing_) + of(passing_) : sum_; }
 
-Found arachne(const Problem& problem, Budget& budget) {
+ private:
+  struct Side {
+    double all = 0, right = 0, loss = 0;
+  };
+  static double of(const Side& side) { return (side.right + 1) / (side.loss / std::max(1.0, side.all) + 1); }
+  bool first_version_;
+  Side failing_, passing_;
+  double sum_ = 0;
+};
+
+/// With a swarm, as the first version searched, or by differential evolution.
+Found search_weights(const Problem& problem, Budget& budget, bool by_swarm) {
+  const bool published = problem.sbfl.as_published;
   if (!problem.settings.by_class()) return {{}, "it needs predictions that are classes"};
   const std::vector<int64_t> failing =
                                  sample(problem.on(observers::Side::kFailing, problem.parts.search), kMostFailing),
@@ -58,8 +83,11 @@ Found arachne(const Problem& problem, Budget& budget) {
   if (failing.empty() || passing.empty()) return {{}, "it needs failing and passing inputs"};
   const size_t first = problem.layers.size() > 2 ? problem.layers.size() - 2 : 0;
   const std::vector<model::Layer> last(problem.layers.begin() + int64_t(first), problem.layers.end());
+  localise::ArachneOptions blame;
+  blame.as_published = published;
+  for (int64_t sample : passing) blame.passing_classes.push_back(int64_t(problem.rows[size_t(sample)].predicted));
   std::vector<localise::BlamedWeight> weights =
-      localise::arachne(problem.subject, problem.settings, last, failing, passing, problem.jobs);
+      localise::arachne(problem.subject, problem.settings, last, failing, passing, problem.jobs, nullptr, blame);
   for (localise::BlamedWeight& weight : weights) weight.layer += first;
   if (weights.empty()) return {{}, "no weight of a dense or convolutional layer could be blamed"};
   if (weights.size() > kMostWeights) weights.resize(kMostWeights);
@@ -84,23 +112,27 @@ Found arachne(const Problem& problem, Budget& budget) {
   search::Judge judge = [&](std::span<const search::Point> points) {
     std::vector<whatif::Question> questions;
     for (const search::Point& point : points) questions.push_back({edits_of(problem, weights, point)});
-    std::vector<double> scores(points.size());
+    std::vector<Fitness> scores(points.size(), Fitness(by_swarm));
     budget.spend(kTailShare * double(points.size()) * problem.work(samples.size()));
     whatif.ask(questions, [&](size_t q, int64_t first, std::span<const whatif::Judgement> rows) {
       for (size_t i = 0; i < rows.size(); ++i)
-        scores[q] += (fails.count(samples[size_t(first) + i]) ? kFailing : 1) *
-                     (rows[i].right ? 1 : 1 / (double(rows[i].loss) + 1));
+        scores[q].add(fails.count(samples[size_t(first) + i]) > 0, rows[i].right, double(rows[i].loss));
     });
-    return scores;
+    std::vector<double> values;
+    for (const Fitness& score : scores) values.push_back(score.value());
+    return values;
   };
-  search::EvolutionOptions how;
-  how.seed = problem.seed;
-  how.stop = [&] { return budget.left() <= 0; };
-  search::Evolved found = search::evolve(
-      bounds, origin, [&](size_t i, double normal) { return spread[i].first + spread[i].second * normal; }, judge, how);
-  Candidate out{"arachne",
-                fmt::format("{} weight{}, {} generation{}", weights.size(), weights.size() == 1 ? "" : "s",
-                            found.generations, found.generations == 1 ? "" : "s"),
+  auto start = [&](size_t i, double normal) { return spread[i].first + spread[i].second * normal; };
+  auto stop = [&] { return budget.left() <= 0; };
+  const search::Point none, &first_point = published ? none : origin;
+  const search::Evolved found =
+      by_swarm
+          ? search::swarm(bounds, first_point, start, judge,
+                          {.particles = 100, .as_published = published, .seed = problem.seed, .stop = stop})
+          : search::evolve(bounds, first_point, start, judge, {.clip = published, .seed = problem.seed, .stop = stop});
+  Candidate out{by_swarm ? "arachne-pso" : "arachne",
+                fmt::format("{} weight{}, {} {}{}", weights.size(), weights.size() == 1 ? "" : "s", found.generations,
+                            by_swarm ? "swarm iteration" : "generation", found.generations == 1 ? "" : "s"),
                 edits_of(problem, weights, found.best),
                 {},
                 {}};
@@ -108,5 +140,10 @@ Found arachne(const Problem& problem, Budget& budget) {
   out.selection = evaluate(problem, out.edits, problem.parts.selection).figure;
   return {{std::move(out)}, ""};
 }
+
+}  // namespace
+
+Found arachne(const Problem& problem, Budget& budget) { return search_weights(problem, budget, false); }
+Found arachne_pso(const Problem& problem, Budget& budget) { return search_weights(problem, budget, true); }
 
 }  // namespace netmend::repair

@@ -12,6 +12,7 @@ constexpr Method kMethods[] = {
     {"surgical", "gradient descent on the weights of a few located units", surgical, false, 0.55},
     {"retrain", "all weights, on failing inputs mixed with passing ones", retrain, false, 0.3},
     {"arachne", "differential evolution on a few single weights", arachne, false, 0.3},
+    {"arachne-pso", "a particle swarm on the same weights, as Arachne's first version", arachne_pso, false, 0},
     {"sbfl-mutation", "suspicious units mutated one after another until it stops helping", sbfl_mutation, false, 0},
 };
 

@@ -29,6 +29,7 @@ Found surgical(const Problem& problem, Budget& budget);
 
 /// Differential evolution on single weights that Arachne's localisation blames.
 Found arachne(const Problem& problem, Budget& budget);
+Found arachne_pso(const Problem& problem, Budget& budget);
 /// The thesis's algorithm: suspicious units mutated until it stops helping (sbfl_mutation.h).
 Found sbfl_mutation(const Problem& problem, Budget& budget);
 

@@ -60,6 +60,47 @@ bool Follower::goes_on(const Round& round) {
   return true;
 }
 
+std::vector<size_t> numpy_order(const std::vector<double>& scores) {
+  constexpr int64_t kSmall = 15;  // parts of at most one more are sorted by insertion
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  auto less = [&](int64_t a, int64_t b) { return scores[order[size_t(a)]] < scores[order[size_t(b)]]; };
+  auto swap = [&](int64_t a, int64_t b) { std::swap(order[size_t(a)], order[size_t(b)]); };
+  std::vector<std::pair<int64_t, int64_t>> parts{{0, int64_t(scores.size()) - 1}};
+  while (!parts.empty()) {
+    auto [first, last] = parts.back();
+    parts.pop_back();
+    while (last - first > kSmall) {
+      const int64_t middle = first + (last - first) / 2;
+      if (less(middle, first)) swap(middle, first);
+      if (less(last, middle)) swap(last, middle);
+      if (less(middle, first)) swap(middle, first);
+      swap(middle, last - 1);  // the median waits at the end
+      int64_t low = first, high = last - 1;
+      while (true) {
+        while (less(++low, last - 1)) {
+        }
+        while (less(last - 1, --high)) {
+        }
+        if (low >= high) break;
+        swap(low, high);
+      }
+      swap(low, last - 1);
+      // The larger part waits.
+      if (low - first < last - low) {
+        parts.emplace_back(low + 1, last);
+        last = low - 1;
+      } else {
+        parts.emplace_back(first, low - 1);
+        first = low + 1;
+      }
+    }
+    for (int64_t i = first + 1; i <= last; ++i)
+      for (int64_t at = i; at > first && less(at, at - 1); --at) swap(at, at - 1);
+  }
+  return order;
+}
+
 struct Trajectory::Impl {
   const Problem& problem;
   SbflOptions options;
@@ -92,10 +133,19 @@ struct Trajectory::Impl {
     localise::Blame blame = localise::blame(now, problem.settings, layers, how);
     std::vector<localise::UnitPlace> order;
     if (blame.located.empty()) return order;
-    for (const localise::RankedUnit& unit : blame.located[0].ranking.units)
-      if (!mutated.count(blame.unit(unit.place))) order.push_back(blame.places[unit.place]);
-    // The list is popped from its end: as published that is the least suspicious unit.
-    if (!options.as_published) std::reverse(order.begin(), order.end());
+    const std::vector<localise::RankedUnit>& ranked = blame.located[0].ranking.units;
+    auto add = [&](size_t place) {
+      if (!mutated.count(blame.unit(place))) order.push_back(blame.places[place]);
+    };
+    if (options.as_published) {
+      // The listing sorts scores upwards, turns the list over and pops from its end: the least suspicious unit first.
+      std::vector<double> scores(blame.places.size());
+      for (const localise::RankedUnit& unit : ranked) scores[unit.place] = unit.score;
+      for (size_t place : numpy_order(scores)) add(place);
+    } else {
+      for (const localise::RankedUnit& unit : ranked) add(unit.place);
+    }
+    std::reverse(order.begin(), order.end());
     return order;
   }
 
@@ -113,7 +163,15 @@ struct Trajectory::Impl {
     return figure;
   }
 
-  /// As published, a dense unit's number selects an input of its layer instead.
+  /// As published, a dense unit's number selects an input of its layer instead. Behind maps inputs are counted with
+  /// channels fastest, as Keras flattens them; files here have channels slowest.
+  int64_t input_of(size_t place_layer, int64_t number, int64_t inputs) const {
+    const int64_t channels =
+        place_layer > 0 && layers[place_layer - 1].op == "Conv" ? layers[place_layer - 1].units : 1;
+    if (channels <= 1 || inputs % channels) return number;
+    return number % channels * (inputs / channels) + number / channels;
+  }
+
   std::vector<Edit> mutate(const localise::UnitPlace& place, uint64_t seed) const {
     const model::Layer& layer = layers[place.layer];
     const bool dense = layer.op == "Gemm" || layer.op == "MatMul";
@@ -123,8 +181,8 @@ struct Trajectory::Impl {
     check(weight.view.defined() && weight.view.dim() == 2, "{} has a matrix of weights", layer.name);
     const int64_t inputs_axis = 1 - layer.weight_axis;
     if (place.unit >= weight.view.size(inputs_axis)) return {};
-    std::vector<int64_t> positions =
-        edits::positions_of(weight, now.graph, weight.view.select(inputs_axis, place.unit));
+    const int64_t input = input_of(place.layer, place.unit, weight.view.size(inputs_axis));
+    std::vector<int64_t> positions = edits::positions_of(weight, now.graph, weight.view.select(inputs_axis, input));
     Random random(seed, uint64_t(place.unit));
     std::vector<double> values = edits::numbers(
         now.graph.constant(weight.root).contiguous().view(-1).index_select(0, at::tensor(positions, at::kLong)));

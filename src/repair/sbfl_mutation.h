@@ -45,6 +45,10 @@ struct Round {
   std::vector<edits::Edit> edits;  ///< all that was done so far
 };
 
+/// Places by ascending score as NumPy's default argsort gives them, which decides between equal scores: stable for up
+/// to 16 of them, else by the steps of its quicksort.
+std::vector<size_t> numpy_order(const std::vector<double>& scores);
+
 /// Follows a rule over a trajectory, round by round; several rules may follow one.
 class Follower {
  public:

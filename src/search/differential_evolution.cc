@@ -14,6 +14,7 @@ Evolved evolve(const std::vector<Bounds>& bounds, const Point& origin,
   check(size > 0, "there is something to search");
   Random random(options.seed, 23);
   auto within = [&](size_t i, double x) {
+    if (options.clip) return std::clamp(x, bounds[i].low, bounds[i].high);
     return x >= bounds[i].low && x <= bounds[i].high ? x : random.uniform(bounds[i].low, bounds[i].high);
   };
   std::vector<Point> population(count, Point(size));

@@ -22,6 +22,7 @@ struct EvolutionOptions {
   double weight_low = 0.5, weight_high = 1;  ///< F, drawn anew each generation
   double crossover = 0.7;                    ///< CR; one coordinate always crosses
   int patience = 10;  ///< generations without a better best, or a tenth of all where that is more
+  bool clip = false;  ///< values that leave their bounds are put on them, as Arachne's program does, not drawn again
   uint64_t seed = 42;
   std::function<bool()> stop;  ///< asked after each generation
 };
@@ -33,7 +34,7 @@ struct Evolved {
 };
 
 /// `start` makes the first population (it is asked for each number of each point); `origin` is one of its points when
-/// it is not empty. Values that leave their bounds are drawn again within them.
+/// it is not empty. Values that leave their bounds are drawn again within them, or clipped.
 Evolved evolve(const std::vector<Bounds>& bounds, const Point& origin,
                const std::function<double(size_t coordinate, double normal)>& start, const Judge& judge,
                const EvolutionOptions& options);

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "stats/comparisons.h"
+#include "stats/distributions.h"
 #include "studies/deepimportance.h"
 #include "studies/deepimportance_paper.h"
 
@@ -39,7 +41,7 @@ namespace {
 
 const std::vector<std::string> kRivals = {"NC", "KMNC", "NBC", "SNAC", "TKNC", "LSC", "DSC", "NLC"};
 const std::vector<std::string> kSets3 = {"U_O", "U_S", "U_DI"};
-const std::vector<std::string> kSets4 = {"U_O", "+S", "+noise", "+FGSM", "+BIM", "+JSMA", "+CW"};
+const std::vector<std::string> kSets4 = {"U_O", "+S", "+FGSM", "+BIM", "+JSMA", "+CW"};
 const std::vector<std::string> kAttacks = {"+FGSM", "+BIM", "+JSMA", "+CW"};
 
 /// Means and deviations over runs.
@@ -71,60 +73,102 @@ class Trials {
  public:
   Trials(const Store& store, const std::string& prefix, std::string model, int64_t runs) : model(std::move(model)) {
     for (int64_t run = 1; run <= runs; ++run)
-      for (const std::string& trial : deepimportance_trials())
+      for (const std::string& trial : deepimportance_trials(this->model))
         if (auto text = store.find(fmt::format("{}|{}|{}|{}", prefix, this->model, run, trial)))
-          found_[trial].push_back(trial_document(trial, *text).json());
+          found_[trial][run] = trial_document(trial, *text).json();
   }
-  /// A number of a trial by its path, over the runs that have it.
+  /// A number of a trial by its path, by run.
+  std::map<int64_t, double> by_run(const std::string& trial, const std::string& path) const {
+    std::map<int64_t, double> values;
+    if (auto all = found_.find(trial); all != found_.end())
+      for (const auto& [run, one] : all->second)
+        if (Json::json_pointer at("/" + path); one.contains(at) && one[at].is_number()) values[run] = one[at];
+    return values;
+  }
   Spread of(const std::string& trial, const std::string& path) const {
     std::vector<double> values;
-    if (auto all = found_.find(trial); all != found_.end())
-      for (const Json& one : all->second)
-        if (Json::json_pointer at("/" + path); one.contains(at) && one[at].is_number()) values.push_back(one[at]);
+    for (const auto& [run, value] : by_run(trial, path)) values.push_back(value);
     return spread(values);
   }
-  double figure(const std::string& set, const std::string& criterion) const {
-    return of(set, "figures/" + criterion).mean;
+  /// Another value minus one, in the runs that have both.
+  std::map<int64_t, double> difference(const std::string& more_trial, const std::string& more,
+                                       const std::string& less_trial, const std::string& less,
+                                       double factor = 1) const {
+    const std::map<int64_t, double> a = by_run(more_trial, more), b = by_run(less_trial, less);
+    std::map<int64_t, double> apart;
+    for (const auto& [run, value] : a)
+      if (auto other = b.find(run); other != b.end()) apart[run] = factor * (value - other->second);
+    return apart;
   }
-  const std::vector<Json>& all(const std::string& trial) const {
-    static const std::vector<Json> none;
+  const std::map<int64_t, Json>& all(const std::string& trial) const {
+    static const std::map<int64_t, Json> none;
     auto at = found_.find(trial);
     return at == found_.end() ? none : at->second;
   }
   bool empty() const { return found_.empty(); }
+  /// Where table 4 has surprise from: of the set alone, as the program has it, or with the tests.
+  std::string surprise() const {
+    for (const auto& [run, one] : all("network"))
+      if (one.value("surprise_alone", false)) return "alone/";
+    return "figures/";
+  }
   std::string model;
 
  private:
-  std::map<std::string, std::vector<Json>> found_;
+  std::map<std::string, std::map<int64_t, Json>> found_;
 };
 
-/// A conclusion, put to every case it speaks of.
+std::string where_table4_has(const Trials& t, const std::string& criterion) {
+  if (criterion.starts_with("IDC")) return "figures/" + criterion;
+  return (criterion == "LSC" || criterion == "DSC" ? t.surprise() : "whole/") + criterion;
+}
+
+/// A conclusion, put to every case it speaks of: differences that are above 0 where it holds, by network. Each network
+/// counts as one observation, with the mean of its cases.
 class Claim {
  public:
   Claim(std::string id, std::string text) : id_(std::move(id)), text_(std::move(text)) {}
-  void want(bool holds, const std::string& where) {
-    ++cases_, held_ += holds;
-    if (!holds) against_.push_back(where);
-  }
-  void want_above(double more, double less, const std::string& where) {
-    if (std::isfinite(more) && std::isfinite(less))
-      want(more > less, fmt::format("{} ({:.4g} against {:.4g})", where, more, less));
+  void want(const std::string& model, const std::map<int64_t, double>& by_run, const std::string& where) {
+    if (by_run.empty()) return;
+    double sum = 0;
+    for (const auto& [run, difference] : by_run) {
+      sum += difference;
+      auto& [total, count] = networks_[{model, run}];
+      total += difference, ++count;
+    }
+    const double mean = sum / double(by_run.size());
+    ++cases_, held_ += mean > 0;
+    if (!(mean > 0)) against_.push_back(fmt::format("{} ({:+.3g})", where, mean));
   }
   Json json() const {
-    const char* verdict = cases_ == 0          ? "not tested"
-                          : held_ == cases_    ? "holds"
-                          : 2 * held_ > cases_ ? "holds in part"
-                                               : "does not hold";
-    return {{"id", id_},     {"claim", text_},  {"verdict", verdict},
-            {"held", held_}, {"cases", cases_}, {"against", against_}};
+    std::vector<double> means;
+    for (const auto& [network, total] : networks_) means.push_back(total.first / double(total.second));
+    Json json = {{"id", id_}, {"claim", text_}, {"held", held_}, {"cases", cases_}, {"networks", means.size()}};
+    const Spread all = spread(means);
+    const double half = means.size() > 1
+                            ? stats::t_quantile_95(double(means.size()) - 1) * all.sd / std::sqrt(double(means.size()))
+                            : NAN;
+    json["mean"] = number(all.mean), json["low"] = number(all.mean - half), json["high"] = number(all.mean + half);
+    json["p"] = means.size() > 1 ? number(stats::paired_t_test(means).p) : Json(nullptr);
+    json["verdict"] = verdict(all.mean - half, all.mean + half, means.size());
+    json["against"] = against_;
+    return json;
   }
 
  private:
+  std::string verdict(double low, double high, size_t networks) const {
+    if (cases_ == 0) return "not tested";
+    if (networks < 3) return held_ == cases_ ? "holds in each case" : held_ == 0 ? "holds in no case" : "unclear";
+    if (low > 0) return held_ == cases_ ? "holds" : "holds on average";
+    return high < 0 ? "does not hold" : "not shown";
+  }
   std::string id_, text_;
   int64_t cases_ = 0, held_ = 0;
   std::vector<std::string> against_;
+  std::map<std::pair<std::string, int64_t>, std::pair<double, int64_t>> networks_;
 };
 
+/// One protocol.
 class Report {
  public:
   explicit Report(std::vector<Trials> models) : models_(std::move(models)) {}
@@ -135,13 +179,14 @@ class Report {
     for (const Trials& t : models_)
       json["networks"].push_back({{"model", t.model},
                                   {"runs", t.all("network").size()},
-                                  {"tests", t.of("network", "tests").mean},
-                                  {"training", t.of("network", "training").mean},
-                                  {"attacked", number(t.of("+FGSM", "inputs").mean)},
+                                  {"parameters", number(t.of("network", "parameters").mean)},
+                                  {"tests", number(t.of("network", "tests").mean)},
+                                  {"training", number(t.of("network", "training").mean)},
+                                  {"attacked", number(t.of("+CW", "inputs").mean)},
                                   {"accuracy", json_of(t.of("network", "accuracy"), 100)},
                                   {"paper", json_of(paper::accuracy(t.model))}});
     json["table2"] = table2(), json["table3"] = table3(), json["sets"] = sets(), json["table4"] = table4();
-    json["table5"] = table5(), json["correlation"] = correlation();
+    json["table5"] = table5(), json["correlation"] = correlation(), json["switches"] = switches();
     json["conclusions"] = Json::array();
     for (const Claim& claim : claims_) json["conclusions"].push_back(claim.json());
     return json;
@@ -153,17 +198,35 @@ class Report {
     Claim react("important-react", "important units react more than random ones"),
         scaled("important-react-scaled", "so they do by each unit's own deviation (not in the paper)");
     for (const Trials& t : models_) {
-      for (const char* units : {"random", "important"})
-        rows.push_back({{"model", t.model},
-                        {"units", units},
-                        {"ours",
-                         {{"mean", number(t.of("reaction", fmt::format("{}/mean", units)).mean)},
-                          {"sd", number(t.of("reaction", fmt::format("{}/sd", units)).mean)}}},
-                        {"by_own_deviation", number(t.of("reaction", fmt::format("{}_scaled/mean", units)).mean)},
-                        {"paper", json_of(paper::reaction(t.model, units))}});
-      react.want_above(t.of("reaction", "important/mean").mean, t.of("reaction", "random/mean").mean, t.model);
-      scaled.want_above(t.of("reaction", "important_scaled/mean").mean, t.of("reaction", "random_scaled/mean").mean,
-                        t.model);
+      if (t.all("reaction").empty()) continue;
+      auto ratio = [&](const char* random) {
+        return t.of("reaction", "important/mean").mean / t.of("reaction", random).mean;
+      };
+      auto over_classes = [&](const std::string& key) {
+        double important = 0, random = 0;
+        for (const auto& [run, one] : t.all("reaction"))
+          for (const Json& row : one.value(key, Json::array()))
+            important += row["important"]["mean"].get<double>(), random += row["random_mean"]["mean"].get<double>();
+        return important / random;
+      };
+      for (const char* units : {"random", "important"}) {
+        Json row = {{"model", t.model}, {"units", units}};
+        row["ours"] = {{"mean", number(t.of("reaction", fmt::format("{}/mean", units)).mean)},
+                       {"sd", number(t.of("reaction", fmt::format("{}/sd", units)).mean)}};
+        row["by_own_deviation"] = number(t.of("reaction", fmt::format("{}_scaled/mean", units)).mean);
+        row["paper"] = json_of(paper::reaction(t.model, units));
+        if (units[0] == 'i') {
+          const auto a = paper::reaction(t.model, "important"), b = paper::reaction(t.model, "random");
+          row["ratio"] = number(ratio("random/mean")), row["ratio_draws"] = number(ratio("random_mean/mean"));
+          row["ratio_classes"] = number(over_classes("by_class"));
+          row["ratio_other_percentile"] = number(over_classes("other_percentile"));
+          row["ratio_paper"] = a && b ? Json(a->mean / b->mean) : Json(nullptr);
+        }
+        rows.push_back(std::move(row));
+      }
+      react.want(t.model, t.difference("reaction", "important/mean", "reaction", "random_mean/mean"), t.model);
+      scaled.want(t.model, t.difference("reaction", "important_scaled/mean", "reaction", "random_scaled/mean"),
+                  t.model);
     }
     claims_.push_back(react), claims_.push_back(scaled);
     return rows;
@@ -173,32 +236,37 @@ class Report {
     Json rows = Json::array();
     Claim diverse("di-covers-more", "IDC of U_O+DI is above that of U_O+S"),
         more("m-covers-less", "IDC falls as m grows"),
-        upset("di-upsets-more", "the network has lower accuracy and confidence on U_DI than on U_S"),
-        rivals("rivals-prefer-s", "other criteria rate U_O+S above U_O+DI (all networks but LeNet-1)");
+        accuracy("di-less-accurate", "the network has lower accuracy on U_DI than on U_S"),
+        confidence("di-less-confident", "its confidence is lower on U_DI than on U_S"),
+        rivals("rivals-prefer-s", "NC, KMNC, NBC, SNAC and TKNC rate U_O+S above U_O+DI, each from the tests alone"),
+        kept("rivals-prefer-s-accumulated", "so they do in the program's order, where U_S is counted on top of U_DI");
     std::vector<std::string> criteria = {"IDC6", "IDC8", "IDC10", "IDC12"};
     criteria.insert(criteria.end(), kRivals.begin(), kRivals.end());
     for (const Trials& t : models_) {
       for (const std::string& criterion : criteria) {
+        const std::string path = "figures/" + criterion, where = t.model + " " + criterion;
         for (const std::string& set : kSets3)
           rows.push_back({{"model", t.model},
                           {"criterion", criterion},
                           {"set", set},
-                          {"ours", json_of(t.of(set, "figures/" + criterion), criterion == "NLC" ? 1 : 100)},
+                          {"ours", json_of(t.of(set, path), criterion == "NLC" ? 1 : 100)},
                           {"paper", json_of(paper::diversity(t.model, criterion, set))}});
-        const double s = t.figure("U_S", criterion), di = t.figure("U_DI", criterion);
-        const std::string where = t.model + " " + criterion;
-        if (criterion.starts_with("IDC"))
-          diverse.want_above(100 * di, 100 * s, where);
-        else if (t.model != "lenet1" && criterion != "NLC")
-          rivals.want_above(100 * s, 100 * di, where);
+        if (criterion.starts_with("IDC")) {
+          diverse.want(t.model, t.difference("U_DI", path, "U_S", path, 100), where);
+        } else if (criterion != "NLC" && criterion != "LSC" && criterion != "DSC") {
+          for (const char* kind : {"fresh", "accumulated"}) {
+            const std::string from = std::string(kind) + "/" + criterion;
+            (kind[0] == 'f' ? rivals : kept).want(t.model, t.difference("U_S", from, "U_DI", from, 100), where);
+          }
+        }
       }
       for (size_t i = 1; i < 4; ++i)
-        more.want_above(100 * t.figure("U_O", criteria[i - 1]), 100 * t.figure("U_O", criteria[i]),
-                        t.model + " " + criteria[i]);
-      for (const char* what : {"accuracy", "confidence"})
-        upset.want_above(100 * t.of("U_S", what).mean, 100 * t.of("U_DI", what).mean, t.model + " " + what);
+        more.want(t.model, t.difference("U_O", "figures/" + criteria[i - 1], "U_O", "figures/" + criteria[i], 100),
+                  t.model + " " + criteria[i]);
+      accuracy.want(t.model, t.difference("U_S", "accuracy", "U_DI", "accuracy", 100), t.model);
+      confidence.want(t.model, t.difference("U_S", "confidence", "U_DI", "confidence", 100), t.model);
     }
-    for (const Claim& claim : {diverse, upset, rivals, more}) claims_.push_back(claim);
+    for (const Claim& claim : {diverse, accuracy, confidence, rivals, kept, more}) claims_.push_back(claim);
     return rows;
   }
 
@@ -206,10 +274,11 @@ class Report {
   Json sets() const {
     Json rows = Json::array();
     for (const Trials& t : models_)
-      for (const char* set : {"U_S", "U_DI", "+S", "+noise", "+FGSM", "+BIM", "+JSMA", "+CW"})
+      for (const char* set : {"U_S", "U_DI", "+S", "+FGSM", "+BIM", "+JSMA", "+CW"})
         rows.push_back({{"model", t.model},
                         {"set", set},
                         {"inputs", number(t.of(set, "inputs").mean)},
+                        {"success", json_of(t.of(set, "success"), 100)},
                         {"accuracy", json_of(t.of(set, "accuracy"), 100)},
                         {"confidence", json_of(t.of(set, "confidence"))}});
     return rows;
@@ -217,62 +286,67 @@ class Report {
 
   Json table4() {
     Json rows = Json::array();
-    Claim above("attacks-above-noise", "adversarial sets raise IDC more than noise on random pixels"),
-        white("attacks-above-white-noise",
-              "adversarial sets raise IDC more than noise on all pixels (not in the paper)"),
+    Claim above("attacks-above-noise", "adversarial sets raise IDC more than noise on all pixels"),
         raised("attacks-raise", "adversarial sets raise IDC above that of U_O");
     std::vector<std::string> criteria = {"IDC6", "IDC8"};
     criteria.insert(criteria.end(), kRivals.begin(), kRivals.end());
     for (const Trials& t : models_)
       for (const std::string& set : kSets4)
         for (const std::string& criterion : criteria) {
-          const double value = t.figure(set, criterion);
+          const std::string path = where_table4_has(t, criterion);
           rows.push_back({{"model", t.model},
                           {"set", set},
                           {"criterion", criterion},
-                          {"ours", json_of(t.of(set, "figures/" + criterion), criterion == "NLC" ? 1 : 100)},
+                          {"ours", json_of(t.of(set, path), criterion == "NLC" ? 1 : 100)},
                           {"paper", json_of(paper::effectiveness(t.model, criterion, set))}});
           if (!criterion.starts_with("IDC") || std::find(kAttacks.begin(), kAttacks.end(), set) == kAttacks.end())
             continue;
           const std::string where = fmt::format("{} {} {}", t.model, criterion, set);
-          raised.want_above(100 * value, 100 * t.figure("U_O", criterion), where);
-          above.want_above(100 * value, 100 * t.figure("+S", criterion), where);
-          white.want_above(100 * value, 100 * t.figure("+noise", criterion), where);
+          raised.want(t.model, t.difference(set, path, "U_O", path, 100), where);
+          above.want(t.model, t.difference(set, path, "+S", path, 100), where);
         }
-    for (const Claim& claim : {raised, above, white}) claims_.push_back(claim);
+    for (const Claim& claim : {raised, above}) claims_.push_back(claim);
     return rows;
   }
 
   Json correlation() {
     Json rows = Json::array();
     Claim together("rivals-correlate", "KMNC, NBC, SNAC, LSC and DSC rise with IDC over the sets of table 4"),
-        still("nc-tknc-still", "NC and TKNC hardly move over the sets of table 4 (less than a point)");
+        still("nc-tknc-still", "NC and TKNC move by less than a point over the sets of table 4");
     for (const Trials& t : models_)
       for (const std::string& rival : kRivals) {
-        std::vector<double> idc, other, paper_idc, paper_other;
+        std::map<int64_t, double> rho, moved;
+        for (const auto& [run, unused] : t.all("U_O")) {
+          std::vector<double> idc, other;
+          for (const std::string& set : kSets4) {
+            const auto a = t.by_run(set, "figures/IDC6"), b = t.by_run(set, where_table4_has(t, rival));
+            if (a.count(run) && b.count(run)) idc.push_back(a.at(run)), other.push_back(b.at(run));
+          }
+          if (idc.size() < 3) continue;
+          rho[run] = rank_correlation(idc, other);
+          moved[run] =
+              100 * (*std::max_element(other.begin(), other.end()) - *std::min_element(other.begin(), other.end()));
+          if (!std::isfinite(rho[run])) rho[run] = 0;  // it does not move at all
+        }
+        if (rho.empty()) continue;
+        std::vector<double> paper_idc, paper_other, found, span;
         for (const std::string& set : kSets4) {
-          const double a = t.figure(set, "IDC6"), b = t.figure(set, rival);
-          if (std::isfinite(a) && std::isfinite(b)) idc.push_back(a), other.push_back(b);
           auto c = paper::effectiveness(t.model, "IDC6", set), d = paper::effectiveness(t.model, rival, set);
           if (c && d) paper_idc.push_back(*c), paper_other.push_back(*d);
         }
-        if (idc.size() < 3) continue;
-        const double rho = rank_correlation(idc, other);
-        const double moved =
-            100 * (*std::max_element(other.begin(), other.end()) - *std::min_element(other.begin(), other.end()));
+        for (const auto& [run, value] : rho) found.push_back(value), span.push_back(moved[run]);
         rows.push_back(
             {{"model", t.model},
              {"criterion", rival},
-             {"ours", number(rho)},
+             {"ours", number(spread(found).mean)},
              {"paper", paper_idc.size() < 3 ? Json(nullptr) : number(rank_correlation(paper_idc, paper_other))},
-             {"moved", rival == "NLC" ? Json(nullptr) : number(moved)}});
-        const std::string where =
-            fmt::format("{} {} (rank correlation {})", t.model, rival,
-                        std::isfinite(rho) ? fmt::format("{:.2f}", rho) : "none: it does not move");
-        if (rival == "NC" || rival == "TKNC")
-          still.want(moved < 1, fmt::format("{} {} moves by {:.1f} points", t.model, rival, moved));
-        else if (rival != "NLC")
-          together.want(rho > 0, where);
+             {"moved", rival == "NLC" ? Json(nullptr) : number(spread(span).mean)}});
+        if (rival == "NC" || rival == "TKNC") {
+          for (auto& [run, value] : moved) value = 1 - value;
+          still.want(t.model, moved, t.model + " " + rival);
+        } else if (rival != "NLC") {
+          together.want(t.model, rho, t.model + " " + rival);
+        }
       }
     claims_.push_back(together), claims_.push_back(still);
     return rows;
@@ -285,12 +359,10 @@ class Report {
         delta("deeper-react", "U_DI adds more IDC in the last layer than in the first");
     for (const Trials& t : models_) {
       if (t.all("layers").empty()) continue;
-      const Json& first_run = t.all("layers")[0];
+      const Json& first_run = t.all("layers").begin()->second;
       const size_t count =
           first_run.contains("layers") && first_run["layers"].is_array() ? first_run["layers"].size() : 0;
-      auto at = [&](size_t i, const std::string& set) {
-        return 100 * t.of("layers", fmt::format("layers/{}/{}", i, set)).mean;
-      };
+      auto path = [](size_t i, const std::string& set) { return fmt::format("layers/{}/{}", i, set); };
       for (size_t i = 0; i < count; ++i) {
         const Json& named = first_run["layers"][i];
         if (!named.is_object() || !named.contains("layer") || !named["layer"].is_string()) continue;
@@ -300,15 +372,38 @@ class Report {
                           {"layer", layer},
                           {"m", first_run.value("m", Json())},
                           {"set", set},
-                          {"ours", json_of(t.of("layers", fmt::format("layers/{}/{}", i, set)), 100)},
+                          {"ours", json_of(t.of("layers", path(i, set)), 100)},
                           {"paper", json_of(paper::layer(t.model, layer, set))}});
-        if (i > 0) steps.want_above(at(i, "U_O"), at(i - 1, "U_O"), t.model + " " + layer);
+        if (i > 0)
+          steps.want(t.model, t.difference("layers", path(i, "U_O"), "layers", path(i - 1, "U_O"), 100),
+                     t.model + " " + layer);
       }
       if (count < 2) continue;
-      deeper.want_above(at(count - 1, "U_O"), at(0, "U_O"), t.model);
-      delta.want_above(at(count - 1, "U_O+DI") - at(count - 1, "U_O"), at(0, "U_O+DI") - at(0, "U_O"), t.model);
+      deeper.want(t.model, t.difference("layers", path(count - 1, "U_O"), "layers", path(0, "U_O"), 100), t.model);
+      std::map<int64_t, double> last =
+          t.difference("layers", path(count - 1, "U_O+DI"), "layers", path(count - 1, "U_O"), 100);
+      for (const auto& [run, gain] : t.difference("layers", path(0, "U_O+DI"), "layers", path(0, "U_O"), 100))
+        if (last.count(run)) last[run] -= gain;
+      delta.want(t.model, last, t.model);
     }
     for (const Claim& claim : {deeper, steps, delta}) claims_.push_back(claim);
+    return rows;
+  }
+
+  /// One difference between protocols at a time.
+  Json switches() const {
+    Json rows = Json::array();
+    for (const Trials& t : models_) {
+      if (t.all("switches").empty()) continue;
+      const Json& named = t.all("switches").begin()->second["rows"];
+      for (size_t i = 0; i < named.size(); ++i)
+        for (const char* m : {"IDC6", "IDC8", "IDC10", "IDC12"})
+          rows.push_back({{"model", t.model},
+                          {"switch", named[i]["name"]},
+                          {"criterion", m},
+                          {"ours", json_of(t.of("switches", fmt::format("rows/{}/{}", i, m)), 100)},
+                          {"paper", json_of(paper::diversity(t.model, m, "U_O"))}});
+    }
     return rows;
   }
 
@@ -316,14 +411,59 @@ class Report {
   std::vector<Claim> claims_;
 };
 
+/// One verdict out of those by protocol.
+std::string overall(const Json& verdicts) {
+  std::vector<std::string> different;
+  for (const auto& [protocol, found] : verdicts.items()) {
+    std::string verdict = found["verdict"];
+    if (verdict == "not tested") continue;
+    if (verdict == "holds on average") verdict = "holds";
+    if (std::find(different.begin(), different.end(), verdict) == different.end()) different.push_back(verdict);
+  }
+  if (different.empty()) return "not tested";
+  return different.size() == 1 ? different[0] : "depends on the protocol";
+}
+
 }  // namespace
 
 Json report_deepimportance(const Store& store, const std::string& prefix, const std::vector<std::string>& models,
                            int64_t runs) {
-  std::vector<Trials> trials;
-  for (const std::string& model : models)
-    if (Trials own(store, prefix, model, runs); !own.empty()) trials.push_back(std::move(own));
-  return Report(std::move(trials)).json();
+  // Keys are PREFIX|protocol|model|run|trial; the corrected protocol comes first.
+  std::vector<std::string> protocols{"corrected"};
+  for (const auto& [key, unused] : store.all()) {
+    if (!key.starts_with(prefix + "|")) continue;
+    const std::string protocol = split(key.substr(prefix.size() + 1), '|')[0];
+    if (std::find(protocols.begin(), protocols.end(), protocol) == protocols.end()) protocols.push_back(protocol);
+  }
+  Json json = {{"protocols", Json::array()}, {"conclusions", Json::array()}};
+  std::vector<std::pair<std::string, Json>> reports;
+  for (const std::string& protocol : protocols) {
+    std::vector<Trials> trials;
+    for (const std::string& model : models)
+      if (Trials own(store, prefix + "|" + protocol, model, runs); !own.empty()) trials.push_back(std::move(own));
+    if (trials.empty()) continue;
+    json["protocols"].push_back(protocol);
+    reports.emplace_back(protocol, Report(std::move(trials)).json());
+  }
+  for (const char* table : {"networks", "table2", "table3", "sets", "table4", "table5", "correlation", "switches"}) {
+    Json& rows = json[table] = Json::array();
+    for (const std::string& model : models)
+      for (const auto& [protocol, report] : reports)
+        for (const Json& row : report[table])
+          if (row["model"] == model) {
+            rows.push_back(row);
+            rows.back()["protocol"] = protocol;
+          }
+  }
+  if (!reports.empty())
+    for (size_t i = 0; i < reports[0].second["conclusions"].size(); ++i) {
+      const Json& first = reports[0].second["conclusions"][i];
+      Json row = {{"id", first["id"]}, {"claim", first["claim"]}, {"by_protocol", Json::object()}};
+      for (const auto& [protocol, report] : reports) row["by_protocol"][protocol] = report["conclusions"][i];
+      row["verdict"] = overall(row["by_protocol"]);
+      json["conclusions"].push_back(std::move(row));
+    }
+  return json;
 }
 
 }  // namespace netmend::studies

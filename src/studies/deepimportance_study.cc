@@ -9,6 +9,7 @@
 #include "onnx/reader.h"
 #include "session/split.h"
 #include "studies/deepimportance.h"
+#include "studies/tables.h"
 #include "studies/trained_networks.h"
 
 namespace netmend::studies {
@@ -24,7 +25,7 @@ const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> all = {{"lenet1", "lenet1", "mnist", 3},
                                                 {"lenet4", "lenet4", "mnist", 3},
                                                 {"lenet5", "lenet5", "mnist", 3},
-                                                {"cifar", "cifar-convnet", "cifar10", 12}};
+                                                {"cifar", "cifar-deepimportance", "cifar10", 8}};
   return all;
 }
 
@@ -58,7 +59,8 @@ TrainedNetwork open_network(const StudyContext& context, const Architecture& abo
   model::Graph graph = onnx::read_model(file);
   const dataset::Splits splits = dataset::parse_splits(about.data);
   session::Request request;
-  request.model = file, request.seed = seed, request.jobs = context.jobs, request.quiet = true;
+  request.model = file, request.seed = seed, request.jobs = context.jobs, request.device = context.device,
+  request.quiet = true;
   auto test = first_inputs(session::open_data(*splits.test, graph, {}), sizes.tests);
   auto train = first_inputs(session::open_data(*splits.train, graph, {}), sizes.training);
   session::Session session(std::move(request), file, std::move(graph), std::move(test), std::move(train));
@@ -66,8 +68,8 @@ TrainedNetwork open_network(const StudyContext& context, const Architecture& abo
           session.task()};
 }
 
-bool done_already(const Store& store, const std::string& prefix) {
-  for (const std::string& trial : deepimportance_trials())
+bool done_already(const Store& store, const std::string& prefix, const std::string& model) {
+  for (const std::string& trial : deepimportance_trials(model))
     if (!store.find(prefix + "|" + trial)) return false;
   return true;
 }
@@ -88,16 +90,21 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
   const int64_t runs = request.runs > 0 ? request.runs : request.quick ? 1 : 5;
   make_folders(context.folder);
   Store store(context.folder + "/trials.db", "deepimportance", kDeepImportanceVersion);
+  add_trials(store, request.add, "deepimportance", kDeepImportanceVersion);
   DeepImportanceOptions how;
   how.jobs = context.jobs;
+  how.protocol = changed(find_protocol(request.as_published), request.changes);
+  how.attacked = request.attacked >= 0 ? request.attacked : request.quick ? 20 : 100;
   Sizes sizes;
-  if (request.quick) sizes = {20000, 2000}, how.attacked = 200;
+  if (request.quick) sizes = {20000, 2000};
   const std::string kind = request.quick ? "quick" : "full";
   const std::string prefix = fmt::format("{}, seed {}", kind, context.seed);
+  const Slice slice = parse_slice(request.slice);
+  int64_t number = 0;
   for (int64_t run = 1; run <= runs; ++run)
     for (const std::string& model : models) {
-      const std::string key = fmt::format("{}|{}|{}", prefix, model, run);
-      if (done_already(store, key)) continue;
+      const std::string key = fmt::format("{}|{}|{}|{}", prefix, how.protocol.text(), model, run);
+      if (!slice.holds(number++) || done_already(store, key, model)) continue;
       how.seed = context.seed + uint64_t(run - 1) * 7919;
       const std::string file = fmt::format("{}/{}-{}-seed{}.onnx", context.folder, model, kind, how.seed);
       const TrainedNetwork network = open_network(context, find_architecture(model), file, how.seed, sizes);
@@ -106,6 +113,7 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
   Json json = report_deepimportance(store, prefix, models, runs);
   json["out"] = context.folder;
   const std::string text = deepimportance_text(json);
+  write_trials(store, context.folder + "/trials.csv");
   write_file(context.folder + "/deepimportance.json", json_text(json, 2) + "\n");
   write_file(context.folder + "/deepimportance.md", text);
   json["text"] = text;

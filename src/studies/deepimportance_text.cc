@@ -4,40 +4,13 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "studies/deepimportance.h"
+#include "studies/tables.h"
 
 namespace netmend::studies {
 
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-/// A Markdown table with columns as wide as they need to be, so that it can be read as it is.
-class Table {
- public:
-  explicit Table(std::vector<std::string> head) { rows_.push_back(std::move(head)); }
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  std::string text() const {
-    std::vector<size_t> widths(rows_[0].size());
-    for (const auto& row : rows_)
-      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
-    std::string out;
-    for (size_t r = 0; r < rows_.size(); ++r) {
-      for (size_t i = 0; i < rows_[r].size(); ++i)
-        out += "| " + rows_[r][i] + std::string(widths[i] - width(rows_[r][i]) + 1, ' ');
-      out += "|\n";
-      if (r > 0) continue;
-      for (size_t each : widths) out += "| " + std::string(each, '-') + " ";
-      out += "|\n";
-    }
-    return out + "\n";
-  }
-
- private:
-  static size_t width(const std::string& text) {
-    return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-  }
-  std::vector<std::vector<std::string>> rows_;
-};
 
 /// `34.6 ±2.2`; `–` where there is none.
 std::string figure(const Json& json, int digits = 1) {
@@ -80,40 +53,60 @@ std::string crossed(const Json& rows, const std::vector<std::string>& keys, cons
 std::string deepimportance_text(const Json& report) {
   std::string out =
       "# Importance-driven coverage, reproduced\n\nOur figures, and in brackets those of the paper; shares in percent, "
-      "± is the standard deviation over runs (table 2: over inputs).\n\n";
-  Table networks({"model", "runs", "training", "tests", "attacked", "accuracy"});
+      "± is the standard deviation over runs, each a network of its own (table 2: over inputs). Protocols: corrected; "
+      "df63927 and head are the authors' program in the state of the paper and the newest.\n\n## Table 1: networks\n\n";
+  Table networks({"model", "protocol", "runs", "parameters", "training", "tests", "by C&W", "accuracy"});
   for (const Json& row : report["networks"])
-    networks.row({row["model"], json_text(row["runs"]), plain(row["training"], 0), plain(row["tests"], 0),
-                  plain(row["attacked"], 0), figure(row["accuracy"]) + " (" + figure(row["paper"]) + ")"});
-  out += networks.text() + "## Table 2: how far units move when relevant pixels change (L2)\n\n";
-  Table reaction({"model", "units", "distance", "by each unit's own deviation"});
-  for (const Json& row : report["table2"])
-    reaction.row({row["model"], row["units"], pair(row, 2), plain(row["by_own_deviation"])});
-  out += reaction.text() + "## Table 3: noise on random (U_S) and on relevant pixels (U_DI) added to the tests\n\n";
-  out += crossed(report["table3"], {"model", "criterion"}, "set");
-  out += "## Table 4: attacks added to the tests\n\n" + crossed(report["table4"], {"model", "set"}, "criterion");
-  out += "NLC is not a share. How the network does on the added inputs:\n\n";
-  Table sets({"model", "set", "inputs", "accuracy", "confidence"});
-  for (const Json& row : report["sets"])
-    sets.row(
-        {row["model"], row["set"], plain(row["inputs"], 0), figure(row["accuracy"]), figure(row["confidence"], 3)});
-  out += sets.text() + "## Table 5: layers\n\n" + crossed(report["table5"], {"model", "layer", "m"}, "set");
-  out += "## Rank correlation of IDC6 with its rivals over the sets of table 4\n\n";
-  Table together({"model", "criterion", "ours", "paper", "moves by points"});
-  for (const Json& row : report["correlation"])
-    together.row({row["model"], row["criterion"], plain(row["ours"]), plain(row["paper"]), plain(row["moved"], 1)});
-  out += together.text() + "## Does it hold here?\n\n";
-  for (const Json& row : report["conclusions"]) {
-    out += fmt::format("- **{}**: {} ({} of {} cases)\n", row["verdict"].get<std::string>(),
-                       row["claim"].get<std::string>(), row["held"].get<int64_t>(), row["cases"].get<int64_t>());
-    std::vector<std::string> against = row["against"];
-    const size_t all = against.size(), shown = std::min<size_t>(all, 6);
-    against.resize(shown);
-    if (shown > 0)
-      out += fmt::format("  - exceptions: {}{}\n", join(against, ", "),
-                         all > shown ? fmt::format(" and {} more", all - shown) : "");
+    networks.row({row["model"], row["protocol"], json_text(row["runs"]), plain(row["parameters"], 0),
+                  plain(row["training"], 0), plain(row["tests"], 0), plain(row["attacked"], 0),
+                  figure(row["accuracy"]) + " (" + figure(row["paper"]) + ")"});
+  out +=
+      networks.text() +
+      "## Table 2: how far units move when relevant pixels change (L2)\n\nThe class and the one draw of random "
+      "units of the authors' script; the ratio also with the mean of 20 draws, so over all classes, and there at the "
+      "other percentile (98 and 90).\n\n";
+  Table reaction({"model", "protocol", "units", "distance", "by own deviation", "ratio", "20 draws", "all classes",
+                  "other percentile"});
+  for (const Json& row : report["table2"]) {
+    const bool last = row.contains("ratio");
+    reaction.row({row["model"], row["protocol"], row["units"], pair(row, 2), plain(row["by_own_deviation"]),
+                  last ? plain(row["ratio"]) + " (" + plain(row["ratio_paper"]) + ")" : "",
+                  last ? plain(row["ratio_draws"]) : "", last ? plain(row["ratio_classes"]) : "",
+                  last ? plain(row["ratio_other_percentile"]) : ""});
   }
-  return out;
+  out += reaction.text() + "## Table 3: noise on random (U_S) and on relevant pixels (U_DI) added to the tests\n\n";
+  out += crossed(report["table3"], {"model", "protocol", "criterion"}, "set");
+  out += "## Table 4: noise on all pixels (+S) and attacks added to the tests\n\n" +
+         crossed(report["table4"], {"model", "protocol", "set"}, "criterion");
+  out += "NLC is not a share.\n\n## Sets: how the network does on what was added\n\n";
+  Table sets({"model", "protocol", "set", "inputs", "predicted otherwise", "accuracy", "confidence"});
+  for (const Json& row : report["sets"])
+    sets.row({row["model"], row["protocol"], row["set"], plain(row["inputs"], 0), figure(row["success"]),
+              figure(row["accuracy"]), figure(row["confidence"], 3)});
+  out += sets.text() + "## Table 5: layers\n\n" + crossed(report["table5"], {"model", "protocol", "layer", "m"}, "set");
+  out += "## Switches: IDC of the tests, one difference from the corrected form at a time\n\n" +
+         crossed(report["switches"], {"model", "protocol", "switch"}, "criterion");
+  out += "## Rank correlation of IDC6 with its rivals over the sets of table 4\n\n";
+  Table together({"model", "protocol", "criterion", "ours", "paper", "moves by points"});
+  for (const Json& row : report["correlation"])
+    together.row({row["model"], row["protocol"], row["criterion"], plain(row["ours"]), plain(row["paper"]),
+                  plain(row["moved"], 1)});
+  out += together.text() +
+         "## Does it hold here?\n\nEach network is one observation, the mean of its cases: their mean with its 95 % "
+         "interval and the p-value of a t-test against 0; cases that go the claimed way.\n\n";
+  Table verdicts({"conclusion", "protocol", "mean difference", "p", "cases", "verdict", "over protocols"});
+  for (const Json& row : report["conclusions"]) {
+    bool first = true;
+    for (const auto& [protocol, found] : row["by_protocol"].items()) {
+      verdicts.row({first ? row["claim"].get<std::string>() : "", protocol,
+                    fmt::format("{} [{}, {}]", plain(found["mean"]), plain(found["low"]), plain(found["high"])),
+                    found["p"].is_number() ? fmt::format("{:.2g}", found["p"].get<double>()) : "–",
+                    fmt::format("{}/{}", found["held"].get<int64_t>(), found["cases"].get<int64_t>()), found["verdict"],
+                    first ? row["verdict"].get<std::string>() : ""});
+      first = false;
+    }
+  }
+  return out + verdicts.text();
 }
 
 }  // namespace netmend::studies

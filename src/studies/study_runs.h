@@ -8,12 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "studies/protocol.h"
+
 namespace netmend::studies {
 
 struct StudyContext {
   std::string folder;  ///< made when it is not there
   uint64_t seed = 42;
   int jobs = 0;
+  std::string device = "cpu";
   std::function<void(const std::string&)> progress;  ///< told what is being done; may be empty
 };
 
@@ -81,13 +84,30 @@ struct SbflRequest {
   double sample = 1;                  ///< share of the trajectories
   int64_t limit = 0;                  ///< of training inputs; 0 for all
   bool as_published = false, trained = false, both = false;
+  bool bases_only = false;       ///< only train the networks and their benchmarks
+  bool report_only = false;      ///< run nothing
+  std::string bases;             ///< folder of networks that are trained already
+  std::string slice;             ///< only a part of the trajectories, as in 2/5
+  std::vector<std::string> add;  ///< folders of the same study whose trials are taken over
 };
 nlohmann::ordered_json run_sbfl_study(const StudyContext& context, const SbflRequest& request);
+
+struct DeepFaultRequest {
+  std::vector<std::string> models = {"lenet1@mnist", "lenet5@fashion-mnist"};
+  int64_t inputs = 100;  ///< of each class that are driven
+};
+/// DeepFault's experiment: units that spectra suspect against units drawn at random. Tables in `text`.
+nlohmann::ordered_json run_deepfault_study(const StudyContext& context, const DeepFaultRequest& request);
 
 struct DeepImportanceRequest {
   std::vector<std::string> models;  ///< of deepimportance_models(); empty for all, or the first where it is quick
   int64_t runs = 0;                 ///< 0: the usual number
   bool quick = false;               ///< little data, one run
+  std::string as_published;         ///< a protocol's name; "" for the corrected one
+  ProtocolChanges changes;
+  int64_t attacked = -1;         ///< tests of each class that C&W changes; 0 for all; below 0: the usual number
+  std::string slice;             ///< only a part of networks and runs, as in 2/5
+  std::vector<std::string> add;  ///< folders of the same study whose trials are taken over
 };
 /// Their names, with commas.
 std::string deepimportance_models();

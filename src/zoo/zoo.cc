@@ -70,6 +70,25 @@ Graph cifar_convnet(Builder& b) {
   return b.finish(b.dense("fc2", x, 320, kClasses), "logits", kClasses);
 }
 
+/// As many parameters as DeepImportance's network for CIFAR-10 has (952,234) and a last hidden layer of 128 units; that
+/// much is published, how they are spread over 20 layers is not.
+Graph cifar_deepimportance(Builder& b) {
+  ValueId x = b.input("image", {3, 32, 32});
+  int64_t channels = 3;
+  int number = 0, convolutions = 0;
+  for (int64_t units : {48, 48, 128}) {
+    for (int i = 0; i <= convolutions; ++i) {
+      x = b.relu(b.conv(fmt::format("conv{}", ++number), x, channels, units, kThreeSame));
+      channels = units;
+    }
+    ++convolutions;
+    x = b.dropout(b.max_pool(x), 0.25);
+  }
+  x = b.dropout(b.relu(b.dense("fc1", b.flatten(x), 4 * 4 * 128, 256)), 0.5);
+  x = b.dropout(b.relu(b.dense("fc2", x, 256, 128)), 0.5);
+  return b.finish(b.dense("fc3", x, 128, kClasses), "logits", kClasses);
+}
+
 ValueId normed_conv(Builder& b, const std::string& path, const std::string& number, ValueId x, int64_t channels,
                     int64_t units, Builder::Window window) {
   window.bias = false;
@@ -192,6 +211,7 @@ const std::vector<std::pair<std::string, Maker>>& makers() {
       {"cnn1", [](Builder& b, const auto&) { return small_cnn(b, 1); }},
       {"cnn2", [](Builder& b, const auto&) { return small_cnn(b, 2); }},
       {"cifar-convnet", [](Builder& b, const auto&) { return cifar_convnet(b); }},
+      {"cifar-deepimportance", [](Builder& b, const auto&) { return cifar_deepimportance(b); }},
       {"resnet20", [](Builder& b, const auto&) { return resnet20(b); }},
       {"resnet50", [](Builder& b, const auto&) { return resnet50(b); }},
       {"dave2", [](Builder& b, const auto&) { return dave2(b); }},

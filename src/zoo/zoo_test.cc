@@ -18,6 +18,7 @@ TEST(Zoo, ParameterCountsAreThePublishedOnes) {
                                                    {"resnet20", 272474},
                                                    {"resnet50", 25557032},
                                                    {"cifar-convnet", 945898},
+                                                   {"cifar-deepimportance", 952234},
                                                    {"cnn1", 80 + 1352 * 4 + 4 + 50},
                                                    {"cnn2", 80 + 584 + 200 * 4 + 4 + 50},
                                                    {"mlp:784-64-10", 784 * 64 + 64 + 650}};

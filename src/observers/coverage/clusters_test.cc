@@ -183,11 +183,11 @@ TEST(Combinations, ZerosAsAskedFor) {
   QuantisedUnit apart = quantise(0, values, {true});
   EXPECT_EQ(apart.clusters.centroids.size(), 3u);
   EXPECT_EQ(apart.clusters.centroids[0], 0);
-  QuantisedUnit published = quantise(0, values, {false, Published::kDeepImportance});
+  QuantisedUnit published = quantise(0, values, {false, true, true});
   EXPECT_EQ(published.clusters.centroids, (std::vector<double>{1.06, 5.06}));
   values.assign(50, 0.0f);
   for (int i = 0; i < 9; ++i) values.push_back(float(i));
-  EXPECT_EQ(quantise(0, values, {false, Published::kDeepImportance}).clusters.centroids, (std::vector<double>{0}));
+  EXPECT_EQ(quantise(0, values, {false, true, true}).clusters.centroids, (std::vector<double>{0}));
   EXPECT_EQ(quantise(0, std::vector<float>(9, 2.0f)).clusters.centroids, (std::vector<double>{2}));
 }
 

@@ -13,13 +13,15 @@ namespace netmend::observers {
 namespace {
 
 /// As the authors' program does it.
-Clusters published_clusters(const WeightedValues& data) {
+Clusters published_clusters(const WeightedValues& data, int64_t clusters) {
   double count = 0;
   for (double weight : data.weights) count += weight;
   if (count < 10 || data.values.size() < 2) return {{0.0}, 0};
   Clusters best;
   best.silhouette = -INFINITY;
-  for (int64_t k = 2; k <= std::min<int64_t>(4, int64_t(data.values.size())); ++k) {
+  const int64_t least = clusters > 0 ? clusters : 2, most = clusters > 0 ? clusters : 4;
+  for (int64_t k = std::min<int64_t>(least, int64_t(data.values.size()));
+       k <= std::min<int64_t>(most, int64_t(data.values.size())); ++k) {
     std::vector<size_t> starts = cut_into(data, k);
     if (double score = silhouette(data, starts); score >= best.silhouette) best = {means_of(data, starts), score};
   }
@@ -31,17 +33,17 @@ Clusters published_clusters(const WeightedValues& data) {
 
 QuantisedUnit quantise(int64_t unit, std::span<const float> values, const QuantiseOptions& options) {
   WeightedValues data = weigh(values);
-  const bool published = options.published == Published::kDeepImportance;
   bool had_zeros = false;
-  if (published || options.zero_cluster)
+  if (options.without_zeros || options.zero_cluster)
     if (auto zero = std::find(data.values.begin(), data.values.end(), 0.0); zero != data.values.end()) {
       had_zeros = true;
       data.weights.erase(data.weights.begin() + (zero - data.values.begin()));
       data.values.erase(zero);
     }
-  if (published) return {unit, published_clusters(data)};
-  Clusters found = find_clusters(data);
-  if (had_zeros) {
+  if (options.as_published) return {unit, published_clusters(data, options.clusters)};
+  const int64_t least = std::min<int64_t>(options.clusters, int64_t(data.values.size()));
+  Clusters found = least > 1 ? Clusters{means_of(data, cut_into(data, least)), 0} : find_clusters(data);
+  if (had_zeros && options.zero_cluster) {
     found.centroids.push_back(0);
     std::sort(found.centroids.begin(), found.centroids.end());
     found.centroids.erase(std::unique(found.centroids.begin(), found.centroids.end()), found.centroids.end());
@@ -98,10 +100,15 @@ std::vector<int64_t> by_importance(const std::vector<double>& importance) {
   return order;
 }
 
-std::vector<float> values_of(const UnitBatch& traces, int64_t unit) {
+/// Of training inputs; where units are important for a class, of those that are rightly predicted as it.
+std::vector<float> values_of(const UnitBatch& traces, int64_t unit, int64_t of_class) {
   std::vector<float> values;
   values.reserve(traces.rows.size());
-  for (int64_t row = 0; row < traces.count(); ++row) values.push_back(traces.input(row)[unit]);
+  for (int64_t row = 0; row < traces.count(); ++row) {
+    const SampleRow& about = traces.rows[size_t(row)];
+    if (of_class < 0 || (about.right == SampleRow::kRight && about.predicted == double(of_class)))
+      values.push_back(traces.input(row)[unit]);
+  }
   return values;
 }
 
@@ -123,6 +130,9 @@ MadeCriteria make_idc(const CriterionMaterials& m) {
   }
   const std::vector<int64_t> order = by_importance(m.importance);
   std::vector<QuantisedUnit> units;
+  const std::string& op = m.space->layers()[m.layer].op;
+  const bool published = m.published == Published::kDeepImportance;
+  QuantiseOptions options{m.zero_cluster, published && (op == "Gemm" || op == "MatMul"), published};
   int64_t last = 0;
   for (int64_t asked : m.important) {
     const int64_t there = std::min<int64_t>(asked, int64_t(order.size()));
@@ -133,14 +143,14 @@ MadeCriteria make_idc(const CriterionMaterials& m) {
     last = there;
     while (int64_t(units.size()) < there) {
       const int64_t unit = order[units.size()];
-      units.push_back(quantise(unit, values_of(*m.traces, unit), {m.zero_cluster, m.published}));
+      units.push_back(quantise(unit, values_of(*m.traces, unit, m.of_class), options));
     }
     auto criterion = std::make_shared<Idc>(m.space, m.layer, units);
     if (criterion->units().empty()) {
       made.skipped = "no important unit has a finite value on training data";
       return made;
     }
-    if (m.published == Published::kDeepImportance && !read_before(*criterion, *m.space, m.layer))
+    if (published && !read_before(*criterion, *m.space, m.layer))
       made.notes.push_back("IDC is measured at its own layer: the one before has too few units for the published way");
     made.list.push_back(criterion);
     made.important.push_back(criterion);

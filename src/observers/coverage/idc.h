@@ -4,9 +4,9 @@
 //
 // Every input shows exactly one combination: each unit's value has one nearest centroid (the lower of two equally
 // near). Which units are important is given from outside. The authors' program differs from the paper: it leaves out
-// zeros before clustering, takes the single centroid 0 for fewer than ten values, rounds centroids to two digits (so
-// that equal ones can never both be reached), among numbers of clusters with equal silhouettes keeps the last, and
-// reads tests one layer before the one it chose units and clusters in.
+// zeros of dense layers before clustering, takes the single centroid 0 for fewer than ten values, rounds centroids to
+// two digits (so that equal ones can never both be reached), among numbers of clusters with equal silhouettes keeps the
+// last, and reads tests one layer before the one it chose units and clusters in.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,12 @@ struct QuantisedUnit {
 };
 
 struct QuantiseOptions {
-  bool zero_cluster = false;  ///< zeros are a cluster of their own and left out of the others
-  Published published = Published::kCorrected;
+  bool zero_cluster = false;   ///< zeros are a cluster of their own and left out of the others
+  bool without_zeros = false;  ///< zeros are left out, and nothing stands for them
+  /// As the authors' program cuts: the single centroid 0 for fewer than ten values, centroids rounded to two digits,
+  /// the last of equal silhouettes.
+  bool as_published = false;
+  int64_t clusters = 0;  ///< exactly so many; 0: as many as the silhouette likes best
 };
 /// `values`: of the unit on training inputs.
 QuantisedUnit quantise(int64_t unit, std::span<const float> values, const QuantiseOptions& options = {});

@@ -22,6 +22,7 @@ struct CriterionMaterials {
   const UnitBatch* traces = nullptr;    ///< of one layer
   size_t layer = 0;                     ///< which
   std::vector<double> importance = {};  ///< of its units; empty when that is not known
+  int64_t of_class = -1;                ///< the class that they are important for; -1: all
   /// Of IDC: the numbers m of important units, ascending; whether 0 is a cluster of its own.
   std::vector<int64_t> important = {6, 8, 10, 12};
   bool zero_cluster = false;

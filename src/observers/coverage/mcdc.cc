@@ -153,8 +153,8 @@ std::unique_ptr<Tally> Mcdc::fresh() const { return std::make_unique<McdcTally>(
 
 double Mcdc::bytes(int64_t inputs) const {
   double each = 0;
-  for (size_t l = 0; l + 1 < space_->layers().size(); ++l)
-    each += 24 + 8 * double(words_for(space_->units(l))) + 16 * double(words_for(space_->units(l + 1)));
+  for (const auto& [lower, upper] : space_->connections())
+    each += 24 + 8 * double(words_for(space_->units(lower))) + 16 * double(words_for(space_->units(upper)));
   return each * double(inputs);
 }
 
@@ -164,8 +164,9 @@ Figure Mcdc::figure(const Tally& tally) const {
   figure.total = 0;
   std::vector<std::vector<uint64_t>> shared;  // DeepImportance's: pairs by number, whatever the layers
   for (size_t l = 0; l < signs.tables.size(); ++l) {
-    Figure::Part part{space_->layers()[l].name + " → " + space_->layers()[l + 1].name};
-    part.total = double(space_->units(l)) * double(space_->units(l + 1));
+    const auto [lower, upper] = space_->connections()[l];
+    Figure::Part part{space_->layers()[lower].name + " → " + space_->layers()[upper].name};
+    part.total = double(space_->units(lower)) * double(space_->units(upper));
     const std::vector<uint64_t> pairs = signs.tables[l].covered();
     const auto words = size_t(signs.tables[l].upper_words());
     for (size_t at = 0; at < pairs.size(); ++at) {
@@ -183,18 +184,20 @@ Figure Mcdc::figure(const Tally& tally) const {
     figure.layers.push_back(std::move(part));
   }
   figure.value = figure.total > 0 ? figure.covered / figure.total : 0;
-  if (signs.tables.empty()) figure.notes.push_back("needs two layers at least");
+  if (signs.tables.empty()) figure.notes.push_back("needs two connected layers at least");
   return figure;
 }
 
 McdcTally::McdcTally(SpacePtr space) : space_(std::move(space)) {
-  for (size_t l = 0; l + 1 < space_->layers().size(); ++l) tables.emplace_back(space_->units(l), space_->units(l + 1));
+  for (const auto& [lower, upper] : space_->connections())
+    tables.emplace_back(space_->units(lower), space_->units(upper));
 }
 
 void McdcTally::add(const UnitBatch& batch) {
   for (int64_t row = 0; row < batch.count(); ++row)
     for (size_t l = 0; l < tables.size(); ++l)
-      tables[l].add(batch.input(row) + space_->first(l), batch.input(row) + space_->first(l + 1));
+      tables[l].add(batch.input(row) + space_->first(space_->connections()[l].first),
+                    batch.input(row) + space_->first(space_->connections()[l].second));
 }
 
 void McdcTally::merge(const Tally& later) {
@@ -213,7 +216,7 @@ void McdcTally::load(std::istream& in) {
 CriterionRow mcdc_row() {
   return {.name = "MCDC",
           .full_name = "sign-sign modified condition/decision coverage",
-          .asks = "each unit's sign decides signs in the next layer",
+          .asks = "each unit's sign decides signs in a layer that reads it",
           .reference = "Sun, Huang, Kroening: Testing Deep Neural Networks, 2018",
           .also = "MC/DC",
           .needs = {.layers = 2},

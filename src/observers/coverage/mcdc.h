@@ -1,4 +1,4 @@
-// Sign-sign MC/DC: a pair of units in consecutive layers is covered when two inputs exist between which the sign of
+// Sign-sign MC/DC: a pair of units in connected layers is covered when two inputs exist between which the sign of
 // either flips while no other sign of the lower layer does. Sun, Huang, Kroening: Testing Deep Neural Networks, 2018.
 // A sign is + where the value is above 0.
 //
@@ -71,7 +71,7 @@ class McdcTally : public Tally {
   void save(std::ostream& out) const override;
   void load(std::istream& in) override;
 
-  std::vector<SignTable> tables;  ///< one for each layer but the last
+  std::vector<SignTable> tables;  ///< one for each connection of the space
 
  private:
   SpacePtr space_;

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "observers/coverage/batches_for_test.h"
+#include "observers/coverage/mcdc_values.h"
 
 namespace netmend::observers {
 namespace {
@@ -28,6 +30,49 @@ double sign_twin(const UnitBatch& batch) {
 }
 
 TEST(Mcdc, EqualsASlowTwin) { expect_twin(Mcdc(test_space()), sign_twin); }
+
+/// By the definition: every two inputs, every pair of units, over given connections.
+double value_twin(const UnitBatch& batch, const UnitSpace& space, McdcKind kind, float factor) {
+  int64_t covered = 0;
+  auto sign = [&](int64_t row, int64_t u) { return batch.input(row)[u] > 0; };
+  auto changes = [&](int64_t a, int64_t b, int64_t u) {
+    const float x = std::abs(batch.input(a)[u]), y = std::abs(batch.input(b)[u]);
+    return std::max(x, y) > 0 && std::max(x, y) >= factor * std::min(x, y);
+  };
+  for (const auto& [lower, upper] : space.connections())
+    for (int64_t i = space.first(lower); i < space.first(lower + 1); ++i)
+      for (int64_t j = space.first(upper); j < space.first(upper + 1); ++j) {
+        bool found = false;
+        for (int64_t a = 0; a < batch.count() && !found; ++a)
+          for (int64_t b = 0; b < a && !found; ++b) {
+            bool others = true;
+            for (int64_t u = space.first(lower); u < space.first(lower + 1); ++u)
+              others = others && (u == i || sign(a, u) == sign(b, u));
+            const bool flips = sign(a, i) != sign(b, i), above = sign(a, j) != sign(b, j);
+            if (!others) continue;
+            const bool below = kind == McdcKind::kSignValue ? flips : !flips && changes(a, b, i);
+            found = below && (kind == McdcKind::kValueSign ? above : !above && changes(a, b, j));
+          }
+        covered += found;
+      }
+  return double(covered);
+}
+
+TEST(ValueMcdc, EqualsASlowTwinAlsoWhereLayersBranch) {
+  std::vector<model::Layer> layers = made_up_space({3, 4, 6})->layers();
+  const auto branched =
+      std::make_shared<UnitSpace>(layers, UnitChoice(), std::vector<int64_t>(), UnitSpace::Connections{{0, 1}, {0, 2}});
+  for (const SpacePtr& space : {made_up_space({3, 4, 6}), SpacePtr(branched)})
+    for (McdcKind kind : {McdcKind::kValueSign, McdcKind::kSignValue, McdcKind::kValueValue})
+      for (uint64_t seed : {1, 2, 3})
+        for (bool rectified : {true, false}) {
+          const UnitBatch batch = random_values(*space, seed == 1 ? 12 : 50, seed, rectified);
+          const ValueMcdc criterion(space, kind, 2.5);
+          const Figure found = criterion.figure(*tally_of(criterion, batch));
+          EXPECT_EQ(found.covered, value_twin(batch, *space, kind, 2.5f)) << int(kind) << " " << seed << rectified;
+          EXPECT_EQ(found.total, space == branched ? 12 + 18 : 12 + 24);
+        }
+}
 
 TEST(Mcdc, AsPublishedCountsEqualNumbersOnce) {
   SpacePtr three = made_up_space({1, 1, 1});

@@ -14,28 +14,45 @@ std::unique_ptr<Tally> Nlc::fresh() const { return std::make_unique<NlcTally>(sp
 
 double Nlc::bytes(int64_t) const {
   double bytes = 0;
-  for (size_t l = 0; l < space_->layers().size(); ++l)
-    bytes += 8 * double(space_->units(l)) * double(space_->units(l) + 1);
+  for (const NlcGroup& group : nlc_groups(*space_)) bytes += 8 * double(group.units) * double(group.units + 1);
   return bytes;
 }
 
 Figure Nlc::figure(const Tally& tally) const {
   Figure figure{name(), {}};
   const auto& spread = dynamic_cast<const NlcTally&>(tally);
+  const std::vector<NlcGroup> groups = nlc_groups(*space_);
   for (size_t l = 0; l < spread.layers.size(); ++l) {
     const NlcTally::Moments& moments = spread.layers[l];
     double value = moments.count > 0 ? moments.products.abs().mean().item<double>() / moments.count : 0;
-    figure.layers.push_back({space_->layers()[l].name, value, -1});
+    figure.layers.push_back({groups[l].name, value, -1});
     figure.value += value;
   }
   figure.covered = figure.value;
   return figure;
 }
 
-NlcTally::NlcTally(SpacePtr space) : space_(std::move(space)) {
-  for (size_t l = 0; l < space_->layers().size(); ++l)
-    layers.push_back(
-        {0, at::zeros({space_->units(l)}, at::kDouble), at::zeros({space_->units(l), space_->units(l)}, at::kDouble)});
+bool is_recurrent(const model::Layer& layer) { return layer.op == "LSTM" || layer.op == "GRU" || layer.op == "RNN"; }
+
+std::vector<NlcGroup> nlc_groups(const UnitSpace& space) {
+  std::vector<NlcGroup> groups;
+  for (size_t l = 0; l < space.layers().size(); ++l) {
+    const model::Layer& layer = space.layers()[l];
+    const int64_t units = space.units(l);
+    if (!space.choice().elements || !is_recurrent(layer) || units == layer.units) {
+      groups.push_back({layer.name, space.first(l), 1, units});
+      continue;
+    }
+    const int64_t steps = units / layer.units;  // elements count steps fastest
+    for (int64_t step = 0; step < steps; ++step)
+      groups.push_back({fmt::format("{} step {}", layer.name, step), space.first(l) + step, steps, layer.units});
+  }
+  return groups;
+}
+
+NlcTally::NlcTally(SpacePtr space) : groups_(nlc_groups(*space)) {
+  for (const NlcGroup& group : groups_)
+    layers.push_back({0, at::zeros({group.units}, at::kDouble), at::zeros({group.units, group.units}, at::kDouble)});
 }
 
 void NlcTally::Moments::merge(const Moments& later) {
@@ -51,7 +68,9 @@ void NlcTally::add(const UnitBatch& batch) {
   at::NoGradGuard no_grad;
   at::Tensor all = at::from_blob(const_cast<float*>(batch.values.data()), {batch.count(), batch.units}, at::kFloat);
   for (size_t l = 0; l < layers.size(); ++l) {
-    at::Tensor values = all.narrow(1, space_->first(l), space_->units(l)).to(at::kDouble);
+    const NlcGroup& group = groups_[l];
+    const int64_t end = group.first + group.stride * (group.units - 1) + 1;
+    at::Tensor values = all.slice(1, group.first, end, group.stride).to(at::kDouble, false, true);
     if (!std::isfinite(values.sum().item<double>())) {
       at::Tensor whole = values.isfinite().all(1).nonzero().squeeze(1);
       values = values.index_select(0, whole);

@@ -4,7 +4,8 @@
 //
 // This is the value of all inputs together. A program that decides batch by batch whether to fold it in (as the
 // authors' does while it makes inputs) gives another value, which depends on the order. Units of recurrent layers are
-// means over time, not one pseudo-layer a step.
+// means over time; where units are elements, each time step is a layer of its own, as in the authors' program, which
+// also looks before the activation and at the output layer.
 #pragma once
 
 #include <vector>
@@ -27,6 +28,14 @@ class Nlc : public Criterion {
   SpacePtr space_;
 };
 
+/// Units that spread together: a layer's, or those of one time step.
+struct NlcGroup {
+  std::string name;
+  int64_t first = 0, stride = 1, units = 0;  ///< of the space: first, first + stride …
+};
+std::vector<NlcGroup> nlc_groups(const UnitSpace& space);
+bool is_recurrent(const model::Layer& layer);
+
 /// Inputs with a value that is not a number are left out of that layer.
 class NlcTally : public Tally {
  public:
@@ -42,10 +51,10 @@ class NlcTally : public Tally {
     at::Tensor products;  ///< double units × units: sums of products of distances from the mean
     void merge(const Moments& later);
   };
-  std::vector<Moments> layers;
+  std::vector<Moments> layers;  ///< by group
 
  private:
-  SpacePtr space_;
+  std::vector<NlcGroup> groups_;
 };
 
 CriterionRow nlc_row();

@@ -47,6 +47,7 @@ CriterionMaterials Profile::materials() const {
   materials.traces = &traces();
   materials.layer = layer_;
   materials.importance = facts.importance;
+  materials.of_class = facts.of_class;
   return materials;
 }
 
@@ -59,7 +60,7 @@ double Profile::bytes(int64_t inputs) const {
 std::string Profile::description() const {
   Json layers = Json::array();
   for (size_t l = 0; l < space_->layers().size(); ++l) layers.push_back({space_->layers()[l].name, space_->units(l)});
-  return json_text(Json{{"profile", 1},
+  return json_text(Json{{"profile", 2},
                         {"tap", space_->choice().before_activation ? "pre" : "post"},
                         {"unit", space_->choice().elements ? "element" : "channel"},
                         {"layers", layers},
@@ -68,6 +69,7 @@ std::string Profile::description() const {
                         {"inputs", facts.inputs},
                         {"stride", facts.stride},
                         {"importance", facts.importance},
+                        {"class", facts.of_class},
                         {"likelihood_low", number(facts.likelihood_low)},
                         {"mahalanobis_high", number(facts.mahalanobis_high)}});
 }
@@ -111,13 +113,14 @@ Profile load_profile(const std::string& path, const PredictionSettings& settings
     throw InputError(fmt::format("{} is not a profile that this netmend can read", path), kAnother);
   const JsonDocument document(header.description, path, {.bytes = 64 << 20, .depth = 8}, kAnother);
   const JsonView made = document.top();
-  made.at("profile").whole(1, 1);
+  made.at("profile").whole(2, 2);
   require_same(path, header, made, JsonDocument(shape.description(), path).json(), model);
   const int64_t stride = made.at("stride").whole(1), inputs = made.at("inputs").whole(0, int64_t(1) << 40);
   Profile profile(settings, space, layer, inputs, stride);
   profile.facts.model = model;
   profile.facts.data = made.at("data").text();
   profile.facts.importance = made.at("importance").numbers();
+  profile.facts.of_class = made.at("class").whole(-1, int64_t(settings.classes.size()) - 1);
   profile.facts.likelihood_low = number_or_unknown(made.at("likelihood_low"));
   profile.facts.mahalanobis_high = number_or_unknown(made.at("mahalanobis_high"));
   stream::StateFile file = stream::read_state(path, *profile.observer_, role);

@@ -21,6 +21,7 @@ struct ProfileFacts {
   int64_t inputs = 0;              ///< that were looked at
   int64_t stride = 1;              ///< every n-th trace is kept
   std::vector<double> importance;  ///< of the traced layer's units; empty when that is not known
+  int64_t of_class = -1;           ///< the class that they are important for; -1: all
   /// Extremes of surprise on training data; not finite when they are not known.
   double likelihood_low = NAN, mahalanobis_high = NAN;
 };

@@ -41,6 +41,7 @@ struct CriterionRow {
   bool lists_uncovered = false;  ///< one goal per unit: units that are left uncovered are worth a list
   bool fine = false;             ///< nearly every input adds something, so that it hardly helps to choose inputs
   bool counts = true;            ///< goals or patterns; else it is a magnitude
+  bool asked_for = false;        ///< not among `all`: it has to be asked for by name
 
   /// One of the two: criteria that count in a pass, or scores of the traces that a pass has kept.
   MadeCriteria (*make)(const CriterionMaterials&) = nullptr;

@@ -14,11 +14,14 @@ namespace netmend::observers {
 
 using model::Layer;
 
-UnitSpace::UnitSpace(std::vector<Layer> layers, UnitChoice choice, std::vector<int64_t> positions)
+UnitSpace::UnitSpace(std::vector<Layer> layers, UnitChoice choice, std::vector<int64_t> positions,
+                     std::optional<Connections> connections)
     : layers_(std::move(layers)), choice_(choice), positions_(std::move(positions)) {
   if (!choice_.elements) positions_.assign(layers_.size(), 1);
   check(positions_.size() == layers_.size(), "every layer needs its number of positions");
   for (size_t l = 0; l < layers_.size(); ++l) first_.push_back(first_.back() + layers_[l].units * positions_[l]);
+  if (connections) connections_ = std::move(*connections);
+  for (size_t l = 1; l < layers_.size() && !connections; ++l) connections_.emplace_back(l - 1, l);
 }
 
 size_t UnitSpace::layer_of(int64_t unit) const {
@@ -85,8 +88,43 @@ class PositionCount : public stream::Observer {
 
 }  // namespace
 
+UnitSpace::Connections find_connections(const model::Graph& graph, const std::vector<Layer>& layers) {
+  const auto readers = model::consumers(graph);
+  // Whatever has weights ends the way, whether it is one of these layers or not.
+  auto weighs = [&](const model::Node& node) {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](model::ValueId id) {
+      return id != model::kAbsent && graph.is_constant(id) && graph.constant(id).dim() > 1;
+    });
+  };
+  UnitSpace::Connections found;
+  for (size_t l = 0; l < layers.size(); ++l) {
+    std::vector<model::ValueId> open{layers[l].post};
+    std::vector<bool> seen(graph.values.size());
+    while (!open.empty()) {
+      const model::ValueId id = open.back();
+      open.pop_back();
+      if (seen[size_t(id)]) continue;
+      seen[size_t(id)] = true;
+      for (int reader : readers[size_t(id)]) {
+        const auto upper = std::find_if(layers.begin(), layers.end(), [&](const Layer& o) { return o.node == reader; });
+        const model::Node& node = graph.nodes[size_t(reader)];
+        if (upper != layers.end())
+          found.emplace_back(l, size_t(upper - layers.begin()));
+        else if (!weighs(node))
+          for (model::ValueId out : node.outputs)
+            if (out != model::kAbsent) open.push_back(out);
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
 SpacePtr make_unit_space(const stream::Subject& subject, std::vector<Layer> layers, UnitChoice choice) {
-  if (!choice.elements) return std::make_shared<UnitSpace>(std::move(layers), choice);
+  UnitSpace::Connections connections = find_connections(subject.graph, layers);
+  if (!choice.elements)
+    return std::make_shared<UnitSpace>(std::move(layers), choice, std::vector<int64_t>(), connections);
   for (const dataset::Feature& feature : subject.data->info().features)
     if (std::find(feature.shape.begin(), feature.shape.end(), -1) != feature.shape.end())
       throw InputError(fmt::format("{} has inputs of differing length: a position of one is not that of another",
@@ -100,7 +138,7 @@ SpacePtr make_unit_space(const stream::Subject& subject, std::vector<Layer> laye
   options.quiet = true;
   stream::PassResult done = stream::run_pass(one, {&observer}, options);
   auto positions = dynamic_cast<PositionCount::Count&>(*done.collected[0].pieces[0].state).positions;
-  return std::make_shared<UnitSpace>(std::move(layers), choice, std::move(positions));
+  return std::make_shared<UnitSpace>(std::move(layers), choice, std::move(positions), std::move(connections));
 }
 
 bool UnitReader::rectifies(const Layer& layer) const {

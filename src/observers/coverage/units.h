@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/layer.h"
@@ -22,11 +24,16 @@ struct UnitChoice {
 class UnitSpace {
  public:
   UnitSpace() = default;
-  /// `positions`: of each layer's maps; ignored unless elements are asked for.
-  UnitSpace(std::vector<model::Layer> layers, UnitChoice choice = {}, std::vector<int64_t> positions = {});
+  using Connections = std::vector<std::pair<size_t, size_t>>;
+  /// `positions`: of each layer's maps; ignored unless elements are asked for. `connections`: which layer reads which,
+  /// lower and upper; nothing: each layer the one before.
+  UnitSpace(std::vector<model::Layer> layers, UnitChoice choice = {}, std::vector<int64_t> positions = {},
+            std::optional<Connections> connections = {});
 
   const std::vector<model::Layer>& layers() const { return layers_; }
   const UnitChoice& choice() const { return choice_; }
+  /// Layers with another one that reads them without a third in between.
+  const Connections& connections() const { return connections_; }
   int64_t units() const { return first_.back(); }
   int64_t first(size_t layer) const { return first_[layer]; }
   int64_t units(size_t layer) const { return first_[layer + 1] - first_[layer]; }
@@ -42,9 +49,13 @@ class UnitSpace {
   std::vector<model::Layer> layers_;
   UnitChoice choice_;
   std::vector<int64_t> positions_, first_{0};
+  Connections connections_;
 };
 
 using SpacePtr = std::shared_ptr<const UnitSpace>;
+
+/// Which of these layers reads which other one, through whatever has no weights: joins and skips too.
+UnitSpace::Connections find_connections(const model::Graph& graph, const std::vector<model::Layer>& layers);
 
 /// Runs one input to learn how many positions maps have, where that matters. Throws InputError where inputs differ in
 /// length, so that positions of one are not those of another.

@@ -16,6 +16,7 @@
 #include "observers/coverage/batches_for_test.h"
 #include "observers/coverage/nc.h"
 #include "observers/coverage/profile.h"
+#include "zoo/builder.h"
 #include "zoo/zoo.h"
 
 namespace netmend::observers {
@@ -108,6 +109,22 @@ TEST(Units, AreReadAsTheNetworkComputesThem) {
         }
       }
   }
+}
+
+TEST(Units, LayersAreConnectedWhereOneReadsTheOther) {
+  zoo::Builder b("branched", zoo::Scheme::kHe, 1);
+  model::ValueId x = b.relu(b.conv("conv1", b.input("x", {2, 8, 8}), 2, 4, {.kernel = 3, .padding = 1}));
+  model::ValueId left = b.relu(b.conv("conv2", x, 4, 4, {.kernel = 3, .padding = 1})),
+                 right = b.relu(b.conv("conv3", x, 4, 4, {.kernel = 3, .padding = 1}));
+  model::ValueId sum = b.max_pool(b.add("sum", b.add("both", left, right), x));
+  model::Graph graph = b.finish(b.dense("fc1", b.flatten(sum), 64, 10), "y", 10);
+  const std::vector<model::Layer> layers = executor::find_layers(graph);
+  ASSERT_EQ(layers.size(), 4u);
+  using Pairs = UnitSpace::Connections;
+  EXPECT_EQ(find_connections(graph, layers), (Pairs{{0, 1}, {0, 2}, {0, 3}, {1, 3}, {2, 3}}));
+  // What is not looked at is in between all the same.
+  EXPECT_EQ(find_connections(graph, {layers[0], layers[3]}), (Pairs{{0, 1}}));
+  EXPECT_EQ(find_connections(graph, {layers[1], layers[2]}), Pairs());
 }
 
 TEST(Units, HaveNamesAndPlaces) {

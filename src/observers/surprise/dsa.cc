@@ -169,8 +169,8 @@ CriterionRow dsc_row() {
           .needs = {.training = true, .classes = 2},
           .fine = true,
           .score = [](const SurpriseMaterials& m) {
-            const bool wide = m.published == Published::kSadl || m.published == Published::kDeepImportance;
-            return SurpriseScores{"DSA", 0, wide ? 2000.0 : 2.0, Dsa(m.training, m.published).scores(m.tests, m.jobs)};
+            return SurpriseScores{"DSA", 0, m.published == Published::kSadl ? 2000.0 : 2.0,
+                                  Dsa(m.training, m.published).scores(m.tests, m.jobs)};
           }};
 }
 

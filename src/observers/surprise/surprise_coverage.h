@@ -3,8 +3,8 @@
 //
 // The range is fixed before tests are seen, and what lies outside is told, not counted. SADL's program begins at the
 // smallest test value, so that its edge moves with the data, counts one bucket for all beyond the end, and ends at 2000
-// for distances too; DeepImportance's does the same; NLC's counts different multiples of a step, without end; dnn-tip's
-// begins at 0.
+// for distances too; DeepImportance's does the same but for that end; NLC's counts different multiples of a step,
+// without end; dnn-tip's begins at 0.
 #pragma once
 
 #include <cstdint>
