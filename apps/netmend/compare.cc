@@ -185,9 +185,9 @@ int compare(const Common& common, const CompareOptions& options) {
                                          status));
   }
   if (found.interrupted)
-    say(common, fmt::format("stopped: this is the result of the first {}{}",
-                            findings::counted(found.whole.samples, "input"),
-                            options.product.empty() ? "" : "; " + options.product + " was not written"));
+    say(common,
+        fmt::format("stopped: this is the result of the first {}{}", findings::counted(found.whole.samples, "input"),
+                    options.product.empty() ? "" : "; " + options.product + " was not written"));
   return status;
 }
 

@@ -154,8 +154,8 @@ void print_inputs(const Json& found) {
     if (ids.size() < 5 && one["score"] != 0)
       ids.push_back(fmt::format("{} ({})", text(one, "input"), findings::plain(one["score"].get<double>())));
   if (!ids.empty())
-    print_item("surprise", fmt::format("least like the training data by {}: {}", text(*chosen, "name"),
-                                       join(ids, ", ")));
+    print_item("surprise",
+               fmt::format("least like the training data by {}: {}", text(*chosen, "name"), join(ids, ", ")));
 }
 
 void print_coverage(const CoverageOptions& options, const Json& found) {

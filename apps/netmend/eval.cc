@@ -19,8 +19,7 @@ int eval_shard(const Common& common, const EvalOptions& options) {
     print_json(
         {{"state", options.product}, {"samples", done.samples}, {"shard", options.shard}, {"seconds", done.seconds}});
   else
-    print("  {} in {}; netmend lab merge puts the parts together\n", counted(done.samples, "input"),
-          options.product);
+    print("  {} in {}; netmend lab merge puts the parts together\n", counted(done.samples, "input"), options.product);
   return 0;
 }
 

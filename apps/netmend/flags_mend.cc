@@ -35,8 +35,8 @@ void add_repair(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str()
       ->group(group);
   repair->add_option("--mutation", o.repair.mutation, edits::operation_names())->capture_default_str()->group(group);
-  repair->add_option("--value", o.repair.value,
-                     "Parameter of the mutation (default: that of the mutation)")->group(group);
+  repair->add_option("--value", o.repair.value, "Parameter of the mutation (default: that of the mutation)")
+      ->group(group);
   repair->add_option("--stop", o.repair.stop, "When to stop: on loss, accuracy, both or either")
       ->capture_default_str()
       ->group(group);
@@ -162,9 +162,8 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   with_run_folder(heal);
   heal->callback([&] { action = [&] { return heal_run(common, o.heal); }; });
 
-  CLI::App* demo =
-      command(app, "demo", "Make data, train a network, plant faults, find and repair them; needs no file",
-              "  netmend demo\n  netmend demo --epochs 1");
+  CLI::App* demo = command(app, "demo", "Make data, train a network, plant faults, find and repair them; needs no file",
+                           "  netmend demo\n  netmend demo --epochs 1");
   demo->add_option("--epochs", o.demo.epochs, "Epochs of training")->capture_default_str()->check(CLI::Range(1, 1000));
   with_run_folder(demo);
   demo->callback([&] { action = [&] { return app::demo(common, o.demo); }; });

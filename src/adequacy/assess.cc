@@ -110,8 +110,9 @@ class Assessor::Impl {
     found_.bytes += bytes;
     list_.push_back(traces_);
     if (!traced_all_)
-      skip("a subset of the tests that covers as much", "the values of all units would not fit into memory (--layer "
-                                                        "needs less)");
+      skip("a subset of the tests that covers as much",
+           "the values of all units would not fit into memory (--layer "
+           "needs less)");
   }
 
   void choose(const CriterionRow& row, double parameter) {
@@ -279,8 +280,10 @@ class Assessor::Impl {
     const std::vector<Told> all = tell_all();
     found_.subset = smallest(all, false);
     found_.core = smallest(all, true);
-    if (!found_.subset) skip("a subset of the tests that covers as much", "none of the chosen criteria can be counted "
-                                                                          "per input");
+    if (!found_.subset)
+      skip("a subset of the tests that covers as much",
+           "none of the chosen criteria can be counted "
+           "per input");
     if (found_.core && found_.core->criteria == found_.subset->criteria) found_.core.reset();
   }
 

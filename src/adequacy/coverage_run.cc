@@ -206,8 +206,9 @@ struct CoverageRun::Impl {
           "predicted as it",
           request.on));
     if (profile && !request.on.empty())
-      findings.found.notes.push_back("only the tests that --on selects are compared with the training data, and with "
-                                     "all of it");
+      findings.found.notes.push_back(
+          "only the tests that --on selects are compared with the training data, and with "
+          "all of it");
     if (profile && profile->facts.data == test.data->info().spec)
       findings.found.notes.push_back(
           "tests and training data are the same, so the tests reach everything that training data reaches");

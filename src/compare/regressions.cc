@@ -47,9 +47,9 @@ double margin_of(double asked, const session::Config& config) {
 Regressions find_regressions(session::Session& session, const CompareRequest& request) {
   const observers::PredictionSettings& task = session.task();
   if (task.task == observers::Task::kNone)
-    throw InputError(fmt::format("{} has no labels, so no prediction is correct or wrong",
-                                 session.test().data->info().spec),
-                     "Give data with labels, or compare outputs with netmend lab run.");
+    throw InputError(
+        fmt::format("{} has no labels, so no prediction is correct or wrong", session.test().data->info().spec),
+        "Give data with labels, or compare outputs with netmend lab run.");
   if (!request.baseline.empty()) claim_product(request.baseline, "-o");
   Regressions found;
   // Of an error overall_drop is in its own units, which say nothing of a share of inputs.

@@ -112,12 +112,12 @@ void pair_of_two(const Scope& s) {
   if (run.from_logits) {
     if (run.last == "sigmoid" || (run.last == "softmax" && run.outputs > 1) ||
         (loss.flag("all_outputs_in_unit") && loss.whole("calls") >= 8 && run.last != "linear"))
-      s.out.push_back(
-          alarm_of("output-activation",
-                   (run.last == "sigmoid" || run.last == "softmax" ? run.last : "outputs between 0 and 1") +
-                       " before a loss that applies sigmoid itself",
-                   Level::kSerious, 0.95,
-                   "The loss gets values between 0 and 1, not logits, so it cannot fall below 0.3133.", run));
+      s.out.push_back(alarm_of("output-activation",
+                               (run.last == "sigmoid" || run.last == "softmax" ? run.last : "outputs between 0 and 1") +
+                                   " before a loss that applies sigmoid itself",
+                               Level::kSerious, 0.95,
+                               "The loss gets values between 0 and 1, not logits, so it cannot fall below 0.3133.",
+                               run));
     return;
   }
   const bool fits = run.last == "sigmoid" || run.last == "hard_sigmoid" || run.last == "softmax" || run.last == "clamp";
@@ -269,8 +269,8 @@ constexpr Rule kRules[] = {
      "output-activation", "DeepDiagnosis", reachable},
     {"exact", "classes-pair", "loss of classes and last activation", "last activation, loss, rows of outputs", "exact",
      "output-activation", "UMLAUT", pair_of_classes},
-    {"exact", "binary-pair", "binary loss and last activation", "last activation, loss", "exact",
-     "output-activation", "NeuraLint", pair_of_two},
+    {"exact", "binary-pair", "binary loss and last activation", "last activation, loss", "exact", "output-activation",
+     "NeuraLint", pair_of_two},
     {"exact", "numbers-for-classes", "squared error for classes", "loss, targets", "exact", "wrong-loss", "AutoTrainer",
      numbers_for_classes},
     {"exact", "loss-targets", "loss and targets", "loss, range of targets", "exact", "wrong-loss", "DeepDiagnosis",

@@ -135,16 +135,15 @@ void rate_high(const Scope& s) {
   const bool enough = run.steps >= 20 || run.losses.size() >= 5;
   if (!(broke || grew || apart || (large && enough && !run.learned()) || (steep && !run.learned()))) return;
   const bool serious = (broke || grew || apart) && (large || steep);
-  s.out.push_back(
-      guess("learning-rate-high",
-            std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
-            : broke                 ? "the loss is NaN or Inf"
-            : grew || apart         ? "the loss grows"
-                                    : fmt::format("a step changes weights by {} of their size", percent(ratio)),
-            serious || ((large || steep) && !run.learned()) ? Level::kSerious : Level::kMinor,
-            serious ? 0.85 : (large && steep ? 0.8 : (large || steep ? 0.7 : 0.5)),
-            fmt::format("The loss went from {} to {} (best {}){}.", plain(first), plain(last), plain(best),
-                        step_words(ratio))));
+  s.out.push_back(guess("learning-rate-high",
+                        std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
+                        : broke                 ? "the loss is NaN or Inf"
+                        : grew || apart         ? "the loss grows"
+                                        : fmt::format("a step changes weights by {} of their size", percent(ratio)),
+                        serious || ((large || steep) && !run.learned()) ? Level::kSerious : Level::kMinor,
+                        serious ? 0.85 : (large && steep ? 0.8 : (large || steep ? 0.7 : 0.5)),
+                        fmt::format("The loss went from {} to {} (best {}){}.", plain(first), plain(last), plain(best),
+                                    step_words(ratio))));
 }
 
 void rate_low(const Scope& s) {
@@ -155,12 +154,12 @@ void rate_low(const Scope& s) {
   const bool low = std::isfinite(run.rate) && run.rate < (is_adaptive(run) ? 5e-5 : 5e-4);
   const bool moved = std::isfinite(first) && last < 0.8 * first;
   if (!(tiny || low) || moved) return;
-  s.out.push_back(
-      guess("learning-rate-low",
-            std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
-                                    : fmt::format("a step changes weights by {} of their size", percent(ratio)),
-            tiny && low ? Level::kSerious : Level::kMinor, tiny && low ? 0.85 : 0.6,
-            fmt::format("The loss went from {} to {}{}.", plain(first), plain(last), step_words(ratio))));
+  s.out.push_back(guess("learning-rate-low",
+                        std::isfinite(run.rate)
+                            ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
+                            : fmt::format("a step changes weights by {} of their size", percent(ratio)),
+                        tiny && low ? Level::kSerious : Level::kMinor, tiny && low ? 0.85 : 0.6,
+                        fmt::format("The loss went from {} to {}{}.", plain(first), plain(last), step_words(ratio))));
 }
 
 /// A line through the last third; its fall against what is left above the best possible.
@@ -427,11 +426,10 @@ void imbalance(const Scope& s) {
 
 void little(const Scope& s) {
   if (s.run.rows <= 0 || double(s.run.rows) >= s.limit["rows-little"]) return;
-  s.out.push_back(guess("little-data", findings::counted(s.run.rows, "input"), Level::kNote, 0.4,
-                        fmt::format("The training data has {}{}.", findings::counted(s.run.rows, "input"),
-                                    s.run.parameters > 0
-                                        ? ", the network " + findings::counted(s.run.parameters, "parameter")
-                                        : "")));
+  s.out.push_back(guess(
+      "little-data", findings::counted(s.run.rows, "input"), Level::kNote, 0.4,
+      fmt::format("The training data has {}{}.", findings::counted(s.run.rows, "input"),
+                  s.run.parameters > 0 ? ", the network " + findings::counted(s.run.parameters, "parameter") : "")));
 }
 
 void held_out(const Scope& s) {

@@ -390,9 +390,8 @@ class Examination {
     if (trial_.near_chance()) result_.unknown = "how the inputs were preprocessed in training";
     if (trial_.near_chance())
       result_.lines.push_back(
-          {fmt::format("accuracy {} is not clearly above the majority class ({:.1f} %){}",
-                       figure_text(settings_, now), 100 * trial_.chance(),
-                       put_aside_ ? "" : "; no common set-up explains it"),
+          {fmt::format("accuracy {} is not clearly above the majority class ({:.1f} %){}", figure_text(settings_, now),
+                       100 * trial_.chance(), put_aside_ ? "" : "; no common set-up explains it"),
            false});
     else
       result_.lines.push_back({settings_.by_class() ? fmt::format("accuracy {} (majority class: {:.0f} %)",
@@ -414,7 +413,7 @@ class Examination {
   std::optional<RunningStatistics> statistics_;
   double distance_ = 0;
   bool statistics_match_ = true, expected_met_ = true;
-  bool put_aside_ = false;  ///< a set-up that explains the failures as well as damage does
+  bool put_aside_ = false;     ///< a set-up that explains the failures as well as damage does
   std::string found_instead_;  ///< of what was expected
   Preflight result_;
 };

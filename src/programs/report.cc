@@ -213,8 +213,7 @@ std::vector<std::pair<std::string, std::string>> figures(const InjectResult& res
 std::string report_text(const InjectResult& result, const Analysis& analysis) {
   Markdown text =
       Markdown::of("# Injected bugs: {}\n\n{} bugs of {} that are possible in the executed lines; {}.\n\n",
-                   result.program,
-                   result.bugs.size(), result.possible, clean_words(analysis.clean, result.seeded));
+                   result.program, result.bugs.size(), result.possible, clean_words(analysis.clean, result.seeded));
   text += Markdown::of("## Outcomes (Table IV)\n\n{}", counts_table("", {analysis.all}));
   text += Markdown::of("## By operator (Table V)\n\n{}", counts_table("operator", analysis.operators));
   std::vector<OutcomeCounts> phases = analysis.phases;

@@ -226,8 +226,8 @@ class Mending {
       const double lost = f1(before[c]) - f1(after[c]);
       const double chance = stats::sign_test(out_.per_class[c].fixed, out_.per_class[c].broken);
       if (lost < kClassPrice || chance * double(before.size()) > kLevel) continue;
-      out_.reason = fmt::format("it lowers the F1 of class {} by {:.1f} points", problem_.settings.classes[c],
-                                100 * lost);
+      out_.reason =
+          fmt::format("it lowers the F1 of class {} by {:.1f} points", problem_.settings.classes[c], 100 * lost);
       return true;
     }
     return false;

@@ -117,9 +117,8 @@ struct RepairRun::Impl {
     splits.failing = int64_t(problem.on(observers::Side::kFailing, all).size());
     splits.passing = int64_t(problem.on(observers::Side::kPassing, all).size());
     if (splits.failing == 0)
-      throw InputError(target.text.empty()
-                           ? "every prediction is correct: there is nothing to repair"
-                           : fmt::format("--on {}: no wrong prediction matches", target.text),
+      throw InputError(target.text.empty() ? "every prediction is correct: there is nothing to repair"
+                                           : fmt::format("--on {}: no wrong prediction matches", target.text),
                        target.text.empty() ? "Give harder data; netmend stress can make some."
                                            : "netmend eval shows which classes are confused.");
     if (splits.passing == 0) session.note("warning: no prediction is correct, so regressions cannot be measured");
@@ -131,9 +130,8 @@ struct RepairRun::Impl {
     for (size_t c = 0; c < have.size(); ++c)
       if (have[c] == 0) absent.push_back(task.classes[c]);
     if (!absent.empty())
-      session.note(
-          fmt::format("warning: no input is of class {}, so the effect of a repair there cannot be measured",
-                      join(absent, ", ")));
+      session.note(fmt::format("warning: no input is of class {}, so the effect of a repair there cannot be measured",
+                               join(absent, ", ")));
   }
 
   /// What will take long says so before it begins. The speed is that of the pass that predicted the inputs.

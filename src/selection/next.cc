@@ -232,13 +232,13 @@ class Choosing {
     pool_shown_ = look(tests_, task_, nullptr, 1, report_.classes, "pool");
     Order order = in_order_of_kills(table, left, list.size());
     report_.score_name = "killing score";
-    report_.words =
-        fmt::format("first the inputs that kill mutants which {}, then by the share of the {} mutants that each input "
-                    "kills",
-                    report_.known_data.empty() ? std::string("those chosen before do not kill")
-                                               : fmt::format("no test kills ({} of them survive {} tests)",
-                                                             with_commas(survivors), with_commas(report_.known)),
-                    with_commas(int64_t(list.size())));
+    report_.words = fmt::format(
+        "first the inputs that kill mutants which {}, then by the share of the {} mutants that each input "
+        "kills",
+        report_.known_data.empty() ? std::string("those chosen before do not kill")
+                                   : fmt::format("no test kills ({} of them survive {} tests)", with_commas(survivors),
+                                                 with_commas(report_.known)),
+        with_commas(int64_t(list.size())));
     return order;
   }
 

@@ -89,8 +89,7 @@ std::string columns_text(const std::vector<std::string>& columns) {
   }
   if (!have.columns.empty()) hint = columns_text(have.columns);
   throw InputError(fmt::format("{} expects input `{}` as {}, but {} has {}", model_name, input.name,
-                               declared_text(input),
-                               data.spec, shape_text(have.shape)),
+                               declared_text(input), data.spec, shape_text(have.shape)),
                    hint);
 }
 
@@ -104,8 +103,7 @@ Feed::Link Feed::connect(const Value& input, const std::string& model_name, cons
   bool wants_integers = !at::isFloatingType(link.type) && link.type != at::kBool;
   if (wants_integers && have.type == at::kFloat)
     fail("{} expects input `{}` as {}, but {} has real numbers", model_name, input.name,
-         model::element_name(input.type),
-         data.spec);
+         model::element_name(input.type), data.spec);
   if (!input.shape) return link;
   std::vector<int64_t> wanted = wanted_shape(input);
   for (size_t axis = 0; axis < std::min(wanted.size(), have.shape.size()); ++axis)

@@ -215,8 +215,7 @@ InputFit compare_one(const std::string& name, const at::Tensor& ours, const at::
     out.explanation = fmt::format(
         "the ids in `{}` differ in {:.0f} % of their places: they may come from another vocabulary, or be other "
         "samples or in another order",
-        name,
-        100 * apart.ne(0).to(at::kDouble).mean().item<double>());
+        name, 100 * apart.ne(0).to(at::kDouble).mean().item<double>());
   }
   out.max = max;
   return out;

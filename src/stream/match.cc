@@ -77,8 +77,7 @@ InputLink link_input(const model::Value& value, const Recorded& recorded, const 
     return link;
   }
   throw InputError(fmt::format("the model expects input `{}` as {}, but {} has `{}` as {}", value.name, declared(value),
-                               path,
-                               recorded.name, shape_text(shape)),
+                               path, recorded.name, shape_text(shape)),
                    kOther);
 }
 
@@ -212,12 +211,11 @@ std::vector<const Recorded*> link_outputs(const Graph& graph, const Reference& r
         if (meant && same(recorded, values[i]) && used.insert(&recorded).second) links[i] = &recorded;
       }
   if (!used.empty()) return links;
-  throw InputError(
-      fmt::format("{} has the output `{}` as {}, but the model has `{}` as {}", reference.path,
-                  reference.outputs[0].name,
-                  shape_text(reference.outputs[0].array.shape), graph.values[size_t(graph.outputs[0])].name,
-                  shape_text({values[0].sizes().data(), values[0].sizes().size()})),
-      kOther);
+  throw InputError(fmt::format("{} has the output `{}` as {}, but the model has `{}` as {}", reference.path,
+                               reference.outputs[0].name, shape_text(reference.outputs[0].array.shape),
+                               graph.values[size_t(graph.outputs[0])].name,
+                               shape_text({values[0].sizes().data(), values[0].sizes().size()})),
+                   kOther);
 }
 
 struct OutputSum {
