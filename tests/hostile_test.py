@@ -718,9 +718,11 @@ class SlowSaid(Sound):
 
 class SlowInterrupted(Sound):
     def test_attacks_of_many_steps_stop(self):
-        must("lab", "new", "lenet5", "-o", "lenet5.onnx")
+        os.makedirs("attacked")  # beside no netmend.toml, which names other classes
+        must("lab", "new", "lenet5", "-o", "attacked/lenet5.onnx")
         for method in ("cw", "jsma", "pgd"):
-            job = start("stress", "lenet5.onnx", "--data", "glyphs:test,limit=300", "--anyway", "--method", method, "--all", "-o", f"{method}.npz")
+            job = start("stress", "lenet5.onnx", "--data", "glyphs:test,limit=300", "--anyway", "--method", method, "--all", "-o", f"{method}.npz",
+                        cwd="attacked")
             time.sleep(4)
             job.send_signal(signal.SIGTERM)
             before = time.monotonic()

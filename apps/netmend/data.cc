@@ -68,7 +68,7 @@ void print_labels(const DataOverview& data) {
   if (data.labels == "none") return print("  no labels\n");
   size_t width = 5;
   for (const census::ClassCount& one : data.classes) width = std::min<size_t>(40, std::max(width, one.name.size()));
-  print("  {} classes\n", data.classes.size());
+  print("  {}\n", data.classes.size() == 1 ? "1 class" : fmt::format("{} classes", data.classes.size()));
   for (size_t c = 0; c < std::min(data.classes.size(), kClasses); ++c) {
     const double share = data.samples ? double(data.classes[c].samples) / double(data.samples) : 0;
     print("    {:<{}}  {:>9}  {:>5.1f} %\n", printable(data.classes[c].name), width,

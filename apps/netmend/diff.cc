@@ -70,9 +70,9 @@ void print_text(const DiffOptions& options, const edits::Difference& found) {
           counted(found.total.values, "value"));
     return;
   }
-  print_wrapped(fmt::format("{} → {}: {} of {} values differ, in {} of {} parameters and {}; relative change {}",
-                            options.before, options.after, with_commas(found.total.changed),
-                            with_commas(found.total.values), found.changed.size(), found.parameters,
+  print_wrapped(fmt::format("{} → {}: {} of {} values differ, in {} of {} and {}; relative change {}", options.before,
+                            options.after, with_commas(found.total.changed), with_commas(found.total.values),
+                            found.changed.size(), counted(int64_t(found.parameters), "parameter"),
                             counted(int64_t(found.units.size()), "unit"), relative_text(found.total)),
                 2);
   print_rows("layer", found.layers, options.count,

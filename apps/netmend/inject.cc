@@ -78,12 +78,13 @@ void print_injected(const InjectResult& result, const Analysis& analysis) {
         with_commas(result.possible), with_commas(result.lines), counted(result.files, "file"));
   print_wrapped(
       clean.deterministic
-          ? fmt::format("clean: {} runs, metric {:.6g} each time, {:.2f} s", clean.runs, clean.mean, clean.seconds)
-          : fmt::format("clean: {} runs{}, metric {:.6g} ± {:.2g}{}; to detect a change of 1 %, {} runs of each "
+          ? fmt::format("clean: {}, metric {:.6g} each time, {:.2f} s", counted(clean.runs, "run"), clean.mean,
+                        clean.seconds)
+          : fmt::format("clean: {}{}, metric {:.6g} ± {:.2g}{}; to detect a change of 1 %, {} runs of each "
                         "version "
                         "would be needed; {:.2f} s",
-                        clean.runs, result.seeded ? " with a seed each" : "", clean.mean, clean.deviation,
-                        result.seeded ? "" : ": not deterministic", clean.runs_needed, clean.seconds),
+                        counted(clean.runs, "run"), result.seeded ? " with a seed each" : "", clean.mean,
+                        clean.deviation, result.seeded ? "" : ": not deterministic", clean.runs_needed, clean.seconds),
       2);
   print_counts("operator", analysis.operators);
   std::vector<OutcomeCounts> phases = analysis.phases;

@@ -102,6 +102,7 @@ int train(const Common& common, const TrainOptions& options) {
   }
 
   const bool written = !end.interrupted || !run.history().empty();
+  if (!run.history().empty()) training::write_history(folder.file("history.csv"), run.history());
   const std::string product = end.interrupted ? partial_name(options.product) : options.product;
   if (written) run.write(product);
   const double seconds = seconds_so_far();
@@ -122,7 +123,9 @@ int train(const Common& common, const TrainOptions& options) {
   if (end.interrupted)
     say(common, written ? fmt::format("stopped: {} holds the weights after epoch {}", product, run.history().size())
                         : "stopped before the first epoch was complete: no model was written");
-  if (end.interrupted || run.history().empty()) return end.interrupted ? 130 : 0;
+  if (end.epochs == 0 && !end.interrupted && !run.history().empty())
+    say(common, fmt::format("nothing was left to train: {} holds all {} epochs", options.checkpoint, run.history().size()));
+  if (end.interrupted || end.epochs == 0) return end.interrupted ? 130 : 0;
   const records::Record record = records::read_record(folder.path());
   const diagnosis::Diagnosis found = diagnosis::diagnose(record, {}, {}, folder.path());
   write_training_page(folder.path(), record, found, common.arguments);

@@ -60,7 +60,7 @@ TEST(FailureClusters, ABunchOfFailuresIsNamedByWhatItIsTakenFor) {
 
 TEST(FailureClusters, APairIsMostOfAClusterOnlyAboveHalfOfIt) {
   for (const auto& [above, words] : std::vector<std::pair<int64_t, const char*>>{
-           {16, "30 failures, mostly below predicted as above"}, {15, "30 failures, most often "}}) {
+           {16, "30 failures, mostly below predicted as above"}, {15, "30 failures, for example "}}) {
     Points points;
     points.cloud(5, 1, 200, 0, 1), points.cloud(1, 5, 200, 0, 2);
     // On both sides of the diagonal, near each other, all of them wrong.

@@ -233,8 +233,8 @@ class PredictionChecks {
     for (const ClassResult& one : per_class)
       if (one.samples >= 10) recalls.push_back(one.recall);
     if (recalls.size() < 3) return;  // of two classes one is always the weaker; groups and thresholds tell more
-    std::nth_element(recalls.begin(), recalls.begin() + int64_t(recalls.size() / 2), recalls.end());
-    const double usual = recalls[recalls.size() / 2];
+    std::sort(recalls.begin(), recalls.end());
+    const double usual = (recalls[(recalls.size() - 1) / 2] + recalls[recalls.size() / 2]) / 2;
     int told = 0;
     std::vector<size_t> order(per_class.size());
     for (size_t c = 0; c < order.size(); ++c) order[c] = c;
@@ -269,9 +269,9 @@ class PredictionChecks {
     if (hope < kHopeful)
       effect.local = std::min(effect.local, kNotSerious), effect.gain = std::min(effect.gain, kNotSeriousGain);
     auto finding = findings::make(kind, one.name, words({{"class", one.name}}), effect, Certainty::kConfirmed,
-                                  fmt::format("recall {} on {}, median class {}", percent(one.recall),
+                                  fmt::format("recall {} on {}, median of the classes {}", percent(one.recall),
                                               counted(one.samples, "input"), percent(usual)),
-                                  fmt::format("Recall is {} ({}) on {} of class {}; the median class has {}.{}",
+                                  fmt::format("Recall is {} ({}) on {} of class {}; the median of the classes is {}.{}",
                                               percent(one.recall), percent_range(one.range.low, one.range.high),
                                               counted(one.samples, "input"), one.name, percent(usual), taken_for(c)));
     finding.numbers = {{"recall", one.recall}, {"samples", one.samples}, {"median", usual}};

@@ -229,6 +229,11 @@ Ruling judge_must_pass(const Criterion& criterion, session::Session& session) {
   for (const SampleRow& row : pass.state(judged).rows) {
     if (row.right == SampleRow::kRight) continue;
     const std::string id = some.subject.data->id(row.sample);
+    if (row.right != SampleRow::kWrong)
+      throw InputError(fmt::format("{}: {} in {} cannot be judged: it has no label, or predictions of numbers have no "
+                                   "goal.tolerance",
+                                   criterion.line, printable(id), criterion.limit),
+                       "Give it a label in the data, take it out of the list, or set goal.tolerance.");
     known.count(id) ? void(++ruling.accepted) : wrong.push_back(id);
   }
   ruling.figure.value = ruling.figure.low = ruling.figure.high = double(wrong.size());

@@ -83,7 +83,7 @@ TEST(GateLimits, TheValueDecidesAndStrictTheWorseEnd) {
   // Twice as near as the interval is wide takes four times the inputs: three times as many more.
   EXPECT_EQ(decide(least, near, 1000, false).more, 3000);
   EXPECT_EQ(decide(least, {0.9, 0.88, 0.92}, 1000, false).more, 0);
-  EXPECT_EQ(doubt_words(decide(least, near, 1000, false)), "unclear: about 3,000 more inputs would decide");
+  EXPECT_EQ(doubt_words(decide(least, near, 1000, false)), "unclear: about 3,000 more inputs would decide it");
 }
 
 /// Whatever limit and interval: the twin that looks at every number of inputs in turn agrees.

@@ -343,15 +343,18 @@ class Evidence {
   /// of the tests that it was not found on, as in its finding.
   void weak_slices(Json& json) {
     const auto& rows = seen_.test->rows;
-    const double size = double(std::max<size_t>(1, rows.size()));
     json["slices"] = Json::array();
     auto add = [&](const std::string& name, const char* source, const std::vector<size_t>& members,
                    const slices::Slice* rule = nullptr) {
-      int64_t wrong = 0, all_wrong = 0;
-      for (size_t row : members) wrong += rows[row].right == SampleRow::kWrong;
-      for (const SampleRow& row : rows) all_wrong += row.right == SampleRow::kWrong;
-      const auto count = int64_t(members.size());
+      // Inputs without a label are neither right nor wrong.
+      auto judged = [](const SampleRow& row) {
+        return row.right == SampleRow::kWrong || row.right == SampleRow::kRight;
+      };
+      int64_t wrong = 0, all_wrong = 0, count = 0, all = 0;
+      for (size_t row : members) wrong += rows[row].right == SampleRow::kWrong, count += judged(rows[row]);
+      for (const SampleRow& row : rows) all_wrong += row.right == SampleRow::kWrong, all += judged(row);
       if (count == 0 || seen_.settings.task == observers::Task::kNumber) return;
+      const auto size = double(all);
       Json slice = {{"name", name},
                     {"source", source},
                     {"samples", count},

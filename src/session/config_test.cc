@@ -41,7 +41,7 @@ TEST(ConfigErrors, NameLineKeyAndWhatWasExpected) {
            {"goal.tolerance = -1\n", "goal.tolerance should be a number of 0 or more"},
            {"gate.accuracy = 0.9\n", "gate.accuracy should be a limit in quotes"},
            {"classes = \"a\"\n", "classes should be a list"},
-           {"classes = [\"a\", \"b\", \"a\"]\n", "classes names `a` twice"},
+           {"classes = [\"a\", \"b\", \"a\"]\n", "classes lists `a` twice"},
            {"classes = [\"\"]\n", "a class has an empty name"},
            {"classes = [true]\n", "classes should be a number"},
            {"data.test = \"imagse:x\"\n", "data.test: there is no data set or format 'imagse' (did you mean images?)"},
