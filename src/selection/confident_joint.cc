@@ -93,7 +93,8 @@ ConfidentJoint confident_joint(std::span<const double> probabilities, std::span<
     std::vector<double> scaled;
     for (int64_t n : out.counts[given]) scaled.push_back(double(n) / sum * double(of[given]));
     out.calibrated.push_back(rounded(scaled, of[given]));
-    for (size_t c = 0; c < k; ++c) out.joint[given][c] = double(out.calibrated[given][c]) / double(std::max<int64_t>(1, count));
+    for (size_t c = 0; c < k; ++c)
+      out.joint[given][c] = double(out.calibrated[given][c]) / double(std::max<int64_t>(1, count));
   }
   out.prior.resize(k);
   for (size_t c = 0; c < k; ++c)

@@ -1,6 +1,6 @@
-// label-errors: confident learning on test sets whose suspected labels people have looked at. Northcutt, Athalye, Mueller:
-// Pervasive Label Errors in Test Sets Destabilize Machine Learning Benchmarks (NeurIPS 2021), with the probabilities and
-// the votes that its authors publish.
+// label-errors: confident learning on test sets whose suspected labels people have looked at. Northcutt, Athalye,
+// Mueller: Pervasive Label Errors in Test Sets Destabilize Machine Learning Benchmarks (NeurIPS 2021), with the
+// probabilities and the votes that its authors publish.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -67,10 +67,10 @@ Judged read(const std::string& folder, const std::string& name) {
 
 Json judge(const Judged& set) {
   const selection::ConfidentJoint joint = selection::confident_joint(set.probabilities, set.labels, set.classes);
-  Json json = {{"inputs", set.labels.size()},   {"classes", set.classes},        {"counted", joint.counted},
-               {"issues", joint.issues()},      {"estimated", joint.estimated()}, {"candidates", set.candidates.size()},
-               {"errors", set.errors.size()},   {"thresholds", joint.thresholds}, {"joint", joint.joint},
-               {"noise", joint.noise},          {"prior", joint.prior},           {"filters", Json::object()}};
+  Json json = {{"inputs", set.labels.size()}, {"classes", set.classes},         {"counted", joint.counted},
+               {"issues", joint.issues()},    {"estimated", joint.estimated()}, {"candidates", set.candidates.size()},
+               {"errors", set.errors.size()}, {"thresholds", joint.thresholds}, {"joint", joint.joint},
+               {"noise", joint.noise},        {"prior", joint.prior},           {"filters", Json::object()}};
   for (const std::string& filter : selection::label_filters()) {
     int64_t looked_at = 0, wrong = 0;
     const std::vector<int64_t> found = selection::filtered(filter, joint, set.probabilities, set.labels);
@@ -82,11 +82,13 @@ Json judge(const Judged& set) {
 
 std::string text_of(const Json& sets) {
   std::string out =
-      "# Label errors that people have looked at\n\nCounted: inputs that are confidently of some class. In doubt: off the "
+      "# Label errors that people have looked at\n\nCounted: inputs that are confidently of some class. In doubt: off "
+      "the "
       "diagonal of the counts, and after they are scaled to all labels. Of what a filter takes out, how many are among "
       "the published candidates, and how many of these the raters confirm (fewer than three of five votes for the "
       "label).\n\n## Labels in doubt\n\n";
-  Table table({"set", "inputs", "counted", "in doubt", "scaled", "filter", "taken out", "among candidates", "confirmed"});
+  Table table(
+      {"set", "inputs", "counted", "in doubt", "scaled", "filter", "taken out", "among candidates", "confirmed"});
   for (const auto& [name, set] : sets.items())
     for (const auto& [filter, found] : set["filters"].items())
       table.row({name, json_text(set["inputs"]), json_text(set["counted"]), json_text(set["issues"]),
