@@ -42,6 +42,7 @@ struct Options {
   TableChoice study_table;
   studies::PlantedRequest planted;
   studies::DeepImportanceRequest deepimportance;
+  studies::LabelErrorsRequest label_errors;
   studies::DeepFaultRequest deepfault;
   studies::SbflRequest sbfl;
   studies::QualityRequest quality;

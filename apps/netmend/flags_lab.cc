@@ -183,6 +183,13 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   with_study(paper, o, "netmend-study-deepimportance");
   paper->callback([&] { action = [&] { return study_deepimportance(common, o.study_table, o.deepimportance); }; });
 
+  CLI::App* labels =
+      command(*study, "label-errors", "Does confident learning name the labels that people call wrong?",
+              "  netmend lab study label-errors\n  netmend lab study label-errors --data label-errors --table 1");
+  labels->add_option("--data", o.label_errors.data, "Folder of the sets (default: NETMEND_DATA/label-errors)");
+  with_study(labels, o, "netmend-study-label-errors");
+  labels->callback([&] { action = [&] { return study_label_errors(common, o.study_table, o.label_errors); }; });
+
   CLI::App* deepfault =
       command(*study, "deepfault", "Do the units that spectra suspect change predictions more than random ones?",
               "  netmend lab study deepfault --models lenet1@glyphs\n"

@@ -78,6 +78,13 @@ int study_deepimportance(const Common& common, const TableChoice& table,
   return 0;
 }
 
+int study_label_errors(const Common& common, const TableChoice& table, const studies::LabelErrorsRequest& request) {
+  studies::LabelErrorsRequest own = request;
+  if (const char* data = std::getenv("NETMEND_DATA"); own.data.empty() && data)
+    own.data = std::string(data) + "/label-errors";
+  return print_tables(common, table, studies::run_label_errors_study(context_of(common, "label-errors"), own));
+}
+
 int study_deepfault(const Common& common, const TableChoice& table, const studies::DeepFaultRequest& request) {
   return print_tables(common, table, studies::run_deepfault_study(context_of(common, "deepfault"), request));
 }

@@ -14,6 +14,7 @@ struct TableChoice {
 
 int study_planted(const Common& common, const TableChoice& table, const studies::PlantedRequest& request);
 int study_deepimportance(const Common& common, const TableChoice& table, const studies::DeepImportanceRequest& request);
+int study_label_errors(const Common& common, const TableChoice& table, const studies::LabelErrorsRequest& request);
 int study_deepfault(const Common& common, const TableChoice& table, const studies::DeepFaultRequest& request);
 int study_sbfl(const Common& common, const TableChoice& table, const studies::SbflRequest& request);
 int study_injected(const Common& common, const TableChoice& table, const studies::InjectedRequest& request);

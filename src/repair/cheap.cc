@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "localise/gradient.h"
 #include "repair/methods.h"
@@ -27,6 +28,24 @@ at::Tensor descend(at::Tensor start, double rate, int steps, const Loss& loss) {
     x = x - rate * decay * (m / (1 - std::pow(0.9, step))) / ((v / (1 - std::pow(0.999, step))).sqrt() + 1e-12);
   }
   return x.detach();
+}
+
+/// The logarithm of the factor with the least loss, which has one valley, between e⁻¹⁰ and e¹⁰, by golden sections.
+double coldest(const std::function<double(double)>& loss) {
+  const double golden = (std::sqrt(5.0) - 1) / 2;
+  double low = -10, high = 10;
+  double left = high - golden * (high - low), right = low + golden * (high - low);
+  double at_left = loss(left), at_right = loss(right);
+  while (high - low > 1e-4) {
+    if (at_left <= at_right) {
+      high = right, right = left, at_right = at_left;
+      left = high - golden * (high - low), at_left = loss(left);
+    } else {
+      low = left, left = right, at_left = at_right;
+      right = low + golden * (high - low), at_right = loss(right);
+    }
+  }
+  return (low + high) / 2;
 }
 
 Candidate candidate(const Problem& problem, const char* method, std::string words, std::vector<edits::Edit> edits) {
@@ -73,7 +92,7 @@ Found set_temperature(const Problem& problem, Budget& budget) {
   auto loss = [&](const at::Tensor& cold) {
     return localise::losses(problem.settings, logits.values * cold.exp(), logits.labels).mean();
   };
-  const double cold = descend(at::zeros({1, 1}, at::kDouble), 0.05, 150, loss).item<double>();
+  const double cold = coldest([&](double x) { return loss(at::full({1, 1}, x, at::kDouble)).item<double>(); });
   budget.spend(problem.work(problem.parts.search.size() + problem.parts.selection.size()));
   Rescaled rescaled = rescale(problem, std::exp(cold), {});
   if (!rescaled.why_not.empty()) return {{}, rescaled.why_not};

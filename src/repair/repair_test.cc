@@ -131,6 +131,22 @@ TEST(Bias, BringsBackShiftedAnswers) {
   EXPECT_EQ(int64_t(outcome.list.size()), outcome.flips.fixed + outcome.flips.broken);
 }
 
+TEST(Temperature, IsFoundHoweverFarOffItIs) {
+  std::vector<double> losses;
+  for (double factor : {1.0, 100.0, 0.01}) {
+    model::Graph graph = sound().graph;
+    Fixture plain(graph);
+    edits::apply(graph, rescale(plain.problem(), factor, {}).edits);
+    Fixture at(graph);
+    Problem problem = at.problem();
+    Found found = set_temperature(problem, problem.budget);
+    ASSERT_FALSE(found.candidates.empty());
+    losses.push_back(found.candidates[0].selection.loss);
+  }
+  EXPECT_NEAR(losses[1], losses[0], 0.002 * losses[0]);
+  EXPECT_NEAR(losses[2], losses[0], 0.002 * losses[0]);
+}
+
 TEST(Temperature, LowersTheLossAndChangesNoAnswer) {
   model::Graph graph = sound().graph;
   Fixture loud(graph);

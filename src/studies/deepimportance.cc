@@ -605,15 +605,20 @@ class Studied {
     const Rows own(order.begin(), order.begin() + m);
     distances(own, moved, important), distances(own, scaled, important_scaled);
     Rows rest(order.begin() + m, order.end());
+    Json draws = Json::array();
     for (int64_t draw = 0; draw < kDraws; ++draw) {
       Random(options_.seed, uint64_t(draw)).shuffle(rest);
       const Rows some(rest.begin(), rest.begin() + m);
-      if (draw == 0) distances(some, moved, random);
-      distances(some, moved, random_mean), distances(some, scaled, random_scaled);
+      Moments one;
+      distances(some, moved, one);
+      if (draw == 0) random = one;
+      draws.push_back(one.mean());
+      random_mean.merge(one), distances(some, scaled, random_scaled);
     }
     return {{"important", json_of(important)},
             {"random", json_of(random)},
             {"random_mean", json_of(random_mean)},
+            {"draws", draws},
             {"important_scaled", json_of(important_scaled)},
             {"random_scaled", json_of(random_scaled)}};
   }

@@ -218,6 +218,14 @@ class Report {
         if (units[0] == 'i') {
           const auto a = paper::reaction(t.model, "important"), b = paper::reaction(t.model, "random");
           row["ratio"] = number(ratio("random/mean")), row["ratio_draws"] = number(ratio("random_mean/mean"));
+          std::vector<double> single;  // of every draw of every network
+          for (const auto& [run, one] : t.all("reaction"))
+            for (const Json& draw : one.value("draws", Json::array()))
+              single.push_back(one["important"]["mean"].get<double>() / draw.get<double>());
+          if (!single.empty()) {
+            std::sort(single.begin(), single.end());
+            row["ratio_low"] = number(single.front()), row["ratio_high"] = number(single.back());
+          }
           row["ratio_classes"] = number(over_classes("by_class"));
           row["ratio_other_percentile"] = number(over_classes("other_percentile"));
           row["ratio_paper"] = a && b ? Json(a->mean / b->mean) : Json(nullptr);

@@ -65,12 +65,13 @@ std::string deepimportance_text(const Json& report) {
       "## Table 2: how far units move when relevant pixels change (L2)\n\nThe class and the one draw of random "
       "units of the authors' script; the ratio also with the mean of 20 draws, so over all classes, and there at the "
       "other percentile (98 and 90).\n\n";
-  Table reaction({"model", "protocol", "units", "distance", "by own deviation", "ratio", "20 draws", "all classes",
-                  "other percentile"});
+  Table reaction({"model", "protocol", "units", "distance", "by own deviation", "ratio", "single draws", "20 draws",
+                  "all classes", "other percentile"});
   for (const Json& row : report["table2"]) {
     const bool last = row.contains("ratio");
     reaction.row({row["model"], row["protocol"], row["units"], pair(row, 2), plain(row["by_own_deviation"]),
                   last ? plain(row["ratio"]) + " (" + plain(row["ratio_paper"]) + ")" : "",
+                  last && row.contains("ratio_low") ? plain(row["ratio_low"]) + " … " + plain(row["ratio_high"]) : "",
                   last ? plain(row["ratio_draws"]) : "", last ? plain(row["ratio_classes"]) : "",
                   last ? plain(row["ratio_other_percentile"]) : ""});
   }

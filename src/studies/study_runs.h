@@ -92,6 +92,12 @@ struct SbflRequest {
 };
 nlohmann::ordered_json run_sbfl_study(const StudyContext& context, const SbflRequest& request);
 
+struct LabelErrorsRequest {
+  std::string data;  ///< the folder of label errors
+};
+/// Confident learning against the votes of raters. Tables in `text`.
+nlohmann::ordered_json run_label_errors_study(const StudyContext& context, const LabelErrorsRequest& request);
+
 struct DeepFaultRequest {
   std::vector<std::string> models = {"lenet1@mnist", "lenet5@fashion-mnist"};
   int64_t inputs = 100;  ///< of each class that are driven
