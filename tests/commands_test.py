@@ -191,6 +191,10 @@ class Training(Case):
         self.ok(*common, "--epochs", 1, "--checkpoint", "c", "-o", "half.onnx")
         self.ok(*common, "--epochs", 2, "--checkpoint", "c", "--resume", "-o", "resumed.onnx")
         self.assertEqual(weights("straight.onnx"), weights("resumed.onnx"))
+        again = self.ok(*common, "--epochs", 2, "--checkpoint", "c", "--resume", "-o", "again.onnx", "--out", "again")
+        self.assertIn("nothing was left to train", again.stderr)
+        self.assertEqual(weights("straight.onnx"), weights("again.onnx"))
+        self.assertEqual(len(read("again/history.csv").splitlines()), 3)
 
 
 class SlowHostile(Case):

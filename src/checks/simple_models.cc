@@ -187,6 +187,8 @@ const SimpleModels* simple_models(Observed& seen) {
     seen.simple_tried = true;
     try {
       if (auto models = fit_simple(seen)) seen.simple = std::make_shared<SimpleModels>(std::move(*models));
+    } catch (const MemoryError&) {
+      throw;
     } catch (const InputError&) {        // data that cannot be read so
     } catch (const c10::LinAlgError&) {  // equations that cannot be solved
     }

@@ -132,7 +132,9 @@ class Evidence {
       for (double value : importance_) all += value;
       for (double& value : importance_) value = all > 0 ? value / all : 0;
       if (int64_t(importance_.size()) != seen_.space->units() || !(all > 0)) importance_.clear();
-    } catch (const InputError&) {
+    } catch (const MemoryError&) {
+      throw;
+    } catch (const InputError&) {  // some operators have no rule for relevance
       importance_.clear();
     }
   }

@@ -321,6 +321,8 @@ void InputTable::add_heat(Json& json) const {
       json["heat"][std::to_string(rows[i])] =
           "data:image/png;base64," + base64(dataset::encode_png(height, width, 3, pixels));
     }
+  } catch (const MemoryError&) {
+    throw;
   } catch (const InputError&) {  // some operators have no rule for relevance: the page then shows none
   }
 }
