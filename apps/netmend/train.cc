@@ -124,7 +124,8 @@ int train(const Common& common, const TrainOptions& options) {
     say(common, written ? fmt::format("stopped: {} holds the weights after epoch {}", product, run.history().size())
                         : "stopped before the first epoch was complete: no model was written");
   if (end.epochs == 0 && !end.interrupted && !run.history().empty())
-    say(common, fmt::format("nothing was left to train: {} holds all {} epochs", options.checkpoint, run.history().size()));
+    say(common,
+        fmt::format("nothing was left to train: {} holds all {} epochs", options.checkpoint, run.history().size()));
   if (end.interrupted || end.epochs == 0) return end.interrupted ? 130 : 0;
   const records::Record record = records::read_record(folder.path());
   const diagnosis::Diagnosis found = diagnosis::diagnose(record, {}, {}, folder.path());

@@ -59,7 +59,8 @@ TEST(SetupSearch, FindsTheScaleThatWasPlanted) {
     const Searched found = found_for(right, given);
     ASSERT_TRUE(found.blocker.has_value()) << words;
     EXPECT_EQ(found.blocker->id(), "preprocessing:scale") << words;
-    EXPECT_NE(found.blocker->evidence.find("With the set-up \"" + words + "\":"), std::string::npos) << found.blocker->evidence;
+    EXPECT_NE(found.blocker->evidence.find("With the set-up \"" + words + "\":"), std::string::npos)
+        << found.blocker->evidence;
     EXPECT_DOUBLE_EQ(found.tried.at(0).accuracy.value, 1) << words;
     EXPECT_NO_THROW(session::parse_config(found.blocker->line, "netmend.toml")) << found.blocker->line;
   }
