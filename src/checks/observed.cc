@@ -19,7 +19,7 @@ observers::SpacePtr hidden_space(const stream::Subject& subject, const observers
   try {
     std::vector<model::Layer> hidden = localise::candidates(layers, subject.graph, settings.head, settings.outputs);
     return hidden.empty() ? nullptr : observers::make_unit_space(subject, std::move(hidden), {});
-  } catch (const MemoryError&) {
+  } catch (const executor::MemoryError&) {
     throw;
   } catch (const InputError&) {  // weights that are NaN pass nothing on; the checks of weights name them
     return nullptr;

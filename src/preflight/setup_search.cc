@@ -28,10 +28,10 @@ constexpr double kFreshWork = 6e9;    ///< multiply-adds for one set-up on fresh
 constexpr double kTieWork = 8e10;     ///< for all that are not told apart, on further ones
 constexpr double kSure = 1.96;        ///< standard errors of a difference in loss that tell two set-ups apart
 constexpr double kPoints = 0.003, kLoss = 0.03;  ///< of accuracy, and part of the loss: costs that do not matter
-constexpr double kPlain = 1.25;                  ///< times the loss of another without any temperature: reason to doubt
-constexpr double kSameValues = 0.05;             ///< of their deviation: values that are hardly different
-constexpr size_t kFinalists = 5;                 ///< set-ups that are judged on all of the first inputs
-constexpr size_t kLast = 4;                      ///< and on fresh ones
+constexpr double kPlain = 1.6;  ///< times the loss of another, both without a temperature: a scale that is too large
+constexpr double kSameValues = 0.05;  ///< of their deviation: values that are hardly different
+constexpr size_t kFinalists = 5;      ///< set-ups that are judged on all of the first inputs
+constexpr size_t kLast = 4;           ///< and on fresh ones
 
 class Search {
  public:
@@ -109,16 +109,38 @@ class Search {
       if (std::pair(error(*c), loss(*c)) < std::pair(error(*best), loss(*best))) best = c;
     std::vector<const Candidate*> alike;
     for (const Candidate* c : places)
-      if (c == best || changes(trial_.settings, rows(*c), rows(*best)).p > kDistinct) alike.push_back(c);
-    const Candidate* least = alike[0];
-    for (const Candidate* c : alike)
-      if (loss(*c) < loss(*least)) least = c;
+      if (c == best || changes(trial_.settings, rows(*c), rows(*best)).p > kDistinct || much_plainer(*c, *best))
+        alike.push_back(c);
+    drop_too_large(alike);
+    const Candidate* least = lowest_loss(alike);
     const Candidate* chosen = nullptr;
     for (const Candidate* c : alike) {
       if (c != least && loses_more(*c, *least)) continue;
       if (!chosen || simplicity(*c) < simplicity(*chosen)) chosen = c;
     }
     return *chosen;
+  }
+
+  /// A few mistakes more, but without any temperature a far lower loss.
+  bool much_plainer(const Candidate& c, const Candidate& best) const {
+    return trial_.settings.by_class() && error(c) - error(best) < kNegligible &&
+           kPlain * mean_loss(rows(c)) < mean_loss(rows(best));
+  }
+
+  const Candidate* lowest_loss(const std::vector<const Candidate*>& places) const {
+    return *std::min_element(places.begin(), places.end(),
+                             [&](const Candidate* a, const Candidate* b) { return loss(*a) < loss(*b); });
+  }
+
+  /// At the best temperature a network of rectifiers does about as well on inputs of several times the scale; without
+  /// any, its confidence is then far beyond what training makes of it. That decides between losses that hardly differ.
+  void drop_too_large(std::vector<const Candidate*>& alike) const {
+    if (!trial_.settings.by_class()) return;
+    const Candidate* least = lowest_loss(alike);
+    double plainest = mean_loss(rows(*least));
+    for (const Candidate* c : alike)
+      if (apart(*c, *least).mean <= kLoss * loss(*least)) plainest = std::min(plainest, mean_loss(rows(*c)));
+    std::erase_if(alike, [&](const Candidate* c) { return mean_loss(rows(*c)) > kPlain * plainest; });
   }
 
   /// Set-ups that neither mistakes nor loss tell apart are judged on further inputs, as long as there are any.
@@ -155,8 +177,7 @@ class Search {
     Places tied;
     for (Candidate* c : places)
       if (c != &best && c->order == best.order && !alike_values(*c, best) &&
-          changes(trial_.settings, rows(*c), rows(best)).p > kDistinct &&
-          (std::abs(apart(*c, best).sure()) < kSure || mean_loss(rows(best)) > kPlain * mean_loss(rows(*c))))
+          changes(trial_.settings, rows(*c), rows(best)).p > kDistinct && std::abs(apart(*c, best).sure()) < kSure)
         tied.push_back(c);
     return tied;
   }
