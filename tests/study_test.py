@@ -6,7 +6,7 @@ import os, signal, subprocess, time
 
 from shell import Case, main, needs, parse, read, run, start
 
-TRIALS = ["network", "reaction", "U_O", "U_S", "U_DI", "+S", "+noise", "+FGSM", "+BIM", "+JSMA", "+CW", "layers"]
+TRIALS = ["network", "reaction", "U_O", "U_S", "U_DI", "+S", "+FGSM", "+BIM", "+JSMA", "+CW", "layers", "switches"]
 STUDY = ("lab", "study", "deepimportance", "--out", ".")
 
 
@@ -59,13 +59,19 @@ class Study(Case):
         table4 = {(r["criterion"], r["set"]): r["ours"]["mean"] for r in found["table4"]}
         self.assertAlmostEqual(table4["IDC6", "U_O"], table3["IDC6", "U_O"]["ours"]["mean"])
         sets = {r["set"]: r for r in found["sets"]}
-        self.assertEqual((sets["U_S"]["inputs"], sets["+FGSM"]["inputs"]), (2000, 200))
+        self.assertEqual((sets["U_S"]["inputs"], sets["+CW"]["inputs"]), (2000, 200))
+        self.assertLess(sets["+FGSM"]["inputs"], 2000)  # those that are predicted correctly
         self.assertLess(sets["+CW"]["accuracy"]["mean"], 20)
         self.assertLess(sets["+FGSM"]["accuracy"]["mean"], sets["+S"]["accuracy"]["mean"])
         self.assertEqual([r["layer"] for r in found["table5"]][::2], ["conv1", "conv2"])
+        self.assertEqual(found["protocols"], ["corrected"])
         verdicts = {c["id"]: c for c in found["conclusions"]}
-        reaction = {r["units"]: r["ours"]["mean"] for r in found["table2"]}
-        self.assertEqual(verdicts["important-react"]["verdict"] == "holds", reaction["important"] > reaction["random"])
+        ratio = [r["ratio_draws"] for r in found["table2"] if r["units"] == "important"][0]
+        self.assertEqual(verdicts["important-react"]["verdict"] == "holds in each case", ratio > 1)
+        self.assertTrue(read("trials.csv").startswith("trial,field,value\n"))
+        alone = self.ok(*STUDY, "--quick", "--table", "3").stdout
+        self.assertTrue(alone.startswith("| model"), alone[:80])
+        self.assertIn("\\begin{tabular}", self.ok(*STUDY, "--quick", "--table", "3", "--latex").stdout)
 
 
 if __name__ == "__main__":
