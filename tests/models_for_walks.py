@@ -1,6 +1,6 @@
 """Small networks trained and exported by PyTorch, with their data: what the tests of walks, wrong set-ups and relevance
 share."""
-import csv, gzip, math, os, sys, warnings
+import csv, gzip, inspect, math, os, sys, warnings
 
 from shell import PYTHON, data, need, read, read_bytes, write_bytes
 
@@ -279,8 +279,9 @@ def export(network, inputs, file, names=("x",), outputs=("scores",), free=False,
                 for name, x in zip(names, inputs)}
         axes.update({name: {0: "batch"} for name in outputs})
     mode = torch.onnx.TrainingMode
+    older = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     torch.onnx.export(network, one, file, input_names=list(names), output_names=list(outputs), dynamic_axes=axes,
-                      opset_version=14, training=mode.EVAL if fold else mode.PRESERVE, do_constant_folding=fold)
+                      opset_version=14, training=mode.EVAL if fold else mode.PRESERVE, do_constant_folding=fold, **older)
     return file
 
 
