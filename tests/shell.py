@@ -4,7 +4,7 @@ it and from it, what a test needs to be there, and levels.
 A test is called as x_test.py NETMEND [fast|slow [part of a test's name …]]. NETMEND_DATA names the folder of public
 data sets; NETMEND_KEEP=FOLDER keeps what tests with one folder for their class made.
 """
-import atexit, csv, functools, importlib.util, json, os, re, shutil, struct, subprocess, sys, tempfile, time, unittest, zlib
+import atexit, csv, functools, importlib.util, json, os, re, shutil, struct, subprocess, sys, tempfile, threading, time, unittest, zlib
 
 NETMEND = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "netmend"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -16,10 +16,18 @@ KEEP = os.path.abspath(os.environ["NETMEND_KEEP"]) if os.environ.get("NETMEND_KE
 
 # ---- running ----
 
-@functools.cache
+ENGINES = threading.Lock()
+
+
 def engine(*shims):
     """The socket of an engine that is loaded once, with these libraries before all others, and forked for each run
     (shim/forked.cc); none under a sanitizer."""
+    with ENGINES:  # tests may run it in several threads
+        return _engine(*shims)
+
+
+@functools.cache
+def _engine(*shims):
     shim = os.path.join(os.path.dirname(NETMEND), "libforked.so")
     if not os.path.exists(shim) or os.environ.get("NETMEND_FORKED") == "no":
         return None
