@@ -4,6 +4,7 @@
 
 #include "adequacy/learn.h"
 #include "base/error.h"
+#include "base/memory_error.h"
 #include "executor/layers.h"
 #include "executor/runtime.h"
 #include "localise/candidates.h"
@@ -19,7 +20,7 @@ observers::SpacePtr hidden_space(const stream::Subject& subject, const observers
   try {
     std::vector<model::Layer> hidden = localise::candidates(layers, subject.graph, settings.head, settings.outputs);
     return hidden.empty() ? nullptr : observers::make_unit_space(subject, std::move(hidden), {});
-  } catch (const executor::MemoryError&) {
+  } catch (const MemoryError&) {
     throw;
   } catch (const InputError&) {  // weights that are NaN pass nothing on; the checks of weights name them
     return nullptr;

@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/memory_error.h"
 #include "base/text.h"
 #include "census/census.h"
-#include "executor/runtime.h"
 #include "findings/phrases.h"
 #include "stream/pass.h"
 
@@ -188,7 +188,7 @@ const SimpleModels* simple_models(Observed& seen) {
     seen.simple_tried = true;
     try {
       if (auto models = fit_simple(seen)) seen.simple = std::make_shared<SimpleModels>(std::move(*models));
-    } catch (const executor::MemoryError&) {
+    } catch (const MemoryError&) {
       throw;
     } catch (const InputError&) {        // data that cannot be read so
     } catch (const c10::LinAlgError&) {  // equations that cannot be solved

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/memory_error.h"
 #include "base/text.h"
 #include "checks/calibration.h"
 #include "evidence/input_table.h"
-#include "executor/runtime.h"
 #include "observers/importance.h"
 
 namespace netmend::evidence {
@@ -133,7 +133,7 @@ class Evidence {
       for (double value : importance_) all += value;
       for (double& value : importance_) value = all > 0 ? value / all : 0;
       if (int64_t(importance_.size()) != seen_.space->units() || !(all > 0)) importance_.clear();
-    } catch (const executor::MemoryError&) {
+    } catch (const MemoryError&) {
       throw;
     } catch (const InputError&) {  // some operators have no rule for relevance
       importance_.clear();

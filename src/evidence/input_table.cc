@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/memory_error.h"
 #include "dataset/image_file.h"
 #include "evidence/table_columns.h"
-#include "executor/runtime.h"
 #include "observers/input_relevance.h"
 
 namespace netmend::evidence {
@@ -322,7 +322,7 @@ void InputTable::add_heat(Json& json) const {
       json["heat"][std::to_string(rows[i])] =
           "data:image/png;base64," + base64(dataset::encode_png(height, width, 3, pixels));
     }
-  } catch (const executor::MemoryError&) {
+  } catch (const MemoryError&) {
     throw;
   } catch (const InputError&) {  // some operators have no rule for relevance: the page then shows none
   }

@@ -4,15 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/error.h"
+#include "base/memory_error.h"
 
 namespace netmend::executor {
-
-/// A tensor would pass the budget: the model or the batch is too large, or the file is hostile.
-class MemoryError : public InputError {
- public:
-  using InputError::InputError;
-};
 
 /// Call first in main. Parallelism is ours, across batches: LibTorch and OpenBLAS get one thread each, and freed memory
 /// stays with the process (without this two workers are slower than one). `budget` in bytes, 0 for most of what is

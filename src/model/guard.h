@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/error.h"
+#include "base/memory_error.h"
 
 namespace netmend::model {
 
@@ -27,6 +27,8 @@ decltype(auto) guarded(const Where& where, const Body& body) {
     throw Unsupported(fmt::format("{}: {}", where(), error.what()), error.hint());
   } catch (const DeviceMemoryError& error) {
     throw DeviceMemoryError(fmt::format("{}: {}", where(), error.what()), error.hint());
+  } catch (const MemoryError& error) {
+    throw MemoryError(fmt::format("{}: {}", where(), error.what()), error.hint());
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", where(), error.what()), error.hint());
   } catch (const c10::OutOfMemoryError&) {
@@ -36,7 +38,7 @@ decltype(auto) guarded(const Where& where, const Body& body) {
   } catch (const std::runtime_error& error) {  // some of LibTorch's shape checks throw these
     throw InputError(fmt::format("{}: {}", where(), error.what()));
   } catch (const std::bad_alloc&) {
-    throw InputError(fmt::format("{}: not enough memory", where()));
+    throw MemoryError(fmt::format("{}: not enough memory", where()));
   }
 }
 
