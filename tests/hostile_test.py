@@ -718,8 +718,9 @@ class SlowSaid(Sound):
 
 class SlowInterrupted(Sound):
     def test_attacks_of_many_steps_stop(self):
-        os.makedirs("attacked")  # beside no netmend.toml, which names other classes
+        os.makedirs("attacked")  # with a netmend.toml of its own: the one above names other classes
         must("lab", "new", "lenet5", "-o", "attacked/lenet5.onnx")
+        write("attacked/netmend.toml", 'model.file = "lenet5.onnx"\n')
         for method in ("cw", "jsma", "pgd"):
             job = start("stress", "lenet5.onnx", "--data", "glyphs:test,limit=300", "--anyway", "--method", method, "--all", "-o", f"{method}.npz",
                         cwd="attacked")
