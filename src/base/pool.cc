@@ -143,7 +143,7 @@ void in_order(int64_t count, int workers, const std::function<void(int)>& enter,
   std::vector<std::thread> threads;
   try {
     for (int worker = 0; worker < workers; ++worker) threads.emplace_back(run, worker);
-  } catch (const std::system_error&) {  // no more threads are to be had: those that are there do the work
+  } catch (const std::exception&) {  // no more threads, or no memory for one: those that are there do the work
     if (threads.empty()) run(0);
   }
   for (std::thread& thread : threads) thread.join();

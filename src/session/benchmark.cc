@@ -119,7 +119,7 @@ double forward_rate(const executor::Executor& executor, const Tensors& inputs, i
   std::vector<std::thread> threads;
   try {
     for (int i = 0; i < workers; ++i) threads.emplace_back(work);
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     stop = true;
     for (std::thread& thread : threads) thread.join();
     throw InputError(fmt::format("{} threads cannot be started", workers), "--jobs N starts fewer.");

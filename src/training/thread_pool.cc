@@ -36,7 +36,7 @@ void wait_change(std::atomic<T>& value, T old) {
 ThreadPool::ThreadPool(int workers) {
   try {
     for (int i = 1; i < workers; ++i) threads_.emplace_back([this] { serve(); });
-  } catch (const std::system_error&) {  // no more threads are to be had: those that are there do the work
+  } catch (const std::exception&) {  // no more threads, or no memory for one: those that are there do the work
   }
 }
 
