@@ -82,6 +82,8 @@ class Locate(Case):
         right = confusion[label][label]
         self.assertEqual((found["failures"], found["passes"]), (sum(confusion[label]) - right, right))
         self.assertIn("--on class=", found["next"][0])
+        for command in found["next"]:  # as printed, but on a few inputs
+            self.ok(*shlex.split(command)[1:], "--limit", 20)
         wrong = [row["id"] for row in rows if row["correct"] == "0"][:7]
         write("some.csv", "id,why\n" + "".join(f"{name},odd\n" for name in wrong))
         found = self.locate("--on", "inputs=some.csv")

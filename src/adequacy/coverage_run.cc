@@ -202,8 +202,8 @@ struct CoverageRun::Impl {
       throw InputError(fmt::format("--on {}: no test matches", request.on), "netmend eval shows what there is.");
     if (profile && class_of(on) >= 0 && !profile->facts.importance.empty())
       findings.found.notes.push_back(fmt::format(
-          "IDC looks at the units that are important for {}, and at what they do on training inputs that are rightly "
-          "predicted as it",
+          "IDC looks at the units that are important for {}, and at their activations on training inputs of that class "
+          "that are predicted correctly",
           request.on));
     if (profile && !request.on.empty())
       findings.found.notes.push_back(

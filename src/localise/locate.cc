@@ -103,7 +103,7 @@ Shell drive_command(session::Session& session, const LocateResult& result) {
   for (const ScoredUnit& one : result.rankings[0].units)
     if (units.size() < kDriven) units.push_back(one.unit);
   if (units.empty()) return {};
-  return session.command("stress", {"--method", "deepfault", "--unit", join(units, ",")});
+  return session.command("stress", {"--method", "deepfault", "--unit", join(units, ","), "-o", "driven.npz"});
 }
 
 Shell next_command(session::Session& session, const LocateRequest& request, const observers::PredictionResult& result) {

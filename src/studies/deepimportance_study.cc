@@ -98,7 +98,7 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
   Sizes sizes;
   if (request.quick) sizes = {20000, 2000};
   const std::string kind = request.quick ? "quick" : "full";
-  const std::string prefix = fmt::format("{}, seed {}", kind, context.seed);
+  const std::string prefix = fmt::format("{}, seed {}, {} attacked", kind, context.seed, how.attacked);
   const Slice slice = parse_slice(request.slice);
   int64_t number = 0;
   for (int64_t run = 1; run <= runs; ++run)
