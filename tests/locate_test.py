@@ -2,7 +2,7 @@
 
 usage: locate_test.py NETMEND
 """
-import os
+import os, shlex
 
 from shell import Case, main, model, read_csv, write
 

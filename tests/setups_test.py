@@ -312,6 +312,7 @@ class Judge:
 
     def __init__(self):
         self.pool, self.lock = ThreadPoolExecutor(2), threading.Lock()
+        self.folder = os.getcwd()  # checks may outlive a test that failed, and with it this working folder
         self.wrong, self.right, self.unmended, self.number, self.seconds = [], [], [], 0, 0
 
     def check(self, case):
@@ -320,14 +321,14 @@ class Judge:
 
     def run(self, case, number):
         """(exit status, finding id, accuracy as it is, accuracy with the line that is to be pasted)"""
-        toml = os.path.abspath(write(f"{case.subject}-{number}.toml", case.toml + "\n"))
+        toml = write(os.path.join(self.folder, f"{case.subject}-{number}.toml"), case.toml + "\n")
         command = ["check", case.model, "--data", case.data, "--config", toml]
         start = time.time()
         done = run(*command, "--out", f"run-{number}", "--json", "--quiet", "--jobs", 1)
         with self.lock:
             self.seconds += time.time() - start
             told = f"{case.subject} / {case.kind}: exit {done.returncode}: netmend {' '.join(command)}\n"
-            write("commands.txt", told, "a")
+            write(os.path.join(self.folder, "commands.txt"), told, "a")
         try:
             result = parse(done.stdout)
         except ValueError:
