@@ -94,8 +94,11 @@ void add_mutation_studies(CLI::App& study, Options& o, Action& action) {
   CLI::App* trainings =
       command(study, "training-mutants", "DeepCrime's operators on the trainer: which do the tests kill?",
               "  netmend lab study training-mutants\n"
-              "  netmend lab study training-mutants --model lenet1@glyphs --limit 1000 --operators TCL,HLR,ARM");
+              "  netmend lab study training-mutants --model lenet1@glyphs --limit 1000 --operators TCL,HLR,ARM\n"
+              "  netmend lab study training-mutants --model lenet5@mnist --data my-tests.npz");
   trainings->add_option("--model", o.training_mutants.model, "Network with data, NAME@DATA")->capture_default_str();
+  trainings->add_option("--data", o.training_mutants.data,
+                        "The tests whose score is asked for, with labels (default: the data's own test split)");
   trainings
       ->add_option("--operators", o.training_mutants.operators, "TCL, TRD, …, VRM, separated by commas (default: all)")
       ->delimiter(',');
@@ -129,7 +132,7 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
                    "Networks with data: NAME@DATA is trained first, FILE.onnx@DATA is taken as it is")
       ->delimiter(',')
       ->capture_default_str();
-  planted->add_option("--kinds", o.planted.kinds, "Kinds of faults: " + faults::kind_names(true) + " (default: all)")
+  planted->add_option("--kinds", o.planted.kinds, "Kinds of faults: " + faults::kind_names() + " (default: all)")
       ->delimiter(',');
   planted
       ->add_option("--repairs", o.planted.repairs,
@@ -141,6 +144,8 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->check(CLI::Range(1, 100000));
   planted->add_option("--budget", o.planted.budget, "Budget of each repair: quick, normal, deep, or a time such as 30s")
       ->capture_default_str();
+  planted->add_flag("--targeted", o.planted.targeted,
+                    "Repairs are after the faulty network's largest confusion alone, not after all failures");
   with_study(planted, o, "netmend-study-planted-faults");
   planted->callback([&] { action = [&] { return study_planted(common, o.study_table, o.planted); }; });
   CLI::App* paper = command(

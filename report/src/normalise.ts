@@ -214,7 +214,10 @@ function table({ inputs, data }: Report, unread: Unread): void {
 function features(report: Report, unread: Unread): void {
   const { map, similar } = report;
   if (map) {
-    const known = [...map.rows.keys()].filter((i) => Number.isFinite(map.rows[i]) && Number.isFinite(map.x[i]) && Number.isFinite(map.y[i]));
+    const drawable = (value: number) => Math.abs(value) < 1e100; // differences and their share of the width stay finite; undefined and NaN are not
+    const known = [...map.rows.keys()].filter((i) => Number.isFinite(map.rows[i]) && drawable(map.x[i]) && drawable(map.y[i]));
+    const beyond = [...map.x, ...map.y].filter((value) => Number.isFinite(value) && !drawable(value)).length;
+    if (beyond) unread.add("map", beyond);
     if (map.x.length !== map.rows.length || map.y.length !== map.rows.length) unread.add("map");
     if (known.length < map.rows.length) for (const key of ["rows", "x", "y"] as const) map[key] = known.map((i) => map[key][i]);
     if (known.length < 2) delete report.map;

@@ -15,7 +15,7 @@ struct Kind {
 std::span<const Kind> kinds();
 /// Throws InputError with the nearest name.
 const Kind& find_kind(const std::string& name);
-/// Their names with commas, for help and messages; `of_units`: only those that damage units.
-std::string kind_names(bool of_units = false);
+/// Their names with commas, for help and messages.
+std::string kind_names();
 
 }  // namespace netmend::faults

@@ -150,10 +150,9 @@ std::span<const Kind> kinds() {
   return all;
 }
 
-std::string kind_names(bool of_units) {
+std::string kind_names() {
   std::vector<std::string> names;
-  for (const Row& row : kRows)
-    if (!of_units || row.kind.of == Kind::kUnit) names.emplace_back(row.kind.name);
+  for (const Row& row : kRows) names.emplace_back(row.kind.name);
   return join(names, ", ");
 }
 

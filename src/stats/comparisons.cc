@@ -58,6 +58,11 @@ Comparison paired_t_test(std::span<const double> differences) {
           moments.mean() / deviation};
 }
 
+double paired_power(double effect, int64_t pairs) {
+  if (pairs < 2 || std::isnan(effect)) return kNaN;
+  return t_power_95(double(pairs - 1), effect * std::sqrt(double(pairs)));
+}
+
 Anova one_way_anova(const std::vector<std::vector<double>>& groups) {
   Moments all;
   double within = 0, between = 0;

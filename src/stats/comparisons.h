@@ -18,6 +18,8 @@ Comparison t_test(std::span<const double> a, std::span<const double> b);
 Comparison one_against(double value, std::span<const double> sample);
 /// Differences of pairs against 0 (paired t-test); the effect is mean over deviation of the differences.
 Comparison paired_t_test(std::span<const double> differences);
+/// How likely a paired t-test of `pairs` pairs finds an effect of that size (p < 0.05); NaN for fewer than two pairs.
+double paired_power(double effect, int64_t pairs);
 
 struct Anova {
   double f = 0, p = 1;  ///< NaN where fewer than two groups hold numbers or none varies

@@ -43,6 +43,10 @@ TEST(Comparisons, AnovaByHand) {
 TEST(Comparisons, PairsAgainstZero) {
   EXPECT_NEAR(paired_t_test(std::vector<double>{1, 2, 3}).p, 0.0742, 5e-4);
   EXPECT_EQ(paired_t_test(std::vector<double>{0, 0, 0}).p, 1);
+  EXPECT_NEAR(paired_power(0.5, 20), 0.5645, 1e-4);
+  EXPECT_NEAR(paired_power(-0.8, 15), 0.8213, 1e-4);
+  EXPECT_NEAR(paired_power(0, 5), 0.05, 1e-9);
+  EXPECT_EQ(paired_power(INFINITY, 5), 1);
 }
 
 TEST(Comparisons, HolmIsTheTextbooks) {

@@ -5,6 +5,7 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/fisher_f.hpp>
 #include <boost/math/distributions/hypergeometric.hpp>
+#include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
@@ -26,6 +27,14 @@ double t_tail(double t, double degrees) {
 
 double t_quantile_95(double degrees) {
   return degrees > 0 ? bm::quantile(bm::complement(bm::students_t(degrees), 0.025)) : INFINITY;
+}
+
+double t_power_95(double degrees, double noncentrality) {
+  if (!(degrees > 0) || std::isnan(noncentrality)) return 0;
+  if (std::abs(noncentrality) > 200) return 1;  // which it is far beyond, and where the series take long
+  const bm::non_central_t drawn(degrees, std::abs(noncentrality));
+  const double limit = t_quantile_95(degrees);
+  return bm::cdf(bm::complement(drawn, limit)) + bm::cdf(drawn, -limit);
 }
 
 double chi_squared_tail(double x, double degrees) {

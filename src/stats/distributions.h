@@ -11,6 +11,8 @@ double normal_tail(double z);
 double t_tail(double t, double degrees);
 /// The t that |T| exceeds with probability 0.05.
 double t_quantile_95(double degrees);
+/// P(|T| > t_quantile_95) of the noncentral distribution: the power of a t-test.
+double t_power_95(double degrees, double noncentrality);
 /// P(X > x) of a chi-squared distribution; 1 for no degrees of freedom.
 double chi_squared_tail(double x, double degrees);
 /// P(F > f).

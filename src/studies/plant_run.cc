@@ -6,16 +6,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/random.h"
-#include "dataset/relabelled.h"
-#include "edits/difference.h"
 #include "edits/edit_file.h"
 #include "executor/layers.h"
 #include "faults/plant.h"
 #include "onnx/writer.h"
 #include "session/session.h"
 #include "session/split.h"
-#include "training/trainer.h"
+#include "studies/poison.h"
 #include "whatif/whatif.h"
 
 namespace netmend::studies {
@@ -34,33 +31,6 @@ void judge(session::Session& session, const Fault& fault, PlantedFault& planted)
   const std::vector<whatif::Tally> found = whatif::tally(whatif, session.task(), questions);
   session.record(session.test(), "cost of the fault", session.test().used());
   planted.judged = true, planted.before = found[0].accuracy(), planted.after = found[1].accuracy();
-}
-
-/// Trained for two more epochs with nine labels in ten of one class replaced by another.
-Fault poison(session::Session& session, const PlantRequest& request, std::string& classes) {
-  const std::vector<std::string>& names = session.task().classes;
-  if (names.size() < 2) throw InputError("poisoned labels need classes", "Give a classifier and data with classes.");
-  const auto& data = session.test().subject.data;
-  const uint64_t seed = session.request().seed;
-  std::vector<int64_t> labels = dataset::read_labels(*data);
-  Random random(seed, 11);
-  const auto from = int64_t(random.below(names.size()));
-  const auto to = int64_t((uint64_t(from) + 1 + random.below(names.size() - 1)) % names.size());
-  for (int64_t& label : labels)
-    if (label == from && random.uniform() < 0.9 * std::min(1.0, request.strength)) label = to;
-  classes = fmt::format("{}:{}", names[size_t(from)], names[size_t(to)]);
-  training::Task task{session.model_name(),
-                      session.graph(),
-                      session.head().output,
-                      dataset::relabelled(data, std::move(labels)),
-                      nullptr,
-                      {}};
-  task.options.epochs = 2, task.options.seed = seed, task.options.jobs = session.request().jobs;
-  training::Trainer trainer(std::move(task));
-  while (!trainer.done()) trainer.run_epoch();
-  Fault fault{"poisoned-labels", {}, "", {}};
-  fault.edits = edits::edits_between(session.graph(), trainer.result(), executor::find_layers(session.graph()));
-  return fault;
 }
 
 void check_request(session::Session& session, const PlantRequest& request, const faults::Kind& kind) {
@@ -98,9 +68,13 @@ PlantedFault plant(session::Session& session, const PlantRequest& request) {
   Fault fault;
   planted.seed = session.request().seed;
   for (int draw = 0;; ++draw, ++planted.seed) {
-    fault = kind.of == faults::Kind::kTraining
-                ? poison(session, request, planted.classes)
-                : faults::plant(graph, layers, kind, {request.count, request.strength, request.layer, planted.seed});
+    if (kind.of == faults::Kind::kTraining) {
+      Poisoned poisoned = poison_labels(session.model_name(), graph, session.head().output, session.test().subject.data,
+                                        session.task().classes, request.strength, planted.seed, session.request().jobs);
+      fault = std::move(poisoned.fault), planted.classes = std::move(poisoned.classes);
+    } else {
+      fault = faults::plant(graph, layers, kind, {request.count, request.strength, request.layer, planted.seed});
+    }
     if (session.has_data()) judge(session, fault, planted);
     if (!(request.at_least > 0) || (planted.points() >= request.at_least && planted.points() <= request.at_most)) break;
     if (draw == kMostDraws || kind.of == faults::Kind::kTraining)

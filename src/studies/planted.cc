@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -13,6 +16,8 @@
 #include "localise/blame.h"
 #include "localise/candidates.h"
 #include "repair/mend.h"
+#include "studies/poison.h"
+#include "studies/side_effects.h"
 #include "whatif/whatif.h"
 
 namespace netmend::studies {
@@ -27,8 +32,32 @@ constexpr int kMostDraws = 300;
 
 struct Fault {
   faults::Fault fault;
+  std::string place;  ///< for people
   double before = 0, after = 0;
 };
+
+/// Where it is: the unit, the layer or the classes.
+std::string place_of(const Sound& sound, const faults::Kind& kind, const faults::Fault& fault) {
+  if (kind.of == faults::Kind::kLayer) return fault.layer;
+  return join(fault.units, " and ");
+}
+
+/// Poisoned with the search part alone: what judges repairs is never trained on.
+std::optional<Fault> poisoned_fault(const Sound& sound, const std::vector<int64_t>& search, uint64_t seed,
+                                    const PlantedOptions& options) {
+  whatif::WhatIf whatif(sound.subject, sound.settings, sound.layers, {.jobs = options.jobs});
+  for (uint64_t draw = 0; draw < 3; ++draw) {
+    Poisoned poisoned = poison_labels(sound.name, sound.subject.graph, sound.settings.head.output,
+                                      dataset::subset(sound.subject.data, search), sound.settings.classes, 1,
+                                      Random::hash(seed + draw), options.jobs);
+    std::vector<whatif::Question> questions(2);
+    questions[1].edits = poisoned.fault.edits;
+    const std::vector<whatif::Tally> found = whatif::tally(whatif, sound.settings, questions);
+    if (found[0].accuracy() - found[1].accuracy() >= options.at_least)
+      return Fault{std::move(poisoned.fault), std::move(poisoned.classes), found[0].accuracy(), found[1].accuracy()};
+  }
+  return std::nullopt;
+}
 
 /// Draws until one costs enough; nullopt when none of many does.
 std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, uint64_t seed,
@@ -50,7 +79,7 @@ std::optional<Fault> draw_fault(const Sound& sound, const faults::Kind& kind, ui
     std::vector<whatif::Tally> found = whatif::tally(whatif, sound.settings, questions);
     for (size_t i = 0; i < drawn.size(); ++i)
       if (found[0].accuracy() - found[i + 1].accuracy() >= options.at_least)
-        return Fault{drawn[i], found[0].accuracy(), found[i + 1].accuracy()};
+        return Fault{drawn[i], place_of(sound, kind, drawn[i]), found[0].accuracy(), found[i + 1].accuracy()};
   }
   return std::nullopt;
 }
@@ -67,7 +96,9 @@ std::vector<observers::SampleRow> rows_of(const stream::Subject& subject, const 
   return std::move(pass.state(handle).rows);
 }
 
-Json ranks_of(const repair::Problem& problem, const std::string& unit, const PlantedOptions& options, int64_t& units) {
+/// By measure the rank of the first unit that the fault changed; of a damaged layer any of its units will do.
+Json ranks_of(const repair::Problem& problem, const faults::Fault& fault, const PlantedOptions& options,
+              int64_t& units) {
   std::vector<model::Layer> layers =
       localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
   localise::BlameOptions how;
@@ -78,9 +109,15 @@ Json ranks_of(const repair::Problem& problem, const std::string& unit, const Pla
   localise::Blame blame = localise::blame(part, problem.settings, layers, how);
   Json ranks = Json::object();
   units = int64_t(blame.places.size());
-  for (const localise::Located& located : blame.located)
-    for (size_t i = 0; i < located.ranking.units.size(); ++i)
-      if (blame.unit(located.ranking.units[i].place) == unit) ranks[std::string(located.choice.measure->name)] = i + 1;
+  auto hit = [&](size_t place) {
+    if (!fault.layer.empty()) return blame.layers[blame.places[place].layer].name == fault.layer;
+    return std::find(fault.units.begin(), fault.units.end(), blame.unit(place)) != fault.units.end();
+  };
+  for (const localise::Located& located : blame.located) {
+    const std::vector<localise::RankedUnit>& list = located.ranking.units;
+    const auto first = std::find_if(list.begin(), list.end(), [&](const auto& one) { return hit(one.place); });
+    if (first != list.end()) ranks[std::string(located.choice.measure->name)] = first - list.begin() + 1;
+  }
   return ranks;
 }
 
@@ -90,41 +127,123 @@ double accuracy_on(const std::vector<observers::SampleRow>& rows, const std::vec
   return samples.empty() ? 0 : double(right) / double(samples.size());
 }
 
+std::vector<observers::SampleRow> rows_at(const std::vector<observers::SampleRow>& rows,
+                                          const std::vector<int64_t>& samples) {
+  std::vector<observers::SampleRow> out;
+  for (int64_t sample : samples) out.push_back(rows[size_t(sample)]);
+  return out;
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json to_json(const Robustness& changes) { return {{"mild", number(changes.mild)}, {"pgd", number(changes.pgd)}}; }
+Json change_json(const WorstChange& worst) { return worst.inputs > 0 ? Json(worst.change) : Json(nullptr); }
+
+/// The pair of label and prediction that is wrong most often.
+observers::Target largest_confusion(const std::vector<observers::SampleRow>& rows,
+                                    const std::vector<int64_t>& samples) {
+  std::map<std::pair<int64_t, int64_t>, int64_t> wrong;
+  for (int64_t sample : samples) {
+    const observers::SampleRow& row = rows[size_t(sample)];
+    if (row.right == observers::SampleRow::kWrong) ++wrong[{int64_t(row.label), int64_t(row.predicted)}];
+  }
+  observers::Target target;
+  int64_t most = 0;
+  for (const auto& [pair, count] : wrong)
+    if (count > most) most = count, target.label = pair.first, target.predicted = pair.second;
+  return target;
+}
+
+std::vector<int64_t> strata_of(const std::vector<observers::SampleRow>& rows) {
+  std::vector<int64_t> strata;
+  for (const observers::SampleRow& row : rows) strata.push_back(int64_t(row.label) * 3 + row.right);
+  return strata;
+}
+
+/// One repair, and what it did besides.
+Json run_repair(const Sound& sound, repair::Problem& problem, const std::string& method, double was,
+                const PlantedOptions& options) {
+  const std::vector<int64_t>& holdout = problem.parts.holdout;
+  const auto start = repair::Clock::now();
+  problem.budget = Budget::parse(options.budget);
+  repair::Outcome outcome = repair::mend(problem, method, {});
+  const double seconds = std::chrono::duration<double>(repair::Clock::now() - start).count();
+  // What is not written wins nothing back.
+  const std::vector<observers::SampleRow> before = rows_at(problem.rows, holdout);
+  const double now = accuracy_on(problem.rows, holdout);
+  const bool kept = outcome.verdict == repair::Verdict::kRepaired && outcome.chosen >= 0;
+  int64_t right = 0, target = 0, target_fixed = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    right += before[i].right == observers::SampleRow::kRight;
+    if (problem.target.side(before[i]) != observers::Side::kFailing) continue;
+    ++target;
+    target_fixed += kept && outcome.after.rows[i].right == observers::SampleRow::kRight;
+  }
+  Json json = {{"method", method},
+               {"verdict", verdict_name(outcome.verdict)},
+               {"lost", was - now},
+               {"won", kept ? outcome.after.result.accuracy - now : 0},
+               {"fixed", outcome.flips.fixed},
+               {"broken", outcome.flips.broken},
+               {"right", right},
+               {"target", target},
+               {"target_fixed", target_fixed},
+               {"kept", kept},
+               {"seconds", seconds}};
+  if (!kept) return json;
+  const auto& edits = outcome.tried[size_t(outcome.chosen)].best->edits;
+  json["worst_class"] = change_json(worst_class(problem.settings.classes, before, outcome.after.rows));
+  json["worst_group"] = change_json(worst_group(*sound.subject.data, before, outcome.after.rows));
+  json["changes"] = to_json(robustness_of(repair::edited(problem, edits, &holdout), problem.settings,
+                                          outcome.after.rows, problem.seed, options.jobs));
+  return json;
+}
+
 Json run_trial(const Sound& sound, const faults::Kind& kind, int64_t number, const PlantedOptions& options) {
   const uint64_t seed = Random::hash(options.seed + uint64_t(number) * 7919);
-  std::optional<Fault> planted = draw_fault(sound, kind, seed, options);
+  const auto sound_rows = rows_of(sound.subject, sound.settings, options.jobs);
+  std::optional<Fault> planted;
+  repair::Parts parts;
+  if (kind.of == faults::Kind::kTraining) {
+    parts = repair::split(strata_of(sound_rows), {}, seed);
+    planted = poisoned_fault(sound, parts.search, seed, options);
+  } else {
+    planted = draw_fault(sound, kind, seed, options);
+  }
   if (!planted) return {{"none", true}};
   stream::Subject faulty = sound.subject;
   edits::apply(faulty.graph, planted->fault.edits);
   edits::apply(faulty.batching.graph, planted->fault.edits);
-  const auto sound_rows = rows_of(sound.subject, sound.settings, options.jobs);
   repair::Problem problem{faulty, sound.settings, sound.layers, rows_of(faulty, sound.settings, options.jobs)};
   problem.seed = seed, problem.jobs = options.jobs, problem.quiet = true;
-  std::vector<int64_t> strata;
-  for (const observers::SampleRow& row : problem.rows) strata.push_back(int64_t(row.label) * 3 + row.right);
-  problem.parts = repair::split(strata, {}, seed);
-  Json json = {{"unit", planted->fault.units.at(0)}, {"sound", planted->before}, {"faulty", planted->after}};
+  problem.parts = kind.of == faults::Kind::kTraining ? parts : repair::split(strata_of(problem.rows), {}, seed);
+  const std::vector<int64_t>& holdout = problem.parts.holdout;
+  Json json = {{"place", planted->place}, {"sound", planted->before}, {"faulty", planted->after}};
   int64_t units = 0;
-  json["ranks"] = ranks_of(problem, planted->fault.units.at(0), options, units);
+  json["ranks"] = kind.of == faults::Kind::kUnit || kind.of == faults::Kind::kLayer
+                      ? ranks_of(problem, planted->fault, options, units)
+                      : Json::object();
   json["units"] = units;
   json["repairs"] = Json::array();
-  const double was = accuracy_on(sound_rows, problem.parts.holdout);
-  for (const std::string& method : options.repairs) {
-    const auto start = repair::Clock::now();
-    problem.budget = Budget::parse(options.budget);
-    repair::Outcome outcome = repair::mend(problem, method, {});
-    // What is not written wins nothing back.
-    const double now = accuracy_on(problem.rows, problem.parts.holdout);
-    const bool kept = outcome.verdict == repair::Verdict::kRepaired;
-    const double after = kept ? outcome.after.result.accuracy : now;
-    json["repairs"].push_back({{"method", method},
-                               {"verdict", verdict_name(outcome.verdict)},
-                               {"lost", was - now},
-                               {"won", after - now},
-                               {"fixed", outcome.flips.fixed},
-                               {"broken", outcome.flips.broken},
-                               {"seconds", std::chrono::duration<double>(repair::Clock::now() - start).count()}});
+  if (options.repairs.empty()) return json;
+  const stream::Subject sound_part = [&] {
+    stream::Subject part = sound.subject;
+    part.data = dataset::subset(sound.subject.data, holdout);
+    return part;
+  }();
+  json["sound_changes"] =
+      to_json(robustness_of(sound_part, sound.settings, rows_at(sound_rows, holdout), seed, options.jobs));
+  json["faulty_changes"] = to_json(robustness_of(repair::edited(problem, {}, &holdout), sound.settings,
+                                                 rows_at(problem.rows, holdout), seed, options.jobs));
+  if (options.targeted) {
+    problem.target = largest_confusion(problem.rows, problem.parts.search);
+    problem.targeted = problem.target.label >= 0;
+    if (problem.targeted)
+      json["confusion"] = sound.settings.classes[size_t(problem.target.label)] + ":" +
+                          sound.settings.classes[size_t(problem.target.predicted)];
   }
+  const double was = accuracy_on(sound_rows, holdout);
+  for (const std::string& method : options.repairs)
+    json["repairs"].push_back(run_repair(sound, problem, method, was, options));
   return json;
 }
 
@@ -134,22 +253,40 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
                  const std::function<void(const std::string&)>& progress) {
   for (const std::string& name : options.kinds) {
     const faults::Kind& kind = faults::find_kind(name);
-    if (kind.of != faults::Kind::kUnit) fail("{} is not a fault of a single unit", name);
     for (int64_t number = 1; number <= options.seeds; ++number) {
       // Everything that the result depends on.
-      const std::string key = fmt::format("{}|{}|{}|seed {}|{} points|{} {}", sound.name, name, number, options.seed,
-                                          100 * options.at_least, join(options.repairs, "+"), options.budget);
+      const std::string key = fmt::format("{}|{}|{}|seed {}|{} points|{} {}{}", sound.name, name, number, options.seed,
+                                          100 * options.at_least, join(options.repairs, "+"), options.budget,
+                                          options.targeted ? " of the largest confusion" : "");
       if (store.find(key)) continue;
       if (interrupted()) throw Interrupted{};
       Json result = run_trial(sound, kind, number, options);
       store.put(key, json_text(result));
-      if (progress && result.contains("unit"))
-        progress(fmt::format("{}: {} lost {:.1f} points; auto ranks it {}", key, result["unit"].get<std::string>(),
+      if (!progress) continue;
+      if (result.contains("none"))
+        progress(fmt::format("{}: nothing that was drawn costs enough", key));
+      else
+        progress(fmt::format("{}: {} lost {:.1f} points{}", key, result["place"].get<std::string>(),
                              100 * (result["sound"].get<double>() - result["faulty"].get<double>()),
-                             result["ranks"].value("auto", 0)));
+                             result["ranks"].contains("auto")
+                                 ? fmt::format("; auto ranks it {}", result["ranks"]["auto"].get<int64_t>())
+                                 : ""));
     }
   }
 }
+
+namespace {
+
+double number_or_none(const JsonView& row, const char* name) {
+  const JsonView value = row.at(name);
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.number();
+}
+
+PlantedTrial::Changes changes_of(const JsonView& row) {
+  return {number_or_none(row, "mild"), number_or_none(row, "pgd")};
+}
+
+}  // namespace
 
 std::vector<PlantedTrial> read_planted(const Store& store) {
   std::vector<PlantedTrial> list;
@@ -157,20 +294,29 @@ std::vector<PlantedTrial> read_planted(const Store& store) {
     const JsonDocument document = trial_document(key, text);
     const JsonView row = document.top();
     const std::vector<std::string> parts = split(key, '|');
-    if (!row.has("unit") || parts.size() < 3) continue;
+    if (!row.has("place") || parts.size() < 3) continue;
     PlantedTrial trial;
     trial.network = parts[0], trial.kind = parts[1];
     parse_int(parts[2], trial.seed);
-    trial.unit = row.at("unit").text(), trial.units = row.at("units").whole();
+    trial.place = row.at("place").text(), trial.units = row.at("units").whole();
     trial.sound = row.at("sound").number(), trial.faulty = row.at("faulty").number();
     for (const std::string& measure : row.at("ranks").keys())
       trial.ranks.emplace_back(measure, row.at("ranks").at(measure).whole());
+    if (row.has("sound_changes")) trial.sound_changes = changes_of(row.at("sound_changes"));
+    if (row.has("faulty_changes")) trial.faulty_changes = changes_of(row.at("faulty_changes"));
     const JsonView repairs = row.at("repairs");
     for (size_t i = 0; i < repairs.size(); ++i) {
       const JsonView one = repairs.at(i);
-      trial.repairs.push_back({one.at("method").text(), one.at("verdict").text(), one.at("lost").number(),
-                               one.at("won").number(), one.at("fixed").whole(), one.at("broken").whole(),
-                               one.at("seconds").number()});
+      PlantedTrial::Repair repair{one.at("method").text(),  one.at("verdict").text(),       one.at("lost").number(),
+                                  one.at("won").number(),   one.at("fixed").whole(),        one.at("broken").whole(),
+                                  one.at("target").whole(), one.at("target_fixed").whole(), one.at("seconds").number(),
+                                  one.at("kept").truth(),   one.at("right").number()};
+      if (repair.kept) {
+        repair.worst_class = number_or_none(one, "worst_class");
+        repair.worst_group = number_or_none(one, "worst_group");
+        repair.changes = changes_of(one.at("changes"));
+      }
+      trial.repairs.push_back(std::move(repair));
     }
     list.push_back(std::move(trial));
   }

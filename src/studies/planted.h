@@ -22,11 +22,12 @@ struct Sound {
 };
 
 struct PlantedOptions {
-  std::vector<std::string> kinds;    ///< faults::kinds() of units
+  std::vector<std::string> kinds;    ///< of faults::kinds()
   int64_t seeds = 3;                 ///< faults of each kind and network
   double at_least = 0.02;            ///< accuracy that a fault must cost to count
   std::vector<std::string> repairs;  ///< methods; empty for none
   std::string budget = "quick";      ///< of each repair
+  bool targeted = false;             ///< repairs are after the faulty network's largest confusion alone
   uint64_t seed = 42;
   int jobs = 0;
 };
@@ -37,20 +38,33 @@ void run_planted(Store& store, const Sound& sound, const PlantedOptions& options
 
 /// One planted fault and what became of it.
 struct PlantedTrial {
-  std::string network, kind, unit;
+  std::string network, kind;
+  std::string place;  ///< the unit, the layer, or the classes
   int64_t seed = 0, units = 0;
-  double sound = 0, faulty = 0;                        ///< accuracy on all inputs
-  std::vector<std::pair<std::string, int64_t>> ranks;  ///< of the planted unit, by measure; from 1
+  double sound = 0, faulty = 0;  ///< accuracy on all inputs
+  /// Of the planted unit, or the best one of a damaged layer, by measure; from 1. None where no unit is damaged that
+  /// measures rank: swapped classes, poisoned labels.
+  std::vector<std::pair<std::string, int64_t>> ranks;
+  /// Shares of correct hold-out predictions that change; NaN where it cannot be said.
+  struct Changes {
+    double mild = 0, pgd = 0;
+  };
+  Changes sound_changes, faulty_changes;
   struct Repair {
     std::string method, verdict;
     double lost = 0, won = 0;  ///< accuracy on the hold-out part: lost by the fault, won back by the repair
     int64_t fixed = 0, broken = 0;
+    int64_t target = 0, target_fixed = 0;  ///< of a targeted one: failures it is after on the hold-out part
     double seconds = 0;
+    bool kept = false;                        ///< what follows says something of kept repairs alone
+    double right = 0;                         ///< predictions that were correct before
+    double worst_class = 0, worst_group = 0;  ///< changes of accuracy; NaN where there is none
+    Changes changes;
   };
   std::vector<Repair> repairs;
 };
 std::vector<PlantedTrial> read_planted(const Store& store);
 
-constexpr int kPlantedVersion = 3;
+constexpr int kPlantedVersion = 4;
 
 }  // namespace netmend::studies

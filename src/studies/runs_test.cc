@@ -16,6 +16,7 @@
 #include "studies/demo_data.h"
 #include "studies/plant_run.h"
 #include "studies/run_model.h"
+#include "studies/side_effects.h"
 #include "studies/study_runs.h"
 #include "studies/trained_networks.h"
 #include "training/network_for_test.h"
@@ -117,6 +118,61 @@ TEST(PlantedStudy, RanksRepairsAndGoesOnWhereItStopped) {
   EXPECT_THROW(run_planted_study(context, request), InputError);
   request = {}, request.repairs = {"pray"};
   EXPECT_THROW(run_planted_study(context, request), InputError);
+}
+
+TEST(PlantedStudy, KindsThatDamageNoSingleUnitAndWhatRepairsDoBesides) {
+  TestFolder folder;
+  StudyContext context;
+  context.folder = "study";
+  PlantedRequest request;
+  request.models = {"digits.onnx@glyphs"}, request.kinds = {"layer-noise", "swapped-classes", "poisoned-labels"};
+  request.repairs = {"bias", "retrain"}, request.runs = 1, request.targeted = true;
+  const Json json = run_planted_study(context, request);
+  EXPECT_EQ(json["faults"], 3);
+  for (const Json& row : json["measures"])  // only of the layer is there a unit to rank
+    if (row["group"] == "all") {
+      EXPECT_EQ(row["faults"], 1) << row;
+    }
+  bool kept = false;
+  for (const Json& row : json["repairs"]) {
+    EXPECT_LE(row["won_back_low"], row["won_back"]) << row;
+    if (row["group"] != "all") continue;
+    EXPECT_EQ(row["faults"], 3);
+    EXPECT_TRUE(row["target_fixed"].is_number()) << row;  // failures of the confusion are on the hold-out part
+    if (row["repaired"] == 0.0) continue;
+    kept = true;
+    EXPECT_TRUE(row["worst_class"].is_number()) << row;
+    EXPECT_TRUE(row["worst_group"].is_null()) << row;  // the glyphs have no groups
+    for (const char* side : {"sound", "faulty", "repaired"})
+      for (const char* how : {"mild", "pgd"}) {
+        EXPECT_GE(row[how][side], 0.0) << row;
+        EXPECT_LE(row[how][side], 1.0) << row;
+      }
+  }
+  EXPECT_TRUE(kept);
+  const std::string text = read_file("study/planted-faults.md");
+  EXPECT_NE(text.find("Table 3"), std::string::npos);
+}
+
+TEST(SideEffects, TheWorstClassAndGroupAreThoseThatFellMost) {
+  auto rows = [](std::vector<int> labels, std::vector<int> right) {
+    std::vector<observers::SampleRow> out(labels.size());
+    for (size_t i = 0; i < labels.size(); ++i)
+      out[i].sample = int64_t(i), out[i].label = labels[i],
+      out[i].right = right[i] ? observers::SampleRow::kRight : observers::SampleRow::kWrong;
+    return out;
+  };
+  std::vector<int> labels, before, after;
+  for (int i = 0; i < 100; ++i) {
+    labels.push_back(i % 2);
+    before.push_back(1);
+    after.push_back(i % 2 || i % 10);  // of class 0 every fifth falls
+  }
+  WorstChange worst = worst_class({"a", "b"}, rows(labels, before), rows(labels, after));
+  EXPECT_EQ(worst.name, "a");
+  EXPECT_DOUBLE_EQ(worst.change, -0.2);
+  EXPECT_EQ(worst.inputs, 50);
+  EXPECT_EQ(worst_class({"a", "b"}, rows({0, 1}, {1, 1}), rows({0, 1}, {0, 1})).inputs, 0);  // too few
 }
 
 TEST(Studies, NamesAreCheckedBeforeTheWork) {

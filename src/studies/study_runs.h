@@ -23,10 +23,11 @@ struct StudyContext {
 /// Networks are `lenet5@mnist`, which is trained first, or `model.onnx@mnist:test`.
 struct PlantedRequest {
   std::vector<std::string> models = {"lenet5@glyphs"};
-  std::vector<std::string> kinds;               ///< of faults; empty: all that damage one unit
+  std::vector<std::string> kinds;               ///< of faults; empty for all
   std::vector<std::string> repairs = {"auto"};  ///< methods, or none
   int64_t runs = 3;                             ///< faults per kind and network
   std::string budget = "quick";                 ///< of each repair
+  bool targeted = false;                        ///< repairs are after the largest confusion alone
 };
 /// Which measure ranks planted faults first, which repair wins accuracy back. Throws InputError, Interrupted.
 nlohmann::ordered_json run_planted_study(const StudyContext& context, const PlantedRequest& request);
@@ -63,6 +64,7 @@ nlohmann::ordered_json run_scores_study(const StudyContext& context, const Score
 
 struct TrainingMutantsRequest {
   std::string model = "lenet5@mnist";
+  std::string data;                    ///< the tests that are judged, as a spec; "" for the test split
   std::vector<std::string> operators;  ///< DeepCrime's names; empty for all
   int64_t runs = 5;                    ///< trainings per configuration, with paired seeds
   int64_t epochs = 2, limit = 10000, tests = 2000;
