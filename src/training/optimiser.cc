@@ -44,9 +44,62 @@ NETMEND_VECTOR_CLONES void adam(float* __restrict p, const float* __restrict g, 
   }
 }
 
+/// Duchi et al. 2011.
+NETMEND_VECTOR_CLONES void adagrad(float* __restrict p, const float* __restrict g, float* __restrict sum, int64_t count,
+                                   float rate, float decay) {
+  for (int64_t i = 0; i < count; ++i) {
+    float gradient = g[i] + decay * p[i];
+    sum[i] += gradient * gradient;
+    p[i] -= rate * gradient / (__builtin_sqrtf(sum[i]) + kSmallSum);
+  }
+}
+
+/// Kingma and Ba 2015, with the largest gradient in place of the mean square.
+NETMEND_VECTOR_CLONES void adamax(float* __restrict p, const float* __restrict g, float* __restrict mean,
+                                  float* __restrict largest, int64_t count, float rate, float decay) {
+  const float b1 = float(kFirstDecay), b2 = float(kSecondDecay), a1 = float(1 - kFirstDecay);
+  for (int64_t i = 0; i < count; ++i) {
+    float gradient = g[i] + decay * p[i];
+    mean[i] = b1 * mean[i] + a1 * gradient;
+    const float size = (gradient < 0 ? -gradient : gradient) + kSmall, before = b2 * largest[i];
+    largest[i] = before > size ? before : size;
+    p[i] -= rate * mean[i] / largest[i];
+  }
+}
+
+/// Dozat 2016.
+NETMEND_VECTOR_CLONES void nadam(float* __restrict p, const float* __restrict g, float* __restrict mean,
+                                 float* __restrict square, int64_t count, float rate, float ahead, float decay,
+                                 float scale) {
+  const float b1 = float(kFirstDecay), b2 = float(kSecondDecay), a1 = float(1 - kFirstDecay),
+              a2 = float(1 - kSecondDecay);
+  for (int64_t i = 0; i < count; ++i) {
+    float gradient = g[i] + decay * p[i];
+    mean[i] = b1 * mean[i] + a1 * gradient;
+    square[i] = b2 * square[i] + a2 * gradient * gradient;
+    p[i] -= (rate * gradient + ahead * mean[i]) / (__builtin_sqrtf(square[i]) * scale + kSmall);
+  }
+}
+
+double correction(double decay, int64_t step) { return 1 - std::pow(decay, double(step)); }
+
 }  // namespace
 
-int state_count(Method method) { return method == Method::kSgd ? 0 : method == Method::kAdam ? 2 : 1; }
+int state_count(Method method) {
+  if (method == Method::kSgd) return 0;
+  return method == Method::kAdam || method == Method::kAdamax || method == Method::kNadam ? 2 : 1;
+}
+
+NadamRates nadam_rates(const StepForm& form) {
+  auto momentum = [](int64_t step) { return kFirstDecay * (1 - 0.5 * std::pow(0.96, 0.004 * double(step))); };
+  // The product over all steps so far. A thread asks for one step after the other, so that each costs one factor.
+  thread_local int64_t last = 0;
+  thread_local double product = 1;
+  if (form.step < last) last = 0, product = 1;
+  while (last < form.step) product *= momentum(++last);
+  const double now = momentum(form.step), next = momentum(form.step + 1);
+  return {form.rate * (1 - now) / (1 - product), form.rate * next / (1 - product * next)};
+}
 
 void update(const StepForm& form, float* p, const float* g, float* first, float* second, int64_t count) {
   float rate = float(form.rate), decay = float(form.decay);
@@ -57,9 +110,17 @@ void update(const StepForm& form, float* p, const float* g, float* first, float*
       return with_momentum(p, g, first, count, rate, decay, float(form.momentum));
     case Method::kRmsprop:
       return rmsprop(p, g, first, count, rate, decay);
-    case Method::kAdam: {
-      double one = 1 - std::pow(kFirstDecay, double(form.step)), two = 1 - std::pow(kSecondDecay, double(form.step));
-      return adam(p, g, first, second, count, float(form.rate / one), decay, float(1 / std::sqrt(two)));
+    case Method::kAdam:
+      return adam(p, g, first, second, count, float(form.rate / correction(kFirstDecay, form.step)), decay,
+                  float(1 / std::sqrt(correction(kSecondDecay, form.step))));
+    case Method::kAdagrad:
+      return adagrad(p, g, first, count, rate, decay);
+    case Method::kAdamax:
+      return adamax(p, g, first, second, count, float(form.rate / correction(kFirstDecay, form.step)), decay);
+    case Method::kNadam: {
+      const NadamRates rates = nadam_rates(form);
+      return nadam(p, g, first, second, count, float(rates.gradient), float(rates.mean), decay,
+                   float(1 / std::sqrt(correction(kSecondDecay, form.step))));
     }
   }
 }

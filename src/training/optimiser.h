@@ -12,9 +12,9 @@ class Tensor;
 
 namespace netmend::training {
 
-constexpr double kFirstDecay = 0.9, kSecondDecay = 0.999;  ///< of adam
+constexpr double kFirstDecay = 0.9, kSecondDecay = 0.999;  ///< of adam, adamax, nadam
 constexpr double kSquareDecay = 0.99;                      ///< of rmsprop
-constexpr float kSmall = 1e-8f;
+constexpr float kSmall = 1e-8f, kSmallSum = 1e-10f;        ///< kSmallSum: of adagrad
 
 /// How many numbers (moments) the rule keeps for each parameter.
 int state_count(Method method);
@@ -24,6 +24,12 @@ struct StepForm {
   double rate = 0.001, momentum = 0.9, decay = 0;
   int64_t step = 1;  ///< from 1
 };
+
+/// What a step of nadam takes of the gradient and of the mean: Dozat's schedule of momentum.
+struct NadamRates {
+  double gradient = 0, mean = 0;
+};
+NadamRates nadam_rates(const StepForm& form);
 
 /// Updates `count` parameters in place; `first` and `second` are the states (null where there are fewer).
 void update(const StepForm& form, float* parameters, const float* gradients, float* first, float* second,

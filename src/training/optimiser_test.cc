@@ -12,18 +12,27 @@ namespace {
 
 /// The rules one number at a time, in double, as the papers write them.
 struct Twin {
-  double p, first = 0, second = 0;
+  double p, first = 0, second = 0, product = 1;
 
   void step(const StepForm& f, double g) {
     g += f.decay * p;
     if (f.method == Method::kSgd) p -= f.rate * g;
     if (f.method == Method::kMomentum) first = f.momentum * first + g, p -= f.rate * first;
     if (f.method == Method::kRmsprop) first = 0.99 * first + 0.01 * g * g, p -= f.rate * g / (std::sqrt(first) + 1e-8);
-    if (f.method != Method::kAdam) return;
+    if (f.method == Method::kAdagrad) first += g * g, p -= f.rate * g / (std::sqrt(first) + 1e-10);
+    if (state_count(f.method) < 2) return;
     first = 0.9 * first + 0.1 * g;
-    second = 0.999 * second + 0.001 * g * g;
-    double mean = first / (1 - std::pow(0.9, f.step)), square = second / (1 - std::pow(0.999, f.step));
-    p -= f.rate * mean / (std::sqrt(square) + 1e-8);
+    second =
+        f.method == Method::kAdamax ? std::max(0.999 * second, std::abs(g) + 1e-8) : 0.999 * second + 0.001 * g * g;
+    const double mean = first / (1 - std::pow(0.9, f.step)), square = second / (1 - std::pow(0.999, f.step));
+    if (f.method == Method::kAdam) p -= f.rate * mean / (std::sqrt(square) + 1e-8);
+    if (f.method == Method::kAdamax) p -= f.rate * mean / second;
+    if (f.method != Method::kNadam) return;
+    const double now = 0.9 * (1 - 0.5 * std::pow(0.96, f.step * 0.004));
+    const double next = 0.9 * (1 - 0.5 * std::pow(0.96, (f.step + 1) * 0.004));
+    product *= now;
+    const double size = std::sqrt(square) + 1e-8;
+    p -= f.rate * (1 - now) / (1 - product) * g / size + f.rate * next / (1 - product * next) * first / size;
   }
 };
 
@@ -60,7 +69,8 @@ TEST_P(Optimisers, AreTheSameInPieces) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Optimisers,
-                         testing::Values(Method::kSgd, Method::kMomentum, Method::kAdam, Method::kRmsprop),
+                         testing::Values(Method::kSgd, Method::kMomentum, Method::kAdam, Method::kRmsprop,
+                                         Method::kAdagrad, Method::kAdamax, Method::kNadam),
                          [](const auto& info) { return method_name(info.param); });
 
 TEST(Schedules, FollowTheirFormulas) {

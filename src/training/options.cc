@@ -10,7 +10,7 @@
 namespace netmend::training {
 namespace {
 
-const std::vector<std::string> kMethods = {"sgd", "momentum", "adam", "rmsprop"};
+const std::vector<std::string> kMethods = {"sgd", "momentum", "adam", "rmsprop", "adagrad", "adamax", "nadam"};
 const std::vector<std::string> kLosses = {"cross-entropy", "mse", "bce"};
 const std::vector<std::string> kSchedules = {"constant", "step", "cosine", "linear"};
 

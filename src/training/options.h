@@ -7,7 +7,7 @@
 
 namespace netmend::training {
 
-enum class Method { kSgd, kMomentum, kAdam, kRmsprop };
+enum class Method { kSgd, kMomentum, kAdam, kRmsprop, kAdagrad, kAdamax, kNadam };
 enum class LossKind {
   kCrossEntropy,  ///< of the softmax of the logits
   kMse,           ///< mean of squared differences to the output itself

@@ -37,6 +37,12 @@ const char* optimiser_words(Method method) {
       return "Adam";
     case Method::kRmsprop:
       return "RMSprop";
+    case Method::kAdagrad:
+      return "Adagrad";
+    case Method::kAdamax:
+      return "Adamax";
+    case Method::kNadam:
+      return "NAdam";
   }
   return "";
 }

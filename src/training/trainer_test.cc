@@ -63,7 +63,8 @@ TEST(Trainer, SameSeedSameBits) {
 }
 
 TEST_F(TrainerFiles, ResumedEqualsUninterrupted) {
-  for (Method method : {Method::kSgd, Method::kMomentum, Method::kAdam, Method::kRmsprop}) {
+  for (Method method : {Method::kSgd, Method::kMomentum, Method::kAdam, Method::kRmsprop, Method::kAdagrad,
+                        Method::kAdamax, Method::kNadam}) {
     Options options{.method = method, .rate = 0.01, .schedule = parse_schedule("cosine"), .epochs = 4};
     Trainer whole(small_task(options)), first(small_task(options)), second(small_task(options));
     run_all(whole);
