@@ -51,9 +51,6 @@ nlohmann::ordered_json report_deepimportance(const Store& store, const std::stri
 /// The same for people, as Markdown.
 std::string deepimportance_text(const nlohmann::ordered_json& report);
 
-/// Spearman's rank correlation, with mean ranks for equal values; NaN where one side does not vary.
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
-
 constexpr int kDeepImportanceVersion = 2;
 
 }  // namespace netmend::studies

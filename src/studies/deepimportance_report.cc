@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "stats/bootstrap.h"
 #include "stats/comparisons.h"
 #include "stats/distributions.h"
 #include "studies/deepimportance.h"
@@ -15,27 +16,6 @@ namespace netmend::studies {
 using trials::trial_document;
 
 using Json = nlohmann::ordered_json;
-
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  check(a.size() == b.size(), "pairs are compared");
-  auto ranks = [](const std::vector<double>& x) {
-    std::vector<double> rank;
-    for (double one : x) {
-      double below = 0, equal = 0;
-      for (double other : x) below += other < one, equal += other == one;
-      rank.push_back(below + (equal + 1) / 2);
-    }
-    return rank;
-  };
-  const std::vector<double> p = ranks(a), q = ranks(b);
-  const double middle = (double(a.size()) + 1) / 2;
-  double pq = 0, pp = 0, qq = 0;
-  for (size_t i = 0; i < p.size(); ++i) {
-    pq += (p[i] - middle) * (q[i] - middle);
-    pp += (p[i] - middle) * (p[i] - middle), qq += (q[i] - middle) * (q[i] - middle);
-  }
-  return pp > 0 && qq > 0 ? pq / std::sqrt(pp * qq) : NAN;
-}
 
 namespace {
 
@@ -331,7 +311,7 @@ class Report {
             if (a.count(run) && b.count(run)) idc.push_back(a.at(run)), other.push_back(b.at(run));
           }
           if (idc.size() < 3) continue;
-          rho[run] = rank_correlation(idc, other);
+          rho[run] = stats::rank_correlation(idc, other);
           moved[run] =
               100 * (*std::max_element(other.begin(), other.end()) - *std::min_element(other.begin(), other.end()));
           if (!std::isfinite(rho[run])) rho[run] = 0;  // it does not move at all
@@ -347,7 +327,7 @@ class Report {
             {{"model", t.model},
              {"criterion", rival},
              {"ours", number(spread(found).mean)},
-             {"paper", paper_idc.size() < 3 ? Json(nullptr) : number(rank_correlation(paper_idc, paper_other))},
+             {"paper", paper_idc.size() < 3 ? Json(nullptr) : number(stats::rank_correlation(paper_idc, paper_other))},
              {"moved", rival == "NLC" ? Json(nullptr) : number(spread(span).mean)}});
         if (rival == "NC" || rival == "TKNC") {
           for (auto& [run, value] : moved) value = 1 - value;

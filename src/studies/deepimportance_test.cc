@@ -21,15 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-TEST(RankCorrelation, FollowsRanksAndSharesThoseOfEqualValues) {
-  EXPECT_DOUBLE_EQ(rank_correlation({1, 2, 3, 4}, {10, 20, 300, 4000}), 1);
-  EXPECT_DOUBLE_EQ(rank_correlation({1, 2, 3, 4}, {4, 3, 2, 1}), -1);
-  EXPECT_DOUBLE_EQ(rank_correlation({1, 2, 3}, {1, 3, 2}), 0.5);
-  EXPECT_NEAR(rank_correlation({1, 2, 3}, {1, 1, 2}), std::sqrt(3) / 2, 1e-12);
-  EXPECT_TRUE(std::isnan(rank_correlation({1, 2, 3}, {5, 5, 5})));
-  EXPECT_TRUE(std::isnan(rank_correlation({}, {})));
-}
-
 TEST(Paper, GivesWhatItGives) {
   EXPECT_DOUBLE_EQ(paper::diversity("lenet4", "IDC10", "U_DI")->mean, 18.1);
   EXPECT_DOUBLE_EQ(paper::diversity("cifar", "KMNC", "U_O")->mean, 36.8);

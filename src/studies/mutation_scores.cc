@@ -12,15 +12,16 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "dataset/spec.h"
 #include "faults/plant.h"
 #include "inputs/stress.h"
 #include "mutants/judged.h"
 #include "session/split.h"
-#include "stats/intervals.h"
+#include "stats/bootstrap.h"
 #include "studies/altered.h"
-#include "studies/deepimportance.h"
 #include "studies/sensitivity.h"
+#include "studies/tables.h"
 #include "studies/trained_networks.h"
 #include "trials/store.h"
 
@@ -29,7 +30,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kScoresVersion = 2;
+constexpr int kScoresVersion = 3;
 constexpr double kNoise = 0.3;        ///< of the deviation of the values, for the noisy set
 constexpr const char* kEps = "0.05";  ///< of the adversarial set: part of the valid range
 const std::vector<std::string> kCriteria = {"NC", "KMNC", "NBC", "TKNC"};
@@ -172,13 +173,17 @@ Json judge_set(const StudyContext& context, session::Session& whole, const Netwo
   return row;
 }
 
+std::string prefix_of(const StudyContext& context, const std::string& network, const ScoresRequest& request) {
+  return fmt::format("{}|{}|{}|{}|{}", network, context.seed, request.mutants, request.faults, request.tests);
+}
+
 void run_network(const StudyContext& context, trials::Store& store, const std::string& text,
                  const ScoresRequest& request) {
   const NetworkFile network = trained_file(context, text);
   session::Session session = open_session(context, network, request.tests);
   session::Split& test = session.test();
   if (!session.task().by_class()) fail("{} does not predict classes", text);
-  const std::string prefix = fmt::format("{}|{}|{}|{}", text, request.mutants, request.faults, request.tests);
+  const std::string prefix = prefix_of(context, text, request);
   observers::Predictions predictions(session.task(), true);
   stream::Pass pass(test.subject);
   auto judged = pass.watch(predictions);
@@ -201,36 +206,107 @@ void run_network(const StudyContext& context, trials::Store& store, const std::s
   }
 }
 
-/// Spearman's rank correlation of each figure with faults found, over the sets of one network.
-Json correlations(const Json& rows) {
-  Json out = Json::object();
-  for (const std::string& figure :
-       {std::string("mutation_score"), std::string("killed"), std::string("NC"), std::string("KMNC"),
-        std::string("NBC"), std::string("TKNC"), std::string("tests")}) {
-    std::vector<double> a, b;
-    for (const Json& row : rows)
-      if (row.contains(figure) && row[figure].is_number()) a.push_back(row[figure]), b.push_back(row["faults_found"]);
-    if (a.size() >= 4) {
-      const double rho = rank_correlation(a, b);
-      out[figure] = std::isfinite(rho) ? Json(rho) : Json(nullptr);
+const std::vector<std::pair<std::string, std::string>> kFigures = {{"mutation_score", "the mutation score"},
+                                                                   {"killed", "the share of mutants killed"},
+                                                                   {"NC", "NC"},
+                                                                   {"KMNC", "KMNC"},
+                                                                   {"NBC", "NBC"},
+                                                                   {"TKNC", "TKNC"},
+                                                                   {"tests", "the number of tests"}};
+
+/// A figure of every network's sets beside the faults that they find.
+struct Figure {
+  std::string name, words;
+  std::vector<std::vector<double>> values, found;  ///< by network
+
+  /// The mean over networks of the rank correlation of some sets; networks that do not have the figure are left out.
+  double agreement(std::span<const size_t> sets) const {
+    double sum = 0;
+    int64_t count = 0;
+    std::vector<double> a(sets.size()), b(sets.size());
+    for (size_t n = 0; n < values.size(); ++n) {
+      for (size_t i = 0; i < sets.size(); ++i) a[i] = values[n][sets[i]], b[i] = found[n][sets[i]];
+      if (const double rho = stats::rank_correlation(a, b); std::isfinite(rho)) sum += rho, ++count;
     }
+    return count > 0 ? sum / double(count) : NAN;
+  }
+};
+
+std::vector<Figure> figures_of(const Json& networks) {
+  std::vector<Figure> figures;
+  for (const auto& [name, words] : kFigures) {
+    Figure figure{name, words, {}, {}};
+    for (const Json& network : networks) {
+      std::vector<double> values, found;
+      for (const Json& row : network["sets"])
+        if (row.contains(name) && row[name].is_number())
+          values.push_back(row[name]), found.push_back(row["faults_found"]);
+      if (values.size() < 4 || values.size() != network["sets"].size()) continue;
+      figure.values.push_back(values), figure.found.push_back(found);
+    }
+    if (!figure.values.empty()) figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+/// Spearman's rank correlation of each figure with faults found, over the sets of one network.
+Json correlations(const Json& network) {
+  Json out = Json::object();
+  for (const Figure& figure : figures_of(Json::array({network}))) {
+    std::vector<size_t> all(figure.values[0].size());
+    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+    const double rho = figure.agreement(all);
+    out[figure.name] = std::isfinite(rho) ? Json(rho) : Json(nullptr);
   }
   return out;
 }
 
-/// The mean of each figure's rank correlation over networks.
-Json mean_correlations(const Json& networks) {
-  std::map<std::string, std::pair<double, int64_t>> sums;
-  for (const Json& network : networks)
-    for (const auto& [name, rho] : network["correlations"].items())
-      if (rho.is_number()) sums[name].first += rho.get<double>(), ++sums[name].second;
-  Json out = Json::object();
-  for (const auto& [name, sum] : sums) out[name] = sum.first / double(sum.second);
+/// Each figure's mean over networks with its interval, and which of them is the best, as far as these sets can tell.
+struct Answer {
+  Json json = Json::object();
+  std::string text;
+};
+Answer answer(const Json& networks, uint64_t seed) {
+  Answer out;
+  const std::vector<Figure> figures = figures_of(networks);
+  const size_t sets = figures.empty() ? 0 : figures[0].values[0].size();
+  auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
+  auto interval = [](const stats::Estimate& e) {
+    return std::isfinite(e.low) ? fmt::format("{:.2f} ({:.2f} to {:.2f})", e.value, e.low, e.high)
+                                : fmt::format("{:.2f}", e.value);
+  };
+  const Figure* best = nullptr;
+  stats::Estimate best_rho{-2, 0, 0};
+  Table table({"figure", "mean rank correlation with planted faults found"});
+  for (const Figure& figure : figures) {
+    const stats::Estimate rho =
+        stats::bootstrap(int64_t(sets), seed, [&](std::span<const size_t> drawn) { return figure.agreement(drawn); });
+    out.json[figure.name] = {{"value", number(rho.value)}, {"low", number(rho.low)}, {"high", number(rho.high)}};
+    if (!std::isfinite(rho.value)) continue;
+    table.row({figure.words, interval(rho)});
+    if (rho.value > best_rho.value) best = &figure, best_rho = rho;
+  }
+  if (!best) return out;
+  std::vector<std::string> behind, level;
+  for (const Figure& figure : figures) {
+    if (&figure == best) continue;
+    const stats::Estimate ahead = stats::bootstrap(int64_t(sets), seed, [&](std::span<const size_t> drawn) {
+      return best->agreement(drawn) - figure.agreement(drawn);
+    });
+    (ahead.low > 0 ? behind : level).push_back(figure.words);
+  }
+  out.text = "## Which figure predicts that tests find faults?\n\n" + table.text();
+  out.text += fmt::format("Over {} sets of tests of {} network{}, {} goes with the faults found most closely: {}.",
+                          sets, networks.size(), networks.size() == 1 ? "" : "s", best->words, interval(best_rho));
+  if (!behind.empty()) out.text += " It is ahead beyond chance of " + join(behind, ", ") + ".";
+  if (!level.empty()) out.text += " Not to be told apart from it on these sets: " + join(level, ", ") + ".";
+  out.text += "\n";
+  out.json["best"] = best->name;
   return out;
 }
 
 std::string text_of(const Json& networks) {
-  std::string text = "# Which figure predicts that tests find faults?\n\n";
+  std::string text = "# Scores of sets of tests\n\n";
   for (const Json& network : networks) {
     text += fmt::format(
         "## {}\n\n| tests | inputs | mutation score | mutants killed | NC | KMNC | NBC | TKNC | planted faults found "
@@ -252,10 +328,6 @@ std::string text_of(const Json& networks) {
     text.back() = '\n';
     text += "\n";
   }
-  text += "Mean over networks:";
-  const Json means = mean_correlations(networks);
-  for (const auto& [name, rho] : means.items()) text += fmt::format(" {} {:.2f},", name, rho.get<double>());
-  text.back() = '\n';
   return text;
 }
 
@@ -267,15 +339,18 @@ Json run_scores_study(const StudyContext& context, const ScoresRequest& request)
   for (const std::string& network : request.models) run_network(context, store, network, request);
   Json networks = Json::array();
   for (const std::string& network : request.models) {
-    const std::string prefix = fmt::format("{}|{}|{}|{}|", network, request.mutants, request.faults, request.tests);
+    const std::string prefix = prefix_of(context, network, request) + "|";
     Json rows = Json::array();
     for (const auto& [key, text] : store.all())
       if (key.starts_with(prefix)) rows.push_back(Json(trials::trial_document(key, text).json()));
-    networks.push_back({{"network", network}, {"sets", rows}, {"correlations", correlations(rows)}});
+    networks.push_back({{"network", network}, {"sets", rows}, {"correlations", Json::object()}});
+    networks.back()["correlations"] = correlations(networks.back());
   }
-  Json json = {{"networks", networks}, {"mean_correlations", mean_correlations(networks)}};
+  const Answer best = answer(networks, context.seed);
+  Json json = {{"networks", networks}, {"mean_correlations", best.json}};
   json["sensitivity"] = run_sensitivity(context, request);
-  json["text"] = text_of(networks) + sensitivity_text(json["sensitivity"]);
+  json["text"] = text_of(networks) + best.text + sensitivity_text(json["sensitivity"]);
+  write_trials(store, context.folder + "/trials.csv");
   write_file(context.folder + "/mutation-scores.md", json["text"].get<std::string>());
   write_file(context.folder + "/mutation-scores.json", json_text(json, 2));
   return json;

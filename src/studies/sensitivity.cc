@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Data = std::shared_ptr<const dataset::Dataset>;
 
-constexpr int kSensitivityVersion = 1;
+constexpr int kSensitivityVersion = 2;
 constexpr int64_t kTrainings = 5, kInputs = 10000, kEpochs = 3;  ///< of each network, of its training data
 constexpr int64_t kTests = 2000;
 constexpr size_t kNetworks = 2;
@@ -124,13 +124,13 @@ class Sensitivity {
       monotone += own.monotone();
       auto score = [&](const mutants::Strength& tests) {
         if (!tests.killable) return 0.0;
-        return own.weakest >= 1 ? 1.0 : std::clamp((1 - tests.weakest) / (1 - own.weakest), 0.0, 1.0);
+        return std::clamp((1 - tests.weakest) / (1 - own.weakest), 0.0, 1.0);
       };
       Json cell = {{"inhibitor", own.kind == mutants::Inhibitor::kWeights ? "wi" : "ni"},
                    {"layer", own.layer},
                    {"share", own.share},
                    {"killable", own.killable}};
-      if (own.killable) {
+      if (own.killable && own.weakest < 1) {  // where only the strongest kills, no tests could do better
         const double strong = score(by_strong[c]), weak = score(by_weak[c]);
         mean.strong += strong, mean.weak += weak, ++killable;
         cell["training"] = own.weakest, cell["strong"] = strong, cell["weak"] = weak;
@@ -199,10 +199,25 @@ Json run_sensitivity(const StudyContext& context, const ScoresRequest& request) 
   Json rows = Json::array();
   for (const std::string& network : request.models) {
     if (rows.size() == kNetworks || network.find(".onnx") != std::string::npos) continue;
-    if (!store.find(network)) store.put(network, json_text(Sensitivity(context, network).run()));
-    rows.push_back(Json(trials::trial_document(network, *store.find(network)).json()));
+    const std::string key =
+        fmt::format("{}|{}|{}|{}|{}|{}", network, context.seed, kTrainings, kInputs, kEpochs, kTests);
+    if (!store.find(key)) store.put(key, json_text(Sensitivity(context, network).run()));
+    rows.push_back(Json(trials::trial_document(key, *store.find(key)).json()));
   }
   return rows;
+}
+
+/// Whether MuFF's scores fall by more than DeepMutation++'s on one network, with the same tests.
+std::string relation(const Json& row) {
+  const Json &ours = row["muff"]["sensitivity"], &theirs = row["deepmutation"]["by_class"]["sensitivity"];
+  const std::string network = row["network"].get<std::string>();
+  if (!ours.is_number() || !theirs.is_number())
+    return fmt::format("{}: cannot be told, one of the scores is 0.", network);
+  const double difference = 100 * (ours.get<double>() - theirs.get<double>());
+  const std::string figures = fmt::format("{:.1f} % for inhibitors, {:.1f} % for DeepMutation++ by class",
+                                          100 * ours.get<double>(), 100 * theirs.get<double>());
+  if (std::abs(difference) < 1) return fmt::format("{}: unclear, {}.", network, figures);
+  return fmt::format("{}: {}, {}.", network, difference > 0 ? "holds" : "does not hold", figures);
 }
 
 std::string sensitivity_text(const Json& rows) {
@@ -229,6 +244,8 @@ std::string sensitivity_text(const Json& rows) {
                      others["mutants"].get<int64_t>()),
          others["statistical"]);
   }
+  text += "\nThat inhibitors are more sensitive than DeepMutation++, as MuFF's authors report:\n\n";
+  for (const Json& row : rows) text += "- " + relation(row) + "\n";
   return text;
 }
 

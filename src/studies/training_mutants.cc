@@ -9,7 +9,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,9 +21,11 @@
 #include "mutants/judged.h"
 #include "mutants/structure.h"
 #include "session/split.h"
+#include "stats/bootstrap.h"
 #include "stats/comparisons.h"
 #include "studies/altered.h"
 #include "studies/deepimportance.h"
+#include "studies/tables.h"
 #include "studies/trained_networks.h"
 #include "training/reinitialise.h"
 #include "training/trainer.h"
@@ -37,7 +38,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Data = std::shared_ptr<const dataset::Dataset>;
 
-constexpr int kTrainingMutantsVersion = 1;
+constexpr int kTrainingMutantsVersion = 2;
+constexpr double kTrivial = 0.9,
+                 kPower = 0.8;  ///< DeepCrime's: what is trivial; below which power a verdict is unstable
 constexpr int64_t kNetworkMutants = 300;
 
 /// A training before it is run; an operator changes it.
@@ -91,8 +94,17 @@ void keep(Plan& plan, const std::function<bool(size_t)>& stays) {
   plan.train = dataset::subset(plan.train, samples);
 }
 
+/// The same share of every class.
 void remove_data(Plan& plan, double percent) {
-  keep(plan, [&](size_t i) { return !drawn(plan, i, percent); });
+  std::vector<std::vector<size_t>> members(sizes_of(plan.labels).size());
+  for (size_t i = 0; i < plan.labels.size(); ++i) members[size_t(plan.labels[i])].push_back(i);
+  std::vector<bool> stays(plan.labels.size(), true);
+  for (size_t c = 0; c < members.size(); ++c) {
+    Random(plan.seed, c + 1).shuffle(members[c]);
+    const auto removed = size_t(std::llround(percent / 100 * double(members[c].size())));
+    for (size_t k = 0; k < removed; ++k) stays[members[c][k]] = false;
+  }
+  keep(plan, [&](size_t i) { return bool(stays[i]); });
 }
 
 void unbalance(Plan& plan, double percent) {
@@ -137,7 +149,11 @@ model::Layer activated_layer(const model::Graph& graph) {
 }
 
 void change_activation(Plan& plan, const std::string& op) {
-  mutants::replace_activation(plan.graph, activated_layer(plan.graph), op);
+  const model::Layer layer = activated_layer(plan.graph);
+  mutants::replace_activation(plan.graph, layer, op);
+  if (op != "Softmax") return;
+  for (model::Node& node : plan.graph.nodes)  // over the units
+    if (node.outputs[0] == layer.post) node.attributes["axis"] = int64_t(1), node.opset = 13;
 }
 
 void remove_biases(Plan& plan, double) {
@@ -228,7 +244,7 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
       {"TUD", "classes below average size made smaller", 0, 100, 5, unbalance},
       {"TAN", "noise added to training inputs", 0, 100, 5, add_noise},
       {"TCO", "inputs of the most frequent class repeated under the second's label", 0, 100, 5, overlap},
-      {"HBS", "batch size", 0, 0, 0, nullptr, {batch(8), batch(256), batch(512)}},
+      {"HBS", "batch size", 0, 0, 0, nullptr, {batch(32), batch(256), batch(512)}},
       {"HLR", "learning rate as a power of ten below the usual", 0, 4, 0.5,
        [](Plan& p, double power) { p.options.rate *= std::pow(10.0, -power); }},
       {"HNE", "epochs", double(usual.epochs), 1, 1,
@@ -240,8 +256,8 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
        0,
        0,
        nullptr,
-       {activation("Elu"), activation("Selu"), activation("Softplus"), activation("Softsign"), activation("Tanh"),
-        activation("Sigmoid"), activation("HardSigmoid")}},
+       {activation("Elu"), activation("Softmax"), activation("Selu"), activation("Softplus"), activation("Softsign"),
+        activation("Tanh"), activation("Sigmoid"), activation("HardSigmoid"), activation("Exp")}},
       {"ARM", "activation function of the first layer removed", 0, 0, 0, nullptr, {activation("Identity")}},
       {"AAL",
        "activation function added after the first layer",
@@ -268,7 +284,13 @@ std::vector<TrainingOperator> operators_for(const training::Options& usual, int6
        0,
        nullptr,
        {named("mse", [](Plan& p) { p.options.loss = training::LossKind::kMse; })}},
-      {"OCH", "optimiser changed", 0, 0, 0, nullptr, {optimiser("sgd"), optimiser("momentum"), optimiser("rmsprop")}},
+      {"OCH",
+       "optimiser changed",
+       0,
+       0,
+       0,
+       nullptr,
+       {optimiser("sgd"), optimiser("rmsprop"), optimiser("adagrad"), optimiser("adamax"), optimiser("nadam")}},
       enriched("OCG", "gradients clipped to another norm than 1", {clip(0), clip(0.1), clip(0.01)}),
       enriched("VRM", "validation removed: nothing stops the training early",
                {named("none", [](Plan& p) { p.validation = false, p.patience = 0; })}),
@@ -302,7 +324,8 @@ class Mutations {
     const model::Graph graph = zoo::make(network_, {.seed = context.seed});
     train_ = session::open_data(*splits.train, graph, {});
     if (request.limit > 0) train_ = dataset::subset(train_, stream::spread(train_->size(), request.limit));
-    const Data whole = session::open_data(*splits.test, graph, {});
+    const dataset::Spec tests = request.data.empty() ? *splits.test : dataset::parse_spec(request.data);
+    const Data whole = session::open_data(tests, graph, {});
     test_ = dataset::subset(whole, stream::spread(whole->size(), request.tests));
     labels_ = dataset::read_labels(*train_);
     usual_.rate = 0.002, usual_.batch = 64, usual_.epochs = request.epochs, usual_.jobs = context.jobs;
@@ -362,8 +385,8 @@ class Mutations {
   }
 
   Trained train(const std::string& op, const std::string& value, const std::function<void(Plan&)>& change, int64_t i) {
-    const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}", request_.model, request_.limit, request_.epochs,
-                                        request_.tests, op, value, i);
+    const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", request_.model, context_.seed, request_.limit,
+                                        request_.epochs, request_.data, request_.tests, op, value, i);
     if (auto known = store_.find(key)) {
       const JsonDocument document = trials::trial_document(key, *known);
       return {document.top().at("right").text(), document.top().at("on_training").number()};
@@ -433,7 +456,9 @@ class Mutations {
   struct Verdict {
     stats::Comparison tests, weak, training;
     double trivial = 0;
+    bool stable = false;  ///< on training data; only what these kill asks for it
     static bool killed(const stats::Comparison& c) { return c.p < 0.05 && c.effect >= 0.5; }
+    bool killable() const { return killed(training); }
   };
 
   static stats::Comparison on(const std::vector<size_t>& tests, const std::vector<Trained>& originals,
@@ -445,7 +470,7 @@ class Mutations {
 
   Verdict compare(const std::vector<Trained>& originals, const std::vector<Trained>& mutant) const {
     std::vector<double> training;
-    Verdict out{on(all_tests_, originals, mutant), on(easy_, originals, mutant), {}};
+    Verdict out{on(all_tests_, originals, mutant), on(easy_, originals, mutant)};
     for (size_t i = 0; i < mutant.size(); ++i) {
       training.push_back(originals[i].on_training - mutant[i].on_training);
       for (size_t t : all_tests_)
@@ -453,11 +478,14 @@ class Mutations {
                        double(all_tests_.size() * mutant.size());
     }
     out.training = stats::paired_t_test(training);
+    out.stable = stats::paired_power(out.training.effect, request_.runs) >= kPower;
     return out;
   }
 
   Verdict evaluate(const TrainingOperator& op, const std::string& value, const std::function<void(Plan&)>& change,
                    Json& tried) {
+    const std::string name = fmt::format("{}|{}", op.name, value);
+    if (auto known = verdicts_.find(name); known != verdicts_.end()) return known->second;
     std::vector<Trained> mutant;
     const std::vector<Trained>& originals = originals_of(op);
     // WAB is the bias that the enriched original lacks.
@@ -468,13 +496,15 @@ class Mutations {
     };
     for (int64_t i = 0; i < request_.runs; ++i) mutant.push_back(train(op.name, value, whole, i));
     const Verdict verdict = compare(originals, mutant);
-    if (Verdict::killed(verdict.training) && seen_.insert(fmt::format("{}|{}", op.name, value)).second)
+    verdicts_[name] = verdict;
+    if (verdict.killable())
       for (TestSet& set : sets_) ++set.mutants, set.killed += Verdict::killed(on(set.tests, originals, mutant));
     auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
     tried.push_back({{"value", value},
                      {"killed_by_tests", Verdict::killed(verdict.tests)},
                      {"killed_by_easy_tests", Verdict::killed(verdict.weak)},
-                     {"killed_by_training", Verdict::killed(verdict.training)},
+                     {"killed_by_training", verdict.killable()},
+                     {"stable", verdict.stable},
                      {"p", number(verdict.tests.p)},
                      {"d", number(verdict.tests.effect)},
                      {"triviality", verdict.trivial}});
@@ -510,66 +540,128 @@ class Mutations {
     return high;
   }
 
+  /// DeepCrime leaves out an operator of which only the strongest value is killed: no set of tests could do better.
   void search(const TrainingOperator& op, Json& row, Json& tried) {
-    const auto by_training = weakest(op, tried, [](const Verdict& v) { return Verdict::killed(v.training); });
+    const auto by_training = weakest(op, tried, [](const Verdict& v) { return v.killable(); });
     row["killable"] = by_training.has_value();
+    row["killability"] = by_training ? (op.strongest - *by_training) / (op.strongest - op.original) : 0.0;
     if (!by_training) return;
+    row["stable"] = verdicts_.at(fmt::format("{}|{:g}", op.name, *by_training)).stable;
+    row["weakest_by_training"] = *by_training;
     const double range = op.strongest - *by_training;
+    if (range == 0) {
+      row["why_no_score"] = "only the strongest value is killed";
+      return;
+    }
     auto score = [&](const std::optional<double>& own) {
-      if (!own) return 0.0;
-      return range == 0 ? 1.0 : std::clamp((op.strongest - *own) / range, 0.0, 1.0);
+      return own ? std::clamp((op.strongest - *own) / range, 0.0, 1.0) : 0.0;
     };
     const auto by_tests = weakest(op, tried, [](const Verdict& v) { return Verdict::killed(v.tests); });
     const auto by_weak = weakest(op, tried, [](const Verdict& v) { return Verdict::killed(v.weak); });
-    row["weakest_by_training"] = *by_training;
     row["weakest_by_tests"] = by_tests ? Json(*by_tests) : Json(nullptr);
     row["score"] = score(by_tests), row["easy_score"] = score(by_weak);
   }
 
   void try_all(const TrainingOperator& op, Json& row, Json& tried) {
-    int64_t killable = 0, killed = 0, weak = 0;
+    int64_t killable = 0, stable = 0, killed = 0, weak = 0;
     for (const Configuration& one : op.list) {
       const Verdict verdict = evaluate(op, one.value, one.apply, tried);
-      if (!Verdict::killed(verdict.training)) continue;
-      ++killable, killed += Verdict::killed(verdict.tests), weak += Verdict::killed(verdict.weak);
+      killable += verdict.killable();
+      if (!verdict.killable() || !verdict.stable) continue;
+      ++stable, killed += Verdict::killed(verdict.tests), weak += Verdict::killed(verdict.weak);
     }
     row["killable"] = killable > 0;
-    if (killable > 0)
-      row["score"] = double(killed) / double(killable), row["easy_score"] = double(weak) / double(killable);
+    row["killability"] = double(killable) / double(op.list.size());
+    if (killable == 0) return;
+    row["stable"] = stable == killable;
+    if (stable > 0)
+      row["score"] = double(killed) / double(stable), row["easy_score"] = double(weak) / double(stable);
+    else
+      row["why_no_score"] = "no kill by training data is stable";
+  }
+
+  static double most_trivial(const Json& row) {
+    double most = 0;
+    for (const Json& one : row["tried"]) most = std::max(most, one["triviality"].get<double>());
+    return most;
+  }
+  /// `weakest` of the operators with an ordered strength, the killed ones of the others.
+  static std::string killed_words(const Json& row) {
+    if (row.contains("weakest_by_training")) {
+      const std::string tests = !row.contains("weakest_by_tests") ? "–"
+                                : row["weakest_by_tests"].is_number()
+                                    ? fmt::format("{:g}", row["weakest_by_tests"].get<double>())
+                                    : "none";
+      return fmt::format("{:g}, tests {}", row["weakest_by_training"].get<double>(), tests);
+    }
+    std::vector<std::string> values;
+    for (const Json& one : row["tried"])
+      if (one["killed_by_training"].get<bool>())
+        values.push_back(one["value"].get<std::string>() + (one["stable"].get<bool>() ? "" : " (unstable)"));
+    return values.empty() ? "none" : join(values, ", ");
   }
 
   Json report(const Json& rows) const {
-    double score = 0, easy = 0;
-    int64_t count = 0;
+    struct Mean {
+      double score = 0, easy = 0;
+      int64_t count = 0;
+      void add(const Json& row) {
+        score += row["score"].get<double>(), easy += row["easy_score"].get<double>(), ++count;
+      }
+    } all, stable;
     std::string text = fmt::format(
-        "# Mutants of trainings: {}, {} runs each\n\n| operator | what it does | killable by training data | "
-        "score of the tests | of easy tests | |\n|---|---|---|---|---|---|\n",
-        request_.model, request_.runs);
+        "# Mutants of trainings\n\n{}, {} training inputs, epochs: {}, runs with paired seeds: {}, {} tests{}, {} easy "
+        "ones "
+        "(predicted right by every original). Killed: p < 0.05 in a paired t-test of accuracies and an effect of 0.5 "
+        "or "
+        "more. Scores count what training data kills; an unstable kill has less than {:.0f} % power.\n\n## Table 1. "
+        "Operators\n\n",
+        request_.model, train_->size(), request_.epochs, request_.runs, all_tests_.size(),
+        request_.data.empty() ? "" : " of " + printable(request_.data), easy_.size(), 100 * kPower);
     auto cell = [](const Json& row, const char* name) {
       return row.contains(name) ? fmt::format("{:.2f}", row[name].get<double>()) : std::string("–");
     };
+    Table table({"operator", "what it does", "weakest value, or values, that training data kills", "killability",
+                 "score", "of easy tests", "triviality", ""});
+    int64_t killable = 0, trivial = 0, tried = 0;
     for (const Json& row : rows) {
-      const std::string why = row.value("why_not", "");
-      text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", row["operator"].get<std::string>(),
-                          row["words"].get<std::string>(),
-                          !why.empty()                  ? ""
-                          : row["killable"].get<bool>() ? "yes"
-                                                        : "no",
-                          cell(row, "score"), cell(row, "easy_score"), why);
-      if (row.contains("score")) score += row["score"].get<double>(), easy += row["easy_score"].get<double>(), ++count;
+      const std::string why = row.value("why_not", row.value("why_no_score", ""));
+      killable += row.value("killable", false);
+      for (const Json& one : row["tried"]) ++tried, trivial += one["triviality"].get<double>() >= kTrivial;
+      const bool unstable = row.contains("stable") && !row["stable"].get<bool>();
+      table.row({row["operator"].get<std::string>(), row["words"].get<std::string>(),
+                 row.contains("why_not") ? "–" : killed_words(row), cell(row, "killability"), cell(row, "score"),
+                 cell(row, "easy_score"), fmt::format("{:.2f}", most_trivial(row)),
+                 !why.empty() ? why
+                 : unstable   ? "unstable"
+                              : ""});
+      if (!row.contains("score")) continue;
+      all.add(row);
+      if (!unstable) stable.add(row);
     }
+    text += table.text();
+    text += fmt::format(
+        "Killable by training data: {} of {} operators. Trivial (triviality of {} or more, the largest of "
+        "an operator's values is shown): {} of {} configurations.\n",
+        killable, rows.size(), kTrivial, trivial, tried);
     Json json = {{"model", request_.model}, {"runs", request_.runs}, {"operators", rows}};
-    if (count > 0) {
-      json["score"] = score / double(count), json["easy_score"] = easy / double(count);
-      if (score > 0) json["sensitivity"] = (score - easy) / score;
-      text += fmt::format("\nScore of {} tests {:.2f}, of {} easy ones {:.2f}: sensitivity {:.0f} %.\n",
-                          all_tests_.size(), score / double(count), easy_.size(), easy / double(count),
-                          score > 0 ? 100 * (score - easy) / score : 0);
-    }
+    json["killable"] = killable, json["trivial"] = trivial, json["configurations"] = tried;
+    auto tell_mean = [&](const Mean& mean, const std::string& of, const std::string& name) {
+      if (mean.count == 0) return;
+      const double score = mean.score / double(mean.count), easy = mean.easy / double(mean.count);
+      json[name + "score"] = score, json[name + "easy_score"] = easy;
+      if (score > 0) json[name + "sensitivity"] = (score - easy) / score;
+      text += fmt::format("\nMean over {} {}: score of the tests {:.2f}, of the easy ones {:.2f}{}.\n", mean.count, of,
+                          score, easy,
+                          score > 0 ? fmt::format("; sensitivity {:.0f} %", 100 * (score - easy) / score) : "");
+    };
+    tell_mean(all, "operators with a score", "");
+    tell_mean(stable, "of them without an unstable kill", "stable_");
     text += beside_network_level(json);
     json["text"] = text;
     write_file(context_.folder + "/training-mutants.md", text);
     write_file(context_.folder + "/training-mutants.json", json_text(json, 2));
+    write_trials(store_, context_.folder + "/trials.csv");
     return json;
   }
 
@@ -586,28 +678,41 @@ class Mutations {
                                                   mutants::Kill::kClass, context_.jobs);
     std::vector<size_t> every(list.size());
     for (size_t m = 0; m < every.size(); ++m) every[m] = m;
-    std::string text = fmt::format(
-        "\n## Sets of tests\n\n| tests | inputs | trainings: {} killable configurations killed | network: score of {} "
-        "mutants |\n|---|---|---|---|\n",
-        sets_[0].mutants, list.size());
+    std::string text = "\n## Table 2. Sets of tests\n\n";
+    Table table({"tests", "inputs", fmt::format("trainings: {} killable configurations killed", sets_[0].mutants),
+                 fmt::format("network: score of {} mutants", list.size())});
     std::vector<double> trainings, networks;
     json["sets"] = Json::array();
     for (const TestSet& set : sets_) {
       const mutants::Killed by = mutants::killed(judged.table, {set.tests.begin(), set.tests.end()});
       trainings.push_back(double(set.killed) / double(set.mutants));
       networks.push_back(mutants::score(judged.table, by, every).value);
-      text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % |\n", set.name, set.tests.size(), 100 * trainings.back(),
-                          100 * networks.back());
+      table.row({set.name, std::to_string(set.tests.size()), fmt::format("{:.1f} %", 100 * trainings.back()),
+                 fmt::format("{:.1f} %", 100 * networks.back())});
       json["sets"].push_back({{"set", set.name},
                               {"tests", set.tests.size()},
                               {"training_score", trainings.back()},
                               {"network_score", networks.back()}});
     }
-    const double rho = rank_correlation(trainings, networks);
-    json["rank_correlation"] = std::isfinite(rho) ? Json(rho) : Json(nullptr);
-    return text +
-           fmt::format("\nSpearman's rank correlation of both over {} sets: {}.\n", sets_.size(),
-                       std::isfinite(rho) ? fmt::format("{:.2f}", rho) : "none, one of them is the same for all");
+    text += table.text();
+    const stats::Estimate rho = stats::rank_agreement(trainings, networks, context_.seed);
+    auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
+    json["rank_correlation"] = number(rho.value);
+    json["rank_correlation_low"] = number(rho.low), json["rank_correlation_high"] = number(rho.high);
+    if (!std::isfinite(rho.value))
+      return text + "Spearman's rank correlation of both: none, one of them is the same for all sets.\n";
+    if (!std::isfinite(rho.low))
+      return text + fmt::format(
+                        "Spearman's rank correlation of both over {} sets: {:.2f}; they are too much alike for an "
+                        "interval.\n",
+                        sets_.size(), rho.value);
+    return text + fmt::format(
+                      "Spearman's rank correlation of both over {} sets: {:.2f} ({:.2f} to {:.2f} in 95 % of draws "
+                      "of sets). {}\n",
+                      sets_.size(), rho.value, rho.low, rho.high,
+                      rho.low > 0    ? "Both levels rank these sets of tests alike."
+                      : rho.high < 0 ? "They rank these sets of tests the other way round."
+                                     : "Whether both levels rank sets of tests alike cannot be told from these.");
   }
 
   struct TestSet {
@@ -626,7 +731,7 @@ class Mutations {
   std::vector<Trained> originals_, enriched_;
   std::vector<size_t> all_tests_, easy_;
   std::vector<TestSet> sets_;
-  std::set<std::string> seen_;  ///< configurations that count in `sets_`
+  std::map<std::string, Verdict> verdicts_;  ///< of configurations, by operator and value
 };
 
 }  // namespace
