@@ -71,6 +71,7 @@ def logical(source, node):
 
 
 def assignment(source, node):
+    """`=` stays as it is: the paper's counts have few bugs of this operator, and a name's first `+=` would only be a NameError."""
     if isinstance(node, ast.AugAssign) and type(node.op) in ASSIGNMENT:
         yield from between(source, node.target, node.value, *ASSIGNMENT[type(node.op)])
 
@@ -85,11 +86,22 @@ def in_plain_code(node):
     return not _syntax.inside(node, (ast.JoinedStr,))
 
 
+def signed(node):
+    """The value of a number with its sign, which is an operator in Python's grammar; None for what is no number."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = signed(node.operand) if isinstance(node.operand, ast.Constant) else None
+        return None if value is None else -value
+    return node.value if isinstance(node, ast.Constant) and type(node.value) in (int, float) else None
+
+
 def number(source, node):
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float) and in_plain_code(node):
-        text = source.segment(node)
-        if re.fullmatch(r"[0-9_.eExXa-fA-FoObB+-]+", text):
-            yield from whole(source, node, repr(node.value + 1))
+    value = signed(node)
+    if value is None or not in_plain_code(node) or signed(node.parent) is not None:
+        return
+    first, end = source.span(node)
+    if re.fullmatch(r"-?\s*\(*[0-9_.eExXa-fA-FoObB+-]+\)*", source.text[first:end]):
+        apart = " " if re.match(r"\w", source.text[first - 1:first]) else ""  # `return-1`
+        yield first, end, apart + repr(value + 1)
 
 
 # ---- deep learning
@@ -97,6 +109,8 @@ def number(source, node):
 TORCH_ACTIVATIONS = {"ReLU": "Sigmoid", "Sigmoid": "ReLU", "Tanh": "ReLU", "LeakyReLU": "Sigmoid", "ELU": "Sigmoid",
                      "GELU": "Sigmoid", "SELU": "Sigmoid"}
 FUNCTIONS = {"relu": "sigmoid", "sigmoid": "relu", "tanh": "relu", "gelu": "sigmoid", "elu": "sigmoid", "leaky_relu": "sigmoid"}
+KERAS_LAYERS = {"Identity": "linear", "Sigmoid": "sigmoid", "ReLU": "relu"}
+NO_ACTIVATIONS = ("math", "cmath", "numpy", "np", "scipy")  # their tanh has no relu beside it
 KERAS_NAMES = {"relu": "sigmoid", "sigmoid": "relu", "tanh": "relu", "elu": "sigmoid", "selu": "sigmoid", "gelu": "sigmoid",
                "softmax": "sigmoid"}
 
@@ -105,9 +119,40 @@ def keywords(node, *names):
     return [word for word in node.keywords if word.arg in names] if isinstance(node, ast.Call) else []
 
 
-def prefix(source, node):
-    """`nn.` of `nn.ReLU()`."""
-    return source.segment(node.func.value) + "." if isinstance(node.func, ast.Attribute) else ""
+def own_name(source, node):
+    """The last name of what is called, by the name that its library gives it; "" for what is no call."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return source.imported(node.func.id)[1] or node.func.id if isinstance(node.func, ast.Name) else _syntax.last_name(node)
+
+
+HOMES = ("torch.nn.functional", "torch.nn.init", "torch.nn", "torch.optim")  # what stands in modules below is here too
+
+
+def sibling(source, node, name):
+    """An expression for `name` of the module that a call's function is of; "" when nobody can tell that module."""
+    if isinstance(node.func, ast.Attribute):
+        return f"{source.segment(node.func.value)}.{name}"
+    if not isinstance(node.func, ast.Name):
+        return ""
+    module, _ = source.imported(node.func.id)
+    if module.endswith(".*"):  # which brings the others too
+        return name
+    home = next((home for home in HOMES if (module + ".").startswith(home + ".")), module)
+    return f'__import__("{home}", fromlist=["{name}"]).{name}' if module else ""
+
+
+def of_keras(source, node):
+    return bool(re.match(r"(tensorflow|tf|keras)\b", source.full_name(node)))
+
+
+def layer(source, node, name):
+    """A layer without settings from the library of another: a torch.nn class by its name, of Keras an Activation; "" for none."""
+    if not of_keras(source, node):
+        made = sibling(source, node, name)
+        return made and made + "()"
+    made = sibling(source, node, "Activation")
+    return made and f'{made}("{KERAS_LAYERS[name]}")'
 
 
 def attribute(source, node):
@@ -116,10 +161,16 @@ def attribute(source, node):
     return end - len(node.attr), end
 
 
+def some(source, node, text):
+    """The replacement of a whole node, where there is one."""
+    if text:
+        yield from whole(source, node, text)
+
+
 def removed_activation(source, node):
-    name = _syntax.last_name(node) if isinstance(node, ast.Call) else ""
+    name = own_name(source, node)
     if name in TORCH_ACTIVATIONS:
-        yield from whole(source, node, prefix(source, node) + "Identity()")
+        yield from some(source, node, layer(source, node, "Identity"))
     elif name in FUNCTIONS and node.args:
         yield from whole(source, node, f"({source.segment(node.args[0])})")
     elif name in FUNCTIONS and isinstance(node.func, ast.Attribute) and not node.args and not node.keywords:
@@ -130,22 +181,23 @@ def removed_activation(source, node):
 
 
 def replaced_activation(source, node):
-    name = _syntax.last_name(node) if isinstance(node, ast.Call) else ""
-    if name in TORCH_ACTIVATIONS and isinstance(node.func, ast.Attribute):
-        yield from whole(source, node, f"{prefix(source, node)}{TORCH_ACTIVATIONS[name]}()")
-    elif name in FUNCTIONS and isinstance(node.func, ast.Attribute):
-        yield (*attribute(source, node.func), FUNCTIONS[name])
+    name = own_name(source, node)
+    if name in TORCH_ACTIVATIONS:
+        yield from some(source, node, layer(source, node, TORCH_ACTIVATIONS[name]))
+    elif name in FUNCTIONS and source.full_name(node).split(".")[0] not in NO_ACTIVATIONS and (node.args or not node.keywords):
+        other = sibling(source, node, FUNCTIONS[name])
+        inputs = source.segment(node.args[0]) if node.args else ""  # what follows are settings of the first function
+        yield from some(source, node, other and f"{other}({inputs})")
     for word in keywords(node, "activation"):
         if isinstance(word.value, ast.Constant) and word.value.value in KERAS_NAMES:
             yield from whole(source, word.value, repr(KERAS_NAMES[word.value.value]))
 
 
 def added_activation(source, node):
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return
-    name = _syntax.last_name(node)
-    if name == "Linear" and isinstance(node.parent, ast.Call) and _syntax.last_name(node.parent) == "Sequential":
-        yield from whole(source, node, f"{source.segment(node)}, {prefix(source, node)}Sigmoid()")
+    name = own_name(source, node)
+    if name == "Linear" and own_name(source, node.parent) == "Sequential":
+        added = layer(source, node, "Sigmoid")
+        yield from some(source, node, added and f"{source.segment(node)}, {added}")
     if name in ("Dense", "Conv1D", "Conv2D") and not keywords(node, "activation") and (node.args or node.keywords):
         text = source.segment(node)
         yield from whole(source, node, text[:-1].rstrip().rstrip(",") + ', activation="sigmoid")')
@@ -154,9 +206,11 @@ def added_activation(source, node):
 def name_swap(table):
     """A call's last name, replaced by others."""
     def operator(source, node):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in table:
-            for other in table[node.func.attr]:
+        for other in table.get(own_name(source, node), ()):
+            if isinstance(node.func, ast.Attribute):
                 yield (*attribute(source, node.func), other)
+            else:
+                yield from some(source, node.func, sibling(source, node, other))
     return operator
 
 
@@ -186,11 +240,23 @@ def both(*operators):
     return operator
 
 
+def flag_names(node):
+    """`batch_size` of `parser.add_argument("-b", "--batch-size", default=32)`."""
+    if not isinstance(node, ast.Call) or _syntax.last_name(node) not in ("add_argument", "option"):
+        return []
+    words = [*node.args, *(word.value for word in keywords(node, "dest"))]
+    return [word.value.lstrip("-").replace("-", "_").lower() for word in words
+            if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+
+
 def setting(names, *changes):
-    """A number that is given by keyword, or assigned to a name, changed in several ways."""
+    """A number that is given by keyword, assigned to a name, or a flag's default, changed in several ways."""
     def values(node):
         for word in keywords(node, *names):
             yield word.value
+        if any(name in names for name in flag_names(node)):
+            for word in keywords(node, "default"):
+                yield word.value
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             if node.targets[0].id.lower() in names:
                 yield node.value
@@ -207,16 +273,17 @@ def setting(names, *changes):
 
 def optimiser_rate(source, node):
     """The rate as the second argument: `SGD(net.parameters(), 0.1)`, `Adam(1e-3)` of Keras."""
-    if isinstance(node, ast.Call) and _syntax.last_name(node) in OPTIMISERS:
+    if own_name(source, node) in OPTIMISERS:
         for value in node.args:
             if isinstance(value, ast.Constant) and isinstance(value.value, float):
                 yield from whole(source, value, repr(value.value * 10), repr(value.value / 10))
 
 
 def initialiser(source, node):
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _syntax.called_name(node).split(".")[-2:-1] == ["init"]:
-        if node.args and node.func.attr.endswith("_") and node.func.attr != "zeros_":
-            yield from whole(source, node, f"{prefix(source, node)}zeros_({source.segment(node.args[0])})")
+    name = own_name(source, node)
+    if name.endswith("_") and name != "zeros_" and node.args and source.full_name(node).split(".")[-2:-1] == ["init"]:
+        other = sibling(source, node, "zeros_")
+        yield from some(source, node, other and f"{other}({source.segment(node.args[0])})")
     for word in keywords(node, "kernel_initializer", "bias_initializer"):
         yield from whole(source, word.value, '"zeros"')
 
@@ -225,9 +292,9 @@ NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", 
 
 
 def removed_norm(source, node):
-    name = _syntax.last_name(node) if isinstance(node, ast.Call) else ""
+    name = own_name(source, node)
     if name in NORMS:
-        yield from whole(source, node, prefix(source, node) + "Identity()")
+        yield from some(source, node, layer(source, node, "Identity"))
     elif name == "Normalize":
         yield from whole(source, node, "(lambda x: x)")
 
@@ -238,9 +305,12 @@ def removed_shuffle(source, node):
             yield from whole(source, word.value, "False")
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _syntax.last_name(node.value) == "shuffle":
         yield from whole(source, node, "pass")
-    if isinstance(node, ast.Call) and _syntax.last_name(node) in ("randperm", "permutation") and node.args:
-        name = _syntax.called_name(node).split(".")[0]
-        yield from whole(source, node, f"{name}.arange({source.segment(node.args[0])})")
+    name = own_name(source, node)
+    if name in ("randperm", "permutation") and node.args:
+        home = _syntax.called_name(node).split(".")[0]
+        if source.full_name(node).split(".")[0] not in ("torch", "numpy", "np") or isinstance(node.func, ast.Name):
+            home = '__import__("torch")' if name == "randperm" else '__import__("numpy")'  # generators have no arange
+        yield from whole(source, node, f"{home}.arange({source.segment(node.args[0])})")
 
 
 def scaling(source, node):
@@ -274,9 +344,19 @@ def label_noise(source, node):
 def removed_call(*names):
     def operator(source, node):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-            if node.value.func.attr in names and not (node.value.args and node.value.func.attr == "eval"):
+            if node.value.func.attr in names:
                 yield from whole(source, node, "pass")
     return operator
+
+
+def removed_eval(source, node):
+    """`net.eval()` and what it stands for, `net.train(False)`."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        given = call.args + [word.value for word in call.keywords]
+        off = [isinstance(value, ast.Constant) and value.value is False for value in given]
+        if (call.func.attr, off) in (("eval", []), ("train", [True])):
+            yield from whole(source, node, "pass")
 
 
 REDUCTIONS = {"argmax", "softmax", "log_softmax", "sum", "mean", "max", "min", "cat", "stack", "concatenate", "squeeze", "std"}
@@ -358,7 +438,7 @@ OPERATORS = [
     ("scaling-wrong", False, "scaling missing or by the wrong number", scaling),
     ("label-noise", False, "labels that belong to other inputs", label_noise),
     ("zero-grad-removed", False, "gradients are never cleared", removed_call("zero_grad")),
-    ("eval-removed", False, "the network stays in training mode", removed_call("eval")),
+    ("eval-removed", False, "the network stays in training mode", removed_eval),
     ("wrong-axis", False, "another axis", wrong_axis),
     ("wrong-dtype", False, "another element type", wrong_dtype),
     ("slice-off-by-one", False, "slice one element short", slice_off_by_one),

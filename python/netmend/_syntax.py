@@ -2,6 +2,7 @@
 of nodes and operators, statements and the lines they own. Needs nothing but Python's standard library, so that it runs as a plain
 script beside any interpreter from 3.9 on."""
 import ast
+import functools
 import io
 import json
 import re
@@ -65,6 +66,39 @@ class Source:
             else:
                 at += 1
         return None
+
+    @functools.cached_property
+    def bound(self):
+        """Where each imported name comes from: (module, name there); of modules themselves the name is "". Both are empty for names
+        that the program defines, or imports by relation. Under "*" stands the library's module all of which is imported, if any."""
+        found = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom):
+                for one in node.names:
+                    own = node.level > 0 or one.name == "*" and node.module.split(".")[0] not in ("torch", "tensorflow", "keras")
+                    found[one.asname or one.name] = ("", "") if own else (node.module, one.name)
+            elif isinstance(node, ast.Import):
+                for one in node.names:
+                    found[one.asname or one.name.split(".")[0]] = (one.name if one.asname else one.name.split(".")[0], "")
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found[node.name] = ("", "")
+        return found
+
+    def imported(self, name):
+        """(module, name there) of a bare name, both empty where it is not imported; the module is `torch.nn.*` when only an import
+        of all that this module has can have brought it."""
+        module, there = self.bound.get(name, (None, ""))
+        if module is None:
+            module = self.bound.get("*", ("", ""))[0]
+            return (module + ".*", name) if module else ("", "")
+        return (module, there) if there else ("", "")
+
+    def full_name(self, call):
+        """`torch.nn.ReLU` of `nn.ReLU()`, as imports tell; as it is written where they do not."""
+        first, _, rest = called_name(call).partition(".")
+        module, name = self.bound.get(first, self.imported(first))
+        return ".".join(part for part in (module.removesuffix(".*"), name, rest) if part) if module else called_name(call)
 
     def encode(self, text):
         return text.replace("\n", self.newline).encode(self.encoding)

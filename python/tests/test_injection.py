@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(os.path.dirname(HERE), "netmend")
@@ -40,33 +42,71 @@ EXAMPLES = [
     ("BVR", "x = f(True, b=False)", ["x = f(False, b=False)", "x = f(True, b=True)"]),
     ("NVR", "x = f(1e-3, 7)", ["x = f(1.001, 7)", "x = f(0.001, 8)".replace("0.001", "1e-3")]),
     ("NVR", "x = 'a1' + f'{y:2}'", []),
+    ("NVR", "x = a[-1], -2.5, b-1, -c", ["x = a[0], -2.5, b-1, -c", "x = a[-1], -1.5, b-1, -c", "x = a[-1], -2.5, b-2, -c"]),
+    ("NVR", "def f():\n    return-1", ["def f():\n    return 0"]),
+    ("AsOR", "x = 1", []),
     ("activation-removed", "m = nn.Sequential(nn.ReLU())", ["m = nn.Sequential(nn.Identity())"]),
     ("activation-removed", "x = F.relu(conv(x))", ["x = (conv(x))"]),
     ("activation-removed", "x = (a + b).relu()", ["x = (a + b)"]),
     ("activation-removed", "x = Dense(3, activation='relu')", ["x = Dense(3, activation=None)"]),
+    ("activation-removed", "from torch.nn import ReLU\nm = ReLU()", [
+        'from torch.nn import ReLU\nm = __import__("torch.nn", fromlist=["Identity"]).Identity()']),
+    ("activation-removed", "from torch.nn.modules.activation import ReLU as R\nm = R()", [
+        'from torch.nn.modules.activation import ReLU as R\nm = __import__("torch.nn", fromlist=["Identity"]).Identity()']),
+    ("activation-removed", "from torch.nn import *\nm = ReLU()", ["from torch.nn import *\nm = Identity()"]),
+    ("activation-removed", "class ReLU:\n    pass\nm = ReLU()", []),
+    ("activation-removed", "from .mine import ReLU\nm = ReLU()", []),
+    ("activation-removed", "from keras import layers\nm = layers.ReLU()", ['from keras import layers\nm = layers.Activation("linear")']),
+    ("activation-replaced", "from keras.layers import *\nm = ReLU()", ['from keras.layers import *\nm = Activation("sigmoid")']),
+    ("activation-replaced", "from torch.nn import ReLU\nm = ReLU()", [
+        'from torch.nn import ReLU\nm = __import__("torch.nn", fromlist=["Sigmoid"]).Sigmoid()']),
+    ("activation-replaced", "from torch.nn.functional import relu\nx = relu(x)", [
+        'from torch.nn.functional import relu\nx = __import__("torch.nn.functional", fromlist=["sigmoid"]).sigmoid(x)']),
+    ("activation-replaced", "x = F.leaky_relu(x, 0.1)", ["x = F.sigmoid(x)"]),
+    ("activation-replaced", "x = np.tanh(x)", []),
     ("activation-replaced", "x = F.relu(x)", ["x = F.sigmoid(x)"]),
     ("activation-replaced", "x = Dense(3, activation='tanh')", ["x = Dense(3, activation='relu')"]),
     ("activation-added", "x = layers.Dense(3)", ['x = layers.Dense(3, activation="sigmoid")']),
     ("activation-added", "m = nn.Sequential(nn.Linear(2, 3))", ["m = nn.Sequential(nn.Linear(2, 3), nn.Sigmoid())"]),
+    ("activation-added", "from torch.nn import Linear, Sequential\nm = Sequential(Linear(2, 3))", [
+        'from torch.nn import Linear, Sequential\nm = Sequential(Linear(2, 3), __import__("torch.nn", fromlist=["Sigmoid"]).Sigmoid())']),
     ("loss-replaced", "f = nn.MSELoss()", ["f = nn.L1Loss()"]),
+    ("loss-replaced", "from torch.nn import MSELoss\nf = MSELoss()", [
+        'from torch.nn import MSELoss\nf = __import__("torch.nn", fromlist=["L1Loss"]).L1Loss()']),
     ("loss-replaced", "m.compile(loss='binary_crossentropy')", ["m.compile(loss='mse')"]),
     ("optimiser-replaced", "o = optim.Adam(p)", ["o = optim.SGD(p)"]),
+    ("optimiser-replaced", "from torch.optim import Adam\no = Adam(p)", [
+        'from torch.optim import Adam\no = __import__("torch.optim", fromlist=["SGD"]).SGD(p)']),
     ("optimiser-replaced", "m.compile(optimizer='sgd')", ["m.compile(optimizer='adam')"]),
     ("rate-changed", "o = SGD(p, lr=0.5)", ["o = SGD(p, lr=5.0)", "o = SGD(p, lr=0.05)"]),
     ("rate-changed", "o = Adam(0.5)", ["o = Adam(5.0)", "o = Adam(0.05)"]),
+    ("rate-changed", "p.add_argument('--lr', type=float, default=0.5)", ["p.add_argument('--lr', type=float, default=5.0)",
+                                                                         "p.add_argument('--lr', type=float, default=0.05)"]),
+    ("rate-changed", "p.add_argument('--momentum', default=0.5)", []),
+    ("batch-changed", "p.add_argument('-b', '--batch-size', default=8)", ["p.add_argument('-b', '--batch-size', default=2)",
+                                                                          "p.add_argument('-b', '--batch-size', default=32)"]),
+    ("epochs-changed", "p.add_argument('-n', dest='epochs', default=5)", ["p.add_argument('-n', dest='epochs', default=1)"]),
     ("batch-changed", "m.fit(x, y, batch_size=32)", ["m.fit(x, y, batch_size=8)", "m.fit(x, y, batch_size=128)"]),
     ("epochs-changed", "epochs = 5", ["epochs = 1"]),
     ("initialiser-replaced", "nn.init.xavier_uniform_(w, gain=2)", ["nn.init.zeros_(w)"]),
+    ("initialiser-replaced", "from torch.nn.init import xavier_uniform_\nxavier_uniform_(w)", [
+        'from torch.nn.init import xavier_uniform_\n__import__("torch.nn.init", fromlist=["zeros_"]).zeros_(w)']),
     ("normalisation-removed", "x = nn.BatchNorm2d(3)", ["x = nn.Identity()"]),
+    ("normalisation-removed", "from torch.nn import BatchNorm2d\nx = BatchNorm2d(3)", [
+        'from torch.nn import BatchNorm2d\nx = __import__("torch.nn", fromlist=["Identity"]).Identity()']),
     ("normalisation-removed", "t = transforms.Normalize(m, s)", ["t = (lambda x: x)"]),
     ("shuffle-removed", "d = DataLoader(x, shuffle=True)", ["d = DataLoader(x, shuffle=False)"]),
     ("shuffle-removed", "o = torch.randperm(len(x))", ["o = torch.arange(len(x))"]),
+    ("shuffle-removed", "o = rng.permutation(n)", ['o = __import__("numpy").arange(n)']),
     ("scaling-wrong", "x = x / 255", ["x = (x)", "x = x / 25.5"]),
     ("scaling-wrong", "x = (x - m) / x.std()", ["x = (x - m)"]),
     ("label-noise", "l = loss_fn(o, y[b])", ["l = loss_fn(o, (y[b]).roll(1, 0))"]),
     ("zero-grad-removed", "opt.zero_grad()", ["pass"]),
     ("eval-removed", "model.eval()", ["pass"]),
     ("eval-removed", "df.eval('a')", []),
+    ("eval-removed", "net.train(False)", ["pass"]),
+    ("eval-removed", "net.train(mode=False)", ["pass"]),
+    ("eval-removed", "net.train(True)", []),
     ("wrong-axis", "x = o.argmax(1)", ["x = o.argmax(0)"]),
     ("wrong-axis", "x = o.softmax(dim=-1)", []),
     ("wrong-axis", "x = o.sum(dim=0)", ["x = o.sum(dim=1)"]),
@@ -96,6 +136,15 @@ class Operators(unittest.TestCase):
     def test_the_first_eight_are_the_papers(self):
         self.assertEqual([row[0] for row in _operators.OPERATORS if row[1]],
                          ["ArOR", "BitOR", "ComOR", "LogOR", "AsOR", "MemOR", "BVR", "NVR"])
+
+    def test_what_stands_in_for_a_bare_name_runs(self):
+        library, nn = types.ModuleType("torch"), types.ModuleType("torch.nn")
+        nn.ReLU, nn.Identity = (lambda: "a ReLU"), (lambda: "nothing")
+        mutant, = mutants("from torch.nn import ReLU\nm = ReLU()", {"activation-removed"})
+        names = {}
+        with unittest.mock.patch.dict(sys.modules, {"torch": library, "torch.nn": nn}):
+            exec(mutant, names)
+        self.assertEqual(names["m"], "nothing")
 
     def test_positions_hold_with_other_letters_and_comments(self):
         self.assertEqual(mutants("x = 'äöü' + (a  # + not this\n     + b)", {"ArOR"}),
