@@ -46,7 +46,8 @@ void add_inject(CLI::App& app, Options& o, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
   inject->add_option("--time", o.inject.time,
-                     "Time that a buggy version may take, such as 90s (default: 4 times a clean run, plus 5 s)");
+                     "Time that a run may take, such as 90s (default: an hour for the unchanged program; for buggy "
+                     "versions 4 times a clean run, plus 5 s)");
   inject->add_option("--env", o.inject.environment,
                      "Environment variable that is passed to the program; may be repeated");
   inject->add_option("--writable", o.inject.writable,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/error.h"
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -58,10 +59,14 @@ void print_survivors(const InjectResult& result, const Analysis& analysis) {
                             analysis.survivors.size(), result.bugs.size()),
                 2);
   if (doctor.asked > 0)
-    print_wrapped(fmt::format("{} of {} survivors differ from the clean program for netmend watch and lint; of those "
-                              "whose metric differs from that of the clean run, {} of {}",
-                              doctor.caught, doctor.asked, doctor.changed_caught, doctor.changed),
-                  2);
+    print_wrapped(
+        fmt::format("{} of {} survivors differ from the clean program for netmend watch and lint{}", doctor.caught,
+                    doctor.asked,
+                    doctor.changed == 0 ? std::string()
+                                        : fmt::format("; of those whose metric differs from that of the clean run, "
+                                                      "{} of {}",
+                                                      doctor.changed_caught, doctor.changed)),
+        2);
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
     const programs::Survivor& one = analysis.survivors[i];
     const programs::InjectedBug& bug = result.bugs[one.bug];
@@ -91,11 +96,18 @@ void print_injected(const InjectResult& result, const Analysis& analysis) {
   phases.push_back(analysis.all);
   print_counts("phase", phases);
   print("\n");
-  Table table{{"", "finding of the paper", "here"}, "rll", 1};
+  print("  findings of the paper\n");
   for (const programs::RestatedFinding& one : analysis.findings)
-    table.rows.push_back({std::to_string(one.number), one.claim, one.verdict});
-  print_table(table);
+    print_wrapped(fmt::format("{}  {}: {}", one.number, one.claim, one.verdict), 2);
   print_survivors(result, analysis);
+}
+
+double seconds_of(const std::string& time) {
+  try {
+    return parse_seconds(time);
+  } catch (const InputError&) {
+    fail("--time {}: expected a time such as 90s, 30m, 2h", printable(time));
+  }
 }
 
 programs::InjectRequest request_of(const Common& common, const InjectOptions& options, const std::string& folder) {
@@ -106,7 +118,7 @@ programs::InjectRequest request_of(const Common& common, const InjectOptions& op
   request.per_file = options.per_file, request.sample = options.sample, request.clean_runs = options.clean_runs;
   request.doctor = options.doctor;
   request.seed = common.seed, request.jobs = common.jobs;
-  request.most_seconds = options.time.empty() ? 0 : parse_seconds(options.time);
+  request.most_seconds = options.time.empty() ? 0 : seconds_of(options.time);
   if (!common.memory.empty()) request.memory = parse_bytes(common.memory);
   request.unsafe = options.unsafe, request.quiet = common.quiet, request.folder = folder;
   request.note = [&common](const std::string& line) { say(common, line); };

@@ -27,6 +27,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kVersion = 2;
 constexpr double kFactor = 4, kGrace = 5;  ///< a mutant may take this many times a clean run, and these seconds more
+constexpr double kTraced = 3;              ///< runs that the recorder of executed lines takes the time of, about
+constexpr double kLong = 3600;             ///< seconds
+
+std::string several(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", with_commas(count), what, count == 1 ? "" : "s");
+}
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -94,17 +100,15 @@ class Injecting {
       run = from_json(first, *known);
     } else {
       sandbox::Outcome raw;
+      fresh_ = true;
       run = program_.run({}, 0, limits_, &raw);
       require_sound(run, raw);
       store_.put(first, json_text(to_json(run)));
     }
-    tell(fmt::format("a clean run takes {}", duration_text(run.seconds)));
-    if (run.seconds * double(request_.sample) > 3600)
-      tell(
-          fmt::format("{} mutants would take about {} on {} workers; --sample takes fewer, and the run can be stopped "
-                      "and continued with --out {}",
-                      request_.sample, duration_text(run.seconds * double(request_.sample) / workers()), workers(),
-                      request_.folder));
+    tell(fmt::format("a clean run takes {}",
+                     run.seconds < 10 ? fmt::format("{:.1f} s", run.seconds) : duration_text(run.seconds)));
+    if (fresh_ && request_.sample > 0)
+      tell_time({request_.clean_runs, true, request_.sample, std::min(request_.sample, request_.doctor)}, run.seconds);
     result_.clean.resize(size_t(request_.clean_runs));
     result_.clean[0] = run;
     // The first once more, with the same seed, and each of the others with its own.
@@ -121,6 +125,7 @@ class Injecting {
     result_.repeats = first_again.metric == run.metric;
     double slowest = 0;
     for (const RunOutcome& one : result_.clean) {
+      if (one.outcome == "hang") refuse_slow(printable(request_.program), limits_.seconds);
       if (one.outcome != "normal")
         throw InputError(fmt::format("of {} clean runs one ended as {}: the program does not run reliably",
                                      request_.clean_runs, one.outcome),
@@ -133,6 +138,7 @@ class Injecting {
 
   void require_sound(const RunOutcome& run, const sandbox::Outcome& raw) const {
     if (run.outcome == "normal") return;
+    if (run.outcome == "hang") refuse_slow(printable(request_.program), limits_.seconds);
     const std::string last =
         printable(std::string(trim(raw.errors.size() > 400 ? raw.errors.substr(raw.errors.size() - 400) : raw.errors)));
     if (run.outcome == "no-metric") refuse_metric(raw);
@@ -142,6 +148,16 @@ class Injecting {
         (last.empty() ? std::string("It runs in a sandbox") : "It said: " + last + "\n      It runs in a sandbox") +
             " without network, in a folder whose files can only be read: --writable DIR gives it one of its "
             "own, --env NAME passes a variable on, --memory allows more.");
+  }
+  [[noreturn]] void refuse_slow(const std::string& what, double seconds) const {
+    const std::string given = printable(duration_text(seconds));
+    throw InputError(
+        fmt::format("{} was stopped after {} and had not ended", what, given),
+        request_.most_seconds > 0
+            ? "--time sets how long a run may take: a larger one lets it go on. Fewer epochs or less data make it "
+              "faster."
+            : "--time raises how long a run may take, as in --time 3h. Every mutant takes about as long: fewer epochs "
+              "or less data make all of it faster.");
   }
   [[noreturn]] void refuse_metric(const sandbox::Outcome& raw) const {
     const MetricSource source = parse_metric(request_.metric);
@@ -164,6 +180,21 @@ class Injecting {
     return std::string(at == std::string_view::npos ? body : body.substr(at + 1)).substr(0, 200);
   }
 
+  /// What is to be run, as far as it is known, and how long that takes.
+  void tell_time(const Runs& runs, double clean_run) const {
+    const double seconds = expected_seconds(runs, clean_run, workers());
+    std::string what = fmt::format("about {} on {}", duration_text(seconds), several(workers(), "worker"));
+    std::vector<std::string> parts;
+    if (runs.clean > 0) parts.push_back(several(runs.clean, "clean run"));
+    if (runs.trace) parts.push_back("one that records executed lines");
+    parts.push_back(several(runs.mutants, "mutant"));
+    if (runs.doctor > 0)
+      parts.push_back(fmt::format("up to {} again for the doctor", several(runs.doctor, "survivor")));
+    tell(fmt::format("{}: {}", join(parts, ", "), what));
+    if (seconds > kLong)
+      tell("--sample takes fewer mutants; the run can be stopped and goes on with --out " + printable(request_.folder));
+  }
+
   // ---- which lines run
 
   Json trace() {
@@ -173,6 +204,7 @@ class Injecting {
     sandbox::Limits slow = limits_;
     slow.seconds = std::max(600.0, 100 * limits_.seconds);  // a trace makes Python code many times slower
     const sandbox::Outcome done = program_.trace(request_.also, slow);
+    if (done.ending == sandbox::Ending::kTimeout) refuse_slow("the run that records executed lines", slow.seconds);
     Json executed = Json(json_or_null(done.report, {}));
     if (!executed.is_object()) {
       const nlohmann::json said = json_or_null(done.output);
@@ -243,6 +275,11 @@ class Injecting {
                                    printable(request_.program)),
                        "--operators chooses, --also PACKAGE mutates a library too.");
     result_.generating = since(start);
+    if (fresh_ && int64_t(result_.bugs.size()) == request_.sample) return;  // as it was told at the start
+    Runs left;
+    for (const InjectedBug& bug : result_.bugs) left.mutants += !store_.find(key_of(bug));
+    left.doctor = std::min(left.mutants, request_.doctor);
+    if (left.mutants > 0) tell_time(left, result_.clean[0].seconds);
   }
 
   // ---- the bugs
@@ -349,11 +386,19 @@ class Injecting {
   std::mutex storing_;
   ProgramRun program_;
   sandbox::Limits limits_;
+  bool fresh_ = false;  ///< no earlier call has done any of it
   std::string key_;
   InjectResult result_;
 };
 
 }  // namespace
+
+double expected_seconds(const Runs& runs, double clean_run, int workers) {
+  auto rounds = [&](int64_t count) { return double((count + workers - 1) / workers); };
+  // The first clean run is over, and runs once more to see whether it repeats; the doctor looks at a clean run too.
+  return clean_run *
+         (rounds(runs.clean) + runs.trace * kTraced + rounds(runs.mutants) + rounds(runs.doctor) + (runs.doctor > 0));
+}
 
 InjectResult inject(const InjectRequest& request) {
   parse_metric(request.metric);

@@ -28,7 +28,7 @@ struct InjectRequest {
   int64_t doctor = 50;  ///< survivors, the most dangerous first, that are run again under the recorder
   uint64_t seed = 42;
   int jobs = 0;
-  double most_seconds = 0;  ///< of a mutant; 0: by what clean runs take
+  double most_seconds = 0;  ///< of any run; 0: an hour for a clean one, and for mutants by what clean runs take
   int64_t memory = int64_t(4) << 30;
   bool unsafe = false, quiet = false;
   std::string folder;                            ///< of the run: trials.db in it is what a later call goes on from
@@ -65,6 +65,15 @@ struct InjectResult {
   double seconds = 0, generating = 0;
   int64_t found = 0;  ///< trials that an earlier call had done
 };
+
+/// Runs that are still to be made.
+struct Runs {
+  int64_t clean = 0;
+  bool trace = false;
+  int64_t mutants = 0, doctor = 0;
+};
+/// Seconds of wall-clock time when a clean run takes `clean_run` and workers share what can be shared.
+double expected_seconds(const Runs& runs, double clean_run, int workers);
 
 /// Throws InputError: the program fails when clean, prints no metric, cannot be parsed, a sandbox cannot be made;
 /// Interrupted on Ctrl-C, after which the same call goes on.

@@ -73,6 +73,12 @@ TEST(Outcome, CrashesHaveTheirCauseWhereItCanBeTold) {
   EXPECT_EQ(cause("f(y)", "torch.cuda.OddError: something"), "OddError|");
 }
 
+TEST(Expected, CountsAllRunsOnTheWorkersThereAre) {
+  EXPECT_EQ(expected_seconds({10, true, 100, 50}, 2, 1), 2 * (10 + 3 + 100 + 51));
+  EXPECT_EQ(expected_seconds({10, true, 100, 50}, 2, 4), 2 * (3 + 3 + 25 + 13 + 1));
+  EXPECT_EQ(expected_seconds({0, false, 1, 0}, 2, 8), 2);
+}
+
 InjectedBug bug(const std::string& op, const std::string& outcome, double metric = NAN, double seconds = 2,
                 std::vector<std::string> phases = {"learning"}) {
   InjectedBug one;
