@@ -165,6 +165,13 @@ TEST(Analysis, TheDoctorIsScoredOnSurvivors) {
   }
 }
 
+TEST(Analysis, TheReportSaysHowPhasesOverlap) {
+  InjectResult result = study();
+  result.bugs.push_back(bug("BVR", "normal", 0.8, 2, {"construction", "learning"}));
+  const std::string text = report_text(result, analyse(result));
+  EXPECT_NE(text.find("1 of 46 run in more than one, and the totals of the phases add up to 47"), std::string::npos);
+}
+
 TEST(Analysis, TheReportHasAllTablesAndFigures) {
   const InjectResult result = study();
   const Analysis found = analyse(result);
@@ -172,6 +179,9 @@ TEST(Analysis, TheReportHasAllTablesAndFigures) {
   for (const char* part : {"Table IV", "Table V", "Table VI", "Survivors", "holds here", "```diff"})
     EXPECT_NE(text.find(part), std::string::npos) << part;
   EXPECT_EQ(figures(result, found).size(), 12u);
+  for (const auto& [name, svg] : figures(result, found))
+    EXPECT_NE(text.find("(" + name + ")"), std::string::npos) << name;
+  EXPECT_NE(text.find("All 31 are in [inject.json](inject.json)"), std::string::npos);
   const auto json = to_json(result, found);
   EXPECT_EQ(json["mutants"].size(), result.bugs.size());
   EXPECT_EQ(json["clean"]["runs"], 10);

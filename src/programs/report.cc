@@ -132,14 +132,22 @@ Markdown survivors_text(const InjectResult& result, const Analysis& analysis) {
   if (doctor.asked > 0) {
     text += Markdown::of(
         "`netmend watch` and `lint` looked at {} of them and distinguish {} from the clean program by a finding above "
-        "a note; among those whose metric differs from that of the clean run, {} of {}.{}\n\n",
-        doctor.asked, doctor.caught, doctor.changed_caught, doctor.changed,
+        "a note{}.{}\n\n",
+        doctor.asked, doctor.caught,
+        doctor.changed == 0 ? std::string()
+                            : fmt::format("; among those whose metric differs from that of the clean run, {} of {}",
+                                          doctor.changed_caught, doctor.changed),
         result.clean_doctor.kinds.empty()
             ? std::string()
             : " About the clean program it says " + join(result.clean_doctor.kinds, ", ") + ".");
     for (const auto& [kind, count] : doctor.kinds) text += Markdown::of("- {}: {}\n", kind, count);
-    text += Markdown::of("\n");
+    if (!doctor.kinds.empty()) text += Markdown::of("\n");
   }
+  if (analysis.survivors.size() > kShown)
+    text += Markdown::of(
+        "The {} most dangerous follow. All {} are in [inject.json](inject.json) under `survivors`, in this order, with "
+        "their diffs under `mutants`; [bugs.csv](bugs.csv) has a row for every bug.\n\n",
+        kShown, analysis.survivors.size());
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
     const Survivor& one = analysis.survivors[i];
     const InjectedBug& bug = result.bugs[one.bug];
@@ -177,36 +185,68 @@ Markdown groups_text(const std::string& title, const std::string& head, const st
   return text;
 }
 
+int64_t in_several_phases(const InjectResult& result) {
+  return std::count_if(result.bugs.begin(), result.bugs.end(),
+                       [](const InjectedBug& bug) { return bug.phases.size() > 1; });
+}
+int64_t in_all_phases(const Analysis& analysis) {
+  int64_t total = 0;
+  for (const OutcomeCounts& one : analysis.phases) total += one.total;
+  return total;
+}
+
+/// One of the paper's figures: boxes of the metric or the time, drawn without outliers and with them.
+struct Figure {
+  enum By { kAll, kOperator, kPhase };
+  const char *name, *title;
+  bool metric;
+  By by;
+  std::string file(bool outliers) const { return fmt::format("{}{}.svg", name, outliers ? "-outliers" : ""); }
+};
+constexpr Figure kFigures[] = {{"figure1-metric", "metric", true, Figure::kAll},
+                               {"figure2-time", "seconds", false, Figure::kAll},
+                               {"figure3-metric-by-operator", "metric by operator", true, Figure::kOperator},
+                               {"figure4-time-by-operator", "seconds by operator", false, Figure::kOperator},
+                               {"figure5-metric-by-phase", "metric by phase", true, Figure::kPhase},
+                               {"figure6-time-by-phase", "seconds by phase", false, Figure::kPhase}};
+
+Markdown figures_text(const InjectResult& result) {
+  Markdown text = Markdown::of(
+      "## Figures\n\nBoxes from the lower to the upper quartile with the median, of bugs that end normally; the line "
+      "across is the mean of the clean runs. Seconds are {}. Each figure stands here without outliers and behind its "
+      "link with them.\n\n",
+      compares_processor_time(result) ? "of the processor" : "by the clock");
+  int number = 0;
+  for (const Figure& one : kFigures)
+    text += Markdown::of("Figure {}: {} ([with outliers]({}))\n\n![Figure {}: {}]({})\n\n", ++number, one.title,
+                         one.file(true), number, one.title, one.file(false));
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> figures(const InjectResult& result, const Analysis& analysis) {
   std::vector<std::string> operators, phases;
   for (const OutcomeCounts& one : analysis.operators) operators.push_back(one.name);
   for (const OutcomeCounts& one : analysis.phases) phases.push_back(one.name);
-  struct Plot {
-    const char *name, *title;
-    bool metric;
-    std::vector<std::string> names;
-    std::function<bool(const InjectedBug&, const std::string&)> belongs;
-  };
-  auto any = [](const InjectedBug&, const std::string&) { return true; };
   auto of_operator = [](const InjectedBug& bug, const std::string& name) { return bug.op == name; };
   auto in_phase = [](const InjectedBug& bug, const std::string& name) {
     return std::find(bug.phases.begin(), bug.phases.end(), name) != bug.phases.end();
   };
-  const std::vector<Plot> plots = {{"figure1-metric", "metric", true, {"buggy"}, any},
-                                   {"figure2-time", "seconds", false, {"buggy"}, any},
-                                   {"figure3-metric-by-operator", "metric by operator", true, operators, of_operator},
-                                   {"figure4-time-by-operator", "seconds by operator", false, operators, of_operator},
-                                   {"figure5-metric-by-phase", "metric by phase", true, phases, in_phase},
-                                   {"figure6-time-by-phase", "seconds by phase", false, phases, in_phase}};
   std::vector<std::pair<std::string, std::string>> files;
-  for (const Plot& plot : plots)
-    for (bool outliers : {false, true})
-      files.emplace_back(fmt::format("{}{}.svg", plot.name, outliers ? "-outliers" : ""),
-                         trials::boxes_svg(fmt::format("{}, {} outliers", plot.title, outliers ? "with" : "without"),
-                                           boxes(result, plot.metric, outliers, plot.names, plot.belongs),
-                                           plot.metric ? analysis.clean.mean : analysis.clean.time));
+  for (const Figure& figure : kFigures)
+    for (bool outliers : {false, true}) {
+      std::vector<trials::Box> list;
+      if (figure.by == Figure::kOperator)
+        list = boxes(result, figure.metric, outliers, operators, of_operator);
+      else if (figure.by == Figure::kPhase)
+        list = boxes(result, figure.metric, outliers, phases, in_phase);
+      else
+        list = boxes(result, figure.metric, outliers, {"buggy"}, [](const auto&, const auto&) { return true; });
+      files.emplace_back(figure.file(outliers),
+                         trials::boxes_svg(fmt::format("{}, {} outliers", figure.title, outliers ? "with" : "without"),
+                                           list, figure.metric ? analysis.clean.mean : analysis.clean.time));
+    }
   return files;
 }
 
@@ -222,7 +262,10 @@ std::string report_text(const InjectResult& result, const Analysis& analysis) {
       one.name += fmt::format(" ({} lines)", hit->second);
   text += Markdown::of("## By phase (Table VI)\n\n{}", counts_table("phase", phases));
   text += Markdown::of(
-      "A bug counts in each phase in which its line runs.\n\n## Causes of crashes\n\n| cause | bugs |\n|---|---|\n");
+      "A bug counts in each phase in which its line runs: {} of {} run in more than one, and the totals of the phases "
+      "add up to {}. The tests and figures by phase count them so too.\n\n## Causes of crashes\n\n| cause | bugs "
+      "|\n|---|---|\n",
+      in_several_phases(result), result.bugs.size(), in_all_phases(analysis));
   for (const auto& [cause, count] : analysis.causes)
     text += Markdown::of("| {} | {} |\n", cause.empty() ? "not recognised" : cause, count);
   text += Markdown::of(
@@ -232,7 +275,7 @@ std::string report_text(const InjectResult& result, const Analysis& analysis) {
                   analysis.phases_time));
   for (const RestatedFinding& one : analysis.findings)
     text += Markdown::of("| {} | {} | **{}** | {} |\n", one.number, one.claim, one.verdict, one.test);
-  return (text + Markdown::of("\n{}", survivors_text(result, analysis))).text();
+  return (text + Markdown::of("\n{}{}", figures_text(result), survivors_text(result, analysis))).text();
 }
 
 Json to_json(const InjectResult& result, const Analysis& analysis) {
