@@ -58,8 +58,12 @@ void print_survivors(const MutateResult& result) {
 
 void print_tests(const MutateResult& result) {
   if (result.kill == "statistical") return;
-  print_labelled("smallest", fmt::format("a subset of {} of the {} tests has the same score (smallest.csv)",
-                                         with_commas(int64_t(result.smallest.size())), with_commas(result.inputs)));
+  const auto few = int64_t(result.smallest.size());
+  print_labelled("smallest",
+                 fmt::format("{} of the {} tests have the same score (smallest.csv); {}", with_commas(few),
+                             with_commas(result.inputs),
+                             few == result.fewest ? "no smaller set has"
+                                                  : fmt::format("at least {} are needed", with_commas(result.fewest))));
   if (result.unique.empty()) return;
   std::vector<std::string> first;
   for (size_t i = 0; i < std::min<size_t>(5, result.unique.size()); ++i)
@@ -103,9 +107,9 @@ void print_mutated(const MutateResult& result) {
                       : "by a correct prediction that becomes wrong"));
   if (!result.training.empty())
     print_labelled("equivalent",
-                   fmt::format("{} {} every training input as the model does, with the same loss: left out "
-                               "of the score",
-                               counted(result.equivalent, "mutant"), result.equivalent == 1 ? "predicts" : "predict"));
+                   fmt::format("{} {} {} as the model does, with the same loss and outputs: left out of the score",
+                               counted(result.equivalent, "mutant"), result.equivalent == 1 ? "predicts" : "predict",
+                               counted(result.training_inputs, "training input")));
   if (result.redundant > 0)
     print_labelled("redundant",
                    fmt::format("{} {} every test as another mutant does ({})", counted(result.redundant, "mutant"),

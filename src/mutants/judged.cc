@@ -70,4 +70,15 @@ Judged judge(const stream::Subject& subject, const observers::PredictionSettings
   return out;
 }
 
+bool same_outputs(const stream::Subject& subject, const observers::PredictionSettings& settings, const Mutant& mutant) {
+  model::Graph graph = mutant.graph ? *mutant.graph : subject.graph;
+  if (!mutant.graph) edits::apply(graph, mutant.edits);
+  const model::ValueId answers = whatif::answers_of(settings);
+  const stream::Subject changed(mutant.id, std::move(graph), subject.data, {answers});
+  const dataset::Batch few = subject.data->read(stream::spread(subject.data->size(), subject.batch_size()));
+  const at::Tensor was = stream::run_few(subject, {answers}, few)[0].to(at::kDouble),
+                   is = stream::run_few(changed, {answers}, few)[0].to(at::kDouble);
+  return at::allclose(is, was, kEqual, kEqual * (1 + was.abs().max().item<double>()), true);
+}
+
 }  // namespace netmend::mutants

@@ -23,6 +23,10 @@ struct Judged {
 Judged judge(const stream::Subject& subject, const observers::PredictionSettings& settings,
              const std::vector<model::Layer>& layers, const std::vector<Mutant>& mutants, Kill kill, int jobs);
 
+/// Whether the mutant's outputs equal the original's on a batch of the inputs, up to rounding: predictions and loss may
+/// be equal without that.
+bool same_outputs(const stream::Subject& subject, const observers::PredictionSettings& settings, const Mutant& mutant);
+
 /// The class of every input, by its label; 0 for all where labels are no classes.
 std::vector<int32_t> classes_of(const stream::Subject& subject, const observers::PredictionSettings& settings);
 

@@ -86,7 +86,31 @@ std::vector<LoneKiller> lone_killers(const KillTable& table) {
   return list;
 }
 
-std::vector<int64_t> smallest_tests(const KillTable& table) {
+namespace {
+
+/// From the first chosen on: a test all of whose goals others meet too is left out.
+std::vector<int64_t> without_needless(const KillTable& table, std::vector<int64_t> chosen) {
+  const size_t words = table.words(), each = words * 64;
+  std::vector<int32_t> met(each * size_t(table.goals()));
+  auto visit = [&](int64_t input, const auto& goal) {
+    const auto bits = table.killed_by(input);
+    int32_t* own = met.data() + size_t(table.goal(input)) * each;
+    for (size_t w = 0; w < words; ++w)
+      for (uint64_t left = bits[w]; left; left &= left - 1) goal(own[w * 64 + size_t(std::countr_zero(left))]);
+  };
+  for (int64_t input : chosen) visit(input, [](int32_t& count) { ++count; });
+  std::erase_if(chosen, [&](int64_t input) {
+    bool needed = false;
+    visit(input, [&](int32_t& count) { needed = needed || count == 1; });
+    if (!needed) visit(input, [](int32_t& count) { --count; });
+    return !needed;
+  });
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<int64_t> few_tests(const KillTable& table) {
   const size_t words = table.words();
   std::vector<uint64_t> left(words * size_t(table.goals()), ~uint64_t(0));
   auto gain = [&](int64_t input) {
@@ -114,7 +138,35 @@ std::vector<int64_t> smallest_tests(const KillTable& table) {
     const auto bits = table.killed_by(input);
     for (size_t w = 0; w < words; ++w) left[size_t(table.goal(input)) * words + w] &= ~bits[w];
   }
-  return chosen;
+  return without_needless(table, std::move(chosen));
+}
+
+int64_t fewest_tests(const KillTable& table) {
+  const size_t words = table.words(), each = words * 64;
+  std::vector<int64_t> tests(each * size_t(table.goals()));  // that meet a goal
+  for (int64_t i = 0; i < table.inputs(); ++i) {
+    const auto bits = table.killed_by(i);
+    for (size_t w = 0; w < words; ++w)
+      for (uint64_t left = bits[w]; left; left &= left - 1)
+        ++tests[size_t(table.goal(i)) * each + w * 64 + size_t(std::countr_zero(left))];
+  }
+  std::vector<size_t> order;
+  for (size_t g = 0; g < tests.size(); ++g)
+    if (tests[g] > 0) order.push_back(g);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return tests[a] < tests[b]; });
+  std::vector<uint64_t> shared(words * size_t(table.goals()));  // goals that have a test in common with a taken one
+  int64_t taken = 0;
+  for (size_t g : order) {
+    const size_t goal = g / each, mutant = g % each;
+    if (shared[goal * words + mutant / 64] >> mutant % 64 & 1) continue;
+    ++taken;
+    for (int64_t i = 0; i < table.inputs(); ++i) {
+      if (size_t(table.goal(i)) != goal || !table.get(mutant, i)) continue;
+      const auto bits = table.killed_by(i);
+      for (size_t w = 0; w < words; ++w) shared[goal * words + w] |= bits[w];
+    }
+  }
+  return taken;
 }
 
 }  // namespace netmend::mutants

@@ -64,7 +64,10 @@ struct LoneKiller {
 };
 std::vector<LoneKiller> lone_killers(const KillTable& table);
 
-/// Greedy: each the test that meets most goals that are left. Together they meet every goal that all tests meet.
-std::vector<int64_t> smallest_tests(const KillTable& table);
+/// Few tests that together meet every goal that all tests meet: each the one that meets most of what is left, without
+/// those that later ones made needless. No smaller set may exist; to find out is NP-hard.
+std::vector<int64_t> few_tests(const KillTable& table);
+/// No set of fewer tests meets all goals: so many goals have no test in common.
+int64_t fewest_tests(const KillTable& table);
 
 }  // namespace netmend::mutants

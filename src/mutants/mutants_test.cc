@@ -3,10 +3,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <set>
 
 #include "base/random.h"
 #include "edits/graph_for_test.h"
+#include "edits/unit_numbers.h"
 #include "mutants/judged.h"
 #include "mutants/structure.h"
 #include "stream/layers.h"
@@ -172,7 +174,9 @@ TEST(Mutants, EveryOperatorChangesWhatItSays) {
   };
   for (const edits::Edit& edit : one("nai").edits)
     for (size_t i = 0; i < edit.before.size(); ++i) {
-      if (edit.before[i] != edit.after[i]) EXPECT_EQ(edit.after[i], -edit.before[i]);
+      if (edit.before[i] != edit.after[i]) {
+        EXPECT_EQ(edit.after[i], -edit.before[i]);
+      }
     }
   auto sorted = [](std::vector<double> list) { return std::sort(list.begin(), list.end()), list; };
   for (const edits::Edit& edit : one("ws").edits) EXPECT_EQ(sorted(edit.before), sorted(edit.after));
@@ -210,23 +214,141 @@ TEST(Kills, ScoresByHand) {
   ASSERT_EQ(lone_killers(table).size(), 1u);  // mutant 0 in class 1 is killed by input 2 alone
   EXPECT_EQ(lone_killers(table)[0].input, 2);
   EXPECT_EQ(lone_killers(table)[0].alone, 1);
-  EXPECT_EQ(smallest_tests(table), (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(few_tests(table), (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(fewest_tests(table), 2);
 }
 
-TEST(Kills, TheSmallestTestsMeetEveryGoal) {
+TEST(Kills, ATestThatLaterOnesMakeNeedlessIsLeftOut) {
+  // Test 0 kills most, but 1 and 2 are both needed and kill all that it kills.
+  KillTable table(Kill::kStrict, 6, {0, 0, 0}, 1);
+  for (size_t m : {0, 1, 2, 3}) table.set(m, 0);
+  for (size_t m : {0, 1, 4}) table.set(m, 1);
+  for (size_t m : {2, 3, 5}) table.set(m, 2);
+  EXPECT_EQ(few_tests(table), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(fewest_tests(table), 2);
+}
+
+/// The smallest set, by trying all.
+int64_t smallest_of_all(const KillTable& table) {
+  const std::vector<int32_t> wanted = killed(table).goals;
+  int64_t best = table.inputs();
+  for (uint32_t mask = 1; mask < (1u << table.inputs()); ++mask) {
+    if (std::popcount(mask) >= best) continue;
+    std::vector<int64_t> set;
+    for (int64_t i = 0; i < table.inputs(); ++i)
+      if (mask >> i & 1) set.push_back(i);
+    if (killed(table, set).goals == wanted) best = std::popcount(mask);
+  }
+  return best;
+}
+
+TEST(Kills, FewTestsMeetEveryGoalAndTheBoundHolds) {
   Random random(5);
-  for (int round = 0; round < 20; ++round) {
-    const size_t mutants = 70 + random.below(40);
+  int64_t proven = 0;
+  for (int round = 0; round < 40; ++round) {
+    const bool small = round >= 20;
+    const int64_t inputs = small ? 9 : 60;
+    const size_t mutants = small ? 8 : 70 + random.below(40);
     std::vector<int32_t> classes;
-    for (int i = 0; i < 60; ++i) classes.push_back(int32_t(random.below(4)));
+    for (int64_t i = 0; i < inputs; ++i) classes.push_back(int32_t(random.below(small ? 2 : 4)));
     KillTable table(round % 2 ? Kill::kClass : Kill::kStrict, mutants, classes, 4);
     for (size_t m = 0; m < mutants; ++m)
-      for (int64_t i = 0; i < 60; ++i)
-        if (random.below(20) == 0) table.set(m, i);
-    const std::vector<int64_t> few = smallest_tests(table);
+      for (int64_t i = 0; i < inputs; ++i)
+        if (random.below(small ? 3 : 20) == 0) table.set(m, i);
+    const std::vector<int64_t> few = few_tests(table);
     EXPECT_EQ(killed(table, few).goals, killed(table).goals);
-    EXPECT_LT(few.size(), 60u);
+    EXPECT_LE(fewest_tests(table), int64_t(few.size()));
+    EXPECT_LT(int64_t(few.size()), inputs);
+    if (!small) continue;
+    const int64_t best = smallest_of_all(table);
+    EXPECT_LE(fewest_tests(table), best);
+    EXPECT_GE(int64_t(few.size()), best);
+    proven += fewest_tests(table) == int64_t(few.size());
   }
+  EXPECT_GT(proven, 0);
+}
+
+/// Two layers that read the same weights.
+model::Graph tied_network() {
+  edits::GraphForTest g;
+  at::manual_seed(6);
+  const auto flat = g.node("Flatten", {g.input("input", {-1, 1, 28, 28})});
+  const auto first = g.node("Relu", {g.node("Gemm", {flat, g.constant("w1", at::randn({784, 16}) / 28)})});
+  const auto shared = g.constant("shared", at::randn({16, 16}) / 4);
+  const auto second = g.node("Relu", {g.node("MatMul", {first, shared})});
+  const auto third = g.node("Relu", {g.node("MatMul", {second, shared})});
+  return g.finish(g.node("Gemm", {third, g.constant("w4", at::randn({16, 10}))}));
+}
+
+TEST(Mutants, SharedWeightsChangeInAllOfTheirLayers) {
+  const Fixture at = make(tied_network(), "glyphs:test", 60);
+  const Generated made = generate(at.subject, at.layers, at.settings, usual(0, "deepmutation,munn"));
+  ASSERT_FALSE(made.list.empty());
+  expect_equal(at, made, Kill::kStrict);
+}
+
+TEST(Mutants, OneLayerWithoutHiddenUnits) {
+  edits::GraphForTest g;
+  at::manual_seed(7);
+  const auto flat = g.node("Flatten", {g.input("input", {-1, 1, 28, 28})});
+  const Fixture at = make(
+      g.finish(g.node("Gemm", {flat, g.constant("w", at::randn({784, 10}) / 28), g.constant("b", at::zeros({10}))})),
+      "glyphs:test", 60);
+  const Generated made = generate(at.subject, at.layers, at.settings, usual(200));
+  std::set<std::string_view> kinds;
+  for (const Mutant& one : made.list) kinds.insert(one.op->name);
+  for (const char* op : {"gf", "ws", "nai", "ns", "din", "dhn", "cb", "cw"}) EXPECT_TRUE(kinds.count(op)) << op;
+  bool said = false;  // nothing reads the units of the last layer
+  for (const auto& [op, why] : made.without) said = said || (op == "neb" && !why.empty());
+  EXPECT_TRUE(said);
+  expect_equal(at, made, Kill::kClass);
+}
+
+TEST(Mutants, QuantisedWeightsArePassedOverWithAReason) {
+  edits::GraphForTest g;
+  at::manual_seed(8);
+  const auto flat = g.node("Flatten", {g.input("input", {-1, 1, 28, 28})});
+  auto quantised = [&](const std::string& name, std::vector<int64_t> shape) {
+    return g.node("DequantizeLinear", {g.constant(name, at::randint(-90, 90, shape, at::kChar)),
+                                       g.constant(name + "/scale", at::tensor(0.01f)),
+                                       g.constant(name + "/zero", at::zeros({}, at::kChar))});
+  };
+  const auto hidden = g.node("Relu", {g.node("MatMul", {flat, quantised("w1", {784, 12})})});
+  const Fixture at = make(g.finish(g.node("MatMul", {hidden, quantised("w2", {12, 10})})), "glyphs:test", 60);
+  const Generated made = generate(at.subject, at.layers, at.settings, usual(100, "all"));
+  for (const Mutant& one : made.list) EXPECT_TRUE(one.graph || !one.edits.empty()) << one.id;
+  expect_equal(at, made, Kill::kStrict);
+  for (const auto& [op, why] : made.without) EXPECT_FALSE(why.empty()) << op;
+}
+
+TEST(Mutants, EqualOutputsAreToldFromEqualPredictions) {
+  const Fixture at = make(zoo::make("dnn1"), "glyphs:test", 60);
+  auto scaled = [&](double factor) {  // the last layer's weights and biases: predictions stay, outputs do not
+    Mutant mutant;
+    const int64_t last = int64_t(at.layers.size()) - 1;
+    mutant.id = "scaled", mutant.layer = int(last);
+    for (int64_t unit = 0; unit < at.layers[size_t(last)].units; ++unit)
+      for (edits::Role role : {edits::Role::kWeight, edits::Role::kBias})
+        for (edits::Edit& edit : edits::change_unit(at.subject.graph, at.layers[size_t(last)], unit, role,
+                                                    [&](double x) { return x * factor; }))
+          mutant.edits.push_back(std::move(edit));
+    return mutant;
+  };
+  EXPECT_TRUE(same_outputs(at.subject, at.settings, scaled(1)));
+  EXPECT_FALSE(same_outputs(at.subject, at.settings, scaled(1.01)));
+}
+
+TEST(Operators, AreFoundByEachOfTheirSources) {
+  auto names = [](const std::string& list) {
+    std::set<std::string_view> found;
+    for (const Operator* op : find_operators(list)) found.insert(op->name);
+    return found;
+  };
+  for (const char* source : {"deepmutation", "deepmutation++"})
+    for (const char* op : {"gf", "ws", "neb", "nai", "ns", "lr", "la", "afr"})
+      EXPECT_TRUE(names(source).count(op)) << source << " " << op;
+  EXPECT_FALSE(names("deepmutation").count("sc"));
+  EXPECT_EQ(names("munn"), (std::set<std::string_view>{"afr", "din", "dhn", "cb", "cw"}));
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-/// Training inputs that tell whether a mutant is equivalent, and find strengths of inhibitors.
-constexpr int64_t kTrainingInputs = 2000;
+/// Training inputs on which all mutants are judged and strengths of inhibitors found; those that could be equivalent
+/// are judged on more.
+constexpr int64_t kTrainingInputs = 2000, kMostTrainingInputs = 60'000;
 /// What-if of single units is about this much cheaper than an evaluation each.
 constexpr double kCheaper = 20;
 
@@ -164,6 +165,28 @@ class Mutating {
     session_.record(*training_, "mutants on training data", training_->used());
     on_training_ = killed(seen.table);
     equivalent_ = std::move(seen.same);
+    confirm_equivalent();
+  }
+
+  /// What a few training inputs could not tell from the model: by the outputs themselves, and on more training inputs.
+  void confirm_equivalent() {
+    result_.training_inputs = training_->used();
+    std::vector<size_t> which;
+    std::vector<Mutant> left;
+    for (size_t m = 0; m < mutants_.size(); ++m) {
+      if (!equivalent_[m]) continue;
+      equivalent_[m] = same_outputs(training_->subject, training_task_, mutants_[m]);
+      if (equivalent_[m]) which.push_back(m), left.push_back(mutants_[m]);
+    }
+    const auto& all = session_.train()->data;
+    if (all->size() <= training_->used()) return;
+    session::Split more = *training_;
+    more.subject.data = dataset::subset(all, stream::spread(all->size(), kMostTrainingInputs));
+    result_.training_inputs = more.used();
+    if (left.empty()) return;
+    const Judged seen = judge(more.subject, training_task_, session_.layers(), left, kill_, jobs_);
+    session_.record(more, "equivalent mutants on training data", more.used());
+    for (size_t i = 0; i < which.size(); ++i) equivalent_[which[i]] = seen.same[i];
   }
 
   std::vector<size_t> judged_mutants() const {
@@ -250,7 +273,7 @@ class Mutating {
   void fill_tests(const KillTable& table) {
     for (const LoneKiller& one : lone_killers(table))
       result_.unique.push_back({one.input, one.alone, tests_->subject.data->id(one.input)});
-    result_.smallest = smallest_tests(table);
+    result_.smallest = few_tests(table), result_.fewest = fewest_tests(table);
     for (int64_t sample : result_.smallest) result_.smallest_ids.push_back(tests_->subject.data->id(sample));
   }
 
@@ -314,6 +337,7 @@ Json to_json(const MutateResult& result) {
   json["killed"] = result.killed, json["judged"] = result.judged;
   json["equivalent"] = result.training.empty() ? Json(nullptr) : Json(result.equivalent);
   json["training"] = result.training.empty() ? Json(nullptr) : Json(result.training);
+  json["training_inputs"] = result.training.empty() ? Json(nullptr) : Json(result.training_inputs);
   json["redundant"] = result.redundant, json["clusters"] = result.clusters;
   json["inputs"] = result.inputs, json["of"] = result.of, json["classes"] = result.classes;
   json["accuracy"] = result.accuracy, json["own_labels"] = result.own_labels;
@@ -325,7 +349,7 @@ Json to_json(const MutateResult& result) {
   json["unique_tests"] = Json::array();
   for (const UniqueTest& one : result.unique)
     json["unique_tests"].push_back({{"sample", one.sample}, {"id", one.id}, {"alone", one.alone}});
-  json["smallest"] = {{"tests", result.smallest.size()}, {"samples", result.smallest}};
+  json["smallest"] = {{"tests", result.smallest.size()}, {"at_least", result.fewest}, {"samples", result.smallest}};
   json["strengths"] = Json::array();
   for (const StrengthResult& one : result.strengths)
     json["strengths"].push_back({{"operator", one.op},

@@ -57,13 +57,15 @@ struct MutateResult {
   std::string model, data, kill, training;  ///< training: spec; "" for none
   int64_t inputs = 0, of = 0, classes = 0;
   double accuracy = 0;
-  bool own_labels = false;  ///< there were no labels: predictions of the original stand in for them
-  stats::Estimate score;    ///< over mutants that are not equivalent
+  bool own_labels = false;      ///< there were no labels: predictions of the original stand in for them
+  stats::Estimate score;        ///< over mutants that are not equivalent
+  int64_t training_inputs = 0;  ///< on which equivalent mutants predict as the original does
   int64_t killed = 0, judged = 0, equivalent = 0, redundant = 0, clusters = 0;
   std::vector<MutantResult> mutants;
   std::vector<GroupScore> operators, layers, by_class;
   std::vector<UniqueTest> unique;  ///< most first
-  std::vector<int64_t> smallest;   ///< samples
+  std::vector<int64_t> smallest;   ///< samples of few tests with the same score
+  int64_t fewest = 0;              ///< no set of fewer tests has it
   std::vector<std::string> smallest_ids;
   std::vector<std::pair<std::string, std::string>> without;  ///< operators without mutants, and why
   std::vector<StrengthResult> strengths;
@@ -77,7 +79,7 @@ MutateResult mutate(session::Session& session, const MutateRequest& request);
 nlohmann::ordered_json to_json(const MutateResult& result);
 /// All mutants, a row each.
 void write_mutants(const std::string& path, const MutateResult& result);
-/// The smallest set of tests with the same score, a row each.
+/// The few tests with the same score, a row each.
 void write_smallest(const std::string& path, const MutateResult& result);
 
 }  // namespace netmend::mutants

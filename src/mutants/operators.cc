@@ -269,22 +269,32 @@ void shift(G ground, Random&, Mutant& m) {
 }
 
 constexpr Row kRows[] = {
-    {{"gf", "deepmutation", "Gaussian fuzzing: each weight of a unit times 1 + N(0, 0.5)"}, units, gaussian_fuzz},
-    {{"ws", "deepmutation", "weight shuffling: a unit's incoming weights in random order"}, units, shuffle_weights},
-    {{"neb", "deepmutation", "neuron effect blocking: the next layer does not read the unit"}, units, block_effect},
-    {{"nai", "deepmutation", "neuron activation inverse: a unit's weights and bias negated"}, units, invert_activation},
-    {{"ns", "deepmutation", "neuron switch: two units of a layer are swapped"}, units, switch_neurons},
-    {{"gfl", "deepmutation", "Gaussian fuzzing of 5 % of a layer's weights", Level::kLayer}, layers, fuzz_layer},
-    {{"lr", "deepmutation++", "layer removal, where input and output have one shape", Level::kLayer},
+    {{"gf", "deepmutation, deepmutation++", "Gaussian fuzzing: each weight of a unit times 1 + N(0, 0.5)"},
+     units,
+     gaussian_fuzz},
+    {{"ws", "deepmutation, deepmutation++", "weight shuffling: a unit's incoming weights in random order"},
+     units,
+     shuffle_weights},
+    {{"neb", "deepmutation, deepmutation++", "neuron effect blocking: the next layer does not read the unit"},
+     units,
+     block_effect},
+    {{"nai", "deepmutation, deepmutation++", "neuron activation inverse: a unit's weights and bias negated"},
+     units,
+     invert_activation},
+    {{"ns", "deepmutation, deepmutation++", "neuron switch: two units of a layer are swapped"}, units, switch_neurons},
+    {{"gfl", "deepmutation, deepmutation++", "Gaussian fuzzing of 5 % of a layer's weights", Level::kLayer},
+     layers,
+     fuzz_layer},
+    {{"lr", "deepmutation, deepmutation++", "layer removal, where input and output have one shape", Level::kLayer},
      same_shape_layers,
      remove},
     {{"ldup", "deepmutation++", "layer duplication, where input and output have one shape", Level::kLayer},
      same_shape_layers,
      duplicate},
-    {{"la", "deepmutation++", "an activation function added after a layer", Level::kLayer},
+    {{"la", "deepmutation, deepmutation++", "an activation function added after a layer", Level::kLayer},
      layer_activations,
      add_function},
-    {{"afr", "deepmutation++", "a layer's activation function replaced or removed", Level::kLayer},
+    {{"afr", "deepmutation, deepmutation++, munn", "a layer's activation function replaced or removed", Level::kLayer},
      layer_activations,
      replace_function},
     {{"wgf", "deepmutation++", "recurrent: Gaussian fuzzing of a unit's weights in all gates"},
@@ -363,16 +373,27 @@ std::string operator_names() {
   return join(names, ", ");
 }
 
+std::vector<std::string> sources_of(const Operator& op) {
+  std::vector<std::string> sources = split(std::string(op.source), ',');
+  for (std::string& one : sources) one = trim(one);
+  return sources;
+}
+
 std::vector<const Operator*> find_operators(const std::string& list) {
   std::vector<const Operator*> found;
   std::vector<std::string> names = {"all"};
-  for (const Operator* op : operators()) names.emplace_back(op->name), names.emplace_back(op->source);
+  for (const Operator* op : operators()) {
+    names.emplace_back(op->name);
+    for (const std::string& source : sources_of(*op)) names.push_back(source);
+  }
   for (const std::string& part : split(list, ',')) {
     const std::string asked = lower(trim(part));
     const size_t before = found.size();
     bool known = false;
     for (const Operator* op : operators()) {
-      if (!(asked == "all" && op->usual) && op->name != asked && op->source != asked) continue;
+      const std::vector<std::string> sources = sources_of(*op);
+      const bool by_source = std::find(sources.begin(), sources.end(), asked) != sources.end();
+      if (!(asked == "all" && op->usual) && op->name != asked && !by_source) continue;
       known = true;
       if (std::find(found.begin(), found.end(), op) == found.end()) found.push_back(op);
     }

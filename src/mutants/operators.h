@@ -14,7 +14,7 @@ std::string_view level_name(Level level);
 
 struct Operator {
   std::string_view name;    ///< `gf`
-  std::string_view source;  ///< the paper: deepmutation, deepmutation++, munn, muff, deepmufl
+  std::string_view source;  ///< the papers, with commas: deepmutation, deepmutation++, munn, muff, deepmufl
   std::string_view words;   ///< what it does
   Level level = Level::kUnit;
   bool usual = true;  ///< part of `all`
@@ -22,6 +22,7 @@ struct Operator {
 
 /// All of them, in the order of the table.
 std::span<const Operator* const> operators();
+std::vector<std::string> sources_of(const Operator& op);
 /// Their names with commas, for help and messages.
 std::string operator_names();
 /// Names and sources separated by commas (`gf,neb`, `munn`); `all` for the usual ones. Throws InputError with the
