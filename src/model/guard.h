@@ -39,6 +39,10 @@ decltype(auto) guarded(const Where& where, const Body& body) {
     throw InputError(fmt::format("{}: {}", where(), error.what()));
   } catch (const std::bad_alloc&) {
     throw MemoryError(fmt::format("{}: not enough memory", where()));
+  } catch (const std::logic_error&) {  // a mistake of our own
+    throw;
+  } catch (const std::exception& error) {  // the libraries below LibTorch (oneDNN's errors are of no other kind)
+    throw InputError(fmt::format("{}: {}", where(), error.what()));
   }
 }
 

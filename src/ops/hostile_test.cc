@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "model/guard.h"
 #include "ops/node_for_test.h"
 
 namespace netmend::ops {
@@ -35,6 +36,7 @@ std::vector<NodeForTest> bad_windows() {
     bad("kernel_shape", Ints{3, 3, 3});
     bad("auto_pad", std::string("SOME"));
     bad("strides", int64_t(1));
+    for (const char* name : {"strides", "dilations"}) bad(name, Ints{int64_t(1) << 31, 1});
   }
   list.push_back({"MaxPool", {image()}});
   list.push_back({"MaxPool", {image()}, {{"kernel_shape", Ints{9, 9}}}});
@@ -318,6 +320,22 @@ TEST(Hostile, Values) { expect_refused(bad_values()); }
 TEST(Hostile, Recurrent) { expect_refused(bad_recurrent()); }
 TEST(Hostile, Attention) { expect_refused(bad_attention()); }
 TEST(Hostile, SignalsAndBoxes) { expect_refused(bad_signals_and_boxes()); }
+
+/// The largest numbers that are let through: the libraries below may refuse them in their own ways.
+TEST(Hostile, WindowsAtTheirLimits) {
+  for (const char* op : {"Conv", "ConvTranspose", "MaxPool", "AveragePool"})
+    for (const char* name : {"strides", "dilations"})
+      for (const Ints& numbers : {Ints{int64_t(1) << 30, 1}, Ints{int64_t(1) << 30, int64_t(1) << 30}})
+        for (int64_t size : {1, 3}) {
+          SCOPED_TRACE(fmt::format("{} {} {}", op, name, size));
+          NodeForTest node{op, {image()}, {{"kernel_shape", Ints{size, size}}, {name, numbers}}};
+          if (std::string(op).starts_with("Conv")) node.inputs.push_back(at::ones({2, 2, size, size}));
+          try {
+            model::guarded([] { return std::string("node"); }, [&] { node.run(); });
+          } catch (const InputError&) {
+          }
+        }
+}
 
 TEST(Hostile, LowestDividedByMinusOneWraps) {
   at::Tensor low = ints({kLowest, 7}), minus = ints({-1, -1});

@@ -7,7 +7,7 @@
 namespace netmend::ops {
 namespace {
 
-constexpr int64_t kLargest = int64_t(1) << 31;  // of a kernel, stride, dilation or pad; larger ones are nonsense
+constexpr int64_t kLargest = int64_t(1) << 30;  // of a kernel, stride, dilation or pad; larger ones are nonsense
 
 std::vector<int64_t> bounded(const NodeView& node, const char* name, int64_t low) {
   std::vector<int64_t> list = node.integers(name);
