@@ -215,7 +215,10 @@ class HealPrograms(Case):
     def test_a_program_that_exposes_its_settings_runs_again_in_a_copy(self):
         self.watched(TUNABLE)
         self.assertIn("10.0", read("used.txt"))
-        healed = self.json("heal", "r", "--out", "h")
+        self.refused("heal", "r", "--out", "h", words=["netmend heal r -- " + sys.executable + " train.py"])  # not because a file says so
+        self.refused("heal", "r", "--out", "h", "--", sys.executable, "other.py", words=["another program"])
+        self.assertEqual(len(read("used.txt").splitlines()), 1)
+        healed = self.json("heal", "r", "--out", "h", "--", sys.executable, "train.py")
         self.assertTrue(healed["healed"], healed)
         self.assertLess(healed["after"]["settings"]["rate"], 0.5)
         self.assertIn("NETMEND_SETTINGS=", healed["command"])
@@ -226,7 +229,7 @@ class HealPrograms(Case):
 
     def test_ask_proposes_and_waits(self):
         self.watched(TUNABLE)
-        asked = subprocess.run([NETMEND, "heal", "r", "--out", "h", "--ask"], input="n\nn\nn\nn\nn\nn\nn\nn\nn\nn\n", capture_output=True, text=True)
+        asked = subprocess.run([NETMEND, "heal", "r", "--out", "h", "--ask", "--", sys.executable, "train.py"], input="n\nn\nn\nn\nn\nn\nn\nn\nn\nn\n", capture_output=True, text=True)
         self.assertEqual(asked.returncode, 1, asked.stderr)
         self.assertIn("[y/N]", asked.stderr)
         self.assertEqual(read_json("h/heal.json")["tries"], [])
@@ -248,7 +251,7 @@ class HealPrograms(Case):
         self.refused("heal", "r", words=["does not say how it was made"])
         self.refused("heal", "nowhere")
         self.watched(TUNABLE.replace("lr=10.0", "lr=0.1"), "sound")
-        healed = self.json("heal", "sound", "--out", "h", code=1)
+        healed = self.json("heal", "sound", "--out", "h", "--", sys.executable, "train.py", code=1)
         self.assertEqual((healed["healed"], healed["tries"]), (False, []))
 
 

@@ -204,6 +204,7 @@ int diagnose_run(const Common& common, const DiagnoseOptions& options);
 
 struct HealOptions {
   std::string run, thresholds, product, python = "python3";
+  std::vector<std::string> program;
   int64_t tries = 12;
   double seconds = 600;
   bool ask = false, random = false, in_place = false;

@@ -144,10 +144,13 @@ void add_train(CLI::App& app, Options& o, Action& action) {
   with_run_folder(train);
   train->callback([&] { action = [&] { return app::train(common, o.train); }; });
 
-  CLI::App* heal = command(app, "heal", "Look for settings under which a training works, and show that it does",
-                           "  netmend train m.onnx --data mnist --rate 5 -o t.onnx; netmend heal -o healed.onnx\n"
-                           "  netmend watch --out run1 -- python train.py; netmend heal run1 --tries 6 --ask");
+  CLI::App* heal =
+      command(app, "heal", "Look for settings under which a training works, and show that it does",
+              "  netmend train m.onnx --data mnist --rate 5 -o t.onnx; netmend heal -o healed.onnx\n"
+              "  netmend watch --out run1 -- python train.py; netmend heal run1 --tries 6 --ask -- python train.py");
   heal->add_option("run", o.heal.run, "Run folder of netmend train or netmend watch (default: the newest record)");
+  heal->add_option("program", o.heal.program,
+                   "Programs: after --, what to run, as it was watched; nothing is run because a run folder names it");
   heal->add_option("--tries", o.heal.tries, "At most this many trainings")->capture_default_str()->check(above_zero());
   heal->add_option("--seconds", o.heal.seconds, "Programs: longest time in seconds that an attempt may take")
       ->capture_default_str()

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/run_folder.h"
@@ -51,7 +52,7 @@ int heal_run(const Common& common, const HealOptions& options) {
   request.heal.thresholds = read_thresholds(options.thresholds);
   request.heal.tries = options.tries, request.heal.seed = common.seed, request.jobs = common.jobs;
   request.random = options.random, request.in_place = options.in_place, request.seconds = options.seconds;
-  request.product = options.product, request.python = options.python;
+  request.product = options.product, request.python = options.python, request.program = options.program;
   if (options.ask) request.heal.ask = confirm;
   RunFolder folder(common.out, "heal", common.arguments);
   request.heal.folder = folder.path();
@@ -71,8 +72,8 @@ int heal_run(const Common& common, const HealOptions& options) {
             edit["kind"].get<std::string>());
     if (json.contains("patch")) {
       for (const std::string& line : split(json["diff"].get<std::string>(), '\n')) print("    {}\n", printable(line));
-      print("  nothing was changed; to apply: patch {} {}\n", printable(json["program"].get<std::string>()),
-            printable(json["patch"].get<std::string>()));
+      print("  nothing was changed; to apply: {}\n",
+            Shell::of("patch {} {}", json["program"].get<std::string>(), json["patch"].get<std::string>()).text());
     }
     if (!json["left"].empty()) print("  no simple edit addresses {}\n", ids_text(json["left"]));
     return status;

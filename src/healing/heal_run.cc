@@ -7,6 +7,7 @@
 
 #include "base/child.h"
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/python_package.h"
@@ -21,11 +22,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void require_folder(const std::string& folder) {
+void require_folder(const std::string& folder, const char* what) {
   std::error_code error;
   if (!fs::equivalent(folder, fs::current_path(), error))
-    throw InputError(fmt::format("the training ran in {}", folder),
-                     "Its data is named from there: change to that folder and run netmend heal again.");
+    throw InputError(fmt::format("{} ran in {}", what, printable(folder)),
+                     "Its files are named from there: change to that folder and run netmend heal again.");
+}
+
+/// The folder may be a stranger's.
+void require_consent(const std::vector<std::string>& command, const HealRunRequest& request) {
+  if (request.program == command) return;
+  Shell again = Shell::of("netmend heal {} --", request.run), recorded;
+  for (const std::string& word : command) again += Shell::of(" {}", word), recorded += Shell::of(" {}", word);
+  if (request.program.empty())
+    throw InputError(fmt::format("{} says that it was made by:{}", printable(request.run), recorded.text()),
+                     "netmend runs no program because a file names it. If it is yours, name it too: " + again.text());
+  throw InputError(fmt::format("{} was made by another program:{}", printable(request.run), recorded.text()),
+                   "If it is yours, name that one: " + again.text());
 }
 
 Json with_random(Training& training, const records::Record& record, const HealRunRequest& request) {
@@ -47,7 +60,7 @@ std::string model_of(const Json& json) {
 }
 
 Json heal_own(const JsonView& facts, const records::Record& record, const HealRunRequest& request) {
-  require_folder(facts.at("training").at("folder").text());
+  require_folder(facts.at("training").at("folder").text(), "the training");
   training::TrainRequest again = training::request_from(facts.at("training"));
   again.jobs = request.jobs;
   const bool numbers =
@@ -98,6 +111,8 @@ Json heal_program(const JsonView& facts, const records::Record& record, const He
   const std::string folder = facts.has("folder") ? facts.at("folder").text() : fs::current_path().string();
   const Knobs knobs = exposed_settings(record);
   if (!knobs.empty()) {
+    require_consent(command, request);
+    require_folder(folder, "the program");
     const auto training = program_training({command, folder, request.seconds, request.in_place}, knobs);
     Json json = with_random(*training, record, request);
     Settings after;

@@ -7,7 +7,9 @@
 namespace netmend::healing {
 
 struct HealRunRequest {
-  std::string run;                 ///< folder of `netmend train` or `netmend watch`
+  std::string run;  ///< folder of `netmend train` or `netmend watch`
+  /// A program and its arguments. What the run folder says of them must be the same: no file decides what is run.
+  std::vector<std::string> program;
   HealRequest heal;                ///< its folder is the run folder of this healing
   bool random = false;             ///< random search at equal cost beside it
   bool in_place = false;           ///< programs: not in a copy of their folder
