@@ -25,12 +25,13 @@ TEST(Bootstrap, IsAsWideAsTheIntervalOfAMean) {
   Random random(1);
   Values values;
   double sum = 0, squares = 0;
-  for (int i = 0; i < 400; ++i) values.push_back(random.normal()), sum += values.back(), squares += values.back() * values.back();
+  for (int i = 0; i < 400; ++i)
+    values.push_back(random.normal()), sum += values.back(), squares += values.back() * values.back();
   const Estimate exact = mean(sum, squares, 400), drawn = bootstrap(400, 7, [&](std::span<const size_t> which) {
-                   double total = 0;
-                   for (size_t i : which) total += values[i];
-                   return total / 400;
-                 });
+                                                    double total = 0;
+                                                    for (size_t i : which) total += values[i];
+                                                    return total / 400;
+                                                  });
   EXPECT_NEAR(drawn.value, exact.value, 1e-12);
   EXPECT_NEAR(drawn.low, exact.low, 0.02);
   EXPECT_NEAR(drawn.high, exact.high, 0.02);

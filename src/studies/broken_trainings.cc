@@ -12,6 +12,7 @@
 #include "base/python_package.h"
 #include "base/text.h"
 #include "studies/study_runs.h"
+#include "studies/tables.h"
 
 namespace netmend::studies {
 
@@ -48,7 +49,9 @@ nlohmann::ordered_json run_broken_trainings_study(const StudyContext& context, c
         "It needs a Python with NumPy, and PyTorch or Keras for what is planted in them: --python names it.");
   if (request.part == "forest") return {{"study", "forest"}, {"text", output}};
   const JsonDocument document(output, "netmend/study.py");
-  return nlohmann::ordered_json(document.json());
+  nlohmann::ordered_json json(document.json());
+  write_numbers(request.part, json, context.folder + "/trials.csv");
+  return json;
 }
 
 }  // namespace netmend::studies

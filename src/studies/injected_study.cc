@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/python_package.h"
 #include "programs/report.h"
+#include "studies/tables.h"
 #include "studies/trained_networks.h"
 
 namespace netmend::studies {
@@ -122,6 +123,7 @@ Json run_injected_study(const StudyContext& context, const InjectedRequest& requ
   const std::string text = programs::report_text(result, analysis) + beside_paper(analysis);
   write_file(context.folder + "/injected-bugs.md", text);
   write_file(context.folder + "/injected-bugs.json", json_text(json, 2));
+  write_numbers("injected-bugs", json, context.folder + "/trials.csv");
   programs::write_bugs(context.folder + "/bugs.csv", result, analysis);
   for (const auto& [name, svg] : programs::figures(result, analysis)) write_file(context.folder + "/" + name, svg);
   json["text"] = text;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "session/split.h"
 #include "studies/check_quality.h"
+#include "studies/tables.h"
 #include "studies/trained_networks.h"
 
 namespace netmend::studies {
@@ -68,6 +69,7 @@ Json run_quality_study(const StudyContext& context, const QualityRequest& reques
     if (wanted("loud")) run_loud(store, model, how, progress);
   }
   const std::vector<QualityRow> rows = read_quality(store);
+  write_trials(store, context.folder + "/trials.csv");
   const std::string text = quality_text(rows), file = context.folder + "/check-quality.md";
   write_file(file, text);
   Json json = {{"rows", Json::array()}, {"file", file}, {"text", text}};

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -18,6 +19,7 @@
 #include "studies/run_model.h"
 #include "studies/side_effects.h"
 #include "studies/study_runs.h"
+#include "studies/tables.h"
 #include "studies/trained_networks.h"
 #include "training/network_for_test.h"
 
@@ -152,6 +154,69 @@ TEST(PlantedStudy, KindsThatDamageNoSingleUnitAndWhatRepairsDoBesides) {
   EXPECT_TRUE(kept);
   const std::string text = read_file("study/planted-faults.md");
   EXPECT_NE(text.find("Table 3"), std::string::npos);
+}
+
+/// What every study leaves for other programs, and the first of its tables by itself.
+void expect_products(const std::string& folder, const Json& json) {
+  const std::string rows = read_file(folder + "/trials.csv");
+  EXPECT_TRUE(rows.starts_with("trial,field,value\n"));
+  EXPECT_GT(std::count(rows.begin(), rows.end(), '\n'), 3);
+  const std::string table = table_of(json["text"].get<std::string>(), 1);
+  EXPECT_TRUE(table.starts_with("|")) << table;
+  EXPECT_NE(latex_of(table).find("\\begin{tabular}"), std::string::npos);
+}
+
+TEST(TrainingMutants, ScoresFollowFromTheTrialsAndGoOn) {
+  TestFolder folder;
+  StudyContext context{"study", 3, 0, "cpu", {}};
+  TrainingMutantsRequest request;
+  request.model = "lenet1@glyphs", request.operators = {"TRD", "ACH", "WAB"};
+  request.runs = 3, request.epochs = 1, request.limit = 400, request.tests = 200;
+  const Json json = run_training_mutants_study(context, request);
+  expect_products("study", json);
+  ASSERT_EQ(json["operators"].size(), 3u);
+  for (const Json& row : json["operators"]) {
+    SCOPED_TRACE(row.dump());
+    EXPECT_FALSE(row.contains("why_not"));
+    std::set<std::string> values;  // each is trained once, whoever asks for it
+    for (const Json& one : row["tried"]) EXPECT_TRUE(values.insert(one["value"].get<std::string>()).second);
+    if (!row.contains("score")) continue;
+    EXPECT_TRUE(row["killable"].get<bool>());
+    EXPECT_GT(row["killability"].get<double>(), 0);
+  }
+  const Json again = run_training_mutants_study(context, request);
+  EXPECT_EQ(json["text"], again["text"]);
+  context.seed = 4;  // other trials, beside those of the first seed
+  const Json other = run_training_mutants_study(context, request);
+  EXPECT_NE(json["operators"], other["operators"]);
+}
+
+TEST(TrainingMutants, TheTestsMayBeSomeonesOwn) {
+  TestFolder folder;
+  const StudyContext context{"study", 3, 0, "cpu", {}};
+  TrainingMutantsRequest request;
+  request.model = "lenet1@glyphs", request.data = "glyphs:train", request.operators = {"HNE"};
+  request.runs = 2, request.epochs = 1, request.limit = 300, request.tests = 100;
+  EXPECT_NE(run_training_mutants_study(context, request)["text"].get<std::string>().find("glyphs:train"),
+            std::string::npos);
+}
+
+TEST(SlowMutationScores, AnswerWhichFigurePredictsFaultsFound) {
+  TestFolder folder;
+  const StudyContext context{"study", 3, 0, "cpu", {}};
+  ScoresRequest request;
+  request.models = {"lenet1@glyphs"}, request.mutants = 40, request.faults = 10, request.tests = 300;
+  const Json json = run_scores_study(context, request);
+  expect_products("study", json);
+  EXPECT_GE(json["networks"][0]["sets"].size(), 9u);
+  const Json& best = json["mean_correlations"][json["mean_correlations"]["best"].get<std::string>()];
+  for (const auto& [name, one] : json["mean_correlations"].items())
+    if (one.is_object() && one["value"].is_number()) {
+      EXPECT_LE(one["value"].get<double>(), best["value"].get<double>()) << name;
+      EXPECT_LE(one["low"].get<double>(), one["high"].get<double>()) << name;
+    }
+  ASSERT_EQ(json["sensitivity"].size(), 1u);
+  EXPECT_NE(json["text"].get<std::string>().find("inhibitors are more sensitive"), std::string::npos);
 }
 
 TEST(SideEffects, TheWorstClassAndGroupAreThoseThatFellMost) {

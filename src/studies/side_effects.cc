@@ -72,8 +72,13 @@ Robustness robustness_of(const stream::Subject& subject, const observers::Predic
     for (const inputs::Attempt& attempt : result.attempts) made += attempt.made, flipped += attempt.success();
   };
   int64_t all = 0, changes = 0;
-  for (const auto& [name, eps] : {std::pair{"white-noise", 0.03}, {"brightness", -1.0}, {"contrast", -1.0},
-                                  {"translate", -1.0}, {"column-noise", 0.05}, {"token-drop", 0.05}, {"token-swap", 0.05}}) {
+  for (const auto& [name, eps] : {std::pair{"white-noise", 0.03},
+                                  {"brightness", -1.0},
+                                  {"contrast", -1.0},
+                                  {"translate", -1.0},
+                                  {"column-noise", 0.05},
+                                  {"token-drop", 0.05},
+                                  {"token-swap", 0.05}}) {
     attack(name, eps);
     all += made, changes += flipped;
   }

@@ -134,6 +134,12 @@ void write_trials(const trials::Store& store, const std::string& path) {
   });
 }
 
+void write_numbers(const std::string& study, const nlohmann::ordered_json& document, const std::string& path) {
+  nlohmann::json numbers = document;
+  numbers.erase("text");
+  write_csv(path, "trial,field,value", [&](CsvWriter& out) { add_leaves(numbers, "", study, out); });
+}
+
 int64_t add_trials(trials::Store& store, const std::vector<std::string>& folders, const std::string& study,
                    int version) {
   int64_t added = 0;

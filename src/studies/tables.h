@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ std::string latex_of(const std::string& table);
 
 /// Every number of every trial as a line of CSV: the parts of its key, where in the result it stands, and the value.
 void write_trials(const trials::Store& store, const std::string& path);
+/// The same of a document that holds a study's trials, where no store does. `text` is left out.
+void write_numbers(const std::string& study, const nlohmann::ordered_json& document, const std::string& path);
 /// Trials of other folders' stores of the same study that this one lacks. Returns how many.
 int64_t add_trials(trials::Store& store, const std::vector<std::string>& folders, const std::string& study,
                    int version);

@@ -544,7 +544,7 @@ class Mutations {
   void search(const TrainingOperator& op, Json& row, Json& tried) {
     const auto by_training = weakest(op, tried, [](const Verdict& v) { return v.killable(); });
     row["killable"] = by_training.has_value();
-    row["killability"] = by_training ? (op.strongest - *by_training) / (op.strongest - op.original) : 0.0;
+    row["killability"] = by_training ? std::abs((op.strongest - *by_training) / (op.strongest - op.original)) : 0.0;
     if (!by_training) return;
     row["stable"] = verdicts_.at(fmt::format("{}|{:g}", op.name, *by_training)).stable;
     row["weakest_by_training"] = *by_training;
