@@ -58,15 +58,14 @@ void print_survivors(const InjectResult& result, const Analysis& analysis) {
   print_wrapped(fmt::format("survivors: {} of {} bugs change neither metric nor time noticeably",
                             analysis.survivors.size(), result.bugs.size()),
                 2);
-  if (doctor.asked > 0)
-    print_wrapped(
-        fmt::format("{} of {} survivors differ from the clean program for netmend watch and lint{}", doctor.caught,
-                    doctor.asked,
-                    doctor.changed == 0 ? std::string()
-                                        : fmt::format("; of those whose metric differs from that of the clean run, "
-                                                      "{} of {}",
-                                                      doctor.changed_caught, doctor.changed)),
-        2);
+  if (doctor.asked > 0) {
+    std::string text = fmt::format("{} of {} survivors differ from the clean program for netmend watch and lint",
+                                   doctor.caught, doctor.asked);
+    if (doctor.changed > 0)
+      text += fmt::format("; of those whose metric differs from that of the clean run, {} of {}", doctor.changed_caught,
+                          doctor.changed);
+    print_wrapped(text, 2);
+  }
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
     const programs::Survivor& one = analysis.survivors[i];
     const programs::InjectedBug& bug = result.bugs[one.bug];
