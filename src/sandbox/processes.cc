@@ -99,10 +99,16 @@ void end_marked(const std::string& mark) {
   }
 }
 
+std::string own_group(const std::string& told) {
+  for (const std::string& line : split(told, '\n'))
+    if (line.starts_with("0::/") && line.find("/..") == std::string::npos)
+      return "/sys/fs/cgroup" + (line == "0::/" ? std::string() : line.substr(3));
+  return "";
+}
+
 ControlGroup::ControlGroup(const std::string& name, int64_t memory, int64_t processes) {
   // Version 1: a hierarchy for each kind; version 2: one for all, where its controllers are handed on.
-  const std::string v1_memory = "/sys/fs/cgroup/memory/" + name, v1_pids = "/sys/fs/cgroup/pids/" + name,
-                    v2 = "/sys/fs/cgroup/" + name;
+  const std::string v1_memory = "/sys/fs/cgroup/memory/" + name, v1_pids = "/sys/fs/cgroup/pids/" + name;
   auto made = [&](const std::string& path) {
     if (mkdir(path.c_str(), 0755) != 0) return false;
     folders_.push_back(path);
@@ -116,7 +122,16 @@ ControlGroup::ControlGroup(const std::string& name, int64_t memory, int64_t proc
       put(v1_memory + "/memory.memsw.limit_in_bytes", std::to_string(memory));
     }
     if (made(v1_pids)) put(v1_pids + "/pids.max", std::to_string(processes));
-  } else if (fs::exists("/sys/fs/cgroup/cgroup.controllers") && made(v2)) {
+  } else if (fs::exists("/sys/fs/cgroup/cgroup.controllers")) {
+    const std::string own = own_group(content("/proc/self/cgroup")), v2 = own + "/" + name;
+    if (own.empty() || !made(v2)) return;
+    // A group with processes in it may not always hand its controllers on: then limits of processes have to do.
+    if (!fs::exists(v2 + "/memory.max")) put(own + "/cgroup.subtree_control", "+memory +pids");
+    if (!fs::exists(v2 + "/memory.max")) {
+      rmdir(v2.c_str());
+      folders_.clear(), members_.clear();
+      return;
+    }
     memory_ = v2;
     put(v2 + "/memory.max", std::to_string(memory));
     put(v2 + "/memory.swap.max", "0");

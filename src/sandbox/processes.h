@@ -17,7 +17,11 @@ int64_t processes_of(unsigned user);
 /// can outlive the outer one when that is killed while it sets things up.
 void end_marked(const std::string& mark);
 
-/// A control group for one program. Empty where none can be made.
+/// The folder of the process's own group in version 2, from the text of /proc/self/cgroup; "" where it has none that it
+/// can see.
+std::string own_group(const std::string& told);
+
+/// A control group for one program, below the one that netmend itself is in. Empty where none can be made.
 class ControlGroup {
  public:
   ControlGroup(const std::string& name, int64_t memory, int64_t processes);

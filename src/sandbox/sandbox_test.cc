@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "sandbox/processes.h"
 
 namespace netmend::sandbox {
 namespace {
@@ -212,6 +213,14 @@ TEST_F(SlowSandbox, AFileCanStandInForAnother) {
   EXPECT_EQ(sandbox.run(command, limits_).output, "first\n");
 }
 
+TEST(Groups, ThatOfTheProcessItselfIsTheParent) {
+  EXPECT_EQ(own_group("0::/user.slice/user-1000.slice/app.slice/term.scope\n"),
+            "/sys/fs/cgroup/user.slice/user-1000.slice/app.slice/term.scope");
+  EXPECT_EQ(own_group("4:memory:/x\n0::/\n"), "/sys/fs/cgroup");
+  EXPECT_EQ(own_group("0::/../outside\n"), "");
+  EXPECT_EQ(own_group("4:memory:/x\n"), "");
+}
+
 /// The driver is killed while a program runs: the program, the folder and the groups are gone soon after.
 TEST_F(SlowSandbox, NothingIsLeftWhenTheDriverIsKilled) {
   std::ofstream(folder_ + "/program.py") << "import time\ntime.sleep(60)";
@@ -238,7 +247,10 @@ TEST_F(SlowSandbox, NothingIsLeftWhenTheDriverIsKilled) {
   for (int i = 0; i < 100 && (anything_runs(folder_ + "/program.py") || fs::exists(place)); ++i) usleep(50000);
   EXPECT_FALSE(anything_runs(folder_ + "/program.py"));
   EXPECT_FALSE(fs::exists(place));
-  for (const char* kind : {"/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup"})
+  std::stringstream told;
+  told << std::ifstream("/proc/self/cgroup").rdbuf();
+  for (const std::string& kind :
+       {std::string("/sys/fs/cgroup/memory"), std::string("/sys/fs/cgroup/pids"), own_group(told.str())})
     EXPECT_FALSE(fs::exists(fmt::format("{}/netmend-{}-1", kind, driver))) << kind;
 }
 
