@@ -161,8 +161,9 @@ class SlowInject(Case):
         with open("secret/key.py", "w") as file:
             file.write("password = 1 + 1\n")
         secret = os.path.abspath("secret/key.py")
-        for report, words in (({secret: {"1": ["learning"]}}, ("no operator applies to any",)), ({"x": 3, "mine/train.py": [1]}, ("no operator",)),
-                              ([], ("executed lines failed",))):
+        for report, words in (({"lines": {secret: {"1": ["learning"]}}}, ("no operator applies to any",)),
+                              ({"lines": {"x": 3, "mine/train.py": [1]}, "children": -3}, ("no operator",)), ({"lines": 3}, ("no operator",)),
+                              ({secret: {"1": ["learning"]}}, ("executed lines failed",)), ([], ("executed lines failed",))):
             with open("mine/train.py", "w") as file:
                 file.write(f"import json, os\nx = 1\nprint('accuracy 0.5', flush=True)\nif 'NETMEND_REPORT_FD' in os.environ:\n"
                            f"    os.write(int(os.environ['NETMEND_REPORT_FD']), json.dumps({report!r}).encode())\n    os._exit(0)\n")

@@ -90,6 +90,7 @@ void print_injected(const InjectResult& result, const Analysis& analysis) {
                         counted(clean.runs, "run"), result.seeded ? " with a seed each" : "", clean.mean,
                         clean.deviation, result.seeded ? "" : ": not deterministic", clean.runs_needed, clean.seconds),
       2);
+  if (const std::string text = programs::children_words(result); !text.empty()) print_wrapped(text, 2);
   print_counts("operator", analysis.operators);
   std::vector<OutcomeCounts> phases = analysis.phases;
   phases.push_back(analysis.all);

@@ -9,14 +9,14 @@ import json
 import os
 import random
 import sys
-import threading
 
 try:
-    from . import _operators, _syntax
+    from . import _operators, _syntax, _tracing
 except ImportError:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import _operators
     import _syntax
+    import _tracing
 
 CONTEXT = 3
 
@@ -147,51 +147,18 @@ def inspect(path, out):
 
 # ---- the trace
 
-class Tracer:
-    """Executed lines of the program's own files and of packages, with the phases in which they run."""
-
-    def __init__(self, program, folder, packages):
-        self.labels = _syntax.phase_lines(_syntax.read_source(program))
-        self.program, self.current = program, "preprocessing"
-        self.roots = [folder + os.sep]
-        for package in packages:
-            spec = importlib.util.find_spec(package)
-            if spec is None:
-                raise _syntax.Unreadable(f"--also {package}: there is no such package")
-            if spec.submodule_search_locations:
-                self.roots += [os.path.realpath(place) + os.sep for place in spec.submodule_search_locations]
-            else:
-                self.roots.append(os.path.realpath(spec.origin))
-        self.known, self.lines = {}, {}
-
-    def wanted(self, name):
-        if name not in self.known:
-            real = os.path.realpath(name) if os.path.exists(name) else ""
-            own = real.startswith(self.roots[0]) and "site-packages" not in real[len(self.roots[0]):]
-            take = real.endswith(".py") and (own or any(real.startswith(root) for root in self.roots[1:]))
-            self.known[name] = self.lines.setdefault(real, {}) if take or name == self.program else None
-        return self.known[name]
-
-    def enter(self, frame, event, arg):
-        lines = self.wanted(frame.f_code.co_filename)
-        if lines is None:
-            return None
-        main = frame.f_code.co_filename == self.program
-
-        def step(frame, event, arg):
-            if event == "line":
-                line = frame.f_lineno
-                if main:
-                    self.current = self.labels.get(line, self.current)
-                lines.setdefault(line, set()).add(self.current)
-            return step
-
-        lines.setdefault(frame.f_lineno, set()).add(self.current)
-        return step
-
-    def report(self):
-        return {name: {str(line): sorted(phases) for line, phases in sorted(lines.items())}
-                for name, lines in sorted(self.lines.items()) if lines}
+def traced_roots(folder, packages):
+    """The folders, or files of single modules, whose lines count: the program's own and those of packages."""
+    roots = [folder + os.sep]
+    for package in packages:
+        spec = importlib.util.find_spec(package)
+        if spec is None:
+            raise _syntax.Unreadable(f"--also {package}: there is no such package")
+        if spec.submodule_search_locations:
+            roots += [os.path.realpath(place) + os.sep for place in spec.submodule_search_locations]
+        else:
+            roots.append(os.path.realpath(spec.origin))
+    return roots
 
 
 def run_program(path, words):
@@ -203,21 +170,20 @@ def run_program(path, words):
     module.__dict__.update(__file__=path, __builtins__=__builtins__)
     sys.modules["__main__"] = module
     sys.argv[:] = [path, *words]
-    sys.path[0] = os.path.dirname(path)
+    sys.path.insert(0, os.path.dirname(path))
     exec(code, module.__dict__)
 
 
 def trace(plan, program, words):
-    tracer = Tracer(program, os.path.realpath(os.path.dirname(program)), plan["also"])
-    threading.settrace(tracer.enter)
-    sys.settrace(tracer.enter)
-    try:
-        run_program(program, words)
-    finally:
-        sys.settrace(None)
-        threading.settrace(None)
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [one for one in sys.path if os.path.abspath(one or ".") != here]  # our modules are none of the program's
+
+    def tell(report):
         with os.fdopen(int(os.environ["NETMEND_REPORT_FD"]), "w") as out:
-            json.dump(tracer.report(), out)
+            json.dump(report, out)
+
+    _tracing.trace(lambda: run_program(program, words), tell, program, traced_roots(os.path.realpath(os.path.dirname(program)), plan["also"]),
+                   _syntax.phase_lines(_syntax.read_source(program)), plan.get("scratch"))
 
 
 def main():

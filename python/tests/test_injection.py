@@ -186,15 +186,51 @@ class Programs(unittest.TestCase):
         self.assertEqual(done.stderr, "")
         return json.loads(done.stdout)
 
-    def test_only_executed_lines_get_mutants_and_a_trace_tells_which(self):
+    def traced(self, *words):
+        """The report of a traced run of the program, and what it printed."""
         read, write = os.pipe()
-        done = subprocess.run([sys.executable, os.path.join(PACKAGE, "_injection.py"), "trace", '{"also": ["json"]}', "--", self.path],
+        done = subprocess.run([sys.executable, os.path.join(PACKAGE, "_injection.py"), "trace", '{"also": ["json"]}', "--", self.path, *words],
                               capture_output=True, text=True, pass_fds=(write,), env={**os.environ, "NETMEND_REPORT_FD": str(write)})
         os.close(write)
         with os.fdopen(read) as file:
-            lines = json.load(file)
+            return json.load(file), done
+
+    def test_lines_of_child_processes_count(self):
+        self.write("helper.py", b"def helped():\n    return 3\nif __name__ == '__main__':\n    print(helped())\n")
+        for name, count, body in (
+                ("a pool of forks", 2, "with mp.get_context('fork').Pool(2) as pool:\n        pool.map(work, [1, 2])"),
+                ("a pool of new interpreters", 2, "with mp.get_context('spawn').Pool(2) as pool:\n        pool.map(work, [1, 2])"),
+                ("forks of a server", 1, "child = mp.get_context('forkserver').Process(target=work, args=(1,))\n    child.start(), child.join()"),
+                ("a fork that is ended", 1, "if os.fork() == 0:\n        work(1)\n        os.kill(os.getpid(), 9)\n    os.wait()"),
+                ("a fork that comes to the end", 1, "if os.fork() == 0:\n        work(1)\n    else:\n        os.wait()"),
+                ("a program", 1, "subprocess.run([sys.executable, 'helper.py'], cwd=os.path.dirname(__file__), check=True)"),
+                ("a program in a shell", 1, "os.system(f'cd {os.path.dirname(__file__)}; {sys.executable} helper.py; true')")):
+            with self.subTest(name=name):
+                self.path = self.write("program.py", ("import multiprocessing as mp, os, subprocess, sys\ndef work(n):\n    return n + 1\n"
+                                                      f"if __name__ == '__main__':\n    {body}\n").encode())
+                report, done = self.traced()
+                self.assertEqual((done.stderr, report["children"], report["untraced"]), ("", count, 0))
+                file, line = ("helper.py", "2") if "helper" in body else ("program.py", "3")
+                self.assertIn(line, report["lines"][os.path.realpath(os.path.join(self.folder, file))])
+
+    def test_a_python_that_nobody_sees_is_counted(self):
+        self.path = self.write("program.py", b"import subprocess, sys\nsubprocess.run([sys.executable, '-I', '-c', 'pass'])\n"
+                                             b"subprocess.run([sys.executable, '-c', 'pass'], env={})\nsubprocess.run(['true'])\n")
+        report, _ = self.traced()
+        self.assertEqual((report["children"], report["untraced"]), (0, 2))
+
+    def test_a_trace_leaves_no_file_and_brings_no_module(self):
+        self.path = self.write("program.py", b"import proposal\n")
+        before = os.listdir(tempfile.gettempdir())
+        _, done = self.traced()
+        self.assertIn("No module named 'proposal'", done.stderr)
+        self.assertEqual([name for name in os.listdir(tempfile.gettempdir()) if name.startswith("netmend-trace-") and name not in before], [])
+
+    def test_only_executed_lines_get_mutants_and_a_trace_tells_which(self):
+        lines, done = self.traced()
         self.assertEqual(done.stdout, "accuracy 16\n", done.stderr)
-        own = lines[os.path.realpath(self.path)]
+        self.assertEqual((lines["children"], lines["untraced"]), (0, 0))
+        own = lines["lines"][os.path.realpath(self.path)]
         self.assertNotIn("3", own)
         self.assertIn("5", own)
         found = self.listed(files=[{"path": self.path, "name": "program.py", "lines": own}])

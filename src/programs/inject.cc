@@ -71,8 +71,7 @@ class Injecting {
     const auto start = Clock::now();
     look_at_program();
     run_clean();
-    const Json executed = trace();
-    make_bugs(executed);
+    make_bugs(lines_of(trace()));
     run_bugs();
     run_slow_ones_again();
     ask_doctor_about_survivors();
@@ -199,14 +198,14 @@ class Injecting {
 
   Json trace() {
     // Its report names files by their paths.
-    const std::string key = fmt::format("{}|trace|{}|{}", key_, program_.program(), join(request_.also, ","));
+    const std::string key = fmt::format("{}|lines|{}|{}", key_, program_.program(), join(request_.also, ","));
     if (auto known = store_.find(key)) return Json(trials::trial_document(key, *known).json());
     sandbox::Limits slow = limits_;
     slow.seconds = std::max(600.0, 100 * limits_.seconds);  // a trace makes Python code many times slower
     const sandbox::Outcome done = program_.trace(request_.also, slow);
     if (done.ending == sandbox::Ending::kTimeout) refuse_slow("the run that records executed lines", slow.seconds);
     Json executed = Json(json_or_null(done.report, {}));
-    if (!executed.is_object()) {
+    if (!executed.is_object() || !executed.contains("lines")) {
       const nlohmann::json said = json_or_null(done.output);
       if (said.is_object() && said.contains("error") && said["error"].is_string())
         throw InputError(said["error"].get<std::string>());
@@ -216,6 +215,16 @@ class Injecting {
     }
     store_.put(key, json_text(executed));
     return executed;
+  }
+
+  /// The lines by file of a trace; what it counts goes into the result. The program ran beside whoever wrote it.
+  Json lines_of(const Json& traced) {
+    auto count = [&](const char* name) {
+      const auto hit = traced.find(name);
+      return hit != traced.end() && hit->is_number_unsigned() ? int64_t(hit->get<uint32_t>()) : 0;
+    };
+    result_.children = count("children"), result_.untraced = count("untraced");
+    return traced.at("lines").is_object() ? traced.at("lines") : Json::object();
   }
 
   bool could_read(const std::string& path) const {

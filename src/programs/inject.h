@@ -51,8 +51,9 @@ struct InjectedBug {
 
 struct InjectResult {
   std::string program, python, version;
-  int64_t possible = 0;                        ///< mutants of executed lines
-  int64_t files = 0, lines = 0;                ///< that are executed
+  int64_t possible = 0;                ///< mutants of executed lines
+  int64_t files = 0, lines = 0;        ///< that are executed
+  int64_t children = 0, untraced = 0;  ///< processes that the program starts; those of Python whose lines nobody saw
   std::map<std::string, int64_t> phase_lines;  ///< of the program itself
   bool marked = false;                         ///< phases come from marks
   std::vector<RunOutcome> clean;

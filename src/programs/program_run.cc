@@ -203,7 +203,9 @@ std::string ProgramRun::record(const Version& version, int64_t number, const san
 sandbox::Outcome ProgramRun::trace(const std::vector<std::string>& also, const sandbox::Limits& limits) const {
   sandbox::Command what = command({}, 0);
   const std::vector<std::string> typed(what.words.begin() + 1, what.words.end());
-  what.words = {request_.python, script(), "trace", json_text(nlohmann::json{{"also", also}}), "--"};
+  // Its files vanish with the sandbox, or with the folder that the watchdog knows.
+  const nlohmann::json plan = {{"also", also}, {"scratch", sandbox_.unsafe() ? sandbox_.folder() : "/tmp"}};
+  what.words = {request_.python, script(), "trace", json_text(plan), "--"};
   what.words.insert(what.words.end(), typed.begin(), typed.end());
   what.report = true;
   return start(what, limits);

@@ -165,6 +165,17 @@ TEST(Analysis, TheDoctorIsScoredOnSurvivors) {
   }
 }
 
+TEST(Analysis, ChildProcessesAreSaid) {
+  InjectResult result = study();
+  EXPECT_EQ(children_words(result), "");
+  result.children = 2, result.untraced = 1;
+  const std::string words = children_words(result);
+  EXPECT_NE(words.find("2 child processes of the program: lines that they execute count too; 1 Python program that it "
+                       "starts was not seen"),
+            std::string::npos);
+  EXPECT_NE(report_text(result, analyse(result)).find(words), std::string::npos);
+}
+
 TEST(Analysis, TheReportSaysHowPhasesOverlap) {
   InjectResult result = study();
   result.bugs.push_back(bug("BVR", "normal", 0.8, 2, {"construction", "learning"}));

@@ -250,10 +250,26 @@ std::vector<std::pair<std::string, std::string>> figures(const InjectResult& res
   return files;
 }
 
+std::string children_words(const InjectResult& result) {
+  std::vector<std::string> parts;
+  if (result.children == 1) parts.push_back("1 child process of the program: lines that it executes count too");
+  if (result.children > 1)
+    parts.push_back(fmt::format("{} child processes of the program: lines that they execute count too",
+                                with_commas(result.children)));
+  if (result.untraced > 0)
+    parts.push_back(fmt::format(
+        "{} Python program{} that it starts {} not seen, so lines that only {} are left out: {} without "
+        "the environment of the program (python -I, -E or -S, or env=)",
+        with_commas(result.untraced), result.untraced == 1 ? "" : "s", result.untraced == 1 ? "was" : "were",
+        result.untraced == 1 ? "it executes" : "they execute", result.untraced == 1 ? "it starts" : "they start"));
+  return join(parts, "; ");
+}
+
 std::string report_text(const InjectResult& result, const Analysis& analysis) {
   Markdown text =
       Markdown::of("# Injected bugs: {}\n\n{} bugs of {} that are possible in the executed lines; {}.\n\n",
                    result.program, result.bugs.size(), result.possible, clean_words(analysis.clean, result.seeded));
+  if (const std::string children = children_words(result); !children.empty()) text += Markdown::of("{}.\n\n", children);
   text += Markdown::of("## Outcomes (Table IV)\n\n{}", counts_table("", {analysis.all}));
   text += Markdown::of("## By operator (Table V)\n\n{}", counts_table("operator", analysis.operators));
   std::vector<OutcomeCounts> phases = analysis.phases;
@@ -295,6 +311,7 @@ Json to_json(const InjectResult& result, const Analysis& analysis) {
                    {"time_deviation", number(clean.time_deviation)}};
   json["time_of"] = compares_processor_time(result) ? "processor" : "clock";
   json["possible"] = result.possible, json["files"] = result.files, json["executed_lines"] = result.lines;
+  json["child_processes"] = result.children, json["untraced_processes"] = result.untraced;
   json["phases_from"] = result.marked ? "marks" : "calls";
   json["limit_seconds"] = result.limit;
   json["outcomes"] = counts_json(analysis.all, "of");

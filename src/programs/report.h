@@ -12,6 +12,8 @@
 namespace netmend::programs {
 
 nlohmann::ordered_json to_json(const InjectResult& result, const Analysis& analysis);
+/// What the trace saw of processes that the program starts; "" where it starts none.
+std::string children_words(const InjectResult& result);
 /// As Markdown.
 std::string report_text(const InjectResult& result, const Analysis& analysis);
 
