@@ -46,7 +46,9 @@ def executed_phases(node, lines):
     found = set()
     for line in _syntax.header_lines(_syntax.statement_of(node) if hasattr(node, "parent") or isinstance(node, _syntax.ast.stmt)
                                      else node):
-        found.update(lines.get(str(line), ()))
+        phases = lines.get(str(line), ())
+        if isinstance(phases, list):  # the program ran beside whoever wrote them
+            found.update(phase for phase in phases if isinstance(phase, str))
     return found
 
 
@@ -55,7 +57,7 @@ def mutants_of(path, name, lines, names):
     source = _syntax.read_source(path)
     found = []
     for operator, line, column, index, first, end, text, node in _operators.sites(source, names):
-        phases = set(_syntax.PHASES) if lines is None else executed_phases(node, lines)
+        phases = set(_syntax.PHASES) if lines is None else executed_phases(node, lines) & set(_syntax.PHASES)
         if not phases:
             continue
         found.append({"id": f"{name}:{line}:{column}:{operator}:{index}", "file": path, "name": name, "line": line,

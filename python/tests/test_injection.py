@@ -237,6 +237,10 @@ class Programs(unittest.TestCase):
         self.assertNotIn(3, {one["line"] for one in found["mutants"]})
         self.assertIn(9, {one["line"] for one in found["mutants"]})
 
+    def test_phases_that_are_none_are_no_phases(self):
+        found = self.listed(files=[{"path": self.path, "name": "program.py", "lines": {"6": 3, "9": ["learning", "x", {}]}}])
+        self.assertEqual({(one["line"], *one["phases"]) for one in found["mutants"]}, {(9, "learning")})
+
     def test_diffs_apply_and_ids_are_identities(self):
         found = self.listed()["mutants"]
         self.assertEqual(len({one["id"] for one in found}), len(found))

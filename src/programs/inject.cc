@@ -224,7 +224,8 @@ class Injecting {
       return hit != traced.end() && hit->is_number_unsigned() ? int64_t(hit->get<uint32_t>()) : 0;
     };
     result_.children = count("children"), result_.untraced = count("untraced");
-    return traced.at("lines").is_object() ? traced.at("lines") : Json::object();
+    const auto lines = traced.find("lines");
+    return lines != traced.end() && lines->is_object() ? *lines : Json::object();
   }
 
   bool could_read(const std::string& path) const {
@@ -293,8 +294,10 @@ class Injecting {
 
   // ---- the bugs
 
+  /// With the change itself: what an operator writes at a place may be another in a later version.
   std::string key_of(const InjectedBug& bug) const {
-    return program_.seeded() ? fmt::format("{}|{}|{}", key_, bug.id, bug.twin) : fmt::format("{}|{}", key_, bug.id);
+    const std::string key = fmt::format("{}|{}|{:x}", key_, bug.id, hash64(bug.diff));
+    return program_.seeded() ? fmt::format("{}|{}", key, bug.twin) : key;
   }
   static Version version_of(const InjectedBug& bug) { return {bug.file, bug.written, bug.in_condition}; }
 

@@ -151,8 +151,8 @@ class SlowHostile : public testing::Test {
       settings += name + " = 0\n";
       code += "if " + name + ":\n    " + attack + "\n";
     }
-    for (const auto& [word, by] : std::map<std::string, std::string>{{"OUTSIDE", outside_},
-                                                                     {"DRIVER", std::to_string(getpid())}})
+    for (const auto& [word, by] :
+         std::map<std::string, std::string>{{"OUTSIDE", outside_}, {"DRIVER", std::to_string(getpid())}})
       for (size_t at = 0; (at = code.find(word, at)) != std::string::npos; at += by.size())
         code.replace(at, word.size(), by);
     InjectRequest request = place_->request(settings + code + "print('accuracy', len('a') / len('ab'))\n");

@@ -33,8 +33,8 @@ std::string shell_quoted(const std::string& word) {
   return out + "'";
 }
 
-/// Standard output of a command that we trust.
-std::string output_of(const std::vector<std::string>& words) {
+/// Standard output of a command that we trust, which starts `python`.
+std::string output_of(const std::vector<std::string>& words, const std::string& python) {
   std::string line;
   for (const std::string& word : words) line += shell_quoted(word) + " ";
   std::FILE* pipe = popen(line.c_str(), "r");
@@ -44,7 +44,7 @@ std::string output_of(const std::vector<std::string>& words) {
   for (size_t got = 0; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) text.append(buffer, got);
   const int status = pclose(pipe);
   if (text.empty())
-    throw InputError(fmt::format("{} could not be run (exit status {})", printable(words[0]), status >> 8),
+    throw InputError(fmt::format("{} could not be run (exit status {})", printable(python), status >> 8),
                      "--python names a Python from 3.9 on.");
   return text;
 }
@@ -107,7 +107,7 @@ JsonDocument ProgramRun::ask(const std::vector<std::string>& words, const std::s
     all = {"/bin/sh", "-c", "exec \"$@\" < \"$0\"", in, request_.python, script()};
   }
   all.insert(all.end(), words.begin(), words.end());
-  JsonDocument document(output_of(all), script(), {}, "Is --python a Python from 3.9 on?");
+  JsonDocument document(output_of(all, request_.python), script(), {}, "Is --python a Python from 3.9 on?");
   if (document.top().has("error")) throw InputError(document.top().at("error").text());
   return document;
 }
