@@ -192,7 +192,7 @@ TEST(Analysis, TheReportHasAllTablesAndFigures) {
   EXPECT_EQ(figures(result, found).size(), 12u);
   for (const auto& [name, svg] : figures(result, found))
     EXPECT_NE(text.find("(" + name + ")"), std::string::npos) << name;
-  EXPECT_NE(text.find("All 31 are in [inject.json](inject.json)"), std::string::npos);
+  EXPECT_NE(text.find("The JSON file beside this one has all 31 under `survivors`"), std::string::npos);
   const auto json = to_json(result, found);
   EXPECT_EQ(json["mutants"].size(), result.bugs.size());
   EXPECT_EQ(json["clean"]["runs"], 10);

@@ -145,8 +145,8 @@ Markdown survivors_text(const InjectResult& result, const Analysis& analysis) {
   }
   if (analysis.survivors.size() > kShown)
     text += Markdown::of(
-        "The {} most dangerous follow. All {} are in [inject.json](inject.json) under `survivors`, in this order, with "
-        "their diffs under `mutants`; [bugs.csv](bugs.csv) has a row for every bug.\n\n",
+        "The {} most dangerous follow. The JSON file beside this one has all {} under `survivors`, in this order, and "
+        "their diffs under `mutants`; in [bugs.csv](bugs.csv) they are the rows whose `noticed` is 0.\n\n",
         kShown, analysis.survivors.size());
   for (size_t i = 0; i < std::min(kShown, analysis.survivors.size()); ++i) {
     const Survivor& one = analysis.survivors[i];
