@@ -383,10 +383,10 @@ def bench_inject(engine, models):
     with open(source) as file:
         lines = sum(1 for _ in file)
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python", "netmend", "_injection.py")
-    request = json.dumps({"files": [{"path": source, "name": "long.py"}], "operators": [], "per_file": 0, "sample": 1000, "seed": 1,
-                          "out": tempfile.mkdtemp()})
     took = []
     for _ in range(ROUNDS):
+        request = json.dumps({"files": [{"path": source, "name": "long.py"}], "operators": [], "per_file": 0, "sample": 1000, "seed": 1,
+                              "out": tempfile.mkdtemp()})
         begin = time.time()
         made = json.loads(subprocess.run([python, script, "mutants"], input=request, capture_output=True, text=True, check=True).stdout)
         took.append(time.time() - begin)

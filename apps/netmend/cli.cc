@@ -200,7 +200,7 @@ int run(int argc, char** argv, const Program& program) {
   if (program.prepare) program.prepare();
   stop_if_interrupted();
   for (const Product& product : products)
-    if (!product.path->empty()) claim_product(*product.path, product.flag);
+    if (product.option->count() > 0 || !product.path->empty()) claim_product(*product.path, product.flag);
   const int status = action();
   flush_output();
   // Also where Ctrl-C came too late to stop anything: whoever pressed it wants nothing to follow.

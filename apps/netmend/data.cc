@@ -97,7 +97,8 @@ int data(const Common& common, const DataOptions& options) {
   const DataOverview found = census::describe_data(request);
   progress.reset();
   std::string sheet = options.sheet;
-  if (found.pictures && sheet.empty()) sheet = RunFolder(common.out, "data", common.arguments).file("sheet.png");
+  std::optional<RunFolder> folder;  // it goes where nothing was written
+  if (found.pictures && sheet.empty()) sheet = folder.emplace(common.out, "data", common.arguments).file("sheet.png");
   if (!sheet.empty()) census::write_sheet(request, options.count, sheet);
   if (common.json) {
     Json json = overview_json(found);

@@ -290,8 +290,10 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   with_case(benchmark, o.benchmark);
   benchmark->add_option("--seconds", o.benchmark.seconds, "Time for each figure")
       ->capture_default_str()
-      ->check(above_zero());
-  benchmark->add_option("--top", o.benchmark.top, "Operators to list")->capture_default_str();
+      ->check(CLI::Range(0.01, 86400.0));
+  benchmark->add_option("--top", o.benchmark.top, "Operators to list")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
   benchmark->callback([&] { action = [&] { return lab_benchmark(common, o.benchmark); }; });
 
   CLI::App* conformance = command(*lab, "conformance", "Run ONNX backend test folders (model.onnx, test_data_set_*/)",

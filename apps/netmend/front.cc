@@ -86,6 +86,15 @@ int finished() {
   return 2;
 }
 
+/// The program is in two parts, and the other one is not there, or not whole yet.
+int not_installed(const std::string& engine) {
+  std::fprintf(
+      stderr,
+      "error: cannot start %s: %s\n  It belongs beside netmend: install both, or name the one that was installed.\n",
+      engine.c_str(), std::strerror(errno));
+  return 2;
+}
+
 /// A standard stream that is closed would be the next file that is opened. Reading ends and writing fails, as it
 /// should.
 void open_standard_streams() {
@@ -123,8 +132,7 @@ int main(int argc, char** argv) {
   // What netmend watch starts must find its environment as it was.
   if (needs_no_model(argv[1])) {
     execv(engine.c_str(), argv);
-    std::fprintf(stderr, "error: cannot start %s: %s\n", engine.c_str(), std::strerror(errno));
-    return 3;
+    return not_installed(engine);
   }
   // LibTorch warns about its own beta functions, through glog or by itself; users cannot do anything about that.
   setenv("GLOG_minloglevel", "2", 0);
@@ -132,6 +140,5 @@ int main(int argc, char** argv) {
   // Workers are netmend's own: threads of OpenBLAS would only be started and left idle.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   execv(engine.c_str(), argv);
-  std::fprintf(stderr, "error: cannot start %s: %s\n", engine.c_str(), std::strerror(errno));
-  return 3;
+  return not_installed(engine);
 }

@@ -137,7 +137,7 @@ int64_t parse_bytes(std::string_view text) {
     }
   }
   double value = 0;
-  if (!parse_double(number, value) || !(value > 0) || value * factor > 9e18)
+  if (!parse_double(number, value) || !(value * factor >= 1) || value * factor > 9e18)
     fail("'{}' is not an amount of memory (try 512M or 8G)", text);
   return int64_t(value * factor);
 }

@@ -317,7 +317,7 @@ bool stops_gate(session::Session& session, const preflight::Blocker& blocker) {
   const findings::SplitFindings split = findings::split_accepted({preflight::finding_of(blocker, session, "gate")},
                                                                  session.config().accepted, findings::today());
   if (split.accepted.empty()) return true;
-  session.note(fmt::format("{} is accepted as known in {}", blocker.id(), session.config().path));
+  session.note(fmt::format("{} is accepted as known in {}", blocker.id(), session.config().decides));
   return false;
 }
 

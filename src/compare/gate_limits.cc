@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "observers/figures.h"
 
@@ -76,7 +77,7 @@ Criterion read_criterion(const session::Config& config, const std::string& name,
   criterion.limit = text;
   auto line = config.gate_lines.find(name);
   criterion.line =
-      fmt::format("{}, line {}: gate.{}", config.path, line == config.gate_lines.end() ? 0 : line->second, name);
+      fmt::format("{}, line {}: gate.{}", config.decides, line == config.gate_lines.end() ? 0 : line->second, name);
   criterion.of = of;
   const auto& metrics = observers::metric_names();
   if (std::find(metrics.begin(), metrics.end(), head) != metrics.end())
@@ -121,6 +122,10 @@ double Limit::worse_end(const stats::Estimate& estimate) const {
 }
 
 std::vector<Criterion> read_gate(const session::Config& config) {
+  if (config.gate.empty() && config.undecided.find("gate") != std::string::npos)
+    throw InputError(
+        fmt::format("the limits of {} do not count here: a model's folder may be a stranger's", config.path),
+        "If they are yours: " + Shell::of("--config {}", config.path).text() + ", or work in that folder.");
   if (config.gate.empty())
     throw InputError(
         config.path.empty() ? "there is no netmend.toml, so there are no limits" : config.path + " sets no limits",

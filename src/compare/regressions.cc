@@ -38,7 +38,7 @@ double margin_of(double asked, const session::Config& config) {
     alone.gate = {{name, limit}};
     const Limit bound = read_gate(alone).at(0).bound;
     if ((bound.sign != Limit::kAtMost && bound.sign != Limit::kBelow) || bound.number < 0)
-      fail("{}: gate.overall_drop should be a limit such as \"<= 0.5\"", config.path);
+      fail("{}: gate.overall_drop should be a limit such as \"<= 0.5\"", config.decides);
     return bound.number / 100;
   }
   return 0.005;

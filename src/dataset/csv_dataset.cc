@@ -96,6 +96,7 @@ CsvDataset::CsvDataset(Setup setup) : table_(std::move(setup.table)) {
   info_.files = setup.files;
   info_.preprocess = parse_preprocess(setup.options);
   missing_ = setup.encoder.missing;
+  info_.notes = encoder_->notes();
   note_missing_groups();
   if (setup.label.empty()) return;
   label_position_ = table_.position(setup.label);

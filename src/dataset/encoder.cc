@@ -23,8 +23,12 @@ struct Encoder::Fit {
   std::string first_word;  ///< that is no number
   int64_t first_row = -1;
   std::set<std::string> words;
+  int64_t numbers = 0, others = 0;  ///< values that are numbers, and others; counted while numbers may be the most
   int64_t count = 0;
   double mean = 0, squares = 0, least = INFINITY, most = -INFINITY;
+
+  /// Nearly all values are numbers, and a few are something else.
+  bool mixed() const { return others > 0 && others <= 10 + numbers / 20; }
 
   void add_number(double value) {
     if (!std::isfinite(value)) return;
@@ -72,15 +76,21 @@ Encoder::Encoder(const Table& train, EncoderOptions options) : options_(std::mov
       const bool missing = is_missing(word);
       double value = 0;
       fit.add_word(missing ? kMissing : word);
-      if (missing) continue;
-      if (fit.number && parse_double(word, value)) {
-        fit.add_number(value);
-      } else if (fit.number) {
-        fit.number = false, fit.first_word = word, fit.first_row = number;
-      }
+      if (missing || !(fit.number || fit.mixed())) continue;
+      const bool is_number = parse_double(word, value);
+      ++(is_number ? fit.numbers : fit.others);
+      if (fit.number && is_number) fit.add_number(value);
+      if (fit.number && !is_number) fit.number = false, fit.first_word = word, fit.first_row = number;
     }
   });
   refuse_wordy(train, fits);
+  for (const Fit& fit : fits)
+    if (fit.mixed() && fit.numbers > 4 * fit.others)
+      notes_.push_back(
+          fmt::format("{}: {} of the values in the column {} {} no number (such as '{}' in {}): all of "
+                      "them are read as categories; missing=WORD says what stands for a missing number",
+                      train.name(), with_commas(fit.others), train.columns()[size_t(fit.position)],
+                      fit.others == 1 ? "is" : "are", fit.first_word, train.where(fit.first_row)));
   int64_t numbers = 0;
   for (size_t i = 0; i < fits.size(); ++i) {
     Column column;

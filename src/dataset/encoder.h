@@ -25,6 +25,8 @@ class Encoder {
   Encoder(const Table& train, EncoderOptions options);
 
   int64_t width() const { return width_; }
+  /// What the user should know: columns of numbers that a few values turn into categories.
+  const std::vector<std::string>& notes() const { return notes_; }
   /// What each value is: `age`, `sex=Male`.
   std::vector<std::string> names() const;
   /// Where the columns stand in a table, which may have another order than the training table.
@@ -47,6 +49,7 @@ class Encoder {
 
   EncoderOptions options_;
   std::vector<Column> columns_;
+  std::vector<std::string> notes_;
   int64_t width_ = 0;
 };
 

@@ -43,7 +43,13 @@ Array read_idx(BytesPtr bytes) {
     const uint8_t* at = &sizes[size_t(4 * axis)];
     shape.push_back(int64_t(at[0]) << 24 | int64_t(at[1]) << 16 | int64_t(at[2]) << 8 | int64_t(at[3]));
   }
-  return make_array(std::move(bytes), 4 + 4 * axes, type, true, std::move(shape));
+  const int64_t size = bytes->size();
+  Array array = make_array(std::move(bytes), 4 + 4 * axes, type, true, std::move(shape));
+  const int64_t needed = array.offset + array.count() * array.sample_bytes();
+  if (needed != size)
+    fail("{} does not fit its header: {} need {} bytes, there are {}", array.bytes->name(), shape_text(array.shape),
+         needed, size);
+  return array;
 }
 
 }  // namespace netmend::dataset

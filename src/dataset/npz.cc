@@ -16,7 +16,9 @@ std::vector<std::string> Npz::names() const {
 }
 
 Npz::Npz(BytesPtr bytes) : bytes_(std::move(bytes)), members_(zip_members(*bytes_)) {
-  for (size_t i = 0; i < members_.size(); ++i) places_.emplace(members_[i].name, i);
+  for (size_t i = 0; i < members_.size(); ++i)
+    if (!places_.emplace(members_[i].name, i).second)
+      fail("{} holds {} twice: programs differ in which of the two they read", bytes_->name(), members_[i].name);
   if (names().empty()) fail("{} holds no arrays", bytes_->name());
 }
 

@@ -107,6 +107,8 @@ class Reader {
     if (index.labels == LabelKind::kClass && index.label_width != 1)
       labels.refuse(fmt::format("are of kind class with the width {}, not 1", index.label_width));
     index.classes = top.at("classes").texts(kMostNames);
+    if (std::set<std::string>(index.classes.begin(), index.classes.end()).size() != index.classes.size())
+      top.at("classes").refuse("name a class twice");
     if (index.labels == LabelKind::kMulti && !index.classes.empty() &&
         int64_t(index.classes.size()) != index.label_width)
       labels.refuse(fmt::format("have the width {} for {} classes", index.label_width, index.classes.size()));

@@ -56,6 +56,13 @@ Vocabulary::Vocabulary(const Bytes& file) {
   if (file.size() > int64_t(256) << 20) fail("{} is too large for a vocabulary", file.name());
   std::string text(size_t(file.size()), '\0');
   file.read(0, file.size(), reinterpret_cast<uint8_t*>(text.data()));
+  const char* const expected = "A vocabulary has one word per line; the number of the line is the word's id.";
+  if (text.find('\0') != std::string::npos || utf8(text) != text)
+    throw InputError(fmt::format("{} is not text in UTF-8", file.name()), expected);
+  if (const size_t first = text.find_first_not_of(" \t\r\n"); first != std::string::npos)
+    if (text.substr(first, 2) == "{\"" || text.substr(first, 2) == "[\"" || text.substr(first, 2) == "{\n" ||
+        text.substr(first, 2) == "[\n" || text.substr(first, 2) == "[[")
+      throw InputError(fmt::format("{} is JSON, not a list of words", file.name()), expected);
   std::vector<std::string> lines = split(text, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   int64_t pad = -1, unknown = -1;

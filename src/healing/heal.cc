@@ -211,7 +211,8 @@ std::vector<std::vector<std::string>> try_rows(const Json& healing) {
   for (const Json& one : healing["tries"])
     rows.push_back({printable(one["problem"].get<std::string>()), printable(one["changes"].get<std::string>()),
                     one["source"].get<std::string>(),
-                    one.contains("failure") ? "failed" : (one["gone"] == true ? "gone" : "stays"),
+                    one.contains("failure") ? "failed: " + printable(one["failure"].get<std::string>())
+                                            : (one["gone"] == true ? "gone" : "stays"),
                     held_out_text(one["held_out"]), findings::plain(one["cost"].get<double>()),
                     one["kept"] == true ? "kept" : ""});
   return rows;

@@ -29,6 +29,14 @@ void require_folder(const std::string& folder, const char* what) {
                      "Its files are named from there: change to that folder and run netmend heal again.");
 }
 
+/// Attempts read these only later, and each would fail by itself.
+void require_other(const std::string& product, const std::vector<std::string>& inputs) {
+  std::error_code error;
+  for (const std::string& input : inputs)
+    if (!product.empty() && fs::equivalent(product, input, error))
+      fail("-o {}: the training reads this file", printable(product));
+}
+
 /// The folder may be a stranger's.
 void require_consent(const std::vector<std::string>& command, const HealRunRequest& request) {
   if (request.program == command) return;
@@ -65,6 +73,7 @@ Json heal_own(const JsonView& facts, const records::Record& record, const HealRu
   again.jobs = request.jobs;
   const bool numbers =
       diagnosis::digest(record).loss == "mean_squared_error" && record.last("loss").numbers("counts").empty();
+  require_other(request.product, {again.model, again.data});
   const auto training = own_training(std::move(again), numbers);
   Json json = with_random(*training, record, request);
   json["way"] = "trainer", json["product"] = nullptr;

@@ -165,11 +165,19 @@ class Builder {
     graph_.name = printable(message.graph().name());
     graph_.producer = printable(trim(message.producer_name() + " " + message.producer_version()));
     for (const auto& entry : message.metadata_props()) graph_.metadata[entry.key()] = entry.value();
-    for (const auto& import : message.opset_import())
-      graph_.opsets[standard_domain(import.domain())] = opset_number(import);
+    for (const auto& import : message.opset_import()) {
+      const auto [known, fresh] = graph_.opsets.emplace(standard_domain(import.domain()), opset_number(import));
+      if (!fresh && known->second != opset_number(import))
+        fail("the file asks for two versions of the operators of '{}', {} and {}", printable(import.domain()),
+             known->second, opset_number(import));
+    }
     Functions functions;
     for (const auto& function : message.functions())
-      functions[{standard_domain(function.domain()), function.name(), function.overload()}] = &function;
+      if (!functions
+               .emplace(FunctionKey{standard_domain(function.domain()), function.name(), function.overload()},
+                        &function)
+               .second)
+        fail("the file defines the function {} twice", printable(function.name()));
     functions_ = &functions;
     add_constants(message.graph(), {});
     add_inputs(message.graph());

@@ -111,6 +111,9 @@ at::Tensor decode_tensor(const onnx_file::Tensor& tensor, const std::string& fol
     const at::Tensor bytes = external_bytes(tensor, folder, expected);
     return model::decode(type, sizes, {static_cast<const char*>(bytes.data_ptr()), size_t(expected)});
   }
+  if (tensor.has_raw_data() && (tensor.float_data_size() || tensor.int32_data_size() || tensor.int64_data_size() ||
+                                tensor.double_data_size() || tensor.uint64_data_size() || tensor.string_data_size()))
+    fail("the tensor holds its values twice, as raw bytes and as numbers");
   if (tensor.has_raw_data()) return model::decode(type, sizes, tensor.raw_data());
   return model::decode(type, sizes, typed_bytes(tensor, type));
 }

@@ -112,7 +112,7 @@ void check_header(const Record& record) {
 Record read_lines(const std::string& path) {
   Record record;
   record.path = path;
-  const std::string text = read_file(path, kMostBytes, FileRole::kOwn);
+  const std::string text = read_file(path, kMostBytes);
   size_t at = 0, lines = 0, damaged = 0;
   while (at < text.size()) {
     const size_t end = text.find('\n', at);

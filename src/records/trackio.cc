@@ -50,14 +50,14 @@ double value_of(const nlohmann::json& value) {
 bool is_sqlite(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
-  const InputFile file(path, FileRole::kOwn);
+  const InputFile file(path);
   char begin[kMagic.size()];
   return file.read(0, int64_t(kMagic.size()), begin) == int64_t(kMagic.size()) &&
          std::string_view(begin, kMagic.size()) == kMagic;
 }
 
 Record read_trackio(const std::string& path) {
-  const InputFile readable(path, FileRole::kOwn);  // says what is wrong with it
+  const InputFile readable(path);  // says what is wrong with it
   sqlite3* opened = nullptr;
   const int status = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
   const std::unique_ptr<sqlite3, Close> file(opened);

@@ -86,14 +86,22 @@ std::vector<OperatorCost> operator_costs(const executor::Executor& executor, con
   executor.run(inputs);  // the first run prepares kernels
   executor::finish_device_work();
   int64_t runs = 0;
-  for (const auto start = Clock::now(); runs < 3 || (since(start) < seconds && runs < 200); ++runs)
+  for (const auto start = Clock::now(); runs < 3 || (since(start) < seconds && runs < 200); ++runs) {
+    stop_if_interrupted();
     last = Clock::now(), executor.run(inputs, options);
+  }
   std::vector<OperatorCost> list;
   for (auto& [node, cost] : found) {
     cost.seconds /= double(runs) * batch;
     list.push_back(std::move(cost));
   }
   return list;
+}
+
+/// Until Ctrl-C.
+void wait(double seconds) {
+  for (const auto start = Clock::now(); since(start) < seconds && !interrupted();)
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(0.05, seconds)));
 }
 
 /// Forward passes of all workers, each on the same inputs again and again.
@@ -124,10 +132,10 @@ double forward_rate(const executor::Executor& executor, const Tensors& inputs, i
     for (std::thread& thread : threads) thread.join();
     throw InputError(fmt::format("{} threads cannot be started", workers), "--jobs N starts fewer.");
   }
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds / 4));
+  wait(seconds / 4);
   counting = true;
   const auto start = Clock::now();
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  wait(seconds);
   counting = false;
   const double spent = since(start);
   stop = true;

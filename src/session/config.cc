@@ -36,7 +36,7 @@ class Parser {
 
   Config parse(const std::string& content) {
     Config config;
-    config.path = path_;
+    config.path = config.decides = path_;
     const toml::table file = parse_toml(content, path_);
     known(file, kTop, "");
     if (const toml::node* model = file.get("model")) about_model(table(*model, "model"), config);
@@ -283,6 +283,35 @@ static void require_own(const fs::path& found, const fs::path& folder) {
                    "To use it anyway, name it: --config " + found.string());
 }
 
+namespace {
+
+/// In the working directory or above it.
+bool is_upwards(const fs::path& file) {
+  std::error_code error;
+  const fs::path folder = fs::canonical(fs::absolute(file).parent_path(), error);
+  if (error) return false;
+  for (fs::path here = fs::current_path(error); !here.empty(); here = here.parent_path()) {
+    if (here == folder) return true;
+    if (here == here.parent_path()) break;
+  }
+  return false;
+}
+
+/// What decides comes from the user's own file, or from nowhere.
+void take_decisions(Config& config, const Config& own) {
+  std::vector<std::string> left;
+  if (!config.gate.empty()) left.emplace_back("gate");
+  if (!config.accepted.empty() || !config.accepted_inputs.empty()) left.emplace_back("accept");
+  if (!config.checks_only.empty() || !config.checks_skip.empty()) left.emplace_back("checks");
+  config.undecided = join(left, ", ");
+  config.gate = own.gate, config.gate_lines = own.gate_lines;
+  config.accepted = own.accepted, config.accepted_inputs = own.accepted_inputs;
+  config.checks_only = own.checks_only, config.checks_skip = own.checks_skip;
+  config.decides = own.path;
+}
+
+}  // namespace
+
 std::string find_config(const std::string& model) {
   fs::path beside = fs::path(model).parent_path() / "netmend.toml";
   std::error_code error;
@@ -301,7 +330,10 @@ std::string find_config(const std::string& model) {
 
 Config read_config(const std::string& named, const std::string& model) {
   std::string path = named.empty() ? find_config(model) : named;
-  return path.empty() ? Config{} : Parser(path).parse(read_toml(path));
+  if (path.empty()) return {};
+  Config config = Parser(path).parse(read_toml(path));
+  if (named.empty() && !is_upwards(path)) take_decisions(config, read_config("", ""));
+  return config;
 }
 
 Config parse_config(const std::string& text, const std::string& path) { return Parser(path).parse(text); }

@@ -1,4 +1,6 @@
 // netmend.toml: what an ONNX file cannot tell. Looked for beside the model, then upwards from the working directory.
+// Limits, acceptances and the choice of checks are the user's: a file beside a model in another folder may be a
+// stranger's, as the model may be, and decides none of them unless --config names it.
 #pragma once
 
 #include <map>
@@ -35,6 +37,8 @@ struct Config {
   std::vector<findings::Acceptance> accepted;             ///< accept."KIND:WHERE"
   std::vector<AcceptedInputs> accepted_inputs;            ///< accept."inputs:FILE"
   std::vector<std::string> checks_only, checks_skip;      ///< checks.only, checks.skip
+  std::string decides;    ///< the file that these five come from; "" where there is none
+  std::string undecided;  ///< what a file beside the model says of them and is not asked for: `gate, accept`; or ""
 };
 
 /// `named` is the file of --config, or "". Throws InputError: an unknown key suggests the nearest, a wrong type names

@@ -236,6 +236,33 @@ TEST(ConfigFile, IsFoundBesideTheModelThenUpwards) {
   std::filesystem::current_path(folder.path);
 }
 
+TEST(ConfigFile, AFileBesideAModelElsewhereDecidesNothing) {
+  const FolderForTest folder;
+  std::filesystem::create_directories("models");
+  const std::string theirs =
+      "classes = [\"a\", \"b\"]\ngate.accuracy = \">= 0\"\naccept.\"a:b\" = { reason = \"r\" }\nchecks.skip = "
+      "[\"data\"]\n";
+  folder.write("models/netmend.toml", theirs);
+  Config read = read_config("", "models/m.onnx");
+  EXPECT_EQ(read.classes.size(), 2u);
+  EXPECT_TRUE(read.gate.empty() && read.accepted.empty() && read.checks_skip.empty());
+  EXPECT_EQ(read.undecided, "gate, accept, checks");
+  EXPECT_EQ(read.decides, "");
+  folder.write("netmend.toml", "gate.accuracy = \">= 0.99\"\n");
+  read = read_config("", "models/m.onnx");
+  EXPECT_EQ(read.classes.size(), 2u);
+  EXPECT_EQ(read.gate.at(0).second, ">= 0.99");
+  EXPECT_EQ(read.decides, "netmend.toml");
+  EXPECT_EQ(read.gate_lines.at("accuracy"), 1);
+  for (const Config& own : {read_config("models/netmend.toml", "models/m.onnx"), read_config("", "./m.onnx")})
+    EXPECT_EQ(own.undecided, "");
+  EXPECT_EQ(read_config("models/netmend.toml", "models/m.onnx").gate.at(0).second, ">= 0");
+  std::filesystem::current_path(folder.path / "models");
+  EXPECT_EQ(read_config("", "m.onnx").gate.at(0).second, ">= 0");  // one's own folder
+  EXPECT_EQ(read_config("", (folder.path / "models/m.onnx").string()).gate.at(0).second, ">= 0");
+  std::filesystem::current_path(folder.path);
+}
+
 TEST(ConfigFile, AcceptedInputsEndWithTheirDay) {
   const FolderForTest folder;
   folder.write("known.csv", "id\na\nb\n");

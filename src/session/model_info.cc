@@ -11,6 +11,7 @@
 #include "executor/cost.h"
 #include "executor/executor.h"
 #include "executor/layers.h"
+#include "model/guard.h"
 #include "onnx/reader.h"
 #include "ops/turns.h"
 #include "session/session.h"
@@ -67,7 +68,8 @@ at::Tensor trial_input(const model::Value& value, const Shape& shape) {
   if (model::checked_count(shape) < 0) fail("input {} has an impossible shape, {}", value.name, shape_text(shape));
   const at::TensorOptions options = at::TensorOptions().dtype(model::carrier(value.type));
   const bool mask = lower(value.name).find("mask") != std::string::npos;
-  return mask ? at::ones(shape, options) : at::zeros(shape, options);
+  return model::guarded([&] { return "input " + printable(value.name); },
+                        [&] { return mask ? at::ones(shape, options) : at::zeros(shape, options); });
 }
 
 /// What a trial run showed: the shape of every value that was made, and the failure if there was one.

@@ -165,6 +165,9 @@ Session::Session(Request request) : impl_(std::make_unique<Impl>()) {
   // A folder that somebody else works in is refused now, not after the work.
   if (!own.request.out.empty()) own.claimed = claim_folder(own.request.out);
   own.config = read_config(own.request.config, own.request.model);
+  if (!own.config.undecided.empty())
+    own.note(fmt::format("{} also sets {}: not used, since a model's folder may be a stranger's; --config names it",
+                         own.config.path, own.config.undecided));
   own.model_name = own.request.model.empty() ? own.config.model : own.request.model;
   if (own.model_name.empty())
     throw InputError("no model is given", "Name an ONNX file, or write netmend.toml with: netmend init MODEL");

@@ -23,7 +23,6 @@ using Data = std::shared_ptr<const dataset::Dataset>;
 
 constexpr int kSensitivityVersion = 2;
 constexpr int64_t kTrainings = 5, kInputs = 10000, kEpochs = 3;  ///< of each network, of its training data
-constexpr int64_t kTests = 2000;
 constexpr size_t kNetworks = 2;
 
 /// A score on strong tests and on weak ones.
@@ -45,7 +44,8 @@ struct Opened {
 
 class Sensitivity {
  public:
-  Sensitivity(const StudyContext& context, const std::string& network) : context_(context), network_(network) {
+  Sensitivity(const StudyContext& context, const std::string& network, int64_t tests)
+      : context_(context), network_(network) {
     const size_t at = network.find('@');
     const std::string name = network.substr(0, at), data = network.substr(at + 1);
     for (int64_t i = 0; i < kTrainings; ++i) {
@@ -60,8 +60,8 @@ class Sensitivity {
     session::Session first = open_session(context, files_[0]);
     session::Split* train = first.train();
     if (!train) fail("{} has no training data", network);
-    learned_ = dataset::subset(train->data, stream::spread(std::min(kInputs, train->data->size()), kTests));
-    strong_ = dataset::subset(first.test().data, stream::spread(first.test().data->size(), kTests));
+    learned_ = dataset::subset(train->data, stream::spread(std::min(kInputs, train->data->size()), tests));
+    strong_ = dataset::subset(first.test().data, stream::spread(first.test().data->size(), tests));
     weak_ = dataset::subset(strong_, most_confident_half());
   }
 
@@ -200,8 +200,8 @@ Json run_sensitivity(const StudyContext& context, const ScoresRequest& request) 
   for (const std::string& network : request.models) {
     if (rows.size() == kNetworks || network.find(".onnx") != std::string::npos) continue;
     const std::string key =
-        fmt::format("{}|{}|{}|{}|{}|{}", network, context.seed, kTrainings, kInputs, kEpochs, kTests);
-    if (!store.find(key)) store.put(key, json_text(Sensitivity(context, network).run()));
+        fmt::format("{}|{}|{}|{}|{}|{}", network, context.seed, kTrainings, kInputs, kEpochs, request.tests);
+    if (!store.find(key)) store.put(key, json_text(Sensitivity(context, network, request.tests).run()));
     rows.push_back(Json(trials::trial_document(key, *store.find(key)).json()));
   }
   return rows;
