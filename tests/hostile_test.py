@@ -6,7 +6,7 @@ A row of ROWS is a command and the files that it reads; `damages` makes the case
 draws some; the seed is fixed. NETMEND_SEED=N draws others, NETMEND_CASES=N more.
 """
 import concurrent.futures, contextlib, copy, functools, json, os, random, re, resource, shutil, signal, sqlite3, stat, struct
-import subprocess, tempfile, time, unicodedata, unittest, xml.dom.minidom, zipfile, zlib
+import subprocess, tempfile, time, unicodedata, unittest, warnings, xml.dom.minidom, zipfile, zlib
 
 from shell import *
 
@@ -716,7 +716,82 @@ class SlowSaid(Sound):
         self.assertEqual(read("own/netmend-runs/latest"), "mine")
 
 
+class Meanings(Sound):
+    """A file that may be read in two ways is refused, and only the user decides."""
+
+    def test_two_values_of_one_name(self):
+        with zipfile.ZipFile("t.npz") as archive:
+            members = [(name, archive.read(name)) for name in archive.namelist()]
+        with zipfile.ZipFile("twice.npz", "w") as archive:
+            for name, content in [*members, members[0]]:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    archive.writestr(name, content)
+        self.refused("data", "npz:twice.npz,x=x,y=y", words=["twice"])
+        write_bytes("long.idx", read_bytes("x.idx") + b"\0")
+        self.refused("data", "idx:long.idx", words=["does not fit its header"])
+        relu = [node("Relu", ["x"], ["y"])]
+        ends = [value_info("x", 1, 4)], [value_info("y", 1, 4)]
+        opset = field(8, field(1, "") + field(2, 18))
+        write_bytes("opsets.onnx", onnx_model(relu, *ends) + opset)
+        self.refused("info", "opsets.onnx", words=["two versions"])
+        function = field(1, "f") + field(4, "x") + field(5, "y") + field(7, node("Relu", ["x"], ["y"])) + field(9, field(1, "") + field(2, 17)) + field(10, "own")
+        write_bytes("functions.onnx", onnx_model([node("f", ["x"], ["y"], "", "own")], *ends, functions=[function, function], domains=["own"]))
+        self.refused("info", "functions.onnx", words=["twice"])
+        both = initializer("w", [4], [1, 2, 3, 4]) + field(4, struct.pack("<4f", 5, 6, 7, 8))
+        write_bytes("both.onnx", onnx_model([node("Add", ["x", "w"], ["y"])], *ends, initializers=[both]))
+        self.refused("info", "both.onnx", words=["twice"])
+        write("words.json", '{"a": 0, "b": 1}')
+        write("s.csv", "label,text\n1,a b\n0,b a\n")
+        self.refused("data", "text:s.csv,label=label,vocab=words.json", words=["JSON"])
+        write("n.csv", "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(60)) + "1e999,1\n")
+        self.assertIn("1e999", self.ok("data", "csv:n.csv,label=y").stdout)
+
+    def test_limits_beside_a_model_elsewhere(self):
+        root = tempfile.mkdtemp(prefix="netmend-limits-")  # beside no configuration of ours
+        self.addCleanup(shutil.rmtree, root)
+        mine, theirs = os.path.join(root, "mine"), os.path.join(root, "theirs")
+        os.makedirs(mine), os.makedirs(theirs)
+        for name in ("m.onnx", "t.npz"):
+            shutil.copy(name, os.path.join(theirs, name))
+        write(os.path.join(theirs, "netmend.toml"), '[gate]\naccuracy = ">= 0"\n')
+        case = ["../theirs/m.onnx", "--data", DATA_SPEC.replace("npz:", "npz:../theirs/"), "--anyway"]
+        self.refused("gate", *case, words=["stranger", "--config"], cwd=mine)
+        write(os.path.join(mine, "netmend.toml"), '[gate]\naccuracy = ">= 1.0"\n')
+        self.assertIn("also sets gate", self.ok("gate", *case, code=1, cwd=mine).stderr)
+        self.ok("gate", *case, "--config", "../theirs/netmend.toml", cwd=mine)
+
+    def test_what_is_read_is_no_product(self):
+        shutil.copytree("trained", "again")
+        before = read("again/record.jsonl")
+        self.refused("diagnose", "again", "-o", "again/record.jsonl", words=["input"])
+        self.assertEqual(read("again/record.jsonl"), before)
+        for command in (["diff", "m.onnx", "n.onnx"], ["failures", "m.onnx", "--data", DATA_SPEC, "--anyway"]):
+            self.refused(*command, "-o", "")
+
+    def test_numbers_that_no_library_takes(self):
+        for sizes in ((1 << 31, 1), ((1 << 31) - 1, 1), (1 << 30, 1 << 30)):
+            strides = field(5, field(1, "strides") + b"".join(field(8, size) for size in sizes) + field(20, 7))
+            filters = b"".join(field(1, size) for size in (1, 1, 1, 1)) + field(2, 1) + field(8, "w") + field(9, struct.pack("<f", 1))
+            write_bytes("strides.onnx", onnx_model([node("Conv", ["x", "w"], ["y"]) + strides], [value_info("x", 1, 1, 4, 4)], [value_info("y", 1, 1, 1, 1)], [filters]))
+            self.assertIn(run("info", "strides.onnx").returncode, (0, 2))
+        write_bytes("wide.onnx", onnx_model([node("Relu", ["x"], ["y"])], [value_info("x", 1, 1 << 62)], [value_info("y", 1, 1 << 62)]))
+        self.assertIn(run("info", "wide.onnx").returncode, (0, 2))
+        self.refused("eval", "m.onnx", "--data", DATA_SPEC, "--memory", "1e-9", words=["amount of memory"])
+
+    def test_a_new_folder_for_pictures(self):
+        self.ok("data", "images:imgs", "--out", "fresh/sheets")
+        self.assertTrue(os.path.getsize("fresh/sheets/sheet.png"))
+
+
 class SlowInterrupted(Sound):
+    def test_a_benchmark_stops(self):
+        job = start("lab", "benchmark", "m.onnx", "--data", DATA_SPEC, "--seconds", "60")
+        time.sleep(4)
+        job.send_signal(signal.SIGINT)
+        said = job.communicate(timeout=20)[1]
+        self.assertEqual(job.returncode, 130, said)
+
     def test_attacks_of_many_steps_stop(self):
         os.makedirs("attacked")  # with a netmend.toml of its own: the one above names other classes
         must("lab", "new", "lenet5", "-o", "attacked/lenet5.onnx")

@@ -40,7 +40,7 @@ Json overview_json(const DataOverview& data) {
     json["classes"].push_back({{"class", one.name}, {"samples", one.samples}});
   json["labels"] = data.labels;
   if (data.labels == "number") json["label_values"] = values_json(data.label_values);
-  json["preprocess"] = data.preprocessing;
+  json["preprocess"] = data.preprocessing, json["notes"] = data.notes;
   return json;
 }
 
@@ -111,6 +111,7 @@ int data(const Common& common, const DataOptions& options) {
   for (const auto& [key, value] : found.preprocessing) steps.push_back(key + "=" + value);
   if (!steps.empty()) print("  preprocessing: {}\n", join(steps, " "));
   print_labels(found);
+  for (const std::string& note : found.notes) print_wrapped("note: " + note, 2);
   if (!sheet.empty())
     print("  contact sheet: {}\n", sheet);
   else

@@ -56,6 +56,7 @@ DataOverview describe_data(const OverviewRequest& request) {
     overview.classes.push_back({summary.classes[c], c < summary.class_counts.size() ? summary.class_counts[c] : 0});
   overview.label_values = range_of(summary.label_values);
   overview.preprocessing = dataset::options_of(data->info().preprocess);
+  overview.notes = data->info().notes;
   overview.pictures = has_pictures(data->info()) && data->size() > 0;
   for (int64_t sample = 0; sample < std::min(kExamples, data->size()); ++sample)
     if (dataset::Display shown = data->display(sample); shown.kind == dataset::Display::kText)

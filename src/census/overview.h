@@ -41,6 +41,7 @@ struct DataOverview {
   std::map<std::string, std::string> preprocessing;
   std::vector<std::pair<std::string, std::string>> examples;  ///< id and text of some inputs that are texts or rows
   bool pictures = false;                                      ///< a contact sheet can be drawn
+  std::vector<std::string> notes;                             ///< what the reader of the files says of them
 };
 
 struct OverviewRequest {
