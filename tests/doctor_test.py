@@ -4,7 +4,7 @@ usage: doctor_test.py NETMEND [fast|slow]
 """
 import json, os, subprocess, sys, threading, time
 
-from shell import NETMEND, PYTHON, Case, main, needs, read, read_json, start, write
+from shell import NETMEND, PYTHON, Case, main, needs, parse, read, read_json, start, write
 
 sys.path.insert(0, os.path.join(PYTHON, "netmend"))
 import planted  # its table of faults; imports no framework
@@ -218,7 +218,7 @@ class HealPrograms(Case):
         self.refused("heal", "r", "--out", "h", words=["netmend heal r -- " + sys.executable + " train.py"])  # not because a file says so
         self.refused("heal", "r", "--out", "h", "--", sys.executable, "other.py", words=["another program"])
         self.assertEqual(len(read("used.txt").splitlines()), 1)
-        healed = self.json("heal", "r", "--out", "h", "--", sys.executable, "train.py")
+        healed = parse(self.ok("heal", "r", "--json", "--out", "h", "--", sys.executable, "train.py").stdout)
         self.assertTrue(healed["healed"], healed)
         self.assertLess(healed["after"]["settings"]["rate"], 0.5)
         self.assertIn("NETMEND_SETTINGS=", healed["command"])
@@ -251,7 +251,7 @@ class HealPrograms(Case):
         self.refused("heal", "r", words=["does not say how it was made"])
         self.refused("heal", "nowhere")
         self.watched(TUNABLE.replace("lr=10.0", "lr=0.1"), "sound")
-        healed = self.json("heal", "sound", "--out", "h", "--", sys.executable, "train.py", code=1)
+        healed = parse(self.ok("heal", "sound", "--json", "--out", "h", "--", sys.executable, "train.py", code=1).stdout)
         self.assertEqual((healed["healed"], healed["tries"]), (False, []))
 
 

@@ -89,13 +89,18 @@ def parses(source, one, node):
     return True
 
 
+def operators_named(names):
+    """All of them where none are named."""
+    known = [row[0] for row in _operators.OPERATORS]
+    unknown = sorted(set(names or ()) - set(known))
+    if unknown:
+        raise _syntax.Unreadable(f"there is no operator {unknown[0]}; choose from {', '.join(known)}")
+    return set(names or known)
+
+
 def list_mutants(request):
     """Per file at most `per_file`, then `sample` of all, both drawn by the seed; files are written for those that stay."""
-    names = {row[0] for row in _operators.OPERATORS} if not request.get("operators") else set(request["operators"])
-    unknown = names - {row[0] for row in _operators.OPERATORS}
-    if unknown:
-        raise _syntax.Unreadable(f"there is no operator {sorted(unknown)[0]}; choose from "
-                                 f"{', '.join(row[0] for row in _operators.OPERATORS)}")
+    names = operators_named(request.get("operators"))
     chosen, sources, total, skipped = [], {}, 0, []
     for file in request["files"]:
         try:
@@ -192,6 +197,7 @@ def main():
     verb = sys.argv[1]
     try:
         if verb == "inspect":
+            operators_named([name for name in sys.argv[4:5] for name in name.split(",") if name])  # before anything runs
             print(json.dumps(inspect(sys.argv[2], sys.argv[3])))
         elif verb == "mutants":
             print(json.dumps(list_mutants(json.load(sys.stdin))))

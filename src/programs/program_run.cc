@@ -91,7 +91,7 @@ ProgramRun::ProgramRun(sandbox::Sandbox& sandbox, const InjectRequest& request)
 JsonDocument ProgramRun::inspect() {
   const std::string path = fs::absolute(request_.program).lexically_normal().string();
   if (!fs::is_regular_file(path)) fail("there is no program {}", printable(request_.program));
-  JsonDocument about = ask({"inspect", path, sandbox_.folder()});
+  JsonDocument about = ask({"inspect", path, sandbox_.folder(), join(request_.operators, ",")});
   folder_ = fs::path(path).parent_path().string();
   source_ = about.top().at("program").text(), program_ = path;
   if (source_ != path) program_ = path + ".py";  // a notebook's cells stand beside it
