@@ -95,7 +95,7 @@ class Blaming {
     for (const Choice& choice : options_.choices) {
       at::Tensor scores = choice.measure->of == Measure::kCounts     ? spectrum_scores(*draws, choice, options_.seed)
                           : choice.measure->of == Measure::kGradient ? gradients()
-                          : choice.measure->of == Measure::kMutation ? mutated(choice.measure->name == "muse")
+                          : choice.measure->of == Measure::kMutation ? mutated(choice.measure->name)
                           : choice.measure->name == "auto"           ? combined()
                                                                      : tried();
       if (!options_.resample_all && !found_.located.empty()) scores = scores.narrow(0, 0, 1);
@@ -159,12 +159,16 @@ class Blaming {
     return scores;
   }
 
-  at::Tensor mutated(bool muse) {
+  at::Tensor mutated(std::string_view measure) {
     if (!mutants_)
       mutants_ = mutation_evidence(subject_, settings_, found_.layers, sides_[0], sides_[1], options_.ablation.inputs,
                                    options_.pass.jobs);
-    const Draws draws = draw(muse ? mutants_->turned : mutants_->changed, options_.resamples, options_.seed);
-    return (muse ? muse_scores : metallaxis_scores)(draws, mutants_->places, found_.places.size());
+    const size_t units = found_.places.size();
+    if (measure == "metallaxis")
+      return metallaxis_scores(draw(mutants_->changed, options_.resamples, options_.seed), mutants_->places, units);
+    const Draws draws = draw(mutants_->turned, options_.resamples, options_.seed);
+    if (measure == "muse") return muse_scores(draws, mutants_->places, units);
+    return published_muse_scores(draws, mutants_->places, mutants_->layers, units);
   }
 
   const stream::Subject& subject_;

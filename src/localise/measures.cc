@@ -39,6 +39,10 @@ constexpr Measure kMeasures[] = {
      "calibrated on planted faults", Measure::kAblation},
     {"muse", nullptr, "mean over a unit's mutants of f2p/F − α p2f/P, α the ratio of both over all mutants",
      "Moon et al. 2014; deepmufl 2023", Measure::kMutation},
+    {"muse-published", nullptr,
+     "as deepmufl's program has it: mean of |f2p/F − α p2f/P|, α of each layer the product of both shares that any "
+     "mutant of it turns",
+     "deepmufl 2023", Measure::kMutation},
     {"metallaxis", nullptr, "largest f / √((f + p) F) of a unit's mutants: failures that change, passes that break",
      "Papadakis and Le Traon 2015; deepmufl 2023", Measure::kMutation},
     {"random", [](C, X x) { return x.draw; }, "a number drawn at random", "the random baseline"},

@@ -52,13 +52,14 @@ MutationEvidence mutation_evidence(const stream::Subject& subject, const observe
   MutationEvidence out;
   for (const mutants::Mutant& mutant : list) {
     questions.push_back(mutants::question_of(mutant, whatif));
-    out.places.push_back(place_of(layers, mutant));
+    out.places.push_back(place_of(layers, mutant)), out.layers.push_back(size_t(mutant.layer));
   }
   const int64_t groups = observers::kSampleGroups;
-  auto fresh = [&] {
-    return Evidence{at::zeros({2, groups, int64_t(list.size())}, at::kDouble), at::zeros({2, groups}, at::kDouble)};
+  auto fresh = [&](size_t columns) {
+    return Evidence{at::zeros({2, groups, int64_t(columns)}, at::kDouble), at::zeros({2, groups}, at::kDouble)};
   };
-  out.turned = fresh(), out.changed = fresh();
+  out.turned = fresh(list.size() + layers.size()), out.changed = fresh(list.size());
+  std::vector<std::vector<bool>> any(layers.size(), std::vector<bool>(samples.size()));  ///< by layer and input
   auto turned = out.turned.sums.accessor<double, 3>(), changed = out.changed.sums.accessor<double, 3>();
   auto counted = out.turned.inputs.accessor<double, 2>();
   std::vector<whatif::Judgement> base(samples.size());
@@ -72,10 +73,13 @@ MutationEvidence mutation_evidence(const stream::Subject& subject, const observe
         continue;
       }
       const auto m = int64_t(q - 1);
+      const size_t layer = out.layers[size_t(m)];
+      const bool turns = side == 0 ? rows[i].right : base[at].right && !rows[i].right;
+      if (turns && !any[layer][at]) any[layer][at] = true, ++turned[side][group][int64_t(list.size() + layer)];
       if (side == 0) {
         turned[0][group][m] += rows[i].right;
         changed[0][group][m] += rows[i].right || rows[i].predicted != base[at].predicted;
-      } else if (base[at].right && !rows[i].right) {
+      } else if (turns) {
         ++turned[1][group][m], ++changed[1][group][m];
       }
     }
@@ -85,7 +89,7 @@ MutationEvidence mutation_evidence(const stream::Subject& subject, const observe
 }
 
 at::Tensor muse_scores(const Draws& draws, const std::vector<size_t>& places, size_t units) {
-  const int64_t rows = draws.failing.size(0), mutants = draws.failing.size(1);
+  const auto rows = draws.failing.size(0), mutants = int64_t(places.size());
   at::Tensor scores = at::zeros({rows, int64_t(units)}, at::kDouble);
   auto score = scores.accessor<double, 2>();
   auto f = draws.failing.accessor<double, 2>(), p = draws.passing.accessor<double, 2>();
@@ -99,6 +103,27 @@ at::Tensor muse_scores(const Draws& draws, const std::vector<size_t>& places, si
     const double alpha = broken > 0 ? turned / broken : 0;
     for (int64_t m = 0; m < mutants; ++m)
       score[d][int64_t(places[size_t(m)])] += (f[d][m] / fails - alpha * p[d][m] / passes) / each[places[size_t(m)]];
+  }
+  return scores;
+}
+
+at::Tensor published_muse_scores(const Draws& draws, const std::vector<size_t>& places,
+                                 const std::vector<size_t>& layers, size_t units) {
+  const auto rows = draws.failing.size(0), mutants = int64_t(places.size());
+  at::Tensor scores = at::zeros({rows, int64_t(units)}, at::kDouble);
+  auto score = scores.accessor<double, 2>();
+  auto f = draws.failing.accessor<double, 2>(), p = draws.passing.accessor<double, 2>();
+  std::vector<double> each(units);
+  for (size_t place : places) ++each[place];
+  for (int64_t d = 0; d < rows; ++d) {
+    const double fails = std::max(1.0, draws.failing_inputs[size_t(d)]),
+                 passes = std::max(1.0, draws.passing_inputs[size_t(d)]);
+    for (int64_t m = 0; m < mutants; ++m) {
+      const auto layer = mutants + int64_t(layers[size_t(m)]);
+      const double alpha = f[d][layer] / fails * p[d][layer] / passes;
+      score[d][int64_t(places[size_t(m)])] +=
+          std::abs(f[d][m] / fails - alpha * p[d][m] / passes) / each[places[size_t(m)]];
+    }
   }
   return scores;
 }

@@ -14,9 +14,12 @@ namespace netmend::localise {
 
 /// Counts by mutant, failing inputs first.
 struct MutationEvidence {
-  Evidence turned;             ///< failing inputs that become right, passing ones that become wrong
+  /// Failing inputs that become right, passing ones that become wrong; behind the mutants a column per layer, of inputs
+  /// that any mutant of it turns.
+  Evidence turned;
   Evidence changed;            ///< failing inputs whose prediction changes at all, passing ones that become wrong
   std::vector<size_t> places;  ///< by mutant: its unit
+  std::vector<size_t> layers;  ///< by mutant: its layer
 };
 
 /// On an even sample of `inputs` from both sides; fewer mutants per unit where there are many units.
@@ -27,6 +30,10 @@ MutationEvidence mutation_evidence(const stream::Subject& subject, const observe
 /// The original definition: mean over a unit's mutants of f2p/F − α·p2f/P, where α is the ratio of both sums over all
 /// mutants. Over all mutants the terms sum to 0. `draws` of MutationEvidence::turned; double draw × unit.
 at::Tensor muse_scores(const Draws& draws, const std::vector<size_t>& places, size_t units);
+/// As deepmufl's program computes it: α by layer, the product of the shares of failing and of passing inputs that any
+/// mutant of the layer turns, and the size of the difference.
+at::Tensor published_muse_scores(const Draws& draws, const std::vector<size_t>& places,
+                                 const std::vector<size_t>& layers, size_t units);
 /// The largest f/√((f + p)·F) of a unit's mutants. `draws` of MutationEvidence::changed.
 at::Tensor metallaxis_scores(const Draws& draws, const std::vector<size_t>& places, size_t units);
 

@@ -30,6 +30,17 @@ TEST(MutationLocalisation, MuseAndMetallaxisByHand) {
   EXPECT_NEAR(metallaxis_scores(draws, {0, 0}, 1)[0][0].item<double>(), 0.57735, 1e-5);
 }
 
+TEST(MutationLocalisation, MuseAsPublishedByHand) {
+  // Of one layer: any mutant turns 3 of 4 failing and 1 of 6 passing inputs, so that α is 1/8.
+  Draws draws;
+  draws.failing = at::tensor({2.0, 1.0, 3.0}, at::kDouble).view({1, 3});
+  draws.passing = at::tensor({1.0, 0.0, 1.0}, at::kDouble).view({1, 3});
+  draws.failing_inputs = {4}, draws.passing_inputs = {6};
+  const at::Tensor scores = published_muse_scores(draws, {0, 1}, {0, 0}, 2);
+  EXPECT_NEAR(scores[0][0].item<double>(), 0.5 - 1.0 / 48, 1e-12);
+  EXPECT_NEAR(scores[0][1].item<double>(), 0.25, 1e-12);
+}
+
 TEST(MutationLocalisation, WithoutABrokenPredictionTheFirstTermCounts) {
   Draws draws = two_mutants();
   draws.passing.zero_();

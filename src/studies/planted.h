@@ -65,6 +65,6 @@ struct PlantedTrial {
 };
 std::vector<PlantedTrial> read_planted(const Store& store);
 
-constexpr int kPlantedVersion = 4;
+constexpr int kPlantedVersion = 5;
 
 }  // namespace netmend::studies
