@@ -157,6 +157,8 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->add_option("--models", o.deepimportance.models,
                    studies::deepimportance_models() + " (default: all; with --quick the first); trained first")
       ->delimiter(',');
+  paper->add_option("--networks", o.deepimportance.networks,
+                    "Folder with networks of someone else's as NAME.onnx, which are taken instead of trained ones");
   paper
       ->add_option("--runs", o.deepimportance.runs,
                    "Networks of each kind, each from another random seed (default: 5; with --quick 1)")

@@ -74,6 +74,21 @@ bool done_already(const Store& store, const std::string& prefix, const std::stri
   return true;
 }
 
+std::string given_file(const std::string& folder, const std::string& model) {
+  const std::string file = fmt::format("{}/{}.onnx", folder, model);
+  if (!std::filesystem::exists(file))
+    throw InputError(fmt::format("--networks {}: there is no {}.onnx", printable(folder), model),
+                     "--models names those that are there.");
+  return file;
+}
+
+/// Of what all of the files hold: trials of other networks have other keys.
+std::string given_networks(const std::string& folder, const std::vector<std::string>& models) {
+  std::string sums;
+  for (const std::string& model : models) sums += checksum(read_file(given_file(folder, model), int64_t(1) << 30));
+  return checksum(sums);
+}
+
 }  // namespace
 
 std::string deepimportance_models() {
@@ -98,7 +113,8 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
   Sizes sizes;
   if (request.quick) sizes = {20000, 2000};
   const std::string kind = request.quick ? "quick" : "full";
-  const std::string prefix = fmt::format("{}, seed {}, {} attacked", kind, context.seed, how.attacked);
+  std::string prefix = fmt::format("{}, seed {}, {} attacked", kind, context.seed, how.attacked);
+  if (!request.networks.empty()) prefix += ", networks " + given_networks(request.networks, models);
   const Slice slice = parse_slice(request.slice);
   int64_t number = 0;
   for (int64_t run = 1; run <= runs; ++run)
@@ -106,7 +122,9 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
       const std::string key = fmt::format("{}|{}|{}|{}", prefix, how.protocol.text(), model, run);
       if (!slice.holds(number++) || done_already(store, key, model)) continue;
       how.seed = context.seed + uint64_t(run - 1) * 7919;
-      const std::string file = fmt::format("{}/{}-{}-seed{}.onnx", context.folder, model, kind, how.seed);
+      const std::string file = request.networks.empty()
+                                   ? fmt::format("{}/{}-{}-seed{}.onnx", context.folder, model, kind, how.seed)
+                                   : given_file(request.networks, model);
       const TrainedNetwork network = open_network(context, find_architecture(model), file, how.seed, sizes);
       run_deepimportance(store, key, network, how, context.progress);
     }

@@ -111,6 +111,7 @@ struct DeepImportanceRequest {
   std::vector<std::string> models;  ///< of deepimportance_models(); empty for all, or the first where it is quick
   int64_t runs = 0;                 ///< 0: the usual number
   bool quick = false;               ///< little data, one run
+  std::string networks;             ///< folder with NAME.onnx of each model, trained by someone else; "" to train them
   std::string as_published;         ///< a protocol's name; "" for the corrected one
   ProtocolChanges changes;
   int64_t attacked = -1;         ///< tests of each class that C&W changes; 0 for all; below 0: the usual number
