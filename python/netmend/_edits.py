@@ -1,10 +1,11 @@
 """edits.json: read with care, and written (for programs that make changes of their own, and for tests)."""
-import json
+import math
 import os
 
 import numpy as np
 
 from ._errors import PatchError
+from ._files import Unfit, read_json
 
 
 class Edit:
@@ -38,14 +39,37 @@ def _wrong(what, where):
     raise PatchError(what, where, "write the file again with netmend; it may have been cut off or changed by hand")
 
 
+_WORDS = ("nan", "inf", "-inf")
+
+
 def _numbers(values, count, where):
-    try:
-        array = np.array(values, np.float64).reshape(-1)
-    except (TypeError, ValueError):
+    if isinstance(values, np.ndarray):
+        values = values.reshape(-1).tolist()
+    if not isinstance(values, (list, tuple)) or not all(isinstance(v, (int, float, np.number)) and not isinstance(v, bool) or
+                                                        isinstance(v, str) and v in _WORDS for v in values):
         _wrong("the values are not numbers", where)
-    if array.size != count:
-        _wrong("%d values where the slice has %d" % (array.size, count), where)
-    return array
+    if len(values) != count:
+        _wrong("%d values where the slice has %d" % (len(values), count), where)
+    try:
+        return np.array([float(v) for v in values], np.float64)
+    except OverflowError:
+        _wrong("a value is too large for any type", where)
+
+
+def _field(holder, name, kind, where):
+    """A field that must be there and of a type."""
+    words = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
+    value = holder.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        _wrong("`%s` is %s, expected %s" % (name, "missing" if value is None else "%.60r" % (value,), words[kind]), where)
+    return value
+
+
+def _shape(about, where):
+    shape = _field(about, "shape", list, where)
+    if len(shape) > 32 or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape) or math.prod(shape) >= 1 << 53:
+        _wrong("`shape` is %.60r, expected a list of sizes" % (shape,), where)
+    return tuple(shape) or (1,)  # a parameter without axes is its own only slice
 
 
 def load_edits(path):
@@ -55,41 +79,41 @@ def load_edits(path):
     else:
         path = os.fspath(path)
         try:
-            with open(path, encoding="utf-8") as file:
-                text = json.load(file)
-        except OSError as error:
-            raise PatchError("cannot read the edits: %s" % (error.strerror or error), path, "check the name of the file")
-        except (ValueError, RecursionError) as error:
-            _wrong("this is not JSON: %s" % error, path)
+            text = read_json(path)
+        except Unfit as error:
+            raise PatchError("cannot read the edits: %s" % error, path,
+                             "check the name of the file; it may have been cut off or changed by hand")
     if not isinstance(text, dict) or text.get("format") != "netmend-edits":
         raise PatchError("this is not a file of edits", path, "give the edits.json that netmend wrote")
     if text.get("version") != 1:
-        raise PatchError("edits of version %s, but this netmend reads version 1" % text.get("version"), path, "use a newer netmend")
-    try:
-        return _targets(text, path)
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        _wrong("something is missing or has the wrong form: %s" % error, path)
+        raise PatchError("edits of version %.60r, but this netmend reads version 1" % (text.get("version"),), path, "use a newer netmend")
+    return _targets(text, path)
 
 
 def _targets(text, path):
     targets = {}
-    for number, edit in enumerate(text["edits"]):
-        where = "%s, edit %d (%s)" % (path, number, edit.get("unit", "?"))
-        name, axis, index = edit["parameter"], int(edit["axis"]), int(edit["index"])
-        if name not in text["parameters"]:
-            _wrong("the parameter '%s' is not described" % name, where)
+    edits = _field(text, "edits", list, path)
+    described = _field(text, "parameters", dict, path) if edits else {}  # only `edits` must be there
+    for number, edit in enumerate(edits):
+        where = "%s, edit %d" % (path, number)
+        if not isinstance(edit, dict):
+            _wrong("an edit is %.60r, expected an object" % (edit,), where)
+        unit = _field(edit, "unit", str, where) if "unit" in edit else ""
+        where += " (%.200s)" % (unit or "?")
+        name, axis, index = _field(edit, "parameter", str, where), _field(edit, "axis", int, where), _field(edit, "index", int, where)
+        if name not in described:
+            _wrong("the parameter '%.200s' is not described" % name, where)
         if name not in targets:
-            about = text["parameters"][name]
-            shape = tuple(int(n) for n in about["shape"]) or (1,)  # a parameter without axes is its own only slice
-            whole = _numbers(about["before"], int(np.prod(shape)), where).reshape(shape) if "before" in about else None
+            about = _field(described, name, dict, path)
+            shape = _shape(about, where)
+            whole = _numbers(about["before"], math.prod(shape), where).reshape(shape) if "before" in about else None
             targets[name] = Target(name, shape, whole)
         shape = targets[name].shape
         if not (0 <= axis < len(shape) and 0 <= index < shape[axis]):
             _wrong("slice %d of axis %d lies outside the shape %s" % (index, axis, list(shape)), where)
         rest = shape[:axis] + shape[axis + 1:]
-        count = int(np.prod(rest)) if rest else 1
-        before, after = (_numbers(edit[key], count, where).reshape(rest) for key in ("before", "after"))
-        targets[name].edits.append(Edit(number, str(edit.get("unit", "")), axis, index, before, after))
+        before, after = (_numbers(edit.get(key), math.prod(rest), where).reshape(rest) for key in ("before", "after"))
+        targets[name].edits.append(Edit(number, unit, axis, index, before, after))
     return list(targets.values())
 
 

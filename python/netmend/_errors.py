@@ -1,4 +1,6 @@
-"""What goes wrong, as exceptions. A user's mistake is always told in parts: what is wrong, where, and what to try."""
+"""What goes wrong, as exceptions. A user's mistake is always told in parts: what is wrong, where, and what to try. A message may
+hold names from files and ends up on terminals, so all of it is made printable here."""
+from ._files import printable
 
 
 class NetmendError(Exception):
@@ -9,8 +11,8 @@ class NetmendInputError(NetmendError, ValueError):
     """The model, the data or an argument is at fault. `what` is the sentence, `hint` what to try."""
 
     def __init__(self, what, hint=""):
-        self.what, self.hint = what, hint
-        super().__init__("%s\n  %s" % (what, hint) if hint else what)
+        self.what, self.hint = printable(what), printable(hint)
+        super().__init__("%s\n  %s" % (self.what, self.hint) if hint else self.what)
 
     def __reduce__(self):  # between processes
         return type(self), (self.what, self.hint)
@@ -18,6 +20,9 @@ class NetmendInputError(NetmendError, ValueError):
 
 class NetmendInternalError(NetmendError):
     """netmend itself is at fault."""
+
+    def __init__(self, what=""):
+        super().__init__(printable(what))
 
 
 class NetmendMissingError(NetmendError, ImportError):
@@ -27,7 +32,7 @@ class NetmendMissingError(NetmendError, ImportError):
 class RecorderError(NetmendInputError):
     def __init__(self, what, where, hint):
         super().__init__("%s\n  where: %s\n  try:   %s" % (what, where, hint))
-        self.what, self.where, self.hint = what, where, hint
+        self.what, self.where, self.hint = printable(what), printable(where), printable(hint)
 
     def __reduce__(self):
         return type(self), (self.what, self.where, self.hint)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ._edits import load_edits
 from ._errors import PatchError
+from ._files import printable
 from ._views import find_norms, find_slots, views_of
 
 # -- comparing
@@ -191,7 +192,7 @@ class Placed:
         return "[%s%d]" % (":, " * self.axis, self.index)
 
     def __repr__(self):
-        return "%s -> %s%s: %s" % (self.unit or self.onnx, self.name, self.slice, self.how)
+        return printable("%s -> %s%s: %s" % (self.unit or self.onnx, self.name, self.slice, self.how))
 
 
 class NotPlaced:
@@ -199,7 +200,7 @@ class NotPlaced:
         self.edit, self.unit, self.onnx, self.reason = edit.number, edit.unit, target.name, reason
 
     def __repr__(self):
-        return "%s (%s): %s" % (self.unit or "edit %d" % self.edit, self.onnx, self.reason)
+        return printable("%s (%s): %s" % (self.unit or "edit %d" % self.edit, self.onnx, self.reason))
 
 
 class PatchReport:
