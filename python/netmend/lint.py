@@ -1,12 +1,23 @@
 """Mistakes that can be seen in the text of a training program (PyTorch, Keras), by Python's own parser. `netmend lint` runs it;
 it needs nothing but Python 3.9.
 
-usage: python lint.py FILE…        prints {"findings": [...], "errors": [...]} as JSON
+usage: python lint.py FILE…             prints {"findings": [...], "errors": [...]} as JSON
+       python -m netmend.lint FILE…     the same, and errors are sentences on standard error with status 2
 """
 import ast
+import bisect
 import json
+import os
 import re
 import sys
+
+try:
+    from . import _files
+except ImportError:  # a script
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import _files
+
+MOST = 100_000  # findings in all
 
 CROSS = {"CrossEntropyLoss", "cross_entropy"}
 TORCH_LOSSES = CROSS | {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits", "BCELoss", "NLLLoss", "MSELoss", "mse_loss", "L1Loss", "nll_loss"}
@@ -14,18 +25,43 @@ TORCH_LOSSES = CROSS | {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits",
 
 def name_of(node):
     """`softmax` of `torch.softmax`, `F.softmax(x)` and `nn.Softmax`."""
-    while isinstance(node, ast.Call):
+    for _ in range(4):  # f()()()()()… has no name
+        if not isinstance(node, ast.Call):
+            break
         node = node.func
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def written(node):
+    """`torch.optim.SGD`, `nets[0].step`, `make().step`; "" for what is longer than anything that a program calls things, so that
+    a.b().c().d()… takes no more time than its length."""
+    parts, at = [], node
+    while isinstance(at, ast.Attribute) and len(parts) < 20:
+        parts.append(at.attr)
+        at = at.value
+    if isinstance(at, ast.Name):
+        return ".".join([at.id] + parts[::-1])
+    return ast.unparse(node) if is_small(node) else ""
+
+
+def is_small(node, most=24):
+    waiting, seen = [node], 1
+    while waiting:
+        for child in ast.iter_child_nodes(waiting.pop()):
+            waiting.append(child)
+            seen += 1
+            if seen > most:
+                return False
+    return True
+
+
 def owner_of(node):
     """`opt` of `opt.step`."""
     node = node.func if isinstance(node, ast.Call) else node
     if isinstance(node, ast.Attribute):
-        return ast.unparse(node.value)
+        return written(node.value)
     return ""
 
 
@@ -66,7 +102,7 @@ class Program:
     def say(self, kind, line, level, what, certainty="likely"):
         ignored = self.ignored.get(line, set())
         if "*" not in ignored and kind not in ignored:
-            self.found.append({"file": self.file, "line": line, "kind": kind, "level": level, "what": what, "certainty": certainty})
+            self.found.append({"file": self.file, "line": line, "kind": kind, "level": level, "what": what[:300], "certainty": certainty})
 
     def look(self):
         if self.torch:
@@ -93,15 +129,24 @@ class Program:
                                                   for node in self.nodes)
         if steps and backward and not clears and not self.other:
             self.say("gradients-accumulate", steps[0].lineno, "serious", "zero_grad is never called", "confirmed")
-        for loop in self.nodes:
-            if not isinstance(loop, (ast.For, ast.While)):
-                continue
+        for loop in self.innermost_loops():
             inside = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
-            own = [call for call in inside if name_of(call) in ("SGD", "Adam", "AdamW", "RMSprop") and "optim" in ast.unparse(call.func)]
-            if own and any(name_of(call) == "backward" for call in inside) and not any(isinstance(one, (ast.For, ast.While)) for one in ast.walk(loop) if one is not loop):
+            own = [call for call in inside if name_of(call) in ("SGD", "Adam", "AdamW", "RMSprop") and "optim" in written(call.func)]
+            if own and any(name_of(call) == "backward" for call in inside):
                 self.say("changed-outside-step", own[0].lineno, "minor", "the optimiser is created anew inside the loop, so it loses its state")
         if steps and not backward and not self.other and not self.keras and "fit" not in self.names and "GradScaler" not in self.names:
             self.say("step-without-backward", steps[0].lineno, "minor", "step is called, but backward never is", "possible")
+
+    def innermost_loops(self):
+        """Loops without a loop in them: together no longer than the program."""
+        above = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+        loops, outer = [node for node in self.nodes if isinstance(node, (ast.For, ast.While))], set()
+        for loop in loops:
+            node = above.get(loop)
+            while node is not None and node not in outer:
+                outer.add(node)
+                node = above.get(node)
+        return [loop for loop in loops if loop not in outer]
 
     def assigned(self):
         """The last call that was assigned to each name, in the order of the text: `out = softmax(x)`."""
@@ -119,20 +164,28 @@ class Program:
         for node in self.nodes:  # self.criterion = nn.CrossEntropyLoss()
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and name_of(node.value) in TORCH_LOSSES:
                 for target in node.targets:
-                    losses[ast.unparse(target)] = name_of(node.value)
-        ends = self.module_ends()
+                    losses[written(target)] = name_of(node.value)
+        losses.pop("", None)
+        ends, by_name = self.module_ends(), {}
+        for at, name, call in table:
+            lines, values = by_name.setdefault(name, ([], []))
+            lines.append(at)
+            values.append(call)
         for call in self.calls:
-            kind = losses.get(ast.unparse(call.func)) or (name_of(call) if name_of(call) in TORCH_LOSSES and call.args else None)
+            own = losses and not isinstance(call.func, ast.Call)
+            kind = (losses.get(written(call.func)) if own else None) or (name_of(call) if name_of(call) in TORCH_LOSSES and call.args else None)
             if kind is None or not call.args:
                 continue
             given, line = call.args[0], call.lineno
             function = text_of(given) if isinstance(given, ast.Call) else ""
             if isinstance(given, ast.Name):
-                before = [one for at, name, one in table if name == given.id and at <= line]
-                if before:
-                    function = name_of(before[-1]).lower()
-                    line = before[-1].lineno if function in ("softmax", "sigmoid", "log_softmax") else line
-                    ended = ends.get(ast.unparse(before[-1].func))
+                lines, values = by_name.get(given.id, ([], []))
+                at = bisect.bisect_right(lines, line)
+                if at:
+                    last = values[at - 1]
+                    function = name_of(last).lower()
+                    line = last.lineno if function in ("softmax", "sigmoid", "log_softmax") else line
+                    ended = ends.get(written(last.func))
                     function = ended[0] if ended and function not in ("softmax", "sigmoid") else function
                     line = ended[1] if ended and ended[0] == function else line
             if kind in CROSS and function == "softmax":
@@ -185,8 +238,10 @@ class Program:
         layers = [call for call in self.calls if name_of(call) in ("Dense", "Activation", "Softmax") and call is not None]
         layers.sort(key=lambda call: (call.lineno, call.col_offset))
         compiles = sorted((call for call in self.calls if name_of(call) == "compile" and keyword(call, "loss", 1) is not None), key=lambda call: call.lineno)
-        for at, compile in enumerate(compiles):
-            before = [call for call in layers if call.lineno <= compile.lineno and (at == 0 or call.lineno > compiles[at - 1].lineno)]
+        lines, first = [call.lineno for call in layers], 0
+        for compile in compiles:  # the layers since the one before
+            end = bisect.bisect_right(lines, compile.lineno)
+            before, first = layers[first:end], end
             if not before:
                 continue
             last = before[-1]
@@ -234,7 +289,7 @@ class Program:
                 continue
             data = keyword(call, "validation_data")
             first = keyword(call, "x", 0)
-            if isinstance(data, (ast.Tuple, ast.List)) and data.elts and first is not None and ast.unparse(data.elts[0]) == ast.unparse(first):
+            if isinstance(data, (ast.Tuple, ast.List)) and data.elts and first is not None and "" != written(data.elts[0]) == written(first):
                 self.say("validation-overlap", call.lineno, "serious", "the validation data is the training data", "confirmed")
 
     def seeds(self):
@@ -245,19 +300,37 @@ class Program:
             self.say("random-seed", min(lines), "note", "no random seed is set", "confirmed")
 
 
-def main():
-    findings, errors = [], []
+def look_at(file):
+    """(findings, error) of a file; one of them is empty."""
+    try:
+        return Program(file, _files.read_program(file).decode("utf-8-sig")).look(), ""
+    except (_files.Unfit, OSError) as error:
+        return [], "%s cannot be read: %s" % (file, error)
+    except (RecursionError, MemoryError):  # Python's parser says either of what is nested too deeply
+        return [], "%s cannot be parsed: it is nested too deeply" % file
+    except (SyntaxError, ValueError) as error:
+        return [], "%s cannot be parsed: %s" % (file, error)
+
+
+def main(as_script):
+    findings, errors = [], [] if sys.argv[1:] else ["no file is given: python -m netmend.lint FILE…"]
     for file in sys.argv[1:]:
-        try:
-            with open(file, encoding="utf-8") as opened:
-                text = opened.read(8 << 20)
-            findings += Program(file, text).look()
-        except (RecursionError, MemoryError):  # Python's parser says either of what is nested too deeply
-            errors.append("%s cannot be parsed: it is nested too deeply" % file)
-        except (SyntaxError, UnicodeDecodeError, ValueError) as error:
-            errors.append("%s cannot be parsed: %s" % (file, error))
-    json.dump({"findings": findings, "errors": errors}, sys.stdout)
+        found, error = look_at(file)
+        findings += found
+        errors += [error] if error else []
+        if len(findings) > MOST:
+            findings, errors = findings[:MOST], errors + ["more than %d findings in %s and the files before it" % (MOST, file)]
+            break
+    # Names of files and strings of programs may hold what is no text.
+    text = json.dumps({"findings": findings, "errors": errors}, ensure_ascii=False) + "\n"
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+    if as_script:
+        return 0
+    for error in errors:
+        print("error: " + _files.printable_name(error), file=sys.stderr)
+    return 2 if errors else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(not __package__))

@@ -2,16 +2,19 @@
 answer is a unified diff. `netmend heal` runs it; it needs nothing but Python 3.9.
 
 usage: python proposal.py PROGRAM FINDINGS      FINDINGS: {"findings": […]} as `netmend diagnose --json` has it
-prints {"diff": "…", "edits": [{"kind", "line", "what"}], "left": [kinds that no plain edit answers]} as JSON
+prints {"diff": "…", "edits": [{"kind", "line", "what"}], "left": [kinds that no plain edit answers]} as JSON, or {"error": "…"}
 """
 import ast
 import difflib
 import json
+import math
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lint import CROSS, constant, keyword, name_of, owner_of, text_of  # noqa: E402
+import _files  # noqa: E402
+from lint import CROSS, constant, keyword, name_of, owner_of, text_of, written  # noqa: E402
 
 OPTIMIZERS = {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Nadam", "Adamax"}
 ACTIVATED = ("Dense", "Conv1D", "Conv2D", "Conv3D", "SimpleRNN", "LSTM", "GRU")
@@ -22,12 +25,12 @@ class Editor:
 
     def __init__(self, file, text):
         self.file, self.text, self.edits, self.said = file, text, [], []
-        self.tree = ast.parse(text, file)
+        bare = text.removeprefix("\ufeff")
+        self.tree = ast.parse(bare, file)
         self.nodes = list(ast.walk(self.tree))
         self.calls = sorted((node for node in self.nodes if isinstance(node, ast.Call)), key=lambda call: (call.lineno, call.col_offset))
-        self.starts = [0]
-        for line in text.encode().split(b"\n"):
-            self.starts.append(self.starts[-1] + len(line) + 1)
+        data = self.text.encode()
+        self.starts = [len(data) - len(bare.encode())] + [end.end() for end in re.finditer(rb"\r\n|\r|\n", data)]
 
     def span(self, node):
         return (self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset)
@@ -55,10 +58,11 @@ class Editor:
         return self.text.encode()[start:end].decode()
 
     def result(self):
-        data = self.text.encode()
-        for start, end, new in sorted(self.edits, reverse=True):
-            data = data[:start] + new.encode() + data[end:]
-        return data.decode()
+        data, pieces, at = self.text.encode(), [], 0
+        for start, end, new in sorted(self.edits):
+            pieces += [data[at:start], new.encode()]
+            at = end
+        return b"".join(pieces + [data[at:]]).decode()
 
     def statement(self, call):
         return next((node for node in self.nodes if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign)) and node.value is call), None)
@@ -79,14 +83,14 @@ def rate(editor, kind, factor):
             continue
         for name in ("lr", "learning_rate"):
             value = keyword(call, name)
-            if value is None and "optim" not in ast.unparse(call.func) and name == "learning_rate" and call.args:
+            if value is None and "optim" not in written(call.func) and name == "learning_rate" and call.args:
                 value = call.args[0]
-            if isinstance(constant(value), (int, float)) and not isinstance(constant(value), bool):
+            if isinstance(constant(value), (int, float)) and not isinstance(constant(value), bool) and math.isfinite(constant(value) * factor):
                 new = "%g" % (constant(value) * factor)
                 return editor.replace(value, new, kind, "learning rate %s → %s" % (editor.source(value), new))
-        if not keyword(call, "lr") and not keyword(call, "learning_rate") and "optim" in ast.unparse(call.func) and name_of(call) != "SGD":
+        if not keyword(call, "lr") and not keyword(call, "learning_rate") and "optim" in written(call.func) and name_of(call) != "SGD":
             usual = {"RMSprop": 0.01, "Adagrad": 0.01}.get(name_of(call), 0.001)
-            return editor.argument(call, "lr" if "torch" in ast.unparse(call.func) or "optim." in ast.unparse(call.func) and "keras" not in editor.text
+            return editor.argument(call, "lr" if "torch" in written(call.func) or "optim." in written(call.func) and "keras" not in editor.text
                                    else "learning_rate", "%g" % (usual * factor), kind, "learning rate %g → %g" % (usual, usual * factor))
     for call in editor.calls:  # compile(optimizer='sgd')
         optimizer = keyword(call, "optimizer", 0) if name_of(call) == "compile" else None
@@ -253,21 +257,36 @@ def propose(editor, finding):
     return False
 
 
-def main():
-    file = sys.argv[1]
-    with open(file, encoding="utf-8", newline="") as opened:
-        text = opened.read(8 << 20)
-    with open(sys.argv[2], encoding="utf-8") as opened:
-        findings = json.load(opened)["findings"]
-    editor, left = Editor(file, text), []
+def propose_all(file, findings):
+    try:
+        text = _files.read_program(file).decode("utf-8")
+        editor, left = Editor(file, text), []
+    except (_files.Unfit, OSError) as error:
+        return {"error": "%s cannot be read: %s" % (file, error)}
+    except (RecursionError, MemoryError):
+        return {"error": "%s cannot be parsed: it is nested too deeply" % file}
+    except (SyntaxError, ValueError) as error:
+        return {"error": "%s cannot be parsed: %s" % (file, error)}
     for finding in findings:
-        if finding.get("level") != "note" and not propose(editor, finding):
+        try:
+            found = finding.get("level") == "note" or propose(editor, finding)
+        except (ValueError, ArithmeticError, RecursionError):  # a learning rate of 400 digits, say
+            found = False
+        if not found:
             left.append(finding["kind"])
     changed = editor.result()
-    ast.parse(changed, file)  # what we propose is a program
+    try:
+        ast.parse(changed.removeprefix("\ufeff"), file)  # what we propose is a program
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {"diff": "", "edits": [], "left": [one["kind"] for one in findings if one.get("level") != "note"]}
     name = os.path.basename(file)
     diff = "".join(difflib.unified_diff(text.splitlines(True), changed.splitlines(True), "a/" + name, "b/" + name))
-    json.dump({"diff": diff, "edits": editor.said, "left": left}, sys.stdout)
+    return {"diff": diff, "edits": editor.said, "left": left}
+
+
+def main():
+    text = json.dumps(propose_all(sys.argv[1], _files.read_json(sys.argv[2])["findings"]), ensure_ascii=False)
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":

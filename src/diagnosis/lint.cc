@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/python_package.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "findings/kinds.h"
 
@@ -59,12 +60,13 @@ std::vector<LintFinding> lint_files(const std::vector<std::string>& programs, co
   }
   std::string output;
   if (const int status = run_child(words, {{"PYTHONDONTWRITEBYTECODE", "1"}}, &output); status != 0)
-    throw InputError(fmt::format("{} could not read the files", python),
-                     "Python 3.9 or newer is needed: --python names it.");
+    throw InputError(
+        fmt::format("{} ended with status {} while it read {}", python, status, join(programs, ", ")),
+        "Python 3.9 or newer is needed, and memory for the program's syntax tree: --python names another.");
   const JsonDocument document(output, "netmend/lint.py");
   const JsonView errors = document.top().at("errors"), list = document.top().at("findings");
   for (const std::string& error : errors.texts())
-    throw InputError(error, "Only files that Python can parse can be read.");
+    throw InputError(error, "Programs of up to 1 MB and 50,000 lines are read, if this Python can parse them.");
   std::vector<LintFinding> all;
   for (size_t i = 0; i < list.size(); ++i) {
     const JsonView row = list.at(i);

@@ -102,10 +102,14 @@ Json propose(const std::string& program, const diagnosis::Diagnosis& found, cons
   const int status = run_child({request.python, python_package_folder() + "/netmend/proposal.py", program, findings},
                                {{"PYTHONDONTWRITEBYTECODE", "1"}}, &output);
   if (status != 0)
-    throw InputError(fmt::format("{} could not read {}", request.python, program),
-                     "Python 3.9 or newer is needed: --python names it.");
+    throw InputError(
+        fmt::format("{} ended with status {} while it read {}", request.python, status, program),
+        "Python 3.9 or newer is needed, and memory for the program's syntax tree: --python names another.");
   const JsonDocument document(output, "netmend/proposal.py");
   const JsonView top = document.top();
+  if (top.has("error"))
+    throw InputError(top.at("error").text(),
+                     "Programs of up to 1 MB and 50,000 lines are read, if this Python can parse them.");
   Json json = {{"way", "proposal"}, {"healed", false}, {"program", program}, {"diff", top.at("diff").text()}};
   json["edits"] = Json(top.at("edits").json()), json["left"] = Json(top.at("left").json());
   if (!top.at("diff").text().empty()) {
