@@ -8,6 +8,7 @@ Imports no framework by itself; changes no result, no random number and no outpu
 """
 import atexit
 import os
+import re
 import sys
 
 _recorder = None
@@ -117,16 +118,37 @@ _NAMES = {"lr": "rate", "learning_rate": "rate", "optimizer": "optimiser", "batc
           "batch_normalization": "batch_norm", "standardize": "scale_inputs", "normalize": "scale_inputs"}
 
 
+def refuse(what, hint):
+    """Ends the program as netmend does: a sentence, what to try, status 2. Names within it are not ours."""
+    text = "error: %s\n" % re.sub("[\x00-\x1f\x7f-\x9f\u200e-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", lambda hit: ascii(hit.group())[1:-1], what)
+    sys.stderr.write(text + "  %s\n" % hint)
+    raise SystemExit(2)
+
+
+def _given_settings():
+    """What NETMEND_SETTINGS says. Who set it wants other values: a program that went on without them would deceive him."""
+    import json
+    text = os.environ.get("NETMEND_SETTINGS")
+    if not text:
+        return {}
+    try:
+        found = json.loads(text)
+        json.dumps(found, allow_nan=False)
+        wrong = "" if isinstance(found, dict) else "it is no JSON object"
+    except RecursionError:
+        wrong = "it is nested too deeply"
+    except ValueError as error:
+        wrong = "it is no JSON: %s" % error
+    if wrong:
+        refuse("the settings in NETMEND_SETTINGS cannot be read: %s" % wrong, """NETMEND_SETTINGS='{"lr": 0.01}' sets one; unset it for those of the program.""")
+    return found
+
+
 def settings(choices=None, **values):
     """Settings of a training that may be changed, with their values: `s = settings(rate=0.1, optimizer="sgd")`, then
     `s["rate"]`. `netmend heal` runs the program again with other values; otherwise they keep the values given here.
     `choices={"activation": ["relu", "tanh"]}` says which values a setting takes."""
-    import json
-    given = dict(values)
-    try:
-        others = json.loads(os.environ.get("NETMEND_SETTINGS") or "{}")
-    except ValueError:
-        others = {}
+    given, others = dict(values), _given_settings()
     for name in values:
         usual = _NAMES.get(name.lower(), name.lower())
         if name in others or usual in others:

@@ -20,20 +20,33 @@ def number(value):
     return "NaN" if math.isnan(value) else ("Inf" if value > 0 else "-Inf")
 
 
-def plain(value):
-    """Anything as JSON: what has no form of its own becomes short text."""
-    if isinstance(value, (type(None), bool, int, str)):
-        return value if not isinstance(value, str) else value[:300]
+def plain(value, depth=16):
+    """Anything as JSON: what has no form of its own becomes short text, also what is nested deeply or holds itself."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(value)[:300]
+    if isinstance(value, int):
+        return int(value) if -1 << 63 <= value < 1 << 63 else "a number of %d bits" % int(value).bit_length()
     if isinstance(value, float):
         return number(value)
+    if isinstance(value, (dict, list, tuple)) and depth == 0:
+        return "a %s" % type(value).__name__
     if isinstance(value, dict):
-        return {str(key)[:200]: plain(one) for key, one in value.items()}
+        return {named(key): plain(one, depth - 1) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(one, depth - 1) for one in value]
     try:
         return number(float(value))
     except Exception:
+        return named(value)
+
+
+def named(value):
+    try:
         return str(value)[:200]
+    except Exception:  # of the object's own __str__
+        return "a %s" % type(value).__name__
 
 
 def user_source(start=2, most=60):
@@ -56,6 +69,7 @@ class Record:
         self.start, self.pid = time.time(), os.getpid()
         self.clock = time.perf_counter()
         self.pending, self.flushed = [], 0.0
+        self.broken = ""  # why nothing can be written any more; the program goes on
 
     def _open(self):
         os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
@@ -91,14 +105,17 @@ class Record:
     def flush(self):
         if not self.pending or os.getpid() != self.pid:
             return
-        if self.file is None:
-            self._open()
         text = "\n".join(self.pending) + "\n"
         self.pending = []
-        if self.bytes + len(text) > MOST_BYTES and not self.full:
-            self.full = True
-            text = '{"e":"full"}\n'
-        self._write(text)
+        try:
+            if self.file is None:
+                self._open()
+            if self.bytes + len(text) > MOST_BYTES and not self.full:
+                self.full = True
+                text = '{"e":"full"}\n'
+            self._write(text)
+        except OSError as error:  # a full disk: the missing end of the record shows it
+            self.full, self.broken = True, error.strerror or str(error)
         self.flushed = time.perf_counter()
 
 
