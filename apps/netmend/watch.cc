@@ -37,12 +37,16 @@ int watch(const Common& common, const WatchOptions& options) {
   RunFolder folder(common.out, "watch", common.arguments);
   const std::string path = folder.path();
   const auto start = std::chrono::steady_clock::now();
+  bool stopped = false;
   int status =
-      run_child(options.command, diagnosis::recorder_environment(fs::absolute(path).string(), options.stop_when));
+      run_child(options.command, diagnosis::recorder_environment(fs::absolute(path).string(), options.stop_when),
+                nullptr, &stopped);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   folder.add("program", options.command);
   folder.add("folder", fs::current_path().string());
   folder.add("program_status", status);
+  // A signal that was sent to us and ended the program; one that it handled leaves it a status of its own.
+  if (stopped && status > 128) status = 130;
   if (!fs::exists(path + "/record.jsonl", error)) {
     folder.finish(common.seed, seconds, status);
     say(common,

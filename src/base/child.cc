@@ -10,16 +10,18 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/pool.h"
 
 namespace netmend {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 constexpr size_t kMostOutput = size_t(64) << 20;
-volatile sig_atomic_t child_id = 0;
+volatile sig_atomic_t child_id = 0, signal_came = 0;
 
 /// Ctrl-C reaches the child by itself: the terminal sends it to both. What somebody sends to us alone goes on to it.
 void pass_on(int signal, siginfo_t* info, void*) {
+  signal_came = 1;
   if (child_id > 0 && (signal != SIGINT || info->si_code == SI_USER)) kill(pid_t(child_id), signal);
 }
 
@@ -27,6 +29,7 @@ void pass_on(int signal, siginfo_t* info, void*) {
 class PassedOn {
  public:
   PassedOn() {
+    signal_came = 0;
     struct sigaction action {};
     action.sa_sigaction = pass_on;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -65,7 +68,7 @@ class PassedOn {
 }  // namespace
 
 int run_child(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
-              std::string* output) {
+              std::string* output, bool* stopped) {
   int failed[2], piped[2] = {-1, -1};
   if (pipe2(failed, O_CLOEXEC) != 0 || (output && pipe2(piped, O_CLOEXEC) != 0))
     fail("cannot make a pipe: {}", std::strerror(errno));
@@ -98,6 +101,8 @@ int run_child(const std::vector<std::string>& words, const std::map<std::string,
   if (told > 0)
     throw InputError(fmt::format("cannot start {}: {}", words[0], std::strerror(why)),
                      "Is it installed and on the PATH?");
+  if (stopped) *stopped = signal_came != 0;
+  if (!stopped && signal_came) throw Interrupted{};
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
