@@ -12,6 +12,7 @@ import shlex
 from . import _program
 from ._data import Data, spec_of
 from ._errors import NetmendInputError, NetmendInternalError
+from ._files import Unfit, read_json
 from ._gates import with_limits
 from ._models import model_file
 from ._results import result_of
@@ -37,7 +38,7 @@ def describe():
     if os.path.exists(kept):
         try:
             return _read(kept)
-        except (NetmendInternalError, OSError, ValueError):
+        except NetmendInternalError:
             pass  # somebody else's, or half a file: it is made again
     document = _program.run(["lab", "commands"], progress=False).document
     try:
@@ -51,9 +52,12 @@ def describe():
 
 
 def _read(path):
-    with open(path, encoding="utf-8") as file:
-        document = json.load(file)
-    if not isinstance(document, dict) or (document.get("format"), document.get("version")) != ("netmend-commands", 1):
+    try:
+        document = read_json(path, 16 << 20)
+    except Unfit as error:
+        raise NetmendInternalError("%s cannot be read: %s" % (path, error)) from None
+    if not isinstance(document, dict) or (document.get("format"), document.get("version")) != ("netmend-commands", 1) or \
+            not isinstance(document.get("commands"), list):
         raise NetmendInternalError("%s is not a description of netmend's commands" % path)
     return document
 

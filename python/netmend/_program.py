@@ -10,6 +10,7 @@ import tempfile
 import warnings
 
 from ._errors import NetmendInputError, NetmendInternalError, NetmendMissingError
+from ._files import Unfit, open_regular, printable
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -19,7 +20,7 @@ def program():
     this package, the one on the PATH."""
     named = os.environ.get("NETMEND_PROGRAM")
     if named:
-        if not os.access(named, os.X_OK):
+        if not os.path.isfile(named) or not os.access(named, os.X_OK):
             raise NetmendMissingError("NETMEND_PROGRAM names %s, which is not a program" % named)
         return os.path.abspath(named)
     source = os.path.dirname(os.path.dirname(_HERE))
@@ -35,8 +36,11 @@ def program():
 
 
 def _is_binary(path):
-    with open(path, "rb") as file:
-        return file.read(4) == b"\x7fELF"
+    try:
+        with open_regular(path) as file:
+            return file.read(4) == b"\x7fELF"
+    except (Unfit, OSError):
+        return False
 
 
 def main():
@@ -73,7 +77,7 @@ def run(words, progress=None, folder=None):
     if status in (0, 1, 130) and text.strip():
         try:
             return Answer(json.loads(text), status, _notes(said))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise NetmendInternalError("netmend printed no JSON document: %.200r" % text)
     if interrupted or status == 130:
         raise KeyboardInterrupt
@@ -155,7 +159,7 @@ class _Bar:
 
 
 def _notes(said):
-    return [line.strip() for line in said.splitlines() if line.strip()]
+    return [printable(line.strip()) for line in said.splitlines() if line.strip()]
 
 
 def _error(status, said):

@@ -9,6 +9,7 @@ import pytest
 
 from . import _program
 from ._errors import NetmendError
+from ._files import Unfit, printable, printable_name, read_bytes
 from ._gates import failures, sentence, write_sarif
 from ._version import VERSION
 
@@ -33,7 +34,10 @@ def pytest_collect_file(file_path, parent):
 
 def limits_of(path):
     """The names of the limits; [""] for all of them together where this Python reads no TOML (before 3.11)."""
-    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        text = read_bytes(path, 16 << 20).decode("utf-8", "replace")
+    except Unfit:
+        return [""]  # the program says what is wrong, and where
     try:
         import tomllib
     except ImportError:
@@ -43,8 +47,8 @@ def limits_of(path):
             return [""] if re.search(r"^\s*\[?\s*gate\b", text, re.M) else []
     try:
         gate = tomllib.loads(text).get("gate", {})
-    except tomllib.TOMLDecodeError:
-        return [""]  # the program says what is wrong, and where
+    except (ValueError, RecursionError):
+        return [""]  # here too
     return [str(name) for name in gate] if isinstance(gate, dict) else [""]
 
 
@@ -55,7 +59,7 @@ class GateFile(pytest.File):
 
     def collect(self):
         for name in limits_of(self.path):
-            yield Limit.from_parent(self, name=name or "gate")
+            yield Limit.from_parent(self, name=printable_name(name) or "gate", limit=name or "gate")
 
     def document(self):
         if self.answer is None:
@@ -79,10 +83,14 @@ class LimitFailed(Exception):
 
 
 class Limit(pytest.Item):
+    def __init__(self, limit, **more):
+        super().__init__(**more)
+        self.limit = limit
+
     def runtest(self):
         document = self.parent.document()
-        rows = [row for row in document.get("criteria", []) if self.name in ("gate", row["criterion"])
-                or row["criterion"].split("[")[0] == self.name]
+        rows = [row for row in document.get("criteria", []) if self.limit in ("gate", row["criterion"])
+                or row["criterion"].split("[")[0] == self.limit]
         if document.get("reason"):
             raise LimitFailed(document["reason"])
         wrong = [row for row in rows if row["verdict"] != "pass"]
@@ -93,7 +101,7 @@ class Limit(pytest.Item):
 
     def repr_failure(self, excinfo):
         if isinstance(excinfo.value, (LimitFailed, NetmendError)):
-            return str(excinfo.value)
+            return printable(excinfo.value)
         return super().repr_failure(excinfo)
 
     def reportinfo(self):

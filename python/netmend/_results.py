@@ -4,11 +4,13 @@ import json
 import os
 import sys
 import webbrowser
+import zipfile
 
 import numpy as np
 
 from . import _program
 from ._errors import NetmendInputError
+from ._files import MOST_JSON, open_regular, parse_json, printable, read_bytes
 from ._patching import patch_state_dict
 
 _COLOURS = {"blocker": "#b3261e", "serious": "#b3261e", "minor": "#8a5a00", "note": "#5f6368"}
@@ -41,7 +43,7 @@ class Finding:
         return list(self._document) + ["why"]
 
     def __repr__(self):
-        return "%s %s: %s (%s)" % (self.level, self.id, self.brief, self.certainty)
+        return printable("%s %s: %s (%s)" % (self.level, self.id, self.brief, self.certainty))
 
     def why(self):
         """The explanation of this finding: meaning, cause, how to confirm, how to repair."""
@@ -118,15 +120,15 @@ class Result:
         """Arrays as NumPy: what the command wrote as NPZ, else one row per input of the run."""
         for path in list(self.files.values()) + [v for v in self._given.values() if isinstance(v, (str, os.PathLike))]:
             if str(path).endswith(".npz") and os.path.exists(path):
-                return np.load(path)
+                return _read(str(path))
         if self.run and os.path.exists(os.path.join(self.run, "samples.npz")):
-            return np.load(os.path.join(self.run, "samples.npz"))
+            return _read(os.path.join(self.run, "samples.npz"))
         raise NetmendInputError("netmend %s wrote no arrays" % self.command)
 
     # -- for people
 
     def __repr__(self):
-        return "\n".join(_lines(self))
+        return printable("\n".join(_lines(self)))
 
     def _repr_html_(self):
         return _screen(self)
@@ -178,6 +180,14 @@ def _is_rows(value):
 
 
 def _read(path):
+    try:
+        open_regular(path).close()  # a pipe or a device would never end
+        return _content(path)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise NetmendInputError("%s cannot be read: %s" % (path, error)) from None
+
+
+def _content(path):
     if path.endswith(".csv"):
         try:
             import pandas
@@ -190,8 +200,8 @@ def _read(path):
                 return list(csv.DictReader(file))
     if path.endswith((".npz", ".npy")):
         return np.load(path)
-    with open(path, encoding="utf-8") as file:
-        return json.load(file) if path.endswith(".json") else file.read()
+    content = read_bytes(path, MOST_JSON)
+    return parse_json(content) if path.endswith(".json") else content.decode("utf-8")
 
 
 # ---- text ----
@@ -268,7 +278,6 @@ class _Frame:
         return self.page
 
     def _repr_html_(self):
-        with open(self.page, encoding="utf-8") as file:
-            text = html.escape(file.read(), quote=True)
+        text = html.escape(_read(self.page), quote=True)
         return ("<iframe sandbox='allow-scripts allow-popups' style='width:100%%;height:%dpx;border:1px solid #ccc' srcdoc=\"%s\">"
                 "</iframe>" % (int(self.height), text))

@@ -2,11 +2,16 @@
 of nodes and operators, statements and the lines they own. Needs nothing but Python's standard library, so that it runs as a plain
 script beside any interpreter from 3.9 on."""
 import ast
+import bisect
 import functools
 import io
-import json
 import re
 import tokenize
+
+try:
+    from . import _files
+except ImportError:
+    import _files
 
 
 class Unreadable(Exception):
@@ -19,7 +24,7 @@ class Source:
     def __init__(self, path, text, encoding, newline="\n"):
         self.path, self.text, self.encoding, self.newline = path, text, encoding, newline
         self.lines = text.split("\n")
-        self.starts = [0]
+        self.starts, self.columns = [0], {}
         for line in self.lines[:-1]:
             self.starts.append(self.starts[-1] + len(line) + 1)
         try:
@@ -39,7 +44,10 @@ class Source:
         text = self.lines[line - 1]
         if text.isascii():
             return self.starts[line - 1] + column
-        return self.starts[line - 1] + len(text.encode()[:column].decode())
+        if line not in self.columns:  # of each byte, the character: a line may be asked about once for each of its words
+            counts = [len(one.encode()) for one in text]
+            self.columns[line] = [at for at, count in enumerate(counts) for _ in range(count)] + [len(text)]
+        return self.starts[line - 1] + self.columns[line][column]
 
     def span(self, node):
         return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
@@ -60,9 +68,10 @@ class Source:
         at = first
         while at < end:
             if self.text[at] == "#":
-                at = self.text.index("\n", at) if "\n" in self.text[at:end] else end
-            elif re.match(word, self.text[at:end]):
-                return at, at + re.match(word, self.text[at:end]).end()
+                at = self.text.find("\n", at, end)
+                at = end if at < 0 else at
+            elif hit := re.compile(word).match(self.text, at, end):
+                return at, hit.end()
             else:
                 at += 1
         return None
@@ -107,9 +116,9 @@ class Source:
 def notebook_text(path, raw):
     """The code cells of a notebook one behind the other; lines for the notebook itself (%magic, !shell) become comments."""
     try:
-        cells = json.loads(raw)["cells"]
+        cells = _files.parse_json(raw)["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell.get("cell_type") == "code"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise Unreadable(f"{path}: not a notebook that can be read") from None
     lines = []
     for number, cell in enumerate(code):
@@ -120,13 +129,15 @@ def notebook_text(path, raw):
 
 def read_source(path):
     """A .py file in the encoding that it declares, or a notebook. Raises Unreadable."""
+    notebook = str(path).endswith(".ipynb")
     try:
-        with open(path, "rb") as file:
-            raw = file.read(16 << 20)
-    except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror}") from None
-    if str(path).endswith(".ipynb"):
-        return Source(path, notebook_text(path, raw), "utf-8")
+        raw = _files.read_bytes(path, _files.MOST_JSON) if notebook else _files.read_program(path)
+        if notebook:
+            text = notebook_text(path, raw)
+            _files.bounded_program(text.encode("utf-8", "replace"))
+            return Source(path, text, "utf-8")
+    except _files.Unfit as error:
+        raise Unreadable(f"{path}: {error}") from None
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
         text = raw.decode(encoding)
@@ -213,9 +224,11 @@ def phase_lines(source):
     functions = {node.name: node for node in source.tree.body if isinstance(node, ast.FunctionDef)}
     lines, state = {}, {"phase": "preprocessing", "open": set()}
 
+    places = sorted(marks)
+
     def marked(line):
-        before = [number for number in marks if number <= line]
-        return marks[max(before)] if before else "preprocessing"
+        at = bisect.bisect_right(places, line)
+        return marks[places[at - 1]] if at else "preprocessing"
 
     def hand_over(statement):
         """The function that a statement does nothing but call."""

@@ -106,16 +106,17 @@ class Tracer:
         """{lines: {file: {line: phases}}, children, untraced}, of all processes."""
         counts = {"child": 0, "program": 0, "started": 0}
         try:
-            with open(self.plan["file"], encoding="utf-8") as file:
+            with open(os.open(self.plan["file"], os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8", errors="replace") as file:
                 for row in file:
                     try:
                         what, *rest = json.loads(row)
-                    except ValueError:
-                        continue
-                    if what == "line":
-                        self.lines.setdefault(rest[0], {}).setdefault(rest[1], set()).add(rest[2])
-                    else:
-                        counts[what] += 1
+                        if what == "line":
+                            name, line, phase = rest
+                            self.lines.setdefault(str(name), {}).setdefault(int(line), set()).add(str(phase))
+                        else:
+                            counts[what] += 1
+                    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+                        continue  # a program may write there too
         except OSError:
             pass
         lines = {name: {str(line): sorted(phases) for line, phases in sorted(found.items())}
