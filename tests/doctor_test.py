@@ -290,7 +290,14 @@ class Watch(Case):
         self.assertEqual(process.stdout.readline(), "ready\n")
         process.terminate()
         process.communicate(timeout=20)
-        self.assertEqual(process.returncode, 128 + 15)
+        self.assertEqual((process.returncode, read_json("r/run.json")["program_status"]), (130, 128 + 15))
+        self.ok("watch", "--quiet", "--out", "own", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 15)", code=128 + 15)
+        write("ready.py", "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); print('ready', flush=True); time.sleep(60)\n")
+        process = start("watch", "--quiet", "--out", "handled", "--", sys.executable, "ready.py")
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.terminate()
+        process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 9)
 
 
 LINTED = {  # program: kind and line
@@ -345,6 +352,11 @@ class Lint(Case):
         write("q.py", "def f(:\n")
         self.refused("lint", "q.py", words=["q.py"])
         self.refused("lint", "none.py")
+        write("large.py", "x = 1\n" * 60000)
+        self.refused("lint", "large.py", words=["more than 50000 lines"])
+        write("larger.py", "x = 1\n" * 2000000)
+        self.refused("lint", "larger.py", words=["larger than 1 MB"])
+        self.refused("lint", "p.py", "--python", "false", words=["false ended with status 1"])
 
 
 @needs("torch")
