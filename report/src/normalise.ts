@@ -214,7 +214,7 @@ function table({ inputs, data }: Report, unread: Unread): void {
 function features(report: Report, unread: Unread): void {
   const { map, similar } = report;
   if (map) {
-    const drawable = (value: number) => Math.abs(value) < 1e100; // differences and their share of the width stay finite; undefined and NaN are not
+    const drawable = (value: number) => Number.isFinite(value) && Math.abs(value) < 1e100; // so that differences and their share of the width stay finite
     const known = [...map.rows.keys()].filter((i) => Number.isFinite(map.rows[i]) && drawable(map.x[i]) && drawable(map.y[i]));
     const beyond = [...map.x, ...map.y].filter((value) => Number.isFinite(value) && !drawable(value)).length;
     if (beyond) unread.add("map", beyond);
