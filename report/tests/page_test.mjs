@@ -1170,7 +1170,8 @@ describe("any report", { skip }, () => {
     const report = check("sandbox", "sandbox.onnx", "--data", "glyphs:test", "--limit", 300, "--train", "glyphs:train,limit=600", "--against", "sandbox-raw.onnx", "--anyway");
     const sound = await shapeOfSound(report);
     assert.ok(sound.sections.length >= 9 && sound.tiles && sound.cards, JSON.stringify(sound));
-    const { wrong, ill } = await useAll(fieldByField(report, odd), complaints(sound));
+    const only = new RegExp(process.env.NETMEND_FIELDS ?? ""); // NETMEND_FIELDS='^.map' tries these alone
+    const { wrong, ill } = await useAll(fieldByField(report, odd).filter(([field]) => only.test(field)), complaints(sound));
     assert.deepEqual([wrong, ill], [[], []]);
   });
 
