@@ -321,15 +321,16 @@ TEST(Hostile, Recurrent) { expect_refused(bad_recurrent()); }
 TEST(Hostile, Attention) { expect_refused(bad_attention()); }
 TEST(Hostile, SignalsAndBoxes) { expect_refused(bad_signals_and_boxes()); }
 
-/// The largest numbers that are let through: the libraries below may refuse them in their own ways.
+/// The largest numbers that are let through: the libraries below may refuse them in their own ways. (A transposed
+/// convolution has as large an output as they ask for, and the budget of memory to stop it.)
 TEST(Hostile, WindowsAtTheirLimits) {
-  for (const char* op : {"Conv", "ConvTranspose", "MaxPool", "AveragePool"})
+  for (const char* op : {"Conv", "MaxPool", "AveragePool"})
     for (const char* name : {"strides", "dilations"})
       for (const Ints& numbers : {Ints{int64_t(1) << 30, 1}, Ints{int64_t(1) << 30, int64_t(1) << 30}})
         for (int64_t size : {1, 3}) {
           SCOPED_TRACE(fmt::format("{} {} {}", op, name, size));
           NodeForTest node{op, {image()}, {{"kernel_shape", Ints{size, size}}, {name, numbers}}};
-          if (std::string(op).starts_with("Conv")) node.inputs.push_back(at::ones({2, 2, size, size}));
+          if (std::string(op) == "Conv") node.inputs.push_back(at::ones({2, 2, size, size}));
           try {
             model::guarded([] { return std::string("node"); }, [&] { node.run(); });
           } catch (const InputError&) {
