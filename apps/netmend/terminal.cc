@@ -104,9 +104,9 @@ void print_parts(const std::vector<std::string>& parts, size_t margin, size_t fi
 }
 
 void print_labelled(const std::string& label, const std::string& text) {
-  constexpr size_t kText = 12;
-  print("  {:<{}}", label, kText - 2);
-  print_wrapped(text, kText, kText);
+  const size_t at = std::max<size_t>(12, label.size() + 3);
+  print("  {:<{}}", label, at - 2);
+  print_wrapped(text, at, at);
 }
 
 namespace {
