@@ -16,6 +16,8 @@ struct Common {
   uint64_t seed = 42;
   int jobs = 0;
   std::string device = "cpu", precision = "float32", memory, out, config;
+  std::string store;                   ///< of a study: the database that keeps its trials
+  double lease = 60;                   ///< of a study: seconds after which a silent worker's trials are given to others
   std::vector<std::string> arguments;  ///< the whole command line, for the run's record
 };
 

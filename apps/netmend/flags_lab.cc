@@ -37,6 +37,14 @@ void with_study(CLI::App* study, Options& o, const std::string& folder) {
       ->check(CLI::Range(1, 1000));
   study->add_flag("--latex", o.study_table.latex, "With --table: as LaTeX instead of Markdown");
   study->add_option("--out", common.out, "Folder of the study, with trials.csv (default: " + folder + ")");
+  study->add_option("--store", common.store,
+                    "A PostgreSQL database that keeps the trials, for any number of workers anywhere: "
+                    "postgresql://USER@HOST/DATABASE, the password in PGPASSFILE or PGPASSWORD");
+  study
+      ->add_option("--lease", common.lease,
+                   "With --store: seconds of silence after which a worker's trials are given to others")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 86400.0));
 }
 
 /// What studies have whose trials several processes or machines share out.
@@ -216,7 +224,8 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
               "  netmend lab study sbfl-repair --sample 0.02\n"
               "  netmend lab study sbfl-repair --as-published --out published\n"
               "  netmend lab study sbfl-repair --trained --sample 0.01\n"
-              "  netmend lab study sbfl-repair --slice 1/4 --bases bases --add bases --out part1");
+              "  netmend lab study sbfl-repair --slice 1/4 --bases bases --add bases --out part1\n"
+              "  netmend lab study sbfl-repair --sample 0.02 --store postgresql://me@server/studies");
   sbfl->add_option("--networks", o.sbfl.networks, "Some of dnn1, dnn2, cnn1, cnn2")->delimiter(',');
   sbfl->add_option("--sample", o.sbfl.sample, "Share of the trajectories to run")
       ->capture_default_str()

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "netmend/shared.h"
 #include "netmend/terminal.h"
@@ -13,9 +14,19 @@
 namespace netmend::app {
 namespace {
 
-studies::StudyContext context_of(const Common& common, const std::string& name) {
-  return {common.out.empty() ? "netmend-study-" + name : common.out, common.seed, common.jobs, common.device,
-          [&common](const std::string& line) { say(common, printable(line)); }};
+enum class Workers { kOne, kMany };
+
+studies::StudyContext context_of(const Common& common, const std::string& name, Workers workers = Workers::kOne) {
+  if (!common.store.empty() && workers == Workers::kOne)
+    throw InputError(fmt::format("--store: {} is worked on by one process, in a folder", name),
+                     "Studies that many workers share: sbfl-repair, deepimportance, planted-faults, training-mutants.");
+  return {common.out.empty() ? "netmend-study-" + name : common.out,
+          common.seed,
+          common.jobs,
+          common.device,
+          [&common](const std::string& line) { say(common, printable(line)); },
+          common.store,
+          common.lease};
 }
 
 /// The JSON document without the tables for people, or the tables alone, or the one that was asked for.
@@ -36,7 +47,8 @@ int print_tables(const Common& common, const TableChoice& choice, Json json) {
 }  // namespace
 
 int study_planted(const Common& common, const TableChoice& table, const studies::PlantedRequest& request) {
-  return print_tables(common, table, studies::run_planted_study(context_of(common, "planted-faults"), request));
+  return print_tables(common, table,
+                      studies::run_planted_study(context_of(common, "planted-faults", Workers::kMany), request));
 }
 
 int study_quality(const Common& common, const TableChoice& table, const studies::QualityRequest& request) {
@@ -62,13 +74,14 @@ int study_broken_trainings(const Common& common, const TableChoice& table,
 
 int study_training_mutants(const Common& common, const TableChoice& table,
                            const studies::TrainingMutantsRequest& request) {
-  return print_tables(common, table,
-                      studies::run_training_mutants_study(context_of(common, "training-mutants"), request));
+  return print_tables(
+      common, table,
+      studies::run_training_mutants_study(context_of(common, "training-mutants", Workers::kMany), request));
 }
 
 int study_deepimportance(const Common& common, const TableChoice& table,
                          const studies::DeepImportanceRequest& request) {
-  const studies::StudyContext context = context_of(common, "deepimportance");
+  const studies::StudyContext context = context_of(common, "deepimportance", Workers::kMany);
   print_tables(common, table, studies::run_deepimportance_study(context, request));
   if (!common.json && table.number == 0)
     print(
@@ -90,7 +103,8 @@ int study_deepfault(const Common& common, const TableChoice& table, const studie
 }
 
 int study_sbfl(const Common& common, const TableChoice& table, const studies::SbflRequest& request) {
-  return print_tables(common, table, studies::run_sbfl_study(context_of(common, "sbfl-repair"), request));
+  return print_tables(common, table,
+                      studies::run_sbfl_study(context_of(common, "sbfl-repair", Workers::kMany), request));
 }
 
 }  // namespace netmend::app

@@ -694,20 +694,38 @@ std::vector<std::string> deepimportance_trials(const std::string& model) {
   return {"network", "reaction", "U_O", "U_S", "U_DI", "+S", "+FGSM", "+BIM", "+JSMA", "+CW", "layers", "switches"};
 }
 
+trials::Part deepimportance_part(const std::string& prefix, const std::string& model,
+                                 const std::function<TrainedNetwork()>& open_network,
+                                 const DeepImportanceOptions& options) {
+  trials::Part part{prefix, {}, {}};
+  part.prepare = [prefix, open_network, options]() -> trials::RunTrial {
+    const auto network = std::make_shared<const TrainedNetwork>(open_network());
+    const auto own = std::make_shared<const DeepImportanceOptions>(options);
+    const auto studied = std::make_shared<Studied>(*network, *own);
+    return [network, own, studied, prefix](const std::string& key) {
+      const auto start = std::chrono::steady_clock::now();
+      Json result = studied->run(key.substr(prefix.size() + 1));
+      result["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      return json_text(result);
+    };
+  };
+  for (const std::string& trial : deepimportance_trials(model)) part.keys.push_back(prefix + "|" + trial);
+  return part;
+}
+
+trials::PartsOptions telling_seconds(const std::function<void(const std::string&)>& progress) {
+  return {1, {}, [progress](const std::string& key, const std::string& result) {
+            if (progress)
+              progress(
+                  fmt::format("{} in {:.1f} s", key, trials::trial_document(key, result).top().at("seconds").number()));
+          }};
+}
+
 void run_deepimportance(Store& store, const std::string& prefix, const TrainedNetwork& network,
                         const DeepImportanceOptions& options, const std::function<void(const std::string&)>& progress) {
-  Studied studied(network, options);
-  for (const std::string& trial : deepimportance_trials(network.model)) {
-    const std::string key = prefix + "|" + trial;
-    if (store.find(key)) continue;
-    if (interrupted()) throw Interrupted{};
-    const auto start = std::chrono::steady_clock::now();
-    Json result = studied.run(trial);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    result["seconds"] = seconds;
-    store.put(key, json_text(result));
-    if (progress) progress(fmt::format("{} in {:.1f} s", key, seconds));
-  }
+  const trials::Part part = deepimportance_part(
+      prefix, network.model, [&] { return network; }, options);
+  trials::run_parts(store, {part}, telling_seconds(progress));
 }
 
 }  // namespace netmend::studies

@@ -15,7 +15,7 @@
 #include "observers/predictions.h"
 #include "stream/pass.h"
 #include "studies/protocol.h"
-#include "trials/store.h"
+#include "trials/parts.h"
 
 namespace netmend::studies {
 
@@ -38,6 +38,14 @@ struct DeepImportanceOptions {
 
 /// What is done with a network, one row of the store each. Table 4 has no network but those for digits.
 std::vector<std::string> deepimportance_trials(const std::string& model);
+
+/// One trial at a time, and `progress` told of each with its seconds.
+trials::PartsOptions telling_seconds(const std::function<void(const std::string&)>& progress);
+
+/// The trials of one network, under keys `PREFIX|trial`; the network is opened when the first is run.
+trials::Part deepimportance_part(const std::string& prefix, const std::string& model,
+                                 const std::function<TrainedNetwork()>& open_network,
+                                 const DeepImportanceOptions& options);
 
 /// Does what the store does not hold yet, under keys `PREFIX|trial`. `progress` is told what is done. Throws
 /// Interrupted.

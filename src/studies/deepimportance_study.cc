@@ -52,10 +52,10 @@ std::shared_ptr<const dataset::Dataset> first_inputs(std::shared_ptr<const datas
 
 TrainedNetwork open_network(const StudyContext& context, const Architecture& about, const std::string& file,
                             uint64_t seed, const Sizes& sizes) {
-  if (!std::filesystem::exists(file)) {
+  make_once(file, [&] {
     tell(context, fmt::format("training {} on {}", about.network, about.data));
     train_named(about.network, about.data, file, {seed, about.epochs, sizes.training}, context.jobs);
-  }
+  });
   model::Graph graph = onnx::read_model(file);
   const dataset::Splits splits = dataset::parse_splits(about.data);
   session::Request request;
@@ -66,12 +66,6 @@ TrainedNetwork open_network(const StudyContext& context, const Architecture& abo
   session::Session session(std::move(request), file, std::move(graph), std::move(test), std::move(train));
   return {about.name, session.train()->subject, session.test().subject, session.task_of(*session.train()),
           session.task()};
-}
-
-bool done_already(const Store& store, const std::string& prefix, const std::string& model) {
-  for (const std::string& trial : deepimportance_trials(model))
-    if (!store.find(prefix + "|" + trial)) return false;
-  return true;
 }
 
 std::string given_file(const std::string& folder, const std::string& model) {
@@ -104,8 +98,6 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
   for (const std::string& model : models) find_architecture(model);
   const int64_t runs = request.runs > 0 ? request.runs : request.quick ? 1 : 5;
   make_folders(context.folder);
-  Store store(context.folder + "/trials.db", "deepimportance", kDeepImportanceVersion);
-  add_trials(store, request.add, "deepimportance", kDeepImportanceVersion);
   DeepImportanceOptions how;
   how.jobs = context.jobs;
   how.protocol = changed(find_protocol(request.as_published), request.changes);
@@ -115,19 +107,31 @@ Json run_deepimportance_study(const StudyContext& context, const DeepImportanceR
   const std::string kind = request.quick ? "quick" : "full";
   std::string prefix = fmt::format("{}, seed {}, {} attacked", kind, context.seed, how.attacked);
   if (!request.networks.empty()) prefix += ", networks " + given_networks(request.networks, models);
+  refuse_slice(context, request.slice);
+  Store store =
+      open_store(context, "deepimportance",
+                 fmt::format("{}, {}, networks {}, runs {}", prefix, how.protocol.text(), join(models, "+"), runs),
+                 kDeepImportanceVersion);
+  add_trials(store, request.add, "deepimportance", kDeepImportanceVersion);
   const Slice slice = parse_slice(request.slice);
+  std::vector<trials::Part> parts;
   int64_t number = 0;
   for (int64_t run = 1; run <= runs; ++run)
     for (const std::string& model : models) {
       const std::string key = fmt::format("{}|{}|{}|{}", prefix, how.protocol.text(), model, run);
-      if (!slice.holds(number++) || done_already(store, key, model)) continue;
+      if (!slice.holds(number++)) continue;
       how.seed = context.seed + uint64_t(run - 1) * 7919;
       const std::string file = request.networks.empty()
                                    ? fmt::format("{}/{}-{}-seed{}.onnx", context.folder, model, kind, how.seed)
                                    : given_file(request.networks, model);
-      const TrainedNetwork network = open_network(context, find_architecture(model), file, how.seed, sizes);
-      run_deepimportance(store, key, network, how, context.progress);
+      parts.push_back(deepimportance_part(
+          key, model,
+          [&context, &sizes, model, file, seed = how.seed] {
+            return open_network(context, find_architecture(model), file, seed, sizes);
+          },
+          how));
     }
+  trials::run_parts(store, parts, telling_seconds(context.progress));
   Json json = report_deepimportance(store, prefix, models, runs);
   json["out"] = context.folder;
   const std::string text = deepimportance_text(json);

@@ -249,30 +249,47 @@ Json run_trial(const Sound& sound, const faults::Kind& kind, int64_t number, con
 
 }  // namespace
 
-void run_planted(Store& store, const Sound& sound, const PlantedOptions& options,
+void run_planted(Store& store, const std::vector<std::string>& networks,
+                 const std::function<Sound(const std::string&)>& open_network, const PlantedOptions& options,
                  const std::function<void(const std::string&)>& progress) {
-  for (const std::string& name : options.kinds) {
-    const faults::Kind& kind = faults::find_kind(name);
-    for (int64_t number = 1; number <= options.seeds; ++number) {
-      // Everything that the result depends on.
-      const std::string key = fmt::format("{}|{}|{}|seed {}|{} points|{} {}{}", sound.name, name, number, options.seed,
-                                          100 * options.at_least, join(options.repairs, "+"), options.budget,
-                                          options.targeted ? " of the largest confusion" : "");
-      if (store.find(key)) continue;
-      if (interrupted()) throw Interrupted{};
-      Json result = run_trial(sound, kind, number, options);
-      store.put(key, json_text(result));
-      if (!progress) continue;
-      if (result.contains("none"))
-        progress(fmt::format("{}: nothing that was drawn costs enough", key));
-      else
-        progress(fmt::format("{}: {} lost {:.1f} points{}", key, result["place"].get<std::string>(),
-                             100 * (result["sound"].get<double>() - result["faulty"].get<double>()),
-                             result["ranks"].contains("auto")
-                                 ? fmt::format("; auto ranks it {}", result["ranks"]["auto"].get<int64_t>())
-                                 : ""));
-    }
+  struct Fault {
+    const faults::Kind* kind;
+    int64_t number;
+  };
+  std::map<std::string, Fault> faults;
+  std::vector<trials::Part> parts;
+  for (const std::string& network : networks) {
+    trials::Part part{network, {}, [&, network]() -> trials::RunTrial {
+                        auto sound = std::make_shared<const Sound>(open_network(network));
+                        return [&, sound](const std::string& key) {
+                          const Fault& fault = faults.at(key);
+                          return json_text(run_trial(*sound, *fault.kind, fault.number, options));
+                        };
+                      }};
+    for (const std::string& name : options.kinds)
+      for (int64_t number = 1; number <= options.seeds; ++number) {
+        // Everything that the result depends on.
+        part.keys.push_back(fmt::format("{}|{}|{}|seed {}|{} points|{} {}{}", network, name, number, options.seed,
+                                        100 * options.at_least, join(options.repairs, "+"), options.budget,
+                                        options.targeted ? " of the largest confusion" : ""));
+        faults[part.keys.back()] = {&faults::find_kind(name), number};
+      }
+    parts.push_back(std::move(part));
   }
+  auto told = [&](const std::string& key, const std::string& text) {
+    if (!progress) return;
+    const JsonDocument document = trial_document(key, text);
+    const auto& result = document.json();
+    if (result.contains("none"))
+      progress(fmt::format("{}: nothing that was drawn costs enough", key));
+    else
+      progress(fmt::format("{}: {} lost {:.1f} points{}", key, result["place"].get<std::string>(),
+                           100 * (result["sound"].get<double>() - result["faulty"].get<double>()),
+                           result["ranks"].contains("auto")
+                               ? fmt::format("; auto ranks it {}", result["ranks"]["auto"].get<int64_t>())
+                               : ""));
+  };
+  trials::run_parts(store, parts, {1, {}, told});
 }
 
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "repair/problem.h"
-#include "trials/store.h"
+#include "trials/parts.h"
 
 namespace netmend::studies {
 
@@ -32,8 +32,10 @@ struct PlantedOptions {
   int jobs = 0;
 };
 
-/// Runs what the store does not hold yet. `progress` is told what is done. Throws Interrupted on Ctrl-C.
-void run_planted(Store& store, const Sound& sound, const PlantedOptions& options,
+/// Runs what the store does not hold yet of these networks, which are opened when it is their turn. `progress` is told
+/// what is done. Throws Interrupted on Ctrl-C.
+void run_planted(Store& store, const std::vector<std::string>& networks,
+                 const std::function<Sound(const std::string&)>& open_network, const PlantedOptions& options,
                  const std::function<void(const std::string&)>& progress);
 
 /// One planted fault and what became of it.

@@ -224,9 +224,15 @@ Json run_planted_study(const StudyContext& context, const PlantedRequest& reques
   for (const std::string& method : how.repairs)
     if (method != "auto") repair::find_method(method);
   make_folders(context.folder);
-  Store store(context.folder + "/trials.db", "planted-faults", kPlantedVersion);
-  for (const std::string& network : request.models)
-    run_planted(store, open_sound(context, network), how, context.progress);
+  Store store = open_store(
+      context, "planted-faults",
+      fmt::format("seed {}, networks {}, kinds {}, runs {}, repairs {} {}{}", context.seed, join(request.models, "+"),
+                  join(how.kinds, "+"), how.seeds, how.repairs.empty() ? "none" : join(how.repairs, "+"), how.budget,
+                  how.targeted ? ", targeted" : ""),
+      kPlantedVersion);
+  run_planted(
+      store, request.models, [&](const std::string& network) { return open_sound(context, network); }, how,
+      context.progress);
   Json json = summary(read_planted(store));
   json["out"] = context.folder;
   write_trials(store, context.folder + "/trials.csv");

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/pool.h"
@@ -17,6 +18,7 @@
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "stream/layers.h"
+#include "studies/trained_networks.h"
 #include "training/trainer.h"
 #include "zoo/zoo.h"
 
@@ -129,32 +131,40 @@ class Grid {
   }
 
   void run() {
-    std::map<std::string, std::vector<GridKey>> by_base;
+    std::map<std::string, std::map<std::string, GridKey>> by_base;
+    std::vector<trials::Part> parts;
+    std::set<std::string> known;
+    for (const auto& [key, unused] : store_.all()) known.insert(key);
     int64_t missing = 0;
-    for (GridKey& key : grid(options_))
-      if (!store_.find(key.text()))
-        ++missing, by_base[fmt::format("{}|{}|{}", key.network, key.size, key.epochs)].push_back(std::move(key));
+    for (GridKey& key : grid(options_)) {
+      const std::string base = fmt::format("{}|{}|{}", key.network, key.size, key.epochs), text = key.text();
+      missing += !known.count(text);
+      by_base[base].emplace(text, std::move(key));
+    }
+    for (auto& [name, keys] : by_base) {
+      trials::Part part{name, {}, [this, &keys = keys] { return runner(keys); }};
+      for (const auto& [text, unused] : keys) part.keys.push_back(text);
+      parts.push_back(std::move(part));
+    }
     int64_t done = 0;
     const auto start = repair::Clock::now();
-    for (auto& [name, keys] : by_base) {
-      Base base = open_base(keys[0]);
-      std::vector<std::string> found(keys.size());
-      auto work = [&](int64_t item, int) { found[size_t(item)] = trajectory(base, keys[size_t(item)]); };
-      auto keep = [&](int64_t item) {
-        store_.put(keys[size_t(item)].text(), found[size_t(item)]);
-        ++done;
-        const double spent = std::chrono::duration<double>(repair::Clock::now() - start).count();
-        if (heard_ && (done % 100 == 0 || done == missing))
-          heard_(fmt::format("{} of {} trajectories, {} left", with_commas(done), with_commas(missing),
-                             duration_text(spent / double(done) * double(missing - done))));
-      };
-      in_order(
-          int64_t(keys.size()), options_.jobs > 0 ? options_.jobs : cores(), [](int) { executor::enter_worker(); },
-          work, keep);
-    }
+    auto told = [&](const std::string&, const std::string&) {
+      ++done;
+      const double spent = std::chrono::duration<double>(repair::Clock::now() - start).count();
+      if (heard_ && (done % 100 == 0 || done == missing))
+        heard_(fmt::format("{} of {} trajectories, {} left", with_commas(done), with_commas(missing),
+                           duration_text(spent / double(done) * double(missing - done))));
+    };
+    trials::run_parts(store_, parts,
+                      {options_.jobs > 0 ? options_.jobs : cores(), [](int) { executor::enter_worker(); }, told});
   }
 
  private:
+  trials::RunTrial runner(const std::map<std::string, GridKey>& keys) {
+    auto base = std::make_shared<const Base>(open_base(keys.begin()->second));
+    return [this, base, &keys](const std::string& key) { return trajectory(*base, keys.at(key)); };
+  }
+
   DataPtr part_of(const std::string& size) const {
     const double share = size == "full" ? 1 : size == "half" ? 0.5 : 0.25;
     std::vector<int64_t> all(static_cast<size_t>(train_->size()));
@@ -169,7 +179,7 @@ class Grid {
     DataPtr train = part_of(key.size);
     const std::string& folder = options_.bases.empty() ? options_.folder : options_.bases;
     const std::string file = fmt::format("{}/{}-{}-{}.onnx", folder, key.network, key.size, key.epochs);
-    if (!std::filesystem::exists(file)) {
+    make_once(file, [&] {
       if (heard_) heard_(fmt::format("training {} on {} data for {} epochs", key.network, key.size, key.epochs));
       model::Graph graph = zoo::make(key.network, {.seed = options_.seed});
       training::Task task{key.network, graph, graph.outputs[0], train, nullptr, {}};
@@ -177,7 +187,7 @@ class Grid {
       training::Trainer trainer(std::move(task));
       while (!trainer.done()) trainer.run_epoch();
       onnx::write_model(trainer.result(), file);
-    }
+    });
     model::Graph graph = onnx::read_model(file);
     executor::Head head = executor::find_head(graph, graph.outputs[0]);
     stream::Subject subject(file, graph, test_, {head.output, head.logits});
@@ -194,20 +204,26 @@ class Grid {
   /// As it is, for table 5.2.
   void judge(const GridKey& key, const Base& base) {
     const std::string name = fmt::format("base|{}|{}|{}", key.network, key.size, key.epochs);
-    if (store_.find(name)) return;
-    repair::Problem problem{base.subject, base.settings, base.layers};
-    problem.jobs = options_.jobs, problem.quiet = true;
-    std::vector<int64_t> all(static_cast<size_t>(test_->size()));
-    std::iota(all.begin(), all.end(), 0);
-    const repair::Figure whole = repair::evaluate(problem, {}, all).figure;
-    store_.put(name, json_text(Json{{"loss", whole.loss}, {"accuracy", whole.accuracy}}));
+    store_.once(name, [&] {
+      repair::Problem problem{base.subject, base.settings, base.layers};
+      problem.jobs = options_.jobs, problem.quiet = true;
+      std::vector<int64_t> all(static_cast<size_t>(test_->size()));
+      std::iota(all.begin(), all.end(), 0);
+      const repair::Figure whole = repair::evaluate(problem, {}, all).figure;
+      return json_text(Json{{"loss", whole.loss}, {"accuracy", whole.accuracy}});
+    });
   }
 
   /// What training alone does to the same network in as many epochs.
   void benchmark(const GridKey& key, const Base& base) {
     const std::string name = fmt::format("benchmark|{}|{}|{}", key.network, key.size, key.epochs);
-    if (store_.find(name)) return;
-    if (heard_) heard_(fmt::format("{} trained further without mutations, for comparison", name));
+    store_.once(name, [&] {
+      if (heard_) heard_(fmt::format("{} trained further without mutations, for comparison", name));
+      return trained_alone(base);
+    });
+  }
+
+  std::string trained_alone(const Base& base) const {
     repair::Problem problem{base.subject, base.settings, base.layers};
     problem.jobs = options_.jobs, problem.quiet = true;
     std::vector<int64_t> all, odd;
@@ -230,7 +246,7 @@ class Grid {
                      held = repair::evaluate(problem, edits, odd).figure;
       rounds.push_back({whole.loss, whole.accuracy, held.loss, held.accuracy});
     }
-    store_.put(name, json_text(Json{{"rounds", rounds}}));
+    return json_text(Json{{"rounds", rounds}});
   }
 
   /// Rounds until every rule has stopped. As published all is judged on the test data; corrected, units are located and
@@ -288,7 +304,9 @@ GridSize grid_size(const Store& store, const GridOptions& options) {
   whole.sample = 1.1, whole.slice = {};
   GridSize size;
   size.all = int64_t(grid(whole).size());
-  for (const GridKey& key : grid(options)) ++size.chosen, size.missing += !store.find(key.text());
+  std::set<std::string> known;
+  for (const auto& [key, unused] : store.all()) known.insert(key);
+  for (const GridKey& key : grid(options)) ++size.chosen, size.missing += !known.count(key.text());
   size.trials = size.chosen * int64_t(grid_rules(options.as_published).size());
   return size;
 }

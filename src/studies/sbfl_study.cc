@@ -92,7 +92,13 @@ Json run_sbfl_study(const StudyContext& context, const SbflRequest& request) {
   make_folders(folder);
   const std::string study = fmt::format("sbfl-repair, seed {}, {} training inputs", context.seed,
                                         request.limit ? std::to_string(request.limit) : "all");
-  Store store(folder + "/trials.db", study, kGridVersion);
+  refuse_slice(context, request.slice);
+  Store store = open_store(
+      context, study,
+      fmt::format("networks {}, sample {:g}{}{}{}", request.networks.empty() ? "all" : join(request.networks, "+"),
+                  request.sample, request.as_published ? ", as published" : "", request.trained ? ", trained" : "",
+                  request.both ? ", both halves" : ""),
+      kGridVersion);
   add_trials(store, request.add, study, kGridVersion);
   GridOptions how;
   if (!request.networks.empty()) how.networks = request.networks;

@@ -18,6 +18,8 @@ struct StudyContext {
   int jobs = 0;
   std::string device = "cpu";
   std::function<void(const std::string&)> progress;  ///< told what is being done; may be empty
+  std::string store = "";  ///< postgresql://… where the trials are kept instead of in the folder
+  double lease = 60;       ///< seconds after which a silent worker's trials are given to others
 };
 
 /// Networks are `lenet5@mnist`, which is trained first, or `model.onnx@mnist:test`.

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/lock.h"
+#include "base/text.h"
 #include "dataset/spec.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -16,6 +18,27 @@ namespace netmend::studies {
 
 void tell(const StudyContext& context, const std::string& line) {
   if (context.progress) context.progress(line);
+}
+
+void make_once(const std::string& file, const std::function<void()>& make) {
+  if (std::filesystem::exists(file)) return;
+  constexpr double kDay = 86400;
+  const Lock lock(file + ".lock", file, kDay);
+  if (!std::filesystem::exists(file)) make();
+}
+
+trials::Store open_store(const StudyContext& context, const std::string& study, const std::string& settings,
+                         int version) {
+  if (context.store.empty()) return {context.folder + "/trials.db", study, version};
+  if (!trials::is_database(context.store))
+    throw InputError(fmt::format("--store {}: expected postgresql://HOST/DATABASE", printable(context.store)),
+                     "Without --store trials are kept in the study's folder (--out).");
+  return {context.store, study + ", " + settings, version, context.lease};
+}
+
+void refuse_slice(const StudyContext& context, const std::string& slice) {
+  if (!slice.empty() && !context.store.empty())
+    throw InputError("--slice goes with a store in a folder", "With --store workers share out the whole study.");
 }
 
 void train_named(const std::string& network, const std::string& data, const std::string& file, const TrainingPlan& plan,
@@ -50,10 +73,10 @@ NetworkFile trained_file(const StudyContext& context, const std::string& text) {
   std::string name = network + "-" + data + ".onnx";
   std::replace(name.begin(), name.end(), ':', '-');
   const std::string file = context.folder + "/" + name;
-  if (!std::filesystem::exists(file)) {
+  make_once(file, [&] {
     tell(context, fmt::format("training {} on {}", network, data));
     train_named(network, data, file, {context.seed}, context.jobs);
-  }
+  });
   return {file, data};
 }
 

@@ -6,6 +6,7 @@
 
 #include "session/session.h"
 #include "studies/study_runs.h"
+#include "trials/parts.h"
 
 namespace netmend::studies {
 
@@ -28,5 +29,15 @@ NetworkFile trained_file(const StudyContext& context, const std::string& text);
 session::Session open_session(const StudyContext& context, const NetworkFile& network, int64_t limit = 0);
 
 void tell(const StudyContext& context, const std::string& line);
+
+/// Makes a file unless it is there; of several processes one makes it, and the others wait.
+void make_once(const std::string& file, const std::function<void()>& make);
+
+/// The store of a study: trials.db in its folder, or the database. `settings` is what the list of trials depends on,
+/// which all who work on one database have in common.
+trials::Store open_store(const StudyContext& context, const std::string& study, const std::string& settings,
+                         int version);
+/// Throws InputError: a database shares the trials out by itself.
+void refuse_slice(const StudyContext& context, const std::string& slice);
 
 }  // namespace netmend::studies

@@ -314,8 +314,8 @@ class Mutations {
   Mutations(const StudyContext& context, const TrainingMutantsRequest& request)
       : context_(context),
         request_(request),
-        store_((make_folders(context.folder), context.folder + "/trials.db"), "training-mutants",
-               kTrainingMutantsVersion) {
+        store_((make_folders(context.folder),
+                open_store(context, "training-mutants", settings_of(context, request), kTrainingMutantsVersion))) {
     const size_t at = request.model.find('@');
     if (at == std::string::npos) fail("`{}` is not a network with its data, such as lenet5@mnist", request.model);
     network_ = request.model.substr(0, at);
@@ -339,7 +339,7 @@ class Mutations {
       if (std::find(names.begin(), names.end(), name) == names.end())
         throw InputError(fmt::format("there is no operator {}{}", printable(name), did_you_mean(name, names)),
                          "Choose from " + join(names, ", ") + ".");
-    for (int64_t i = 0; i < request_.runs; ++i) originals_.push_back(train("original", "", {}, i));
+    originals_ = train_all("original", "", {});
     choose_tests();
     Json rows = Json::array();
     for (const TrainingOperator& op : all)
@@ -352,9 +352,7 @@ class Mutations {
  private:
   const std::vector<Trained>& originals_of(const TrainingOperator& op) {
     if (!op.enriched) return originals_;
-    for (int64_t i = int64_t(enriched_.size()); i < request_.runs; ++i)
-      enriched_.push_back(train(
-          "original", "enriched", [](Plan& plan) { enrich(plan, false); }, i));
+    if (enriched_.empty()) enriched_ = train_all("original", "enriched", [](Plan& plan) { enrich(plan, false); });
     return enriched_;
   }
 
@@ -384,16 +382,67 @@ class Mutations {
     return trainer.result();
   }
 
-  Trained train(const std::string& op, const std::string& value, const std::function<void(Plan&)>& change, int64_t i) {
-    const std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", request_.model, context_.seed, request_.limit,
-                                        request_.epochs, request_.data, request_.tests, op, value, i);
-    if (auto known = store_.find(key)) {
-      const JsonDocument document = trials::trial_document(key, *known);
-      return {document.top().at("right").text(), document.top().at("on_training").number()};
+  /// The trainings of a configuration, with paired seeds.
+  trials::Part part_of(const std::string& op, const std::string& value,
+                       const std::function<void(Plan&)>& change) const {
+    trials::Part part;
+    std::map<std::string, int64_t> numbers;
+    for (int64_t i = 0; i < request_.runs; ++i) {
+      part.keys.push_back(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", request_.model, context_.seed, request_.limit,
+                                      request_.epochs, request_.data, request_.tests, op, value, i));
+      numbers[part.keys.back()] = i;
     }
-    stop_if_interrupted();
-    tell(context_, key);
-    const Plan plan = plan_of(i, change);
+    part.name = op + "|" + value;
+    part.prepare = [this, change, numbers]() -> trials::RunTrial {
+      return [this, change, numbers](const std::string& key) {
+        tell(context_, key);
+        return train(plan_of(numbers.at(key), change));
+      };
+    };
+    return part;
+  }
+
+  std::vector<Trained> train_all(const std::string& op, const std::string& value,
+                                 const std::function<void(Plan&)>& change) {
+    const trials::Part part = part_of(op, value, change);
+    trials::run_parts(store_, {part}, {});
+    std::vector<Trained> all;
+    for (const std::string& key : part.keys) {
+      const JsonDocument document = trials::trial_document(key, store_.find(key).value_or(""));
+      all.push_back({document.top().at("right").text(), document.top().at("on_training").number()});
+    }
+    return all;
+  }
+
+  /// What is known from the start to be trained, to all workers at once; a search asks one question after another.
+  void share_out(const TrainingOperator& op) {
+    if (!store_.shared()) return;
+    originals_of(op);
+    std::vector<trials::Part> parts;
+    for (const Configuration& one : op.list) parts.push_back(part_of(op.name, one.value, whole_change(op, one.apply)));
+    try {
+      trials::run_parts(store_, parts, {});
+    } catch (const InputError&) {  // what cannot be changed like this is said where its turn comes
+    }
+  }
+
+  /// WAB is the bias that the enriched original lacks.
+  static std::function<void(Plan&)> whole_change(const TrainingOperator& op, std::function<void(Plan&)> change) {
+    const bool with_bias = std::string_view(op.name) == "WAB", enriched = op.enriched;
+    return [with_bias, enriched, change = std::move(change)](Plan& plan) {
+      if (enriched) enrich(plan, with_bias);
+      change(plan);
+    };
+  }
+
+  static std::string settings_of(const StudyContext& context, const TrainingMutantsRequest& request) {
+    return fmt::format("{}, seed {}, {} training inputs, epochs {}, runs {}, {} tests of {}, operators {}",
+                       request.model, context.seed, request.limit, request.epochs, request.runs, request.tests,
+                       request.data.empty() ? "the test split" : request.data,
+                       request.operators.empty() ? "all" : join(request.operators, "+"));
+  }
+
+  std::string train(const Plan& plan) const {
     Trained done;
     try {
       const model::Graph result = trained_graph(plan);
@@ -403,8 +452,7 @@ class Mutations {
     } catch (const InputError&) {  // the loss is no longer finite: nothing is predicted right
       done.right = std::string(size_t(test_->size()), '0');
     }
-    store_.put(key, json_text(Json{{"right", done.right}, {"on_training", done.on_training}}));
-    return done;
+    return json_text(Json{{"right", done.right}, {"on_training", done.on_training}});
   }
 
   std::string right_on(const model::Graph& graph, const Data& data) const {
@@ -486,15 +534,8 @@ class Mutations {
                    Json& tried) {
     const std::string name = fmt::format("{}|{}", op.name, value);
     if (auto known = verdicts_.find(name); known != verdicts_.end()) return known->second;
-    std::vector<Trained> mutant;
     const std::vector<Trained>& originals = originals_of(op);
-    // WAB is the bias that the enriched original lacks.
-    const bool with_bias = std::string_view(op.name) == "WAB";
-    auto whole = [&](Plan& plan) {
-      if (op.enriched) enrich(plan, with_bias);
-      change(plan);
-    };
-    for (int64_t i = 0; i < request_.runs; ++i) mutant.push_back(train(op.name, value, whole, i));
+    const std::vector<Trained> mutant = train_all(op.name, value, whole_change(op, change));
     const Verdict verdict = compare(originals, mutant);
     verdicts_[name] = verdict;
     if (verdict.killable())
@@ -563,6 +604,7 @@ class Mutations {
   }
 
   void try_all(const TrainingOperator& op, Json& row, Json& tried) {
+    share_out(op);
     int64_t killable = 0, stable = 0, killed = 0, weak = 0;
     for (const Configuration& one : op.list) {
       const Verdict verdict = evaluate(op, one.value, one.apply, tried);

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "trials/boxes.h"
+#include "trials/network_folder.h"
+#include "trials/parts.h"
 
 namespace netmend::trials {
 namespace {
@@ -67,6 +69,45 @@ TEST(Store, SurvivesBeingKilled) {
   EXPECT_GT(count, 0);
   // What was put stays, in order, whole.
   for (int64_t i = 0; i < count; ++i) EXPECT_EQ(store.find(std::to_string(i)), std::string(1000, 'y'));
+}
+
+TEST(Store, RunsPartsInOrderAndGoesOn) {
+  std::string path = fresh_path("parts");
+  Store store(path, "study", 1);
+  store.put("b", "0");
+  std::vector<std::string> told;
+  int prepared = 0;
+  auto part = [&](std::string name, std::vector<std::string> keys) {
+    return Part{std::move(name), std::move(keys), [&]() -> RunTrial {
+                  ++prepared;
+                  return [](const std::string& key) { return key + key; };
+                }};
+  };
+  run_parts(store, {part("one", {"c", "b", "a"}), part("two", {"b"})},
+            {2, {}, [&](const std::string& key, const std::string&) { told.push_back(key); }});
+  EXPECT_EQ(told, (std::vector<std::string>{"c", "a"}));
+  EXPECT_EQ(prepared, 1);  // nothing of the second is missing
+  EXPECT_EQ(store.find("a"), "aa");
+  EXPECT_EQ(store.find("b"), "0");
+}
+
+TEST(Store, IsNotOnANetworkFileSystem) {
+  EXPECT_EQ(network_kind(0x6969), "NFS");
+  EXPECT_EQ(network_kind(int(0xFF534D42)), "CIFS");
+  EXPECT_EQ(network_kind(0x0BD00BD0), "Lustre");
+  EXPECT_EQ(network_kind(0xEF53), "");      // ext4
+  EXPECT_EQ(network_kind(0x01021994), "");  // tmpfs
+  EXPECT_EQ(network_kind_at(fresh_path("local")), "");
+}
+
+TEST(Store, RefusesAddressesThatAreNone) {
+  EXPECT_THROW(Store("mysql://server/x", "study", 1), InputError);
+  try {
+    Store("postgresql://me:geheim@nowhere.invalid/x", "study", 1);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what() + error.hint()).find("geheim"), std::string::npos);
+  }
 }
 
 TEST(Boxes, WhiskersEndWithinTheFences) {
