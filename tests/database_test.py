@@ -66,7 +66,7 @@ class Workers(Served):
         self.assertEqual(self.server.sql("SELECT count(*) FROM netmend_workers", self.url.rsplit("/", 1)[1]), [["0"]])
 
     def test_are_killed_and_nothing_is_lost_or_done_twice(self):
-        trials, rand, kills = 300 + 25 * KILLS, random.Random(7), 0
+        trials, rand, kills = 300 + 40 * KILLS, random.Random(7), 0
         usual = ("--seconds", 0.01, "--threads", 2, "--lease", 1)
         workers = [self.work(trials, *usual) for _ in range(3)]
         known = set()

@@ -40,6 +40,7 @@ struct Options {
   PlantOptions plant;
   RepairOptions repair;
   TableChoice study_table;
+  SlurmOptions slurm;
   studies::PlantedRequest planted;
   studies::DeepImportanceRequest deepimportance;
   studies::LabelErrorsRequest label_errors;

@@ -1,4 +1,6 @@
 // Flags of netmend lab.
+#include <algorithm>
+
 #include "base/text.h"
 #include "faults/kinds.h"
 #include "netmend/flags.h"
@@ -269,6 +271,50 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   add_mutation_studies(*study, o, action);
 }
 
+/// The words of a study are read as it will read them, so that a mistake is told before anything is written.
+void check_study_words(CLI::App& lab, const SlurmOptions& slurm) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : lab.get_subcommand("study")->get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(one->get_name());
+  const std::string& name = slurm.study;
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw CLI::ValidationError(
+        fmt::format("there is no study {}{}; there are {}", name, did_you_mean(name, names), join(names, ", ")));
+  CLI::App* study = lab.get_subcommand("study")->get_subcommand(name);
+  study->parse(std::vector<std::string>(slurm.words.rbegin(), slurm.words.rend()));
+  for (const char* ours : {"--slice", "--add", "--out", "--store"})
+    if (const CLI::Option* option = study->get_option_no_throw(ours); option && option->count() > 0)
+      throw CLI::ValidationError(fmt::format("{} after --: the job sets it itself", ours));
+  const bool slices = study->get_option_no_throw("--slice");
+  if (slurm.store.empty() && !slices)
+    throw CLI::ValidationError(
+        fmt::format("{} has no slices: name a database with --store postgresql://HOST/DATABASE", name));
+  if (!slurm.store.empty() && !slices && name != "planted-faults" && name != "training-mutants")
+    throw CLI::ValidationError(fmt::format("{} is worked on by one process, in a folder", name));
+}
+
+void add_slurm(CLI::App& lab, Options& o, Action& action) {
+  CLI::App* slurm = command(
+      lab, "slurm", "Write a job array for Slurm that works on a study",
+      "  netmend lab slurm sbfl-repair --workers 8 -o job.sh -- --sample 0.02\n"
+      "  netmend lab slurm sbfl-repair --workers 200 --store postgresql://me@server/studies --submit -- --sample 0.02\n"
+      "  netmend lab slurm deepimportance --workers 4 --out study --sbatch=--time=4:00:00 --submit");
+  slurm->add_option("study", o.slurm.study, "The study; its own flags come after --")->required();
+  slurm->add_option("flags", o.slurm.words, "Flags of the study, after --");
+  slurm->add_option("--workers", o.slurm.workers, "Tasks of the array")->required()->check(CLI::Range(1, 100000));
+  slurm->add_option("--store", o.slurm.store,
+                    "The database that workers share (default: slices, each in a folder of its node, put together)");
+  slurm->add_option("--sbatch", o.slurm.sbatch, "An option of sbatch, as in --sbatch=--time=4:00:00; may be repeated")
+      ->allow_extra_args(false);
+  slurm->add_flag("--submit", o.slurm.submit, "Hand it to sbatch; of slices also the job that puts them together");
+  add_product(slurm, "-o", o.slurm.product, ".sh", "The script (default: job.sh in the study's folder)");
+  slurm->add_option("--out", o.slurm.out, "Folder of the study, which all nodes see (default: netmend-study-NAME)");
+  slurm->callback([&] {
+    check_study_words(lab, o.slurm);
+    action = [&] { return lab_slurm(common, o.slurm); };
+  });
+}
+
 }  // namespace
 
 void add_lab(CLI::App& app, Options& o, Action& action) {
@@ -320,6 +366,7 @@ void add_lab(CLI::App& app, Options& o, Action& action) {
   merge->callback([&] { action = [&] { return lab_merge(common, o.merge); }; });
   add_plant(*lab, o, action);
   add_study(*lab, o, action);
+  add_slurm(*lab, o, action);
   add_describe(*lab, action);
 }
 

@@ -12,6 +12,17 @@ struct TableChoice {
   bool latex = false;
 };
 
+/// A job array that works on a study.
+struct SlurmOptions {
+  std::string study;
+  std::vector<std::string> words;  ///< flags of the study
+  std::string store, out, product;
+  std::vector<std::string> sbatch;
+  int64_t workers = 0;
+  bool submit = false;
+};
+int lab_slurm(const Common& common, const SlurmOptions& options);
+
 int study_planted(const Common& common, const TableChoice& table, const studies::PlantedRequest& request);
 int study_deepimportance(const Common& common, const TableChoice& table, const studies::DeepImportanceRequest& request);
 int study_label_errors(const Common& common, const TableChoice& table, const studies::LabelErrorsRequest& request);

@@ -1,5 +1,7 @@
 #include "studies/tables.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include "base/escape.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "trials/network_folder.h"
 
 namespace netmend::studies {
 namespace {
@@ -64,6 +67,27 @@ void add_leaves(const Json& json, const std::string& path, const std::string& ke
     out.row(key, path, json.is_string() ? json.get<std::string>() : json_text(json));
   }
 }
+
+/// A store that another machine wrote, on this one's disk: SQLite must not open it where it is.
+class LocalCopy {
+ public:
+  explicit LocalCopy(const std::string& file) : path_(file) {
+    if (trials::network_kind_at(file).empty()) return;
+    std::string folder = (std::filesystem::temp_directory_path() / "netmend-add-XXXXXX").string();
+    if (!mkdtemp(folder.data())) fail("cannot make a folder such as {}", folder);
+    folder_ = folder, path_ = folder + "/trials.db";
+    std::filesystem::copy_file(file, path_);
+  }
+  ~LocalCopy() {
+    std::error_code none;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, none);
+  }
+  LocalCopy(const LocalCopy&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_, folder_;
+};
 
 }  // namespace
 
@@ -148,7 +172,8 @@ int64_t add_trials(trials::Store& store, const std::vector<std::string>& folders
     if (!std::filesystem::exists(file))
       throw InputError(fmt::format("--add {}: there is no trials.db", printable(folder)),
                        "Name the folder of the same study that another run wrote.");
-    const trials::Store other(file, study, version);
+    const LocalCopy local(file);
+    const trials::Store other(local.path(), study, version);
     for (const auto& [key, result] : other.all())
       if (!store.find(key)) store.put(key, result), ++added;
   }

@@ -543,6 +543,8 @@ class DatabaseStore : public Store::Impl {
 
 }  // namespace
 
+void check_place(const std::string& place) { database_place(place); }
+
 std::unique_ptr<Store::Impl> open_database_store(const std::string& place, const std::string& study, int version,
                                                  double lease) {
   return std::make_unique<DatabaseStore>(place, study, version, lease);

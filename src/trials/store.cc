@@ -40,7 +40,11 @@ int64_t Store::open(const std::string& part) { return impl_->open(part); }
 int64_t Store::before() const { return impl_->before(); }
 
 JsonDocument trial_document(const std::string& key, const std::string& result) {
-  return {result, "the store's trial " + printable(key), {}, "Give another --out or --store, or remove trials.db (of a database the row of netmend_trials) to run it again."};
+  return {
+      result,
+      "the store's trial " + printable(key),
+      {},
+      "Give another --out or --store, or remove trials.db (of a database the row of netmend_trials) to run it again."};
 }
 
 }  // namespace netmend::trials

@@ -62,6 +62,8 @@ class Store {
 
 /// Whether a place names a database. Throws InputError when it looks like one of another kind.
 bool is_database(const std::string& place);
+/// Throws InputError when an address of a database is none, or a password stands in it. Connects to nothing.
+void check_place(const std::string& place);
 
 /// The result of a trial, which anybody may have written. Throws InputError that names the trial.
 JsonDocument trial_document(const std::string& key, const std::string& result);
