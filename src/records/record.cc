@@ -85,6 +85,11 @@ void add_series(Record& record, const Line& line) {
     series.steps.push_back(at - 1);
     series.losses.push_back(number_of(value, NAN));
   }
+  for (const char* key : {"loss", "largest"})
+    if (line.json().contains(key) && line.json()[key].is_array())
+      for (const Json& value : line.json()[key])
+        if (const double loss = number_of(value, NAN); !(loss <= series.largest) && !std::isnan(loss))
+          series.largest = loss;
 }
 
 void add_line(Record& record, Line line) {
@@ -150,6 +155,88 @@ std::vector<std::string> other_records(const fs::path& folder) {
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+/// What a process did, as far as its record tells: without reading all of it into memory as values.
+struct Share {
+  std::string name;
+  int64_t steps = -1;  ///< −1: it trained nothing
+  int64_t rank = 0;
+  bool readable = false;
+};
+
+Share share_of(const fs::path& folder, const std::string& name) {
+  Share share{.name = name};
+  std::string text;
+  try {
+    text = read_file((folder / name).string(), kMostBytes);
+  } catch (const InputError&) {
+    return share;
+  }
+  for (size_t at = 0, line = 0; at < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view row = std::string_view(text).substr(at, end - at);
+    at = end + 1;
+    const bool training = row.starts_with("{\"e\":\"optimizer\"") || row.starts_with("{\"e\":\"fit\"");
+    const bool counts = row.starts_with("{\"e\":\"series\"") || row.starts_with("{\"e\":\"summary\"") ||
+                        row.starts_with("{\"e\":\"epoch\"");
+    if (training) share.steps = std::max<int64_t>(share.steps, 0);
+    if (line != 0 && !counts) continue;
+    const Line json(json_or_null(row, {.bytes = 16 << 20, .values = 2'000'000, .depth = 12}));
+    if (line == 0) {
+      share.readable = json.text("netmend") == "training-record";
+      const std::string rank = json.text("rank");
+      if (!rank.empty() && rank.size() < 7 && rank.find_first_not_of("0123456789") == std::string::npos)
+        share.rank = std::stoll(rank);
+      continue;
+    }
+    const auto losses = int64_t(
+        json.json().is_object() && json.has("loss") && json.json()["loss"].is_array() ? json.json()["loss"].size() : 0);
+    constexpr int64_t kMost = int64_t(1) << 40;
+    const int64_t every = std::clamp<int64_t>(json.whole("every", 1), 1, kMost);
+    const int64_t last = losses > 0 ? std::clamp<int64_t>(json.whole("from", 1), 1, kMost) + losses * every - 1 : 0;
+    const int64_t told = std::max({share.steps, last, json.whole("steps"), json.whole("step")});
+    share.steps = std::min(told, kMost);
+  }
+  if (!share.readable) share.steps = -1;
+  return share;
+}
+
+/// A launcher, a script before the training, helpers: of all records of a run the one that trained longest; of those
+/// that trained as long, within a tenth, the smallest rank; without any training the first.
+std::vector<Share> shares_of(const fs::path& folder) {
+  constexpr size_t kMostRead = 64;
+  std::vector<std::string> names = other_records(folder);
+  std::error_code error;
+  if (fs::exists(folder / "record.jsonl", error)) names.insert(names.begin(), "record.jsonl");
+  std::vector<Share> shares;
+  for (size_t i = 0; i < names.size(); ++i)
+    shares.push_back(names.size() > 1 && i < kMostRead ? share_of(folder, names[i]) : Share{.name = names[i]});
+  int64_t most = -1;
+  for (const Share& one : shares) most = std::max(most, one.steps);
+  std::stable_sort(shares.begin(), shares.end(), [&](const Share& a, const Share& b) {
+    auto order = [&](const Share& one) {
+      return std::make_pair(one.steps < 0 ? 2 : (one.steps * 10 >= most * 9 ? 0 : 1), one.rank);
+    };
+    return order(a) < order(b);
+  });
+  return shares;
+}
+
+void say_others(Record& record, const std::vector<Share>& shares) {
+  std::vector<std::string> trained;
+  for (size_t i = 1; i < shares.size(); ++i) {
+    record.others.push_back(shares[i].name);
+    if (shares[i].steps >= 0 && trained.size() < 8)
+      trained.push_back(fmt::format("{} ({} steps)", shares[i].name, shares[i].steps));
+  }
+  if (trained.empty())
+    record.troubles.push_back(
+        fmt::format("{} trained; {} wrote a record and trained nothing", shares[0].name,
+                    shares.size() == 2 ? "another process" : fmt::format("{} other processes", shares.size() - 1)));
+  else
+    record.troubles.push_back(
+        fmt::format("this is {}; other processes trained too: {}", shares[0].name, join(trained, ", ")));
 }
 
 }  // namespace
@@ -223,15 +310,12 @@ Record read_record(const std::string& path) {
   if (fs::path(path).filename().string().find("tfevents") != std::string::npos) return read_tensorboard(path);
   if (is_sqlite(path)) return read_trackio(path);
   if (!fs::is_directory(path, error)) return read_lines(path);
-  const fs::path file = fs::path(path) / "record.jsonl";
-  if (!fs::exists(file, error))
+  const std::vector<Share> shares = shares_of(path);
+  if (shares.empty())
     throw InputError(fmt::format("{} holds no record of a training run", path),
                      "netmend watch --out DIR -- python train.py writes one into DIR.");
-  Record record = read_lines(file.string());
-  record.others = other_records(path);
-  if (!record.others.empty())
-    record.troubles.push_back(
-        fmt::format("{} more processes wrote records of their own: {}", record.others.size(), record.others.front()));
+  Record record = read_lines((fs::path(path) / shares[0].name).string());
+  if (shares.size() > 1) say_others(record, shares);
   return record;
 }
 

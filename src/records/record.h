@@ -62,6 +62,7 @@ struct Epoch {
 struct LossSeries {
   std::vector<int64_t> steps;  ///< the last step of each value
   std::vector<double> losses;
+  double largest = NAN;  ///< of all steps, also inside groups
 };
 
 struct Record {
@@ -80,9 +81,10 @@ struct Record {
   Line last(const std::string& type) const;
 };
 
-/// `path`: a run folder with record.jsonl, a record, a CSV of epochs, an event file of TensorBoard, or a database of
-/// trackio. Throws InputError when there is none, when it
-/// is no record, or when a newer netmend wrote it.
+/// `path`: a run folder; of the records in it, each of a process, the one that trained longest, and of equals that of
+/// the smallest rank, is read and the others are named. Or a record, a record, a CSV of epochs, an event file of
+/// TensorBoard, or a database of trackio. Throws InputError when there is none, when it is no record, or when a newer
+/// netmend wrote it.
 Record read_record(const std::string& path);
 
 }  // namespace netmend::records

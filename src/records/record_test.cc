@@ -85,6 +85,29 @@ TEST(Record, WrongTypesAreNotThere) {
   }
 }
 
+TEST(Record, OfSeveralProcessesTheOneThatTrainedLongest) {
+  const Folder folder;
+  auto trained = [](int steps, const std::string& rank) {
+    return "{\"netmend\":\"training-record\",\"version\":1,\"time\":1,\"rank\":\"" + rank +
+           "\"}\n{\"e\":\"optimizer\",\"type\":\"SGD\"}\n{\"e\":\"summary\",\"steps\":" + std::to_string(steps) +
+           "}\n{\"e\":\"end\"}\n";
+  };
+  folder.write("record.jsonl", kHeader + "{\"e\":\"framework\",\"name\":\"torch\"}\n{\"e\":\"end\"}\n");
+  EXPECT_TRUE(read_record(folder.path).troubles.empty()) << "one record is the record";
+  folder.write("record-7.jsonl", trained(100, "1"));
+  Record record = read_record(folder.path);
+  EXPECT_TRUE(record.path.ends_with("record-7.jsonl"));
+  EXPECT_NE(record.troubles.at(0).find("trained nothing"), std::string::npos);
+  folder.write("record-8.jsonl", trained(99, "0"));
+  record = read_record(folder.path);
+  EXPECT_TRUE(record.path.ends_with("record-8.jsonl")) << "as long: the smallest rank";
+  EXPECT_NE(record.troubles.at(0).find("record-7.jsonl (100 steps)"), std::string::npos) << record.troubles.at(0);
+  folder.write("record-9.jsonl", trained(4000, "3"));
+  EXPECT_TRUE(read_record(folder.path).path.ends_with("record-9.jsonl"));
+  folder.write("record-9.jsonl", "no record\n{\"e\":\"series\",\"loss\":[1],\"from\":1e15,\"every\":1e15}\n");
+  EXPECT_TRUE(read_record(folder.path).path.ends_with("record-8.jsonl")) << "what is no record trained nothing";
+}
+
 TEST(Csv, ColumnsOfKerasAndLightningMeanTheSame) {
   const Folder folder;
   const Record keras = read_record(

@@ -13,8 +13,28 @@ namespace netmend::records {
 namespace {
 
 constexpr int64_t kLargestRecord = int64_t(90) << 20, kSingleSteps = 8192;
+constexpr int64_t kForTheEnd = int64_t(2) << 20;  // of the record, so that a full one ends like any other
 constexpr size_t kMostValues = 512, kRing = 64;
 constexpr double kFlushSeconds = 2, kLookShare = 0.025, kFreeLooks = 1.0;
+
+bool is_for_the_end(std::string_view type) {
+  return type == "end" || type == "failed" || type == "nonfinite" || type == "summary" || type == "ring";
+}
+
+/// Of lines that wait those that a full record has room for.
+std::string for_the_end(const std::string& lines) {
+  std::string kept;
+  for (size_t at = 0; at < lines.size();) {
+    const size_t end = lines.find('\n', at) + 1;
+    const std::string_view line = std::string_view(lines).substr(at, end - at);
+    constexpr std::string_view kHead = "{\"e\":\"";
+    if (line.starts_with(kHead) &&
+        is_for_the_end(line.substr(kHead.size(), line.find('"', kHead.size()) - kHead.size())))
+      kept += line;
+    at = end;
+  }
+  return kept;
+}
 
 }  // namespace
 
@@ -50,7 +70,7 @@ double RecordWriter::seconds() const {
 }
 
 void RecordWriter::say(const std::string& type, const Json& fields) {
-  if (full_) return;
+  if (full_ && !is_for_the_end(type)) return;
   Json line = {{"e", type}, {"t", number_word(seconds())}};
   line.update(fields);
   pending_ += json_text(line) + "\n";
@@ -96,7 +116,9 @@ void RecordWriter::say_ring() {
 void RecordWriter::flush() {
   flushed_ = std::chrono::steady_clock::now();
   if (pending_.empty()) return;
-  if (bytes_ + int64_t(pending_.size()) > kLargestRecord && !full_) full_ = true, pending_ = "{\"e\":\"full\"}\n";
+  if (bytes_ + int64_t(pending_.size()) > kLargestRecord - kForTheEnd && !full_)
+    full_ = true, pending_ = "{\"e\":\"full\"}\n" + for_the_end(pending_);
+  if (bytes_ + int64_t(pending_.size()) > kLargestRecord) pending_.clear();
   bytes_ += int64_t(pending_.size());
   out_ << pending_ << std::flush;
   pending_.clear();

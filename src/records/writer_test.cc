@@ -18,6 +18,22 @@ struct Place {
   std::string file() const { return path + "/record.jsonl"; }
 };
 
+TEST(Writer, AFullRecordEndsLikeAnyOther) {
+  const Place place;
+  {
+    RecordWriter writer(place.file(), {"netmend", "train"});
+    const std::string much(1 << 20, 'x');
+    for (int i = 0; i < 95; ++i) writer.say("step", {{"step", i}, {"text", much}});
+    writer.say("summary", {{"optimizer", 0}, {"steps", 95}});
+    writer.say("end", {{"steps", 95}});
+  }
+  EXPECT_LE(std::filesystem::file_size(place.file()), uintmax_t(90) << 20);
+  const Record record = read_record(place.path);
+  EXPECT_FALSE(record.cut);
+  EXPECT_EQ(record.of("full").size(), 1u);
+  EXPECT_EQ(record.last("summary").whole("steps"), 95);
+}
+
 TEST(Writer, WhatItWritesIsReadBack) {
   const Place place;
   {
