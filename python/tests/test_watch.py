@@ -40,7 +40,7 @@ def run(program, watched=True, folder=None, timeout=300):
     with open(file, "w") as opened:
         opened.write(program)
     environment = dict(os.environ, PYTHONPATH=SITE, NETMEND_WATCH=os.path.join(folder, "run")) if watched else dict(os.environ)
-    done = subprocess.run([sys.executable, file], capture_output=True, text=True, env=environment, timeout=timeout, stdin=subprocess.DEVNULL)
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, env=environment, timeout=timeout, stdin=subprocess.DEVNULL, cwd=folder)
     return done, read(os.path.join(folder, "run", "record.jsonl")) if watched else None
 
 
@@ -91,6 +91,50 @@ class WithoutFramework(unittest.TestCase):
         steps = sum(len(line["loss"]) * line["every"] for line in lines)
         self.assertGreater(steps, 990_000)
         self.assertEqual(max(max(line.get("largest", [0])) for line in lines), 1000.0)
+
+    def test_a_full_record_ends_like_any_other(self):
+        from netmend.watch import _record
+        path, most = os.path.join(tempfile.mkdtemp(), "record.jsonl"), _record.MOST_BYTES
+        _record.MOST_BYTES = _record.END_BYTES + 20_000
+        try:
+            record = _record.Record(path)
+            for step in range(300):
+                record.say("step", step=step, text="x" * 200)
+                record.flush()
+            record.say("summary", steps=300, largest_gradient={"value": 9.0})
+            record.say("end", now=True)
+        finally:
+            _record.MOST_BYTES = most
+        lines = read(path)
+        self.assertEqual([line["e"] for line in lines[-3:]], ["full", "summary", "end"])
+        self.assertLess(len(lines), 120)
+
+    def test_reasons_to_stop(self):
+        from netmend.watch._stop import StopRules
+        rules = StopRules(["diverged"])
+        for step in range(1000):
+            rules.add(2.0 / (1 + step))
+        self.assertEqual(rules.why, "")
+        for step in range(150):
+            rules.add(5.0)
+        self.assertIn("grew", rules.why)
+        rules = StopRules(["constant", "dead"])
+        for step in range(99):
+            rules.add(0.5)
+        self.assertEqual(rules.why, "")
+        rules.add(0.5)
+        self.assertIn("100 steps", rules.why)
+        rules = StopRules(["dead"])
+        for look in range(9):
+            rules.look({"3": {"d": 1.0 if look > 3 else 0.9}, "3.weight": {"g": 1}}, False)
+            self.assertEqual(bool(rules.why), look == 8)
+
+    def test_the_rank_test(self):
+        from netmend.watch._torch_probe import rank_test
+        self.assertLess(rank_test(list(range(20)), list(range(100, 120))), 1e-6)
+        self.assertGreater(rank_test(list(range(100, 120)), list(range(20))), 0.999)
+        self.assertAlmostEqual(rank_test([1] * 20, [1] * 20), 0.5, places=6)
+        self.assertAlmostEqual(rank_test(list(range(0, 40, 2)), list(range(1, 41, 2))), 0.39, places=2)
 
     def test_numbers_that_json_has_no_word_for(self):
         from netmend.watch._record import number
@@ -189,6 +233,64 @@ for _ in range(3):
         found = of(record, "nonfinite")[0]
         self.assertEqual((found["operation"], found["source"]), ("log", "train.py:8"))
         self.assertTrue(of(record, "ring"))
+
+    def test_an_operation_whose_gradient_is_not_finite_is_named_before_the_weights_are_spoilt(self):
+        program = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__(); self.a = torch.nn.Linear(4, 8); self.b = torch.nn.Linear(8, 2)
+    def forward(self, x):
+        h = torch.relu(self.a(x))
+        h = torch.sqrt(h.sum(1, keepdim=True) * FACTOR) + h
+        return self.b(h)
+torch.manual_seed(0); net = Net(); opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(AT + 3):
+    FACTOR = 0.0 if step == AT else 1.0
+    opt.zero_grad(); loss = torch.nn.functional.cross_entropy(net(torch.rand(8, 4)), torch.randint(0, 2, (8,))); loss.backward(); opt.step()
+    if step == AT - 1: torch.save(net.state_dict(), "w.pt")
+print(torch.rand(1))
+"""
+        for at in (2, 1500):  # among the first steps, and where most steps are only counted
+            text = program.replace("AT", str(at))
+            plain, _ = run(text, watched=False)
+            done, record = run(text)
+            self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), done.stderr)
+            found = of(record, "nonfinite")[0]
+            self.assertEqual((found["what"], found["operation"], found["source"], found["step"]), ("backward", "sqrt", "train.py:8", at + 1))
+            self.assertEqual((found["checkpoint"], found["checkpoint_step"]), ("w.pt", at))
+            self.assertTrue(of(record, "ring"))
+
+    def test_the_probe_changes_nothing_and_finds_what_it_looks_for(self):
+        program = TRAIN.replace("WORKERS", "0").replace("MORE", "")
+        plain, _ = run(program, watched=False)
+        os.environ["NETMEND_WATCH_PROBE"] = "1"
+        try:
+            done, record = run(program)
+            wrong, other = run("import runpy, sys; sys.path.append(%r); sys.argv = ['p', 'wrong-gradient']; runpy.run_module('netmend.planted', run_name='__main__')" % HERE)
+        finally:
+            del os.environ["NETMEND_WATCH_PROBE"]
+        self.assertEqual(done.stdout, plain.stdout)
+        found = {line["probe"]: line for line in of(record, "probe")}
+        self.assertEqual((found["one-batch"]["error"], found["gradient"]["names"]), (0.0, []), found)
+        self.assertLess(found["one-batch"]["blind_p"], 0.01)
+        self.assertEqual(wrong.returncode, 0, wrong.stderr)
+        self.assertIn("0.weight", {line["probe"]: line for line in of(other, "probe")}["gradient"]["names"])
+
+    def test_inputs_are_compared_by_all_their_bits(self):
+        import torch
+        from netmend.watch._torch_stats import row_keys
+        draw = torch.Generator().manual_seed(3)
+        for make in (lambda: torch.randn(2000, 7, generator=draw), lambda: torch.randint(0, 3, (2000, 7), generator=draw),
+                     lambda: torch.randn(2000, 7, generator=draw).bfloat16(), lambda: torch.rand(2000, 7, generator=draw) > 0.5):
+            x = make()
+            keys = row_keys(torch, x)
+            self.assertEqual(len(set(keys)), len({tuple(row) for row in x.tolist()}))
+            self.assertEqual(keys[:9], row_keys(torch, x[:9].clone()))
+        x = torch.randn(1, 50, generator=draw)
+        other = x.clone()
+        other[0, 17] = torch.nextafter(other[0, 17], torch.tensor(9.0))
+        self.assertNotEqual(row_keys(torch, x), row_keys(torch, other))
 
     def test_sound_programs_violate_nothing(self):
         for name, program in SOUND.items():

@@ -17,8 +17,9 @@ _complaints = []
 
 def complain(text):
     """What we could not do goes into the record, never to the program's output."""
-    _complaints.append(text)
-    if _recorder is not None:
+    if _recorder is None:
+        _complaints.append(text)
+    else:
         _recorder.record.say("trouble", what=text)
 
 
@@ -28,13 +29,42 @@ class Recorder:
     def __init__(self, path):
         from ._record import Record
         self.record = Record(path)
-        self.silent = False
-        self.at_end = []
+        self.silent = self.forked = self.ended = False
+        self.at_end, self.at_revival = [], []
         self.failed = ""
         self.stop_when = [one for one in os.environ.get("NETMEND_STOP_WHEN", "").split(",") if one]
+        self.probe = os.environ.get("NETMEND_WATCH_PROBE") == "1"
 
     def fork(self):
-        self.silent = True  # data loaders and the like: the parent speaks
+        self.silent = self.forked = True  # data loaders and the like: the parent speaks
+
+    def revive(self):
+        """A forked process that trains by itself writes a record of its own. Whether this is one."""
+        if not self.forked:
+            return False
+        self.silent = self.forked = self.ended = False
+        self.failed, self.at_end = "", []
+        self.record.begin()
+        from multiprocessing import util
+        util.Finalize(None, self.end, exitpriority=0)  # such a process ends without atexit
+        for one in self.at_revival:
+            one()
+        return True
+
+    def end(self):
+        if self.silent or self.ended:
+            return
+        self.ended = True
+        for one in self.at_end:
+            try:
+                one()
+            except Exception as error:
+                complain("%s: %s" % (type(error).__name__, error))
+        if self.record.file is None and not self.record.spoken and not _is_first():
+            return  # a helper process that trained nothing
+        for text in _complaints:
+            self.record.say("trouble", what=text)
+        self.record.say("end", now=True, error=self.failed)
 
 
 def _look_after(recorder):
@@ -60,21 +90,7 @@ def _look_after(recorder):
 
     sys.excepthook = failed_again
 
-    def end():
-        if recorder.silent:
-            return
-        for one in recorder.at_end:
-            try:
-                one()
-            except Exception as error:
-                complain("%s: %s" % (type(error).__name__, error))
-        if recorder.record.file is None and not recorder.record.pending and not _is_first():
-            return  # a helper process that trained nothing
-        for text in _complaints:
-            recorder.record.say("trouble", what=text)
-        recorder.record.say("end", now=True, error=recorder.failed)
-
-    atexit.register(end)
+    atexit.register(recorder.end)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=recorder.fork)
 

@@ -157,6 +157,7 @@ class KerasWatch:
                 first = weights[0].reshape(-1, weights[0].shape[-1])
                 row["fan_in"] = int(first.shape[0])
                 row["weight_std"], row["weight_mean"] = float(first.std()), float(first.mean())
+                row["zero_bias"] = bool(len(weights) > 1 and weights[1].ndim == 1 and not weights[1].any())
                 row["same_units"] = bool(first.shape[1] > 1 and (first == first[:, :1]).all())
             rows.append(row)
         self.record.say("model", model=entry["index"], name=type(model).__name__, layers=rows, keras=True,

@@ -7,6 +7,8 @@ import time
 
 VERSION = 1
 MOST_BYTES = 90 * 1024 * 1024  # a record never grows beyond this: what comes later is counted, not written
+END_BYTES = 2 * 1024 * 1024  # of them kept for what is only known at the end, so that a full record ends like any other
+AT_END = {"summary", "end", "failed", "nonfinite", "ring", "stopped", "modes", "order", "overlap", "fact", "loss", "data", "schedule", "probe", "checkpoint"}
 FULL = 8192  # steps whose losses are kept one by one; from there on groups, whose length doubles with the steps
 
 
@@ -65,10 +67,15 @@ class Record:
     """Opened by the first thing that is said. One process writes one file: a second one takes a name of its own."""
 
     def __init__(self, path):
-        self.path, self.file, self.bytes, self.full = path, None, 0, False
+        self.path = path
+        self.begin()
+
+    def begin(self):
+        """Nothing is said yet; again in a process that was forked and writes a record of its own."""
+        self.file, self.bytes, self.full = None, 0, False
         self.start, self.pid = time.time(), os.getpid()
         self.clock = time.perf_counter()
-        self.pending, self.flushed = [], 0.0
+        self.pending, self.flushed, self.spoken = [], 0.0, False
         self.broken = ""  # why nothing can be written any more; the program goes on
 
     def _open(self):
@@ -92,28 +99,30 @@ class Record:
         while data:
             data = data[os.write(self.file, data):]
 
-    def say(self, event, now=False, **fields):
-        """A line. `now`: it is on its way to the disk when this returns."""
-        if os.getpid() != self.pid or self.full:  # a fork that nobody told us of must not write into our file
+    def say(self, event, now=False, held=False, **fields):
+        """A line. `now`: it is on its way to the disk when this returns. `held`: it makes no record by itself, it waits for another."""
+        if os.getpid() != self.pid or (self.full and event not in AT_END):  # a fork that nobody told us of must not write into our file
             return
         line = {"e": event, "t": round(time.perf_counter() - self.clock, 4)}
         line.update(fields)
-        self.pending.append(json.dumps(plain(line), separators=(",", ":")))
-        if now or time.perf_counter() - self.flushed > 0.2:
+        self.pending.append((event, json.dumps(plain(line), separators=(",", ":"))))
+        self.spoken = self.spoken or not held
+        if self.spoken and (now or time.perf_counter() - self.flushed > 0.2):
             self.flush()
 
     def flush(self):
         if not self.pending or os.getpid() != self.pid:
             return
-        text = "\n".join(self.pending) + "\n"
-        self.pending = []
+        lines, self.pending = self.pending, []
         try:
             if self.file is None:
                 self._open()
-            if self.bytes + len(text) > MOST_BYTES and not self.full:
+            if not self.full and self.bytes + sum(len(text) + 1 for _, text in lines) > MOST_BYTES - END_BYTES:
                 self.full = True
-                text = '{"e":"full"}\n'
-            self._write(text)
+                lines = [("full", '{"e":"full"}')] + [one for one in lines if one[0] in AT_END]
+            text = "".join(text + "\n" for _, text in lines)
+            if self.bytes + len(text) <= MOST_BYTES:
+                self._write(text)
         except OSError as error:  # a full disk: the missing end of the record shows it
             self.full, self.broken = True, error.strerror or str(error)
         self.flushed = time.perf_counter()
@@ -127,6 +136,7 @@ class Series:
         self.record, self.optimizer = record, optimizer
         self.step, self.values, self.largest, self.first = 0, [], [], 1
         self.sum, self.max, self.count, self.every = 0.0, -math.inf, 0, 1
+        self.peak, self.total = (-math.inf, 0), 0.0  # the largest loss with its step, and the sum of all
         self.ring, self.wrote = [], time.perf_counter()  # others flush the record more often than losses are written
 
     def add(self, loss, rate):
@@ -135,9 +145,12 @@ class Series:
         if len(self.ring) > 128:
             del self.ring[:64]
         self.sum += loss
+        self.total += loss
         self.count += 1
         if loss > self.max or loss != loss:
             self.max = loss
+        if loss > self.peak[0]:
+            self.peak = (loss, self.step)
         if self.count >= self.every:
             self.values.append(self.sum / self.count)
             self.largest.append(self.max)
@@ -158,6 +171,10 @@ class Series:
         self.ring.extend(zip(range(self.step + 1, self.step + 1 + len(losses)), losses, [rate] * len(losses)))
         if len(self.ring) > 256:
             del self.ring[:128]
+        most = max(losses)
+        self.total += sum(losses)
+        if most > self.peak[0]:
+            self.peak = (most, self.step + 1 + losses.index(most))
         self.step += len(losses)
         self.values.extend(losses)
         self.largest.extend(losses)

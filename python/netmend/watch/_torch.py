@@ -18,6 +18,9 @@ import weakref
 
 from . import complain
 from ._record import Budget, Series, number, user_source
+from ._stop import StopRules
+from ._torch_probe import Probe
+from ._torch_schedule import Schedules
 from ._torch_stats import (activation_stats, describe_model, finite, layer_role, loss_facts, MUTED, row_keys,
                            tensor_range, tensors_in, Trace)
 
@@ -68,6 +71,8 @@ class Watched:
         self.facts, self.zero_gradient, self.no_gradient, self.lost = {}, {}, {}, {}
         self.loss, self.time, self.described = math.nan, time.perf_counter(), False
         self.names, self.waiting, self.drain_at = {}, [], 0.0
+        self.largest = None  # the largest gradient of all looks: value, step, parameter
+        self.canary = next((p for p in self.parameters() if p.requires_grad and p.numel() <= 4096 and not p.is_cuda), None)
 
     def parameters(self):
         optimizer = self.ref()
@@ -88,29 +93,53 @@ class Watched:
 class TorchWatch:
     def __init__(self, torch, recorder):
         self.torch, self.recorder, self.record = torch, recorder, recorder.record
+        self.root_classes, self.base_patched, self.foreign, self.handle = {}, False, {}, None
+        self.schedules = Schedules(self)
+        self.forget()
+        recorder.at_revival.append(self.revive)
+
+    def revive(self):
+        """In a forked process: the hooks are in place, what they saw in the parent is forgotten."""
+        self.remove_frames()
+        self.schedules.rows.clear()
+        self.forget()
+        self.say_framework()
+
+    def forget(self):
+        torch, recorder = self.torch, self.recorder
         self.main, self.inside, self.stepping, self.mistakes = threading.get_ident(), False, False, 0
-        self.optimizers, self.models, self.root_classes = {}, {}, {}
+        self.optimizers, self.models, self.module_names = {}, {}, {}
         self.loss_tensor, self.unscaled, self.deferred = None, None, []
-        self.frames, self.handle, self.base_patched = {}, None, False
+        self.frames = {}
         self.loss_info, self.loss_calls, self.label_steps = {}, 0, []
         self.prints, self.print_done, self.train_rows, self.eval_rows = [], False, set(), []
-        self.modes = {"eval_calls": 0, "no_grad_training": 0, "eval_backward": 0, "names": []}
+        self.modes = {"eval_calls": 0, "no_grad_training": 0, "eval_backward": 0, "eval_with_grad": 0, "repeated": 0, "names": []}
+        self.eval_pending, self.seen_inputs, self.seen_step = False, set(), -1
         self.last_call, self.last_training, self.mode_training = None, True, True
         self.nonfinite = self.compiled = self.quiet = False
         self.evaluation = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
         self.training = {"loss": 0.0, "right": 0, "count": 0, "rows": 0}
+        self.epoch_mark = (0, 0.0)
         self.epoch, self.loaders, self.saved, self.checked_mixing = 0, {}, "", False
-        self.targets, self.foreign = {}, {}
+        self.targets, self.last_loss, self.scaled = {}, None, False
+        self.stop = StopRules(recorder.stop_when) if recorder.stop_when else None
+        self.probe = Probe(self) if recorder.probe else None
+        self.outputs_equal = False
+        self.sound_file = None  # the last file written while all was finite
         self.fast, self.fast_backward, self.fast_loss, self.checked_eval, self.checked_save = None, False, math.nan, False, False
         self.frozen = {}
         recorder.at_end.append(self.end)
+
+    def say_framework(self):
+        torch = self.torch
+        self.record.say("framework", held=True, name="torch", version=str(torch.__version__), threads=torch.get_num_threads(),
+                        seed=torch.initial_seed())
 
     # ---- putting the hooks in place ----
 
     def patch(self):
         torch = self.torch
-        self.record.say("framework", name="torch", version=str(torch.__version__), threads=torch.get_num_threads(),
-                        seed=torch.initial_seed())
+        self.say_framework()
         self.original_call = torch.nn.Module.__call__
         self.patch_base()
         watch, Optimizer = self, torch.optim.Optimizer
@@ -127,23 +156,29 @@ class TorchWatch:
         @functools.wraps(backward)
         def watched_backward(*arguments, **named):
             fast = watch.fast
-            if fast is not None and watch.last_training and arguments and type(arguments[0]) is tensor_type and watch.unscaled is None and ident() == watch.main:
+            if fast is not None and watch.last_training and watch.mode_training and arguments and type(arguments[0]) is tensor_type and watch.unscaled is None and ident() == watch.main:
                 watch.fast_loss = value = watch.value_of(arguments[0])
                 if value == value and -math.inf < value < math.inf:  # anything else is looked into below
                     watch.fast_backward = True
-                    return backward(*arguments, **named)
+                    result = backward(*arguments, **named)
+                    canary = fast.canary
+                    if canary is not None and canary.grad is not None and not canary.grad.is_cuda and not watch.is_sound(canary.grad):
+                        watch.leave_fast()
+                        watch.not_finite_backward(arguments[0])
+                    return result
             if fast is not None and ident() == watch.main:
                 watch.leave_fast()
             if watch.recorder.silent or watch.stepping == "own" or threading.get_ident() != watch.main:
                 return backward(*arguments, **named)
             watch.before_backward(arguments[0] if arguments else named.get("tensors"))
             result = backward(*arguments, **named)
-            watch.after_backward()
+            watch.after_backward(arguments[0] if arguments else named.get("tensors"))
             return result
 
         torch.autograd.backward = watched_backward
         self.patch_losses()
         self.patch_rest()
+        self.schedules.patch(torch)
 
     def patch_base(self):
         """Every module's call, until the outermost ones are known; afterwards only their classes."""
@@ -177,7 +212,7 @@ class TorchWatch:
                     out = original(module, *arguments, **named)
             finally:
                 watch.inside = False
-            watch.after_call(module, arguments, out, trace)
+            watch.after_call(module, arguments, named, out, trace)
             return out
 
         return functools.wraps(original)(call)
@@ -195,6 +230,8 @@ class TorchWatch:
                         out = original(*arguments, **named)
                 else:
                     out = original(*arguments, **named)
+                if len(arguments) > 1 and watch.stepping != "own":
+                    watch.last_loss = (name, arguments[1:], named)
                 if not (watch.quiet and watch.mode_training or watch.inside or watch.recorder.silent or watch.stepping) and threading.get_ident() == watch.main:
                     watch.after_loss(name, arguments, named, out)
                 return out
@@ -249,12 +286,24 @@ class TorchWatch:
         def watched_save(value, file, *arguments, **named):
             result = save(value, file, *arguments, **named)
             if isinstance(file, (str, os.PathLike)) and not watch.recorder.silent:
-                watch.saved = str(file)
-                watch.record.say("checkpoint", file=watch.saved, step=watch.last_step())
+                watch.saved_file(value, str(file))
                 watch.check_saved(value, file)
             return result
 
         torch.save = watched_save
+
+    @guarded
+    def saved_file(self, value, file):
+        """The last one that was written while loss and weights were finite is the one to go on from."""
+        torch = self.torch
+        self.saved = file
+        tensors = [one for one in tensors_in(torch, [value], 400) if not one.is_cuda]
+        small = sum(one.numel() for one in tensors) <= 20_000_000
+        loss = next((one.loss for one in self.optimizers.values()), math.nan)
+        sound = not self.nonfinite and not math.isinf(loss) and (not small or all(finite(torch, one) for one in tensors))
+        if sound:
+            self.sound_file = {"file": file, "step": self.last_step()}
+        self.record.say("checkpoint", file=file, step=self.last_step(), loss=loss, finite=sound)
 
     @guarded
     def check_saved(self, value, file):
@@ -274,7 +323,7 @@ class TorchWatch:
 
         @functools.wraps(scale)
         def watched_scale(self_, outputs, *arguments, **named):
-            watch.unscaled = outputs
+            watch.unscaled, watch.scaled = outputs, True
             return scale(self_, outputs, *arguments, **named)
 
         scaler.scale = watched_scale
@@ -290,7 +339,7 @@ class TorchWatch:
 
     @guarded
     def new_optimizer(self, optimizer):
-        if self.recorder.silent or id(optimizer) in self.optimizers and self.optimizers[id(optimizer)].ref() is optimizer:
+        if self.recorder.silent and not self.recorder.revive() or id(optimizer) in self.optimizers and self.optimizers[id(optimizer)].ref() is optimizer:
             return
         self.leave_fast()
         info = Watched(self, optimizer, len(self.optimizers))
@@ -363,6 +412,7 @@ class TorchWatch:
         if info.waiting:
             info.series.add_many(info.waiting, rate)
             info.loss = info.waiting[-1]
+            self.feed_stop(info, info.waiting)
         info.facts.setdefault("Z1", [0, 0])[1] += len(info.waiting)
         info.waiting = []
         info.drain_at = time.perf_counter() + 0.2
@@ -381,6 +431,9 @@ class TorchWatch:
         self.loss_tensor = loss.detach() if isinstance(loss, torch.Tensor) and loss.numel() == 1 else None
         if self.last_call is not None and not self.last_training:
             self.modes["eval_backward"] += 1
+        if self.eval_pending and not self.mode_training:  # what was computed in evaluation mode is differentiated: an attack, frozen layers
+            self.modes["eval_with_grad"] -= 1
+        self.eval_pending = False
         if self.loss_tensor is not None and not self.loss_tensor.is_cuda and not math.isfinite(float(self.loss_tensor)):
             self.not_finite(loss)
         for info in self.optimizers.values():
@@ -391,9 +444,16 @@ class TorchWatch:
                 else:
                     info.before = [None if g is None else g.detach().clone() for g in gradients]
 
+    def is_sound(self, tensor):
+        value = float(tensor.detach().sum())
+        return value - value == 0.0
+
     @guarded
-    def after_backward(self):
+    def after_backward(self, tensors=None):
         for info in self.optimizers.values():
+            own = info.canary.grad if info.canary is not None else None
+            if own is not None and not own.is_cuda and not own.is_sparse and not self.is_sound(own):
+                self.not_finite_backward(tensors if isinstance(tensors, self.torch.Tensor) else (tensors[0] if tensors else None))
             gradients = [p.grad for p in info.markers()] if info.steps <= 200 or info.look else []
             if any(g is not None for g in gradients):
                 info.seen_gradient = True
@@ -442,6 +502,7 @@ class TorchWatch:
         else:
             info.loss = math.nan if loss is None else float(loss)
             info.series.add(info.loss, rate)
+            self.feed_stop(info, [info.loss])
         if info.look:
             self.look(info, rate)
         info.look = info.budget.due(info.steps + 1)
@@ -462,9 +523,27 @@ class TorchWatch:
         for (info, _, rate), value in zip(self.deferred, values):
             info.loss = value
             info.series.add(value, rate)
+            self.feed_stop(info, [value])
             if not math.isfinite(value):
                 self.not_finite(None)
         self.deferred = []
+
+    def feed_stop(self, info, losses):
+        """Losses of the first optimiser; ends the program where there is a reason to."""
+        if self.stop is None or info.index != 0:
+            return
+        if self.stop.needs_losses():
+            for loss in losses:
+                self.stop.add(loss)
+        if self.stop.why:
+            why, self.stop = self.stop.why, None
+            info.series.write_ring()
+            self.say_stopped(why)
+
+    def say_stopped(self, why):
+        self.record.say("stopped", now=True, why=why, step=self.last_step(), checkpoint=self.sound_file["file"] if self.sound_file else "",
+                        checkpoint_step=self.sound_file["step"] if self.sound_file else None)
+        raise_stop(self)
 
     def violated(self, info, check, **more):
         count = info.facts.setdefault(check, [0, 0])
@@ -499,6 +578,8 @@ class TorchWatch:
                     norm = float(g.norm())
                     row["g"] = number(norm)
                     row["gz"] = number(float((g == 0).float().mean()))
+                    if info.largest is None or norm > info.largest["value"]:
+                        info.largest = {"value": norm, "step": info.steps, "parameter": name}
                     if norm == 0:
                         info.zero_gradient[name] = info.zero_gradient.get(name, 0) + 1
                 elif g is None and p.requires_grad:
@@ -511,11 +592,14 @@ class TorchWatch:
                         info.lost[name] = info.lost.get(name, 0) + 1
                 layers[name] = row
         self.check_frozen(info, own)
+        self.check_equal_units(info)
         if not info.described:
             self.describe(info)
         for name, row in self.frames.items():
             layers.setdefault(name, {}).update(row)
         self.frames = {}
+        if self.stop is not None:
+            self.stop.look(layers, self.outputs_equal)
         memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
         self.record.say("step", optimizer=info.index, step=info.steps, loss=info.loss, lr=rate, layers=layers,
                         memory=memory, gap=seconds)
@@ -525,6 +609,19 @@ class TorchWatch:
         if info.steps == 2:
             self.check_mixing()
         info.budget.spent(time.perf_counter() - info.clock)
+
+    def check_equal_units(self, info):
+        """Units that started equal: have they become different, as those of a layer of zeros before random ones do?"""
+        if info.steps < 3 or info.steps > 100_000:
+            return
+        for model in self.models.values():
+            module = model["ref"]() if model["equal"] else None
+            for name, one in module.named_modules() if module is not None else ():
+                shown = model["prefix"] + (name or type(one).__name__)
+                if shown in model["equal"]:
+                    weight = one.weight.detach().float()
+                    if float((weight - weight[:1]).abs().max()) > 1e-3 * float(weight.abs().max()):
+                        model["equal"].remove(shown)
 
     def check_frozen(self, info, own):
         """What asks for no gradient and is in no optimiser stays as it is, in a network that is trained."""
@@ -611,8 +708,6 @@ class TorchWatch:
                 self.mistakes += 1
                 complain("after_module: %s: %s" % (type(error).__name__, error))
 
-    module_names = {}
-
     def is_no_model(self, module):
         """Losses, metrics, single activations: nothing to train."""
         if id(module) in self.models:
@@ -632,7 +727,10 @@ class TorchWatch:
         self.last_call = (weakref.ref(module), arguments, named)
         self.last_training = module.training or not model["modes"]
         self.mode_training = module.training
+        self.eval_pending = grad and not module.training and not self.compiled and self.asks_gradients(model, module)
+        self.modes["eval_with_grad"] += self.eval_pending
         if not grad:
+            self.note_repeated(arguments)
             self.modes["eval_calls"] += 1
             if module.training and model["modes"]:
                 self.modes["no_grad_training"] += 1
@@ -641,6 +739,25 @@ class TorchWatch:
             model["traced"] = True
             return Trace(torch) if Trace is not None else None
         return None
+
+    def asks_gradients(self, model, module):
+        if "asks" not in model:
+            model["asks"] = any(p.requires_grad for p in module.parameters())
+        return model["asks"]
+
+    def note_repeated(self, arguments):
+        """Inputs that come again without a step in between: predicted several times on purpose, as Monte Carlo dropout does."""
+        step, inputs = self.last_step(), tensors_in(self.torch, (arguments,), 1)
+        if not inputs or inputs[0].is_cuda:
+            return
+        if step != self.seen_step or len(self.seen_inputs) > 4096:
+            self.seen_step, self.seen_inputs = step, set()
+        values = inputs[0].detach()
+        while values.dim() > 1 and len(values):
+            values = values[0]
+        key = (tuple(inputs[0].shape), tuple(values[:64].tolist()))
+        self.modes["repeated"] += key in self.seen_inputs
+        self.seen_inputs.add(key)
 
     def new_model(self, module):
         index = len(self.models)
@@ -656,15 +773,19 @@ class TorchWatch:
             # A class that has a way of its own to be called, or inherits one, keeps it.
             if all("__call__" not in one.__dict__ for one in kind.__mro__ if one not in (self.torch.nn.Module, object)):
                 kind.__call__ = self.wrap_call(self.original_call)
-        self.record.say("model", model=index, **describe_model(self.torch, module, prefix))
+        facts = describe_model(self.torch, module, prefix)
+        model["equal"] = [row["name"] for row in facts["layers"] if row.get("same_units")]
+        self.record.say("model", model=index, **facts)
         return model
 
     @guarded
-    def after_call(self, module, arguments, out, trace):
+    def after_call(self, module, arguments, named, out, trace):
         model = self.models.get(id(module))
         if model is None:
             return
         torch = self.torch
+        if self.probe is not None and module.training and torch.is_grad_enabled():
+            self.probe.after_call(model, module, arguments, named, out)
         if trace is not None:
             self.record.say("graph", model=model["index"], **trace.summary(out))
         inputs = tensors_in(torch, (arguments,))
@@ -679,7 +800,7 @@ class TorchWatch:
             self.targets.setdefault("input", {"min": math.inf, "max": -math.inf})
             tensor_range(torch, x, self.targets["input"])
         if x.dim() >= 2 and not x.is_cuda:
-            if training and len(self.train_rows) < 2048 and x.numel() < 1_000_000:
+            if training and len(self.train_rows) < 20_000 and x.numel() < 1_000_000:
                 self.train_rows.update(row_keys(torch, x))
             elif not training and len(self.eval_rows) < 32 and self.train_rows and x.numel() < 1_000_000:
                 self.eval_rows.append(row_keys(torch, x))
@@ -743,6 +864,10 @@ class TorchWatch:
         if not training and given.is_cuda:
             return
         facts = loss_facts(torch, name, given, target, named, out)
+        if training:
+            self.outputs_equal = bool(facts.get("all_outputs_equal"))
+            if self.probe is not None:
+                self.probe.after_loss(name, given, arguments[1:], named)
         kept = self.training if training else self.evaluation
         if facts.get("loss") is not None:
             kept["loss"] += facts["loss"]
@@ -797,7 +922,7 @@ class TorchWatch:
     def new_pass(self, loader):
         if self.recorder.silent or threading.get_ident() != self.main or self.torch.utils.data.get_worker_info() is not None:
             return
-        if self.training["count"] and self.evaluation["count"]:
+        if self.evaluation["count"] and (self.training["count"] or self.last_step() > self.epoch_mark[0]):
             self.end_epoch()
         known = self.loaders.get(id(loader))
         if known is None:
@@ -826,7 +951,13 @@ class TorchWatch:
                 kept[key] = 0
             return row
 
+        if self.fast is not None:
+            self.drain(self.fast)
         metrics = share(self.training, "")
+        first = next((one for one in self.optimizers.values() if one.index == 0), None)
+        if first is not None and first.steps > self.epoch_mark[0]:  # the mean of all steps, not of those that were looked at
+            metrics["loss"] = (first.series.total - self.epoch_mark[1]) / (first.steps - self.epoch_mark[0])
+            self.epoch_mark = (first.steps, first.series.total)
         metrics.update(share(self.evaluation, "val_"))
         if metrics:
             self.epoch += 1
@@ -849,12 +980,78 @@ class TorchWatch:
             found.update(what="input", operation="the data")
         else:
             found.update(self.replay() or self.after_model(loss))
+        self.say_not_finite(found)
+
+    def say_not_finite(self, found):
         for info in self.optimizers.values():
             info.series.write_ring()
+        if self.sound_file:
+            found.update(checkpoint=self.sound_file["file"], checkpoint_step=self.sound_file["step"])
         self.record.say("nonfinite", now=True, **found)
         if "nan" in self.recorder.stop_when:
-            self.record.say("stopped", now=True, why="loss is NaN or Inf", checkpoint=self.saved)
-            raise_stop(self)
+            self.say_stopped("gradients are NaN or Inf" if found["what"] == "backward" else "loss is NaN or Inf")
+
+    def not_finite_backward(self, loss):
+        """The loss was finite, a gradient is not; the weights are still those that made it."""
+        if self.nonfinite or self.scaled:  # a GradScaler skips such steps by itself
+            return
+        self.nonfinite = True
+        found = {"what": "backward", "step": self.last_step() + 1, "source": user_source(4), "operation": ""}
+        try:
+            found.update(self.replay_backward() or self.backward_of_loss(loss))
+        except Exception as error:
+            complain("replay_backward: %s: %s" % (type(error).__name__, str(error)[:200]))
+        self.say_not_finite(found)
+
+    def replay_backward(self):
+        """A copy of the network on the last inputs, forward and backward, with every gradient looked at."""
+        torch = self.torch
+        if self.last_call is None or self.compiled:
+            return None
+        root, arguments, named = self.last_call
+        module = root()
+        if module is None:
+            return None
+        with self.undisturbed(), torch.enable_grad():
+            twin, trace = copy.deepcopy(module), Trace(torch, back=True)
+            with trace:
+                out = self.original_call(twin, *arguments, **named)
+                first = tensors_in(torch, (out,), 1)
+                loss = None
+                if first and self.last_loss is not None and len(self.loss_info) == 1:
+                    name, more, options = self.last_loss
+                    try:
+                        loss = getattr(torch.nn.functional, name)(first[0], *more, **options).sum()
+                    except Exception:
+                        loss = None
+                if loss is None and first:
+                    loss = first[0].float().sum()
+            if loss is None or not loss.requires_grad:
+                return None
+            loss.backward()
+            found = trace.backward_producer()
+        if found is None:
+            return None
+        weight = found.pop("weight")
+        for name, p in twin.named_parameters():
+            if p is weight:
+                found["layer"] = name.rsplit(".", 1)[0]
+        return found
+
+    def backward_of_loss(self, loss):
+        """The network's own gradients are finite: an operation between its output and the loss, of a kind that divides by what can be 0."""
+        steep = ("sqrt", "norm", "pow", "log", "div", "acos", "asin", "reciprocal", "std", "var")
+        queue, seen = [getattr(loss, "grad_fn", None)], set()
+        while queue and len(seen) < 200:
+            node = queue.pop(0)
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            name = node.name().replace("Backward0", "").replace("Backward1", "").lower()
+            if any(part in name for part in steep) and "softmax" not in name and "batchnorm" not in name:
+                return {"operation": name, "layer": "loss"}
+            queue.extend(one for one, _ in node.next_functions)
+        return {}
 
     def replay(self):
         """Runs a copy of the network on the last inputs again and looks at every operation."""
@@ -955,10 +1152,12 @@ class TorchWatch:
     # ---- the end ----
 
     def end(self):
+        self.stop = None
         self.leave_fast()
         if self.deferred:
             self.read_deferred()
-        if self.training["count"] or self.evaluation["count"]:
+        self.schedules.say()
+        if self.training["count"] or self.evaluation["count"] or self.last_step() > self.epoch_mark[0] > 0:
             self.end_epoch()
         if self.prints and not self.print_done:
             self.say_order()
@@ -966,15 +1165,20 @@ class TorchWatch:
             self.say_loss(key)
         if "input" in self.targets:
             self.record.say("data", split="train", inputs=self.targets["input"])
-        if self.modes["eval_calls"] or self.modes["eval_backward"]:
+        if self.modes["eval_calls"] or self.modes["eval_backward"] or self.modes["eval_with_grad"]:
             self.record.say("modes", **self.modes)
         self.say_overlap()
         for info in self.optimizers.values():
             info.series.write()
-            self.record.say("summary", optimizer=info.index, steps=info.steps, lr=info.rate(),
+            self.record.say("summary", optimizer=info.index, steps=info.steps, lr=info.rate(), largest_gradient=info.largest,
+                            largest_loss={"value": info.series.peak[0], "step": info.series.peak[1]} if info.series.peak[1] else None,
+                            equal_units=[name for model in self.models.values() for name in model["equal"]] if info.steps >= 3 else None,
                             violations={check: count[0] for check, count in info.facts.items()},
                             zero_gradient=dict(list(info.zero_gradient.items())[:200]),
                             no_gradient=dict(list(info.no_gradient.items())[:200]), lost=dict(list(info.lost.items())[:200]))
+        if self.probe is not None:
+            self.record.flush()
+            self.probe.run()
 
     def say_overlap(self):
         shares = [sum(key in self.train_rows for key in keys) / len(keys) for keys in self.eval_rows if keys]

@@ -3,7 +3,7 @@ import math
 import os
 import sys
 
-_WEIGHTS = {}
+_FACTORS = {}
 MUTED = [False]  # while we compute ourselves, nothing is traced
 
 ROLES = (("linear", ("Linear", "Bilinear", "LazyLinear")), ("conv", ("Conv",)), ("norm", ("Norm",)),
@@ -125,13 +125,19 @@ def tensor_range(torch, x, row):
 
 
 def row_keys(torch, x):
-    """A number for each sample, of all its values: equal samples have equal numbers, others practically never."""
-    rows = x.detach().reshape(x.shape[0], -1).double()
-    width = rows.shape[1]
-    if width not in _WEIGHTS:
-        _WEIGHTS.clear()
-        _WEIGHTS[width] = torch.cos(torch.arange(width, dtype=torch.float64) * 1.618 + 0.5) + 1.5
-    return (rows * _WEIGHTS[width]).sum(1).tolist()
+    """128 bits for each input, of all its bits: equal inputs have equal keys, others practically never."""
+    rows = x.detach().reshape(x.shape[0], -1).contiguous()
+    if rows.dtype.is_complex:
+        rows = torch.view_as_real(rows).reshape(x.shape[0], -1)
+    whole = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[rows.element_size()]
+    bits = rows.view(whole).to(torch.int64)
+    width = bits.shape[1]
+    if width not in _FACTORS:
+        _FACTORS.clear()
+        own = torch.Generator().manual_seed(20011)  # of its own: the program's generators stay where they are
+        _FACTORS[width] = torch.randint(-(2 ** 62), 2 ** 62, (2, width), generator=own) * 2 + 1
+    high, low = _FACTORS[width]
+    return list(zip((bits * high).sum(1).tolist(), ((bits ^ (bits << 23)) * low).sum(1).tolist()))
 
 
 def loss_facts(torch, name, given, target, named, out):
@@ -144,6 +150,7 @@ def loss_facts(torch, name, given, target, named, out):
         facts["target_shape"] = list(target.shape)
         facts["first_loss"] = facts["loss"]
         facts["reduction"] = str(named.get("reduction", "mean"))
+        facts["weighted"] = any(named.get(one) is not None for one in ("weight", "pos_weight"))
         if given.numel() == 0 or target.numel() == 0 or given.numel() > 20_000_000:
             return facts
         facts["min_output"], facts["max_output"] = float(given.min()), float(given.max())
@@ -204,12 +211,12 @@ def _make_trace():
 
     class Trace(TorchFunctionMode):
         """The functions that a network calls, in order, and what feeds what. With `find` the first one that makes NaN or
-        Inf of finite values."""
+        Inf of finite values; with `back` the one whose gradient does."""
 
-        def __init__(self, torch, find=False):
+        def __init__(self, torch, find=False, back=False):
             super().__init__()
-            self.torch, self.find, self.producer = torch, find, None
-            self.made, self.calls, self.kept = {}, [], []
+            self.torch, self.find, self.back, self.producer = torch, find, back, None
+            self.made, self.calls, self.kept, self.sound, self.first_bad = {}, [], [], {}, None
 
         def __torch_function__(self, function, types, arguments=(), named=None):
             out = function(*arguments, **(named or {}))
@@ -237,6 +244,8 @@ def _make_trace():
                     if weights:
                         self.producer["weight"] = weights[0]
                 return
+            if self.back:
+                return self.note_back(name, given, made)
             weight = next((one for one in given if isinstance(one, self.torch.nn.Parameter) and one.dim() >= 2), None)
             groups = named.get("groups", arguments[6] if len(arguments) > 6 else 1) if name.startswith("conv") else 1
             call = {"op": name, "from": [self.made[id(one)] for one in given if id(one) in self.made],
@@ -247,6 +256,32 @@ def _make_trace():
             for one in made:
                 self.made[id(one)] = len(self.calls) - 1
             self.kept.extend(made)
+
+        def note_back(self, name, given, made):
+            index = len(self.calls)
+            self.calls.append({"op": name, "from": [self.made[id(one)] for one in given if id(one) in self.made], "source": _source(),
+                               "leaves": [one for one in given if one.is_leaf and one.requires_grad]})
+            for one in made:
+                self.made[id(one)] = index
+                if one.requires_grad and one.is_floating_point():
+                    one.register_hook(lambda gradient: self.note_gradient(index, gradient))
+            self.kept.extend(made)
+
+        def note_gradient(self, index, gradient):
+            good = finite(self.torch, gradient)
+            if not good and self.first_bad is None:
+                self.first_bad = index
+            self.sound[index] = self.sound.get(index, True) and good
+
+        def backward_producer(self):
+            """The call whose own gradient was finite and that of its inputs, the first in the backward pass, was not."""
+            for index in sorted(self.sound, reverse=True):
+                call = self.calls[index]
+                leaves = [one for one in call["leaves"] if one.grad is not None and not finite(self.torch, one.grad)]
+                if self.sound[index] and (self.first_bad in call["from"] if self.first_bad is not None else leaves):
+                    weight = next((one for one in leaves if isinstance(one, self.torch.nn.Parameter)), None)
+                    return {"operation": call["op"], "source": call["source"], "weight": weight}
+            return None
 
         def origin(self, index, through):
             while self.calls[index]["op"] in through and self.calls[index]["from"]:
@@ -294,10 +329,10 @@ class _Late:
 
     made = None
 
-    def __call__(self, torch, find=False):
+    def __call__(self, torch, find=False, back=False):
         if _Late.made is None:
             _Late.made = _make_trace()
-        return _Late.made(torch, find)
+        return _Late.made(torch, find, back)
 
 
 Trace = _Late()
