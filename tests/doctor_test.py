@@ -359,6 +359,185 @@ class Lint(Case):
         self.refused("lint", "p.py", "--python", "false", words=["false ended with status 1"])
 
 
+# Programs that do unusual things on purpose, and learn what they should: nothing above a note.
+START = """
+import copy, torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0); torch.set_num_threads(1)
+x = torch.randn(800, 8); y = (x[:, 0] + x[:, 1] > 0).long() + (x[:, 2] > 0).long()
+held = torch.randn(200, 8); right = (held[:, 0] + held[:, 1] > 0).long() + (held[:, 2] > 0).long()
+def batches(epochs=12, size=32):
+    for epoch in range(epochs):
+        for i in torch.randperm(800).split(size): yield x[i], y[i]
+def evaluate(net):
+    net.eval()
+    with torch.no_grad(): F.cross_entropy(net(held), right)
+    net.train()
+def new(*more): return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), *more, nn.Linear(32, 3))
+"""
+LEARNS = {
+    "a GAN": """
+G = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8)); D = nn.Sequential(nn.Linear(8, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1)); bce = nn.BCEWithLogitsLoss()
+g = torch.optim.Adam(G.parameters(), 1e-3, betas=(0.5, 0.9)); d = torch.optim.Adam(D.parameters(), 1e-3, betas=(0.5, 0.9))
+for a, _ in batches(8):
+    fake = G(torch.randn(len(a), 4)); d.zero_grad(); (bce(D(a + 2), torch.ones(len(a), 1)) + bce(D(fake.detach()), torch.zeros(len(a), 1))).backward(); d.step()
+    g.zero_grad(); bce(D(fake), torch.ones(len(a), 1)).backward(); g.step()
+""",
+    "gradient accumulation": """
+net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.5)
+for k, (a, b) in enumerate(batches(30)):
+    (F.cross_entropy(net(a), b) / 4).backward()
+    if k % 4 == 3: opt.step(); opt.zero_grad()
+evaluate(net)
+""",
+    "a moving average of weights": """
+net = new(); mean = copy.deepcopy(net).requires_grad_(False); opt = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.9)
+for a, b in batches():
+    opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()
+    with torch.no_grad():
+        for p, q in zip(mean.parameters(), net.parameters()): p.lerp_(q, 0.05)
+evaluate(mean)
+""",
+    "low-rank changes of a frozen layer": """
+class Lora(nn.Module):
+    def __init__(self):
+        super().__init__(); self.base = nn.Linear(8, 32).requires_grad_(False); self.a = nn.Linear(8, 4, bias=False); self.b = nn.Linear(4, 32, bias=False); nn.init.zeros_(self.b.weight)
+    def forward(self, x): return self.base(x) + self.b(self.a(x))
+net = nn.Sequential(Lora(), nn.ReLU(), nn.Linear(32, 3)); opt = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], lr=2e-2)
+for a, b in batches(): opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()
+evaluate(net)
+""",
+    "mixed precision on the CPU": """
+net = new(); opt = torch.optim.Adam(net.parameters(), lr=5e-3)
+for a, b in batches():
+    opt.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16): loss = F.cross_entropy(net(a), b)
+    loss.backward(); opt.step()
+evaluate(net)
+""",
+    "Monte Carlo dropout": """
+net = new(nn.Dropout(0.2)); opt = torch.optim.Adam(net.parameters(), lr=5e-3)
+for a, b in batches(): opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()
+net.train()
+with torch.no_grad(): print(torch.stack([net(held).softmax(1) for _ in range(20)]).std(0).mean())
+""",
+    "evaluation without no_grad": """
+net = new(nn.Dropout(0.1)); opt = torch.optim.Adam(net.parameters(), lr=5e-3)
+for k, (a, b) in enumerate(batches()):
+    opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()
+    if k % 25 == 24: net.eval(); F.cross_entropy(net(held), right); net.train()
+""",
+    "adversarial training": """
+net = new(nn.BatchNorm1d(32)); opt = torch.optim.Adam(net.parameters(), lr=5e-3)
+for a, b in batches():
+    net.eval(); a = a.clone().requires_grad_(True); g, = torch.autograd.grad(F.cross_entropy(net(a), b), a); net.train()
+    opt.zero_grad(); F.cross_entropy(net((a + 0.05 * g.sign()).detach()), b).backward(); opt.step()
+evaluate(net)
+""",
+    "warm-up and a cosine per batch": """
+net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.3, momentum=0.9); S = torch.optim.lr_scheduler
+plan = S.SequentialLR(opt, [S.LinearLR(opt, 0.01, total_iters=30), S.CosineAnnealingLR(opt, 270)], [30])
+for a, b in batches(): opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step(); plan.step()
+evaluate(net)
+""",
+    "a teacher and a student": """
+teacher, net = new(), new(); first = torch.optim.Adam(teacher.parameters(), lr=5e-3); opt = torch.optim.Adam(net.parameters(), lr=5e-3)
+for a, b in batches(6): first.zero_grad(); F.cross_entropy(teacher(a), b).backward(); first.step()
+teacher.requires_grad_(False).eval()
+for a, b in batches(): opt.zero_grad(); F.kl_div(net(a).log_softmax(1), teacher(a).softmax(1), reduction="batchmean").backward(); opt.step()
+evaluate(net)
+""",
+}
+
+
+@needs("torch")
+class SlowSound(Case):
+    def test_programs_that_do_unusual_things_on_purpose_raise_nothing(self):
+        for number, (name, text) in enumerate(LEARNS.items()):
+            write("p.py", START + text)
+            self.ok("watch", "--quiet", "--probe", "--out", f"r{number}", "--", sys.executable, "p.py")
+            found = self.json("diagnose", f"r{number}")
+            self.assertEqual([one["id"] for one in found["findings"] if one["level"] != "note"], [], (name, found["findings"][:1]))
+            self.assertEqual([one for one in found["unknown"] if "optimisers" not in one and "the probe saw" not in one], [], name)
+        notes = {one["kind"]: one["brief"] for one in self.json("diagnose", "r5")["findings"]}
+        self.assertIn("Monte Carlo", notes["evaluated-in-train-mode"])
+        self.assertIn("evaluated-with-gradients", [one["kind"] for one in self.json("diagnose", "r6")["findings"]])
+
+
+# A program, and what is wrong with its schedule.
+SCHEDULES = {
+    "plan = S.StepLR(opt, 4)": "StepLR is never stepped",
+    "plan = S.ExponentialLR(opt, 0.9); IN_BATCH = plan.step": "ExponentialLR is stepped in every step",
+    "plan = S.OneCycleLR(opt, 0.3, total_steps=300); IN_EPOCH = plan.step": "OneCycleLR is stepped once per epoch",
+    "plan = S.StepLR(torch.optim.SGD(net.parameters(), lr=0.1), 4); IN_EPOCH = plan.step": "StepLR drives an optimiser that makes no steps",
+    "plan = S.CosineAnnealingLR(opt, 12); IN_BATCH = plan.step": "CosineAnnealingLR is stepped in every step",
+    "plan = S.StepLR(opt, 4, 0.5); IN_EPOCH = plan.step": "",
+    "plan = S.OneCycleLR(opt, 0.3, total_steps=301); IN_BATCH = plan.step": "",
+    "plan = S.ReduceLROnPlateau(opt); IN_EPOCH = lambda: plan.step(1.0)": "",
+}
+
+
+@needs("torch")
+class SlowSchedules(Case):
+    def test_a_schedule_does_what_it_says(self):
+        for number, (text, what) in enumerate(SCHEDULES.items()):
+            write("p.py", START + f"""
+S = torch.optim.lr_scheduler; IN_BATCH = IN_EPOCH = lambda: None
+net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+{text}
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), 32, shuffle=True)
+for epoch in range(12):
+    for a, b in data: opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step(); IN_BATCH()
+    evaluate(net); IN_EPOCH()
+""")
+            self.ok("watch", "--quiet", "--out", f"r{number}", "--", sys.executable, "p.py")
+            found = [one["brief"] for one in self.json("diagnose", f"r{number}")["findings"] if one["kind"] == "schedule-not-followed"]
+            self.assertEqual(found, [what] if what else [], text)
+
+
+@needs("torch")
+class SlowLaunched(Case):
+    def test_the_process_that_trained_is_the_run(self):
+        write("train.py", START + """
+import multiprocessing, sys
+def work(epochs):
+    net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.2)
+    for a, b in batches(epochs): opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()
+if __name__ == "__main__":
+    every = [multiprocessing.get_context(sys.argv[1]).Process(target=work, args=(n,)) for n in (2, 9)]
+    for one in every: one.start()
+    for one in every: one.join()
+""")
+        for way in ("fork", "spawn"):
+            self.ok("watch", "--quiet", "--out", way, "--", sys.executable, "train.py", way)
+            found = self.json("diagnose", way)
+            self.assertEqual((found["summary"]["steps"], found["summary"]["complete"]), (225, True), way)
+            self.assertIn("(50 steps)", " ".join(found["unknown"]))
+
+    def test_a_script_that_starts_python_twice(self):
+        write("p.py", START + "net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.2)\n"
+              "for a, b in batches(4): opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()\n")
+        self.ok("watch", "--quiet", "--out", "r", "--", "sh", "-c", f"{sys.executable} -c 'import torch' && {sys.executable} p.py")
+        self.assertEqual(self.json("diagnose", "r")["summary"]["steps"], 100)
+
+
+@needs("torch")
+class SlowStopped(Case):
+    def test_each_condition_ends_a_run_that_meets_it(self):
+        write("diverged.py", START + "net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+              "for k, (a, b) in enumerate(batches(40)):\n    opt.zero_grad(); F.cross_entropy(net(a), b).backward()\n"
+              "    if k == 300: torch.save(net.state_dict(), 'w.pt')\n    for p in net.parameters(): p.grad.mul_(1 if k < 300 else -0.2)\n    opt.step()\n")
+        write("constant.py", START + "net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.0)\n"
+              "for a, b in batches(400, 800): opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()\n")
+        write("dead.py", "import runpy, sys; sys.argv = ['p', 'dead-relu']; runpy.run_module('netmend.planted', run_name='__main__')\n")
+        for word in ("diverged", "constant", "dead"):
+            self.ok("watch", "--quiet", "--stop-when", word, "--out", word, "--", sys.executable, word + ".py", code=1)
+            self.assertTrue(self.json("diagnose", word)["summary"]["stopped"], word)
+            self.assertIn("  stopped  ", self.ok("diagnose", word).stdout)
+        self.assertIn("w.pt, saved after step 300", self.ok("diagnose", "diverged").stdout)
+
+
 @needs("torch")
 class SlowPlanted(Case):
     """Small trainings with a known fault, under netmend watch."""
@@ -367,7 +546,7 @@ class SlowPlanted(Case):
         for fault, kinds in planted.FAULTS.items():
             if fault in planted.ONLY_KERAS:
                 continue
-            self.ok("watch", "--quiet", "--out", fault, "--", sys.executable, "-m", "netmend.planted", fault)
+            self.ok("watch", "--quiet", *(["--probe"] if fault in planted.NEED_PROBE else []), "--out", fault, "--", sys.executable, "-m", "netmend.planted", fault)
             found = read_json(fault + "/findings.json")["findings"]
             if fault == "none":
                 self.assertEqual([one["id"] for one in found if one["level"] != "note"], [])

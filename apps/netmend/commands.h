@@ -194,6 +194,7 @@ int weights(const Common& common, const WeightsOptions& options);
 struct WatchOptions {
   std::vector<std::string> command, stop_when;
   std::string thresholds, fail_on = "never";
+  bool probe = false;
 };
 int watch(const Common& common, const WatchOptions& options);
 

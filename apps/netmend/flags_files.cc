@@ -93,9 +93,17 @@ void add_files(CLI::App& app, Options& o, Action& action) {
                             "  netmend watch --fail-on serious -- python -m mypackage.train");
   watch->add_option("program", o.watch.command, "The program with its arguments, after --");
   watch
-      ->add_option("--stop-when", o.watch.stop_when,
-                   "nan: end the program when its loss is NaN or Inf, before the step that spoils the weights")
-      ->delimiter(',');
+      ->add_option(
+          "--stop-when", o.watch.stop_when,
+          "End the program when: nan (loss or gradients are NaN or Inf, before the step that spoils the weights), "
+          "diverged (the loss grew to three times its best), dead (a layer gives 0 for every input), "
+          "constant (loss or outputs stay the same)")
+      ->delimiter(',')
+      ->allow_extra_args(false);  // else it would take the -- before the program
+  watch->add_flag(
+      "--probe", o.watch.probe,
+      "After the program ended, try with a copy of the network as it started: is one batch learnt by heart, "
+      "are gradients those of the loss (PyTorch)");
   watch->add_option("--thresholds", o.watch.thresholds, "TOML file with thresholds of rules (netmend diagnose --list)");
   watch
       ->add_option("--fail-on", o.watch.fail_on,

@@ -1,4 +1,5 @@
 // netmend watch: runs a training program under the recorder and says what its record shows.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -18,10 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 void check_stop_words(const WatchOptions& options) {
+  const std::vector<std::string> known = {"nan", "diverged", "dead", "constant"};
   for (const std::string& word : options.stop_when)
-    if (word != "nan")
-      throw InputError(fmt::format("--stop-when {}: there is no such condition", word),
-                       "--stop-when nan ends a run whose loss is NaN or Inf.");
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      throw InputError(fmt::format("--stop-when {}: there is no such condition{}", word, did_you_mean(word, known)),
+                       "Conditions are " + join(known, ", ") + ".");
 }
 
 }  // namespace
@@ -38,9 +40,9 @@ int watch(const Common& common, const WatchOptions& options) {
   const std::string path = folder.path();
   const auto start = std::chrono::steady_clock::now();
   bool stopped = false;
-  int status =
-      run_child(options.command, diagnosis::recorder_environment(fs::absolute(path).string(), options.stop_when),
-                nullptr, &stopped);
+  int status = run_child(
+      options.command,
+      diagnosis::recorder_environment(fs::absolute(path).string(), options.stop_when, options.probe), nullptr, &stopped);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   folder.add("program", options.command);
   folder.add("folder", fs::current_path().string());

@@ -2,7 +2,7 @@
 for tests, and for the study of broken trainings.
 
 usage: netmend watch -- python3 -m netmend.planted FAULT [--framework torch|keras] [--network mlp|deep|cnn]
-                                                   [--data blobs|stripes] [--seed N] [--epochs N]
+                                                   [--data blobs|stripes] [--seed N] [--epochs N] [--vary]
        python3 -m netmend.planted FAULT --framework netmend […] [--netmend PROGRAM] [--out RUN]
 The second writes model.onnx and two NPZ files into the working folder and starts `netmend train`. FAULT `none` is a sound program; `--list` lists the faults.
 """
@@ -23,8 +23,10 @@ FAULTS = {  # fault: the kind of finding that it should raise; where two are rig
     "targets-not-scaled": "targets-not-scaled", "learning-rate-high": "learning-rate-high", "learning-rate-low": "learning-rate-low",
     "too-few-epochs": "still-learning", "over-fitting": "over-fitting-run", "random-labels": "not-learning",
     "unstable": "unstable-training|learning-rate-high", "one-batch": "batch-size", "unbalanced": "unbalanced-training", "little-data": "little-data",
-    "no-validation": "evaluation-missing",
+    "no-validation": "evaluation-missing", "schedule-never-stepped": "schedule-not-followed", "eval-with-gradients": "evaluated-with-gradients",
+    "wrong-gradient": "wrong-gradient",
 }
+NEED_PROBE = {"wrong-gradient"}  # seen by `netmend watch --probe` alone
 NUMBERS = {"shape-broadcast", "targets-not-scaled", "wrong-metric"}  # regressions
 ONLY_KERAS = {"wrong-metric"}
 # What netmend's own trainer can be given: it clears gradients, holds all parameters and shuffles by itself.
@@ -40,14 +42,42 @@ EARLY = ["no-zero-grad", "double-step", "layer-not-in-optimizer", "lost-updates"
          "saturated", "vanishing-gradient", "exploding-gradient", "constant-init", "inputs-not-scaled", "targets-not-scaled",
          "learning-rate-high", "sorted-labels", "unbalanced", "little-data", "validation-is-training", "no-eval", "no-train-mode"]
 ONLY_TORCH = {"no-zero-grad", "double-step", "layer-not-in-optimizer", "lost-updates", "changed-outside-step", "no-eval", "no-train-mode",
-              "samples-mixed", "shape-broadcast", "log-of-zero"}
+              "samples-mixed", "shape-broadcast", "log-of-zero", "schedule-never-stepped", "eval-with-gradients", "wrong-gradient"}
+
+
+_own = {}  # strengths and settings that are drawn, by name; what is not there has its usual value
+
+
+def strength(name, usual):
+    return _own.get(name, usual)
+
+
+def vary(fault, seed):
+    """Draws how strong a fault is and the settings of the training around it, so that no single value gives the fault away."""
+    import zlib
+
+    import numpy
+    draw = numpy.random.RandomState((zlib.crc32(fault.encode()) + 7919 * seed) % 2 ** 32)
+    between = lambda low, high: float(numpy.exp(draw.uniform(numpy.log(low), numpy.log(high))))
+    adam = bool(draw.rand() < 0.4) and fault not in ("learning-rate-high", "learning-rate-low", "unstable", "over-fitting", "too-few-epochs", "one-batch")
+    _own.clear()
+    _own.update(adam=adam, rate=between(1e-3, 8e-3) if adam else between(0.03, 0.3), number_rate=between(2e-3, 8e-3) if adam else between(0.005, 0.03),
+                momentum=float(draw.choice([0.0, 0.5, 0.8])), epochs=int(draw.randint(8, 25)), batch=int(draw.choice([16, 32, 64])),
+                rows=int(between(500, 2000)), hidden=float(draw.choice([0.5, 1, 2])), spread=between(0.4, 2.0))
+    _own.update({"learning-rate-high": {"rate": between(4, 100)}, "learning-rate-low": {"rate": between(1e-8, 2e-5)},
+                 "too-few-epochs": {"rate": between(0.002, 0.02), "few": int(draw.randint(1, 4))}, "one-batch": {"rate": between(1e-3, 1e-2)},
+                 "unstable": {"rate": between(0.15, 1.0)}, "over-fitting": {"rate": between(1e-3, 4e-3), "rows": int(between(60, 200))},
+                 "little-data": {"rows": int(between(20, 80))}, "dead-relu": {"bias": -between(8, 40)}, "saturated": {"scale": between(20, 60)},
+                 "exploding-gradient": {"scale": between(10, 40)}, "constant-init": {"constant": between(0.01, 0.2)},
+                 "inputs-not-scaled": {"spread": between(60, 2000)}, "targets-not-scaled": {"number_rate": 1e-3, "target": between(300, 20000)},
+                 "unbalanced": {"keep": between(0.01, 0.05)}, "wrong-output-size": {"outputs": int(draw.randint(8, 60))}}.get(fault, {}))
 
 
 def make_data(name, fault, seed, more=0):
     """Inputs as rows of floats near 0, labels; the last fifth is for validation. `more` rows for other ends."""
     import numpy
     draw = numpy.random.RandomState(seed)
-    rows = {"little-data": 40, "over-fitting": 120}.get(fault, 1000) + more
+    rows = strength("rows", {"little-data": 40, "over-fitting": 120}.get(fault, 1000)) + more
     if name == "stripes":  # 8 × 8 images of four directions
         classes, side = 4, 8
         y = draw.randint(0, classes, rows)
@@ -63,13 +93,12 @@ def make_data(name, fault, seed, more=0):
     if fault in ("random-labels", "over-fitting"):
         y = draw.randint(0, classes, rows)
     if fault == "unbalanced":
-        keep = (y == 0) | (draw.rand(rows) < 0.04)
+        keep = (y == 0) | (draw.rand(rows) < strength("keep", 0.04))
         x, y = x[keep], y[keep]
     numbers = x[:, :4].sum(1) + 0.1 * draw.randn(len(x))
     if fault == "targets-not-scaled":
-        numbers = numbers * 4000 + 20000
-    if fault == "inputs-not-scaled":
-        x = x * 255
+        numbers = numbers * strength("target", 4000) + 5 * strength("target", 4000)
+    x = x * strength("spread", 255 if fault == "inputs-not-scaled" else 1)
     if fault == "sorted-labels":
         order = numpy.argsort(y[: len(y) * 4 // 5], kind="stable")
         x[: len(order)], y[: len(order)] = x[order], y[order]
@@ -82,7 +111,7 @@ def make_data(name, fault, seed, more=0):
 def torch_network(torch, fault, network, width, classes):
     nn = torch.nn
     act = {"saturated": nn.Tanh, "vanishing-gradient": nn.Sigmoid}.get(fault, nn.ReLU)
-    outputs = 1 if fault in NUMBERS or fault == "label-encoding" else (30 if fault == "wrong-output-size" else classes)
+    outputs = 1 if fault in NUMBERS or fault == "label-encoding" else (strength("outputs", 30) if fault == "wrong-output-size" else classes)
     layers, units = [], width
     if network == "cnn" and width == 64 and fault not in ("vanishing-gradient",):
         layers += [nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 8, 3, padding=1), act(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), act(), nn.Flatten()]
@@ -90,6 +119,7 @@ def torch_network(torch, fault, network, width, classes):
         hidden = [32]
     else:
         hidden = [64, 64, 64, 64] if network == "deep" else [64, 32]
+    hidden = [max(8, int(size * strength("hidden", 1))) for size in hidden]
     if fault == "vanishing-gradient":
         hidden = [32] * 8
     if fault == "over-fitting":
@@ -109,17 +139,19 @@ def torch_network(torch, fault, network, width, classes):
         if network == "cnn" and width == 64:
             layers = [nn.Linear(width, 64), nn.Linear(64, outputs)]
     net = nn.Sequential(*layers)
+    if fault == "wrong-gradient":
+        net = nn.Sequential(*[_wrong_relu(torch) if isinstance(one, nn.ReLU) else one for one in net])
     weighted = [one for one in net if hasattr(one, "weight")]
     with torch.no_grad():
         for one in weighted[:-1]:
             if fault == "dead-relu":
-                one.bias.fill_(-20.0)
+                one.bias.fill_(strength("bias", -20.0))
             if fault == "saturated":
-                one.weight.mul_(40)
+                one.weight.mul_(strength("scale", 40))
             if fault == "exploding-gradient":
-                one.weight.mul_(30)
+                one.weight.mul_(strength("scale", 30))
             if fault == "constant-init":
-                one.weight.fill_(0.05)
+                one.weight.fill_(strength("constant", 0.05))
                 one.bias.zero_()
     return net
 
@@ -132,22 +164,26 @@ def train_torch(fault, network, data, seed, epochs):
     x, y = torch.from_numpy(x), torch.from_numpy(y)
     cut = len(x) * 4 // 5
     train = torch.utils.data.TensorDataset(x[:cut], y[:cut])
-    batch = cut if fault == "one-batch" else 32
+    batch = cut if fault == "one-batch" else strength("batch", 32)
+    epochs = strength("epochs", epochs)
     loader = torch.utils.data.DataLoader(train, batch_size=batch, shuffle=fault != "sorted-labels")
     net = torch_network(torch, fault, network, x.shape[1], classes)
     rate = {"learning-rate-high": 60.0, "learning-rate-low": 1e-6, "lost-updates": 1e-11, "unstable": 1.2, "too-few-epochs": 0.01,
             "targets-not-scaled": 1e-3, "one-batch": 0.003}.get(fault, 0.1 if fault not in NUMBERS else 0.02)
+    rate = strength("number_rate" if fault in NUMBERS else "rate", rate)
     parameters = list(net.parameters())
     if fault == "layer-not-in-optimizer":
         parameters = parameters[:-2]
-    adam = fault in ("over-fitting", "unstable")
-    optimizer = (torch.optim.Adam(parameters, lr=2e-3 if fault == "over-fitting" else 0.5) if adam
-                 else torch.optim.SGD(parameters, lr=rate, momentum=0.5 if fault not in ("lost-updates", "learning-rate-low") else 0.0))
+    adam = fault in ("over-fitting", "unstable") or strength("adam", False)
+    usual = {"over-fitting": 2e-3, "unstable": 0.5}.get(fault, rate)
+    optimizer = (torch.optim.Adam(parameters, lr=strength("number_rate" if fault in NUMBERS else "rate", usual)) if adam
+                 else torch.optim.SGD(parameters, lr=rate, momentum=strength("momentum", 0.5) if fault not in ("lost-updates", "learning-rate-low") else 0.0))
+    plan = torch.optim.lr_scheduler.StepLR(optimizer, 4) if fault == "schedule-never-stepped" else None
     held_x, held_y = x[cut:], y[cut:]
     if fault == "validation-is-training":
         held_x, held_y = torch.stack([x[:len(held_x)], held_x], 1).flatten(0, 1), torch.stack([y[:len(held_y)], held_y], 1).flatten()
     if fault == "too-few-epochs":
-        epochs = 2
+        epochs = strength("few", 2)
 
     def loss_of(out, target):
         if fault in NUMBERS:
@@ -181,11 +217,30 @@ def train_torch(fault, network, data, seed, epochs):
         if fault != "no-validation":
             if fault != "no-eval":
                 net.eval()
-            with torch.no_grad():
+            with torch.set_grad_enabled(fault == "eval-with-gradients"):
                 total = 0.0
                 for i in range(0, len(held_x), 50):
                     total += float(loss_of(forward(held_x[i:i + 50]), held_y[i:i + 50]))
-    print("last loss %.4f" % float(loss))
+    print("last loss %.4f%s" % (float(loss), ", rate %g" % plan.optimizer.param_groups[0]["lr"] if plan else ""))
+
+
+def _wrong_relu(torch):
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            context.save_for_backward(x)
+            return x.clamp(min=0)
+
+        @staticmethod
+        def backward(context, gradient):
+            x, = context.saved_tensors
+            return gradient * (x < 0)  # the wrong side
+
+    class WrongReLU(torch.nn.Module):
+        def forward(self, x):
+            return Function.apply(x)
+
+    return WrongReLU()
 
 
 def _mixing(torch, net):
@@ -261,18 +316,18 @@ def own_network(numpy, fault, network, width, classes, draw, path):
         from onnx_file import Network
     act = {"saturated": "Tanh", "vanishing-gradient": "Sigmoid"}.get(fault, "Relu")
     act = None if fault == "no-nonlinearity" else act
-    outputs = 1 if fault in NUMBERS else (30 if fault == "wrong-output-size" else classes)
+    outputs = 1 if fault in NUMBERS else (strength("outputs", 30) if fault == "wrong-output-size" else classes)
     net, units = Network(width), width
-    scale = {"saturated": 40, "exploding-gradient": 30}.get(fault, 1)
+    scale = strength("scale", {"saturated": 40, "exploding-gradient": 30}.get(fault, 1))
 
     def weights(*shape):
         fan = int(numpy.prod(shape[1:]))
         limit = 1 / fan ** 0.5  # as PyTorch starts
         w = draw.uniform(-limit, limit, shape) * scale
-        return (numpy.full(shape, 0.05) if fault == "constant-init" else w).astype("float32")
+        return (numpy.full(shape, strength("constant", 0.05)) if fault == "constant-init" else w).astype("float32")
 
     def bias(size):
-        return numpy.full(size, -20.0 if fault == "dead-relu" else 0.0, "float32")
+        return numpy.full(size, strength("bias", -20.0) if fault == "dead-relu" else 0.0, "float32")
 
     if network == "cnn" and width == 64 and fault not in ("vanishing-gradient",):
         net.add("Reshape", [("shape", numpy.array([-1, 1, 8, 8], "int64"))])
@@ -289,6 +344,7 @@ def own_network(numpy, fault, network, width, classes, draw, path):
         units, hidden = 256, [32]
     else:
         hidden = [64, 64, 64, 64] if network == "deep" else [64, 32]
+    hidden = [max(8, int(size * strength("hidden", 1))) for size in hidden]
     hidden = [32] * 8 if fault == "vanishing-gradient" else ([256, 256] if fault == "over-fitting" else hidden)
     for size in hidden:
         net.add("Gemm", [("weight", weights(size, units)), ("bias", bias(size))], transB=1)
@@ -318,13 +374,16 @@ def own_command(fault, network, data, seed, epochs, program, folder="."):
     numpy.savez(os.path.join(folder, "judge.npz"), x=x[own:], y=y[own:])  # no training and no search sees it
     rate = {"learning-rate-high": 60.0, "learning-rate-low": 1e-6, "too-few-epochs": 0.01, "targets-not-scaled": 1e-3, "one-batch": 0.003}
     words = [program, "train", "model.onnx", "--train", "npz:train.npz,x=x,y=y", "-o", "trained.onnx", "--seed", str(seed),
-             "--epochs", str(2 if fault == "too-few-epochs" else epochs), "--batch", str(cut if fault == "one-batch" else 32)]
-    if fault in ("over-fitting", "unstable"):
-        words += ["--optimiser", "adam", "--rate", "0.002" if fault == "over-fitting" else "0.5"]
-    elif fault == "learning-rate-low":
-        words += ["--optimiser", "sgd", "--rate", "1e-6"]
+             "--epochs", str(strength("few", 2) if fault == "too-few-epochs" else strength("epochs", epochs)),
+             "--batch", str(cut if fault == "one-batch" else strength("batch", 32))]
+    usual = {"over-fitting": 2e-3, "unstable": 0.5}.get(fault, rate.get(fault, 0.1 if fault not in NUMBERS else 0.02))
+    words += ["--rate", "%g" % strength("number_rate" if fault in NUMBERS else "rate", usual)]
+    if fault in ("over-fitting", "unstable") or strength("adam", False):
+        words += ["--optimiser", "adam"]
+    elif fault == "learning-rate-low" or strength("momentum", 0.5) == 0:
+        words += ["--optimiser", "sgd"]
     else:
-        words += ["--optimiser", "momentum", "--momentum", "0.5", "--rate", str(rate.get(fault, 0.1 if fault not in NUMBERS else 0.02))]
+        words += ["--optimiser", "momentum", "--momentum", str(strength("momentum", 0.5))]
     words += ["--validation", "0"] if fault == "no-validation" else ["--test", "npz:held.npz,x=x,y=y"]
     return words + (["--loss", "mse"] if fault == "wrong-loss" else [])
 
@@ -337,6 +396,7 @@ def main():
     parser.add_argument("--data", default="blobs", choices=["blobs", "stripes"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--vary", action="store_true", help="draw the strength of the fault and the settings around it, by the seed")
     parser.add_argument("--netmend", default="netmend", help="the program that trains, with --framework netmend")
     parser.add_argument("--out", default="", help="its run folder")
     parser.add_argument("--list", action="store_true")
@@ -344,6 +404,8 @@ def main():
     if words.list:
         print("\n".join("%s\t%s" % row for row in FAULTS.items()))
         return 0
+    if words.vary:
+        vary(words.fault, words.seed)
     framework = words.framework or ("keras" if words.fault in ONLY_KERAS else "torch")
     if framework == "netmend":
         if words.fault not in OWN:

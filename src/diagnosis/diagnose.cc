@@ -46,7 +46,8 @@ bool is_guess(const Alarm& alarm) { return alarm.certainty != Certainty::kConfir
 /// a reader follows one advice at a time.
 void step_back(std::vector<Alarm>& alarms) {
   const bool known = std::any_of(alarms.begin(), alarms.end(), [](const Alarm& one) {
-    return !is_guess(one) && one.level >= Level::kSerious && one.kind != "non-finite-training";
+    return !is_guess(one) && one.level >= Level::kSerious &&
+           (one.kind != "non-finite-training" || one.likelihood > 0.92);
   });
   const Alarm* best = nullptr;
   for (const Alarm& alarm : alarms)
@@ -58,6 +59,19 @@ void step_back(std::vector<Alarm>& alarms) {
   for (Alarm& alarm : alarms)
     if (alarm.kind == "non-finite-training" && reason && alarm.likelihood <= 0.6)
       alarm.level = std::min(alarm.level, Level::kMinor);
+}
+
+/// Where two optimisers play against each other, as in a GAN, no loss is meant to fall: what follows from curves alone
+/// is a note there.
+void several_optimizers(const Run& run, std::vector<Alarm>& alarms) {
+  int64_t stepping = 0;
+  for (const records::Line& summary : run.record->of("summary")) stepping += summary.whole("steps") > 0;
+  if (stepping < 2 || run.keras || !run.finite()) return;
+  static const std::vector<std::string> curves = {"not-learning",      "still-learning",     "unstable-training",
+                                                  "learning-rate-low", "learning-rate-high", "over-fitting-run"};
+  for (Alarm& alarm : alarms)
+    if (is_guess(alarm) && std::find(curves.begin(), curves.end(), alarm.kind) != curves.end())
+      alarm.level = Level::kNote;
 }
 
 Finding finding_of(const Alarm& alarm, const std::string& run) {
@@ -87,9 +101,11 @@ findings::Json summary_of(const Run& run) {
           {"loss", run.loss},
           {"task", task_name(run.task)},
           {"first_loss", number(run.first_loss())},
+          {"uniform_loss", number(run.uniform_loss())},
           {"last_loss", number(run.last_loss())},
           {"best_loss", number(run.best_loss())},
           {"parameters", run.parameters},
+          {"stopped", run.record->last("stopped").text("why")},
           {"complete", !run.record->cut}};
 }
 
@@ -260,7 +276,7 @@ Diagnosis diagnose(const records::Record& record, const Thresholds& thresholds, 
     result.fired.push_back({&rule, int64_t(alarms.size() - before)});
   }
   alarms = by_kind(std::move(alarms));
-  if (sets.empty()) step_back(alarms);
+  if (sets.empty()) several_optimizers(run, alarms), step_back(alarms);
   std::stable_sort(alarms.begin(), alarms.end(), [](const Alarm& a, const Alarm& b) {
     return a.level != b.level ? a.level > b.level : a.likelihood > b.likelihood;
   });

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "diagnosis/diagnose.h"
 #include "diagnosis/features.h"
 #include "diagnosis/forest.h"
@@ -167,12 +168,185 @@ TEST(Rules, AreRowsWithKindsAndThresholdsThatExist) {
     for (std::string_view text : {rule.symptom, rule.quantity, rule.threshold, rule.paper})
       EXPECT_FALSE(text.empty()) << rule.name;
   }
+  for (const Rule& rule : rules())
+    for (const std::string& name : split(rule.threshold, ','))
+      if (rule.threshold != "exact") used.insert(std::string(trim(name)));
+  for (const auto& [name, value] : thresholds.all()) EXPECT_TRUE(used.count(name)) << name << " belongs to no rule";
+  for (const std::string& name : used) EXPECT_TRUE(thresholds.all().count(name)) << name << " has no value";
   EXPECT_GE(rule_sets().size(), 9u);
   Thresholds changed;
   EXPECT_THROW(changed.set("imbalanse", 1), InputError);
   changed.set("imbalance", 3);
   EXPECT_EQ(changed["imbalance"], 3);
   EXPECT_THROW(diagnose(record_of({}), thresholds, {"nobody"}, "r"), InputError);
+}
+
+std::vector<std::string> kinds_of(const Record& record, const std::vector<std::string>& sets = {}) {
+  std::vector<std::string> names;
+  for (const findings::Finding& finding : diagnose(record, Thresholds(), sets, "r").findings)
+    names.push_back(finding.kind);
+  return names;
+}
+
+TEST(Exact, ASchedule) {
+  auto kinds = [](nlohmann::json line) {
+    line.update({{"e", "schedule"}, {"optimizer", 0}});
+    return kinds_of(record_of({line, {{"e", "end"}}}));
+  };
+  const std::vector<std::string> told = {"schedule-not-followed"}, none;
+  EXPECT_EQ(kinds({{"type", "StepLR"}, {"steps", 0}, {"optimizer_steps", 50}, {"all_steps", 50}}), told);
+  EXPECT_EQ(kinds({{"type", "StepLR"}, {"steps", 0}, {"optimizer_steps", 50}, {"all_steps", 50}, {"part", true}}),
+            none);
+  EXPECT_EQ(kinds({{"type", "StepLR"}, {"steps", 5}, {"optimizer_steps", 0}, {"all_steps", 50}}), told);
+  EXPECT_EQ(kinds({{"type", "StepLR"}, {"steps", 5}, {"optimizer_steps", 50}, {"all_steps", 50}}), none);
+  EXPECT_EQ(kinds({{"type", "StepLR"}, {"steps", 90}, {"optimizer_steps", 90}, {"all_steps", 90}, {"low_at", 20}}),
+            told);
+  EXPECT_EQ(kinds({{"type", "LinearLR"}, {"steps", 90}, {"optimizer_steps", 90}, {"all_steps", 90}, {"low_at", 20}}),
+            none);
+  EXPECT_EQ(kinds({{"type", "OneCycleLR"},
+                   {"steps", 5},
+                   {"optimizer_steps", 90},
+                   {"all_steps", 90},
+                   {"planned", 90},
+                   {"by", "total_steps"}}),
+            told);
+  Record cut =
+      record_of({{{"e", "schedule"}, {"type", "StepLR"}, {"steps", 0}, {"optimizer_steps", 50}, {"all_steps", 50}}});
+  cut.cut = true;
+  EXPECT_TRUE(kinds_above_note(diagnosed(cut)).empty()) << "a run that was killed had perhaps no time to step it";
+}
+
+TEST(Exact, EvaluationThatIsUnusualOnPurposeIsANote) {
+  auto of = [](nlohmann::json modes) {
+    modes["e"] = "modes";
+    return diagnosed(record_of({modes, {{"e", "end"}}}));
+  };
+  EXPECT_EQ(kinds_above_note(of({{"eval_calls", 20}, {"no_grad_training", 20}})),
+            std::vector<std::string>{"evaluated-in-train-mode"});
+  const Diagnosis sampled = of({{"eval_calls", 20}, {"no_grad_training", 20}, {"repeated", 19}});
+  EXPECT_TRUE(kinds_above_note(sampled).empty());
+  EXPECT_NE(sampled.findings[0].brief.find("Monte Carlo"), std::string::npos);
+  const Diagnosis kept = of({{"eval_calls", 0}, {"eval_with_grad", 12}});
+  ASSERT_EQ(kept.findings.size(), 1u);
+  EXPECT_EQ(kept.findings[0].kind, "evaluated-with-gradients");
+  EXPECT_EQ(kept.findings[0].level, Level::kNote);
+}
+
+TEST(Exact, AFrozenLayerThatWasNeverTrained) {
+  auto of = [](bool zero_bias, bool same) {
+    Record record = record_of(
+        {keras_fit("mse"),
+         {{"e", "model"},
+          {"trainable", 5},
+          {"parameters", 10},
+          {"layers",
+           {{{"name", "a"}, {"role", "linear"}, {"fan_in", 4}, {"trainable", false}, {"zero_bias", zero_bias}}}}},
+         {{"e", "end"}}});
+    for (int i = 0; i < 3; ++i) {
+      records::Step step;
+      step.step = i * 10;
+      step.layers.emplace_back("a/kernel", records::LayerStep{.frozen = true, .unchanged = same});
+      record.steps.push_back(step);
+    }
+    return kinds_of(record);
+  };
+  EXPECT_EQ(of(true, true), std::vector<std::string>{"untrained-parameters"});
+  EXPECT_TRUE(of(false, true).empty()) << "a layer that was trained before";
+  EXPECT_EQ(of(false, false), std::vector<std::string>{"changed-outside-step"}) << "frozen after compile";
+}
+
+TEST(Curves, TheFirstLossIsComparedWithLnC) {
+  auto of = [](double first) {
+    Record record = record_of(
+        {{{"e", "loss"}, {"type", "cross_entropy"}, {"first_loss", first}, {"shape", {32, 10}}, {"reduction", "mean"}},
+         {{"e", "end"}}});
+    add_losses(record, {first, 9, 8, 8, 8, 8});
+    return diagnosed(record);
+  };
+  const Diagnosis high = of(9.2);
+  EXPECT_EQ(kinds_above_note(high), std::vector<std::string>{"bad-initialization"});
+  EXPECT_NE(high.findings[0].evidence.find("2.303"), std::string::npos) << high.findings[0].evidence;
+  for (const findings::Finding& finding : of(2.4).findings) EXPECT_NE(finding.kind, "bad-initialization");
+}
+
+TEST(Curves, OfOptimisersThatPlayAgainstEachOtherAreNotes) {
+  const nlohmann::json first = {{"e", "summary"}, {"optimizer", 0}, {"steps", 50}},
+                       second = {{"e", "summary"}, {"optimizer", 1}, {"steps", 50}};
+  for (bool both : {false, true}) {
+    Record record = both ? record_of({first, second, {{"e", "end"}}}) : record_of({first, {{"e", "end"}}});
+    record.lines["optimizer"].emplace_back(nlohmann::json{{"type", "SGD"}, {"lr", 100.0}});
+    add_losses(record, {1, 5, 20, 100, 300, 1000, 3000, 10000});
+    EXPECT_EQ(kinds_above_note(diagnosed(record)).empty(), both);
+  }
+}
+
+TEST(Probe, WhatItTriedBecomesFindings) {
+  const Record wrong =
+      record_of({{{"e", "probe"}, {"probe", "gradient"}, {"worst", 0.9}, {"parameters", 4}, {"names", {"0.weight"}}},
+                 {{"e", "end"}}});
+  EXPECT_EQ(kinds_above_note(diagnosed(wrong)), std::vector<std::string>{"wrong-gradient"});
+  EXPECT_EQ(kinds_of(wrong, {"deepchecker"}), std::vector<std::string>{"wrong-gradient"});
+  auto batch = [](double error, double blind) {
+    return record_of({{{"e", "probe"},
+                       {"probe", "one-batch"},
+                       {"rows", 16},
+                       {"iterations", 1000},
+                       {"error", error},
+                       {"last_loss", 0.5},
+                       {"blind_p", blind}},
+                      {{"e", "end"}}});
+  };
+  EXPECT_TRUE(kinds_above_note(diagnosed(batch(0, 1e-9))).empty());
+  EXPECT_EQ(kinds_above_note(diagnosed(batch(0.4, 1e-9))), std::vector<std::string>{"not-learning"});
+  EXPECT_EQ(diagnosed(batch(0, 0.6)).findings[0].brief, "inputs play no role");
+}
+
+TEST(Exact, NotANumberInTheBackwardPass) {
+  const nlohmann::json line = {{"e", "nonfinite"},    {"what", "backward"},   {"step", 9},
+                               {"operation", "sqrt"}, {"checkpoint", "w.pt"}, {"checkpoint_step", 5}};
+  Record record = record_of({line, {{"e", "end"}}});
+  add_losses(record, {1, 0.9, NAN, NAN});
+  const Diagnosis found = diagnosed(record);
+  EXPECT_EQ(kinds_above_note(found), std::vector<std::string>{"non-finite-training"})
+      << "the cause is known: no guess beside it";
+  EXPECT_NE(found.findings[0].evidence.find("sqrt"), std::string::npos);
+  EXPECT_NE(found.findings[0].evidence.find("w.pt, saved after step 5"), std::string::npos);
+  Record went_on = record_of({line, {{"e", "end"}}});
+  add_losses(went_on, std::vector<double>(30, 0.5));
+  went_on.series[0].losses[0] = 2;
+  EXPECT_TRUE(kinds_above_note(diagnosed(went_on)).empty()) << "the program left such a step out";
+}
+
+TEST(Rules, OfThePapersThatHaveThresholds) {
+  Record record =
+      record_of({{{"e", "model"},
+                  {"layers",
+                   {{{"name", "a"}, {"role", "linear"}, {"fan_in", 100}, {"units", 100}, {"weight_std", 2.0}},
+                    {{"name", "b"}, {"role", "linear"}, {"fan_in", 100}, {"units", 100}, {"weight_std", 0.1}}}}},
+                 {{"e", "optimizer"}, {"type", "SGD"}, {"lr", 1.0}},
+                 {{"e", "end"}}});
+  for (int i = 0; i < 20; ++i) {
+    record.epochs.push_back(
+        {.epoch = i,
+         .metrics = {{"loss", i % 2 ? 2000.0 : 3000.0}, {"accuracy", 0.1 * (i / 2 % 2)}, {"val_loss", 1.0 + i}}});
+    records::Step step;
+    step.step = i;
+    step.layers.emplace_back("a.weight",
+                             records::LayerStep{.gradient = 50, .weight = 1, .update = 0, .saturated = 0.9, .size = 4});
+    record.steps.push_back(step);
+  }
+  record.header = Line();  // as a CSV: the epochs are the curve
+  auto fires = [&](const char* set, const char* name) {
+    const Diagnosis found = diagnose(record, Thresholds(), {set}, "r");
+    return std::any_of(found.fired.begin(), found.fired.end(),
+                       [&](const Fired& one) { return one.rule->name == name && one.alarms > 0; });
+  };
+  const std::pair<const char*, const char*> expected[] = {
+      {"autotrainer", "nan-loss"},    {"deepdiagnosis", "rate"},  {"deepdiagnosis", "unchanged"},
+      {"deepchecker", "fluctuation"}, {"deepchecker", "metric"},  {"deepchecker", "start-weights"},
+      {"sagemaker", "start-weights"}, {"sagemaker", "saturated"}, {"sagemaker", "unchanged"},
+      {"sagemaker", "overtraining"}};
+  for (const auto& [set, name] : expected) EXPECT_TRUE(fires(set, name)) << set << "/" << name;
 }
 
 TEST(Rules, OfEverySetRunOnEveryRecord) {

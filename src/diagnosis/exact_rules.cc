@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 #include "diagnosis/rules.h"
@@ -170,9 +171,50 @@ void gradients_arrive(const Scope& s) {
        "No backward pass reached these parameters");
 }
 
+/// Keras: a layer that is frozen although it was never trained (its biases are all 0, as they start), and layers that
+/// change although they are said to be frozen: `trainable` was set after compile.
+void frozen_at_start(const Scope& s) {
+  std::vector<std::string> untrained, moving;
+  for (const Line& layer : s.run.layers) {
+    if (!layer.has("trainable") || layer.flag("trainable") || !layer.has("fan_in")) continue;
+    const std::string name = layer.text("name");
+    for (const Track& track : s.run.tracks) {
+      if (!track.name.starts_with(name + "/") || !track.last().frozen || track.rows.size() < 2) continue;
+      const bool still =
+          std::all_of(track.rows.begin() + 1, track.rows.end(), [](const auto& row) { return row.unchanged; });
+      if (!still) moving.push_back(name);
+      if (still && layer.flag("zero_bias")) untrained.push_back(name);
+      break;
+    }
+  }
+  if (!untrained.empty())
+    s.out.push_back(
+        {.kind = "untrained-parameters",
+         .what = names_text(untrained),
+         .level = s.run.learned() ? Level::kMinor : Level::kSerious,
+         .certainty = Certainty::kLikely,
+         .likelihood = 0.8,
+         .brief = "frozen with the weights it started with",
+         .evidence = fmt::format("{} {} frozen, and all biases are 0, as they start: {} never trained before.",
+                                 names_text(untrained, 8), untrained.size() == 1 ? "is" : "are",
+                                 untrained.size() == 1 ? "it was" : "they were"),
+         .source = s.run.source_fit});
+  if (!moving.empty())
+    s.out.push_back({.kind = "changed-outside-step",
+                     .what = names_text(moving),
+                     .level = Level::kNote,
+                     .certainty = Certainty::kConfirmed,
+                     .likelihood = 0.5,
+                     .brief = "frozen layers changed",
+                     .evidence = fmt::format("{} changed although trainable is False: after it is set, compile must be "
+                                             "called again.",
+                                             names_text(moving, 8)),
+                     .source = s.run.source_fit});
+}
+
 void frozen(const Scope& s) {
   const Line model = s.run.record->first("model");
-  if (model.has("trainable") && model.whole("parameters") > 0 && model.whole("trainable") == 0)
+  if (model.has("trainable") && model.whole("parameters") > 0 && model.whole("trainable") == 0) {
     s.out.push_back({.kind = "untrained-parameters",
                      .what = "every layer is frozen",
                      .level = Level::kSerious,
@@ -180,13 +222,28 @@ void frozen(const Scope& s) {
                      .likelihood = 0.95,
                      .brief = "nothing can be trained",
                      .evidence = "No parameter of the network is trainable."});
+    return;
+  }
+  if (s.run.keras) frozen_at_start(s);
 }
 
 void modes(const Scope& s) {
   const Line modes = s.run.record->last("modes");
   const double calls = modes.number("eval_calls", 0), wrong = modes.number("no_grad_training", 0),
                back = modes.number("eval_backward", 0);
-  if (wrong > 0) {
+  // The same inputs again, with no step in between: predictions are drawn several times on purpose.
+  const double repeated = modes.number("repeated", 0);
+  if (wrong > 0 && repeated >= 0.5 * wrong)
+    s.out.push_back(
+        {.kind = "evaluated-in-train-mode",
+         .level = Level::kNote,
+         .certainty = Certainty::kConfirmed,
+         .likelihood = 0.2,
+         .brief = "the same inputs are predicted several times: Monte Carlo dropout",
+         .evidence = fmt::format("{} of {} forward passes without gradients ran with {} in training mode, {} of "
+                                 "them with inputs that had just been predicted: Monte Carlo dropout.",
+                                 int64_t(wrong), int64_t(calls), names_text(modes.texts("names")), int64_t(repeated))});
+  else if (wrong > 0) {
     const bool always = wrong >= 0.9 * calls;
     s.out.push_back({.kind = "evaluated-in-train-mode",
                      .level = always ? Level::kMinor : Level::kNote,
@@ -206,12 +263,119 @@ void modes(const Scope& s) {
                                              int64_t(back), s.run.steps)});
 }
 
+/// Not an error: predictions are right, memory and time are lost.
+void evaluation_keeps_graphs(const Scope& s) {
+  const Line modes = s.run.record->last("modes");
+  const double kept = modes.number("eval_with_grad", 0);
+  if (kept < 2) return;
+  s.out.push_back(
+      {.kind = "evaluated-with-gradients",
+       .level = Level::kNote,
+       .certainty = Certainty::kConfirmed,
+       .likelihood = 0.3,
+       .brief = "no_grad is missing around the evaluation",
+       .evidence = fmt::format("{} forward passes in evaluation mode kept what a backward pass would need, and "
+                               "none followed.",
+                               int64_t(kept))});
+}
+
+struct ScheduleFault {
+  std::string what, evidence;
+  Certainty certainty;
+};
+
+/// What is wrong with how a schedule was used; nothing where it did what it says.
+std::optional<ScheduleFault> schedule_fault(const Line& line) {
+  const std::string type = line.text("type"), by = line.text("by");
+  const double steps = line.number("steps", 0), own = line.number("optimizer_steps", 0),
+               all = line.number("all_steps", 0), passes = line.number("passes", 0),
+               planned = line.number("planned", 0), low = line.number("low_at", 0);
+  if (own == 0 && all >= 3)
+    return ScheduleFault{
+        type + " drives an optimiser that makes no steps",
+        fmt::format("The optimiser that {} belongs to made no step; another one made {}.", type, int64_t(all)),
+        Certainty::kConfirmed};
+  if (steps == 0 && own >= 3)
+    return ScheduleFault{type + " is never stepped",
+                         fmt::format("{} was made, but its step() was not called in {} steps of the optimiser: the "
+                                     "learning rate stayed at {}.",
+                                     type, int64_t(own), plain(line.number("first_rate"))),
+                         Certainty::kConfirmed};
+  const bool per_batch = steps >= 0.9 * own && own >= 20;
+  const bool falls = type == "StepLR" || type == "MultiStepLR" || type == "ExponentialLR";
+  if (per_batch && falls && low > 0 && low < own / 3)
+    return ScheduleFault{
+        type + " is stepped in every step",
+        fmt::format("{} was stepped once per step of the optimiser, and the learning rate was below 1 % of "
+                    "its start from step {} of {} on.",
+                    type, int64_t(low), int64_t(own)),
+        Certainty::kLikely};
+  if (per_batch && by == "T_max" && passes >= 3 && own >= 5 * passes && planned <= passes)
+    return ScheduleFault{
+        type + " is stepped in every step",
+        fmt::format("{} was made for {} steps, as many as there are passes over the data, and stepped {} "
+                    "times, once per step of the optimiser: the learning rate swings.",
+                    type, int64_t(planned), int64_t(steps)),
+        Certainty::kLikely};
+  const bool whole = by == "total_steps" || by == "T_max";
+  if (whole && steps >= 1 && own >= 5 * steps && planned >= 0.5 * own && steps < 0.2 * planned)
+    return ScheduleFault{
+        type + " is stepped once per epoch",
+        fmt::format("{} was made for {} steps and stepped {} times, while the optimiser made {} steps: only "
+                    "{} of the schedule was used.",
+                    type, int64_t(planned), int64_t(steps), int64_t(own), percent(steps / planned)),
+        Certainty::kLikely};
+  return std::nullopt;
+}
+
+void schedule(const Scope& s) {
+  // A program that ended early may have had no time to step it.
+  if (s.run.record->cut || !s.run.record->of("failed").empty() || !s.run.record->of("stopped").empty()) return;
+  for (const Line& line : s.run.record->of("schedule")) {
+    if (line.flag("part")) continue;
+    const std::optional<ScheduleFault> fault = schedule_fault(line);
+    if (!fault) continue;
+    s.out.push_back({.kind = "schedule-not-followed",
+                     .what = fault->what,
+                     .level = Level::kMinor,
+                     .certainty = fault->certainty,
+                     .likelihood = fault->certainty == Certainty::kConfirmed ? 0.95 : 0.75,
+                     .brief = fault->what,
+                     .evidence = fault->evidence,
+                     .source = line.text("source")});
+    return;
+  }
+}
+
+/// The probe's comparison of gradients with differences of the loss.
+void gradient_check(const Scope& s) {
+  for (const Line& probe : s.run.record->of("probe")) {
+    const std::vector<std::string> names = probe.texts("names");
+    if (probe.text("probe") != "gradient" || !(probe.number("worst") > s.limit["probe-gradient"]) || names.empty())
+      continue;
+    s.out.push_back(
+        {.kind = "wrong-gradient",
+         .what = names_text(names),
+         .level = Level::kSerious,
+         .certainty = Certainty::kConfirmed,
+         .likelihood = 0.95,
+         .brief = fmt::format("{} of {} parameters", names.size(), probe.whole("parameters")),
+         .evidence = fmt::format("For {}, the gradient differs from the change of the loss by {} of its size, "
+                                 "where {} is allowed.",
+                                 names_text(names), percent(std::min(1.0, probe.number("worst"))),
+                                 percent(s.limit["probe-gradient"]))});
+    return;
+  }
+}
+
 /// Dropout as a function is on unless it is told otherwise; a network that samples on purpose is none of our business.
 void evaluation_repeats(const Scope& s) {
   const std::vector<std::string> ops = s.run.graph.texts("ops");
   bool layers = false;
   for (const Line& layer : s.run.layers) layers = layers || layer.text("role") == "dropout";
-  const bool function = !layers && std::find(ops.begin(), ops.end(), "dropout") != ops.end();
+  const Line modes = s.run.record->last("modes");
+  const bool repeated = modes.number("repeated", 0) >= 0.5 * std::max(2.0, modes.number("eval_calls", 0));
+  const bool function = !repeated && !layers && std::find(ops.begin(), ops.end(), "dropout") != ops.end();
   for (const Line& fact : s.run.record->of("fact"))
     if (fact.text("check") == "E1" && !fact.flag("holds", true)) {
       s.out.push_back({.kind = "evaluated-in-train-mode",
@@ -282,25 +446,36 @@ void not_finite(const Scope& s) {
     s.out.push_back(alarm);
     return;
   }
-  const std::string what = found.text("what"), operation = found.text("operation"), layer = found.text("layer");
+  const std::string what = found.text("what"), operation = found.text("operation"), layer = found.text("layer"),
+                    saved = found.text("checkpoint");
   alarm.source = found.text("source");
   if (what == "input")
     alarm.what = operation + " hold NaN or Inf", alarm.brief = "NaN or Inf in the data";
   else if (what == "weights")
     alarm.what = "the weights of " + layer + " after a step", alarm.brief = "a step made weights NaN or Inf";
+  else if (what == "backward")
+    alarm.what = fmt::format("the gradient{}{}", operation.empty() ? "" : " of " + operation,
+                             layer.empty() ? "" : " in " + layer),
+    alarm.brief = operation.empty() ? "the backward pass made it" : "the backward pass of " + operation + " made it";
   else if (what == "operation")
     alarm.what = fmt::format("{}{}", operation, layer.empty() ? "" : " in " + layer),
     alarm.brief = "made by " + alarm.what;
   else
     alarm.what = "the loss", alarm.brief = "the loss is NaN or Inf";
   alarm.evidence = fmt::format("NaN or Inf first appeared in step {}: {}.", found.whole("step"), alarm.what);
+  if (!saved.empty())
+    alarm.evidence += fmt::format(" The last sound file of weights is {}, saved after step {}.", saved,
+                                  found.whole("checkpoint_step"));
+  // Steps with such gradients are left out by some programs.
+  if (what == "backward" && s.run.finite() && s.run.record->of("stopped").empty()) alarm.level = Level::kNote;
   alarm.numbers = {{"step", found.whole("step")}, {"operation", operation}, {"layer", layer}};
   // What grew until it overflowed has another reason, such as a rate that is too high; a logarithm of 0 is its own.
   static const std::vector<std::string> own = {"log",   "log2", "log10",       "log1p",       "sqrt",
                                                "rsqrt", "div",  "__truediv__", "true_divide", "reciprocal",
                                                "pow",   "acos", "asin",        "softmax",     "log_softmax"};
   const bool invalid = what == "operation" && std::find(own.begin(), own.end(), operation) != own.end();
-  if (!invalid && what != "input") alarm.likelihood = 0.6;
+  if (what == "backward" && !operation.empty()) alarm.likelihood = 0.93;
+  if (!invalid && what != "input" && !(what == "backward" && !operation.empty())) alarm.likelihood = 0.6;
   s.out.push_back(alarm);
 }
 
@@ -332,13 +507,31 @@ void equal_units(const Scope& s) {
   size_t last = 0;
   for (size_t i = 0; i < s.run.layers.size(); ++i)
     if (s.run.layers[i].has("same_units")) last = i;
-  std::vector<std::string> names;
+  const Line summary = s.run.record->last("summary");
+  const std::vector<std::string> still = summary.texts("equal_units");
+  std::vector<std::string> names, parted;
   for (size_t i = 0; i < last; ++i) {
     const std::string name = lower(s.run.layers[i].text("name")), role = s.run.layers[i].text("role");
     const bool by_design = name.find("lora") != std::string::npos || name.find("zero") != std::string::npos;
-    if (s.run.layers[i].flag("same_units") && !by_design && (role == "linear" || role == "conv" || role == "recurrent"))
-      names.push_back(s.run.layers[i].text("name"));
+    if (s.run.layers[i].flag("same_units") && !by_design &&
+        (role == "linear" || role == "conv" || role == "recurrent")) {
+      const std::string shown = s.run.layers[i].text("name");
+      const bool became_different =
+          summary.has("equal_units") && std::find(still.begin(), still.end(), shown) == still.end();
+      (became_different ? parted : names).push_back(shown);
+    }
   }
+  if (names.empty() && !parted.empty())
+    s.out.push_back(
+        {.kind = "bad-initialization",
+         .where = parted[0],
+         .what = "all units of " + names_text(parted) + " start equal",
+         .level = Level::kNote,
+         .certainty = Certainty::kConfirmed,
+         .likelihood = 0.2,
+         .brief = "equal initial weights, which became different",
+         .evidence = fmt::format("All units of {} start with the same weights; training made them different.",
+                                 names_text(parted))});
   if (!names.empty())
     s.out.push_back({.kind = "bad-initialization",
                      .where = names[0],
@@ -367,6 +560,12 @@ constexpr Rule kRules[] = {
      "TrainCheck", frozen_change},
     {"exact", "modes", "dropout and batch normalisation in the wrong mode", "mode of each forward pass", "exact",
      "evaluated-in-train-mode", "TrainCheck", modes},
+    {"exact", "evaluation-graphs", "evaluation without no_grad", "gradients kept in evaluation mode", "exact",
+     "evaluated-with-gradients", "own", evaluation_keeps_graphs},
+    {"exact", "schedule", "a schedule that does not do what it says", "calls of the schedule, steps", "exact",
+     "schedule-not-followed", "own", schedule},
+    {"exact", "gradient-check", "gradients against differences of the loss (--probe)", "loss with a weight moved",
+     "probe-gradient", "wrong-gradient", "TheDeepChecker", gradient_check},
     {"exact", "evaluation-repeats", "evaluation is random", "outputs of the same batch", "exact",
      "evaluated-in-train-mode", "TrainCheck", evaluation_repeats},
     {"exact", "samples-mixed", "inputs of a batch influence each other", "gradient across inputs", "exact",

@@ -85,6 +85,13 @@ void autotrainer_explode(const Scope& s) {
   }
 }
 
+void autotrainer_nan(const Scope& s) {
+  const double limit = s.limit["autotrainer-loss"];
+  for (double loss : s.run.losses)
+    if (!(loss < limit))
+      return say(s, "non-finite-training", fmt::format("a loss of {}", std::isnan(loss) ? "NaN" : plain(loss)));
+}
+
 void autotrainer_dying(const Scope& s) {
   double zero = 0, all = 0;
   for (const Track& track : s.run.tracks)
@@ -179,6 +186,36 @@ void deepdiagnosis_accuracy(const Scope& s) {
     say(s, "not-learning", "accuracy not increasing");
 }
 
+/// A weight that is the same in so many looks in a row.
+std::string unchanged_weight(const Run& run, size_t looks) {
+  for (const Track& track : run.tracks) {
+    if (track.rows.size() < looks || track.last().frozen || !(track.last().weight > 0)) continue;
+    const bool still = std::all_of(track.rows.end() - long(looks), track.rows.end(),
+                                   [](const LayerStep& row) { return row.unchanged || row.update == 0; });
+    if (still) return track.name;
+  }
+  return "";
+}
+
+void deepdiagnosis_unchanged(const Scope& s) {
+  if (const std::string name = unchanged_weight(s.run, size_t(std::max(1.0, s.limit["deepdiagnosis-unchanged"])));
+      !name.empty())
+    say(s, "lost-updates", name + " is the same in every check", name);
+}
+
+/// Of the causes that are tried once there is a symptom: rate · gradient / weight, of the median parameter.
+void deepdiagnosis_rate(const Scope& s) {
+  std::vector<double> ratios;
+  for (const Track& track : s.run.tracks)
+    if (const double ratio = s.run.rate * track.last().gradient / track.last().weight; std::isfinite(ratio))
+      ratios.push_back(ratio);
+  if (ratios.empty() || s.run.learned()) return;
+  std::nth_element(ratios.begin(), ratios.begin() + long(ratios.size() / 2), ratios.end());
+  const double middle = ratios[ratios.size() / 2];
+  if (middle > s.limit["deepdiagnosis-update-high"]) say(s, "learning-rate-high", "steps of " + plain(middle));
+  if (middle < s.limit["deepdiagnosis-update-low"]) say(s, "learning-rate-low", "steps of " + plain(middle));
+}
+
 void deepdiagnosis_vanish(const Scope& s) {
   for (const Track& track : s.run.tracks)
     if (track.last().size > 0 &&
@@ -200,6 +237,10 @@ void umlaut_linear(const Scope& s) {
 void umlaut_inputs(const Scope& s) {
   if (s.run.inputs.seen && (s.run.inputs.max > 1 || s.run.inputs.min < -1))
     say(s, "inputs-not-scaled", "inputs outside -1 to 1");
+}
+
+void umlaut_nan(const Scope& s) {
+  if (s.run.inputs.nan) say(s, "non-finite-training", "NaN in the inputs");
 }
 
 void umlaut_rate(const Scope& s) {
@@ -235,6 +276,72 @@ void deepchecker_loss(const Scope& s) {
   if (flat && !s.run.learned()) say(s, "not-learning", "five checks with less than 5 % decrease");
   if (a.back() > s.limit["deepchecker-diverging"] * s.run.best_loss())
     say(s, "learning-rate-high", "loss is twice its best");
+}
+
+/// 1 − the share of turns: 1 is a curve that only falls or only grows.
+void deepchecker_smooth(const Scope& s) {
+  const auto& a = s.run.losses;
+  const size_t from = a.size() > 50 ? a.size() - 50 : 0, n = a.size() - from;
+  if (n < 10 || s.run.learned()) return;
+  size_t turns = 0;
+  for (size_t i = from + 1; i + 1 < a.size(); ++i) turns += (a[i] - a[i - 1]) * (a[i + 1] - a[i]) < 0;
+  const double smooth = 1 - double(turns) / double(n - 2);
+  if (smooth < s.limit["deepchecker-smooth"])
+    say(s, "unstable-training", fmt::format("smoothness of the loss {}", plain(smooth)));
+}
+
+void deepchecker_correlation(const Scope& s) {
+  const auto &a = s.run.losses, &b = s.run.accuracies;
+  if (a.size() != b.size() || a.size() < 5 || !s.run.finite()) return;
+  double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+  const double n = double(a.size());
+  for (size_t i = 0; i < a.size(); ++i) x += a[i], y += b[i], xx += a[i] * a[i], yy += b[i] * b[i], xy += a[i] * b[i];
+  const double spread = (n * xx - x * x) * (n * yy - y * y);
+  const double r = spread > 0 ? (n * xy - x * y) / std::sqrt(spread) : NAN;
+  if (std::abs(r) < s.limit["deepchecker-correlation"])
+    say(s, "wrong-loss", fmt::format("loss and accuracy hardly move together: correlation {}", plain(r)));
+}
+
+/// The variance of start weights against those of LeCun, He and Glorot: none of them fits.
+void deepchecker_init(const Scope& s) {
+  for (const Line& layer : s.run.layers) {
+    const double fan_in = layer.number("fan_in"), deviation = layer.number("weight_std");
+    const std::string role = layer.text("role");
+    if (!(fan_in >= 8) || !std::isfinite(deviation) || (role != "linear" && role != "conv")) continue;
+    double nearest = INFINITY;
+    for (double wanted :
+         {1 / fan_in, 2 / fan_in, 2 / (fan_in + std::max(1.0, layer.number("units", 1))), 1 / (3 * fan_in)}) {
+      const double ratio = std::max(deviation * deviation, 1e-30) / wanted;
+      nearest = std::min(nearest, std::max(ratio, 1 / ratio));
+    }
+    if (nearest > s.limit["deepchecker-init-ratio"])
+      return say(s, "bad-initialization", "start weights of " + layer.text("name"), layer.text("name"));
+  }
+}
+
+void deepchecker_targets(const Scope& s) {
+  const Targets& y = s.run.targets;
+  if (s.run.task == Task::kRegression && y.deviation < s.limit["deepchecker-target-spread"] * std::abs(y.mean))
+    say(s, "targets-not-scaled", "targets hardly differ from their mean");
+}
+
+void deepchecker_zero(const Scope& s) {
+  if (s.run.losses.size() >= 2 && std::abs(s.run.losses.back()) < s.limit["deepchecker-zero-loss"])
+    say(s, "over-fitting-run", "a loss of 0: no regularisation");
+}
+
+/// The two experiments of `netmend watch --probe`.
+void deepchecker_one_batch(const Scope& s) {
+  for (const Line& probe : s.run.record->of("probe"))
+    if (probe.text("probe") == "one-batch" &&
+        probe.number("error") > (probe.flag("numbers") ? 1e-3 : s.limit["probe-error"]))
+      return say(s, "not-learning", fmt::format("an error of {} on one batch", plain(probe.number("error"))));
+}
+
+void deepchecker_gradient_check(const Scope& s) {
+  for (const Line& probe : s.run.record->of("probe"))
+    if (probe.text("probe") == "gradient" && probe.number("worst") > s.limit["probe-gradient"])
+      return say(s, "wrong-gradient", probe.text("parameter"), probe.text("parameter"));
 }
 
 void deepchecker_updates(const Scope& s) {
@@ -299,6 +406,55 @@ void neuralint_bias(const Scope& s) {
   }
 }
 
+void neuralint_constant(const Scope& s) {
+  for (const Line& layer : s.run.layers)
+    if (layer.flag("same_units"))
+      return say(s, "bad-initialization", "constant weights in " + layer.text("name"), layer.text("name"));
+}
+
+void neuralint_stacked(const Scope& s) {
+  for (size_t i = 1; i < s.run.layers.size(); ++i)
+    if (s.run.layers[i - 1].text("role") == "activation" && s.run.layers[i].text("role") == "activation")
+      return say(s, "output-activation", "two activations in a row", s.run.layers[i].text("name"));
+}
+
+void neuralint_pooling(const Scope& s) {
+  for (size_t i = 1; i < s.run.layers.size(); ++i)
+    if (s.run.layers[i - 1].text("role") == "dropout" && s.run.layers[i].text("role") == "pool")
+      return say(s, "over-fitting-run", "dropout before pooling", s.run.layers[i].text("name"));
+}
+
+void sagemaker_saturated(const Scope& s) {
+  std::string name;
+  if (any_layer(s.run, &LayerStep::saturated, s.limit["sagemaker-saturated"], name))
+    say(s, "saturated-training", name, name);
+}
+
+void sagemaker_unchanged(const Scope& s) {
+  if (const std::string name = unchanged_weight(s.run, size_t(std::max(1.0, s.limit["sagemaker-unchanged"])));
+      !name.empty())
+    say(s, "lost-updates", name, name);
+}
+
+/// Variances of the layers' start weights: the largest against the smallest.
+void sagemaker_init(const Scope& s) {
+  double most = 0, least = INFINITY;
+  for (const Line& layer : s.run.layers)
+    if (const double deviation = layer.number("weight_std"); deviation > 0)
+      most = std::max(most, deviation * deviation), least = std::min(least, deviation * deviation);
+  if (most / least > s.limit["sagemaker-init-ratio"])
+    say(s, "bad-initialization",
+        fmt::format("variances of start weights differ by a factor of {}", plain(most / least)));
+}
+
+void sagemaker_overtraining(const Scope& s) {
+  const auto& v = s.run.val_losses;
+  if (v.empty()) return;
+  const size_t best = size_t(std::min_element(v.begin(), v.end()) - v.begin());
+  if (double(v.size() - 1 - best) >= s.limit["sagemaker-overtraining"])
+    say(s, "over-fitting-run", fmt::format("no better validation loss in {} epochs", v.size() - 1 - best));
+}
+
 void sagemaker_units(const Scope& s) {
   std::string name;
   if (any_layer(s.run, &LayerStep::dead, s.limit["sagemaker-dead"], name)) say(s, "dead-relu", name, name);
@@ -348,6 +504,8 @@ constexpr Rule kRules[] = {
      autotrainer_vanish},
     {"autotrainer", "explode", "exploding gradient", "first against last kernel's gradient norm",
      "autotrainer-explode-ratio", "exploding-gradient", "AutoTrainer, ICSE 2021", autotrainer_explode},
+    {"autotrainer", "nan-loss", "NaN loss", "loss", "autotrainer-loss", "non-finite-training", "AutoTrainer, ICSE 2021",
+     autotrainer_nan},
     {"autotrainer", "dying-relu", "dying ReLU", "share of zero gradients", "autotrainer-dying-share", "dead-relu",
      "AutoTrainer, ICSE 2021", autotrainer_dying},
     {"autotrainer", "unstable", "oscillation", "swings of the training accuracy",
@@ -374,6 +532,13 @@ constexpr Rule kRules[] = {
      "not-learning", "DeepDiagnosis, ICSE 2022", deepdiagnosis_accuracy},
     {"deepdiagnosis", "vanish", "vanishing gradient", "mean gradient", "deepdiagnosis-gradient", "vanishing-gradient",
      "DeepDiagnosis, ICSE 2022", deepdiagnosis_vanish},
+    {"deepdiagnosis", "unchanged", "unchanged weight", "weights in five checks", "deepdiagnosis-unchanged",
+     "lost-updates", "DeepDiagnosis, ICSE 2022", deepdiagnosis_unchanged},
+    {"deepdiagnosis", "rate", "steps too large or small", "rate times gradient against weight",
+     "deepdiagnosis-update-high, deepdiagnosis-update-low", "learning-rate-high", "DeepDiagnosis, ICSE 2022",
+     deepdiagnosis_rate},
+    {"umlaut", "nan-inputs", "NaN in the inputs", "inputs", "exact", "non-finite-training", "UMLAUT, CHI 2021",
+     umlaut_nan},
     {"umlaut", "output", "softmax and from_logits", "last activation, loss", "exact", "output-activation",
      "UMLAUT, CHI 2021", umlaut_output},
     {"umlaut", "linear", "linear layers in a row", "graph", "exact", "missing-nonlinearity", "UMLAUT, CHI 2021",
@@ -402,6 +567,26 @@ constexpr Rule kRules[] = {
     {"deepchecker", "gradients", "vanishing or exploding gradient", "mean gradient",
      "deepchecker-vanishing, deepchecker-exploding", "vanishing-gradient", "TheDeepChecker, TOSEM 2023",
      deepchecker_gradients},
+    {"deepchecker", "fluctuation", "loss fluctuates", "smoothness of the loss", "deepchecker-smooth",
+     "unstable-training", "TheDeepChecker, TOSEM 2023", deepchecker_smooth},
+    {"deepchecker", "metric", "loss and metric", "correlation of loss and accuracy", "deepchecker-correlation",
+     "wrong-loss", "TheDeepChecker, TOSEM 2023", deepchecker_correlation},
+    {"deepchecker", "start-weights", "start weights", "variance against LeCun, He, Glorot", "deepchecker-init-ratio",
+     "bad-initialization", "TheDeepChecker, TOSEM 2023", deepchecker_init},
+    {"deepchecker", "targets", "targets hardly differ", "deviation against mean of targets",
+     "deepchecker-target-spread", "targets-not-scaled", "TheDeepChecker, TOSEM 2023", deepchecker_targets},
+    {"deepchecker", "zero-loss", "loss of 0", "loss", "deepchecker-zero-loss", "over-fitting-run",
+     "TheDeepChecker, TOSEM 2023", deepchecker_zero},
+    {"deepchecker", "one-batch", "one batch learnt by heart (--probe)", "error on one batch", "probe-error",
+     "not-learning", "TheDeepChecker, TOSEM 2023", deepchecker_one_batch},
+    {"deepchecker", "gradient-check", "gradients against differences (--probe)", "loss with a weight moved",
+     "probe-gradient", "wrong-gradient", "TheDeepChecker, TOSEM 2023", deepchecker_gradient_check},
+    {"neuralint", "constant-weights", "constant start weights", "start weights", "exact", "bad-initialization",
+     "NeuraLint, TOSEM 2021", neuralint_constant},
+    {"neuralint", "activations", "two activations in a row", "graph", "exact", "output-activation",
+     "NeuraLint, TOSEM 2021", neuralint_stacked},
+    {"neuralint", "pooling", "dropout before pooling", "graph", "exact", "over-fitting-run", "NeuraLint, TOSEM 2021",
+     neuralint_pooling},
     {"neuralint", "output", "last activation and loss", "graph, loss", "exact", "output-activation",
      "NeuraLint, TOSEM 2021", neuralint_output},
     {"neuralint", "linear", "linear layers in a row", "graph", "exact", "missing-nonlinearity", "NeuraLint, TOSEM 2021",
@@ -410,6 +595,14 @@ constexpr Rule kRules[] = {
      "NeuraLint, TOSEM 2021", neuralint_bias},
     {"sagemaker", "dead-relu", "dead ReLU", "share of dead units", "sagemaker-dead", "dead-relu", "SageMaker Debugger",
      sagemaker_units},
+    {"sagemaker", "saturated", "saturated activation", "share of saturated outputs", "sagemaker-saturated",
+     "saturated-training", "SageMaker Debugger", sagemaker_saturated},
+    {"sagemaker", "unchanged", "unchanged tensor", "weights in three looks", "sagemaker-unchanged", "lost-updates",
+     "SageMaker Debugger", sagemaker_unchanged},
+    {"sagemaker", "start-weights", "start weights", "variance of the layers' start weights", "sagemaker-init-ratio",
+     "bad-initialization", "SageMaker Debugger", sagemaker_init},
+    {"sagemaker", "overtraining", "no better validation loss", "epochs since the best validation loss",
+     "sagemaker-overtraining", "over-fitting-run", "SageMaker Debugger", sagemaker_overtraining},
     {"sagemaker", "vanishing", "vanishing gradient", "mean gradient", "sagemaker-vanishing", "vanishing-gradient",
      "SageMaker Debugger", sagemaker_vanish},
     {"sagemaker", "updates", "weight update ratio", "update against weight",

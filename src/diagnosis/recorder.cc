@@ -10,7 +10,7 @@
 namespace netmend::diagnosis {
 
 std::map<std::string, std::string> recorder_environment(const std::string& folder,
-                                                        const std::vector<std::string>& stop_when) {
+                                                        const std::vector<std::string>& stop_when, bool probe) {
   static const std::string before = [] {
     const char* path = std::getenv("PYTHONPATH");
     return std::string(path ? path : "");
@@ -21,6 +21,7 @@ std::map<std::string, std::string> recorder_environment(const std::string& folde
   return {{"PYTHONPATH", path + ":" + package},
           {"NETMEND_WATCH", folder},
           {"NETMEND_WATCH_PARENT", std::to_string(getpid())},
+          {"NETMEND_WATCH_PROBE", probe ? "1" : ""},
           {"NETMEND_STOP_WHEN", join(stop_when, ",")}};
 }
 

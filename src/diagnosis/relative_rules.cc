@@ -322,7 +322,9 @@ void exploding(const Scope& s) {
     if (any) norms.push_back(std::sqrt(sum));
   }
   if (norms.empty()) return;
-  const double usual = median(norms), most = *std::max_element(norms.begin(), norms.end());
+  const double usual = median(norms);
+  const double seen = *std::max_element(norms.begin(), norms.end());
+  const double most = run.largest_gradient > seen ? run.largest_gradient : seen;
   // Compared with the loss, so that large targets alone are no explosion; the first look is before any step.
   const bool at_start = norms.front() > 1e3 * std::max(1.0, run.first_loss() / 10) && run.first_loss() < 1e3;
   const bool grew = norms.size() >= 4 && most > s.limit["gradient-growth"] * std::max(usual, 1e-3) && most > 100;
@@ -372,6 +374,45 @@ void start_weights(const Scope& s) {
                           fmt::format("{} layers draw their initial weights from a fixed range that ignores their "
                                       "width, so signals may shrink or grow layer by layer.",
                                       uniform.size())));
+}
+
+/// A network that knows nothing gives every class the same probability: its first loss is ln C, whatever the labels
+/// are.
+void first_loss(const Scope& s) {
+  const Run& run = s.run;
+  const double first = run.first_class_loss(), uniform = run.uniform_loss();
+  if (!std::isfinite(first) || !(first > s.limit["first-loss-factor"] * uniform)) return;
+  const double classes = std::round(std::exp(uniform));
+  s.out.push_back(
+      guess("bad-initialization", fmt::format("first loss {} instead of {}", plain(first), plain(uniform)),
+            run.learned() ? Level::kNote : Level::kMinor, run.learned() ? 0.2 : 0.52,
+            fmt::format("The first loss is {}; a network that gives each of {} classes the same probability has ln "
+                        "{} = {}. Outputs are large before anything was learnt: start weights or inputs are too "
+                        "large.",
+                        plain(first), plain(classes), plain(classes), plain(uniform))));
+}
+
+/// What `netmend watch --probe` tried with a copy: sixteen inputs by heart, and the same without the inputs.
+void one_batch(const Scope& s) {
+  for (const Line& probe : s.run.record->of("probe")) {
+    if (probe.text("probe") != "one-batch") continue;
+    const bool numbers = probe.flag("numbers");
+    const double error = probe.number("error"), blind = probe.number("blind_p"), last = probe.number("last_loss");
+    const bool poor = !std::isfinite(last) || error > s.limit["probe-error"];
+    const bool unused = blind > s.limit["probe-blind"];
+    if (!poor && !unused) continue;
+    const std::string tried = fmt::format(
+        "A copy of the network was trained on one batch of {}: after {} {} {}.",
+        findings::counted(probe.whole("rows"), "input"), findings::counted(probe.whole("iterations"), "step"),
+        percent(error), numbers ? "of the variance of the targets was left" : "of them were still wrong");
+    s.out.push_back(
+        guess("not-learning",
+              poor ? fmt::format("{} cannot be learnt by heart", findings::counted(probe.whole("rows"), "input"))
+                   : "inputs play no role",
+              poor && !s.run.learned() ? Level::kSerious : Level::kMinor, poor ? 0.7 : 0.6,
+              tried + (unused ? " With all inputs set to 0, the loss falls as much." : "")));
+    return;
+  }
 }
 
 void swings(const Scope& s) {
@@ -496,6 +537,10 @@ constexpr Rule kRules[] = {
      "exploding-gradient", "SageMaker Debugger", exploding},
     {"netmend", "start-weights", "weights far from He initialisation", "deviation of start weights",
      "init-ratio-high, init-ratio-low", "bad-initialization", "TheDeepChecker", start_weights},
+    {"netmend", "first-loss", "first loss far above ln C", "first loss against ln C", "first-loss-factor",
+     "bad-initialization", "TheDeepChecker", first_loss},
+    {"netmend", "one-batch", "one batch cannot be learnt by heart (--probe)", "error on one batch, loss without inputs",
+     "probe-error, probe-blind", "not-learning", "TheDeepChecker", one_batch},
     {"netmend", "swings", "loss or accuracy swings", "turns and their size", "unstable-swings", "unstable-training",
      "AutoTrainer", swings},
     {"netmend", "batch", "one step per epoch", "batch size, rows", "exact", "batch-size", "own", batch},

@@ -23,6 +23,9 @@ Thresholds::Thresholds()
               {"input-deviation-ratio", 100},
               {"target-largest", 20},
               {"imbalance", 10},
+              {"probe-error", 0.05},
+              {"probe-blind", 0.05},
+              {"probe-gradient", 1e-2},
               {"rows-little", 100},
               {"init-ratio-high", 4},
               {"init-ratio-low", 0.1},
@@ -46,6 +49,7 @@ Thresholds::Thresholds()
               {"deepdiagnosis-gradient", 1e-7},
               {"deepdiagnosis-loss-checks", 5},
               {"deepdiagnosis-accuracy-checks", 20},
+              {"deepdiagnosis-unchanged", 5},
               {"deepdiagnosis-update-high", 1e-1},
               {"deepdiagnosis-update-low", 1e-5},
               // UMLAUT
@@ -67,6 +71,9 @@ Thresholds::Thresholds()
               {"deepchecker-perplexity", 0.5},
               {"deepchecker-correlation", 0.5},
               {"deepchecker-first-loss", 1},
+              {"deepchecker-init-ratio", 2.70554},
+              {"deepchecker-target-spread", 1e-3},
+              {"deepchecker-zero-loss", 1e-8},
               // SageMaker Debugger
               {"sagemaker-dead", 0.5},
               {"sagemaker-vanishing", 1e-7},
@@ -75,7 +82,10 @@ Thresholds::Thresholds()
               {"sagemaker-imbalance", 10},
               {"sagemaker-overfit", 0.1},
               {"sagemaker-loss-steps", 10},
-              {"sagemaker-init-ratio", 10}} {}
+              {"sagemaker-init-ratio", 10},
+              {"sagemaker-saturated", 0.5},
+              {"sagemaker-unchanged", 3},
+              {"sagemaker-overtraining", 10}} {}
 
 void Thresholds::set(const std::string& name, double value) {
   const auto place = values_.find(name);

@@ -236,6 +236,9 @@ Run digest(const Record& record) {
   read_curves(record, run);
   read_tracks(record, run);
   order_tracks(run);
+  for (const Line& summary : record.of("summary"))
+    if (const double value = summary.part("largest_gradient").number("value"); value > 0)
+      run.largest_gradient = std::isfinite(run.largest_gradient) ? std::max(run.largest_gradient, value) : value;
   run.task = task_of(run);
   return run;
 }
@@ -260,6 +263,22 @@ double Run::best_loss() const {
   for (double value : losses)
     if (std::isfinite(value) && !(value >= best)) best = value;
   return best;
+}
+
+double Run::uniform_loss() const {
+  if (loss == "sparse_categorical_crossentropy" || loss == "categorical_crossentropy")
+    return outputs > 1 ? std::log(double(outputs)) : NAN;
+  return loss == "binary_crossentropy" ? std::log(2.0) : NAN;
+}
+
+double Run::first_class_loss() const {
+  if (std::isnan(uniform_loss())) return NAN;
+  if (keras) return probes.empty() || probes.front().step > 0 ? NAN : probes.front().facts.number("probe_loss");
+  if (record->first("framework").text("name") == "netmend") return first_loss();
+  const Line line = record->first("loss");
+  const std::string reduction = line.text("reduction");
+  const bool mean = (reduction.empty() || reduction == "mean") && !line.flag("weighted");
+  return mean && record->of("loss").size() > 0 ? line.number("first_loss") : NAN;
 }
 
 double Run::majority() const {

@@ -58,6 +58,8 @@ struct Run {
   std::vector<double> losses, accuracies, val_losses, val_accuracies;
   bool by_epoch = false;
   std::vector<double> step_losses;
+  double largest_gradient =
+      NAN;  ///< norm of a parameter's gradient over all looks, those the record had no room for too
 
   bool finite() const;  ///< all of `losses` are
   double first_loss() const;
@@ -66,6 +68,10 @@ struct Run {
   /// What a constant prediction reaches: ln C, the entropy of the labels, the variance of the targets; NaN where
   /// unknown.
   double constant_loss() const;
+  /// ln C, what a network that knows nothing has as its first loss; NaN where the loss is not that of classes.
+  double uniform_loss() const;
+  /// The first loss of classes by itself, without what a program adds to it; NaN where it was not seen.
+  double first_class_loss() const;
   /// Share of accuracy of the most frequent class; NaN where unknown.
   double majority() const;
   bool hidden_is(const std::string& function) const;  ///< some hidden layer has this activation

@@ -155,7 +155,8 @@ Json tiles_of(const Run& run) {
 /// The curve in one line that a finding is about.
 std::string curve_line(const Run& run, const Finding& finding) {
   auto line = [](const std::string& name, const std::vector<double>& values) {
-    if (values.size() < 2) return std::string();
+    if (std::count_if(values.begin(), values.end(), [](double value) { return !std::isnan(value); }) < 2)
+      return std::string();
     return fmt::format("{}  {}  {} → {}", printable(name), sparkline(values), plain(values.front()),
                        plain(values.back()));
   };
@@ -259,8 +260,10 @@ std::vector<std::string> training_screen(const records::Record& record, const Di
       run.optimizer.empty() ? "" : ", " + printable(run.optimizer),
       std::isfinite(run.rate) ? fmt::format(" at {}", plain(run.rate)) : "");
   auto curve_of = [&](const char* name, const std::vector<double>& values) {
-    if (values.size() >= 2)
-      add("  {:<14}{}  {} → {}", name, sparkline(values), plain(values.front()), plain(values.back()));
+    // Accuracy is only known of steps that were looked at; what came last of it is what counts.
+    std::vector<double> seen = values;
+    if (name[0] == 'a' || name[0] == 'v') std::erase_if(seen, [](double value) { return std::isnan(value); });
+    if (seen.size() >= 2) add("  {:<14}{}  {} → {}", name, sparkline(seen), plain(seen.front()), plain(seen.back()));
   };
   curve_of("loss", run.losses), curve_of("val. loss", run.val_losses);
   curve_of("accuracy", run.accuracies), curve_of("val. accuracy", run.val_accuracies);
@@ -278,9 +281,15 @@ std::vector<std::string> training_screen(const records::Record& record, const Di
   for (const Finding& finding : diagnosis.findings)
     if (finding.level == Level::kNote) add("  note     {}: {}", printable(finding.id()), printable(finding.brief));
   if (!diagnosis.second_opinion.empty() && diagnosis.second_opinion[0].second >= 0.5 && !diagnosis.is_confirmed())
-    add("  opinion  {}: {} of the votes of a forest that was trained on planted faults",
+    add("  opinion  a forest trained on planted faults: {}, {}",
         diagnosis.second_opinion[0].first == "none" ? "nothing wrong" : diagnosis.second_opinion[0].first,
         findings::percent(diagnosis.second_opinion[0].second));
+  if (const Line stopped = record.last("stopped"); !stopped.empty()) {
+    add("  stopped  {}", printable(stopped.text("why")));
+    if (const std::string file = stopped.text("checkpoint"); !file.empty())
+      add("           the last sound file of weights is {}{}", printable(file),
+          stopped.has("checkpoint_step") ? fmt::format(", saved after step {}", stopped.whole("checkpoint_step")) : "");
+  }
   for (const std::string& trouble : diagnosis.troubles) add("  unknown  {}", printable(trouble));
   if (shown) add(""), add("  next     {}", Shell::of("netmend why {}", diagnosis.findings.front().kind).text());
   return lines;
