@@ -40,9 +40,9 @@ int watch(const Common& common, const WatchOptions& options) {
   const std::string path = folder.path();
   const auto start = std::chrono::steady_clock::now();
   bool stopped = false;
-  int status = run_child(
-      options.command,
-      diagnosis::recorder_environment(fs::absolute(path).string(), options.stop_when, options.probe), nullptr, &stopped);
+  int status = run_child(options.command,
+                         diagnosis::recorder_environment(fs::absolute(path).string(), options.stop_when, options.probe),
+                         nullptr, &stopped);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   folder.add("program", options.command);
   folder.add("folder", fs::current_path().string());
