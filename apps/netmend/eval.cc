@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cluster/ranks.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
 #include "session/evaluate.h"
@@ -12,6 +13,8 @@ namespace netmend::app {
 namespace {
 
 int eval_shard(const Common& common, const EvalOptions& options) {
+  if (cluster::size() > 1)
+    throw InputError("--shard is for processes that know nothing of each other", "Leave it out: ranks share the data.");
   if (options.product.empty()) throw InputError("--shard needs a file for its part", "Add -o part1.state.");
   session::Session session(request_of(common, options));
   const session::Shard done = session::evaluate_shard(session, options.shard, options.product, options.float64);

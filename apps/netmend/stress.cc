@@ -12,6 +12,7 @@
 #include "inputs/stress_json.h"
 #include "netmend/show.h"
 #include "observers/figures.h"
+#include "observers/task.h"
 
 namespace netmend::app {
 namespace {
@@ -21,6 +22,7 @@ using inputs::Covered;
 using inputs::MethodResult;
 using inputs::StressReport;
 using inputs::Summary;
+using observers::PredictionSettings;
 
 std::string covered_text(const Covered& covered) {
   return covered.total < 0 ? fmt::format("{:.4g}", covered.value) : fmt::format("{:.2f} %", 100 * covered.value);

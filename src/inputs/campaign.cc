@@ -5,9 +5,12 @@
 
 #include <chrono>
 #include <cmath>
+#include <sstream>
+#include <type_traits>
 
 #include "base/pool.h"
 #include "base/progress.h"
+#include "cluster/ranks.h"
 #include "executor/runtime.h"
 
 namespace netmend::inputs {
@@ -68,8 +71,12 @@ class Campaign {
       progress.advance(std::min(size, count - item * size));
     };
     try {
-      in_order(
-          batches, options_.jobs > 0 ? options_.jobs : cores(), [](int) { executor::enter_worker(); }, work, hand_over);
+      if (cluster::size() > 1 && !timed)
+        share_out(batches, work, done, hand_over);
+      else
+        in_order(
+            batches, options_.jobs > 0 ? options_.jobs : cores(), [](int) { executor::enter_worker(); }, work,
+            hand_over);
     } catch (const Interrupted&) {
       result.interrupted = true;
     }
@@ -82,6 +89,48 @@ class Campaign {
   }
 
  private:
+  /// Each rank of an MPI job makes a part of the batches, and all get all of them.
+  void share_out(int64_t batches, const std::function<void(int64_t, int)>& work, std::vector<Piece>& done,
+                 const std::function<void(int64_t)>& hand_over) const {
+    auto first = [&](int64_t rank) { return batches * rank / cluster::size(); };
+    const int64_t from = first(cluster::rank()), to = first(cluster::rank() + 1);
+    cluster::together(
+        [&] {
+          in_order(
+              to - from, options_.jobs > 0 ? options_.jobs : cores(), [](int) { executor::enter_worker(); },
+              [&](int64_t item, int worker) { work(from + item, worker); }, [](int64_t) {});
+          std::ostringstream out;
+          for (int64_t item = from; item < to; ++item) save(out, done[size_t(item)]);
+          return std::move(out).str();
+        },
+        [&](int rank, std::string bytes) {
+          std::istringstream in(std::move(bytes));
+          for (int64_t item = first(rank); item < first(rank + 1); ++item) {
+            done[size_t(item)] = load(in);
+            hand_over(item);
+          }
+        });
+  }
+
+  static void save(std::ostream& out, const Piece& piece) {
+    static_assert(std::is_trivially_copyable_v<Attempt>);
+    stream::put(out, std::string(reinterpret_cast<const char*>(piece.attempts.data()),
+                                 piece.attempts.size() * sizeof(Attempt)));
+    stream::put(out, piece.raw);
+    stream::put(out, int64_t(piece.mask.defined()));
+    if (piece.mask.defined()) stream::put(out, piece.mask);
+  }
+
+  static Piece load(std::istream& in) {
+    Piece piece;
+    const std::string bytes = stream::get_text(in);
+    piece.attempts.resize(bytes.size() / sizeof(Attempt));
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(piece.attempts.data()));
+    piece.raw = stream::get_tensor(in);
+    if (stream::get_int(in)) piece.mask = stream::get_tensor(in);
+    return piece;
+  }
+
   Piece make(int64_t first, int64_t count) const {
     at::NoGradGuard no_grad;
     Originals originals = read_originals(network_, subject_, chosen_, first, count);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/progress.h"
+#include "cluster/ranks.h"
 #include "executor/runtime.h"
 #include "inputs/made_dataset.h"
 #include "inputs/mutators.h"
@@ -281,6 +282,9 @@ class Fuzzing {
 
 FuzzResult fuzz(const Network& network, const stream::Subject& subject, const observers::PredictionSettings& settings,
                 const Chosen& seeds, const observers::SpacePtr& space, Novelty& novelty, const FuzzOptions& options) {
+  if (cluster::size() > 1)
+    throw InputError("fuzzing cannot be shared by ranks: each input follows from those before it",
+                     "Start it once, without mpirun.");
   return Fuzzing(network, subject, settings, seeds, space, novelty, options).run();
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/text.h"
+#include "cluster/ranks.h"
 #include "executor/layers.h"
 #include "executor/runtime.h"
 #include "observers/predictions.h"
@@ -156,12 +157,23 @@ struct Session::Impl {
   }
 };
 
+namespace {
+
+/// Ranks that each look at their own clock would not do the same.
+void refuse_clock(const Budget& budget) {
+  if (budget.timed() && cluster::size() > 1)
+    throw InputError("--budget: ranks cannot share a budget of time", "Give quick, normal or deep.");
+}
+
+}  // namespace
+
 Session::Session(Request request) : impl_(std::make_unique<Impl>()) {
   Impl& own = *impl_;
   own.asked = request;
   encode_alike(request);
   own.request = std::move(request);
   own.budget = Budget::parse(own.request.budget);
+  refuse_clock(own.budget);
   // A folder that somebody else works in is refused now, not after the work.
   if (!own.request.out.empty()) own.claimed = claim_folder(own.request.out);
   own.config = read_config(own.request.config, own.request.model);
@@ -185,6 +197,7 @@ Session::Session(Request request, const std::string& model_name, model::Graph gr
   own.asked = request;
   own.request = std::move(request);
   own.budget = Budget::parse(own.request.budget);
+  refuse_clock(own.budget);
   own.model_name = model_name;
   own.graph = std::move(graph);
   own.head = executor::find_head(own.graph, choose_output(own.graph, own.request.output));
@@ -306,6 +319,7 @@ stream::PassOptions Session::pass_options() const {
   stream::PassOptions options;
   options.jobs = impl_->request.jobs;
   options.quiet = impl_->request.quiet;
+  options.shared = true;
   return options;
 }
 

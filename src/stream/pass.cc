@@ -10,9 +10,11 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/pool.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "cluster/ranks.h"
 #include "executor/cost.h"
 #include "executor/runtime.h"
 #include "model/guard.h"
@@ -182,9 +184,41 @@ class PassRun {
     chunks_ = (data_.size() + chunk_ - 1) / chunk_;
     first_ = chunks_ * (options.shard.index - 1) / options.shard.count;
     last_ = chunks_ * options.shard.index / options.shard.count;
+    shared_ = options.shared && options.shard.count == 1 && cluster::size() > 1;
+    if (!shared_) return;
+    first_ = chunks_ * cluster::rank() / cluster::size();
+    last_ = chunks_ * (cluster::rank() + 1) / cluster::size();
   }
 
+  /// Each rank runs its part, all hand their states around, and all fold them in the order of the data: what a single
+  /// process does, in its order, and so its bits.
   PassResult run() {
+    if (!shared_) return run_part();
+    cluster::agree("their networks, their data or what they ask of them", fingerprint());
+    const auto start = std::chrono::steady_clock::now();
+    PassResult whole;
+    whole.chunks = chunks_;
+    whole.collected.resize(observers_.size());
+    cluster::together(
+        [&] {
+          PassResult part = run_part();
+          if (part.interrupted) throw Interrupted{};
+          std::ostringstream out;
+          put(out, part.samples);
+          for (const Collected& one : part.collected) save(out, one);
+          return std::move(out).str();
+        },
+        [&](int, std::string bytes) {
+          std::istringstream in(std::move(bytes));
+          whole.samples += get_int(in);
+          take_over(whole.collected, in);
+        });
+    whole.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return whole;
+  }
+
+ private:
+  PassResult run_part() {
     auto start = std::chrono::steady_clock::now();
     PassResult result;
     result.chunks = chunks_;
@@ -194,7 +228,7 @@ class PassRun {
     auto work = [&](int64_t item, int) { done[size_t(item)] = run_chunk(first_ + item); };
     auto hand_over = [&](int64_t item) {
       States states = std::move(done[size_t(item)]);
-      if (options_.on_chunk) options_.on_chunk(states);
+      if (options_.on_chunk && !shared_) options_.on_chunk(states);
       keep(result.collected, first_ + item, std::move(states));
       int64_t count = sample_of(first_ + item + 1) - sample_of(first_ + item);
       result.samples += count;
@@ -211,7 +245,6 @@ class PassRun {
     return result;
   }
 
- private:
   int64_t sample_of(int64_t chunk) const { return std::min(chunk * chunk_, data_.size()); }
 
   States run_chunk(int64_t chunk) const {
@@ -267,10 +300,11 @@ class PassRun {
   }
 
   void keep(std::vector<Collected>& collected, int64_t chunk, States states) const {
-    bool whole = options_.shard.count == 1;
+    bool whole = options_.shard.count == 1 && !shared_;
     for (size_t i = 0; i < states.size(); ++i) {
       auto& pieces = collected[i].pieces;
-      bool fold = whole || observers_[i]->merges_exactly();
+      // Whoever looks at the states of chunks does so when all ranks' are there.
+      bool fold = whole || (observers_[i]->merges_exactly() && !(shared_ && options_.on_chunk));
       if (fold && !pieces.empty()) {
         pieces.back().state->merge(*states[i]);
         ++pieces.back().chunks;
@@ -280,12 +314,73 @@ class PassRun {
     }
   }
 
+  static void save(std::ostream& out, const Collected& one) {
+    put(out, int64_t(one.pieces.size()));
+    for (const Piece& piece : one.pieces) {
+      put(out, piece.first_chunk), put(out, piece.chunks);
+      piece.state->save(out);
+    }
+  }
+
+  /// Adds the states of the next rank.
+  void take_over(std::vector<Collected>& whole, std::istream& in) const {
+    std::vector<std::vector<Piece>> found(observers_.size());
+    for (size_t i = 0; i < observers_.size(); ++i)
+      for (int64_t count = get_int(in); count > 0; --count) {
+        Piece piece{get_int(in), 0, observers_[i]->fresh()};
+        piece.chunks = get_int(in);
+        piece.state->load(in);
+        found[i].push_back(std::move(piece));
+      }
+    if (options_.on_chunk)  // then there is a piece for each chunk and observer
+      for (size_t chunk = 0; !found.empty() && chunk < found[0].size(); ++chunk) {
+        States states;
+        for (auto& pieces : found) states.push_back(std::move(pieces.at(chunk).state));
+        options_.on_chunk(states);
+        for (size_t i = 0; i < found.size(); ++i) found[i][chunk].state = std::move(states[i]);
+      }
+    for (size_t i = 0; i < observers_.size(); ++i)
+      for (Piece& piece : found[i]) {
+        auto& pieces = whole[i].pieces;
+        check(pieces.empty() ? piece.first_chunk == 0 : pieces.back().chunks == piece.first_chunk,
+              "ranks hand over chunk after chunk");
+        if (pieces.empty())
+          pieces.push_back(std::move(piece));
+        else
+          pieces.back().state->merge(*piece.state), pieces.back().chunks += piece.chunks;
+      }
+  }
+
+  /// What must be the same on all ranks: weights, how the data is cut, a few inputs of it, and what is asked.
+  std::string fingerprint() const {
+    Hasher hasher;
+    auto add = [&](const at::Tensor& tensor) {
+      if (!tensor.defined()) return;
+      const at::Tensor own = tensor.to(at::kCPU).contiguous();
+      hasher.add({static_cast<const char*>(own.data_ptr()), size_t(own.nbytes())});
+    };
+    for (int64_t number : {data_.size(), batch_, chunk_, chunks_})
+      hasher.add({reinterpret_cast<const char*>(&number), sizeof number});
+    for (const Observer* observer : observers_) hasher.add(observer->name());
+    for (const Lane& lane : lanes_) {
+      const auto& constants = lane.subject->graph.constants;
+      std::vector<ValueId> order;
+      for (const auto& [value, unused] : constants) order.push_back(value);
+      std::sort(order.begin(), order.end());
+      for (ValueId value : order) add(constants.at(value).value);
+    }
+    const dataset::Batch few = data_.read(spread(data_.size(), 256));
+    for (const at::Tensor& input : few.inputs) add(input);
+    add(few.labels);
+    return fmt::format("{:016x}", hasher.finish());
+  }
+
   const std::vector<Lane>& lanes_;
   const PassOptions& options_;
   const dataset::Dataset& data_;
   std::vector<Runner> runners_;
   std::vector<const Observer*> observers_;
-  bool reads_inputs_ = false;
+  bool reads_inputs_ = false, shared_ = false;
   int64_t batch_, chunk_ = 0, chunks_ = 0, first_ = 0, last_ = 0;
 };
 
@@ -410,10 +505,11 @@ size_t Pass::position(size_t lane, size_t place) const {
 
 void Pass::run(const PassOptions& options) {
   PassOptions how = options;
-  how.on_chunk = [&](std::vector<std::unique_ptr<State>>& chunk) {
-    if (options.on_chunk) options.on_chunk(chunk);
-    for (const Taker& taker : takers_) taker.take(*chunk[position(taker.lane, taker.place)]);
-  };
+  if (!takers_.empty())
+    how.on_chunk = [&](std::vector<std::unique_ptr<State>>& chunk) {
+      if (options.on_chunk) options.on_chunk(chunk);
+      for (const Taker& taker : takers_) taker.take(*chunk[position(taker.lane, taker.place)]);
+    };
   result_ = run_pass(lanes_, how);
 }
 

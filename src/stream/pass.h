@@ -30,6 +30,7 @@ Shard parse_shard(const std::string& text);
 struct PassOptions {
   int jobs = 0;  ///< worker threads; 0 for one per core
   Shard shard;
+  bool shared = false;  ///< ranks of an MPI job do a part each, and all get the whole; all of them call it together
   bool quiet = false;
   at::ScalarType precision = at::kFloat;
   /// Called with the states of each chunk in order, before they are merged; may take out of them what would grow.
