@@ -7,6 +7,7 @@ import json, os, subprocess, sys, threading, time
 from shell import NETMEND, PYTHON, Case, main, needs, parse, read, read_json, start, write
 
 sys.path.insert(0, os.path.join(PYTHON, "netmend"))
+import forest as doctor_forest
 import planted  # its table of faults; imports no framework
 
 HEADER = {"netmend": "training-record", "version": 1, "time": 1.0}
@@ -536,6 +537,24 @@ class SlowStopped(Case):
             self.assertTrue(self.json("diagnose", word)["summary"]["stopped"], word)
             self.assertIn("  stopped  ", self.ok("diagnose", word).stdout)
         self.assertIn("w.pt, saved after step 300", self.ok("diagnose", "diverged").stdout)
+
+
+class SecondOpinion(Case):
+    def test_the_shipped_forest_votes_as_its_trees_say(self):
+        path = os.path.join(PYTHON, "netmend", "doctor_forest.json")
+        self.assertLess(os.path.getsize(path), 300_000)
+        forest = read_json(path)
+        for number, lines in enumerate(([losses(*FALLING)], [*KERAS, losses(*[0.7] * 30)], [("optimizer", {"type": "SGD", "lr": 60.0}), losses(*[2.0 ** i for i in range(30)])])):
+            found = self.json("diagnose", record(f"r{number}", *lines), "--fail-on", "never")
+            told = {one["kind"]: one["share"] for one in found["second_opinion"]}
+            self.assertTrue(told)
+            for kind, share in doctor_forest.vote(forest, found["features"]):
+                if share >= 0.05:
+                    self.assertAlmostEqual(told[kind], share, places=9)
+            confirmed = any(one["certainty"] == "confirmed" and one["level"] != "note" for one in found["findings"])
+            self.assertEqual([one["outvoted"] for one in found["second_opinion"]], [confirmed] * len(told))
+            shown = "  opinion  " in self.ok("diagnose", f"r{number}", "--fail-on", "never").stdout
+            self.assertEqual(shown, max(told.values()) >= 0.5 and not confirmed)
 
 
 @needs("torch")

@@ -3,7 +3,7 @@ environments, and what is made of the description of the commands.
 
 usage: package_test.py NETMEND, in its build folder
 """
-import glob, os, re, shutil, subprocess, sys, tempfile, time, unittest
+import glob, os, re, shutil, subprocess, sys, tempfile, time, unittest, zipfile
 
 from shell import NETMEND, SOURCE, Case, OneFolder, main, must, parse, read, run
 
@@ -84,6 +84,7 @@ class SlowWheel(OneFolder):
         said = must(os.path.join(SOURCE, "scripts", "wheel"), BUILD, ".", program=with_numpy).stdout
         print(said.strip())
         cls.wheel = glob.glob("*.whl")[0]
+        assert "netmend/doctor_forest.json" in zipfile.ZipFile(cls.wheel).namelist()
 
     def pythons(self):
         found = {}

@@ -5,12 +5,13 @@ usage: python3 -m netmend.study planted [--frameworks netmend,torch,keras] [--ne
                                         [--healthy 6] [--jobs 2] [--out DIR] [--python P] [--keras-python P]
        python3 -m netmend.study heal [--networks …] [--data …] [--seeds …] [--out DIR]
        python3 -m netmend.study real --folder DIR --labels labels.json [--rivals rivals.csv] [--half seen|unseen] [--seconds 60] [--out DIR]
-       python3 -m netmend.study forest [--frameworks netmend,torch] [--data blobs] [--seeds 11,12,…] [--out DIR] [--forest FILE]
+       python3 -m netmend.study forest [--frameworks netmend,torch] [--data blobs] [--seeds 11,12,…] [--kept-data blobs,stripes] [--kept-seeds 21,22]
+                                       [--out DIR] [--forest FILE]
 
 `planted` trains the programs of netmend.planted, each in one of the frameworks by turns. `heal` puts planted trainings of netmend's own
 trainer right, beside random search at equal cost. `real` runs DIR/<id>/bug.py of other people, each in a copy of its folder, without
 network where the kernel allows it; `--half` takes those whose id has an even (seen) or odd (unseen) last digit of its SHA-256. `forest`
-trains the second opinion on planted trainings and writes it (needs scikit-learn). `--python` is the Python that trains, `--netmend` the
+trains the second opinion on planted trainings, writes it and judges it on runs that it keeps aside (needs scikit-learn). `--python` is the Python that trains, `--netmend` the
 program. What is in DIR already is not run again.
 """
 import argparse
@@ -24,8 +25,10 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
+OWN_SETTINGS = threading.Lock()
 SETS = ("exact,netmend", "autotrainer", "deeplocalize", "deepdiagnosis", "umlaut", "deepchecker", "neuralint", "sagemaker")
 
 
@@ -91,7 +94,7 @@ def run_planted(words, case):
     folder = place_of(words, case)
     if os.path.exists(os.path.join(folder, "record.jsonl")):
         return
-    program = ["-m", "netmend.planted", fault, "--framework", framework, "--network", network, "--data", data, "--seed", str(seed)]
+    program = ["-m", "netmend.planted", fault, "--framework", framework, "--network", network, "--data", data, "--seed", str(seed), *(["--vary"] if words.vary else [])]
     if framework != "netmend":
         python = words.keras_python or words.python if framework == "keras" else words.python
         watch(words, folder, program, words.out, python=python)
@@ -99,7 +102,9 @@ def run_planted(words, case):
     work = folder + ".files"
     os.makedirs(work, exist_ok=True)
     programs = part("planted")
-    command = programs.own_command(fault, network, data, seed, programs.EPOCHS, words.netmend, work)
+    with OWN_SETTINGS:  # they are drawn into a place of the module
+        programs.vary(fault, seed) if words.vary else programs._own.clear()
+        command = programs.own_command(fault, network, data, seed, programs.EPOCHS, words.netmend, work)
     subprocess.run([*command, "--quiet", "--out", folder], cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -139,7 +144,7 @@ def early(folder, share=0.2):
 
 def planted(words):
     programs = part("planted")
-    kinds = words.kinds.split(",") if words.kinds else [one for one in programs.FAULTS if one != "none"]
+    kinds = words.kinds.split(",") if words.kinds else [one for one in programs.FAULTS if one != "none" and one not in programs.NEED_PROBE]
     cases = cases_of(words, kinds)
     begin = time.time()
     run_all(words, lambda case: run_planted(words, case), cases)
@@ -341,10 +346,11 @@ def main():
     parser = argparse.ArgumentParser(prog="python3 -m netmend.study", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=["planted", "heal", "real", "forest"])
     for name, value in (("frameworks", "netmend,torch,keras"), ("networks", "mlp,deep,cnn"), ("data", "blobs,stripes"), ("seeds", "1,2,3"), ("kinds", ""), ("folder", ""), ("labels", ""),
-                        ("rivals", ""), ("half", ""), ("out", "netmend-study"), ("python", sys.executable), ("keras-python", ""), ("netmend", "netmend"), ("forest", "")):
+                        ("rivals", ""), ("half", ""), ("kept-data", "blobs,stripes"), ("kept-seeds", "21,22"), ("out", "netmend-study"), ("python", sys.executable), ("keras-python", ""), ("netmend", "netmend"), ("forest", "")):
         parser.add_argument("--" + name, default=value)
     for name, value in (("jobs", 2), ("seconds", 60), ("healthy", 6), ("tries", 12)):
         parser.add_argument("--" + name, type=int, default=value)
+    parser.add_argument("--vary", action="store_true", help="strengths of faults and settings around them are drawn, by the seed (always for forest)")
     parser.add_argument("--score-only", action="store_true", help="only what is in DIR already")
     parser.add_argument("--json", action="store_true", help="one document")
     words = parser.parse_args()
@@ -355,6 +361,7 @@ def main():
     if words.study == "real" and not (words.folder and words.labels):
         parser.error("real needs --folder, programs of other people, and --labels")
     if words.study == "forest":
+        words.vary = True
         return part("forest").train(words, sys.modules[__name__])
     {"planted": planted, "heal": heal, "real": real}[words.study](words)
     return 0

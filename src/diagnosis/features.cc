@@ -172,7 +172,7 @@ class Features {
         run_.rows > 0 && run_.batch > 0 ? magnitude(double(run_.batch) / double(run_.rows)) : NAN);
     add("squared-error", run_.loss == "mean_squared_error" ? 1 : 0);
     add("cross-entropy", run_.loss.find("crossentropy") != std::string::npos ? 1 : 0);
-    add("softmax-last", run_.last == "softmax" ? 1 : 0);
+    add("softmax-twice", run_.last == "softmax" && run_.from_logits ? 1 : 0);
   }
 
   const Run& run_;
