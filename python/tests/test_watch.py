@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from .support import HERE, needs_torch
+from .support import HERE, needs_torch, tensorflow
 
 SITE = os.path.join(HERE, "netmend", "watch", "site")
 
@@ -299,6 +299,72 @@ print(torch.rand(1))
             broken = [line for line in of(record, "fact") if not line["holds"] and line["check"] != "U3"]  # clipping is told as a note
             self.assertEqual(broken, [], name)
             self.assertEqual([line["what"] for line in of(record, "trouble")], [], name)
+
+
+KERAS = """
+import os
+os.environ["KERAS_BACKEND"] = "BACKEND"; os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+import keras, numpy
+keras.utils.set_random_seed(0)
+x = numpy.random.randn(400, 8).astype("float32"); y = (x[:, 0] > 0).astype("int32")
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(2)])
+loss_of, opt = keras.losses.SparseCategoricalCrossentropy(from_logits=True), keras.optimizers.SGD(0.1)
+BODY
+print([float(numpy.abs(one).sum()) for one in model.get_weights()], numpy.random.rand())
+"""
+FIT = "model.compile(opt, loss_of, metrics=['accuracy']); model.fit(x, y, epochs=4, batch_size=20, verbose=0, validation_data=(x[:50] + 1, y[:50]))"
+TAPE = """
+import tensorflow as tf
+DECORATED
+def step(a, b):
+    with tf.GradientTape() as tape: loss = loss_of(b, model(a, training=True))
+    g = tape.gradient(loss, model.trainable_variables)
+    opt.apply_gradients(zip(g, model.trainable_variables))
+    return loss
+for i in range(100): step(x[i % 20 * 20:i % 20 * 20 + 20], y[i % 20 * 20:i % 20 * 20 + 20])
+"""
+
+
+class WithKeras(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        tensorflow()
+
+    def same(self, backend, body):
+        program = KERAS.replace("BACKEND", backend).replace("BODY", body)
+        plain, _ = run(program, watched=False)
+        self.assertEqual(plain.returncode, 0, plain.stderr[-800:])
+        done, record = run(program)
+        self.assertEqual(done.stdout, plain.stdout, "weights, random numbers or output differ")
+        return record
+
+    def test_fit(self):
+        record = self.same("tensorflow", FIT)
+        self.assertEqual([len(of(record, event)) for event in ("fit", "epoch", "trouble", "end")], [1, 4, 0, 1])
+        self.assertEqual(sum(len(line["loss"]) for line in of(record, "series")), 80)
+        self.assertTrue(all("g" in row for row in of(record, "step")[0]["layers"].values() if "w" in row))
+
+    def test_a_loop_with_a_gradient_tape(self):
+        record = self.same("tensorflow", TAPE.replace("DECORATED", ""))
+        self.assertEqual(sum(len(line["loss"]) for line in of(record, "series")), 100)
+        self.assertEqual((of(record, "fit")[0]["loss"], of(record, "fit")[0]["from_logits"]), ("sparse_categorical_crossentropy", True))
+        self.assertEqual([line["role"] for line in of(record, "model")[0]["layers"]], ["linear", "linear"])
+        self.assertTrue(all(row["g"] > 0 and row["u"] > 0 for row in of(record, "step")[0]["layers"].values()))
+        self.assertEqual(of(record, "trouble"), [])
+
+    def test_a_loop_inside_a_function_of_tensorflow(self):
+        record = self.same("tensorflow", TAPE.replace("DECORATED", "@tf.function"))
+        self.assertEqual(of(record, "summary")[0]["steps"], 100)
+        self.assertEqual(["tf.function" in line["what"] for line in of(record, "trouble")], [True])
+
+    @needs_torch
+    def test_fit_on_pytorch(self):
+        import torch
+        if tuple(int(one) for one in torch.__version__.split("+")[0].split(".")[:2] if one.isdigit()) < (2, 1):
+            self.skipTest("Keras 3 needs PyTorch 2.1")
+        record = self.same("torch", FIT)
+        self.assertEqual([len(of(record, event)) for event in ("fit", "epoch", "trouble", "end")], [1, 4, 0, 1])
+        self.assertTrue(all("g" in row for row in of(record, "step")[0]["layers"].values() if "w" in row))
 
 
 # Programs that do unusual things on purpose.

@@ -174,6 +174,7 @@ void read_curves(const Record& record, Run& run) {
   run.by_epoch = run.losses.size() >= 3 && whole;
   if (!run.by_epoch && run.step_losses.size() >= 2) run.losses = blocks(run.step_losses, 20);
   for (const records::Epoch& epoch : record.epochs) run.steps = std::max(run.steps, epoch.step);
+  if (run.steps == 0) run.steps = std::max<int64_t>(0, record.first("summary").whole("steps"));
 }
 
 void read_tracks(const Record& record, Run& run) {

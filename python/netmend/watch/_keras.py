@@ -4,6 +4,7 @@
 between epochs, with the functions as they are in use (inference mode, so that nothing is drawn at random), and gradients
 are taken there.
 """
+import contextlib
 import functools
 import math
 import sys
@@ -50,6 +51,7 @@ class KerasWatch:
         self.three = module.__name__ == "keras.src.models.model"
         self.mistakes, self.models, self.fits, self.weights = 0, {}, 0, {}
         self.nested = False
+        self.backend, self.tape = "tensorflow", None
 
     def patch(self):
         watch, Model = self, self.module.Model
@@ -60,8 +62,9 @@ class KerasWatch:
                 backend = sys.modules["keras.src.backend.config"].backend()
             except Exception:
                 backend = ""
+        self.backend = backend or "tensorflow"
         tensorflow = sys.modules.get("tensorflow")
-        self.record.say("framework", name="keras", version=str(getattr(library, "__version__", "")), backend=backend,
+        self.record.say("framework", held=True, name="keras", version=str(getattr(library, "__version__", "")), backend=backend,
                         tensorflow=str(getattr(tensorflow, "__version__", "")))
 
         def wrap(name, before):
@@ -80,6 +83,9 @@ class KerasWatch:
         for name in ("train_on_batch", "fit_generator"):
             if hasattr(Model, name):
                 wrap(name, functools.partial(self.by_hand, name))
+        if self.backend == "tensorflow":
+            from ._keras_tape import TapeWatch
+            self.tape = TapeWatch(self)
 
     # ---- compile ----
 
@@ -135,6 +141,25 @@ class KerasWatch:
         if entry["described"] and (entry["described"] == "built" or not built):
             return
         entry["described"] = "built" if built else "unbuilt"
+        rows = self.rows_of(model)
+        self.record.say("model", model=entry["index"], name=type(model).__name__, layers=rows, keras=True,
+                        parameters=sum(row["parameters"] for row in rows),
+                        trainable=sum(row["parameters"] for row in rows if row["trainable"]))
+        self.record.say("graph", model=entry["index"], **keras_graph(rows))
+        optimizer = model.optimizer
+        rate = self.rate(model)
+        settings = {}
+        try:
+            for key, value in optimizer.get_config().items():
+                if isinstance(value, (int, float, str, bool)) or hasattr(value, "item"):
+                    settings[key] = value if not hasattr(value, "item") else value.item()
+        except Exception:
+            pass
+        self.record.say("optimizer", optimizer=entry["index"], type=type(optimizer).__name__, lr=rate, settings=settings,
+                        source=entry["source"], parameters=sum(row["parameters"] for row in rows if row["trainable"]))
+
+    def rows_of(self, model):
+        """The layers as a record has them."""
         rows = []
         for layer in self.layers_of(model)[:2000]:
             weights = [self.value(one) for one in layer.weights]
@@ -160,21 +185,7 @@ class KerasWatch:
                 row["zero_bias"] = bool(len(weights) > 1 and weights[1].ndim == 1 and not weights[1].any())
                 row["same_units"] = bool(first.shape[1] > 1 and (first == first[:, :1]).all())
             rows.append(row)
-        self.record.say("model", model=entry["index"], name=type(model).__name__, layers=rows, keras=True,
-                        parameters=sum(row["parameters"] for row in rows),
-                        trainable=sum(row["parameters"] for row in rows if row["trainable"]))
-        self.record.say("graph", model=entry["index"], **keras_graph(rows))
-        optimizer = model.optimizer
-        rate = self.rate(model)
-        settings = {}
-        try:
-            for key, value in optimizer.get_config().items():
-                if isinstance(value, (int, float, str, bool)) or hasattr(value, "item"):
-                    settings[key] = value if not hasattr(value, "item") else value.item()
-        except Exception:
-            pass
-        self.record.say("optimizer", optimizer=entry["index"], type=type(optimizer).__name__, lr=rate, settings=settings,
-                        source=entry["source"], parameters=sum(row["parameters"] for row in rows if row["trainable"]))
+        return rows
 
     def rate(self, model):
         for name in ("learning_rate", "lr", "_learning_rate"):
@@ -186,6 +197,9 @@ class KerasWatch:
 
     def value(self, variable):
         import numpy
+        if self.backend == "torch":
+            tensor = getattr(variable, "value", variable)
+            return tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else numpy.asarray(tensor)
         if hasattr(variable, "numpy"):
             try:
                 return numpy.asarray(variable.numpy())
@@ -214,12 +228,24 @@ class KerasWatch:
         else:
             named = dict(named, callbacks=own)
         try:
-            result = original(model, *arguments, **named)
+            with self.apart():
+                result = original(model, *arguments, **named)
         except BaseException as error:
             self.record.say("fit-failed", now=True, error="%s: %s" % (type(error).__name__, str(error)[:300]))
             raise
         self.after_fit(state)
         return result
+
+    @contextlib.contextmanager
+    def apart(self):
+        """Inside fit and train_on_batch: a loop of the program's own is elsewhere."""
+        if self.tape is not None:
+            self.tape.busy += 1
+        try:
+            yield
+        finally:
+            if self.tape is not None:
+                self.tape.busy -= 1
 
     def by_hand(self, name, original, model, arguments, named):
         entry = self.entry(model)
@@ -228,7 +254,8 @@ class KerasWatch:
             self.record.say("trouble", what="%s is used: batches are only seen by their loss, data by the first one" % name)
             entry["series"] = Series(self.record, entry["index"])
             self.first_by_hand(model, entry, dict(zip(("x", "y"), arguments), **named))
-        result = original(model, *arguments, **named)
+        with self.apart():
+            result = original(model, *arguments, **named)
         try:
             value = result[0] if isinstance(result, (list, tuple)) else result
             value = float(value)
@@ -349,6 +376,7 @@ class KerasWatch:
         for layer in self.layers_of(model):
             for one in layer.weights:
                 weights[one.name if "/" in one.name else layer.name + "/" + one.name] = (one, self.value(one))
+        self.names = {id(variable): name for name, (variable, _) in weights.items()}
         layers, trainable = {}, {id(one) for one in model.trainable_weights}
         for name, (variable, value) in weights.items():
             if value.dtype.kind != "f":
@@ -375,7 +403,7 @@ class KerasWatch:
         x, y = state["x"], state["y"]
         tf = sys.modules.get("tensorflow")
         rows = x[:PROBE]
-        if len(rows) == 0 or getattr(model, "stateful", False) or tf is None:
+        if len(rows) == 0 or getattr(model, "stateful", False) or self.backend not in ("tensorflow", "torch") or (self.backend == "tensorflow" and tf is None):
             return {}
         base = self.layer_class(model)
         frames, original, names = {}, base.__call__, {id(one): one.name for one in self.layers_of(model)}
@@ -383,14 +411,18 @@ class KerasWatch:
 
         def call(layer, *arguments, **named):
             out = original(layer, *arguments, **named)
-            if id(layer) in names and hasattr(out, "numpy"):
+            if id(layer) in names and (hasattr(out, "numpy") or hasattr(out, "detach")):
                 frames[names[id(layer)]] = keras_stats(layer, watch.value(out), arguments, watch)
             return out
 
         fields, self.nested = {}, True
         base.__call__ = call
+        silent, self.recorder.silent = self.recorder.silent, True  # what watches PyTorch is not meant
         warn, warnings.warn = warnings.warn, lambda *arguments, **named: None  # what the program itself causes it will hear
         try:
+            if self.backend == "torch":
+                fields = self.forward_torch(model, state, layers, rows)
+                return fields
             batch = tf.convert_to_tensor(rows.astype("float32") if rows.dtype.kind in "fiub" else rows)
             if y is not None and self.can_differentiate(state):
                 with tf.GradientTape() as tape:
@@ -399,7 +431,7 @@ class KerasWatch:
                 if loss is not None:
                     own = model.trainable_weights
                     for variable, g in zip(own, tape.gradient(loss, own)):
-                        name = next((one for one in layers if one == variable.name or one.endswith("/" + variable.name)), variable.name)
+                        name = self.names.get(id(variable), variable.name)
                         row = layers.setdefault(name, {})
                         if g is None:
                             row["none"] = True
@@ -413,9 +445,35 @@ class KerasWatch:
         finally:
             base.__call__ = original
             warnings.warn = warn
-            self.nested = False
-        for name, row in frames.items():
-            layers.setdefault(name, {}).update(row)
+            self.nested, self.recorder.silent = False, silent
+            for name, row in frames.items():
+                layers.setdefault(name, {}).update(row)
+        return fields
+
+    def forward_torch(self, model, state, layers, rows):
+        torch, y = sys.modules["torch"], state["y"]
+        ops = sys.modules[self.package].ops
+        batch = ops.convert_to_tensor(rows.astype("float32") if rows.dtype.kind in "fiub" else rows)
+        fields = {}
+        with torch.enable_grad():
+            out = model(batch, training=False)
+            if y is not None and self.can_differentiate(state):
+                given = state["entry"]["given_loss"]
+                given = sys.modules[self.package].losses.get(given) if isinstance(given, str) else given
+                target = ops.convert_to_tensor(y[:len(rows)] if state["entry"]["loss"].startswith("sparse") else y[:len(rows)].astype("float32"))
+                if target.ndim == 1 and out.ndim == 2 and not state["entry"]["loss"].startswith("sparse"):
+                    target = target[:, None]
+                loss = given(target, out).mean()
+                own = list(model.trainable_weights)
+                for variable, g in zip(own, torch.autograd.grad(loss, [one.value for one in own], allow_unused=True)):
+                    name = self.names.get(id(variable), variable.path)
+                    row = layers.setdefault(name, {})
+                    if g is None:
+                        row["none"] = True
+                        continue
+                    row["g"], row["gz"] = float(g.norm()), float((g == 0).float().mean())
+                fields["probe_loss"] = float(loss.detach())
+        fields.update(output_facts(self.value(out), None if y is None else y[:len(rows)]))
         return fields
 
     def can_differentiate(self, state):
