@@ -59,7 +59,8 @@ std::vector<LintFinding> lint_files(const std::vector<std::string>& programs, co
     words.push_back(file);
   }
   std::string output;
-  if (const int status = run_child(words, {{"PYTHONDONTWRITEBYTECODE", "1"}}, &output); status != 0)
+  if (const int status = run_child(words, {{"PYTHONDONTWRITEBYTECODE", "1"}, {"NETMEND_WATCH", ""}}, &output);
+      status != 0)
     throw InputError(
         fmt::format("{} ended with status {} while it read {}", python, status, join(programs, ", ")),
         "Python 3.9 or newer is needed, and memory for the program's syntax tree: --python names another.");

@@ -1,6 +1,6 @@
 """PyTorch 1.13 and newer, watched from outside: optimisers, modules, losses, data loaders.
 
-Most steps cost a few microseconds: a wrapper around backward, step and the outermost module. Some steps are looked at
+Most steps cost about 10 microseconds: a wrapper around backward, step and the outermost module. Some steps are looked at
 closely (Budget); what that needs is only in place for those. Nothing here draws a random number, and whatever runs the
 network once more runs a copy of it, with the generators put back afterwards.
 """
