@@ -284,8 +284,7 @@ Diagnosis diagnose(const records::Record& record, const Thresholds& thresholds, 
   result.troubles = troubles_of(record, run);
   result.summary = summary_of(run);
   result.features = features_of(run);
-  if (const Forest* forest = shipped_forest(); forest && run.losses.size() >= 3)
-    try {
+  if (const Forest* forest = shipped_forest(); forest && run.losses.size() >= 3) try {
       result.second_opinion = forest->vote(result.features);
     } catch (const InputError& error) {  // made for another netmend: only the opinion is missing
       result.troubles.emplace_back(std::string("no second opinion: ") + error.what());
