@@ -1,7 +1,5 @@
 // The command line: finds the command, fills its flags, and turns what goes wrong into words and an exit status.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,13 +17,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/number_text.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cluster/ranks.h"
 #include "netmend/flags.h"
+#include "netmend/ranks.h"
 #include "netmend/terminal.h"
 
 namespace netmend::app {
@@ -171,64 +169,6 @@ int no_memory() {
   std::abort();
 }
 
-/// Of processes that were started together one tells what is wrong with the command line.
-bool speaks() {
-  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  return !cluster::started_together() || !rank || std::string(rank) == "0";
-}
-
-/// What a rank other than the first would tell people: kept here until it is known whether rank 0 says the same.
-int unheard = -1, heard = -1;
-/// What it writes: nobody needs it twice.
-std::string own_folder;
-
-std::string what_was_unheard() {
-  std::string words(size_t(1) << 14, '\0');
-  const ssize_t got = unheard < 0 ? 0 : pread(unheard, words.data(), words.size(), 0);
-  words.resize(size_t(std::max<ssize_t>(got, 0)));
-  return words.empty() ? "it ended without a word\n" : words;
-}
-
-/// Rank 0 talks and writes; the others work beside it, and what they would write goes into a folder that is removed.
-void be_quiet() {
-  std::string folder = (std::filesystem::temp_directory_path() / "netmend-rank-XXXXXX").string();
-  if (!mkdtemp(folder.data())) fail("cannot make a folder such as {}: {}", folder, std::strerror(errno));
-  own_folder = folder;
-  common.out = folder + "/run";
-  for (const Product& product : products)
-    if (!product.path->empty()) *product.path = folder + "/" + std::filesystem::path(*product.path).filename().string();
-  unheard = memfd_create("netmend", MFD_CLOEXEC);
-  heard = dup(STDERR_FILENO);
-  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  dup2(nowhere, STDOUT_FILENO);
-  dup2(unheard >= 0 ? unheard : nowhere, STDERR_FILENO);
-  close(nowhere);
-}
-
-/// mpirun -n N netmend …: those commands whose work is passes over the data; the others would do all of it N times.
-void join_ranks(const std::string& name) {
-  const std::set<std::string> shared = {"eval", "coverage", "check", "locate", "explain", "stress"};
-  if (!shared.contains(name)) {
-    if (!speaks()) std::exit(2);
-    throw InputError(
-        fmt::format("{} cannot be shared by ranks: each would do all of it", name),
-        fmt::format("Start it once, without mpirun. Ranks share {}; NETMEND_MPI=no lets each process run by "
-                    "itself.",
-                    join(std::vector<std::string>(shared.begin(), shared.end()), ", ")));
-  }
-  cluster::join();
-  if (cluster::rank() > 0) be_quiet();
-  std::vector<std::string> words(common.arguments.begin() + 1, common.arguments.end());
-  cluster::agree("their command lines", fmt::format("{} {}", kVersion, json_text(Json(words))));
-}
-
-/// For those who want to know what sharing costs: the figures of docs/scale.md.
-void tell_traffic() {
-  const cluster::Traffic traffic = cluster::traffic();
-  say(common, fmt::format("{} ranks: {} merged, {:.2f} s with waiting for the slowest", cluster::size(),
-                          bytes_text(double(traffic.received)), traffic.seconds));
-}
-
 int run(int argc, char** argv, const Program& program) {
   std::set_terminate(on_terminate);
   stop_on_interrupt();
@@ -260,13 +200,18 @@ int run(int argc, char** argv, const Program& program) {
   }
   common.arguments.assign(argv, argv + argc);
   if (common.wide) never_wrap();
-  if (cluster::started_together()) join_ranks(app.get_subcommands()[0]->get_name());
+  if (cluster::started_together()) {
+    std::vector<std::string*> written;
+    for (const Product& product : products) written.push_back(product.path);
+    join_ranks(common, app.get_subcommands()[0]->get_name(), written);
+  }
+
   if (program.prepare) program.prepare();
   stop_if_interrupted();
   for (const Product& product : products)
     if (product.option->count() > 0 || !product.path->empty()) claim_product(*product.path, product.flag);
   const int status = action();
-  if (cluster::size() > 1) tell_traffic();
+  tell_traffic(common);
   flush_output();
   // Also where Ctrl-C came too late to stop anything: whoever pressed it wants nothing to follow.
   return was_interrupted() && status < 2 ? 130 : status;
@@ -316,11 +261,7 @@ int run_and_tell(int argc, char** argv, const Program& program) {
 
 int run_program(int argc, char** argv, const Program& program) {
   const int status = run_and_tell(argc, argv, program);
-  std::fflush(stdout);
-  std::error_code none;
-  if (!own_folder.empty()) std::filesystem::remove_all(own_folder, none);
-  if (unheard >= 0) dup2(heard, STDERR_FILENO);
-  cluster::leave(status, what_was_unheard);
+  leave_ranks(status);
   return status;
 }
 
