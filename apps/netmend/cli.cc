@@ -200,7 +200,7 @@ int run(int argc, char** argv, const Program& program) {
   }
   common.arguments.assign(argv, argv + argc);
   if (common.wide) never_wrap();
-  if (cluster::started_together()) {
+  if (cluster::started_together() && common.store.empty()) {  // workers on a database are by themselves
     std::vector<std::string*> written;
     for (const Product& product : products) written.push_back(product.path);
     join_ranks(common, app.get_subcommands()[0]->get_name(), written);
