@@ -96,7 +96,10 @@ diagnosis::Thresholds read_thresholds(const std::string& file) {
 }
 
 void print_diagnosis(std::FILE* out, const Diagnosis& diagnosis, const records::Record& record) {
-  for (const std::string& line : diagnosis::training_screen(record, diagnosis)) print(out, "{}\n", line);
+  for (const std::string& line : diagnosis::training_screen(record, diagnosis)) {
+    const size_t margin = std::min(line.find_first_not_of(' '), line.size());
+    print_wrapped(line.substr(margin), margin, 0, out);
+  }
 }
 
 void write_training_page(const std::string& folder, const records::Record& record, const Diagnosis& found,

@@ -72,7 +72,7 @@ size_t text_columns(const std::string& text) {
   return count;
 }
 
-void print_wrapped(const std::string& text, size_t margin, size_t first) {
+void print_wrapped(const std::string& text, size_t margin, size_t first, std::FILE* out) {
   const size_t width = std::max<size_t>(terminal_width(), margin + 20);
   const std::string indent(margin, ' ');
   std::string line = first > 0 ? "" : indent;
@@ -81,14 +81,14 @@ void print_wrapped(const std::string& text, size_t margin, size_t first) {
   for (const std::string& word : split(printable(text), ' ')) {
     const size_t own = text_columns(word);
     if (!empty && used + 1 + own > width) {
-      print("{}\n", line);
+      print(out, "{}\n", line);
       line = indent, used = margin, empty = true;
     }
     line += (empty ? "" : " ") + word;
     used += own + (empty ? 0 : 1);
     empty = false;
   }
-  print("{}\n", line);
+  print(out, "{}\n", line);
 }
 
 void print_parts(const std::vector<std::string>& parts, size_t margin, size_t first) {

@@ -48,7 +48,7 @@ void print_weighted(const std::string& text, bool bold);
 /// Columns that a text takes; our own words hold only characters of one column.
 size_t text_columns(const std::string& text);
 /// Lines of at most the terminal's width behind a margin; the first line continues at `first` columns.
-void print_wrapped(const std::string& text, size_t margin, size_t first = 0);
+void print_wrapped(const std::string& text, size_t margin, size_t first = 0, std::FILE* out = stdout);
 /// Parts that stay whole, three spaces between them, wrapped like words.
 void print_parts(const std::vector<std::string>& parts, size_t margin, size_t first = 0);
 /// `  next      …`: a word, and behind it a text that is wrapped at the column where it begins.
