@@ -109,9 +109,11 @@ class Option:
             return [self.entry["flags"][0]]
         several = value if self.list and isinstance(value, (list, tuple)) else [value]
         words = []
+        flag = next(iter(self.entry["flags"]), None)
+        if flag is None and self.list and any(str(one).startswith("-") for one in several):
+            return ["--"] + [self._text(one, workspace, limit) for one in several]  # a program's own options
         for one in several:
             text = self._text(one, workspace, limit)
-            flag = next(iter(self.entry["flags"]), None)
             if flag is None:
                 words.append("./" + text if text.startswith("-") else text)
             elif flag.startswith("--"):
@@ -189,7 +191,7 @@ class Command:
         workspace = Workspace()
         progress = given.pop("progress", None)
         limit = given.get("limit")
-        words, made, later = list(self.words), {}, []
+        words, made, later, last = list(self.words), {}, [], []
         # Data first: a module is exported for the inputs that its data has.
         order = sorted(self.options, key=lambda o: (o.role == "model", not o.positional))
         placed = {}
@@ -199,9 +201,10 @@ class Command:
                 value = made[option.name] = workspace.path(_product_name(self.name, option))
             placed[option] = option.words(value, workspace, limit)
         for option in self.options:
-            (words if option.positional else later).extend(placed[option])
-        answer = _program.run(words + later, progress)
-        return result_of(self.name, words + later, answer, workspace, given, made)
+            (last if placed[option][:1] == ["--"] else words if option.positional else later).extend(placed[option])
+        words += later + last
+        answer = _program.run(words, progress)
+        return result_of(self.name, words, answer, workspace, given, made)
 
     def function(self):
         def call(*args, **kwargs):
@@ -245,6 +248,9 @@ class Command:
         words = list(words)
         while words:
             word = words.pop(0)
+            if word == "--":  # what follows belongs to a program
+                first += [(places[0], one) for one in words]
+                break
             if not word.startswith("-"):
                 first.append((places[0], word))
                 if not places[0].list:

@@ -69,7 +69,8 @@ def run(words, progress=None, folder=None):
     """Runs netmend with --json. Status 0, 1 and 130 (Ctrl-C) are answers, all others exceptions. The first Ctrl-C lets the
     program finish what it can say; if it has nothing to say, or at the second one, KeyboardInterrupt goes on."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        status, interrupted = _wait(list(words) + ["--json"], out, err, progress, folder)
+        at = words.index("--") if "--" in words else len(words)  # what follows belongs to a program
+        status, interrupted = _wait([*words[:at], "--json", *words[at:]], out, err, progress, folder)
         out.seek(0)
         err.seek(0)
         said = err.read().decode("utf-8", "replace")
