@@ -59,9 +59,10 @@ void print_survivors(const MutateResult& result) {
 void print_tests(const MutateResult& result) {
   if (result.kill == "statistical") return;
   const auto few = int64_t(result.smallest.size());
+  if (few == 0) return print_labelled("smallest", "no test kills a mutant");
   print_labelled("smallest",
-                 fmt::format("{} of the {} tests have the same score (smallest.csv); {}", with_commas(few),
-                             with_commas(result.inputs),
+                 fmt::format("{} of the {} tests {} the same score (smallest.csv); {}", with_commas(few),
+                             with_commas(result.inputs), few == 1 ? "has" : "have",
                              few == result.fewest ? "no smaller set has"
                                                   : fmt::format("at least {} are needed", with_commas(result.fewest))));
   if (result.unique.empty()) return;

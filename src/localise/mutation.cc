@@ -88,44 +88,54 @@ MutationEvidence mutation_evidence(const stream::Subject& subject, const observe
   return out;
 }
 
-at::Tensor muse_scores(const Draws& draws, const std::vector<size_t>& places, size_t units) {
-  const auto rows = draws.failing.size(0), mutants = int64_t(places.size());
+namespace {
+
+/// Shares of failing and of passing inputs under one draw: of what a mutant, or any mutant of a layer, turns.
+struct Shares {
+  at::TensorAccessor<double, 1> failing, passing;
+  double fails, passes;
+  double f(int64_t column) const { return failing[column] / fails; }
+  double p(int64_t column) const { return passing[column] / passes; }
+};
+
+/// The mean of a term over each unit's mutants. `terms` gives, for a draw's shares, the term as a function of the
+/// mutant.
+template <typename Terms>
+at::Tensor mean_over_mutants(const Draws& draws, const std::vector<size_t>& places, size_t units, const Terms& terms) {
+  const int64_t rows = draws.failing.size(0);
   at::Tensor scores = at::zeros({rows, int64_t(units)}, at::kDouble);
   auto score = scores.accessor<double, 2>();
-  auto f = draws.failing.accessor<double, 2>(), p = draws.passing.accessor<double, 2>();
+  auto failing = draws.failing.accessor<double, 2>(), passing = draws.passing.accessor<double, 2>();
   std::vector<double> each(units);
   for (size_t place : places) ++each[place];
   for (int64_t d = 0; d < rows; ++d) {
-    const double fails = std::max(1.0, draws.failing_inputs[size_t(d)]),
-                 passes = std::max(1.0, draws.passing_inputs[size_t(d)]);
-    double turned = 0, broken = 0;
-    for (int64_t m = 0; m < mutants; ++m) turned += f[d][m] / fails, broken += p[d][m] / passes;
-    const double alpha = broken > 0 ? turned / broken : 0;
-    for (int64_t m = 0; m < mutants; ++m)
-      score[d][int64_t(places[size_t(m)])] += (f[d][m] / fails - alpha * p[d][m] / passes) / each[places[size_t(m)]];
+    const auto term = terms(Shares{failing[d], passing[d], std::max(1.0, draws.failing_inputs[size_t(d)]),
+                                   std::max(1.0, draws.passing_inputs[size_t(d)])});
+    for (size_t m = 0; m < places.size(); ++m) score[d][int64_t(places[m])] += term(int64_t(m)) / each[places[m]];
   }
   return scores;
 }
 
+}  // namespace
+
+at::Tensor muse_scores(const Draws& draws, const std::vector<size_t>& places, size_t units) {
+  return mean_over_mutants(draws, places, units, [&](const Shares& shares) {
+    double turned = 0, broken = 0;
+    for (int64_t m = 0; m < int64_t(places.size()); ++m) turned += shares.f(m), broken += shares.p(m);
+    const double alpha = broken > 0 ? turned / broken : 0;
+    return [shares, alpha](int64_t m) { return shares.f(m) - alpha * shares.p(m); };
+  });
+}
+
 at::Tensor published_muse_scores(const Draws& draws, const std::vector<size_t>& places,
                                  const std::vector<size_t>& layers, size_t units) {
-  const auto rows = draws.failing.size(0), mutants = int64_t(places.size());
-  at::Tensor scores = at::zeros({rows, int64_t(units)}, at::kDouble);
-  auto score = scores.accessor<double, 2>();
-  auto f = draws.failing.accessor<double, 2>(), p = draws.passing.accessor<double, 2>();
-  std::vector<double> each(units);
-  for (size_t place : places) ++each[place];
-  for (int64_t d = 0; d < rows; ++d) {
-    const double fails = std::max(1.0, draws.failing_inputs[size_t(d)]),
-                 passes = std::max(1.0, draws.passing_inputs[size_t(d)]);
-    for (int64_t m = 0; m < mutants; ++m) {
-      const auto layer = mutants + int64_t(layers[size_t(m)]);
-      const double alpha = f[d][layer] / fails * p[d][layer] / passes;
-      score[d][int64_t(places[size_t(m)])] +=
-          std::abs(f[d][m] / fails - alpha * p[d][m] / passes) / each[places[size_t(m)]];
-    }
-  }
-  return scores;
+  const auto mutants = int64_t(places.size());
+  return mean_over_mutants(draws, places, units, [&](const Shares& shares) {
+    return [shares, &layers, mutants](int64_t m) {
+      const int64_t layer = mutants + int64_t(layers[size_t(m)]);
+      return std::abs(shares.f(m) - shares.f(layer) * shares.p(layer) * shares.p(m));
+    };
+  });
 }
 
 at::Tensor metallaxis_scores(const Draws& draws, const std::vector<size_t>& places, size_t units) {

@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "findings/phrases.h"
 #include "programs/analysis.h"
 #include "programs/program_run.h"
 #include "stats/moments.h"
@@ -29,10 +30,6 @@ constexpr int kVersion = 2;
 constexpr double kFactor = 4, kGrace = 5;  ///< a mutant may take this many times a clean run, and these seconds more
 constexpr double kTraced = 3;              ///< runs that the recorder of executed lines takes the time of, about
 constexpr double kLong = 3600;             ///< seconds
-
-std::string several(int64_t count, const char* what) {
-  return fmt::format("{} {}{}", with_commas(count), what, count == 1 ? "" : "s");
-}
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -182,13 +179,13 @@ class Injecting {
   /// What is to be run, as far as it is known, and how long that takes.
   void tell_time(const Runs& runs, double clean_run) const {
     const double seconds = expected_seconds(runs, clean_run, workers());
-    std::string what = fmt::format("about {} on {}", duration_text(seconds), several(workers(), "worker"));
+    std::string what = fmt::format("about {} on {}", duration_text(seconds), findings::counted(workers(), "worker"));
     std::vector<std::string> parts;
-    if (runs.clean > 0) parts.push_back(several(runs.clean, "clean run"));
+    if (runs.clean > 0) parts.push_back(findings::counted(runs.clean, "clean run"));
     if (runs.trace) parts.push_back("one that records executed lines");
-    parts.push_back(several(runs.mutants, "mutant"));
+    parts.push_back(findings::counted(runs.mutants, "mutant"));
     if (runs.doctor > 0)
-      parts.push_back(fmt::format("up to {} again for the doctor", several(runs.doctor, "survivor")));
+      parts.push_back(fmt::format("up to {} again for the doctor", findings::counted(runs.doctor, "survivor")));
     tell(fmt::format("{}: {}", join(parts, ", "), what));
     if (seconds > kLong)
       tell("--sample takes fewer mutants; the run can be stopped and goes on with --out " + printable(request_.folder));

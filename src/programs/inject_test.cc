@@ -29,16 +29,16 @@ class Place {
     std::string name = (fs::temp_directory_path() / "netmend-inject-XXXXXX").string();
     path_ = mkdtemp(name.data());
     chmod(path_.c_str(), 0755);
-    fs::create_directory(path_ + "/work");
+    fs::create_directory(path_ + "/own");
   }
   ~Place() { fs::remove_all(path_); }
   Place(const Place&) = delete;
   const std::string& path() const { return path_; }
 
   InjectRequest request(const std::string& code) const {
-    write_file(path_ + "/work/train.py", code);
+    write_file(path_ + "/own/train.py", code);
     InjectRequest request;
-    request.program = path_ + "/work/train.py", request.python = "/usr/bin/python3";
+    request.program = path_ + "/own/train.py", request.python = "/usr/bin/python3";
     request.metric = "accuracy ([0-9.]+)", request.operators = {"NVR"};
     request.per_file = 0, request.sample = 0, request.clean_runs = 2, request.doctor = 0, request.jobs = 2;
     request.quiet = true, request.folder = path_;
@@ -219,7 +219,7 @@ TEST_F(SlowHostile, EndlessOutputIsKilled) {
 TEST_F(SlowHostile, ADaemonEndsWithItsProgram) { expect_normal("daemon"); }
 TEST_F(SlowHostile, ItsFolderStays) {
   expect_normal("deleting");
-  EXPECT_TRUE(fs::exists(place_->path() + "/work/train.py"));
+  EXPECT_TRUE(fs::exists(place_->path() + "/own/train.py"));
 }
 TEST_F(SlowHostile, NobodyElseIsTraced) { expect_normal("tracing"); }
 TEST_F(SlowHostile, LinksLeadNowhere) {

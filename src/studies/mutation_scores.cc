@@ -296,8 +296,14 @@ Answer answer(const Json& networks, uint64_t seed) {
     (ahead.low > 0 ? behind : level).push_back(figure.words);
   }
   out.text = "## Which figure predicts that tests find faults?\n\n" + table.text();
-  out.text += fmt::format("Over {} sets of tests of {} network{}, {} goes with the faults found most closely: {}.",
-                          sets, networks.size(), networks.size() == 1 ? "" : "s", best->words, interval(best_rho));
+  const std::string over =
+      fmt::format("Over {} sets of tests of {} network{}", sets, networks.size(), networks.size() == 1 ? "" : "s");
+  if (best_rho.low > 0)
+    out.text +=
+        fmt::format("{}, {} goes with the faults found most closely: {}.", over, best->words, interval(best_rho));
+  else
+    out.text += fmt::format("{}, no figure goes with the faults found beyond chance; the highest is {}: {}.", over,
+                            best->words, interval(best_rho));
   if (!behind.empty()) out.text += " It is ahead beyond chance of " + join(behind, ", ") + ".";
   if (!level.empty()) out.text += " Not to be told apart from it on these sets: " + join(level, ", ") + ".";
   out.text += "\n";

@@ -151,8 +151,8 @@ class Probe:
             with torch.no_grad():
                 values.append(float(self.value(net, given, double=True)[1].sum()))
         flat[i] = old
-        slope = (values[0] - values[1]) / (2 * DELTA)
-        return abs(slope - g) / max(abs(slope) + abs(g), 1e-7)
+        measured = (values[0] - values[1]) / (2 * DELTA)
+        return abs(measured - g) / max(abs(measured) + abs(g), 1e-7)
 
 
 def rank_test(a, b):
