@@ -118,6 +118,14 @@ TEST(Exact, FactsOfTheRecorderBecomeFindings) {
                                  {{"e", "summary"}, {"optimizer", 0}, {"steps", 100}, {"violations", {{"Z1", 1}}}},
                                  {{"e", "end"}}});
   EXPECT_TRUE(kinds_above_note(diagnosed(once)).empty()) << "one step of a hundred is a matter of a resumed run";
+  // Steps in which nothing can be seen do not speak for the program; steps whose gradients were cleared do.
+  for (const auto& [cleared_steps, kinds] : std::vector<std::pair<int, size_t>>{{0, 1}, {10, 1}, {168, 0}}) {
+    const Record some = record_of(
+        {{{"e", "fact"}, {"check", "Z1"}, {"holds", false}, {"step", 2}, {"optimizer", 0}},
+         {{"e", "summary"}, {"optimizer", 0}, {"steps", 240}, {"cleared", cleared_steps}, {"violations", {{"Z1", 32}}}},
+         {{"e", "end"}}});
+    EXPECT_EQ(kinds_above_note(diagnosed(some)).size(), kinds) << cleared_steps;
+  }
 }
 
 TEST(Exact, ACauseThatIsCertainSilencesGuesses) {

@@ -32,6 +32,9 @@ void violated(const Scope& s, const char* check, Alarm alarm, double least_share
       if (summary.whole("optimizer") == fact.whole("optimizer")) {
         count = summary.numbers("violations")[check];
         steps = std::max(1.0, summary.number("steps", 1));
+        // Gradients that a backward pass does not change, as those of saturated outputs, say nothing of that step.
+        if (alarm.kind == std::string("gradients-accumulate") && summary.has("cleared"))
+          steps = std::max(count + summary.number("cleared", 0), std::min(steps, 4.0));
       }
     // In a record that is cut there is no count: the first violation is all that is known.
     if (count < least_share * std::min(steps, 200.0) && !s.run.record->cut) continue;

@@ -69,6 +69,7 @@ class Watched:
         self.dirty = self.accumulated = False
         self.before, self.backwards, self.seen_gradient = None, 0, False
         self.facts, self.zero_gradient, self.no_gradient, self.lost = {}, {}, {}, {}
+        self.cleared = 0  # steps before whose first backward pass the gradients were seen to be 0
         self.loss, self.time, self.described = math.nan, time.perf_counter(), False
         self.names, self.waiting, self.drain_at = {}, [], 0.0
         self.largest = None  # the largest gradient of all looks: value, step, parameter
@@ -413,7 +414,6 @@ class TorchWatch:
             info.series.add_many(info.waiting, rate)
             info.loss = info.waiting[-1]
             self.feed_stop(info, info.waiting)
-        info.facts.setdefault("Z1", [0, 0])[1] += len(info.waiting)
         info.waiting = []
         info.drain_at = time.perf_counter() + 0.2
         info.look = info.budget.due(info.steps + 1)
@@ -441,6 +441,7 @@ class TorchWatch:
                 gradients = [p.grad for p in info.markers()]
                 if all(g is None or not bool(g.any()) for g in gradients):
                     info.dirty, info.accumulated, info.before = False, False, None
+                    info.cleared += 1
                 else:
                     info.before = [None if g is None else g.detach().clone() for g in gradients]
 
@@ -469,7 +470,6 @@ class TorchWatch:
         torch = self.torch
         if info.accumulated and not closure:
             self.violated(info, "Z1", what="gradients of the step before were still there")
-        info.facts.setdefault("Z1", [0, 0])[1] += 1
         if info.steps and not info.backwards and not closure and info.seen_gradient:
             self.violated(info, "Z2", what="step without a backward pass since the last one")
         info.accumulated = False
@@ -546,9 +546,8 @@ class TorchWatch:
         raise_stop(self)
 
     def violated(self, info, check, **more):
-        count = info.facts.setdefault(check, [0, 0])
-        count[0] += 1
-        if count[0] == 1:
+        info.facts[check] = info.facts.get(check, 0) + 1
+        if info.facts[check] == 1:
             info.series.write()
             self.record.say("fact", check=check, holds=False, optimizer=info.index, step=info.steps + 1,
                             source=user_source(5), **more)
@@ -1173,7 +1172,7 @@ class TorchWatch:
             self.record.say("summary", optimizer=info.index, steps=info.steps, lr=info.rate(), largest_gradient=info.largest,
                             largest_loss={"value": info.series.peak[0], "step": info.series.peak[1]} if info.series.peak[1] else None,
                             equal_units=[name for model in self.models.values() for name in model["equal"]] if info.steps >= 3 else None,
-                            violations={check: count[0] for check, count in info.facts.items()},
+                            violations={"Z1": 0, **info.facts}, cleared=info.cleared,
                             zero_gradient=dict(list(info.zero_gradient.items())[:200]),
                             no_gradient=dict(list(info.no_gradient.items())[:200]), lost=dict(list(info.lost.items())[:200]))
         if self.probe is not None:
