@@ -21,7 +21,7 @@ judge   `netmend init` as the owner would type it, in a fresh copy of the folder
 Half of the rows are put aside unseen: where the first byte of SHA-256 of the name is odd. The name alone decides, so
 the halves were fixed before anything was judged. Rules are made and tuned on the seen half. Once the unseen half has
 been looked at, rows that chance draws take its place: --half drawn (their names begin with r-), and when those have
-been looked at, --half "drawn again" (s-), and then --half "third draw" (t-).
+been looked at, --half "drawn again" (s-), then --half "third draw" (t-), then --half "fourth draw" (u-).
 """
 import argparse, collections, copy, csv, gzip, hashlib, io, json, math, os, shutil, subprocess, sys, tempfile, time
 import warnings, zipfile
@@ -30,8 +30,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 
 
-HALVES = ("seen", "unseen", "drawn", "drawn again", "third draw", "all")
-DRAWS = {"r-": "drawn", "s-": "drawn again", "t-": "third draw"}
+HALVES = ("seen", "unseen", "drawn", "drawn again", "third draw", "fourth draw", "all")
+DRAWS = {"r-": "drawn", "s-": "drawn again", "t-": "third draw", "u-": "fourth draw"}
 
 
 def half(name):
@@ -321,7 +321,7 @@ def drawn(letter, seed, pictures):
     return rows
 
 
-ROWS = PICTURES + TABLES + TEXTS + PUBLIC + drawn("r", 20271, 44) + drawn("s", 20272, 30) + drawn("t", 20273, 30)
+ROWS = PICTURES + TABLES + TEXTS + PUBLIC + drawn("r", 20271, 44) + drawn("s", 20272, 30) + drawn("t", 20273, 30) + drawn("u", 20274, 30)
 
 
 def folder_of(row):
@@ -755,7 +755,7 @@ def write_pictures(row, task, folder):
         by = numpy.argsort(y, kind="stable")
         save_npz(at("test.npz"), images=raw[by].transpose(0, 1, 3, 2), labels=y[by] + 1)
         owner = "npz:test.npz,x=images,y=labels"
-        return owner, spec(truth(owner), "layout=NCWH", "first=1")
+        return owner, known and spec(truth(owner), "layout=NCWH", "first=1")
     x, unit = (raw, "255") if store == "u8" else (raw.astype(numpy.float32) / 255, "1")
     bgr = "bgr" in order
     if bgr:
@@ -768,7 +768,9 @@ def write_pictures(row, task, folder):
     owner = "npz:test.npz,x=x,y=y"
     if order.startswith("flat"):
         fits = order == row.form  # an order that is not the network's cannot be said
-        return owner, spec(owner, *spoken(known, unit)) if fits and known else None
+        sides = [f"{n}" for n in (raw.shape[1:] if order == "flat" else (*raw.shape[2:], raw.shape[1]))]
+        shape = "shape=" + "x".join(sides) if known and len(known.get("mean", [0])) == 3 else ""
+        return owner, spec(owner, *spoken(known, unit), shape) if fits and known else None
     stored = "NHWC" if "nhwc" in order else "NCHW"
     return owner, truth(owner, unit, stored, f"first={first}" if first else "", bgr=bgr)
 

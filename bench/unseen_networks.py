@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Networks and data that no rule of netmend was tuned on, for `netmend lab study check-quality`.
 
-usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER [first|second|third|fourth]
+usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER [first|second|third|fourth|fifth]
 
 Writes models, their splits, `models.txt` (one line per network as --models takes it) and `faulty.txt` (those in which
 faults are planted, as --faulty takes it) into FOLDER. Rules are tuned on what has been looked at, so a set serves once:
@@ -14,8 +14,12 @@ third    handwritten digits (NETMEND_DATA/mnist), segments of photographs (PyPI'
 fourth   cut diamonds (PyPI's plotnine), animals and vehicles (NETMEND_DATA/cifar10), letters drawn with Debian's fonts, lines of
          program text as Debian ships it (Python, Perl, C++, shell), and what is made here: tones and orbits; six
          architectures (Mish, instance norm, channels last, attention over ids, LSTM, a wide sine layer), 24 networks
+fifth    free light chains in blood and who died (PyPI's scikit-survival), two crescents (PyPI's river), and what is made here: clouds
+         of points, textures, events, roads whose bend is a number to predict; six architectures (a highway network trained by
+         netmend, Maxout, PointNet, MLP-Mixer, dilated convolutions over ids, a regressor), 24 networks
 
-Needs scikit-learn, torch, for the second set rdata and mnist1d, for the third rdata and river, for the fourth plotnine and pillow.
+Needs scikit-learn, torch, for the second set rdata and mnist1d, for the third rdata and river, for the fourth plotnine and pillow, for
+the fifth river and scikit-survival (its data files alone).
 """
 import csv, glob, gzip, os, random, subprocess, sys
 
@@ -516,7 +520,216 @@ def fourth():
     return [line for some in lines for line in some], [some[0] for some in lines]
 
 
-models, faulty = {"first": first, "second": second, "third": third, "fourth": fourth}[SET]()
+# ---- the fifth set ----
+
+class Highway(nn.Module):
+    """A gate decides how much of a value passes unchanged."""
+
+    def __init__(self, inputs, width):
+        super().__init__()
+        self.first, self.middle, self.gate, self.last = nn.Linear(inputs, width), nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, 2)
+
+    def forward(self, x):
+        x = torch.tanh(self.first(x))
+        gate = torch.sigmoid(self.gate(x))
+        return self.last(gate * torch.relu(self.middle(x)) + (1 - gate) * x)
+
+
+class Maxout(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 3 * width), nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, 2)
+
+    def forward(self, x):
+        x = self.a(x).unflatten(1, (3, -1)).amax(1)
+        return self.out(self.b(x).unflatten(1, (3, -1)).amax(1))
+
+
+class PointNet(nn.Module):
+    """The same layers for each point, and the largest value over all points."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.each = nn.Sequential(nn.Conv1d(3, width, 1), nn.BatchNorm1d(width), nn.ReLU(), nn.Conv1d(width, 4 * width, 1),
+                                  nn.BatchNorm1d(4 * width), nn.ReLU())
+        self.all = nn.Sequential(nn.Linear(4 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, 6))
+
+    def forward(self, x):
+        return self.all(self.each(x).amax(2))
+
+
+class Mixer(nn.Module):
+    """16 patches of 8×8 pixels, mixed over places and over channels, twice."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.cut = nn.Conv2d(1, width, 8, 8)
+        mixed = [[nn.LayerNorm(width), nn.Linear(16, 32), nn.Linear(32, 16), nn.LayerNorm(width), nn.Linear(width, 2 * width),
+                  nn.Linear(2 * width, width)] for _ in range(2)]
+        self.parts, self.out = nn.ModuleList(part for block in mixed for part in block), nn.Linear(width, 5)
+
+    def forward(self, x):
+        x = self.cut(x).flatten(2).transpose(1, 2)
+        for i in range(0, 12, 6):
+            before, wide, narrow, between, up, down = self.parts[i:i + 6]
+            x = x + narrow(nn.functional.gelu(wide(before(x).transpose(1, 2)))).transpose(1, 2)
+            x = x + down(nn.functional.gelu(up(between(x))))
+        return self.out(x.mean(1))
+
+
+class Dilated(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.ids = nn.Embedding(12, width)
+        self.layers = nn.ModuleList(nn.Conv1d(width, width, 3, padding=step, dilation=step) for step in (1, 2, 4))
+        self.out = nn.Linear(width, 5)
+
+    def forward(self, ids):
+        x = self.ids(ids).transpose(1, 2)
+        for layer in self.layers:
+            x = x + nn.functional.gelu(layer(x))
+        return self.out(x.mean(2))
+
+
+def bend(width):
+    return nn.Sequential(nn.Conv2d(1, width, 5, 2, 2), nn.LeakyReLU(0.2), nn.Conv2d(width, 2 * width, 3, 2, 1), nn.LeakyReLU(0.2),
+                         nn.Conv2d(2 * width, 2 * width, 3, 2, 1), nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(32 * width, 32),
+                         nn.LeakyReLU(0.2), nn.Linear(32, 1))
+
+
+def light_chains():
+    """Rows of people whose values are all known; the label is whether they died."""
+    import importlib.util
+    home = importlib.util.find_spec("sksurv").submodule_search_locations[0]
+    with open(os.path.join(home, "datasets", "data", "flchain.arff")) as file:
+        lines = [line.strip() for line in file]
+    columns = [line.split()[1].strip("'\"") for line in lines if line.lower().startswith("@attribute")]
+    rows = list(csv.reader(lines[[line.lower() for line in lines].index("@data") + 1:]))
+    used = [name for name in columns if name in ("age", "creatinine", "flc.grp", "kappa", "lambda", "mgus", "sample.yr", "sex")]
+    rows = [dict(zip(columns, row)) for row in rows if len(row) == len(columns)]
+    rows = [row for row in rows if all(row[name] != "?" for name in used)]
+    split("chains", [*(name.replace(".", "_") for name in used), "died"],
+          [[*(row[name] for name in used), "yes" if row["death"] in ("dead", "1", "True") else "no"] for row in rows])
+    spec = "csv:chains_test.csv,label=died,train=chains_train.csv@csv:chains_train.csv,label=died"
+    lines = []
+    for seed, width in enumerate((32, 24, 48, 40), 1):
+        torch.manual_seed(seed)
+        inputs = len(used) + 2  # two of them are words of two values
+        export(Highway(inputs, width), torch.zeros(1, inputs), "fresh.onnx")
+        netmend("train", "fresh.onnx", "--train", "csv:chains_train.csv,label=died", "--epochs", 15, "-o", f"chains{seed}.onnx")
+        lines.append(f"chains{seed}.onnx@{spec}")
+    return lines
+
+
+def made_clouds(count, draw):
+    """64 points of a sphere, a cube, a cylinder, a cone, a ring or a disc, turned about one axis, of any size."""
+    y, x = draw.randint(6, size=count), np.empty((count, 3, 64))
+    for i, c in enumerate(y):
+        angle, u, v = 2 * np.pi * draw.rand(64), draw.rand(64), 2 * draw.rand(64) - 1
+        if c == 0:
+            p = draw.randn(3, 64)
+            p /= np.linalg.norm(p, axis=0)
+        elif c == 1:
+            p = 2 * draw.rand(3, 64) - 1
+            p[draw.randint(3, size=64), np.arange(64)] = draw.choice([-1, 1], 64)
+        elif c == 2:
+            p = np.stack([np.cos(angle), np.sin(angle), v])
+        elif c == 3:
+            p = np.stack([(1 - u) * np.cos(angle), (1 - u) * np.sin(angle), 2 * u - 1])
+        elif c == 4:
+            small = 2 * np.pi * draw.rand(64)
+            p = np.stack([(1 + 0.3 * np.cos(small)) * np.cos(angle), (1 + 0.3 * np.cos(small)) * np.sin(angle), 0.3 * np.sin(small)])
+        else:
+            p = np.stack([np.sqrt(u) * np.cos(angle), np.sqrt(u) * np.sin(angle), 0 * u])
+        turn = 2 * np.pi * draw.rand()
+        matrix = np.array([[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0], [0, 0, 1]])
+        x[i] = (0.7 + 0.6 * draw.rand()) * matrix @ p + 0.06 * draw.randn(3, 64)
+    return x, y
+
+
+def made_textures(count, draw):
+    """32×32 pixels: stripes, checks, dots, clouds or rings, of any scale, place and strength, in noise."""
+    rows, columns = np.mgrid[:32, :32]
+    y, x = draw.randint(5, size=count), np.empty((count, 1, 32, 32))
+    for i, c in enumerate(y):
+        turn, gap, a, b = np.pi * draw.rand(), 4 + 5 * draw.rand(), 6.3 * draw.rand(), 6.3 * draw.rand()
+        along, across = np.cos(turn) * rows + np.sin(turn) * columns, np.cos(turn) * columns - np.sin(turn) * rows
+        if c == 3:
+            rough = np.fft.fft2(draw.randn(32, 32)) / (1 + 40 * (np.fft.fftfreq(32)[:, None] ** 2 + np.fft.fftfreq(32) ** 2) * gap ** 2)
+            pattern = np.real(np.fft.ifft2(rough))
+            pattern = 0.5 * pattern / pattern.std()
+        else:
+            one, two = np.sin(6.3 * along / gap + a), np.sin(6.3 * across / gap + b)
+            away = np.hypot(rows - 32 * draw.rand(), columns - 32 * draw.rand())
+            pattern = [one, np.sign(one * two), np.where((one > 0.5) & (two > 0.5), 1.5, -0.5), None, np.sin(6.3 * away / gap)][c]
+        x[i, 0] = 0.5 + (0.1 + 0.15 * draw.rand()) * pattern + 0.05 * draw.randn(32, 32)
+    return x.clip(0, 1), y
+
+
+def made_events(count, draw):
+    """Nine of twelve events; five kinds of users, each of whom goes from one event to the next in a way of its own."""
+    ways = draw.dirichlet([0.25] * 12, size=(5, 12))
+    y, x = draw.randint(5, size=count), np.empty((count, 9), int)
+    x[:, 0] = draw.randint(12, size=count)
+    for t in range(1, 9):
+        sums = ways[y, x[:, t - 1]].cumsum(1)
+        x[:, t] = (draw.rand(count, 1) > sums).sum(1).clip(0, 11)
+    return x, y
+
+
+def made_roads(count, draw):
+    """A road from below, 32×32 pixels; how far it bends is the number to predict."""
+    rows, columns = np.mgrid[:32, :32]
+    ahead, y, x = (31 - rows) / 31, 2 * draw.rand(count) - 1, np.empty((count, 1, 32, 32))
+    for i, how_far in enumerate(y):
+        middle = 15.5 + 4 * draw.randn() * (1 - ahead) + 12 * how_far * ahead ** 2
+        inside = abs(columns - middle) < 6 - 4 * ahead
+        light = 0.2 + 0.6 * draw.rand()
+        ground = light - 0.3 if light > 0.5 else light + 0.3
+        x[i, 0] = np.where(inside, light, ground) + 0.06 * draw.randn(32, 32)
+    return x.clip(0, 1), y
+
+
+def roads(widths, draw):
+    x, y = made_roads(7000, draw)
+    x, y = x.astype("float32"), y.astype("float32")[:, None]
+    np.savez("roads_train.npz", x=x[:5000], y=y[:5000])
+    np.savez("roads_test.npz", x=x[5000:], y=y[5000:])
+    lines = []
+    for seed, width in enumerate(widths, 1):
+        torch.manual_seed(seed)
+        network, inputs, targets = bend(width), torch.tensor(x[:5000]), torch.tensor(y[:5000])
+        optimiser = torch.optim.Adam(network.parameters(), 2e-3)
+        for epoch in range(15):
+            for group in optimiser.param_groups:
+                group["lr"] = 2e-3 * 0.8 ** epoch
+            for batch in torch.randperm(5000).split(64):
+                optimiser.zero_grad()
+                nn.functional.mse_loss(network(inputs[batch]), targets[batch]).backward()
+                optimiser.step()
+        export(network, inputs[:1], f"roads{seed}.onnx")
+        with torch.no_grad():
+            left = ((network(torch.tensor(x[5000:])).numpy() - y[5000:]) ** 2).mean() / y[5000:].var()
+        print(f"roads{seed}: explained {100 * (1 - left):.1f} %", flush=True)
+        lines.append(f"roads{seed}.onnx@npz:roads_test.npz,x=x,y=y,kind=number@npz:roads_train.npz,x=x,y=y,kind=number")
+    return lines
+
+
+def fifth():
+    from river import datasets
+    draw = np.random.RandomState(31)
+    rows = [(list(row.values()), int(label)) for row, label in datasets.Bananas()]
+    x, y = np.array([row for row, _ in rows], float), np.array([label for _, label in rows])
+    lines = [named_arrays("crescents", ["across", "up"], ["one", "other"], (x - x.mean(0)) / x.std(0), y, Maxout, 25, (16, 12, 24, 20))]
+    lines += [arrays("clouds", *made_clouds(9000, draw), PointNet, 10, (24, 16, 32, 20))]
+    lines += [arrays("textures", *made_textures(9000, draw), Mixer, 25, (32, 24, 40, 36))]
+    lines += [arrays("events", *made_events(10000, draw), Dilated, 10, (24, 16, 32, 40)), roads((12, 8, 16, 20), draw)]
+    lines += [light_chains()]
+    return [line for some in lines for line in some], [some[0] for some in lines]
+
+
+models, faulty = {"first": first, "second": second, "third": third, "fourth": fourth, "fifth": fifth}[SET]()
 for name, some in ("models.txt", models), ("faulty.txt", faulty):
     with open(name, "w") as file:
         file.write("\n".join(some) + "\n")

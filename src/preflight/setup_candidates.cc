@@ -162,7 +162,8 @@ void Candidates::try_inputs() {
   if (!affords(scaled.size() * axes.size()) && scaled.size() > 2) scaled.resize(2);
   for (const Setup& axis : axes)
     for (const Candidate* scale : scaled)
-      if (Candidate* both = look(with({scale->setups[0], axis}))) both->plainness = scale->plainness;
+      if (fit_together(axis, scale->setups[0]))
+        if (Candidate* both = look(with({scale->setups[0], axis}))) both->plainness = scale->plainness;
   Places best = ranked();
   std::erase_if(best, [](const Candidate* c) {
     return c->setups.empty() || (c->setups[0].changes && c->setups[0].changes->count("color"));

@@ -93,6 +93,29 @@ TEST(SetupSearch, FindsColoursAxesAndOrientation) {
   }
 }
 
+/// Rows of numbers may be pictures whose channels have constants of their own, in either order.
+TEST(SetupSearch, FindsConstantsOfColoursInRows) {
+  const at::Tensor x = pictures();
+  const at::Tensor mean = at::tensor({0.485, 0.456, 0.406}, at::kFloat).view({1, 3, 1, 1}),
+                   std = at::tensor({0.229, 0.224, 0.225}, at::kFloat).view({1, 3, 1, 1});
+  dataset::Feature rows = dataset::picture_feature(kSide, 3);
+  rows.shape = {3 * kSide * kSide}, rows.image = false;
+  for (bool last : {false, true}) {
+    auto as_rows = [&](const at::Tensor& some) {
+      return (last ? some.permute({0, 2, 3, 1}) : some).contiguous().flatten(1);
+    };
+    const at::Tensor right = as_rows((x - mean) / std);
+    const model::Graph graph = centred_network("mlp:192-5", rows, right);
+    const Planted planted(graph, rows, as_rows(x * 255), Planted::predicted(graph, rows, right), five_names());
+    const Searched found = search_setups(planted.trial());
+    ASSERT_TRUE(found.blocker.has_value());
+    EXPECT_EQ(found.blocker->id(), "preprocessing:scale");
+    const auto options = session::parse_config(found.blocker->line, "x").input;
+    EXPECT_EQ(options.at("shape"), last ? "8x8x3" : "3x8x8");
+    EXPECT_EQ(options.at("mean"), "0.485:0.456:0.406");
+  }
+}
+
 /// Neither shows without the other.
 TEST(SetupSearch, FindsAxesAndScaleThatAreBothWrong) {
   const at::Tensor x = pictures();

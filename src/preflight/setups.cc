@@ -346,13 +346,53 @@ void add_image_arrangements(const Info& data, const Batch& sample, int f, bool f
                            [=](const at::Tensor& x) { return x.transpose(last ? 1 : 2, last ? 2 : 3); }));
 }
 
+/// The side of the square images of so many channels that rows of numbers may be; 0 when they are none.
+int64_t side_of_rows(const Feature& feature, int64_t channels) {
+  if (feature.shape.size() != 1 || !feature.columns.empty()) return 0;
+  const int64_t side = int64_t(std::lround(std::sqrt(double(feature.shape[0]) / double(channels))));
+  return side >= 8 && side * side * channels == feature.shape[0] ? side : 0;
+}
+
+/// What can be done with the colours of images that come, and are taken, as plain rows of numbers: the rows are looked
+/// at as images, channels first or last.
+void add_colors_of_rows(const Info& data, const Batch& sample, int f, const std::string& known,
+                        std::vector<Setup>& all) {
+  const int64_t side = side_of_rows(data.features[size_t(f)], 3);
+  if (!side) return;
+  for (bool last : {false, true}) {
+    const std::vector<int64_t> shape = last ? std::vector<int64_t>{side, side, 3} : std::vector<int64_t>{3, side, side};
+    std::vector<int64_t> whole = shape;
+    whole.insert(whole.begin(), -1);
+    Info images = data;
+    Feature& feature = images.features[size_t(f)];
+    feature.shape = shape, feature.image = true, feature.channels_last = last;
+    Batch seen = sample;
+    seen.inputs[size_t(f)] = seen.inputs[size_t(f)].view(whole);
+    const std::optional<Source> source = read_brightness(images, seen, f);
+    if (!source) continue;
+    auto add = [&](Setup setup) {
+      setup.words += fmt::format(", rows as {}", fmt::join(shape, "×"));
+      (*setup.changes)["shape"] = fmt::format("{}", fmt::join(shape, "x"));
+      setup.apply = [=, of_images = setup.apply](Batch& batch) {
+        at::Tensor& values = batch.inputs[size_t(f)];
+        values = values.view(whole);
+        of_images(batch);
+        values = values.flatten(1);
+      };
+      all.push_back(std::move(setup));
+    };
+    for (const Normalising& way : by_likelihood(known))
+      if (way.channels == Normalising::kThree && suits(way, feature, known) && !is_of_other_data(way, images, 0))
+        add(normalised(images, *source, way));
+    add(fitted(images, seen, *source, Fit::kMean));
+  }
+}
+
 /// Square images that come as plain rows of numbers.
 void add_flat_arrangements(const Feature& feature, int f, std::vector<Setup>& all) {
-  if (feature.shape.size() != 1 || !feature.columns.empty()) return;
-  const int64_t count = feature.shape[0];
   for (int64_t channels : {1, 3}) {
-    const int64_t side = int64_t(std::lround(std::sqrt(double(count) / double(channels))));
-    if (side < 8 || side * side * channels != count) continue;
+    const int64_t side = side_of_rows(feature, channels), count = side * side * channels;
+    if (!side) continue;
     auto add = [&](const char* about, const char* words, const Options& options, std::vector<int64_t> seen,
                    std::vector<int64_t> axes) {
       all.push_back(arranged(about, words, options, f, [=](const at::Tensor& x) {
@@ -467,6 +507,7 @@ std::vector<Setup> scalings(const Info& data, const Batch& sample) {
         all.push_back(normalised(data, *source, way));
     all.push_back(fitted(data, sample, *source, Fit::kMean));
     if (has_colors(feature)) all.push_back(fitted(data, sample, *source, Fit::kOneMean));
+    add_colors_of_rows(data, sample, f, known, all);
     // Rows of brightness are images that lie flat.
     if (feature.image || (feature.shape.size() == 1 && feature.shape[0] >= kFewestPixels)) {
       all.push_back(each_image_standardised(data, *source));
@@ -486,6 +527,13 @@ std::vector<Setup> arrangements(const Info& data, const Batch& sample, bool flat
   if (f >= 0) add_flat_arrangements(data.features[size_t(f)], f, all);
   add_id_arrangements(data, all);
   return all;
+}
+
+bool fit_together(const Setup& axes, const Setup& scale) {
+  if (!axes.changes || !scale.changes || !axes.changes->count("shape") || !scale.changes->count("shape")) return true;
+  const auto layout = axes.changes->find("layout");
+  const bool last = layout != axes.changes->end() && layout->second.ends_with("C");
+  return last == scale.changes->at("shape").ends_with("x3");
 }
 
 std::vector<Setup> stretches(const Info& data, const Batch& sample) {

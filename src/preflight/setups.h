@@ -30,6 +30,8 @@ struct Setup {
 std::vector<Setup> scalings(const dataset::Info& data, const dataset::Batch& sample);
 /// Set-ups that differ in the order of colours, axes, tokens. `flat`: the network takes rows, not images.
 std::vector<Setup> arrangements(const dataset::Info& data, const dataset::Batch& sample, bool flat = false);
+/// Whether both take rows for images of the same order: a scaling by colours speaks of what the axes give.
+bool fit_together(const Setup& axes, const Setup& scale);
 /// Set-ups that nobody writes down: values as they are prepared in `sample`, stretched and shifted. One that suits a
 /// network better shows that its constants are not among the usual ones.
 std::vector<Setup> stretches(const dataset::Info& data, const dataset::Batch& sample);
