@@ -1,11 +1,11 @@
-"""netmend lab slurm, with a slurmctld and a slurmd of the test's own on the loopback device.
+"""netmend lab slurm and srun, with a munged, a slurmctld and a slurmd of the test's own on the loopback device.
 
 usage: slurm_test.py NETMEND
 """
 import glob, os, shutil, signal, socket, subprocess, tempfile, time, unittest
 
 import database
-from shell import NETMEND, Case, main, parse, read, run
+from shell import NETMEND, Case, main, parse, read, read_bytes, run
 
 PLACE = "a 'quoted' $(folder) #1"  # which a job's words must survive
 STUDY = ("--kinds", "zeroed,scaled", "--models", "lenet1@glyphs", "--runs", 1, "--repairs", "none", "--jobs", 1)
@@ -18,12 +18,12 @@ def free_port():
 
 
 class Slurm:
-    """One node, this machine. Without munge: who may reach the loopback device is trusted."""
+    """One node, this machine. Users are known by munge, as on real clusters."""
 
     def __init__(self):
-        missing = [name for name in ("slurmctld", "slurmd", "sbatch") if not shutil.which(name, path=self.path())]
+        missing = [name for name in ("slurmctld", "slurmd", "sbatch", "munged") if not shutil.which(name, path=self.path())]
         if missing:
-            raise unittest.SkipTest(f"there is no {missing[0]} (Debian: slurm-wlm)")
+            raise unittest.SkipTest(f"there is no {missing[0]} (Debian: slurm-wlm, munge)")
         if os.geteuid() != 0:
             raise unittest.SkipTest("slurmd runs as root alone")
         self.folder = tempfile.mkdtemp(prefix="netmend-slurm-")
@@ -36,8 +36,9 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={free_port()}
 SlurmdPort={free_port()}
 SlurmUser=root
-AuthType=auth/none
-CredType=cred/none
+AuthType=auth/munge
+AuthInfo=socket={self.folder}/munge.socket
+CredType=cred/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SchedulerType=sched/builtin
@@ -63,6 +64,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         self.environment = {**os.environ, "SLURM_CONF": self.folder + "/slurm.conf", "PATH": self.path()}
         self.running = []
         try:
+            self.start_munge()
             for words in (["slurmctld", "-D"], ["slurmd", "-D", "-N", host]):
                 self.running.append(subprocess.Popen(words, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             for _ in range(120):
@@ -75,6 +77,20 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         except BaseException:
             self.close()
             raise
+
+    def start_munge(self):
+        os.chmod(self.folder, 0o755)  # munge wants folders that others cannot write to, and a socket that all reach
+        with open(os.path.join(self.folder, "munge.key"), "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(os.urandom(128))
+        words = ["munged", "--foreground", "--force", *(f"--{what}={self.folder}/munge.{what.split('-')[0]}" for what in
+                 ("key-file", "socket", "pid-file", "log-file", "seed-file"))]
+        self.running.append(subprocess.Popen(words, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        for _ in range(100):
+            if os.path.exists(self.folder + "/munge.socket"):
+                return
+            time.sleep(0.1)
+        raise unittest.SkipTest("munged does not start here")
 
     @staticmethod
     def path():
@@ -157,6 +173,20 @@ class Submitted(Case):
         reports = [read(os.path.join(PLACE, f"worker-{n}", "planted-faults.md")) for n in (1, 2, 3)]
         self.assertEqual(len(set(reports)), 1)
         self.assertNotIn(database.PASSWORD, read(said["script"]) + self.logs())
+
+    def test_ranks_of_srun(self):
+        self.ok("lab", "new", "lenet1", "-o", "model.onnx")
+        words = ("eval", "model.onnx", "--data", "glyphs:test", "--anyway", "--jobs", 1, "--out")
+        self.ok(*words, "alone")
+        environment = {**self.slurm.environment, "OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo"}
+        done = subprocess.run(["srun", "--mpi=pmix", "-n", "2", "--overcommit", NETMEND, *map(str, words), "shared"], env=environment,
+                              capture_output=True, text=True, timeout=300)
+        if "Invalid MPI type" in done.stderr:
+            self.skipTest("srun's plugin for PMIx does not load (Debian: libpmix-dev has the name by which it asks)")
+        self.assertEqual(done.returncode, 0, done.stderr + self.slurm.log("d")[-2000:])
+        self.assertIn("2 ranks:", done.stderr)
+        for name in ("samples.csv", "samples.npz"):
+            self.assertEqual(read_bytes(f"shared/{name}"), read_bytes(f"alone/{name}"), name)
 
     def test_a_worker_that_is_cancelled(self):
         server = database.Server()
