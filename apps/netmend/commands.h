@@ -129,8 +129,9 @@ struct StressOptions : CaseOptions {
 int stress(const Common& common, const StressOptions& options);
 
 struct CoverageOptions : CaseOptions {
-  std::string criteria = "all", important = "6,8,10,12", on, tap, unit, profile, published, product;
+  std::string criteria = "all", important = "6,8,10,12", on, tap, unit, profile, published, product, shard;
   std::vector<std::string> layers;  ///< empty: all but the output layer
+  std::vector<std::string> parts;   ///< files of shards to put together
   bool zero_cluster = false;
 };
 int coverage(const Common& common, const CoverageOptions& options);

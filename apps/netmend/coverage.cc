@@ -6,6 +6,7 @@
 
 #include "adequacy/choice.h"
 #include "adequacy/coverage_run.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -188,13 +189,24 @@ void print_coverage(const CoverageOptions& options, const Json& found) {
   for (const Json& next : found["next"]) print("  next       {}\n", printable(next.get<std::string>()));
 }
 
+int coverage_shard(const Common& common, const CoverageOptions& options, const adequacy::CoverageRequest& request) {
+  check_shard(options.product);
+  if (!options.parts.empty())
+    throw InputError("--shard makes a part and --merge puts parts together", "Give one of them.");
+  session::Session session(request_of(common, options));
+  const session::Shard done = adequacy::cover_shard(session, request, options.shard, options.product);
+  tell_shard(common, done, options.shard, options.product, "netmend coverage --merge");
+  return 0;
+}
+
 }  // namespace
 
 int coverage(const Common& common, const CoverageOptions& options) {
-  const adequacy::CoverageRequest request{options.criteria, options.important,    options.on,
-                                          options.unit,     options.profile,      options.published,
-                                          options.tap,      options.zero_cluster, options.layers};
+  const adequacy::CoverageRequest request{options.criteria, options.important, options.on,  options.unit,
+                                          options.profile,  options.published, options.tap, options.zero_cluster,
+                                          options.layers,   options.parts};
   adequacy::check_request(request);  // a slip of the finger shows before the work
+  if (!options.shard.empty()) return coverage_shard(common, options, request);
   session::Session session(request_of(common, options));
   Examined examined = examine(common, options, session, "coverage");
   if (examined.stop) return *examined.stop;

@@ -13,16 +13,10 @@ namespace netmend::app {
 namespace {
 
 int eval_shard(const Common& common, const EvalOptions& options) {
-  if (cluster::size() > 1)
-    throw InputError("--shard is for processes that know nothing of each other", "Leave it out: ranks share the data.");
-  if (options.product.empty()) throw InputError("--shard needs a file for its part", "Add -o part1.state.");
+  check_shard(options.product);
   session::Session session(request_of(common, options));
   const session::Shard done = session::evaluate_shard(session, options.shard, options.product, options.float64);
-  if (common.json)
-    print_json(
-        {{"state", options.product}, {"samples", done.samples}, {"shard", options.shard}, {"seconds", done.seconds}});
-  else
-    print("  {} in {}; netmend lab merge puts the parts together\n", counted(done.samples, "input"), options.product);
+  tell_shard(common, done, options.shard, options.product, "netmend lab merge");
   return 0;
 }
 

@@ -177,11 +177,13 @@ void add_mutate(CLI::App& app, Options& o, Action& action) {
 }
 
 void add_coverage(CLI::App& app, Options& o, Action& action) {
-  CLI::App* coverage =
-      command(app, "coverage", "What the tests never cover, and a small subset of them that covers as much",
-              "  netmend coverage model.onnx --data mnist\n"
-              "  netmend coverage model.onnx --train images:train --test images:test --profile model.profile\n"
-              "  netmend coverage model.onnx --data mnist --criteria IDC,KMNC:100,DSC --layer fc2 --m 8");
+  CLI::App* coverage = command(
+      app, "coverage", "What the tests never cover, and a small subset of them that covers as much",
+      "  netmend coverage model.onnx --data mnist\n"
+      "  netmend coverage model.onnx --train images:train --test images:test --profile model.profile\n"
+      "  netmend coverage model.onnx --data mnist --criteria IDC,KMNC:100,DSC --layer fc2 --m 8\n"
+      "  netmend coverage model.onnx --data mnist:test --profile model.profile --shard 1/2 -o part1.state\n"
+      "  netmend coverage model.onnx --data mnist:test --profile model.profile --merge part1.state part2.state");
   coverage->add_option("model", o.coverage.model, "ONNX file (default: the one that netmend.toml names)");
   coverage
       ->add_option("--criteria", o.coverage.criteria,
@@ -210,7 +212,11 @@ void add_coverage(CLI::App& app, Options& o, Action& action) {
   coverage->add_flag("--zero-cluster", o.coverage.zero_cluster, "IDC: 0 is a cluster of its own");
   coverage->add_option("--on", o.coverage.on,
                        "Only these tests: class=cat, confusion=cat:dog, slice=COLUMN=VALUE, inputs=FILE");
-  add_product(coverage, "-o", o.coverage.product, "", "The tests worth keeping, as a list of their numbers");
+  add_product(coverage, "-o", o.coverage.product, "",
+              "The tests worth keeping, as a list of their numbers; with --shard: the state file");
+  coverage->add_option("--shard", o.coverage.shard,
+                       "Only part i/n of the tests; needs -o, and --merge takes all parts");
+  coverage->add_option("--merge", o.coverage.parts, "Files of --shard, in place of a pass over the tests");
   with_case(coverage, o.coverage);
   coverage->callback([&] { action = [&] { return app::coverage(common, o.coverage); }; });
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/version.h"
+#include "netmend/installed_torch.h"
 
 namespace {
 
@@ -128,12 +129,14 @@ int main(int argc, char** argv) {
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   if (length < 0) return std::perror("netmend: cannot find itself"), 3;
   std::string engine(self, size_t(length));
-  engine = engine.substr(0, engine.rfind('/') + 1) + (needs_no_model(argv[1]) ? "netmend-files" : "netmend-engine");
+  const std::string folder = engine.substr(0, engine.rfind('/') + 1);
+  engine = folder + (needs_no_model(argv[1]) ? "netmend-files" : "netmend-engine");
   // What netmend watch starts must find its environment as it was.
   if (needs_no_model(argv[1])) {
     execv(engine.c_str(), argv);
     return not_installed(engine);
   }
+  if (!netmend::app::use_installed_torch(folder)) return 2;
   // LibTorch warns about its own beta functions, through glog or by itself; users cannot do anything about that.
   setenv("GLOG_minloglevel", "2", 0);
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);

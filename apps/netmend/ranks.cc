@@ -55,6 +55,7 @@ void be_quiet(Common& common, const std::vector<std::string*>& products) {
 
 bool speaks() {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (!rank) rank = std::getenv("PMIX_RANK");  // srun
   return !cluster::started_together() || !rank || std::string(rank) == "0";
 }
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "cluster/ranks.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
 
@@ -34,6 +36,20 @@ Examined examine(const Common& common, const CaseOptions& options, session::Sess
     print("  next      {}\n", finding.next.at(0).text());
   examined.stop = 1;
   return examined;
+}
+
+void check_shard(const std::string& product) {
+  if (cluster::size() > 1)
+    throw InputError("--shard is for processes that know nothing of each other", "Leave it out: ranks share the data.");
+  if (product.empty()) throw InputError("--shard needs a file for its part", "Add -o part1.state.");
+}
+
+void tell_shard(const Common& common, const session::Shard& done, const std::string& shard, const std::string& product,
+                const std::string& merge) {
+  if (common.json)
+    print_json({{"state", product}, {"samples", done.samples}, {"shard", shard}, {"seconds", done.seconds}});
+  else
+    print("  {} in {}; {} puts the parts together\n", counted(done.samples, "input"), product, merge);
 }
 
 }  // namespace netmend::app

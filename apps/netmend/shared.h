@@ -6,6 +6,7 @@
 
 #include "netmend/terminal.h"
 #include "preflight/preflight.h"
+#include "session/evaluate.h"
 #include "session/session.h"
 
 namespace netmend::app {
@@ -20,5 +21,11 @@ struct Examined {
   std::optional<int> stop;
 };
 Examined examine(const Common& common, const CaseOptions& options, session::Session& session, const std::string& verb);
+
+/// --shard: throws InputError for ranks of MPI, which share the data themselves, and without a file (-o) for the part.
+void check_shard(const std::string& product);
+/// Says that part `shard` is in its file, and which command puts the parts together.
+void tell_shard(const Common& common, const session::Shard& done, const std::string& shard, const std::string& product,
+                const std::string& merge);
 
 }  // namespace netmend::app

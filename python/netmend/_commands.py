@@ -262,9 +262,11 @@ class Command:
                 if flag.lstrip("-") in _OURS:
                     continue
                 return None
-            if option.kind != "flag" and not equals:
-                value = words.pop(0)
-            named.append("%s=%s" % (option.name, "True" if option.kind == "flag" else _literal(option, value)))
+            values = [value] if equals or option.kind == "flag" else [words.pop(0)]
+            while option.list and not equals and words and not words[0].startswith("-"):
+                values.append(words.pop(0))
+            literals = ["True"] if option.kind == "flag" else [_literal(option, one) for one in values]
+            named.append("%s=%s" % (option.name, literals[0] if len(literals) == 1 else "[%s]" % ", ".join(literals)))
         several = [_literal(option, word) for option, word in first if option.list]
         given = [_literal(option, word) for option, word in first if not option.list]
         given += ["[%s]" % ", ".join(several)] if several else []

@@ -1,4 +1,5 @@
 """The program netmend as a child process: where it is, running it, its progress, Ctrl-C, and its errors as exceptions."""
+import importlib.util
 import json
 import os
 import shutil
@@ -52,10 +53,22 @@ def main():
 
 
 def environment():
-    """What the program should know: where this package is, for what it runs inside other Python programs."""
+    """What the program should know: where this package is, for what it runs inside other Python programs; and, where it
+    brings no LibTorch of its own, the PyTorch of this Python."""
     found = dict(os.environ)
     found.setdefault("NETMEND_PYTHON", os.path.dirname(_HERE))
+    if os.path.exists(os.path.join(_HERE, "_bin", "torch-version")):
+        found.setdefault("NETMEND_TORCH", _torch_folder())
     return found
+
+
+def _torch_folder():
+    """The PyTorch that `import torch` would load here, which is not imported for that; empty when there is none."""
+    try:
+        spec = importlib.util.find_spec("torch")
+    except (ImportError, ValueError, AttributeError):  # a module of that name that is no package
+        spec = None
+    return next(iter(spec.submodule_search_locations or []), "") if spec else ""
 
 
 class Answer:
@@ -171,6 +184,8 @@ def _error(status, said):
     at = next((i for i, line in enumerate(lines) if line.startswith(("error: ", "internal error: "))), None)
     what = lines[at].split(": ", 1)[1] if at is not None else " ".join(lines[-3:])
     hint = " ".join(line.strip() for line in lines[at + 1:]) if at is not None else ""
+    if status == 2 and what.startswith("This netmend needs an installed PyTorch"):
+        return NetmendMissingError("%s: %s" % (what, hint))
     if status == 2:
         return NetmendInputError(what, hint)
     if status < 0:

@@ -1,6 +1,7 @@
 #include "adequacy/coverage_run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,7 @@
 #include "adequacy/learn.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "executor/runtime.h"
@@ -16,6 +18,7 @@
 #include "session/session.h"
 #include "session/split.h"
 #include "session/target.h"
+#include "stream/state_file.h"
 
 namespace netmend::adequacy {
 namespace {
@@ -46,9 +49,12 @@ void tell_memory(const session::Session& session, const std::string& what, doubl
 /// The profile of the training data: learned in one pass, or read from the file where it was kept.
 class ProfileSource {
  public:
-  ProfileSource(session::Session& session, const CoverageRequest& request, observers::SpacePtr space, int64_t of_class)
+  /// With `shares` nothing is learned, because each part would learn it again.
+  ProfileSource(session::Session& session, const CoverageRequest& request, observers::SpacePtr space, int64_t of_class,
+                bool shares)
       : session_(session),
         file_(request.profile),
+        shares_(shares),
         of_class_(of_class),
         space_(std::move(space)),
         layer_(space_->layers().size() - 1),
@@ -70,6 +76,9 @@ class ProfileSource {
                                    [](const Wanted& one) { return criterion_row(one.name).needs.training; });
     session::Split* train = wants ? session_.train() : nullptr;
     if (!train) return nullptr;
+    if (shares_)
+      throw InputError("parts of a pass need a profile of the training data that is there already",
+                       "Run netmend coverage once with --profile FILE and without --shard; or give no training data.");
     if (!file_.empty()) claim_product(file_, "--profile");
     const bool important = !file_.empty() || std::any_of(wanted.begin(), wanted.end(), [](const Wanted& one) {
       return criterion_row(one.name).needs.importance;
@@ -119,6 +128,7 @@ class ProfileSource {
 
   session::Session& session_;
   std::string file_;
+  bool shares_;
   int64_t of_class_;
   observers::SpacePtr space_;
   size_t layer_;
@@ -156,16 +166,51 @@ Shell next_step(const session::Session& session, const CoverageRequest& request,
 
 void check_request(const CoverageRequest& request) { options_of(request); }
 
-struct CoverageRun::Impl {
+namespace {
+
+/// What is known before the pass over the tests: layers, what was learned, what counts.
+struct Prepared {
   session::Session& session;
   CoverageRequest request;
-  CoverageFindings findings;
+  AssessOptions how;
+  session::NamedTarget on;
+  observers::SpacePtr space;
   std::unique_ptr<ProfileSource> source;
-  int64_t of = 0;
+  observers::Profile* profile = nullptr;
+  int64_t of = 0;  ///< tests that there are
 
-  Impl(session::Session& s, CoverageRequest asked) : session(s), request(std::move(asked)) {
-    AssessOptions how = options_of(request);
+  Prepared(session::Session& s, CoverageRequest asked, bool shares)
+      : session(s), request(std::move(asked)), how(options_of(request)) {
     session::Split& test = session.test();
+    const observers::PredictionSettings& task = session.task();
+    on = session::parse_target(request.on, task, *test.data);  // slips show before the work
+    space = make_space(test);
+    source = std::make_unique<ProfileSource>(session, request, space, class_of(on), shares);
+    profile = source->open(how.criteria);
+    session.sample(test);
+    of = test.inputs();
+    how.counts = filter_of(session::parse_target(request.on, task, *test.subject.data));
+    how.pass = session.pass_options();
+    how.most_bytes = double(executor::memory_budget()) / 2;
+    how.no_importance = source->no_importance;
+    how.before_pass = [this](double bytes) { tell_memory(session, "what is kept of the tests", bytes); };
+  }
+
+  Assessor assessor() { return Assessor(session.test().subject, session.task(), space, profile, how); }
+
+  /// Parts of which fit together: of one model, data, profile and request.
+  std::string subject() {
+    const stream::Subject& tests = session.test().subject;
+    std::string all =
+        fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", file_checksum(session.model_name()), tests.data->info().spec,
+                    session.test().used(), tests.batch_size(), request.criteria, request.important, request.on,
+                    request.unit, request.published, request.tap, request.zero_cluster);
+    for (const std::string& layer : request.layers) all += "|" + layer;
+    return checksum(profile ? all + "|" + file_checksum(request.profile, FileRole::kOwn) : all);
+  }
+
+ private:
+  observers::SpacePtr make_space(const session::Split& test) {
     const observers::PredictionSettings& task = session.task();
     std::vector<std::string> names = request.layers;
     if (how.published == Published::kNlc && names.empty())
@@ -174,7 +219,6 @@ struct CoverageRun::Impl {
     std::vector<model::Layer> layers =
         localise::candidates(session.layers(), test.subject.graph, task.head, task.outputs, names);
     if (request.tap.empty()) request.tap = how.published == Published::kNlc ? "pre" : "post";
-    const session::NamedTarget on = session::parse_target(request.on, task, *test.data);  // slips show before the work
     // NLC's program takes each time step of a recurrent layer for a layer of its own, and maps by their means.
     const bool steps = how.published == Published::kNlc &&
                        std::any_of(layers.begin(), layers.end(), observers::is_recurrent) &&
@@ -182,57 +226,111 @@ struct CoverageRun::Impl {
     const std::string unit = !request.unit.empty()                          ? request.unit
                              : how.published == Published::kDnnTip || steps ? "element"
                                                                             : "channel";
-    findings.space =
-        observers::make_unit_space(test.subject, std::move(layers), {request.tap == "pre", unit == "element"});
+    return observers::make_unit_space(test.subject, std::move(layers), {request.tap == "pre", unit == "element"});
+  }
+};
+
+}  // namespace
+
+struct CoverageRun::Impl {
+  Prepared prepared;
+  CoverageFindings findings;
+
+  Impl(session::Session& session, CoverageRequest asked) : prepared(session, std::move(asked), !asked.parts.empty()) {
+    const CoverageRequest& request = prepared.request;
+    observers::Profile* profile = prepared.profile;
+    findings.space = prepared.space;
     findings.layer = findings.space->layers().back().name;
-    source = std::make_unique<ProfileSource>(session, request, findings.space, class_of(on));
-    observers::Profile* profile = source->open(how.criteria);
-    session.sample(test);
-    of = test.inputs();
-    how.counts = filter_of(session::parse_target(request.on, task, *test.subject.data));
-    how.pass = session.pass_options();
-    how.most_bytes = double(executor::memory_budget()) / 2;
-    how.no_importance = source->no_importance;
-    how.before_pass = [&](double bytes) { tell_memory(session, "what is kept of the tests", bytes); };
-    findings.found = assess(test, profile, how);
-    source->keep();
-    findings.profile = profile, findings.tests = test.subject.data, findings.train = source->train;
-    findings.learned = source->learned, findings.learning_seconds = source->seconds;
+    findings.found = request.parts.empty() ? assess() : assess_parts();
+    prepared.source->keep();
+    findings.profile = profile, findings.tests = session.test().subject.data, findings.train = prepared.source->train;
+    findings.learned = prepared.source->learned, findings.learning_seconds = prepared.source->seconds;
     if (findings.found.inputs == 0)
       throw InputError(fmt::format("--on {}: no test matches", request.on), "netmend eval shows what there is.");
-    if (profile && class_of(on) >= 0 && !profile->facts.importance.empty())
-      findings.found.notes.push_back(fmt::format(
-          "IDC looks at the units that are important for {}, and at their activations on training inputs of that class "
-          "that are predicted correctly",
-          request.on));
-    if (profile && !request.on.empty())
-      findings.found.notes.push_back(
-          "only the tests that --on selects are compared with the training data, and with "
-          "all of it");
-    if (profile && profile->facts.data == test.data->info().spec)
-      findings.found.notes.push_back(
-          "tests and training data are the same, so the tests reach everything that training data reaches");
+    add_notes();
     findings.next = next_step(session, request, findings);
   }
 
-  Assessment assess(session::Split& test, observers::Profile* profile, const AssessOptions& how) {
-    Assessor assessor(test.subject, session.task(), findings.space, profile, how);
+  Assessment assess() {
+    session::Session& session = prepared.session;
+    session::Split& test = session.test();
+    Assessor assessor = prepared.assessor();
     stream::Pass pass(test.subject);
     auto handle = pass.watch(assessor.observer());
     session.run(pass, test, "coverage criteria");
     if (pass.samples() == 0) throw Interrupted{};
     return assessor.finish(pass.state(handle), pass.seconds(), pass.interrupted());
   }
+
+  /// The same from files of cover_shard().
+  Assessment assess_parts() {
+    const std::vector<std::string>& paths = prepared.request.parts;
+    Assessor assessor = prepared.assessor();
+    const std::string subject = prepared.subject();
+    const auto started = std::chrono::steady_clock::now();
+    std::vector<stream::StateFile> files;
+    double seconds = 0, bytes = 0;
+    for (const std::string& path : paths) {
+      files.push_back(stream::read_state(path, assessor.observer()));
+      bytes += double(files.back().bytes);
+      if (files.back().subject != subject)
+        throw InputError(fmt::format("{} is part of another pass: model, data, profile or options differ", path),
+                         "Give --merge the model, data and options that the parts were made with.");
+      const JsonDocument about(files.back().description, path);
+      seconds += about.top().at("seconds").number();
+    }
+    const auto state = stream::join_states(std::move(files), paths).fold(assessor.observer());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+    prepared.session.note(
+        fmt::format("parts: {}, {}, merged in {:.2f} s", paths.size(), bytes_text(bytes), took.count()));
+    return assessor.finish(static_cast<observers::CriteriaState&>(*state), seconds, false);
+  }
+
+  void add_notes() {
+    const observers::Profile* profile = prepared.profile;
+    const std::string& on = prepared.request.on;
+    if (profile && class_of(prepared.on) >= 0 && !profile->facts.importance.empty())
+      findings.found.notes.push_back(fmt::format(
+          "IDC looks at the units that are important for {}, and at their activations on training inputs of that class "
+          "that are predicted correctly",
+          on));
+    if (profile && !on.empty())
+      findings.found.notes.push_back(
+          "only the tests that --on selects are compared with the training data, and with "
+          "all of it");
+    if (profile && profile->facts.data == prepared.session.test().data->info().spec)
+      findings.found.notes.push_back(
+          "tests and training data are the same, so the tests reach everything that training data reaches");
+  }
 };
+
+session::Shard cover_shard(session::Session& session, CoverageRequest request, const std::string& shard,
+                           const std::string& path) {
+  claim_product(path, "-o");
+  Prepared prepared(session, std::move(request), true);
+  prepared.how.pass.shard = stream::parse_shard(shard);
+  const session::Split& test = session.test();
+  Assessor assessor = prepared.assessor();
+  stream::PassResult pass = stream::run_pass(test.subject, {&assessor.observer()}, prepared.how.pass);
+  if (pass.interrupted) fail("stopped before the shard was complete; nothing was written");
+  session.record(test, "shard " + shard, pass.samples, pass.seconds);
+  stream::StateFile file;
+  file.description = json_text(nlohmann::json{{"model", session.model_name()}, {"seconds", pass.seconds}});
+  file.subject = prepared.subject();
+  file.chunks = pass.chunks;
+  file.collected = std::move(pass.collected[0]);
+  stream::write_state(path, file, assessor.observer());
+  return {pass.samples, pass.seconds};
+}
 
 CoverageRun::CoverageRun(session::Session& session, CoverageRequest request)
     : impl_(std::make_unique<Impl>(session, std::move(request))) {}
 CoverageRun::~CoverageRun() = default;
 
 nlohmann::ordered_json CoverageRun::document() const {
-  nlohmann::ordered_json json = coverage_json(impl_->request, impl_->findings);
-  json["model"] = impl_->session.model_name();
-  json["of"] = impl_->of;
+  nlohmann::ordered_json json = coverage_json(impl_->prepared.request, impl_->findings);
+  json["model"] = impl_->prepared.session.model_name();
+  json["of"] = impl_->prepared.of;
   return json;
 }
 

@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace netmend::session {
-class Session;
-}
+#include "session/evaluate.h"
 
 namespace netmend::adequacy {
 
@@ -24,6 +22,7 @@ struct CoverageRequest {
   std::string tap;                      ///< pre or post; "": what `published` does, else post
   bool zero_cluster = false;
   std::vector<std::string> layers;  ///< empty: all but the output layer (as NLC's program has it, with that one)
+  std::vector<std::string> parts;   ///< files of cover_shard(), in place of a pass over the tests
 };
 /// What can be said without a model. Throws InputError.
 void check_request(const CoverageRequest& request);
@@ -48,5 +47,11 @@ class CoverageRun {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Part `i/n` of the pass over the tests, kept as a file of states; a CoverageRun with all `parts` gives what one pass
+/// gives, bit for bit. Nothing is learned: a profile must be there already. Throws InputError, also when the pass was
+/// stopped.
+session::Shard cover_shard(session::Session& session, CoverageRequest request, const std::string& shard,
+                           const std::string& path);
 
 }  // namespace netmend::adequacy

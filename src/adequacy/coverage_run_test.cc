@@ -99,6 +99,42 @@ TEST(CoverageRun, WorkersChangeNothing) {
   EXPECT_EQ(found[0], found[1]);
 }
 
+TEST(CoverageRun, PartsPutTogetherAreOnePassBitForBit) {
+  TestFolder folder;
+  CoverageRequest request;
+  request.profile = "digits.profile";
+  session::Session learning = digits_session(digits().graph, {}, true);
+  CoverageRun(learning, request);
+  session::Session alone = digits_session(digits().graph);
+  const Json whole = without_times(CoverageRun(alone, request).document());
+  int64_t inputs = 0;
+  for (int i = 1; i <= 4; ++i) {
+    session::Session session = digits_session(digits().graph);
+    const std::string file = "part" + std::to_string(i);
+    inputs += cover_shard(session, request, std::to_string(i) + "/4", file).samples;
+    request.parts.push_back(file);
+  }
+  EXPECT_EQ(inputs, 1500);
+  session::Session merging = digits_session(digits().graph);
+  EXPECT_EQ(without_times(CoverageRun(merging, request).document()), whole);
+
+  auto refused = [&](std::vector<std::string> parts, const std::string& criteria) {
+    CoverageRequest other = request;
+    other.parts = std::move(parts), other.criteria = criteria;
+    session::Session session = digits_session(digits().graph);
+    EXPECT_THROW(CoverageRun(session, other), InputError) << criteria;
+  };
+  refused({"part1", "part3", "part4"}, "all");           // one is missing
+  refused({"part1", "part2", "part3", "part3"}, "all");  // one is there twice
+  refused(request.parts, "NC");                          // other criteria
+  std::ofstream("damaged") << "netmend";
+  refused({"damaged"}, "all");
+  request.parts.clear(), request.profile = "none.profile";
+  session::Session unlearned = digits_session(digits().graph, {}, true);
+  EXPECT_THROW(cover_shard(unlearned, request, "1/4", "part"), InputError);
+  EXPECT_THROW(cover_shard(alone, request, "5/4", "part"), InputError);
+}
+
 TEST(CoverageRun, TablesAndTheListOfTestsWorthKeeping) {
   TestFolder folder;
   session::Session session = digits_session(digits().graph);
