@@ -516,6 +516,30 @@ if __name__ == "__main__":
             self.assertEqual((found["summary"]["steps"], found["summary"]["complete"]), (225, True), way)
             self.assertIn("(50 steps)", " ".join(found["unknown"]))
 
+    def test_ranks_of_torchrun_leave_a_record_each(self):
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+        write("ranks.py", START + """
+import torch.distributed as dist
+dist.init_process_group("gloo"); torch.manual_seed(0)
+net = torch.nn.parallel.DistributedDataParallel(new()); opt = torch.optim.SGD(net.parameters(), lr=0.2)
+torch.manual_seed(dist.get_rank())
+for a, b in batches(6): opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()
+if dist.get_rank() == 0: print(sum(float(p.detach().abs().sum()) for p in net.parameters()))
+dist.destroy_process_group()
+""")
+        plain = subprocess.run([*launcher, "ranks.py"], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        if plain.returncode and "to_map" in plain.stderr:
+            self.skipTest("torchrun of this PyTorch does not work with this Python")
+        self.assertEqual(plain.returncode, 0, plain.stderr[-800:])
+        watched = self.ok("watch", "--quiet", "--out", "r", "--", *launcher, "ranks.py", env={**os.environ, "OMP_NUM_THREADS": "1"})
+        self.assertEqual(watched.stdout, plain.stdout, "weights differ")
+        found = self.json("diagnose", "r")
+        self.assertEqual((found["summary"]["steps"], found["summary"]["complete"]), (150, True))
+        self.assertIn("(150 steps)", " ".join(found["unknown"]))
+        ranks = [json.loads(read(os.path.join("r", name)).split("\n")[0])["rank"] for name in os.listdir("r") if name.endswith(".jsonl")]
+        self.assertTrue({"0", "1"} <= set(ranks), ranks)
+        self.assertEqual([one["id"] for one in found["findings"] if one["level"] != "note"], [])
+
     def test_a_script_that_starts_python_twice(self):
         write("p.py", START + "net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.2)\n"
               "for a, b in batches(4): opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()\n")

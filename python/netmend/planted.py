@@ -2,7 +2,7 @@
 for tests, and for the study of broken trainings.
 
 usage: netmend watch -- python3 -m netmend.planted FAULT [--framework torch|keras] [--network mlp|deep|cnn]
-                                                   [--data blobs|stripes] [--seed N] [--epochs N] [--vary]
+                                                   [--data blobs|stripes|patches] [--seed N] [--epochs N] [--vary]
        python3 -m netmend.planted FAULT --framework netmend […] [--netmend PROGRAM] [--out RUN]
 The second writes model.onnx and two NPZ files into the working folder and starts `netmend train`. FAULT `none` is a sound program; `--list` lists the faults.
 """
@@ -85,6 +85,13 @@ def make_data(name, fault, seed, more=0):
         waves = [i, j, i + j, i - j]
         phase = draw.rand(rows) * 6.28
         x = numpy.stack([numpy.sin(waves[k] * 1.5 + p) for k, p in zip(y, phase)]).reshape(rows, -1) + 0.4 * draw.randn(rows, side * side)
+    elif name == "patches":  # 8 × 8 images with a bright patch in one of five places
+        classes, side = 5, 8
+        y = draw.randint(0, classes, rows)
+        i, j = numpy.mgrid[0:side, 0:side]
+        places = numpy.array([(1.5, 1.5), (1.5, 5.5), (5.5, 1.5), (5.5, 5.5), (3.5, 3.5)])[y] + 0.5 * draw.randn(rows, 2)
+        apart = (i[None] - places[:, 0, None, None]) ** 2 + (j[None] - places[:, 1, None, None]) ** 2
+        x = (2 * numpy.exp(-apart / 3)).reshape(rows, -1) + 0.5 * draw.randn(rows, side * side)
     else:
         classes, width = 3, 16
         y = draw.randint(0, classes, rows)
@@ -373,7 +380,8 @@ def own_command(fault, network, data, seed, epochs, program, folder="."):
     numpy.savez(os.path.join(folder, "held.npz"), x=held_x, y=held_y)
     numpy.savez(os.path.join(folder, "judge.npz"), x=x[own:], y=y[own:])  # no training and no search sees it
     rate = {"learning-rate-high": 60.0, "learning-rate-low": 1e-6, "too-few-epochs": 0.01, "targets-not-scaled": 1e-3, "one-batch": 0.003}
-    words = [program, "train", "model.onnx", "--train", "npz:train.npz,x=x,y=y", "-o", "trained.onnx", "--seed", str(seed),
+    spec = "npz:%s.npz,x=x,y=y" + (",kind=number" if fault in NUMBERS else "")
+    words = [program, "train", "model.onnx", "--train", spec % "train", "-o", "trained.onnx", "--seed", str(seed),
              "--epochs", str(strength("few", 2) if fault == "too-few-epochs" else strength("epochs", epochs)),
              "--batch", str(cut if fault == "one-batch" else strength("batch", 32))]
     usual = {"over-fitting": 2e-3, "unstable": 0.5}.get(fault, rate.get(fault, 0.1 if fault not in NUMBERS else 0.02))
@@ -384,7 +392,7 @@ def own_command(fault, network, data, seed, epochs, program, folder="."):
         words += ["--optimiser", "sgd"]
     else:
         words += ["--optimiser", "momentum", "--momentum", str(strength("momentum", 0.5))]
-    words += ["--validation", "0"] if fault == "no-validation" else ["--test", "npz:held.npz,x=x,y=y"]
+    words += ["--validation", "0"] if fault == "no-validation" else ["--test", spec % "held"]
     return words + (["--loss", "mse"] if fault == "wrong-loss" else [])
 
 
@@ -393,7 +401,7 @@ def main():
     parser.add_argument("fault", nargs="?", default="none", choices=sorted(FAULTS))
     parser.add_argument("--framework", default="", choices=["", "torch", "keras", "netmend"])
     parser.add_argument("--network", default="mlp", choices=["mlp", "deep", "cnn"])
-    parser.add_argument("--data", default="blobs", choices=["blobs", "stripes"])
+    parser.add_argument("--data", default="blobs", choices=["blobs", "stripes", "patches"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--vary", action="store_true", help="draw the strength of the fault and the settings around it, by the seed")

@@ -4,13 +4,15 @@ starts it.
 usage: python3 -m netmend.study planted [--frameworks netmend,torch,keras] [--networks mlp,deep,cnn] [--data blobs,stripes] [--seeds 1,2,3]
                                         [--healthy 6] [--jobs 2] [--out DIR] [--python P] [--keras-python P]
        python3 -m netmend.study heal [--networks …] [--data …] [--seeds …] [--out DIR]
-       python3 -m netmend.study real --folder DIR --labels labels.json [--rivals rivals.csv] [--half seen|unseen] [--seconds 60] [--out DIR]
+       netmend lab study broken-trainings --part real -- --folder DIR --labels labels.json [--repaired DIR] [--rivals rivals.csv]
+                                        [--half seen|unseen] [--seconds 60]
        python3 -m netmend.study forest [--frameworks netmend,torch] [--data blobs] [--seeds 11,12,…] [--kept-data blobs,stripes] [--kept-seeds 21,22]
                                        [--out DIR] [--forest FILE]
 
 `planted` trains the programs of netmend.planted, each in one of the frameworks by turns. `heal` puts planted trainings of netmend's own
-trainer right, beside random search at equal cost. `real` runs DIR/<id>/bug.py of other people, each in a copy of its folder, without
-network where the kernel allows it; `--half` takes those whose id has an even (seen) or odd (unseen) last digit of its SHA-256. `forest`
+trainer right, beside random search at equal cost. `real` is about programs of other people, DIR/<id>/bug.py, which netmend runs in its sandbox
+before it counts here; `--repaired` has a repaired bug.py for some of them, in folders of the same names; `--half` takes those whose id has an even
+(seen) or odd (unseen) last digit of its SHA-256. `forest`
 trains the second opinion on planted trainings, writes it and judges it on runs that it keeps aside (needs scikit-learn). `--python` is the Python that trains, `--netmend` the
 program. What is in DIR already is not run again.
 """
@@ -22,7 +24,6 @@ import importlib
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -42,30 +43,25 @@ def interval(hits, count):
     return "%d/%d (%.0f %%, %.0f–%.0f)" % (hits, count, 100 * p, 100 * (middle - half), 100 * (middle + half))
 
 
-def watch(words, folder, program, cwd, seconds=None, alone=False, python=None):
+def watch(words, folder, program, cwd, python):
     if os.path.exists(os.path.join(folder, "record.jsonl")) or os.path.exists(os.path.join(folder, "run.json")):
         return
-    command = [words.netmend, "watch", "--quiet", "--out", folder, "--"]
-    if alone and subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode == 0:
-        command += ["unshare", "-n"]
-    if seconds:
-        command += ["timeout", "-s", "KILL", str(seconds)]
+    command = [words.netmend, "watch", "--quiet", "--out", folder, "--", python, *program]
     environment = dict(os.environ, OMP_NUM_THREADS="1", TF_NUM_INTRAOP_THREADS="1", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1", MPLBACKEND="Agg")
-    subprocess.run([*command, python or words.python, *program], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
 
 
-def findings_of(words, folder, rules, plain=False):
-    """(kind, category, level) as ranked; what watch said itself for netmend's own rules, which knows the program's text too."""
-    if not plain and rules == SETS[0] and os.path.exists(os.path.join(folder, "findings.json")):
-        with open(os.path.join(folder, "findings.json")) as file:
-            found = json.load(file)["findings"]
-    elif os.path.exists(os.path.join(folder, "record.jsonl")):
-        done = subprocess.run([words.netmend, "diagnose", folder, "--json", "--fail-on", "never", *(["--rules", rules] if rules != SETS[0] else [])],
-                              capture_output=True, text=True)
-        found = json.loads(done.stdout)["findings"] if done.returncode == 0 else []
-    else:
-        found = []
+def rows_of(found):
     return [(one["kind"], one["numbers"].get("category", ""), one["level"]) for one in found]
+
+
+def findings_of(words, folder, rules):
+    """(kind, category, level) as ranked."""
+    if not os.path.exists(os.path.join(folder, "record.jsonl")):
+        return []
+    done = subprocess.run([words.netmend, "diagnose", folder, "--json", "--fail-on", "never", *(["--rules", rules] if rules != SETS[0] else [])],
+                          capture_output=True, text=True)
+    return rows_of(json.loads(done.stdout)["findings"]) if done.returncode == 0 else []
 
 
 def cases_of(words, kinds):
@@ -97,7 +93,7 @@ def run_planted(words, case):
     program = ["-m", "netmend.planted", fault, "--framework", framework, "--network", network, "--data", data, "--seed", str(seed), *(["--vary"] if words.vary else [])]
     if framework != "netmend":
         python = words.keras_python or words.python if framework == "keras" else words.python
-        watch(words, folder, program, words.out, python=python)
+        watch(words, folder, program, words.out, python)
         return
     work = folder + ".files"
     os.makedirs(work, exist_ok=True)
@@ -175,7 +171,7 @@ def planted(words):
     soon = {}
     for case in cases:
         if case[0] in programs.EARLY and os.path.exists(os.path.join(place_of(words, case), "record.jsonl")):
-            kinds = [kind for kind, _, _ in findings_of(words, early(place_of(words, case)), "exact,netmend", plain=True)]
+            kinds = [kind for kind, _, _ in findings_of(words, early(place_of(words, case)), SETS[0])]
             soon.setdefault(case[0], []).append(bool(set(programs.FAULTS[case[0]].split("|")) & set(kinds[:3])))
     result["early"] = {fault: [sum(seen), len(seen)] for fault, seen in soon.items()}
     half = sum(2 * sum(seen) >= len(seen) for seen in soon.values())
@@ -184,7 +180,7 @@ def planted(words):
                                        interval(one["alarms"], one["healthy"])) for one in result["rules"]]
     text += ["", "| framework | first | in the first three |", "|---|---|---|"]
     text += ["| %s | %s | %s |" % (name, interval(first, count), interval(third, count)) for name, (first, third, count) in sorted(result["frameworks"].items())]
-    text += ["", "Seen within the first 20 % of the steps, in most of the runs: %d of %d kinds that can show by then. %d runs, %d s."
+    text += ["", "Seen within the first 20 %% of the steps, in most of the runs: %d of %d kinds that can show by then. %d runs, %d s."
              % (half, len(soon), len(cases), seconds)]
     text += ["", "Not first:"] + ["  " + one for one in result["missed"]]
     return finish(words, result, text)
@@ -258,7 +254,8 @@ def judged(words, folder, model, data, case):
         own = data + ".files" if os.path.exists(data + ".files/judge.npz") else folder + ".files"
         if os.path.basename(model) == "trained.onnx":
             own = os.path.dirname(model)
-        done = subprocess.run([words.netmend, "eval", model, "--data", "npz:%s,x=x,y=y" % os.path.join(own, "judge.npz"), "--json", "--anyway", "--out", model + ".eval"],
+        spec = "npz:%s,x=x,y=y" % os.path.join(own, "judge.npz") + (",kind=number" if case[0] in part("planted").NUMBERS else "")
+        done = subprocess.run([words.netmend, "eval", model, "--data", spec, "--json", "--anyway", "--out", model + ".eval"],
                               capture_output=True, text=True, stdin=subprocess.DEVNULL)
         value = None
         if done.returncode == 0:
@@ -288,51 +285,212 @@ def is_seen(name):
     return int(hashlib.sha256(name.encode()).hexdigest()[-1], 16) % 2 == 0
 
 
+# ---- programs of other people
+
+SECONDS = (5, 10, 20, 40, 60)  # after the first step of a training: what was known by then?
+NEW_OPTIMISERS = (2, 11)  # the Keras from which on optimisers ignore `lr=` and refuse `decay=`
+
+
+def names_of(words, labels):
+    return [name for name in sorted(labels) if os.path.exists(os.path.join(words.folder, name, "bug.py"))
+            and (not words.half or is_seen(name) == (words.half == "seen"))]
+
+
+def repaired_of(words, name):
+    """The repaired program that stands in for bug.py; "" where there is none."""
+    path = os.path.abspath(os.path.join(words.repaired, name, "bug.py")) if words.repaired else ""
+    return path if os.path.exists(path) else ""
+
+
+def strangers(words, labels):
+    """What `netmend lab study broken-trainings --part real` runs in its sandbox, and what this Python is made of."""
+    runs = []
+    for name in names_of(words, labels):
+        home = os.path.abspath(os.path.join(words.folder, name))
+        versions = [("", os.path.join(words.out, name))]
+        if repaired_of(words, name):
+            versions.append((repaired_of(words, name), os.path.join(words.out, name + ".repaired")))
+        runs += [{"folder": home, "program": "bug.py", "replaced": replaced, "out": out, "seconds": words.seconds} for replaced, out in versions]
+    reads = {os.path.realpath(one) for one in sys.path + [sys.prefix, sys.base_prefix] if one and os.path.exists(one)}
+    print(json.dumps({"runs": runs, "reads": sorted(reads)}))
+
+
+def lines_of(folder):
+    """The record of a run, as far as it can be read."""
+    lines = []
+    try:
+        with open(os.path.join(folder, "record.jsonl")) as file:
+            for line in file:
+                try:
+                    one = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(one, dict):
+                    lines.append(one)
+    except OSError:
+        pass
+    return lines
+
+
+def outcome_of(folder):
+    try:
+        with open(os.path.join(folder, "outcome.json")) as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {"ending": "not run", "seconds": 0, "errors": ""}
+
+
+def told_of(words, folder, rules):
+    """What a user of `watch` is told, which for netmend's own rules knows the text of a program that did not train."""
+    if rules == SETS[0] and os.path.exists(os.path.join(folder, "findings.json")):
+        with open(os.path.join(folder, "findings.json")) as file:
+            return rows_of(json.load(file)["findings"])
+    return findings_of(words, folder, rules)
+
+
+def changed_meaning(words, name, label):
+    """Why a program does not mean under this Keras what it meant when it was written; "" where it does."""
+    lines, outcome = lines_of(os.path.join(words.out, name)), outcome_of(os.path.join(words.out, name))
+    trained = any(one.get("e") in ("series", "epoch", "step") for one in lines)
+    errors = outcome["errors"]
+    if not trained and "crash" not in (label["symptom"], *label.get("also_symptoms", [])) and label.get("runs_without_network") != "no":
+        for kind in ("ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "ValueError: decay"):
+            if kind + ":" in errors or kind in errors and ":" in kind:
+                return [line for line in errors.splitlines() if line.strip()][-1][:120]
+    version = next((str(one.get("version", "")) for one in lines if one.get("e") == "framework" and one.get("name") == "keras"), "")
+    parts = version.split(".")
+    if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit() and (int(parts[0]), int(parts[1])) >= NEW_OPTIMISERS and ignored_rate(words, name):
+        return "`lr=` is ignored, so that the default learning rate is used"
+    return ""
+
+
+def ignored_rate(words, name):
+    import ast
+    with open(os.path.join(words.folder, name, "bug.py"), encoding="utf-8", errors="replace") as file:
+        try:
+            tree = ast.parse(file.read())
+        except (SyntaxError, ValueError):
+            return False
+    return any(isinstance(one, ast.Call) and any(key.arg == "lr" for key in one.keywords) for one in ast.walk(tree))
+
+
+def known_after(words, folder, seconds):
+    """The record as it was so many seconds after the first step, in a folder of its own; None where it had ended by then."""
+    lines = lines_of(folder)
+    begin = next((one.get("t", 0) for one in lines if one.get("e") == "fit"), None) or next((one.get("t", 0) for one in lines if one.get("e") == "optimizer"), 0)
+    if not lines or max(one.get("t", 0) for one in lines) <= begin + seconds:
+        return None
+    other = "%s.after-%d" % (folder, seconds)
+    os.makedirs(other, exist_ok=True)
+    with open(os.path.join(other, "record.jsonl"), "w") as file:
+        file.write("".join(json.dumps(one) + "\n" for one in lines if one.get("t", 0) <= begin + seconds))
+    return other
+
+
 def real(words):
     with open(words.labels) as file:
         labels = json.load(file)
-    names = [name for name in sorted(labels) if os.path.exists(os.path.join(words.folder, name, "bug.py"))
-             and (not words.half or is_seen(name) == (words.half == "seen"))]
+    if words.list:
+        return strangers(words, labels)
+    names = names_of(words, labels)
+    absent = [name for name in names if not os.path.exists(os.path.join(words.out, name, "findings.json"))]
+    if absent:
+        raise SystemExit("%s has not run: `netmend lab study broken-trainings --part real` runs programs in its sandbox" % absent[0])
+    apart = {name: changed_meaning(words, name, labels[name]) for name in names}
+    apart = {name: why for name, why in apart.items() if why}
+    kept = [name for name in names if name not in apart]
+    result = {"study": "real", "programs": kept, "apart": apart, "rules": [real_score(words, labels, kept, rules) for rules in (*SETS, "all")]}
+    text = real_table(words, labels, kept, result)
+    if apart:
+        text += ["", "Counted apart, because they do not mean the same under this TensorFlow:"] + ["  %s: %s" % row for row in apart.items()]
+    result["runs"] = {name: run_summary(words, labels, name) for name in names}
+    text += ["", "| program | ended | seconds | told | label |", "|---|---|---|---|---|"]
+    text += ["| %s | %s | %.0f | %s | %s |" % (name, one["ending"], one["seconds"], ", ".join(one["told"][:3]) or "nothing", ", ".join(one["label"]))
+             for name, one in result["runs"].items()]
+    return finish(words, result, text)
 
-    def one(name):
-        home = os.path.join(words.out, "work-" + name)
-        if not os.path.exists(home):
-            shutil.copytree(os.path.join(words.folder, name), home)
-        watch(words, os.path.join(words.out, name), ["bug.py"], home, words.seconds, alone=True)
 
-    if not words.score_only:
-        run_all(words, one, names)
-    text = ["| rules | right first | in the first three | mean recall of categories | programs with two wrong names or more |", "|---|---|---|---|---|"]
-    text += [real_row(words, labels, names, rules) for rules in SETS]
+def run_summary(words, labels, name):
+    outcome = outcome_of(os.path.join(words.out, name))
+    found = told_of(words, os.path.join(words.out, name), SETS[0])
+    again = told_of(words, os.path.join(words.out, name + ".repaired"), SETS[0]) if repaired_of(words, name) else None
+    return {"ending": outcome["ending"], "seconds": outcome["seconds"], "told": list(dict.fromkeys(category for _, category, _ in found)),
+            "levels": [[kind, level] for kind, _, level in found], "label": labels[name]["faults"], "also": labels[name]["also_acceptable"],
+            "repaired": None if again is None else [[kind, level] for kind, _, level in again]}
+
+
+def real_table(words, labels, names, result):
+    text = ["| rules | right first | in the first three | mean recall of categories | two wrong names or more | repaired programs with a serious finding |",
+            "|---|---|---|---|---|---|"]
+    for one in result["rules"]:
+        text.append("| %s | %s | %s | %.2f of %d | %d | %s |" % (one["set"], interval(one["first"], one["count"]), interval(one["third"], one["count"]), one["recall"],
+                                                             one["categories"], one["wrong"], interval(one["serious"], one["repaired"])))
     constant = sum("wrong-output-activation" in labels[name]["faults"] + labels[name]["also_acceptable"] for name in names)
-    text.append("| always `wrong-output-activation` | %s | | | |" % interval(constant, len(names)))
-    if words.rivals:
+    text.append("| always `wrong-output-activation` | %s | | | | |" % interval(constant, len(names)))
+    if words.rivals and names:
         with open(words.rivals) as file:
             rows = [row for row in csv.DictReader(file) if row["id"] in names]
-        for tool in [column for column in rows[0] if column != "id"]:
-            text.append("| %s, published | %s | | | |" % (tool, interval(sum(row[tool] == "TRUE" for row in rows), len(rows))))
-    return finish(words, {"study": "real", "programs": names}, text)
+        for tool in [column for column in (rows[0] if rows else {}) if column != "id"]:
+            text.append("| %s, published | %s | | | | |" % (tool, interval(sum(row[tool] == "TRUE" for row in rows), len(rows))))
+    text += ["", "| category | programs | among the first three |", "|---|---|---|"]
+    text += ["| %s | %d | %d |" % (category, len(hits), sum(hits)) for category, hits in sorted(result["rules"][0]["by_category"].items())]
+    result["early"] = early_counts(words, labels, names)
+    text += ["", "| after the first step | right first | in the first three |", "|---|---|---|"]
+    text += ["| %s | %s | %s |" % (after, interval(first, count), interval(third, count)) for after, first, third, count in result["early"]]
+    return text
 
 
-def real_row(words, labels, names, rules):
-    first = third = wrong_names = 0
+def early_counts(words, labels, names):
+    """How much was known after some seconds of training; a run that had ended by then counts as it ended."""
+    rows = []
+    for seconds in SECONDS:
+        if seconds > words.seconds:
+            break
+        first = third = 0
+        for name in names:
+            folder = os.path.join(words.out, name)
+            other = known_after(words, folder, seconds)
+            categories = list(dict.fromkeys(category for _, category, _ in told_of(words, other or folder, SETS[0])))
+            right = set(labels[name]["faults"]) | set(labels[name]["also_acceptable"])
+            first += bool(categories) and categories[0] in right
+            third += bool(set(categories[:3]) & right)
+        rows.append(["%d s" % seconds, first, third, len(names)])
+    return rows
+
+
+def votes(words, folder):
+    """All sets together: categories by the number of sets that name one, netmend's own order where they are equal."""
+    counts, order, levels = {}, [], {}
+    for rules in SETS:
+        for category in dict.fromkeys(category for _, category, level in told_of(words, folder, rules) if level != "note" or rules == SETS[0]):
+            counts[category] = counts.get(category, 0) + 1
+            if category not in order:
+                order.append(category)
+    for _, category, level in told_of(words, folder, SETS[0]):
+        levels.setdefault(category, level)
+    return [("", category, levels.get(category, "minor")) for category in sorted(order, key=lambda one: (-counts[one], order.index(one)))]
+
+
+def real_score(words, labels, names, rules):
+    said = (lambda folder: votes(words, folder)) if rules == "all" else (lambda folder: told_of(words, folder, rules))
+    score = {"set": rules, "count": len(names), "first": 0, "third": 0, "wrong": 0, "serious": 0, "repaired": 0}
     recall = {}
     for name in names:
-        found = findings_of(words, os.path.join(words.out, name), rules)
+        found, label = said(os.path.join(words.out, name)), labels[name]
         categories = list(dict.fromkeys(category for _, category, _ in found))
-        label = labels[name]
         right = set(label["faults"]) | set(label["also_acceptable"])
-        first += bool(categories) and categories[0] in right
-        third += bool(set(categories[:3]) & right)
+        score["first"] += bool(categories) and categories[0] in right
+        score["third"] += bool(set(categories[:3]) & right)
         above = {category for _, category, level in found if level != "note"}
-        wrong_names += len(above - right - set(label["contributing"])) > 1
+        score["wrong"] += len(above - right - set(label["contributing"])) > 1
         for category in label["faults"]:
             recall.setdefault(category, []).append(category in categories[:3])
-        if rules == SETS[0]:
-            print("  %s: %s; label %s" % (name, ", ".join(categories[:3]) or "nothing", ", ".join(label["faults"])), file=sys.stderr)
+        again = os.path.join(words.out, name + ".repaired")
+        if repaired_of(words, name) and os.path.exists(os.path.join(again, "findings.json")):
+            score["repaired"] += 1
+            score["serious"] += any(level in ("serious", "blocker") for _, _, level in said(again))
     shares = [sum(hits) / len(hits) for hits in recall.values() if len(hits) >= 2]
-    return "| %s | %s | %s | %.2f of %d | %d |" % (rules, interval(first, len(names)), interval(third, len(names)),
-                                                    sum(shares) / max(1, len(shares)), len(shares), wrong_names)
+    return dict(score, recall=sum(shares) / max(1, len(shares)), categories=len(shares), by_category=recall)
 
 
 def run_all(words, one, cases):
@@ -346,12 +504,12 @@ def main():
     parser = argparse.ArgumentParser(prog="python3 -m netmend.study", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=["planted", "heal", "real", "forest"])
     for name, value in (("frameworks", "netmend,torch,keras"), ("networks", "mlp,deep,cnn"), ("data", "blobs,stripes"), ("seeds", "1,2,3"), ("kinds", ""), ("folder", ""), ("labels", ""),
-                        ("rivals", ""), ("half", ""), ("kept-data", "blobs,stripes"), ("kept-seeds", "21,22"), ("out", "netmend-study"), ("python", sys.executable), ("keras-python", ""), ("netmend", "netmend"), ("forest", "")):
+                        ("rivals", ""), ("repaired", ""), ("half", ""), ("kept-data", "blobs,stripes"), ("kept-seeds", "21,22"), ("out", "netmend-study"), ("python", sys.executable), ("keras-python", ""), ("netmend", "netmend"), ("forest", "")):
         parser.add_argument("--" + name, default=value)
     for name, value in (("jobs", 2), ("seconds", 60), ("healthy", 6), ("tries", 12)):
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--vary", action="store_true", help="strengths of faults and settings around them are drawn, by the seed (always for forest)")
-    parser.add_argument("--score-only", action="store_true", help="only what is in DIR already")
+    parser.add_argument("--list", action="store_true", help="real: what is to be run, and nothing else")
     parser.add_argument("--json", action="store_true", help="one document")
     words = parser.parse_args()
     words.out = os.path.abspath(words.out)

@@ -33,13 +33,13 @@ print(digest.hexdigest(), torch.rand(2).tolist(), random.random(), numpy.random.
 """
 
 
-def run(program, watched=True, folder=None, timeout=300):
-    """The program's exit status, output and record, as `netmend watch` would start it."""
+def run(program, watched=True, folder=None, timeout=300, **more):
+    """The program's exit status, output and record, as `netmend watch` would start it; `more`: its environment."""
     folder = folder or tempfile.mkdtemp(prefix="netmend-watch-")
     file = os.path.join(folder, "train.py")
     with open(file, "w") as opened:
         opened.write(program)
-    environment = dict(os.environ, PYTHONPATH=SITE, NETMEND_WATCH=os.path.join(folder, "run")) if watched else dict(os.environ)
+    environment = dict(os.environ, PYTHONPATH=SITE, NETMEND_WATCH=os.path.join(folder, "run"), **more) if watched else dict(os.environ)
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, env=environment, timeout=timeout, stdin=subprocess.DEVNULL, cwd=folder)
     return done, read(os.path.join(folder, "run", "record.jsonl")) if watched else None
 
@@ -356,6 +356,39 @@ class WithKeras(unittest.TestCase):
         record = self.same("tensorflow", TAPE.replace("DECORATED", "@tf.function"))
         self.assertEqual(of(record, "summary")[0]["steps"], 100)
         self.assertEqual(["tf.function" in line["what"] for line in of(record, "trouble")], [True])
+
+    def test_each_condition_ends_a_run_that_meets_it(self):
+        hook = """
+class Change(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 6: self.model.save_weights("w.weights.h5")
+        if epoch > 6: self.model.set_weights([CHANGED for one in self.model.get_weights()])
+"""
+        fit = "model.compile(opt, loss_of); model.fit(x, y, epochs=30, batch_size=20, verbose=0, callbacks=[HOOKS])"
+        changed = lambda how: hook.replace("CHANGED", how) + fit.replace("HOOKS", "Change()")
+        bodies = {"nan": changed("one * numpy.nan"), "diverged": changed("one + 8 * numpy.random.randn(*one.shape)"),
+                  "dead": "model.layers[0].set_weights([model.layers[0].get_weights()[0], numpy.full(16, -20.0)]);" + fit.replace("HOOKS", ""),
+                  "constant": "opt = keras.optimizers.SGD(0.0);" + fit.replace("HOOKS", "")}
+        for word, body in bodies.items():
+            with self.subTest(word):
+                done, record = run(KERAS.replace("BACKEND", "tensorflow").replace("BODY", body), NETMEND_STOP_WHEN=word)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr[-500:])
+                stopped, = of(record, "stopped")
+                self.assertEqual(stopped["checkpoint"], "w.weights.h5" if word in ("nan", "diverged") else "")
+                self.assertEqual(of(record, "fit-failed"), [])
+        done, record = run(KERAS.replace("BACKEND", "tensorflow").replace("BODY", fit.replace("HOOKS", "")), NETMEND_STOP_WHEN="nan,diverged,dead,constant")
+        self.assertEqual((done.returncode, of(record, "stopped")), (0, []), "a sound run is ended")
+
+    def test_one_batch_is_learnt_by_heart_after_the_run(self):
+        program = KERAS.replace("BACKEND", "tensorflow").replace("BODY", FIT)
+        plain, _ = run(program, watched=False)
+        done, record = run(program, NETMEND_WATCH_PROBE="1")
+        self.assertEqual(done.stdout, plain.stdout)
+        probe, = of(record, "probe")
+        self.assertEqual((probe["rows"], probe["error"], of(record, "trouble")), (16, 0, []))
+        self.assertLess(probe["blind_p"], 0.01)
+        _, record = run(program.replace("Dense(2)", "Dense(2, activation='softplus', bias_initializer=keras.initializers.Constant(-80))"), NETMEND_WATCH_PROBE="1")
+        self.assertGreater(of(record, "probe")[0]["error"], 0.2, "outputs that are 0 cannot be learnt")
 
     @needs_torch
     def test_fit_on_pytorch(self):

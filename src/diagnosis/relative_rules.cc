@@ -127,12 +127,12 @@ void rate_high(const Scope& s) {
   if (run.losses.size() < 2) return;
   const double ratio = update_ratio(run), first = run.first_loss(), last = run.last_loss(), best = run.best_loss();
   const bool broke = !run.finite();
-  const bool grew =
-      std::isfinite(first) && first > 0 && (last > 3 * first || (last > 1.5 * first && run.losses.size() >= 5));
+  const bool enough = run.steps >= 20 || run.record->epochs.size() >= 5;
+  const bool grew = enough && std::isfinite(first) && first > 0 &&
+                    (last > 3 * first || (last > 1.5 * first && run.losses.size() >= 5));
   const bool apart = std::isfinite(best) && best > 0 && last > 3 * best && last > 0.7 * first;
   const bool large = ratio > s.limit["update-ratio-high"];
   const bool steep = std::isfinite(run.rate) && run.rate > (is_adaptive(run) ? 0.02 : 0.5);
-  const bool enough = run.steps >= 20 || run.losses.size() >= 5;
   if (!(broke || grew || apart || (large && enough && !run.learned()) || (steep && !run.learned()))) return;
   const bool serious = (broke || grew || apart) && (large || steep);
   s.out.push_back(guess("learning-rate-high",
@@ -148,12 +148,14 @@ void rate_high(const Scope& s) {
 
 void rate_low(const Scope& s) {
   const Run& run = s.run;
-  if (run.losses.size() < 3 || !run.finite() || run.learned()) return;
+  if (run.losses.size() < 3 || !run.finite()) return;
   const double ratio = update_ratio(run), first = run.first_loss(), last = run.last_loss();
   const bool tiny = std::isfinite(ratio) && ratio < s.limit["update-ratio-low"] * (run.keras ? 10 : 1);
   const bool low = std::isfinite(run.rate) && run.rate < (is_adaptive(run) ? 5e-5 : 5e-4);
-  const bool moved = std::isfinite(first) && last < 0.8 * first;
-  if (!(tiny || low) || moved) return;
+  const bool moved = std::isfinite(first) && (last < 0.8 * first || last > 1.2 * first);
+  // A network that happens to start above chance has not learned either where nothing moves at all.
+  const bool stands = tiny && low && last > 0.98 * first && run.losses.back() > 0.98 * run.losses.front();
+  if (!(tiny || low) || moved || (run.learned() && !stands)) return;
   s.out.push_back(guess("learning-rate-low",
                         std::isfinite(run.rate)
                             ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
@@ -162,11 +164,37 @@ void rate_low(const Scope& s) {
                         fmt::format("The loss went from {} to {}{}.", plain(first), plain(last), step_words(ratio))));
 }
 
+/// Where nothing else shows: a network that had hardly any steps.
+void few_steps(const Scope& s, int64_t epochs) {
+  const Run& run = s.run;
+  if (run.steps <= 0 || double(run.steps) >= s.limit["few-steps"] || run.learned()) return;
+  s.out.push_back(
+      guess("still-learning", "", Level::kNote, 0.35,
+            fmt::format("Training had {}{}.", findings::counted(run.steps, "step"),
+                        epochs > 0 ? fmt::format(" in {}", findings::counted(epochs, "epoch")) : std::string())));
+}
+
+/// A loss that still falls asks for more steps or for larger ones. With a rate far below the usual one of its optimiser
+/// larger ones may do, and after many steps that comes first.
+void slow(const Scope& s, int64_t epochs) {
+  const Run& run = s.run;
+  const Alarm longer = s.out.back();
+  const bool many = run.steps >= 500 && epochs >= 20;
+  const bool sgd = lower(run.optimizer) == "sgd";
+  const double usual = sgd ? 0.01 : 0.001;
+  if (!(run.rate <= s.limit["slow-rate"] * usual) || !(sgd || is_adaptive(run))) return;
+  s.out.push_back(guess("learning-rate-low", fmt::format("{} with {}", plain(run.rate), run.optimizer),
+                        many ? longer.level : Level::kNote, many ? longer.likelihood + 0.02 : 0.28,
+                        fmt::format("The loss still fell at the end, and the learning rate is {}; {} usually starts "
+                                    "with {}.",
+                                    plain(run.rate), run.optimizer, plain(usual))));
+}
+
 /// A line through the last third; its fall against what is left above the best possible.
 void still_learning(const Scope& s) {
   const Run& run = s.run;
   const size_t n = run.losses.size();
-  if (!run.finite() || n < 1) return;
+  if (!run.finite() || n < 1 || run.record->cut) return;  // what has not ended has not ended too early
   const int64_t epochs = run.epochs_planned > 0 ? run.epochs_planned : int64_t(run.record->epochs.size());
   if (n < 4) {  // one to three epochs: too few to see a trend
     const bool few_steps = run.steps > 0 && run.steps < 500;
@@ -197,13 +225,14 @@ void still_learning(const Scope& s) {
   }
   const bool few = run.steps > 0 && run.steps < 100 && epochs <= 3 && !run.learned();
   if (!(fall > (few ? 0.2 : 1.0) * s.limit["still-learning-share"] * level) || !(steady || few) || low || val_rises)
-    return;
+    return few_steps(s, epochs);
   const bool much = fall > 0.15 * level || (epochs > 0 && epochs <= 10 && fall > 0.08 * level);
   const bool far = !run.learned() || level > 0.4 * run.first_loss();
   s.out.push_back(guess("still-learning", "", far && (much || few) ? Level::kMinor : Level::kNote,
                         !run.learned() ? 0.6 : 0.3,
                         fmt::format("In the last third of the run, the loss still fell by {} of its value, to {}.",
                                     percent(fall / level), plain(run.losses.back()))));
+  slow(s, epochs);
 }
 
 void over_fit(const Scope& s) {
@@ -418,7 +447,7 @@ void one_batch(const Scope& s) {
 void swings(const Scope& s) {
   const Run& run = s.run;
   const std::vector<double>& series = run.accuracies.size() >= 8 && run.by_epoch ? run.accuracies : run.losses;
-  if (series.size() < 8 || !run.finite()) return;
+  if (series.size() < 8 || (!run.by_epoch && run.steps < 20) || !run.finite()) return;
   size_t turns = 0;
   double size = 0;
   const size_t from = series.size() / 3;
@@ -443,9 +472,10 @@ void batch(const Scope& s) {
   const Run& run = s.run;
   if (run.rows <= 0 || run.batch <= 0) return;
   const int64_t epochs = std::max<int64_t>({1, run.epochs_planned, int64_t(run.record->epochs.size())});
-  if (run.batch >= run.rows && run.rows > 64 && epochs < 100 && !run.learned())
+  if (run.batch >= run.rows && run.rows > 64 && epochs < 100)
     s.out.push_back(
-        guess("batch-size", fmt::format("one batch of {} rows", run.rows), Level::kMinor, 0.7,
+        guess("batch-size", fmt::format("one batch of {} rows", run.rows), run.learned() ? Level::kNote : Level::kMinor,
+              run.learned() ? 0.35 : 0.7,
               fmt::format("An epoch is a single step, so training has {}.", findings::counted(epochs, "step"))));
   else if (run.batch == 1 && run.rows > 200)
     s.out.push_back(guess("batch-size", "one input per batch", Level::kNote, 0.3,
@@ -489,6 +519,7 @@ void held_out(const Scope& s) {
 void stuck(const Scope& s) {
   const Run& run = s.run;
   if (run.losses.size() < 4 || !run.finite() || run.learned()) return;
+  if (run.record->cut && run.steps < 50) return;  // it has hardly begun
   const double first = run.first_loss(), last = run.last_loss(), constant = run.constant_loss();
   const bool still = last > 0.95 * first, chance = std::isfinite(constant) && last > 0.9 * constant;
   if (!still && !chance) return;
@@ -501,13 +532,15 @@ void stuck(const Scope& s) {
 /// Sigmoid or tanh in hidden layers of a network that does not learn.
 void hidden_functions(const Scope& s) {
   const Run& run = s.run;
-  if (run.learned() || run.losses.size() < 3) return;
+  if (run.losses.size() < 3) return;
+  const bool learned = run.learned();
+  if (learned && !(run.last_loss() > 0.4 * run.first_loss())) return;
   for (const char* name : {"sigmoid", "softmax", "hard_sigmoid"})
     if (run.hidden_is(name) && run.keras) {
-      s.out.push_back(
-          guess("vanishing-gradient", fmt::format("{} in hidden layers", name), Level::kMinor, 0.63,
-                fmt::format("Hidden layers use {}, whose derivative is at most 0.25, and the network does not learn.",
-                            name)));
+      s.out.push_back(guess("vanishing-gradient", fmt::format("{} in hidden layers", name),
+                            learned ? Level::kNote : Level::kMinor, learned ? 0.29 : 0.63,
+                            fmt::format("Hidden layers use {}, whose derivative is at most 0.25, and the network {}.",
+                                        name, learned ? "learns slowly" : "does not learn")));
       return;
     }
 }
@@ -521,8 +554,8 @@ constexpr Rule kRules[] = {
      "DeepDiagnosis", rate_high},
     {"netmend", "rate-low", "loss hardly moves", "loss, update ratio", "update-ratio-low", "learning-rate-low",
      "DeepDiagnosis", rate_low},
-    {"netmend", "still-learning", "loss still falls at the end", "trend of the last third", "still-learning-share",
-     "still-learning", "TheDeepChecker", still_learning},
+    {"netmend", "still-learning", "loss still falls at the end", "trend of the last third, steps",
+     "still-learning-share, few-steps, slow-rate", "still-learning", "TheDeepChecker", still_learning},
     {"netmend", "over-fit", "validation loss rises", "validation loss against its minimum",
      "over-fit-rise, over-fit-gap", "over-fitting-run", "SageMaker Debugger", over_fit},
     {"netmend", "dead", "dead ReLU units", "share of units that give 0", "dead-share", "dead-relu",

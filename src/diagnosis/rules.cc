@@ -10,6 +10,8 @@ namespace netmend::diagnosis {
 Thresholds::Thresholds()
     : values_{// ours, relative to the run's own history
               {"still-learning-share", 0.05},
+              {"few-steps", 200},
+              {"slow-rate", 0.2},
               {"over-fit-rise", 0.1},
               {"over-fit-gap", 0.1},
               {"unstable-swings", 0.3},

@@ -126,6 +126,7 @@ Task task_of(const Run& run) {
     return std::max(run.outputs, t.classes) <= 2 ? Task::kBinary : Task::kMulticlass;
   bool counts_right = false;  // accuracy is asked for: somebody thinks of classes
   for (const std::string& metric : run.metrics) counts_right = counts_right || metric.find("acc") != std::string::npos;
+  for (const records::Epoch& epoch : run.record->epochs) counts_right = counts_right || epoch.metrics.count("accuracy");
   const bool counted = run.loss == "sparse_categorical_crossentropy" && t.classes > 0 && t.min >= 0;
   if (!few && !counted) return Task::kRegression;
   if (t.classes <= 2 && (classes || counts_right || (t.min >= 0 && t.max <= 1))) return Task::kBinary;

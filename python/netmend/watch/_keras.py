@@ -14,6 +14,7 @@ import warnings
 from . import complain
 from ._datasets import as_array, class_facts, data_facts, overlap
 from ._record import Budget, Series, number, user_source
+from ._stop import Stopped, StopRules, stop_program
 
 PROBE = 64  # rows
 
@@ -52,6 +53,9 @@ class KerasWatch:
         self.mistakes, self.models, self.fits, self.weights = 0, {}, 0, {}
         self.nested = False
         self.backend, self.tape = "tensorflow", None
+        self.stop = StopRules(recorder.stop_when) if recorder.stop_when else None
+        self.sound_file, self.bad = None, False  # the last file written while all was finite; whether a loss was not
+        self.experiment = None
 
     def patch(self):
         watch, Model = self, self.module.Model
@@ -83,6 +87,12 @@ class KerasWatch:
         for name in ("train_on_batch", "fit_generator"):
             if hasattr(Model, name):
                 wrap(name, functools.partial(self.by_hand, name))
+        for name in ("save", "save_weights"):
+            wrap(name, self.save)
+        if self.recorder.probe:
+            from ._keras_probe import Probe
+            self.experiment = Probe(self)
+            self.recorder.at_end.append(self.experiment.run)
         if self.backend == "tensorflow":
             from ._keras_tape import TapeWatch
             self.tape = TapeWatch(self)
@@ -230,6 +240,8 @@ class KerasWatch:
         try:
             with self.apart():
                 result = original(model, *arguments, **named)
+        except Stopped:
+            raise
         except BaseException as error:
             self.record.say("fit-failed", now=True, error="%s: %s" % (type(error).__name__, str(error)[:300]))
             raise
@@ -260,10 +272,11 @@ class KerasWatch:
             value = result[0] if isinstance(result, (list, tuple)) else result
             value = float(value)
             entry["series"].add(value, math.nan)
+            state = {"steps": entry["series"].step, "source": entry["source"], "series": entry["series"], "x": entry["x"], "y": entry["y"]}
             if not math.isfinite(value) and not entry.get("bad"):
                 entry["bad"] = True
-                self.not_finite(model, {"steps": entry["series"].step, "source": entry["source"], "series": entry["series"],
-                                        "x": entry["x"], "y": entry["y"]})
+                self.not_finite(model, state)
+            self.feed_stop(state, value, exact=True)
         except Exception:
             pass
         return result
@@ -318,6 +331,8 @@ class KerasWatch:
         except Exception as error:
             complain("describe: %s: %s" % (type(error).__name__, error))
         self.record.say("fit", now=True, **fields)
+        if self.experiment is not None:
+            self.experiment.before_fit(model, entry, x, y)
         if getattr(model, "built", False):  # before the first step, and outside of what Keras times
             try:
                 self.probe(model, state, 0)
@@ -327,7 +342,7 @@ class KerasWatch:
 
     @guarded
     def batch_end(self, model, state, logs):
-        state["steps"] = state.get("steps", 0) + 1
+        state["steps"] = state["entry"]["steps"] = state.get("steps", 0) + 1
         loss = logs.get("loss") if logs else None
         if loss is not None:
             # Keras hands out the running mean of the epoch: the loss of the batch follows from it.
@@ -339,6 +354,7 @@ class KerasWatch:
             if not math.isfinite(mean) and not state.get("bad"):
                 state["bad"] = True
                 self.not_finite(model, state)
+            self.feed_stop(state, value)
 
     @guarded
     def epoch_begin(self, model, state):
@@ -355,7 +371,10 @@ class KerasWatch:
         epoch = state["epoch"]
         self.record.say("epoch", epoch=epoch, fit=state["fit"], step=state.get("steps", 0), metrics=metrics, lr=state.get("rate"),
                         seconds=time.perf_counter() - state["epoch_start"])
-        if epoch == state["epochs"] or state["budget"].due(epoch):
+        if self.stop is not None and "loss" in metrics:
+            self.stop.epoch(metrics["loss"])
+            self.end_if_stopped(state)
+        if epoch == state["epochs"] or state["budget"].due(epoch) or (self.stop is not None and self.stop.needs_looks()):
             start = time.perf_counter()
             self.probe(model, state, epoch)
             state["budget"].spent(time.perf_counter() - start)
@@ -396,6 +415,9 @@ class KerasWatch:
             fields = self.forward(model, state, layers) or {}
         self.record.say("step", optimizer=state["entry"]["index"], step=state.get("steps", 0), epoch=epoch, probe=True,
                         lr=state.get("rate", self.rate(model)), layers=layers, **fields)
+        if self.stop is not None and epoch > 0:
+            self.stop.look(layers, fields.get("same_outputs", False))
+            self.end_if_stopped(state)
 
     @guarded
     def forward(self, model, state, layers):
@@ -512,11 +534,44 @@ class KerasWatch:
             found.update(what="input", operation="the labels")
         elif bad:
             found.update(what="weights", layer=bad[0], operation="the step before")
+        self.bad = True
         state["series"].write_ring()
+        if self.sound_file:
+            found.update(checkpoint=self.sound_file["file"], checkpoint_step=self.sound_file["step"])
         self.record.say("nonfinite", now=True, **found)
         if "nan" in self.recorder.stop_when:
-            model.stop_training = True
-            self.record.say("stopped", now=True, why="loss is NaN or Inf", checkpoint="")
+            stop_program(self.record, "loss is NaN or Inf", state.get("steps", 0), self.sound_file)
+
+    # ---- reasons to stop, and the file to go on from ----
+
+    def feed_stop(self, state, loss, exact=False):
+        """A batch's loss. `exact`: to the last bit, not worked out from the mean that fit hands out."""
+        if self.stop is None or not self.stop.needs_losses():
+            return
+        if exact or "diverged" in self.stop.words:
+            self.stop.add(loss, exact)
+        self.end_if_stopped(state)
+
+    def end_if_stopped(self, state):
+        if self.stop is not None and self.stop.why:
+            why, self.stop = self.stop.why, None
+            state["series"].write_ring()
+            stop_program(self.record, why, state.get("steps", 0), self.sound_file)
+
+    def save(self, original, model, arguments, named):
+        result = original(model, *arguments, **named)
+        self.after_save(model, arguments, named)
+        return result
+
+    @guarded
+    def after_save(self, model, arguments, named):
+        import numpy
+        file = str(arguments[0] if arguments else named.get("filepath", ""))
+        step = self.entry(model).get("steps", 0)
+        sound = not self.bad and all(numpy.isfinite(self.value(one)).all() for one in model.weights)
+        if sound:
+            self.sound_file = {"file": file, "step": step}
+        self.record.say("checkpoint", file=file, step=step, finite=sound)
 
 
 def role_of(layer):

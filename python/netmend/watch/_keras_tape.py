@@ -12,6 +12,7 @@ import weakref
 from . import complain
 from ._datasets import as_array, class_facts, data_facts
 from ._record import Budget, Series, number, user_source
+from ._stop import stop_program
 
 
 class TapeWatch:
@@ -168,6 +169,8 @@ class TapeWatch:
         row["series"].add(loss, rate)
         if not math.isfinite(loss) and loss == loss or (loss != loss and row["steps"] > 1 and not row["bad"] and self.seen_loss(row)):
             self.not_finite(row)
+        if row["index"] == 0 and math.isfinite(loss):
+            self.watch.feed_stop(self.state_of(row), loss, exact=True)
         if not row["look"]:
             return
         layers = {}
@@ -192,7 +195,13 @@ class TapeWatch:
             return
         row["bad"] = True
         row["series"].write_ring()
+        self.watch.bad = True
         self.record.say("nonfinite", now=True, what="loss", step=row["steps"], source=row["source"])
+        if "nan" in self.recorder.stop_when:
+            stop_program(self.record, "loss is NaN or Inf", row["steps"], self.watch.sound_file)
+
+    def state_of(self, row):
+        return {"steps": row["steps"], "series": row["series"]}
 
     def end(self):
         for row in self.rows.values():

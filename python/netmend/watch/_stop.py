@@ -5,6 +5,19 @@ BLOCK = 50  # steps whose mean loss is one value
 GROWN = 3.0  # times the best value, and above the first one
 SAME = 100  # steps with the same loss to the last bit
 LOOKS = 5  # looks in a row at a dead layer, or at outputs that are all equal
+EPOCHS = 5  # with the same loss to six digits: what Keras hands out is a mean, and not the same to the last bit
+
+
+class Stopped(SystemExit):
+    """Ends the program with status 1. No `except Exception` of the program's stands in the way."""
+
+
+def stop_program(record, why, step, sound_file):
+    """`sound_file`: the last one that was written while all was finite, with its step; None where there is none."""
+    record.say("stopped", now=True, why=why, step=step, checkpoint=sound_file["file"] if sound_file else "",
+               checkpoint_step=sound_file["step"] if sound_file else None)
+    record.flush()
+    raise Stopped(1)
 
 
 class StopRules:
@@ -16,12 +29,17 @@ class StopRules:
         self.sum = self.count = 0
         self.first = self.best = math.nan
         self.grown, self.last, self.same, self.dead, self.equal = 0, None, 0, {}, 0
+        self.epochs = []
+
+    def needs_looks(self):
+        return bool(self.words & {"dead", "constant"})
 
     def needs_losses(self):
         return bool(self.words & {"diverged", "constant"})
 
-    def add(self, loss):
-        self.same = self.same + 1 if loss == self.last else 1
+    def add(self, loss, exact=True):
+        """`exact`: the loss is known to the last bit."""
+        self.same = self.same + 1 if exact and loss == self.last else 1
         self.last = loss
         if "constant" in self.words and self.same >= SAME:
             self.why = self.why or "the loss was %.6g in %d steps in a row" % (loss, SAME)
@@ -37,6 +55,12 @@ class StopRules:
         self.grown = self.grown + 1 if self.best > 0 and mean > GROWN * self.best and mean > self.first else 0
         if "diverged" in self.words and self.grown >= 2:
             self.why = self.why or "the loss grew to %.4g (mean of %d steps), from %.4g at its best" % (mean, BLOCK, self.best)
+
+    def epoch(self, loss):
+        """The mean loss of an epoch, where single losses are not known to the last bit."""
+        self.epochs = (self.epochs + ["%.6g" % loss])[-EPOCHS:]
+        if "constant" in self.words and self.epochs == [self.epochs[0]] * EPOCHS:
+            self.why = self.why or "the loss was %s in %d epochs in a row" % (self.epochs[0], EPOCHS)
 
     def look(self, layers, equal):
         """`layers`: rows of a look by name; `equal`: all outputs of the batch were the same."""

@@ -18,7 +18,7 @@ import weakref
 
 from . import complain
 from ._record import Budget, Series, number, user_source
-from ._stop import StopRules
+from ._stop import StopRules, stop_program
 from ._torch_probe import Probe
 from ._torch_schedule import Schedules
 from ._torch_stats import (activation_stats, describe_model, finite, layer_role, loss_facts, MUTED, row_keys,
@@ -541,9 +541,7 @@ class TorchWatch:
             self.say_stopped(why)
 
     def say_stopped(self, why):
-        self.record.say("stopped", now=True, why=why, step=self.last_step(), checkpoint=self.sound_file["file"] if self.sound_file else "",
-                        checkpoint_step=self.sound_file["step"] if self.sound_file else None)
-        raise_stop(self)
+        stop_program(self.record, why, self.last_step(), self.sound_file)
 
     def violated(self, info, check, **more):
         info.facts[check] = info.facts.get(check, 0) + 1
@@ -1187,15 +1185,6 @@ class TorchWatch:
             self.record.say("overlap", rows=rows, train_rows=len(self.train_rows), batches=len(shares),
                             mixed=len(some), all_in_train=bool(shares) and min(shares) >= 0.9,
                             overlapping=sum(key in self.train_rows for keys in self.eval_rows for key in keys))
-
-
-class Stopped(SystemExit):
-    pass
-
-
-def raise_stop(watch):
-    watch.record.flush()
-    raise Stopped(1)
 
 
 def patch(torch, recorder):
