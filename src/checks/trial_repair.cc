@@ -27,6 +27,7 @@ using observers::SampleRow;
 
 constexpr int64_t kFewest = 20;        ///< failures, and correct predictions
 constexpr double kWorthwhile = 0.005;  ///< gain on unseen inputs
+constexpr double kClear = 0.01;        ///< p of a gain that a sound unit hardly ever makes
 constexpr double kWorthALayer = 0.02;  ///< a whole layer fits much that is no damage
 constexpr double kNearlyAll = 0.8;     ///< of the failures
 constexpr double kMost = 0.5;          ///< of the failures: more than going on with training would remove
@@ -223,8 +224,10 @@ class TrialRepairs {
       return {};
     }
     if (gain >= kWorthALayer && shared_by_layer(first, gain)) return {};
-    auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0}, Certainty::kLikely,
-                                  brief, evidence);
+    const bool clear = tried_.repair->p <= kClear;
+    auto finding = findings::make("suspicious-unit", unit, seen_.words({{"unit", unit}}), {gain, 0},
+                                  clear ? Certainty::kLikely : Certainty::kPossible, brief, evidence);
+    if (!clear) finding.level = std::min(finding.level, findings::Level::kMinor);
     finding.title = fmt::format(
         "Unit {} causes {} of the failures; refitting it fixes {} and breaks {} of {} held-out inputs.", unit,
         share_words(share_fixed()), with_commas(flips.fixed), with_commas(flips.broken), with_commas(tried_.holdout));
