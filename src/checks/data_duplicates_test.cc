@@ -167,6 +167,32 @@ TEST(DuplicateLimits, WhatTheSourceRepeatsIsJudgedByWhatItCosts) {
   }
 }
 
+/// Sequences come close to each other by nature; pictures that are nearly the same were made of one.
+TEST(DuplicateLimits, NearlyEqualSequencesAreALeakWhereTrainingHasFewer) {
+  for (const bool pictures : {false, true}) {
+    Sound sound = pictures ? Sound() : Sound::text();
+    auto near = [&](const at::Tensor& x) {
+      at::Tensor other = x.clone();
+      pictures ? other.mul_(0.9) : other.narrow(0, 2, 1).add_(7);
+      return other;
+    };
+    if (!pictures)
+      for (int part : {0, 1}) {
+        Random random(uint64_t(part) + 7);
+        for (int64_t i = 0; i < sound.x[part].numel(); ++i)
+          sound.x[part].data_ptr<int64_t>()[i] = int64_t(2 + random.below(500));
+        sound.mask[part].fill_(true);
+      }
+    for (int64_t i = 0; i < 120; ++i) sound.x[1][i] = near(sound.x[1][700 + i]);
+    for (int64_t i = 0; i < 120; ++i) sound.x[0][i] = near(sound.x[1][200 + i]);
+    const Finding leak = raised(sound.check(), "split-leak:train-test");
+    EXPECT_EQ(leak.numbers["near"], 120) << leak.evidence;
+    EXPECT_EQ(leak.level, pictures ? Level::kSerious : Level::kMinor) << leak.evidence;
+    for (int64_t i = 0; i < 300; ++i) sound.x[0][i] = near(sound.x[1][200 + i]);
+    EXPECT_EQ(raised(sound.check(), "split-leak:train-test").level, Level::kSerious);
+  }
+}
+
 TEST(DuplicateLimits, AFewRowsThatCollideAreNoLeak) {
   Sound sound = Sound::table();
   for (int64_t i = 0; i < 3; ++i) sound.x[1][i] = sound.x[1][100 + i];
