@@ -267,6 +267,8 @@ class Program:
             self.say("output-activation", line, "serious", "softmax before a loss with from_logits=True", "confirmed")
         elif "binarycrossentropy" in name and not logits and activation in ("linear", "relu", "tanh"):
             self.say("output-activation", line, "serious", "%s with binary cross-entropy, which expects a sigmoid" % activation, "confirmed")
+        elif "binarycrossentropy" in name and activation == "sigmoid" and isinstance(units, int) and units > 1 and "to_categorical" in self.names:
+            self.say("output-activation", line, "minor", "sigmoid for classes that exclude each other (to_categorical)")
         elif name in ("mse", "mae", "meansquarederror", "meanabsoluteerror") and activation == "softmax":
             self.say("output-activation", line, "minor", "softmax with %s" % text_of(loss))
         if units == 1 and "categorical" in name:

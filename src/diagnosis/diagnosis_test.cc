@@ -148,6 +148,50 @@ TEST(Curves, OverFittingAndLearningOn) {
   EXPECT_EQ(kinds_above_note(diagnosed(record)), std::vector<std::string>{"still-learning"});
 }
 
+std::vector<std::string> kinds_of(const Diagnosis& diagnosis) {
+  std::vector<std::string> names;
+  for (const findings::Finding& finding : diagnosis.findings) names.push_back(finding.kind);
+  return names;
+}
+
+/// `epochs` whose loss is `factor` times that of the one before, 40 steps each.
+Record curve(int epochs, double factor, const char* optimizer, double rate, bool cut = false) {
+  Record record = record_of({{{"e", "fit"}, {"epochs", epochs}, {"validation", true}},
+                             {{"e", "optimizer"}, {"type", optimizer}, {"lr", rate}},
+                             {{"e", "end"}}});
+  record.cut = cut;
+  double loss = 1;
+  for (int i = 1; i <= epochs; ++i, loss *= factor) {
+    record.epochs.push_back({.epoch = i, .step = 40 * i, .metrics = {{"loss", loss}}});
+    add_losses(record, std::vector<double>(40, loss));
+  }
+  return record;
+}
+
+TEST(Curves, ThatStillFallAskForMoreStepsOrLargerOnes) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(kinds_of(diagnosed(curve(15, 0.97, "SGD", 0.01)))[0], "still-learning");
+  EXPECT_EQ(kinds_of(diagnosed(curve(15, 0.97, "Adam", 1e-4)))[0], "still-learning") << "600 steps in 15 epochs";
+  EXPECT_EQ(kinds_of(diagnosed(curve(15, 0.97, "Adam", 1e-4)))[1], "learning-rate-low");
+  EXPECT_EQ(kinds_of(diagnosed(curve(23, 0.98, "Adam", 1e-4)))[0], "learning-rate-low") << "after many steps";
+  EXPECT_EQ(kinds_of(diagnosed(curve(15, 0.97, "SGD", 0.01, true))), Names()) << "what is cut has not ended too early";
+  EXPECT_EQ(kinds_of(diagnosed(curve(12, 0.996, "SGD", 0.01)))[0], "learning-rate-low") << "falls always, by 4 %";
+  EXPECT_EQ(kinds_above_note(diagnosed(curve(12, 0.996, "SGD", 0.1))), Names{"not-learning"}) << "that is not low";
+  const Diagnosis few = diagnosed(curve(1, 1, "SGD", 0.01));
+  ASSERT_EQ(kinds_of(few).back(), "still-learning");
+  EXPECT_EQ(few.findings.back().evidence, "Training had 40 steps in 1 epoch.");
+}
+
+TEST(Outputs, APercentageErrorNeedsTargetsThatAreNot0) {
+  for (const auto& [targets, kinds] : std::vector<std::pair<nlohmann::json, size_t>>{
+           {{{"min", 0.0}, {"max", 3.0}, {"whole", false}, {"width", 1}}, 1},
+           {{{"min", 1.0}, {"max", 3.0}, {"whole", false}, {"width", 1}}, 0}}) {
+    const Record record =
+        record_of({keras_model(1), keras_graph("linear"), keras_data(targets), keras_fit("mape"), {{"e", "end"}}});
+    EXPECT_EQ(kinds_above_note(diagnosed(record)).size(), kinds) << targets;
+  }
+}
+
 TEST(Records, WithNothingInThemSayWhatIsUnknown) {
   Record record = record_of({});
   record.cut = true;

@@ -157,6 +157,11 @@ void numbers_for_classes(const Scope& s) {
 void loss_for_targets(const Scope& s) {
   const Run& run = s.run;
   if (!run.targets.seen) return;
+  const bool has_zero =
+      (run.targets.counts.count("0") && run.targets.counts.at("0") > 0) || run.targets.min == 0 || run.targets.max == 0;
+  if (run.loss == "mean_absolute_percentage_error" && has_zero)
+    s.out.push_back(alarm_of("wrong-loss", "a percentage error of targets that are 0", Level::kSerious, 0.9,
+                             "This loss divides by the target, and some targets are 0.", run));
   const bool cross = run.loss.find("crossentropy") != std::string::npos;
   if (run.loss == "categorical_crossentropy" && run.outputs == 1)
     s.out.push_back(alarm_of("wrong-loss", "categorical cross-entropy of a single output", Level::kSerious, 0.9,

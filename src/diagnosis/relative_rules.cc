@@ -129,8 +129,8 @@ void rate_high(const Scope& s) {
   const bool broke = !run.finite();
   const bool enough = run.steps >= 20 || run.record->epochs.size() >= 5;
   const bool grew = enough && std::isfinite(first) && first > 0 &&
-                    (last > 3 * first || (last > 1.5 * first && run.losses.size() >= 5));
-  const bool apart = std::isfinite(best) && best > 0 && last > 3 * best && last > 0.7 * first;
+                    (last > 3 * first || (last > 1.5 * first && last > run.losses.front() && run.losses.size() >= 5));
+  const bool apart = enough && std::isfinite(best) && best > 0 && last > 3 * best && last > 0.7 * first;
   const bool large = ratio > s.limit["update-ratio-high"];
   const bool steep = std::isfinite(run.rate) && run.rate > (is_adaptive(run) ? 0.02 : 0.5);
   if (!(broke || grew || apart || (large && enough && !run.learned()) || (steep && !run.learned()))) return;
@@ -146,11 +146,33 @@ void rate_high(const Scope& s) {
                                     step_words(ratio))));
 }
 
+/// What an optimiser of this kind is usually started with.
+double usual_rate(const Run& run) { return is_adaptive(run) ? 0.001 : 0.01; }
+
+/// The loss falls in nearly every epoch, and hardly gets anywhere.
+bool creeps(const Run& run) {
+  const size_t n = run.losses.size();
+  if (!run.by_epoch || n < 8 || run.rate > usual_rate(run) || run.learned()) return false;
+  size_t falls = 0;
+  for (size_t i = 1; i < n; ++i) falls += run.losses[i] < run.losses[i - 1];
+  const double fall = 1 - run.losses.back() / run.losses.front();
+  return double(falls) >= 0.9 * double(n - 1) && fall > 1e-4 && fall < 0.2;
+}
+
 void rate_low(const Scope& s) {
   const Run& run = s.run;
   if (run.losses.size() < 3 || !run.finite()) return;
   const double ratio = update_ratio(run), first = run.first_loss(), last = run.last_loss();
-  const bool tiny = std::isfinite(ratio) && ratio < s.limit["update-ratio-low"] * (run.keras ? 10 : 1);
+  if (creeps(run)) {
+    s.out.push_back(guess("learning-rate-low", fmt::format("{} with {}", plain(run.rate), run.optimizer), Level::kMinor,
+                          0.61,
+                          fmt::format("The loss fell in nearly every epoch, but only from {} to {} in all.",
+                                      plain(run.losses.front()), plain(run.losses.back()))));
+    return;
+  }
+  // Updates are tiny without a gradient too: only a rate that is not above the usual one can be to blame.
+  const bool tiny = std::isfinite(ratio) && ratio < s.limit["update-ratio-low"] * (run.keras ? 10 : 1) &&
+                    !(run.rate >= usual_rate(run));
   const bool low = std::isfinite(run.rate) && run.rate < (is_adaptive(run) ? 5e-5 : 5e-4);
   const bool moved = std::isfinite(first) && (last < 0.8 * first || last > 1.2 * first);
   // A network that happens to start above chance has not learned either where nothing moves at all.
@@ -181,7 +203,7 @@ void slow(const Scope& s, int64_t epochs) {
   const Alarm longer = s.out.back();
   const bool many = run.steps >= 500 && epochs >= 20;
   const bool sgd = lower(run.optimizer) == "sgd";
-  const double usual = sgd ? 0.01 : 0.001;
+  const double usual = usual_rate(run);
   if (!(run.rate <= s.limit["slow-rate"] * usual) || !(sgd || is_adaptive(run))) return;
   s.out.push_back(guess("learning-rate-low", fmt::format("{} with {}", plain(run.rate), run.optimizer),
                         many ? longer.level : Level::kNote, many ? longer.likelihood + 0.02 : 0.28,
@@ -523,10 +545,17 @@ void stuck(const Scope& s) {
   const double first = run.first_loss(), last = run.last_loss(), constant = run.constant_loss();
   const bool still = last > 0.95 * first, chance = std::isfinite(constant) && last > 0.9 * constant;
   if (!still && !chance) return;
-  s.out.push_back(guess("not-learning", fmt::format("loss {} at the start, {} at the end", plain(first), plain(last)),
-                        Level::kMinor, 0.4,
-                        fmt::format("The loss was {} at the start and {} at the end{}.", plain(first), plain(last),
-                                    chance ? fmt::format("; a constant prediction reaches {}", plain(constant)) : "")));
+  std::string narrow;
+  for (size_t i = 0; i + 1 < run.layers.size(); ++i)
+    if (const int64_t units = run.layers[i].whole("units");
+        narrow.empty() && run.layers[i].text("role") == "linear" && units >= 1 && units <= 2 && run.outputs <= units)
+      narrow = fmt::format(" The hidden layer {} has only {}.", run.layers[i].text("name"),
+                           findings::counted(units, "unit"));
+  s.out.push_back(
+      guess("not-learning", fmt::format("loss {} at the start, {} at the end", plain(first), plain(last)),
+            Level::kMinor, narrow.empty() ? 0.4 : 0.605,
+            fmt::format("The loss was {} at the start and {} at the end{}.{}", plain(first), plain(last),
+                        chance ? fmt::format("; a constant prediction reaches {}", plain(constant)) : "", narrow)));
 }
 
 /// Sigmoid or tanh in hidden layers of a network that does not learn.

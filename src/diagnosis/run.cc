@@ -20,6 +20,8 @@ std::string usual_loss(const std::string& name) {
       {"mae", "mean_absolute_error"},
       {"meanabsoluteerror", "mean_absolute_error"},
       {"l1_loss", "mean_absolute_error"},
+      {"mape", "mean_absolute_percentage_error"},
+      {"meanabsolutepercentageerror", "mean_absolute_percentage_error"},
       {"cross_entropy", "sparse_categorical_crossentropy"},
       {"nll_loss", "sparse_categorical_crossentropy"},
       {"binary_cross_entropy", "binary_crossentropy"},
@@ -127,7 +129,8 @@ Task task_of(const Run& run) {
   bool counts_right = false;  // accuracy is asked for: somebody thinks of classes
   for (const std::string& metric : run.metrics) counts_right = counts_right || metric.find("acc") != std::string::npos;
   for (const records::Epoch& epoch : run.record->epochs) counts_right = counts_right || epoch.metrics.count("accuracy");
-  const bool counted = run.loss == "sparse_categorical_crossentropy" && t.classes > 0 && t.min >= 0;
+  const bool counted = (run.loss == "sparse_categorical_crossentropy" && t.classes > 0 && t.min >= 0) ||
+                       (run.loss == "binary_crossentropy" && t.classes == 2 && t.min >= 0 && t.max <= 1);
   if (!few && !counted) return Task::kRegression;
   if (t.classes <= 2 && (classes || counts_right || (t.min >= 0 && t.max <= 1))) return Task::kBinary;
   if (classes || counts_right) return Task::kMulticlass;

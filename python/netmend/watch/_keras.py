@@ -45,6 +45,11 @@ def short_name(value):
     return str(own) if isinstance(own, str) and own else type(value).__name__
 
 
+def metric_name(metric):
+    """The class Accuracy, which compares for equality, goes by its class; the word "accuracy" means another in compile."""
+    return "Accuracy" if type(metric).__name__ == "Accuracy" else short_name(metric)
+
+
 class KerasWatch:
     def __init__(self, module, recorder):
         self.module, self.recorder, self.record = module, recorder, recorder.record
@@ -115,7 +120,7 @@ class KerasWatch:
             metrics = [metrics]
         entry = self.entry(model)
         entry.update(loss=kind if isinstance(kind, str) else (kind[0] if kind else ""), given_loss=loss,
-                     metrics=[short_name(one) for one in metrics if not isinstance(one, (list, tuple, dict))],
+                     metrics=[metric_name(one) for one in metrics if not isinstance(one, (list, tuple, dict))],
                      source=user_source(5), from_logits=self.from_logits(loss))
 
     def from_logits(self, loss):
