@@ -581,6 +581,46 @@ class SecondOpinion(Case):
             self.assertEqual(shown, max(told.values()) >= 0.5 and not confirmed)
 
 
+SOCKET = "import socket\ntry:\n    socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError as error: reached = error.errno\nopen('mark.txt', 'w').write('x')\n"
+
+
+@needs("torch")
+class SlowStrangers(Case):
+    """Programs of other people, which the study runs in the sandbox."""
+
+    def study(self, *more):
+        words = ["lab", "study", "broken-trainings", "--part", "real", "--python", sys.executable, "--out", "s", "--jobs", "2", "--json", "--"]
+        words += ["--folder", "programs", "--labels", "labels.json", "--seconds", "15", *more]
+        done = subprocess.run([NETMEND, *words], capture_output=True, text=True, timeout=600)
+        if done.returncode == 2 and "bubblewrap" in done.stderr:
+            self.skipTest(done.stderr.splitlines()[0])
+        self.assertEqual(done.returncode, 0, done.stderr[-800:])
+        return parse(done.stdout)
+
+    def test_they_are_run_cut_repaired_and_counted(self):
+        loop = "for a, b in batches(6): ZERO F.cross_entropy(net(a), b).backward(); opt.step()\n"
+        begin = START + SOCKET + "net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.2)\n"
+        os.makedirs("programs")
+        for name, text in (("accumulates", begin + loop.replace("ZERO ", "")), ("endless", begin + "while True:\n    " + loop.replace("ZERO ", "opt.zero_grad(); ")),
+                           ("gone", "import a_module_that_left\n"), ("crash", "1 / 0\n")):
+            os.makedirs("programs/" + name)
+            write(f"programs/{name}/bug.py", text)
+        os.makedirs("repaired/accumulates")
+        write("repaired/accumulates/bug.py", begin + loop.replace("ZERO ", "opt.zero_grad(); "))
+        label = {"faults": ["other:gradients-accumulate"], "also_acceptable": [], "contributing": [], "symptom": "slow"}
+        write("labels.json", json.dumps({"accumulates": label, "endless": {**label, "faults": ["too-few-epochs"]}, "gone": label, "crash": {**label, "symptom": "crash"}}))
+        found = self.study("--repaired", "repaired")
+        self.assertEqual({name: one["ending"] for name, one in found["runs"].items()}, {"accumulates": "ended", "endless": "cut", "gone": "failed", "crash": "failed"})
+        self.assertEqual((sorted(found["programs"]), list(found["apart"])), (["accumulates", "crash", "endless"], ["gone"]))
+        own = found["rules"][0]
+        self.assertEqual((own["first"], own["repaired"], own["serious"]), (1, 1, 0), own)
+        self.assertEqual(self.json("diagnose", "s/endless", "--fail-on", "never")["summary"]["complete"], False)
+        self.assertEqual([name for _, _, names in os.walk("programs") for name in names if name != "bug.py"], [], "a program wrote beside itself")
+        before = os.path.getmtime("s/endless/outcome.json")
+        self.study()
+        self.assertEqual(os.path.getmtime("s/endless/outcome.json"), before, "what has run is not run again")
+
+
 @needs("torch")
 class SlowPlanted(Case):
     """Small trainings with a known fault, under netmend watch."""

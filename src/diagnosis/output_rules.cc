@@ -138,13 +138,17 @@ void pair_of_two(const Scope& s) {
 void numbers_for_classes(const Scope& s) {
   const Run& run = s.run;
   if (!of_numbers(run) || !run.targets.seen) return;
-  const bool classes = run.targets.one_hot || run.task == Task::kBinary || run.task == Task::kMulticlass;
+  const bool several = run.task == Task::kMultilabel;
+  const bool classes = run.targets.one_hot || several || run.task == Task::kBinary || run.task == Task::kMulticlass;
   if (!classes) return;
   s.out.push_back(
       alarm_of("wrong-loss", fmt::format("{} for classes", run.loss), Level::kMinor, 0.66,
                fmt::format("The targets are {}, and the loss is {}: cross-entropy has steeper gradients where a "
                            "prediction is wrong.",
-                           run.targets.one_hot ? "one-hot rows" : "class labels", run.loss),
+                           several               ? "rows of yes or no"
+                           : run.targets.one_hot ? "one-hot rows"
+                                                 : "class labels",
+                           run.loss),
                run));
   if (!squashes(run.last) && !run.last.empty() && run.last != "tanh")
     s.out.push_back(alarm_of(
@@ -152,6 +156,14 @@ void numbers_for_classes(const Scope& s) {
         fmt::format("The targets are classes, but the outputs of the last activation, {}, are not limited to 0 to 1.",
                     run.last),
         run));
+}
+
+void softmax_for_several(const Scope& s) {
+  const Run& run = s.run;
+  if (run.task != Task::kMultilabel || run.last != "softmax" || run.outputs < 2 || run.targets.one_hot) return;
+  s.out.push_back(alarm_of("output-activation", "softmax for labels that do not exclude each other", Level::kSerious,
+                           0.9, "Several labels of an input can be right, but the outputs of softmax add up to 1.",
+                           run));
 }
 
 void loss_for_targets(const Scope& s) {
@@ -272,6 +284,8 @@ constexpr Rule kRules[] = {
      one_softmax},
     {"exact", "reachable", "targets beyond the outputs", "range of targets, last activation", "exact",
      "output-activation", "DeepDiagnosis", reachable},
+    {"exact", "several-labels", "softmax for several labels", "rows of targets, last activation", "exact",
+     "output-activation", "UMLAUT", softmax_for_several},
     {"exact", "classes-pair", "loss of classes and last activation", "last activation, loss, rows of outputs", "exact",
      "output-activation", "UMLAUT", pair_of_classes},
     {"exact", "binary-pair", "binary loss and last activation", "last activation, loss", "exact", "output-activation",

@@ -133,7 +133,9 @@ void rate_high(const Scope& s) {
   const bool apart = enough && std::isfinite(best) && best > 0 && last > 3 * best && last > 0.7 * first;
   const bool large = ratio > s.limit["update-ratio-high"];
   const bool steep = std::isfinite(run.rate) && run.rate > (is_adaptive(run) ? 0.02 : 0.5);
-  if (!(broke || grew || apart || (large && enough && !run.learned()) || (steep && !run.learned()))) return;
+  // A hundred times the usual rate: a network may get somewhere in spite of it.
+  const bool absurd = is_adaptive(run) && run.rate >= 0.1 && !(last < 0.3 * run.constant_loss());
+  if (!(absurd || broke || grew || apart || (large && enough && !run.learned()) || (steep && !run.learned()))) return;
   const bool serious = (broke || grew || apart) && (large || steep);
   s.out.push_back(guess("learning-rate-high",
                         std::isfinite(run.rate) ? fmt::format("{} with {}", plain(run.rate), run.optimizer)
@@ -141,7 +143,7 @@ void rate_high(const Scope& s) {
                         : grew || apart         ? "the loss grows"
                                         : fmt::format("a step changes weights by {} of their size", percent(ratio)),
                         serious || ((large || steep) && !run.learned()) ? Level::kSerious : Level::kMinor,
-                        serious ? 0.85 : (large && steep ? 0.8 : (large || steep ? 0.7 : 0.5)),
+                        serious ? 0.85 : (large && steep ? 0.8 : (large || steep || absurd ? 0.7 : 0.5)),
                         fmt::format("The loss went from {} to {} (best {}){}.", plain(first), plain(last), plain(best),
                                     step_words(ratio))));
 }
@@ -186,12 +188,15 @@ void rate_low(const Scope& s) {
                         fmt::format("The loss went from {} to {}{}.", plain(first), plain(last), step_words(ratio))));
 }
 
-/// Where nothing else shows: a network that had hardly any steps.
+/// Where nothing else shows: a network that had hardly any steps, or one to three epochs of few.
 void few_steps(const Scope& s, int64_t epochs) {
   const Run& run = s.run;
-  if (run.steps <= 0 || double(run.steps) >= s.limit["few-steps"] || run.learned()) return;
+  const double few = s.limit["few-steps"], steps = double(run.steps);
+  const bool learned = run.learned(), hardly = steps < few / 4;
+  const bool once = epochs > 0 && epochs <= 3 && steps < 2.5 * few && !learned;
+  if (steps <= 0 || !(hardly || once || (steps < few && !learned))) return;
   s.out.push_back(
-      guess("still-learning", "", Level::kNote, 0.35,
+      guess("still-learning", "", once ? Level::kMinor : Level::kNote, once ? 0.6 : (hardly ? 0.62 : 0.35),
             fmt::format("Training had {}{}.", findings::counted(run.steps, "step"),
                         epochs > 0 ? fmt::format(" in {}", findings::counted(epochs, "epoch")) : std::string())));
 }
@@ -219,11 +224,7 @@ void still_learning(const Scope& s) {
   if (!run.finite() || n < 1 || run.record->cut) return;  // what has not ended has not ended too early
   const int64_t epochs = run.epochs_planned > 0 ? run.epochs_planned : int64_t(run.record->epochs.size());
   if (n < 4) {  // one to three epochs: too few to see a trend
-    const bool few_steps = run.steps > 0 && run.steps < 500;
-    if (run.keras && epochs <= 3 && few_steps && !run.learned())
-      s.out.push_back(guess("still-learning", "", Level::kMinor, 0.6,
-                            fmt::format("Training had {} and {}.", findings::counted(epochs, "epoch"),
-                                        findings::counted(run.steps, "step"))));
+    few_steps(s, epochs);
     return;
   }
   const size_t window = std::max<size_t>(3, n / 3), from = n - window;
@@ -323,9 +324,12 @@ void saturated(const Scope& s) {
       found = &track;
   if (!found) return;
   const bool stuck = !s.run.learned();
-  s.out.push_back(guess("saturated-training", found->name, stuck ? Level::kSerious : Level::kNote, stuck ? 0.72 : 0.25,
-                        fmt::format("{} of the outputs of {} lie where the activation function is flat.",
-                                    percent(found->last().saturated), found->name)));
+  const bool early = found->first().saturated > s.limit["saturated-share"];  // the start weights are to blame
+  s.out.push_back(guess(
+      "saturated-training", found->name, stuck ? Level::kSerious : (early ? Level::kMinor : Level::kNote),
+      stuck ? 0.72 : (early ? 0.5 : 0.25),
+      fmt::format("{} of the outputs of {} lie where the activation function is flat{}.",
+                  percent(found->last().saturated), found->name, early ? ", and most did in the first look" : "")));
   s.out.back().where = found->name;
 }
 
@@ -434,9 +438,10 @@ void first_loss(const Scope& s) {
   const double first = run.first_class_loss(), uniform = run.uniform_loss();
   if (!std::isfinite(first) || !(first > s.limit["first-loss-factor"] * uniform)) return;
   const double classes = std::round(std::exp(uniform));
+  const bool far = first > 20 * uniform, ignored = run.learned() && !far;
   s.out.push_back(
       guess("bad-initialization", fmt::format("first loss {} instead of {}", plain(first), plain(uniform)),
-            run.learned() ? Level::kNote : Level::kMinor, run.learned() ? 0.2 : 0.52,
+            ignored ? Level::kNote : Level::kMinor, ignored ? 0.2 : 0.52,
             fmt::format("The first loss is {}; a network that gives each of {} classes the same probability has ln "
                         "{} = {}. Outputs are large before anything was learnt: start weights or inputs are too "
                         "large.",

@@ -121,14 +121,15 @@ Task task_of(const Run& run) {
   const bool classes = run.loss.find("crossentropy") != std::string::npos;
   if (!t.seen) return Task::kUnknown;
   if (t.one_hot) return t.width == 2 ? Task::kBinary : Task::kMulticlass;
-  if (t.width > 1) return t.whole && t.min >= 0 && t.max <= 1 && classes ? Task::kMultilabel : Task::kRegression;
+  bool counts_right = false;  // accuracy is asked for: somebody thinks of classes
+  for (const std::string& metric : run.metrics) counts_right = counts_right || metric.find("acc") != std::string::npos;
+  for (const records::Epoch& epoch : run.record->epochs) counts_right = counts_right || epoch.metrics.count("accuracy");
+  if (t.width > 1)
+    return t.whole && t.min >= 0 && t.max <= 1 && (classes || counts_right) ? Task::kMultilabel : Task::kRegression;
   if (!t.whole) return Task::kRegression;
   const bool few = t.classes > 0 && t.classes <= 20 && (t.rows == 0 || t.classes * 5 <= t.rows);
   if (!run.keras && run.loss == "sparse_categorical_crossentropy")
     return std::max(run.outputs, t.classes) <= 2 ? Task::kBinary : Task::kMulticlass;
-  bool counts_right = false;  // accuracy is asked for: somebody thinks of classes
-  for (const std::string& metric : run.metrics) counts_right = counts_right || metric.find("acc") != std::string::npos;
-  for (const records::Epoch& epoch : run.record->epochs) counts_right = counts_right || epoch.metrics.count("accuracy");
   const bool counted = (run.loss == "sparse_categorical_crossentropy" && t.classes > 0 && t.min >= 0) ||
                        (run.loss == "binary_crossentropy" && t.classes == 2 && t.min >= 0 && t.max <= 1);
   if (!few && !counted) return Task::kRegression;
@@ -321,8 +322,10 @@ bool Run::learned() const {
   for (const auto* series : {&accuracies, &val_accuracies})
     if (!series->empty() && std::isfinite(series->back()))
       accuracy = std::isnan(accuracy) ? series->back() : std::max(accuracy, series->back());
+  // A loss that stays where it was makes a good accuracy chance.
+  const bool stayed = constant > 0 && best > 0.95 * constant && best > 0.95 * first_loss();
   if (std::isfinite(accuracy) && task != Task::kRegression && std::isfinite(majority()))
-    return accuracy > majority() + 0.5 * (1 - majority()) * 0.5;
+    return !stayed && accuracy > majority() + 0.5 * (1 - majority()) * 0.5;
   if (std::isfinite(constant) && constant > 0) return best < 0.7 * constant;
   return std::isfinite(best) && best < 0.5 * first_loss();
 }

@@ -140,6 +140,10 @@ class Search {
     for (const Finding* problem : problems)
       if (Next found = first_untried(problem->kind, problem->kind); found.solution) return found;
     if (!problems.empty()) return first_untried("*", problems.front()->kind);
+    // What was put right may want more steps than what was wrong.
+    const bool helps = healing_.best >= 0 && healing_.best + 1 == int(healing_.tries.size());
+    for (const Finding& one : current().diagnosis.findings)
+      if (helps && one.kind == "still-learning") return first_untried(one.kind, one.kind);
     return {};
   }
 
