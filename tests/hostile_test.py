@@ -54,6 +54,7 @@ ROWS = [
     Row("match m.onnx --reference ref.npz", "ref.npz"),
     Row("lab merge one.state two.state", "one.state", "two.state"),
     Row(f"coverage {CASE} --profile m.profile --criteria nc,kmnc", "m.profile"),
+    Row(f"coverage {CASE} --profile m.profile --criteria nc,kmnc --merge first.state second.state", "first.state", "second.state"),
     Row(f"train m.onnx --data {DATA_SPEC} --epochs 3 --checkpoint m.ckpt --resume -o out.onnx", "m.ckpt", "t.npz",
         writes=["out.onnx", "m.ckpt"]),
     Row(f"stress m.onnx --data {IMAGES} --anyway --method fuzz --steps 2 -o out.npz --queue m.queue", "m.queue", writes=["out.npz", "m.queue"]),
@@ -153,6 +154,8 @@ def make_sound(study=True):
     for i, name in enumerate(("one", "two")):
         must("eval", "m.onnx", *case, "--shard", f"{i + 1}/2", "-o", name + ".state")
     must("coverage", "m.onnx", "--train", DATA_SPEC + ",limit=90", "--test", DATA_SPEC, "--anyway", "--profile", "m.profile", "--out", "covered")
+    for i, name in enumerate(("first", "second")):
+        must("coverage", "m.onnx", *case, "--profile", "m.profile", "--criteria", "nc,kmnc", "--shard", f"{i + 1}/2", "-o", name + ".state")
     must("stress", "m.onnx", "--data", IMAGES, "--anyway", "--method", "fuzz", "--steps", 1, "-o", "first.npz", "--queue", "m.queue", "--out", "stressed")
     make_trainings()
     make_reference(pixels[:4])

@@ -1,4 +1,4 @@
-"""What people install: the .deb in a clean Debian 12, the container's steps in the same, the tarball, the wheel in clean
+"""What people install: the .deb in a clean Debian 12, the container's steps in the same, the tarball, the wheels in clean
 environments, and what is made of the description of the commands.
 
 usage: package_test.py NETMEND, in its build folder
@@ -127,6 +127,90 @@ class SlowWheel(OneFolder):
                 tried += 1
                 shutil.rmtree(folder)
         self.assertGreater(tried, 0)
+
+
+class SlowTorchWheel(OneFolder):
+    """The wheel without LibTorch, in environments with the PyTorch that it was built with, another one, and none."""
+
+    @classmethod
+    def make(cls):
+        build = os.path.join(SOURCE, "build", "torch")
+        if not os.path.exists(os.path.join(build, "netmend-engine")):
+            raise unittest.SkipTest("nothing was built with PyPI's torch (./dev build --torch pip netmend)")
+        if not shutil.which("patchelf"):
+            raise unittest.SkipTest("patchelf is not installed")
+        cls.torch = re.search(r"^NETMEND_LIBTORCH:PATH=(.+)$", read(os.path.join(build, "CMakeCache.txt")), re.M).group(1)
+        cls.site = os.path.dirname(cls.torch)  # an environment for one version of Python, NumPy in it too
+        version = re.search(r"python(3\.\d+)", cls.torch)
+        cls.python = version and shutil.which("python" + version.group(1), path="/usr/bin:" + os.environ["PATH"])
+        if not cls.python:
+            raise unittest.SkipTest(f"no Python here fits {cls.torch}")
+        print(must(os.path.join(SOURCE, "scripts", "wheel"), build, ".", cls.torch, program="/usr/bin/python3").stdout.strip())
+        cls.wheel = glob.glob("*.whl")[0]
+        cls.series = re.search(r"\+torch([\d.]+)-", cls.wheel).group(1)
+
+    def environment(self, *paths):
+        """A clean environment with the wheel, whose Python also finds these folders."""
+        folder = os.path.abspath(tempfile.mkdtemp(dir="."))
+        self.addCleanup(shutil.rmtree, folder)
+        must("-m", "venv", os.path.join(folder, "env"), program=self.python)
+        packages = glob.glob(os.path.join(folder, "env", "lib", "python3*", "site-packages"))[0]
+        must("install", "-q", "--no-deps", "--no-index", self.wheel, program=os.path.join(folder, "env", "bin", "pip"))
+        with open(os.path.join(packages, "others.pth"), "w") as file:
+            file.write("".join(path + "\n" for path in paths))
+        return folder, packages
+
+    def inside(self, folder, program, *words):
+        return run(*words, program=os.path.join(folder, "env", "bin", program), cwd=folder,
+                   env={"PATH": "/usr/bin:/bin", "HOME": folder})
+
+    def refuses(self, done, *says):
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        for text in (f"needs an installed PyTorch {self.series}", f"pip install 'torch=={self.series}.*'", *says):
+            self.assertIn(text, done.stderr)
+
+    def test_with_the_version_that_fits(self):
+        folder, packages = self.environment(self.site)
+        done = self.inside(folder, "python", "-c", FINDING)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.strip())
+        loaded = run("-c", f"LD_TRACE_LOADED_OBJECTS=1 {packages}/netmend/_bin/netmend-engine", program="bash",
+                     env={"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": self.torch + "/lib"}).stdout
+        self.assertNotIn("not found", loaded)
+        self.assertRegex(loaded, r"libtorch_cpu\.so => " + re.escape(self.torch) + "/lib/")
+        self.assertRegex(loaded, r"libstdc\+\+\.so\.6 => .*site-packages/netmend/.*_lib/")
+        self.assertEqual([name for name in os.listdir(packages + "/netmend/_lib") if "torch" in name or "c10" in name], [])
+
+    def test_with_another_version(self):
+        folder, packages = self.environment(self.site)
+        os.makedirs(os.path.join(folder, "other", "torch"))
+        open(os.path.join(folder, "other", "torch", "__init__.py"), "w").close()
+        with open(os.path.join(folder, "other", "torch", "version.py"), "w") as file:
+            file.write("__version__ = '2.6.1+cpu'\n")
+        with open(os.path.join(packages, "others.pth"), "w") as file:
+            file.write(folder + "/other\n" + self.site + "\n")
+        call = "import netmend as nm\ntry:\n    nm.info('m.onnx')\nexcept nm.NetmendMissingError as error:\n    print(error)"
+        done = self.inside(folder, "python", "-c", call)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"needs an installed PyTorch {self.series}, but {folder}/other/torch is 2.6.1", done.stdout)
+        self.refuses(self.inside(folder, "netmend", "info", "m.onnx"), "/other/torch is 2.6.1")
+
+    def test_with_none(self):
+        folder, packages = self.environment()
+        self.refuses(self.inside(folder, "netmend", "info", "m.onnx"), "the Python that started it has none")
+        self.assertIn("netmend", self.inside(folder, "netmend", "--version").stdout)
+        self.assertEqual(self.inside(folder, "netmend", "why", "--list").returncode, 0)  # needs no model
+
+    def test_without_python(self):
+        folder, packages = self.environment()
+        program = packages + "/netmend/_bin/netmend"
+        bare = {"PATH": "/usr/bin:/bin", "HOME": folder}
+        words = ("lab", "new", "lenet1", "-o", "m.onnx")
+        self.refuses(run(*words, program=program, env=bare, cwd=folder), "there is none in " + packages)
+        self.refuses(run(*words, program=program, env={**bare, "NETMEND_TORCH": folder}, cwd=folder), "there is none in " + folder)
+        os.symlink(self.torch, packages + "/torch")  # beside the package it is found
+        done = run(*words, program=program, env=bare, cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 @unittest.skipIf(os.getuid() != 0 or not shutil.which("mmdebstrap"), "a clean root needs mmdebstrap and root")

@@ -138,7 +138,7 @@ class Written(Case):
                             (("sbfl-repair", "--workers", 2, "--", "--smaple", 1), "smaple"),
                             (("sbfl-repair", "--workers", 2, "--", "--sample", 7), "sample"),
                             (("sbfl-repair", "--workers", 2, "--", "--slice", "1/2"), "--slice"),
-                            (("planted-faults", "--workers", 2), "has no slices"),
+                            (("training-mutants", "--workers", 2), "has no slices"),
                             (("check-quality", "--workers", 2, "--store", "postgresql://a/b"), "one process"),
                             (("sbfl-repair", "--workers", 2, "--store", "postgresql://a:geheim@b/c"), "a password stands in the address"),
                             (("sbfl-repair", "--workers", 2, "--sbatch", "x\n#SBATCH --wrap=y"), "control character"),

@@ -15,11 +15,15 @@ namespace {
 
 using evidence::Explanation;
 
-void print_layer(const evidence::ExplainedLayer& layer, size_t top, bool classes) {
+/// What is explained: a class's logit, or a number that the network predicts.
+std::string whole_of(const Explanation& found) { return found.classes.empty() ? "output" : "logit"; }
+
+void print_layer(const evidence::ExplainedLayer& layer, size_t top, const Explanation& found) {
   const size_t shown = std::min(top, layer.top.size());
-  print("\n  {}   {}, {:.0f} % of the logit passes here\n", printable(layer.name), counted(layer.units, "unit"),
-        100 * layer.kept);
-  Table table{{"", "unit", "relevance", "of the logit", classes ? "most for" : ""}, "rlrrl", 2, 4};
+  const std::string whole = whole_of(found);
+  print("\n  {}   {}, {:.0f} % of the {} passes here\n", printable(layer.name), counted(layer.units, "unit"),
+        100 * layer.kept, whole);
+  Table table{{"", "unit", "relevance", "of the " + whole, found.classes.empty() ? "" : "most for"}, "rlrrl", 2, 4};
   for (size_t i = 0; i < shown; ++i) {
     const evidence::ExplainedUnit& unit = layer.top[i];
     table.rows.push_back(
@@ -54,22 +58,25 @@ void print_map(const evidence::InputMap& map, const std::string& folder) {
 void print_explanation(const ExplainOptions& options, const Explanation& found, const std::string& folder) {
   print("{}  on {}{}\n", printable(found.model), printable(found.data),
         found.target.empty() ? "" : ", " + printable(found.target));
-  print_wrapped(found.how + ": how much of the predicted class's logit comes from a unit or a part of the input", 2);
+  const std::string whole = whole_of(found);
+  const bool classes = !found.classes.empty();
+  print_wrapped(fmt::format("{}: how much of the {} comes from a unit or a part of the input", found.how,
+                            classes ? "predicted class's logit" : "output"),
+                2);
   print_parts({fmt::format("{} of {} explained{}", with_commas(found.explained), counted(found.inputs, "input"),
-                           options.on.empty() ? " (" + options.predictions + " predictions)" : ""),
-               fmt::format("mean logit {:.4g}", found.start), fmt::format("{:.2f} s", found.seconds)},
+                           options.on.empty() && classes ? " (" + options.predictions + " predictions)" : ""),
+               fmt::format("mean {} {:.4g}", whole, found.start), fmt::format("{:.2f} s", found.seconds)},
               2);
-  print_wrapped(fmt::format("{:.1f} % of the logit comes from biases and other constants above the layers shown",
-                            100 * found.absorbed),
+  print_wrapped(fmt::format("{:.1f} % of the {} comes from biases and other constants above the layers shown",
+                            100 * found.absorbed, whole),
                 2);
   if (found.not_finite > 0) print("  {} left out: NaN or Inf\n", counted(found.not_finite, "input"));
   constexpr size_t kShown = 12;
   const auto top = size_t(found.layers.size() > 4 ? std::min<int64_t>(options.top, 5) : options.top);
-  for (size_t l = 0; l < std::min(found.layers.size(), kShown); ++l)
-    print_layer(found.layers[l], top, !found.classes.empty());
+  for (size_t l = 0; l < std::min(found.layers.size(), kShown); ++l) print_layer(found.layers[l], top, found);
   if (found.layers.size() > kShown)
     print("\n        … and {} more layers (--json has all)\n", found.layers.size() - kShown);
-  if (!found.maps.empty()) print("\n  single inputs: predicted class and its logit\n");
+  if (!found.maps.empty()) print("\n  single inputs: {}\n", classes ? "predicted class and its logit" : "output");
   for (const evidence::InputMap& map : found.maps) print_map(map, folder);
 }
 

@@ -136,7 +136,8 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   CLI::App* planted =
       command(*study, "planted-faults", "Which measure finds a planted fault, and which method repairs it",
               "  netmend lab study planted-faults --models lenet5@glyphs --runs 2\n"
-              "  netmend lab study planted-faults --models lenet4@mnist,lenet5@fashion-mnist --runs 10 --out study");
+              "  netmend lab study planted-faults --models lenet4@mnist,lenet5@fashion-mnist --runs 10 --out study\n"
+              "  netmend lab study planted-faults --models lenet4.onnx@mnist:test --runs 10 --slice 1/8 --out part1");
   planted
       ->add_option("--models", o.planted.models,
                    "Networks with data: NAME@DATA is trained first, FILE.onnx@DATA is taken as it is")
@@ -156,6 +157,7 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
       ->capture_default_str();
   planted->add_flag("--targeted", o.planted.targeted,
                     "Repairs are after the faulty network's largest confusion alone, not after all failures");
+  with_slices(planted, o.planted.slice, o.planted.add);
   with_study(planted, o, "netmend-study-planted-faults");
   planted->callback([&] { action = [&] { return study_planted(common, o.study_table, o.planted); }; });
   CLI::App* paper = command(
@@ -289,7 +291,7 @@ void check_study_words(CLI::App& lab, const SlurmOptions& slurm) {
   if (slurm.store.empty() && !slices)
     throw CLI::ValidationError(
         fmt::format("{} has no slices: name a database with --store postgresql://HOST/DATABASE", name));
-  if (!slurm.store.empty() && !slices && name != "planted-faults" && name != "training-mutants")
+  if (!slurm.store.empty() && !slices && name != "training-mutants")
     throw CLI::ValidationError(fmt::format("{} is worked on by one process, in a folder", name));
 }
 

@@ -258,6 +258,7 @@ void run_planted(Store& store, const std::vector<std::string>& networks,
   };
   std::map<std::string, Fault> faults;
   std::vector<trials::Part> parts;
+  int64_t count = 0;
   for (const std::string& network : networks) {
     trials::Part part{network, {}, [&, network]() -> trials::RunTrial {
                         auto sound = std::make_shared<const Sound>(open_network(network));
@@ -268,6 +269,7 @@ void run_planted(Store& store, const std::vector<std::string>& networks,
                       }};
     for (const std::string& name : options.kinds)
       for (int64_t number = 1; number <= options.seeds; ++number) {
+        if (!options.slice.holds(count++)) continue;
         // Everything that the result depends on.
         part.keys.push_back(fmt::format("{}|{}|{}|seed {}|{} points|{} {}{}", network, name, number, options.seed,
                                         100 * options.at_least, join(options.repairs, "+"), options.budget,

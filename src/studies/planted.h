@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "repair/problem.h"
+#include "studies/tables.h"
 #include "trials/parts.h"
 
 namespace netmend::studies {
@@ -28,6 +29,7 @@ struct PlantedOptions {
   std::vector<std::string> repairs;  ///< methods; empty for none
   std::string budget = "quick";      ///< of each repair
   bool targeted = false;             ///< repairs are after the faulty network's largest confusion alone
+  Slice slice;                       ///< of the faults, in the order of networks, kinds and seeds
   uint64_t seed = 42;
   int jobs = 0;
 };

@@ -220,6 +220,8 @@ Json run_planted_study(const StudyContext& context, const PlantedRequest& reques
   how.seeds = request.runs, how.seed = context.seed, how.jobs = context.jobs, how.budget = request.budget;
   Budget::parse(how.budget);
   how.repairs = request.repairs, how.targeted = request.targeted;
+  refuse_slice(context, request.slice);
+  how.slice = parse_slice(request.slice);
   if (how.repairs == std::vector<std::string>{"none"}) how.repairs.clear();
   for (const std::string& method : how.repairs)
     if (method != "auto") repair::find_method(method);
@@ -230,6 +232,7 @@ Json run_planted_study(const StudyContext& context, const PlantedRequest& reques
                   join(how.kinds, "+"), how.seeds, how.repairs.empty() ? "none" : join(how.repairs, "+"), how.budget,
                   how.targeted ? ", targeted" : ""),
       kPlantedVersion);
+  add_trials(store, request.add, "planted-faults", kPlantedVersion);
   run_planted(
       store, request.models, [&](const std::string& network) { return open_sound(context, network); }, how,
       context.progress);

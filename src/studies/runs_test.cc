@@ -122,6 +122,30 @@ TEST(PlantedStudy, RanksRepairsAndGoesOnWhereItStopped) {
   EXPECT_THROW(run_planted_study(context, request), InputError);
 }
 
+TEST(PlantedStudy, SlicesPutTogetherAreTheWhole) {
+  TestFolder folder;
+  StudyContext context;
+  PlantedRequest request;
+  request.models = {"digits.onnx@glyphs"}, request.kinds = {"random-weights", "zeroed"}, request.repairs = {};
+  request.runs = 1;
+  for (const char* part : {"1/2", "2/2"}) {
+    context.folder = std::string("part") + part[0];
+    request.slice = part;
+    EXPECT_EQ(run_planted_study(context, request)["faults"], 1);
+  }
+  std::vector<std::string> told;
+  context.folder = "together", context.progress = [&](const std::string& line) { told.push_back(line); };
+  request.slice = "", request.add = {"part1", "part2"};
+  Json together = run_planted_study(context, request);
+  EXPECT_TRUE(told.empty());  // nothing was left to run
+  context.folder = "alone", request.add = {};
+  Json alone = run_planted_study(context, request);
+  for (Json* json : {&together, &alone}) json->erase("out");
+  EXPECT_EQ(together, alone);
+  request.slice = "3/2";
+  EXPECT_THROW(run_planted_study(context, request), InputError);
+}
+
 TEST(PlantedStudy, KindsThatDamageNoSingleUnitAndWhatRepairsDoBesides) {
   TestFolder folder;
   StudyContext context;

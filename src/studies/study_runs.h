@@ -30,6 +30,8 @@ struct PlantedRequest {
   int64_t runs = 3;                             ///< faults per kind and network
   std::string budget = "quick";                 ///< of each repair
   bool targeted = false;                        ///< repairs are after the largest confusion alone
+  std::string slice;                            ///< "" or a part of the faults, as in 2/5
+  std::vector<std::string> add;                 ///< folders of the same study whose trials are taken over
 };
 /// Which measure ranks planted faults first, which repair wins accuracy back. Throws InputError, Interrupted.
 nlohmann::ordered_json run_planted_study(const StudyContext& context, const PlantedRequest& request);
