@@ -636,6 +636,29 @@ class SlowPlanted(Case):
             else:
                 self.assertTrue(set(kinds.split("|")) & {one["kind"] for one in found[:3]}, (fault, [one["id"] for one in found]))
 
+    def test_a_program_that_goes_on_all_the_same(self):
+        write("p.py", START + "net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.1); k = 0\ntry:\n    for a, b in batches(2):\n"
+              "        opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step(); k += 1\n        if k == 20: net[0].weight.data.fill_(float('nan'))\n"
+              "except BaseException as error: print(type(error).__name__)\n")
+        done = self.ok("watch", "--stop-when", "nan", "--out", "r", "--", sys.executable, "p.py", code=1)
+        self.assertEqual(done.stdout, "Stopped\n")
+        self.assertIn("went on: loss is NaN or Inf", done.stderr)
+
+    def test_weights_that_are_nan_from_the_start_mix_no_inputs(self):
+        write("p.py", START + "net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.1); net[0].weight.data.fill_(float('nan'))\n"
+              "for a, b in batches(2): opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()\n")
+        self.ok("watch", "--quiet", "--out", "r", "--", sys.executable, "p.py")
+        self.assertEqual([one["kind"] for one in read_json("r/findings.json")["findings"] if one["level"] != "note"], ["non-finite-training"])
+
+    def test_a_bare_fork_that_trains_on_with_the_same_optimiser(self):
+        write("p.py", "import os\n" + START + "net = new(); opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+              "def train(n):\n    for a, b in batches(n): opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()\n"
+              "train(2); child = os.fork(); train(3 if child else 5)\nif child: os.waitpid(child, 0)\n")
+        self.ok("watch", "--quiet", "--out", "r", "--", sys.executable, "p.py")
+        found = self.json("diagnose", "r")
+        self.assertEqual((found["summary"]["steps"], found["summary"]["complete"]), (125, True))
+        self.assertIn("(125 steps)", " ".join(found["unknown"]))
+
     def test_a_run_that_cannot_recover_is_ended(self):
         self.ok("watch", "--stop-when", "nan", "--out", "r", "--", sys.executable, "-m", "netmend.planted", "log-of-zero", code=1)
         self.assertIn('"e":"stopped"', read("r/record.jsonl"))

@@ -62,6 +62,10 @@ int watch(const Common& common, const WatchOptions& options) {
   write_file(folder.file("findings.json"), json_text(document, 1));
   write_training_page(path, record, found, options.command);
   if (status == 0) status = status_of(found, options.fail_on);
+  if (const std::string why = record.last("stopped").text("why"); !why.empty() && status == 0) {
+    say(common, fmt::format("netmend: the program caught the exception that was to end it, and went on: {}", why));
+    status = 1;
+  }
   folder.finish(common.seed, seconds, status);
   if (common.json) return print_json(document), status;
   if (common.quiet) return status;

@@ -126,7 +126,7 @@ void rate_high(const Scope& s) {
   const Run& run = s.run;
   if (run.losses.size() < 2) return;
   const double ratio = update_ratio(run), first = run.first_loss(), last = run.last_loss(), best = run.best_loss();
-  const bool broke = !run.finite();
+  const bool broke = !run.finite() && std::isfinite(first);  // what is NaN before any step is no rate's doing
   const bool enough = run.steps >= 20 || run.record->epochs.size() >= 5;
   const bool grew = enough && std::isfinite(first) && first > 0 &&
                     (last > 3 * first || (last > 1.5 * first && last > run.losses.front() && run.losses.size() >= 5));

@@ -373,6 +373,8 @@ class TorchWatch:
                         watch.drain(info)
                     return result
                 watch.leave_fast()
+            if watch.recorder.silent and watch.recorder.forked:
+                watch.new_optimizer(optimizer)  # made before the fork, used after it: this process trains too
             info = watch.optimizers.get(id(optimizer))
             if info is None or watch.stepping or watch.recorder.silent or threading.get_ident() != watch.main:
                 return original(optimizer, *arguments, **named)
@@ -1144,6 +1146,8 @@ class TorchWatch:
                 grad, = torch.autograd.grad(out[0].sum(), x, allow_unused=True)
         if grad is not None:
             others = float(grad[1:].abs().sum())
+            if not math.isfinite(others):
+                return  # what NaN passes on says nothing
             self.record.say("fact", check="B1", holds=others == 0.0, step=self.last_step(), value=others)
 
     # ---- the end ----
