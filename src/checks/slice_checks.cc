@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "base/text.h"
+#include "census/comparison.h"
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
@@ -26,7 +27,11 @@ using slices::Slice;
 
 constexpr double kHarderClasses = 0.5;  ///< part of a gap that harder classes explain: then it is theirs
 constexpr double kGap = 0.02;
-constexpr double kMuch = 0.02;  ///< of the metric, for rules about what the network is given itself
+constexpr double kLooksOther = 0.5;         ///< KS distance of a property of a group from that of all others
+constexpr double kAsApart = 0.05;           ///< properties that differ as much: the first one is told
+constexpr double kLessConfident = 0.1;      ///< mean confidence, for such a group to be told
+constexpr double kMuchLessConfident = 0.2;  ///< and to be serious
+constexpr double kMuch = 0.02;              ///< of the metric, for rules about what the network is given itself
 
 using findings::counted;
 using findings::p_text;
@@ -210,6 +215,64 @@ void add_gap(const Observed& seen, const Gap& gap, int64_t inputs, Results& foun
   found.add(std::move(finding));
 }
 
+/// A group whose inputs look different from all others, by the property that differs most, and how confident the
+/// network is there.
+struct LooksOther {
+  const slices::Column* property = nullptr;
+  double distance = 0, median_here = 0, median_rest = 0;
+  stats::Moments confidence_here, confidence_rest;
+  double drop() const { return confidence_rest.mean() - confidence_here.mean(); }
+};
+
+LooksOther looks_other(const Observed& seen, const std::vector<slices::Column>& columns,
+                       const std::vector<uint8_t>& in) {
+  LooksOther most;
+  for (size_t i = 0; i < in.size(); ++i)
+    if (const double confidence = seen.test->rows[i].confidence; std::isfinite(confidence))
+      (in[i] ? most.confidence_here : most.confidence_rest).add(confidence);
+  for (const slices::Column& column : columns) {
+    if (!column.property || column.is_words() || column.numbers.size() != in.size()) continue;
+    std::vector<float> here, rest;
+    for (size_t i = 0; i < in.size(); ++i)
+      if (std::isfinite(column.numbers[i])) (in[i] ? here : rest).push_back(column.numbers[i]);
+    if (here.size() < 50 || rest.size() < 50) continue;
+    const double distance = census::ks_distance(here, rest);
+    if (distance <= most.distance + kAsApart) continue;
+    most.property = &column, most.distance = distance;
+    most.median_here = census::quantile(here, 0.5), most.median_rest = census::quantile(rest, 0.5);
+  }
+  return most;
+}
+
+/// A camera whose images are darker: that confidence falls there is part of the alarm, though predictions still hold.
+bool add_looks_other(const Observed& seen, const Group& group, const LooksOther& most, Results& found) {
+  if (!most.property || most.distance < kLooksOther || most.confidence_rest.count() < 50 ||
+      !(most.drop() >= kLessConfident))
+    return false;
+  const std::string& property = most.property->name;
+  const char* how = most.median_here < most.median_rest ? "lower" : "higher";
+  const double here = most.confidence_here.mean(), rest = most.confidence_rest.mean();
+  findings::Words words =
+      seen.words({{"group", group.name()},
+                  {"what", fmt::format("its {} is {}, and the network is less confident", property, how)},
+                  {"column", join(group.columns, ",")}});
+  auto finding = findings::make(
+      "group-gap", group.name(), words, {}, Certainty::kLikely,
+      fmt::format("median {} {} against {}, mean confidence {} against {}", property, plain(most.median_here),
+                  plain(most.median_rest), percent(here), percent(rest)),
+      fmt::format("For {} ({}) the median {} is {}, for all others it is {} (a KS distance of {:.2f}; 0 means equal "
+                  "distributions, 1 no overlap). Mean confidence is {} there and {} elsewhere; accuracy is {} and {}.",
+                  group.name(), counted(group.inputs, "input"), property, plain(most.median_here),
+                  plain(most.median_rest), most.distance, percent(here), percent(rest),
+                  percent(1 - group.failing.here.value), percent(1 - group.failing.rest.value)));
+  finding.level = most.drop() >= kMuchLessConfident ? findings::Level::kSerious : findings::Level::kMinor;
+  finding.value = most.drop();
+  finding.next = {seen.session.command("slices", {"--groups", join(group.columns, ",")})};
+  finding.numbers = {{"rate", "confidence"}, {"here", here}, {"rest", rest}, {"inputs", group.inputs}};
+  found.add(std::move(finding));
+  return true;
+}
+
 /// Columns and properties of the tests, and how wrong each prediction is.
 struct Table {
   std::vector<slices::Column> columns;
@@ -252,7 +315,18 @@ void check_groups(Observed& seen, Results& found) {
     add_gap(seen, gap, int64_t(seen.test->rows.size()), found);
     found.groups.push_back({found.findings.back().id(), rows_of(table.columns, *gap.group, seen.test->rows.size())});
   }
-  if (gaps.empty())
+  bool other = false;
+  for (const Group& group : groups) {
+    if (group.too_small || group.columns.size() != 1 || said.count(group.columns[0]) ||
+        10 * group.inputs > 7 * int64_t(seen.test->rows.size()))
+      continue;
+    std::vector<uint8_t> in = rows_of(table.columns, group, seen.test->rows.size());
+    const LooksOther most = looks_other(seen, table.columns, in);
+    if (!add_looks_other(seen, group, most, found)) continue;
+    said[group.columns[0]] = kGap, other = true;
+    found.groups.push_back({found.findings.back().id(), std::move(in)});
+  }
+  if (gaps.empty() && !other)
     found.pass("gaps between groups", fmt::format("{} compared", counted(int64_t(groups.size()) - small, "group")));
   if (small > 0)
     found.skipped.push_back({fmt::format("{} group{} too small to judge", with_commas(small), small == 1 ? "" : "s"),

@@ -164,5 +164,31 @@ TEST(WeakSlices, OfNothingButRightOrNothingButWrongPredictionsAreNone) {
   EXPECT_TRUE(weak_where(-0.5, 1, 1).findings.empty());
 }
 
+/// A camera whose images are darker is told although predictions still hold, where confidence falls.
+TEST(GroupGaps, ThatLookDifferentAndLowerConfidenceAreTold) {
+  for (const bool less_confident : {true, false}) {
+    Sound sound;
+    sound.group_names = {"camera"};
+    for (int64_t i = 0; i < 900; ++i) {
+      const bool dark = i % 10 == 0;
+      sound.groups.push_back({dark ? "C" : "A"});
+      sound.confidence.push_back(dark && less_confident ? 0.4f : 0.9f);
+      if (dark) sound.x[0][i] *= 0.2;
+    }
+    sound.wrong.clear();
+    Observed seen = sound.observed();
+    Results found;
+    run_rows(seen, found, {"groups"});
+    if (!less_confident) {
+      EXPECT_FALSE(raises(found, "group-gap"));
+      continue;
+    }
+    const Finding& told = raised(found, "group-gap:camera=C", Level::kSerious);
+    EXPECT_NE(told.evidence.find("the median brightness is"), std::string::npos) << told.evidence;
+    EXPECT_NE(told.evidence.find("Mean confidence is 40.0 % there and 90.0 % elsewhere"), std::string::npos)
+        << told.evidence;
+  }
+}
+
 }  // namespace
 }  // namespace netmend::checks

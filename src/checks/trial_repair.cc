@@ -241,6 +241,14 @@ class TrialRepairs {
     return gain;
   }
 
+  /// Shifting the final biases, the simplest repair there is, predicts held-out inputs as well and leaves no higher
+  /// loss.
+  bool biases_do_as_well(const repair::Outcome& one) const {
+    if (!by_biases_ || one.after.rows.size() != by_biases_->rows.size()) return false;
+    const FlipCount more = flips_between(by_biases_->rows, one.after.rows);
+    return !clearly_better(more) && by_biases_->figure.loss <= one.after.figure.loss;
+  }
+
   /// A unit whose refitting says whether any would do: one from the middle of the ranking, and none behind the suspect,
   /// since later units can make up for it.
   static size_t control_of(const localise::Blame& blame, size_t suspect) {
@@ -677,6 +685,7 @@ class TrialRepairs {
       if (one.method != "bias" || !one.best || !seen_.settings.by_class()) continue;
       const stats::Estimate change = stats::net_change(one.fixed, one.broken, tried_.holdout);
       bias_gain_ = std::max(bias_gain_, change.value), bias_words_ = words_of_biases(one);
+      by_biases_ = one.holdout;
       if (change.low <= 0 || change.value < kWorthwhile)
         return found_.passed.push_back({"final biases are where they should be", points_text(change)});
       auto finding = findings::make("shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
@@ -761,6 +770,7 @@ class TrialRepairs {
     if (best < std::max({0.9 * bias_gain_, least_, unit_gain + std::max(kLittle, 0.25 * unit_gain)}) ||
         best < kWorthALayer)
       return false;
+    if (biases_do_as_well(first.outcome)) return true;  // told as what it is
     if (unit_gain > 0 && !clearly_better(flips_between(tried_.repair->after.rows, first.outcome.after.rows)))
       return false;
     if (second > kControl * best && best < kMost * error_rate_) {
@@ -842,10 +852,11 @@ class TrialRepairs {
   Budget budget_;
   TrialRepair tried_;
   double error_rate_ = 0, bias_gain_ = 0;
-  std::string bias_words_;                     ///< what the final biases alone do
-  size_t blamed_ = 0;                          ///< the place of the unit whose repair is kept
-  std::optional<localise::UnitPlace> second_;  ///< and of another that was told
-  double least_ = kWorthwhile;                 ///< gain, for a unit or a layer to be blamed
+  std::string bias_words_;                       ///< what the final biases alone do
+  std::optional<repair::Evaluation> by_biases_;  ///< and how they predict held-out inputs
+  size_t blamed_ = 0;                            ///< the place of the unit whose repair is kept
+  std::optional<localise::UnitPlace> second_;    ///< and of another that was told
+  double least_ = kWorthwhile;                   ///< gain, for a unit or a layer to be blamed
   std::optional<repair::Problem> problem_;
 };
 

@@ -235,12 +235,13 @@ netmend check fresh.onnx --data csv:odd.csv,label=y,standardize=no --only outlie
 netmend lab new mlp:1-8-2 -o fresh.onnx
 netmend train fresh.onnx --train csv:devices.csv,label=y,drop=device --epochs 10 --rate 0.01 -o sound.onnx
 netmend check sound.onnx --data csv:devices.csv,label=y,drop=device,groups=device --only slices)"},
-    {"group-gap", "Error rates differ for {group}: {what}.", Rule::kEffect, kData | kLabels | kGroups | kClasses,
+    {"group-gap", "Predictions for {group} differ: {what}.", Rule::kEffect, kData | kLabels | kGroups | kClasses,
      "x-unfair-group",
      "Accuracy is lower (with two classes: the true positive rate is lower, or the false positive rate higher) than "
-     "for all other inputs, by at least 2 points. The p-value is corrected for the number of groups compared.",
-     "Training data has fewer or differently labelled inputs of the group, other features are proxies for the group, "
-     "or base rates differ and one decision threshold serves all.",
+     "for all other inputs, by at least 2 points; the p-value is corrected for the number of groups compared. Or the "
+     "inputs of the group look different, and confidence is lower there, whether or not accuracy is yet.",
+     "Training data has fewer or differently labelled inputs of the group, the group's inputs were taken or prepared "
+     "differently (another camera, another exposure), other features are proxies for the group, or base rates differ and one decision threshold serves all.",
      "Look at the rates with their intervals, and at intersections with other groups. Sweep the decision threshold: "
      "if another threshold closes the gap, the scores are shifted; otherwise they are less informative for this group.",
      "Use a decision threshold per group where that is allowed, collect more data of the group, or weight it in "

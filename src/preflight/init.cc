@@ -88,7 +88,8 @@ class Drafting {
     if (FoundClasses found = find_classes(graph_, request_.model); !found.names.empty())
       set_classes(found.names, found.source);
     const bool prepared = test_ && test_->head == "saved";  // nothing is left to be done to it
-    const bool rows = test_ && (test_->head == "csv" || test_->head == "text" || test_->head == "adult");
+    const bool rows =
+        test_ && (test_->head == "csv" || test_->head == "text" || test_->head == "adult" || holds_rows());
     for (Fact& fact : find_preprocessing(graph_, request_.model))
       if (!prepared && !(rows && fact.key.ends_with(".layout"))) add(std::move(fact));
     if (test_) look_at_data();
@@ -101,6 +102,16 @@ class Drafting {
   }
 
  private:
+  /// Rows of numbers have no axes that a layout could name, whatever the model makes of them.
+  bool holds_rows() const {
+    try {
+      const auto data = session::open_data(*test_, graph_, Config{});
+      return data->info().features.size() == 1 && data->info().features[0].shape.size() == 1;
+    } catch (const InputError&) {
+      return false;  // told where the data is opened to be looked at
+    }
+  }
+
   /// Names and metadata of others fill the draft. Whatever they are, they set no limit, accept nothing, choose no
   /// checks: that is for whoever owns the file.
   void require_own_limits() const {

@@ -265,6 +265,10 @@ class Examination {
       result_.lines.push_back({searched.doubt, false});
       result_.rivals = searched.rivals;
     }
+    if (!searched.instead.empty()) {
+      put_aside_ = true;
+      result_.lines.push_back({searched.instead});
+    }
     if (!searched.blocker || result_.blocker) return;
     // Where the loss convinced and not the mistakes, a unit has nothing to explain; where nearly all mistakes go, no
     // damage was behind them; and where nobody said how inputs are prepared, that is likelier than damage.
@@ -394,9 +398,16 @@ class Examination {
                        100 * trial_.chance(), put_aside_ ? "" : "; no common set-up explains it"),
            false});
     else
-      result_.lines.push_back({settings_.by_class() ? fmt::format("accuracy {} (majority class: {:.0f} %)",
-                                                                  figure_text(settings_, now), 100 * trial_.chance())
-                                                    : figure_text(settings_, now)});
+      result_.lines.push_back({settings_.by_class()
+                                   ? fmt::format("accuracy {}{} (majority class: {:.0f} %)",
+                                                 figure_text(settings_, now), on_words(), 100 * trial_.chance())
+                                   : figure_text(settings_, now) + on_words()});
+  }
+
+  /// How many inputs a figure is of, where they are not all.
+  std::string on_words() const {
+    const auto count = int64_t(trial_.asis.size());
+    return count < subject_.data->size() ? fmt::format(" on {} inputs", with_commas(count)) : "";
   }
 
   void block(std::string kind, std::string where, std::string title, std::string evidence, std::string line) {

@@ -26,7 +26,9 @@ struct Searched {
   /// Why not even the best is believed to be the one of training, where nobody said how inputs are prepared.
   std::string doubt;
   std::vector<std::string> rivals;  ///< lines for netmend.toml, where the doubt is between set-ups
-  double removed = 0;               ///< share of the mistakes that are gone with the set-up that is named
+  /// Why a set-up that does much better is not named: something else does as well.
+  std::string instead;
+  double removed = 0;  ///< share of the mistakes that are gone with the set-up that is named
 };
 /// Each set-up is looked at on a few inputs, promising ones on all of the first, the best of them on fresh ones. Of
 /// these the most accurate is taken; among those that McNemar's test cannot tell from it the one with the lower loss,

@@ -116,6 +116,25 @@ TEST(SetupSearch, FindsConstantsOfColoursInRows) {
   }
 }
 
+/// What was prepared wrongly is wrong for all inputs; where one camera is fine, the others differ.
+TEST(SetupSearch, AGroupThatIsPredictedWellClearsTheSetup) {
+  const at::Tensor x = pictures();
+  const dataset::Feature feature = dataset::picture_feature(kSide, 3);
+  const model::Graph graph = centred_network("mlp:192-5", feature, x);
+  at::Tensor given = x.clone();
+  std::vector<std::vector<std::string>> cameras;
+  for (int64_t i = 0; i < kPlanted; ++i) {
+    cameras.push_back({i % 3 ? "new" : "old"});
+    if (i % 3) given[i] *= 255;
+  }
+  const Planted planted(graph, feature, given, Planted::predicted(graph, feature, x), five_names());
+  EXPECT_TRUE(search_setups(planted.trial()).blocker.has_value());
+  planted.data->set_groups({"camera"}, cameras);
+  const Searched found = search_setups(planted.trial());
+  EXPECT_FALSE(found.blocker.has_value()) << found.blocker->evidence;
+  EXPECT_NE(found.instead.find("but not for camera=old (100.0 %)"), std::string::npos) << found.instead;
+}
+
 /// Neither shows without the other.
 TEST(SetupSearch, FindsAxesAndScaleThatAreBothWrong) {
   const at::Tensor x = pictures();

@@ -503,8 +503,10 @@ std::vector<Setup> scalings(const Info& data, const Batch& sample) {
     const at::Tensor values = (sample.inputs[size_t(f)] - source->offset) / source->factor;
     const double brightness = values.mean().item<double>() * source->brightness;
     for (const Normalising& way : by_likelihood(known))
-      if (suits(way, feature, known) && !is_of_other_data(way, data, brightness))
+      if (suits(way, feature, known) && !is_of_other_data(way, data, brightness)) {
         all.push_back(normalised(data, *source, way));
+        all.back().of_this_data = !known.empty() && way.data == known;
+      }
     all.push_back(fitted(data, sample, *source, Fit::kMean));
     if (has_colors(feature)) all.push_back(fitted(data, sample, *source, Fit::kOneMean));
     add_colors_of_rows(data, sample, f, known, all);

@@ -22,6 +22,7 @@ struct Setup {
   std::optional<Options> changes;
   std::function<void(dataset::Batch&)> apply;  ///< turns a batch as the data gives it into one of this set-up
   bool unusual = false;                        ///< few do it so
+  bool of_this_data = false;                   ///< constants of the data set that this is known to be
 };
 
 /// Set-ups that differ from what `data` does now in how values are scaled and shifted. `sample` shows the range of the
