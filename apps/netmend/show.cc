@@ -143,7 +143,7 @@ void print_tried(const preflight::Preflight& preflight, const std::string& metri
     print("  {}   ", figure);
     print_wrapped(tried.words, 13, 13);
   }
-  if (shown > most) print("             … and {} more, none better\n", shown - most);
+  if (shown > most) print("             … and {} more, none more accurate on these\n", shown - most);
 }
 
 }  // namespace

@@ -40,7 +40,10 @@ void check_failure_clusters(Observed& seen, Results& found) {
     return;
   }
   if (int64_t(failing.size()) > kMostFailures || traces.count() > kMostTests) {
-    found.skipped.push_back({"clusters of failures", "fewer inputs: --limit 20000"});
+    found.skipped.push_back(
+        {"clusters of failures",
+         fmt::format("at most {} failures among at most {} inputs (there are {} and {})", with_commas(kMostFailures),
+                     with_commas(kMostTests), with_commas(int64_t(failing.size())), with_commas(traces.count()))});
     return;
   }
   // Features are standardised; otherwise the largest unit alone would decide who is near.

@@ -571,7 +571,8 @@ class TrialRepairs {
     keep(std::move(*best), before + " and " + unit);
     auto finding = findings::make(
         "suspicious-unit", unit, seen_.words({{"unit", unit}}), {gained.change().value, 0}, Certainty::kLikely,
-        flips_brief("refitted with " + before, gained),
+        fmt::format("refitting it as well fixes another {} and breaks {}", with_commas(gained.fixed),
+                    with_commas(gained.broken)),
         fmt::format(
             "Compared with refitting {} alone, refitting both fixes {} more and breaks {} of {} held-out inputs: "
             "{}.{}",
@@ -688,12 +689,13 @@ class TrialRepairs {
       by_biases_ = one.holdout;
       if (change.low <= 0 || change.value < kWorthwhile)
         return found_.passed.push_back({"final biases are where they should be", points_text(change)});
-      auto finding = findings::make("shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
-                                    fmt::format("biases alone: {} fixed, {} broken on held-out inputs",
-                                                with_commas(one.fixed), with_commas(one.broken)),
-                                    fmt::format("Repair: {}. It fixes {} and breaks {} of {} held-out inputs: {}.",
-                                                one.best->words, with_commas(one.fixed), with_commas(one.broken),
-                                                with_commas(tried_.holdout), points_text(change)));
+      auto finding =
+          findings::make("shifted-biases", "", seen_.words(), {change.value, 0}, Certainty::kLikely,
+                         fmt::format("shifting the final biases fixes {} and breaks {} of {} held-out inputs",
+                                     with_commas(one.fixed), with_commas(one.broken), with_commas(tried_.holdout)),
+                         fmt::format("Repair: {}. It fixes {} and breaks {} of {} held-out inputs: {}.",
+                                     one.best->words, with_commas(one.fixed), with_commas(one.broken),
+                                     with_commas(tried_.holdout), points_text(change)));
       finding.numbers = {{"loss", one.holdout.figure.loss}};
       found_.add(std::move(finding));
     }

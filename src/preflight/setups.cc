@@ -282,11 +282,12 @@ Setup each_image_standardised(const Info& data, const Source& source) {
 /// What no option can say: the mean over the data of each pixel is taken off.
 Setup mean_image_taken_off(const Info& data, const Batch& sample, const Source& source) {
   const double scale = data.preprocess.scale.value_or(source.brightness);
+  const bool feature_is_picture = sample.inputs[size_t(source.feature)][0].numel() >= kFewestPixels;
   auto raw = [=](const Batch& batch) {
     return (batch.inputs[size_t(source.feature)] - source.offset) / source.factor * scale;
   };
   const at::Tensor mean = raw(sample).mean(0, true);
-  return {"scale", "the mean image subtracted", std::nullopt,
+  return {"scale", feature_is_picture ? "the mean image subtracted" : "the mean of each value subtracted", std::nullopt,
           [=](Batch& batch) { batch.inputs[size_t(source.feature)] = raw(batch) - mean; }, true};
 }
 

@@ -54,6 +54,22 @@ Candidate candidate(const Problem& problem, const char* method, std::string word
   return out;
 }
 
+/// `the final bias of class 3 lowered by 4`: one that is moved more than twice as far as any other is named.
+std::string shift_words(const Problem& problem, const std::vector<double>& shifts) {
+  if (shifts.size() == 1)
+    return fmt::format("final bias {} by {:.3g}", shifts[0] < 0 ? "lowered" : "raised", std::abs(shifts[0]));
+  auto less = [](double a, double b) { return std::abs(a) < std::abs(b); };
+  const auto most = size_t(std::max_element(shifts.begin(), shifts.end(), less) - shifts.begin());
+  double others = 0;
+  for (size_t i = 0; i < shifts.size(); ++i)
+    if (i != most) others = std::max(others, std::abs(shifts[i]));
+  const double size = std::abs(shifts[most]);
+  if (size <= 2 * others || shifts.size() != problem.settings.classes.size())
+    return fmt::format("final biases shifted by up to {:.3g}", size);
+  return fmt::format("final bias of class {} {} by {:.3g}, others shifted by up to {:.3g}",
+                     problem.settings.classes[most], shifts[most] < 0 ? "lowered" : "raised", size, others);
+}
+
 }  // namespace
 
 Found shift_biases(const Problem& problem, Budget& budget) {
@@ -74,10 +90,7 @@ Found shift_biases(const Problem& problem, Budget& budget) {
     std::vector<double> numbers(own.data_ptr<double>(), own.data_ptr<double>() + width);
     Rescaled rescaled = rescale(problem, 1, numbers);
     if (!rescaled.why_not.empty()) return {{}, rescaled.why_not};
-    found.candidates.push_back(candidate(
-        problem, "bias",
-        fmt::format("final bias{} shifted by up to {:.3g}", width == 1 ? "" : "es", own.abs().max().item<double>()),
-        std::move(rescaled.edits)));
+    found.candidates.push_back(candidate(problem, "bias", shift_words(problem, numbers), std::move(rescaled.edits)));
   }
   std::stable_sort(found.candidates.begin(), found.candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.selection.score > b.selection.score; });

@@ -115,6 +115,20 @@ void encode_alike(Request& request) {
 }  // namespace
 
 struct Session::Impl {
+  /// The output that the command line or the configuration names, which may have been written for another model.
+  model::ValueId output() const {
+    if (!request.output.empty() || config.output.empty()) return choose_output(graph, request.output);
+    try {
+      return choose_output(graph, config.output);
+    } catch (const InputError&) {
+      const bool other = !config.model.empty() && config.model != model_name;
+      throw InputError(
+          fmt::format("{}{} names the output `{}`, which {} does not have", config.path,
+                      other ? fmt::format(" (written for {})", config.model) : "", config.output, model_name),
+          "--output names one of its outputs, --config another file.");
+    }
+  }
+
   Request asked;  ///< as typed, for commands
   Request request;
   Config config;
@@ -184,8 +198,7 @@ Session::Session(Request request) : impl_(std::make_unique<Impl>()) {
   if (own.model_name.empty())
     throw InputError("no model is given", "Name an ONNX file, or write netmend.toml with: netmend init MODEL");
   own.graph = onnx::read_model(own.model_name);
-  const std::string& output = own.request.output.empty() ? own.config.output : own.request.output;
-  own.head = executor::find_head(own.graph, choose_output(own.graph, output));
+  own.head = executor::find_head(own.graph, own.output());
   own.test_spec = test_spec(own.request, own.config);
   own.train_spec = train_spec(own.request, own.config);
 }
