@@ -584,6 +584,21 @@ class SecondOpinion(Case):
 SOCKET = "import socket\ntry:\n    socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError as error: reached = error.errno\nopen('mark.txt', 'w').write('x')\n"
 
 
+@needs("numpy")
+class SlowStudies(Case):
+    """The studies of planted trainings, on a few of netmend's own trainer."""
+
+    def test_planted_and_healed_ones_are_counted(self):
+        few = ["--", "--frameworks", "netmend", "--networks", "mlp", "--data", "blobs", "--seeds", "1", "--healthy", "1", "--kinds"]
+        begin = ["lab", "study", "broken-trainings", "--python", sys.executable, "--json"]
+        found = parse(self.ok(*begin, "--out", "p", *few, "learning-rate-high,targets-not-scaled,dead-relu", timeout=300).stdout)
+        own = found["rules"][0]
+        self.assertEqual((own["count"], own["healthy"], own["alarms"], sorted(found["early"])), (3, 1, 0, ["dead-relu", "learning-rate-high", "targets-not-scaled"]))
+        self.assertEqual(own["third"], 3, found["missed"])
+        healed = parse(self.ok(*begin, "--part", "heal", "--out", "h", *few, "learning-rate-high,targets-not-scaled", timeout=300).stdout)
+        self.assertEqual([(row["fault"], row["ok"]) for row in healed["rows"]], [("learning-rate-high", True), ("targets-not-scaled", True)], healed["rows"])
+
+
 @needs("torch")
 class SlowStrangers(Case):
     """Programs of other people, which the study runs in the sandbox."""

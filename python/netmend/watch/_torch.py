@@ -1055,6 +1055,8 @@ class TorchWatch:
     def replay(self):
         """Runs a copy of the network on the last inputs again and looks at every operation."""
         torch = self.torch
+        if self.last_call is None:  # a network of Keras: its own watch looks at it
+            return None
         root, arguments, named = self.last_call
         module = root()
         if module is None:
