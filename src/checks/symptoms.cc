@@ -133,7 +133,8 @@ void explain_symptoms(Observed& seen, Results& results) {
   auto& found = results.findings;
   auto cause = std::find_if(found.begin(), found.end(), [](const Finding& one) {
     return one.kind == "suspicious-unit" || one.kind == "damaged-layer" ||
-           ((one.kind == "dead-units" || one.kind == "duplicate-units") && one.numbers.contains("fixed"));
+           ((one.kind == "dead-units" || one.kind == "duplicate-units" || one.kind == "shifted-biases") &&
+            one.numbers.contains("fixed"));
   });
   if (cause == found.end() || !results.repair.repair) return;
   const repair::Outcome& outcome = *results.repair.repair;

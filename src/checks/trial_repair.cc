@@ -54,6 +54,7 @@ class TrialRepairs {
     if (!possible()) return;
     find_suspects();
     try_repairs();
+    if (!found_.has("suspicious-unit") && !found_.has("damaged-layer")) keep_biases();
     found_.repair = std::move(tried_);
   }
 
@@ -247,6 +248,18 @@ class TrialRepairs {
     if (!by_biases_ || one.after.rows.size() != by_biases_->rows.size()) return false;
     const FlipCount more = flips_between(by_biases_->rows, one.after.rows);
     return !clearly_better(more) && by_biases_->figure.loss <= one.after.figure.loss;
+  }
+
+  /// Where the final biases are to blame, shifting them is the trial repair, which shows what goes with it.
+  void keep_biases() {
+    for (findings::Finding& finding : found_.findings) {
+      if (finding.kind != "shifted-biases" || !biases_) continue;
+      keep(repair::judge_edits(*problem_, *biases_), "the final biases");
+      const FlipCount& flips = tried_.repair->flips;
+      finding.numbers["fixed"] = flips.fixed, finding.numbers["broken"] = flips.broken;
+      show_flips(finding);
+      return;
+    }
   }
 
   /// A unit whose refitting says whether any would do: one from the middle of the ranking, and none behind the suspect,
@@ -686,7 +699,7 @@ class TrialRepairs {
       if (one.method != "bias" || !one.best || !seen_.settings.by_class()) continue;
       const stats::Estimate change = stats::net_change(one.fixed, one.broken, tried_.holdout);
       bias_gain_ = std::max(bias_gain_, change.value), bias_words_ = words_of_biases(one);
-      by_biases_ = one.holdout;
+      by_biases_ = one.holdout, biases_ = *one.best;
       if (change.low <= 0 || change.value < kWorthwhile)
         return found_.passed.push_back({"final biases are where they should be", points_text(change)});
       auto finding =
@@ -855,7 +868,8 @@ class TrialRepairs {
   TrialRepair tried_;
   double error_rate_ = 0, bias_gain_ = 0;
   std::string bias_words_;                       ///< what the final biases alone do
-  std::optional<repair::Evaluation> by_biases_;  ///< and how they predict held-out inputs
+  std::optional<repair::Evaluation> by_biases_;  ///< how they predict held-out inputs then
+  std::optional<repair::Candidate> biases_;      ///< and the edits
   size_t blamed_ = 0;                            ///< the place of the unit whose repair is kept
   std::optional<localise::UnitPlace> second_;    ///< and of another that was told
   double least_ = kWorthwhile;                   ///< gain, for a unit or a layer to be blamed
