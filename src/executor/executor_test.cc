@@ -267,6 +267,40 @@ TEST(Batching, InputsThatInfluenceEachOtherRunAlone) {
   EXPECT_NE(batching.note.find("one at a time"), std::string::npos);
 }
 
+TEST(Batching, ASmallInfluenceOfOthersIsNoRounding) {
+  Graph graph;
+  graph.opsets[""] = 17;
+  ValueId x = input(graph, "x", {-1, 4});
+  ValueId mean = node(graph, "ReduceMean", {x}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t(1)}});
+  graph.outputs = {node(graph, "Add", {x, node(graph, "Mul", {mean, constant(graph, "little", at::tensor({1e-3f}))})})};
+  EXPECT_EQ(find_batching(graph, random_batch(graph, 8), graph.outputs).kind, Batching::kOne);
+}
+
+TEST(Batching, AmplifiedRoundingIsNoInfluenceOfOthers) {
+  at::manual_seed(3);
+  Graph graph;
+  graph.opsets[""] = 17;
+  ValueId x = input(graph, "x", {-1, 512});
+  at::Tensor w = at::randn({512, 16});
+  // Both products are large and nearly equal: what is left of them is made of rounding to a thousandth or so.
+  ValueId one = node(graph, "MatMul", {x, constant(graph, "w1", w)}),
+          other =
+              node(graph, "MatMul", {x, constant(graph, "w2", w.t().contiguous().t() + 1e-3 * at::randn({512, 16}))});
+  graph.outputs = {node(graph, "Sub", {one, other})};
+  const std::vector<at::Tensor> batch = random_batch(graph, 8);
+  Batching batching = find_batching(graph, batch, graph.outputs);
+  EXPECT_EQ(batching.kind, Batching::kAny) << batching.note;
+  at::NoGradGuard no_grad;
+  Executor executor(graph);
+  const at::Tensor together = executor.run(batch)[0];
+  double apart = 0;
+  for (int64_t row = 0; row < 8; ++row) {
+    const at::Tensor alone = executor.run(std::vector<at::Tensor>{batch[0].narrow(0, row, 1)})[0][0];
+    apart = std::max(apart, ((together[row] - alone).abs().max() / alone.abs().max()).item<double>());
+  }
+  EXPECT_EQ(batching.note.find("rounding") != std::string::npos, apart > 1e-5) << apart;
+}
+
 TEST(Batching, OutputsWithoutABatchAxisRunAlone) {
   Graph graph;
   graph.opsets[""] = 17;
