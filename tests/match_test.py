@@ -144,6 +144,32 @@ class Matching(Case):
                 self.assertIn(f"`{name}`", found["reason"])
                 self.assertIn("is to blame", found["reason"])
 
+    def test_a_reference_from_before_the_repair_is_no_mismatch(self):
+        self.reference()
+        with torch.no_grad():
+            self.net.fc.weight.view(-1)[::7] += 0.5
+        export(self.net, "m.onnx")
+        exported = read_bytes("m.onnx")
+
+        def repaired(*units):
+            record = json.dumps({"units": list(units), "inputs": 0, "hashes": ""}).encode()
+            entry = b"\x0a\x0enetmend.repair\x12" + bytes([len(record)]) + record
+            write_bytes("m.onnx", exported + b"\x72" + bytes([len(entry)]) + entry)  # metadata_props of the model
+
+        repaired("fc/0", "fc/2")
+        found = self.match(code=0)
+        self.assertEqual((found["matches"], found["repaired"]), (False, True), found)
+        self.assertEqual(found["reason"], "the model was repaired after the reference was written; `fc` was changed, "
+                                          "so its outputs differ from the reference")
+        said = self.ok("match", "m.onnx", "--reference", "ref.npz").stdout
+        self.assertIn("differs as a repaired model does (exit 0)", said)
+        repaired()  # a repair of other weights than units' may have changed any layer
+        self.assertTrue(self.match(code=0)["repaired"])
+        repaired("layer1.0.conv1/3")  # which is not the layer that differs
+        found = self.match(code=1)
+        self.assertFalse(found["repaired"])
+        self.assertIn("`fc`", found["reason"])
+
     def test_convolutions_alone_are_enough(self):
         self.layers = {name: value for name, value in self.layers.items() if "conv" in name or name == "fc"}
         self.reference()

@@ -46,6 +46,7 @@ Json match_json(const Match& match, const std::optional<InputFit>& fit) {
   json["reason"] = match.reason;
   json["notes"] = match.notes;
   json["matches"] = match.matches;
+  json["repaired"] = match.repaired;
   return json;
 }
 
@@ -82,6 +83,11 @@ void print_layers(const Match& match) {
   print_table(table);
 }
 
+/// Against a reference from before its repair a model is judged by what the repair left alone.
+bool accepted(const ReferenceMatch& found) {
+  return found.match.matches || (found.match.repaired && (!found.inputs || found.inputs->equal));
+}
+
 void print_match(const MatchOptions& options, const ReferenceMatch& found) {
   const Match& match = found.match;
   const std::optional<InputFit>& fit = found.inputs;
@@ -93,7 +99,12 @@ void print_match(const MatchOptions& options, const ReferenceMatch& found) {
   if (fit && fit->equal)
     print("\n  inputs are preprocessed as in the framework (largest difference {:.1e})\n", fit->max);
   print("\n");
-  print_wrapped(fmt::format("{}: {}", match.matches ? "matches" : "does not match (exit 1)", match.reason), 2);
+  print_wrapped(fmt::format("{}: {}",
+                            match.matches     ? "matches"
+                            : accepted(found) ? "differs as a repaired model does (exit 0)"
+                                              : "does not match (exit 1)",
+                            match.reason),
+                2);
   if (fit && !fit->config.empty()) print("  netmend.toml:  {}\n", fit->config);
 }
 
@@ -108,7 +119,7 @@ int match(const Common& common, const MatchOptions& options) {
   request.note = [&](const std::string& line) { say(common, printable(line)); };
   const ReferenceMatch found = session::match_reference(request);
   common.json ? print_json(match_json(found.match, found.inputs)) : print_match(options, found);
-  return found.match.matches ? 0 : 1;
+  return accepted(found) ? 0 : 1;
 }
 
 }  // namespace netmend::app

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "executor/batching.h"
 #include "executor/executor.h"
@@ -254,6 +255,7 @@ class Comparison {
     match_.matches = !any_departs(match_.outputs, options_.tolerance);
     if (!reference_.layers.empty() && (options_.layers || !match_.matches)) compare_layers();
     match_.reason = match_.matches ? fmt::format("the outputs agree within {:g}", options_.tolerance) : find_reason();
+    if (std::string why = repaired(); !match_.matches && !why.empty()) match_.repaired = true, match_.reason = why;
     return std::move(match_);
   }
 
@@ -304,9 +306,9 @@ class Comparison {
   // Reasons, the most certain first: each looks for evidence of its own.
 
   std::string find_reason() const {
-    for (auto look : {&Comparison::repaired, &Comparison::fast_mode, &Comparison::broken_numbers,
-                      &Comparison::other_ending, &Comparison::other_feed, &Comparison::training_mode,
-                      &Comparison::precision, &Comparison::other_weights, &Comparison::first_layer})
+    for (auto look :
+         {&Comparison::fast_mode, &Comparison::broken_numbers, &Comparison::other_ending, &Comparison::other_feed,
+          &Comparison::training_mode, &Comparison::precision, &Comparison::other_weights, &Comparison::first_layer})
       if (std::string reason = (this->*look)(); !reason.empty()) return reason;
     return fmt::format(
         "the outputs differ by up to {:.3g}; {} holds no layers that would show where: write it with "
@@ -314,11 +316,30 @@ class Comparison {
         match_.outputs[0].difference.max, reference_.path);
   }
 
-  /// A reference is of the model as it was: a repair that changed no output would be none.
+  /// A reference is of the model as it was: a repair that changed no output would be none. "" where there was no repair
+  /// or a layer differs that it did not change.
   std::string repaired() const {
-    if (!runner_.graph().metadata.count("netmend.repair")) return "";
-    const std::string where = first_layer();
-    return "the model was repaired after the reference was written" + (where.empty() ? "" : ": " + where);
+    const auto record = runner_.graph().metadata.find("netmend.repair");
+    if (record == runner_.graph().metadata.end()) return "";
+    std::set<std::string> changed;  // layers; empty where the repair was not about units
+    const nlohmann::json json = json_or_null(record->second);
+    if (json.is_object() && json.contains("units") && json["units"].is_array())
+      for (const auto& unit : json["units"])
+        if (unit.is_string()) changed.insert(unit.get<std::string>().substr(0, unit.get<std::string>().rfind('/')));
+    std::vector<std::string> differ;
+    for (const LayerMatch& layer : match_.layers) {
+      if (!(layer.alone > options_.tolerance) || layer.folded) continue;
+      if (!changed.empty() && !changed.count(layer.layer)) return "";
+      differ.push_back("`" + layer.name + "`");
+    }
+    const std::string start = "the model was repaired after the reference was written";
+    if (differ.empty()) return start + ", so its outputs differ from the reference";
+    constexpr size_t kNamed = 6;
+    const std::string rest = differ.size() > kNamed ? fmt::format(" and {} more", differ.size() - kNamed) : "";
+    const bool one = differ.size() == 1;
+    if (differ.size() > kNamed) differ.resize(kNamed);
+    return fmt::format("{}; {}{} {} changed, so {} outputs differ from the reference", start, join(differ, ", "), rest,
+                       one ? "was" : "were", one ? "its" : "their");
   }
 
   std::string fast_mode() const {

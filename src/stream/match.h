@@ -55,6 +55,7 @@ struct Match {
   std::string first_departure;     ///< the framework's name of the first layer that departs, or ""
   std::string reason;              ///< one sentence
   bool matches = false;
+  bool repaired = false;  ///< does not match, but as far as can be seen only where a repair changed weights since
   std::vector<std::string> notes;
 };
 
