@@ -59,15 +59,16 @@ void print_start(session::Session& session, const RepairOptions& options, const 
   if (!splits.outcomes) return;
   print("{}  on {}{}\n", printable(session.model_name()), printable(splits.data),
         splits.target.empty() ? "" : ", " + printable(splits.target));
-  print_wrapped(
-      fmt::format("{} failing and {} correct inputs: {} to search, {} to select, {} in the hold-out set; "
-                  "method {}, budget {}",
-                  with_commas(splits.failing), with_commas(splits.passing), with_commas(splits.search),
-                  with_commas(splits.selection), with_commas(splits.holdout), options.method, session.budget().name()),
-      2);
+  const std::string rest = splits.unused == 0 ? "" : fmt::format(", {} in none of them", with_commas(splits.unused));
+  print_wrapped(fmt::format("{} failing and {} correct inputs: {} to search, {} to select, {} in the hold-out set{}; "
+                            "method {}, budget {}",
+                            with_commas(splits.failing), with_commas(splits.passing), with_commas(splits.search),
+                            with_commas(splits.selection), with_commas(splits.holdout), rest, options.method,
+                            session.budget().name()),
+                2);
 }
 
-void print_outcome(const repair::RepairSplits& splits, const RepairResult& result) {
+void print_outcome(const RepairOptions& options, const repair::RepairSplits& splits, const RepairResult& result) {
   Table table{{"", "method", result.before.metric, "fixes", "regressions", "weights", "what was done"}, "llrrrrl", 2};
   table.rows.push_back({" ", "as it was", metric_text(result.before)});
   for (size_t i = 0; i < result.methods.size(); ++i)
@@ -82,7 +83,13 @@ void print_outcome(const repair::RepairSplits& splits, const RepairResult& resul
                             "regression: the opposite",
                             counted(splits.holdout, "input")),
                 2);
-  if (!result.smaller.empty()) print_wrapped(result.smaller, 2);
+  if (options.method == "auto" && options.units.empty() && result.chosen >= 0)
+    print_wrapped(
+        "chosen: of the methods that are not significantly worse than the best one on the selection split, "
+        "and no worse on the hold-out set, the one that changes the fewest weights",
+        2);
+  for (const std::string& why : {result.smaller, result.larger})
+    if (!why.empty()) print_wrapped(why, 2);
   if (!result.cheap.empty()) print_wrapped(fmt::format("{} alone does as well", result.cheap), 2);
   std::vector<std::string> classes;
   for (const repair::ClassFlips& one : result.per_class)
@@ -172,7 +179,7 @@ int repair_model(const Common& common, const RepairOptions& asked) {
   const RepairResult& result = run.search([&](const std::string& line) { say(common, line); });
   RunFolder& folder = session.folder("repair");
   run.write_flips(folder.file("flips.csv"));
-  if (!common.json) print_outcome(run.splits(), result);
+  if (!common.json) print_outcome(options, run.splits(), result);
   if (result.interrupted)
     for (std::string* product : {&options.product, &options.plan})
       if (!product->empty()) *product = partial_name(*product);

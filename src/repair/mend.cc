@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "findings/phrases.h"
 
 namespace netmend::repair {
 
@@ -70,7 +71,7 @@ class Mending {
   }
 
   Outcome judge(const Candidate& candidate) {
-    out_.tried.push_back({candidate.method, candidate, "", {}, 0, 0, 0, changed_values(candidate)});
+    out_.tried.push_back({candidate.method, candidate, "", {}, {}, 0, 0, 0, changed_values(candidate.edits)});
     out_.chosen = 0;
     evaluate_holdout();
     confirm();
@@ -86,25 +87,19 @@ class Mending {
     try {
       Found found = method.search(problem_, budget);
       one.why_not = found.why_not;
+      one.looked_at = std::max(found.looked_at, int64_t(found.candidates.size()));
       // Methods put their own choice first; the others they found are not looked at.
       if (!found.candidates.empty()) one.best = std::move(found.candidates.front());
     } catch (const InputError& error) {  // one way that cannot be gone does not close the others
       one.why_not = error.what();
     }
     if (one.best && one.best->edits.empty()) one.best.reset(), one.why_not = "it found nothing to change";
-    if (one.best) one.weights = changed_values(*one.best);
+    if (one.best) one.weights = changed_values(one.best->edits);
     one.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     out_.tried.push_back(std::move(one));
   }
 
   static bool cheap(const Tried& one) { return find_method(one.method).cheap; }
-
-  static int64_t changed_values(const Candidate& candidate) {
-    int64_t count = 0;
-    for (const edits::Edit& edit : candidate.edits)
-      for (size_t i = 0; i < edit.after.size(); ++i) count += edit.after[i] != edit.before[i];
-    return count;
-  }
 
   /// The best of what was asked for on the selection split; with auto the smallest change that is as good.
   void choose(const std::string& name) {
@@ -113,8 +108,9 @@ class Mending {
     double best = name == "auto" ? now : -INFINITY, best_cheap = now;
     int cheapest = -1;
     for (size_t i = 0; i < out_.tried.size(); ++i) {
-      const Tried& one = out_.tried[i];
+      Tried& one = out_.tried[i];
       if (!one.best) continue;
+      one.selection = evaluate(problem_, one.best->edits, problem_.parts.selection);
       const double score = one.best->selection.score;
       const bool allowed =
           problem_.units.empty() || !one.best->units.empty();  // only the units that were named may change
@@ -138,38 +134,68 @@ class Mending {
       const bool allowed = problem_.units.empty() || !one.best->units.empty();
       if (allowed && one.best->selection.score > now && as_good(one, best)) small = int(i);
     }
-    if (small == out_.chosen) return;
+    if (small == out_.chosen) return tell_why_not_smaller(now);
     const Tried& taken = out_.tried[size_t(small)];
-    const auto [better, worse] = apart(taken, best);
+    const auto [better, worse] = apart(taken.holdout, best.holdout);
     out_.smaller = fmt::format(
         "{} is chosen: it changes {} instead of the {} of {}, and their results do not differ significantly "
         "(hold-out inputs that only the first gets right: {}, only the second: {}; McNemar's test, p = {:.2g})",
-        taken.method, taken.weights == 1 ? "1 weight" : with_commas(taken.weights) + " weights",
-        with_commas(best.weights), best.method, with_commas(better), with_commas(worse),
-        stats::sign_test(better, worse));
+        taken.method, findings::counted(taken.weights, "weight"), with_commas(best.weights), best.method,
+        with_commas(better), with_commas(worse), stats::sign_test(better, worse));
     out_.chosen = small;
   }
 
-  /// Hold-out inputs that only the first, and that only the second gets right.
-  static std::pair<int64_t, int64_t> apart(const Tried& first, const Tried& second) {
+  /// Where a smaller change comes close, why it was not taken: on the hold-out split it may even look better.
+  void tell_why_not_smaller(double now) {
+    constexpr double kClose = 0.01;
+    const Tried& best = out_.tried[size_t(out_.chosen)];
+    const Tried* near = nullptr;
+    for (const Tried& one : out_.tried)
+      if (one.best && one.weights < best.weights && (problem_.units.empty() || !one.best->units.empty()) &&
+          one.best->selection.score > now && one.holdout.figure.score >= best.holdout.figure.score - kClose &&
+          (!near || one.best->selection.score > near->best->selection.score))
+        near = &one;
+    if (!near || !paired()) return;
+    const auto [better, worse] = apart(near->selection, best.selection);
+    const auto [better_out, worse_out] = apart(near->holdout, best.holdout);
+    out_.larger = fmt::format(
+        "{} changes only {}, but is not chosen: inputs that only {} or only {} gets right: {} or {} of the selection "
+        "split, {} or {} of the hold-out set",
+        near->method, findings::counted(near->weights, "weight"), near->method, best.method, with_commas(better),
+        with_commas(worse), with_commas(better_out), with_commas(worse_out));
+  }
+
+  /// Inputs that only the first, and that only the second gets right.
+  static std::pair<int64_t, int64_t> apart(const Evaluation& first, const Evaluation& second) {
     int64_t only_first = 0, only_second = 0;
-    for (size_t i = 0; i < first.holdout.rows.size(); ++i) {
-      const bool a = first.holdout.rows[i].right == SampleRow::kRight,
-                 b = second.holdout.rows[i].right == SampleRow::kRight;
+    for (size_t i = 0; i < first.rows.size(); ++i) {
+      const bool a = first.rows[i].right == SampleRow::kRight, b = second.rows[i].right == SampleRow::kRight;
       only_first += a && !b, only_second += b && !a;
     }
     return {only_first, only_second};
   }
 
+  /// Whether scores are counts of correct predictions, so that two networks can be compared input by input.
+  bool paired() const { return problem_.settings.metric == "accuracy" && !problem_.targeted; }
+
+  /// The best score of several is partly luck: the level is shared by all states that it was chosen from.
+  bool as_good_to_select(const Tried& one, const Tried& best) const {
+    if (!paired())
+      return one.best->selection.score >= best.best->selection.score - score_error(problem_, best.best->selection);
+    const auto [better, worse] = apart(one.selection, best.selection);
+    int64_t states = 0;
+    for (const Tried& tried : out_.tried) states += tried.looked_at;
+    return better >= worse || stats::sign_test(better, worse) > kLevel / double(std::max<int64_t>(1, states));
+  }
+
   /// The one chosen on the selection split may give way to one that is worse by no more than chance makes, there and on
-  /// the hold-out split: by a standard error of the score, and of the paired difference of correct predictions, which
-  /// is stricter than McNemar's test at 5 %. The hold-out split thus never speaks for a change, only against one.
+  /// the hold-out split, where the limit is a standard error of the paired difference of correct predictions, which is
+  /// stricter than McNemar's test at 5 %. The hold-out split thus never speaks for a change, only against one.
   bool as_good(const Tried& one, const Tried& best) const {
-    if (one.best->selection.score < best.best->selection.score - score_error(problem_, best.best->selection))
-      return false;
+    if (!as_good_to_select(one, best)) return false;
     if (problem_.settings.metric != "accuracy")
       return one.holdout.figure.score >= best.holdout.figure.score - score_error(problem_, best.holdout.figure);
-    const auto [better, worse] = apart(one, best);
+    const auto [better, worse] = apart(one.holdout, best.holdout);
     return better >= worse ||
            (double(worse - better) <= std::sqrt(double(better + worse)) && stats::sign_test(better, worse) > kLevel);
   }

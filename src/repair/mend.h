@@ -23,11 +23,12 @@ std::string verdict_name(Verdict verdict);
 struct Tried {
   std::string method;
   std::optional<Candidate> best;
-  std::string why_not;  ///< when there is no candidate
-  Evaluation holdout;   ///< of the candidate
+  std::string why_not;            ///< when there is no candidate
+  Evaluation selection, holdout;  ///< of the candidate
   int64_t fixed = 0, broken = 0;
   double seconds = 0;
-  int64_t weights = 0;  ///< values that the candidate changes
+  int64_t weights = 0;    ///< values that the candidate changes
+  int64_t looked_at = 0;  ///< states that the method judged on the selection split
 };
 
 struct Flipped {
@@ -44,6 +45,7 @@ struct Outcome {
   bool cheap_does_as_well = false;  ///< and the one chosen is another
   std::string cheap;                ///< which
   std::string smaller;              ///< why a smaller change than the best-scoring one was taken, a sentence; else ""
+  std::string larger;               ///< why a smaller change that comes close was not taken, a sentence; else ""
   Verdict verdict = Verdict::kNoRealChange;
   std::string reason;        ///< of the verdict, a sentence
   Evaluation before, after;  ///< on the hold-out split

@@ -16,6 +16,7 @@ namespace netmend::repair {
 struct Found {
   std::vector<Candidate> candidates;
   std::string why_not;
+  int64_t looked_at = 0;  ///< states judged on the selection split, where these are more than the candidates
 };
 
 /// Final biases (or the threshold, where there is one output): what shifting the outputs alone can do.

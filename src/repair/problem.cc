@@ -85,6 +85,13 @@ double score_error(const Problem& problem, const Figure& figure) {
                    double(std::max<size_t>(1, problem.parts.selection.size())));
 }
 
+int64_t changed_values(const std::vector<edits::Edit>& edits) {
+  int64_t count = 0;
+  for (const edits::Edit& edit : edits)
+    for (size_t i = 0; i < edit.after.size(); ++i) count += edit.after[i] != edit.before[i];
+  return count;
+}
+
 Evaluation evaluate(const Problem& problem, const std::vector<edits::Edit>& edits,
                     const std::vector<int64_t>& samples) {
   stream::Subject subject = edited(problem, edits, &samples);

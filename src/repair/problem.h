@@ -76,6 +76,9 @@ Evaluation evaluate(const Problem& problem, const std::vector<edits::Edit>& edit
 stream::Subject edited(const Problem& problem, const std::vector<edits::Edit>& edits,
                        const std::vector<int64_t>* samples = nullptr);
 
+/// How many numbers the edits change.
+int64_t changed_values(const std::vector<edits::Edit>& edits);
+
 struct Candidate {
   std::string method;
   std::string words;  ///< what was done, for people

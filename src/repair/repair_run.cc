@@ -103,6 +103,7 @@ struct RepairRun::Impl {
     splits.target = target.text.empty() ? "" : target.words;
     splits.search = int64_t(problem.parts.search.size()), splits.selection = int64_t(problem.parts.selection.size());
     splits.holdout = int64_t(problem.parts.holdout.size());
+    splits.unused = int64_t(problem.rows.size()) - splits.search - splits.selection - splits.holdout;
     splits.outcomes = task.has_right_and_wrong();
     if (splits.outcomes) count_outcomes(target);
     if (splits.search == 0 || splits.selection == 0 || splits.holdout == 0)
@@ -134,6 +135,14 @@ struct RepairRun::Impl {
                                join(absent, ", ")));
   }
 
+  /// What the methods of `auto` may take before they end of their own accord: epochs over the search split.
+  double most_work() const {
+    constexpr double kGradient = 3, kFits = 4, kEpochs = 18, kRetrained = 50;
+    const auto search = double(problem.parts.search.size()), selection = double(problem.parts.selection.size());
+    return problem.subject.cost *
+           (kGradient * search * kFits * kEpochs + kRetrained * (kGradient * search + selection));
+  }
+
   /// What will take long says so before it begins. The speed is that of the pass that predicted the inputs.
   void announce(const std::function<void(const std::string&)>& progress) const {
     constexpr double kLong = 20;
@@ -141,11 +150,17 @@ struct RepairRun::Impl {
     if (session.traversals().empty() || !budget.limited() || budget.timed()) return;
     const session::Traversal& pass = session.traversals().back();
     if (!(pass.seconds > 0) || pass.inputs == 0) return;
-    const double seconds = budget.left() * pass.seconds / (double(pass.inputs) * problem.subject.cost);
-    if (seconds > kLong)
-      progress(fmt::format("the search may take up to {} (budget {}); --budget quick or --budget 60s is shorter",
-                           seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60),
-                           budget.name()));
+    const double work = request.method == "auto" ? std::min(budget.left(), most_work()) : budget.left();
+    const double seconds = work * pass.seconds / (double(pass.inputs) * problem.subject.cost);
+    if (seconds <= kLong) return;
+    const std::string shorter = budget.name() == "quick" ? "" : "--budget quick";
+    const std::string timed = seconds > 90 ? "--budget 60s" : "";
+    progress(fmt::format(
+        "the search takes about {} at most, often much less (budget {}){}",
+        seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60), budget.name(),
+        shorter.empty() && timed.empty()
+            ? ""
+            : fmt::format("; {}{}{} is shorter", shorter, shorter.empty() || timed.empty() ? "" : " or ", timed)));
   }
 
   const Candidate& best() const {
@@ -170,7 +185,7 @@ struct RepairRun::Impl {
     result.fixes = outcome.flips.fixed, result.regressions = outcome.flips.broken;
     result.p = outcome.p, result.change = outcome.change;
     result.cheap = outcome.cheap_does_as_well ? outcome.cheap : "";
-    result.smaller = outcome.smaller;
+    result.smaller = outcome.smaller, result.larger = outcome.larger;
     for (size_t c = 0; c < outcome.per_class.size(); ++c) {
       const observers::FlipCount& count = outcome.per_class[c];
       result.per_class.push_back({problem.settings.classes[c], count.samples, count.right_before, count.right_after,
@@ -292,7 +307,11 @@ Json to_json(const RepairSplits& splits, const RepairResult& result) {
   Json json = {{"verdict", result.verdict},
                {"reason", result.reason},
                {"method", chosen ? Json(chosen->method) : Json(nullptr)},
-               {"inputs", {{"search", splits.search}, {"selection", splits.selection}, {"holdout", splits.holdout}}},
+               {"inputs",
+                {{"search", splits.search},
+                 {"selection", splits.selection},
+                 {"holdout", splits.holdout},
+                 {"unused", splits.unused}}},
                {"before", figures_json(result.before)},
                {"after", figures_json(result.after)},
                {"fixed", result.fixes},
@@ -302,6 +321,7 @@ Json to_json(const RepairSplits& splits, const RepairResult& result) {
                {"change", observers::estimate_json(result.change)},
                {"cheap_does_as_well", result.cheap.empty() ? Json(nullptr) : Json(result.cheap)},
                {"smaller", result.smaller.empty() ? Json(nullptr) : Json(result.smaller)},
+               {"larger", result.larger.empty() ? Json(nullptr) : Json(result.larger)},
                {"per_class", Json::array()},
                {"tried", Json::array()}};
   for (const ClassFlips& one : result.per_class)

@@ -35,6 +35,7 @@ struct RepairSplits {
   bool outcomes = true;  ///< predictions are right or wrong
   int64_t failing = 0, passing = 0;
   int64_t search = 0, selection = 0, holdout = 0;
+  int64_t unused = 0;  ///< in no split: rests of groups that cannot be shared out, and what exceeds the splits' limits
 };
 
 /// How a network does on the hold-out set.
@@ -72,6 +73,7 @@ struct RepairResult {
   stats::Estimate change;  ///< of the accuracy, or of the error
   std::string cheap;       ///< a cheap method that does as well as the chosen one; "" for none
   std::string smaller;     ///< why a smaller change than the best-scoring one was taken; "" where it was not
+  std::string larger;      ///< why a smaller change that comes close was not taken; "" where there is none
   std::vector<ClassFlips> per_class;
   double work = 0;  ///< multiply-adds that the searches took
   bool interrupted = false;

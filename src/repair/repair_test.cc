@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "faults/plant.h"
 #include "repair/mend.h"
 #include "repair/output_layer.h"
@@ -186,6 +187,8 @@ void win_back(const char* kind) {
     const Candidate& best = *outcome.tried[size_t(outcome.chosen)].best;
     std::set<std::string> named(best.units.begin(), best.units.end());
     for (const edits::Edit& edit : best.edits) EXPECT_TRUE(named.count(edit.unit)) << edit.unit;
+    const std::string count = with_commas(outcome.tried[size_t(outcome.chosen)].weights);
+    EXPECT_TRUE(best.words.ends_with("(" + count + " weights)")) << best.words;
     return;
   }
   ADD_FAILURE() << kind << ": no unit of fc2 matters";
@@ -272,6 +275,52 @@ TEST(Choice, OfRepairsThatCannotBeToldApartTheSmallestIsTaken) {
   // Where another one scored higher, the sentence says which gave way.
   EXPECT_EQ(outcome.smaller.empty(), best == &chosen) << outcome.smaller;
   EXPECT_NE((best == &chosen ? chosen.method : outcome.smaller).find(best->method), std::string::npos);
+}
+
+int64_t right_of(const Evaluation& evaluation) {
+  return std::count_if(evaluation.rows.begin(), evaluation.rows.end(),
+                       [](const SampleRow& row) { return row.right == SampleRow::kRight; });
+}
+
+/// Inputs that only the first, and that only the second gets right.
+std::pair<int64_t, int64_t> apart(const Evaluation& a, const Evaluation& b) {
+  std::pair<int64_t, int64_t> out;
+  for (size_t i = 0; i < a.rows.size(); ++i) {
+    const bool x = a.rows[i].right == SampleRow::kRight, y = b.rows[i].right == SampleRow::kRight;
+    out.first += x && !y, out.second += y && !x;
+  }
+  return out;
+}
+
+TEST(Choice, ALargerChangeIsTakenOnlyWhereASmallerOneIsWorseBeyondChance) {
+  for (uint64_t seed : {4}) {
+    Fixture at(damaged("random-weights", "fc2", seed));
+    Problem problem = at.problem(2e10);
+    Outcome outcome = mend(problem, "auto", {});
+    if (outcome.chosen < 0) continue;
+    const Tried& chosen = outcome.tried[size_t(outcome.chosen)];
+    const Tried* best = &chosen;
+    int64_t states = 0;
+    for (const Tried& one : outcome.tried) {
+      states += one.looked_at;
+      if (!one.best) continue;
+      EXPECT_GE(one.looked_at, 1) << one.method;
+      EXPECT_EQ(one.selection.rows.size(), problem.parts.selection.size());
+      if (right_of(one.selection) > right_of(best->selection)) best = &one;
+    }
+    const double level = 0.05 / double(states);
+    const auto [c, b] = apart(chosen.selection, best->selection);
+    EXPECT_GT(stats::sign_test(c, b), level) << chosen.method << " against " << best->method;
+    const double now = evaluate(problem, {}, problem.parts.selection).figure.score;
+    for (const Tried& one : outcome.tried) {
+      if (!one.best || one.weights >= chosen.weights || one.best->selection.score <= now) continue;
+      const auto [own, other] = apart(one.selection, best->selection);
+      const auto [better, worse] = apart(one.holdout, best->holdout);
+      const bool worse_to_select = other > own && stats::sign_test(own, other) <= level;
+      const bool worse_held_out = double(worse - better) > std::sqrt(double(better + worse));
+      EXPECT_TRUE(worse_to_select || worse_held_out) << one.method << " is smaller than " << chosen.method;
+    }
+  }
 }
 
 TEST(Judge, WhatBreaksMoreThanItFixesIsRefused) {

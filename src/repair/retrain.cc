@@ -43,6 +43,7 @@ Found retrain(const Problem& problem, Budget& budget) {
                     {},
                     {}};
       one.selection = evaluate(problem, one.edits, problem.parts.selection).figure;
+      ++found.looked_at;
       if (one.selection.score > best)
         best = one.selection.score, worse = 0, found.candidates.assign(1, std::move(one));
       else if (++worse == 3)

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/pool.h"
+#include "base/text.h"
+#include "findings/phrases.h"
 #include "localise/blame.h"
 #include "localise/candidates.h"
 #include "repair/methods.h"
@@ -19,6 +21,7 @@ std::vector<UnitPlace> suspects(const Problem& problem, int64_t count, Budget& b
   std::vector<model::Layer> layers =
       localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
   std::erase_if(layers, [](const model::Layer& layer) { return layer.merged != model::Merged::kNo; });
+  if (layers.empty()) return {};
   const stream::Subject part = edited(problem, {}, &problem.parts.search);
   localise::BlameOptions how;
   how.choices = {localise::find_measure("auto")};
@@ -53,6 +56,19 @@ std::vector<std::string> names_of(const Problem& problem, const std::vector<Unit
   return names;
 }
 
+/// `unit conv2/5 re-initialised and retrained (151 weights)`
+std::string what_was_done(const Candidate& found, bool anew) {
+  constexpr size_t kNamed = 2;
+  const std::vector<std::string>& units = found.units;
+  std::string names = units.size() == 1 ? "unit " + units[0] : fmt::format("{} units (", units.size());
+  if (units.size() > 1) {
+    for (size_t i = 0; i < std::min(kNamed, units.size()); ++i) names += (i ? ", " : "") + units[i];
+    names += units.size() > kNamed ? ", …)" : ")";
+  }
+  return fmt::format("{} {} ({})", names, anew ? "re-initialised and retrained" : "fitted",
+                     findings::counted(changed_values(found.edits), "weight"));
+}
+
 /// Fits from where the units stand and from nothing, an epoch each, and goes on with the better start.
 Candidate fit(const Problem& problem, const std::vector<UnitPlace>& units, Budget& budget) {
   UnitFit fitting(problem, units);
@@ -63,8 +79,7 @@ Candidate fit(const Problem& problem, const std::vector<UnitPlace>& units, Budge
   }
   const bool anew = std::isfinite(loss[1]) && loss[1] < loss[0];
   Candidate out{"surgical", "", fitting.run({.budget = &budget, .anew = anew}), names_of(problem, units), {}};
-  out.words = fmt::format("{} weights of {} unit{} {}", fitting.weights(), units.size(), units.size() == 1 ? "" : "s",
-                          anew ? "retrained from scratch" : "fitted");
+  out.words = what_was_done(out, anew);
   out.selection = evaluate(problem, out.edits, problem.parts.selection).figure;
   budget.spend(problem.work(problem.parts.selection.size()));
   return out;
@@ -73,8 +88,9 @@ Candidate fit(const Problem& problem, const std::vector<UnitPlace>& units, Budge
 }  // namespace
 
 Found surgical(const Problem& problem, Budget& budget) {
+  if (std::string why = why_unfittable(problem); !why.empty()) return {{}, why};
   std::vector<UnitPlace> units = problem.units.empty() ? suspects(problem, 8, budget) : problem.units;
-  if (units.empty()) return {{}, "no unit could be blamed"};
+  if (units.empty()) return {{}, "no layer has units that could be blamed"};
   Found found;
   std::vector<size_t> sizes = {units.size()};
   if (problem.units.empty()) sizes = {1, 2, 4, 8};

@@ -54,8 +54,7 @@ struct UnitFit::Impl {
   double last_loss = 0, epoch_work = 0;
 
   Impl(const Problem& p, const std::vector<localise::UnitPlace>& units) : problem(p), graph(p.subject.batching.graph) {
-    if (problem.subject.batching.kind != executor::Batching::kAny)
-      throw Unsupported("the network does not take arbitrary batch sizes, so its units cannot be fitted");
+    if (const std::string why = why_unfittable(problem); !why.empty()) throw Unsupported(why);
     gather(units);
     std::vector<ValueId> constants;
     for (const Piece& piece : pieces) constants.push_back(piece.constant);
@@ -287,6 +286,11 @@ struct UnitFit::Impl {
     return all;
   }
 };
+
+std::string why_unfittable(const Problem& problem) {
+  if (problem.subject.batching.kind == executor::Batching::kAny) return "";
+  return "the network does not take arbitrary batch sizes, so its units cannot be fitted";
+}
 
 UnitFit::UnitFit(const Problem& problem, const std::vector<localise::UnitPlace>& units)
     : impl_(std::make_unique<Impl>(problem, units)) {}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "repair/problem.h"
@@ -17,6 +18,9 @@ struct FitOptions {
   /// Forget what the units have learned: no weights, a little bias. For units that are beyond repair where they stand.
   bool anew = false;
 };
+
+/// Why no unit of the network can be fitted, as a sentence without its end; "" when they can.
+std::string why_unfittable(const Problem& problem);
 
 class UnitFit {
  public:
