@@ -37,7 +37,11 @@ class Repair(Case):
         self.assertEqual(sum(row["change"] == "fixed" for row in rows), done["fixed"])
         self.assertEqual(sum(row["change"] == "broken" for row in rows), done["broken"])
         # The next command judges it on what the search did not see.
-        said = self.ok(*shlex.split(done["next"][0])[1:]).stdout
+        compared = self.ok(*shlex.split(done["next"][0])[1:])
+        said = compared.stdout
+        self.assertNotIn("the search for this model's repair saw", compared.stderr)  # none of these inputs
+        parts = done["inputs"]
+        self.assertEqual(parts["search"] + parts["selection"] + parts["holdout"] + parts["unused"], 4000)
         self.assertRegex(said, rf"on {DATA[1]}\S*, {done['inputs']['holdout']:,} inputs")
         self.assertIn(f"{done['fixed']} fixes", said)
         # The plan is the repair.
@@ -50,6 +54,8 @@ class Repair(Case):
         # It remembers what its search saw.
         warned = lambda *what: "warning" in self.ok("eval", *what, "--out", "e").stderr
         self.assertTrue(warned("fixed.onnx", *DATA))
+        whole = self.ok("compare", FAULTY, "fixed.onnx", *DATA).stderr
+        self.assertIn(f"saw about {parts['search'] + parts['selection']:,} of these 4,000 inputs", whole)
         self.assertFalse(warned("fixed.onnx", "--data", "glyphs:train", "--limit", 500))
         self.assertFalse(warned(FAULTY, *DATA))
 

@@ -11,6 +11,7 @@
 #include "findings/phrases.h"
 #include "netmend/show.h"
 #include "observers/figures.h"
+#include "session/repair_record.h"
 
 namespace netmend::app {
 namespace {
@@ -157,13 +158,19 @@ void print_compare(session::Session& session, const std::string& reference, cons
 }  // namespace
 
 int compare(const Common& common, const CompareOptions& options) {
-  session::Session session(request_of(common, options));
+  session::Request request = request_of(common, options);
+  // What a repair's search saw matters among the inputs that are compared, not among all tests.
+  request.note = [note = request.note](const std::string& line) {
+    if (note && !session::tells_of_search(line)) note(line);
+  };
+  session::Session session(std::move(request));
   const Examined examined = examine(common, options, session, "compare");
   if (examined.stop) return *examined.stop;
   const double margin = options.margin < 0 ? -1 : options.margin / 100;
   const Regressions found =
       compare::find_regressions(session, {options.reference, options.common_only, margin, options.product});
   const int status = found.interrupted ? 130 : 0;
+  if (!found.overlap.empty()) say(common, "warning: " + found.overlap);
   const RunFolder& folder = session.folder("compare");
   Json json = compare_json(found, session.task().metric);
   json["reference"] = options.reference;

@@ -88,6 +88,9 @@ Comparison pair_rows(session::Session& session, const Reference& reference, bool
       done.list.push_back({newer[i].sample, change, newer[i].label, older ? (*older)[i].predicted : NAN,
                            newer[i].predicted, newer[i].confidence, older ? (*older)[i].confidence : NAN});
   }
+  if (done.missing > 0)
+    for (const SampleRow& row : newer)
+      if (earlier->find(row.sample)) done.compared.push_back(row.sample);
   done.newer.model = session.model_name();
   done.newer.metric = settings.metric;
   done.newer.fingerprint = fingerprint.finish(data);

@@ -31,6 +31,7 @@ struct Comparison {
   std::vector<observers::SampleRow> rows;           ///< of the newer model, when run_both() made it
   Baseline newer;                                   ///< the newer predictions, to be kept
   int64_t missing = 0;                              ///< inputs that the reference does not know
+  std::vector<int64_t> compared;                    ///< the others, where some are missing; else empty
   double seconds = 0;
   bool interrupted = false;
 };

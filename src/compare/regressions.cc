@@ -9,6 +9,7 @@
 #include "compare/gate_limits.h"
 #include "compare/paired.h"
 #include "observers/sample_table.h"
+#include "session/repair_record.h"
 
 namespace netmend::compare {
 namespace {
@@ -26,6 +27,13 @@ void write_flips(const std::string& path, session::Session& session, const Compa
       out.row(row.sample, data.id(row.sample), row.change == observers::Change::kFixed ? "fixed" : "broken",
               name(row.label), name(row.before), name(row.after), Digits{row.confidence});
   });
+}
+
+/// A search that saw other inputs than those that are compared makes no figure too optimistic.
+std::string overlap_of(session::Session& session, const Comparison& done) {
+  std::shared_ptr<const dataset::Dataset> data = session.test().subject.data;
+  if (done.missing > 0) data = dataset::subset(data, done.compared);
+  return session::seen_in_search(session.graph(), *data);
 }
 
 }  // namespace
@@ -77,7 +85,7 @@ Regressions find_regressions(session::Session& session, const CompareRequest& re
   found.error_change = done.flips.error_change();
   found.verdict = observers::judge_change(found.whole.change(), found.margin);
   found.has_right_and_wrong = task.has_right_and_wrong();
-  found.missing = done.missing;
+  found.missing = done.missing, found.overlap = overlap_of(session, done);
   found.fingerprint = done.newer.fingerprint;
   found.seconds = done.seconds, found.interrupted = done.interrupted;
   return found;

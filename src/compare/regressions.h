@@ -37,6 +37,7 @@ struct Regressions {
   bool has_right_and_wrong =
       true;                 ///< false for numbers without a tolerance: a fix came closer, a regression moved away
   int64_t missing = 0;      ///< inputs that the reference does not know
+  std::string overlap;      ///< a sentence where a repair's search saw some of the others; else ""
   std::string fingerprint;  ///< of the data
   double seconds = 0;
   bool interrupted = false;

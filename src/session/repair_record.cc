@@ -2,17 +2,21 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "dataset/dataset.h"
+#include "model/graph.h"
 #include "stream/pass.h"
 
 namespace netmend::session {
 namespace {
 
+constexpr const char* kSaw = "the search for this model's repair saw ";
 constexpr int64_t kMostMarks = 2000;  ///< in a model's metadata: 16 kB
 constexpr int64_t kLookedAt = 512;    ///< inputs of other data that are compared with them
 
@@ -57,11 +61,16 @@ std::string seen_in_search(const model::Graph& graph, const dataset::Dataset& da
   if (seen == 0 || hashes.empty() || some.empty()) return "";
   // Inputs that look alike share a hash: what counts is how many were written down.
   const double kept = double(text.size() / 8) / std::max(1.0, json["inputs"].get<double>());
-  const double about = std::min(double(data.size()), double(seen) / double(some.size()) / kept * double(data.size()));
-  return fmt::format(
-      "the search for this model's repair saw about {} of these {} inputs, so results here are "
-      "too optimistic",
-      with_commas(int64_t(about)), with_commas(data.size()));
+  const double recorded = json["inputs"].get<double>(),
+               estimate =
+                   std::min(double(data.size()), double(seen) / double(some.size()) / kept * double(data.size()));
+  // Where the estimate leaves it open whether all of them are here, they are: one number in all messages.
+  const double about =
+      std::abs(estimate - recorded) < 0.2 * recorded && recorded <= double(data.size()) ? recorded : estimate;
+  return fmt::format("{}about {} of these {} inputs, so results here are too optimistic", kSaw,
+                     with_commas(int64_t(about)), with_commas(data.size()));
 }
+
+bool tells_of_search(const std::string& note) { return note.find(kSaw) != note.npos; }
 
 }  // namespace netmend::session

@@ -1,11 +1,16 @@
 // What a repaired model carries about the search that made it, so that it is not judged on inputs that the search saw.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "dataset/dataset.h"
-#include "model/graph.h"
+namespace netmend::dataset {
+class Dataset;
+}
+namespace netmend::model {
+struct Graph;
+}
 
 namespace netmend::session {
 
@@ -26,5 +31,7 @@ struct RepairRecord {
 
 /// A sentence when the model was repaired on inputs that are in this data; "" otherwise.
 std::string seen_in_search(const model::Graph& graph, const dataset::Dataset& data);
+/// Whether a note is that sentence about all tests: commands that judge a part of them say their own.
+bool tells_of_search(const std::string& note);
 
 }  // namespace netmend::session
