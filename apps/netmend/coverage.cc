@@ -1,4 +1,4 @@
-// netmend coverage: what the tests never try, and a small subset of them that covers as much.
+// netmend coverage: what the tests never try, and which of them add to what is covered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -133,19 +133,13 @@ void print_low_units(const Json& found) {
 }
 
 void print_inputs(const Json& found) {
-  const Json &subset = found["subset"], &core = found["core"];
+  const Json& subset = found["subset"];
   if (!subset.is_null() && subset["inputs"].get<int64_t>() > 0) {
-    const int64_t spare = subset["add_nothing"];
     Json most = Json::array();
     for (const Json& one : subset["add_most"]) most.push_back(one["input"]);
-    const std::string what = spare == 0 ? fmt::format("all {} add something", with_commas(found["inputs"]))
-                                        : fmt::format("a subset of {} covers as much as all {}",
-                                                      with_commas(subset["inputs"]), with_commas(found["inputs"]));
-    print_item("tests", what + ". The most useful: " + names(most, 5));
+    print_item("tests", (most.size() == 1 ? "the one that adds" : "those that add") + std::string(" most coverage: ") +
+                            names(most, 5));
   }
-  if (!core.is_null() && core["inputs"].get<int64_t>() > 0)
-    print_item("", fmt::format("for {} alone, a subset of {} is enough", names(core["criteria"], 20),
-                               with_commas(core["inputs"])));
   const Json& kinds = found["surprise"];
   auto chosen = std::find_if(kinds.begin(), kinds.end(), [](const Json& kind) { return kind["name"] == "DSA"; });
   if (chosen == kinds.end()) chosen = kinds.begin();
@@ -183,9 +177,10 @@ void print_coverage(const CoverageOptions& options, const Json& found) {
   for (const Json& one : found["skipped"]) skipped[one["why"]].push_back(one["what"]);
   for (const auto& [why, what] : skipped) print_item("skipped", printable(why) + ": " + join(what, ", "));
   print("\n");
-  print_item("files", fmt::format("{}/: units.csv{}{}", found["run"].get<std::string>(),
-                                  found["subset"].is_null() ? "" : ", subset.txt (tests to keep)",
-                                  found["surprise"].empty() ? "" : ", surprise.csv"));
+  print_item("files",
+             fmt::format("{}/: units.csv{}{}", found["run"].get<std::string>(),
+                         found["subset"].is_null() ? "" : ", subset.txt (tests, by the coverage that they add)",
+                         found["surprise"].empty() ? "" : ", surprise.csv"));
   for (const Json& next : found["next"]) print("  next       {}\n", printable(next.get<std::string>()));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "checks/label_judge.h"
 #include "evidence/json.h"
 #include "netmend/show.h"
 #include "observers/figures.h"
@@ -111,12 +112,19 @@ void print_failure_groups(const FailuresReport& report, int64_t top) {
   if (report.groups.size() > size_t(top)) print("  … and {} more groups\n", report.groups.size() - size_t(top));
 }
 
-void print_doubtful(session::Session& session, const FailuresReport& report, int64_t top) {
+/// Why the model's doubts count little; "" where they count, or there are none.
+std::string caveat(session::Session& session, const FailuresReport& report) {
+  if (report.doubtful.empty() || report.inputs == 0) return "";
+  return checks::poor_judge(session, 1 - double(report.wrong) / double(report.inputs));
+}
+
+void print_doubtful(session::Session& session, const FailuresReport& report, const std::string& caveat, int64_t top) {
   print("  {} look{} wrong{}\n", counted(int64_t(report.doubtful.size()), "label"),
         report.doubtful.size() == 1 ? "s" : "",
         report.doubtful.empty() ? "" : ": the model confidently predicts another class");
   if (report.training_data)
     print_wrapped("this is training data: the model may have learned its wrong labels too, which then stay hidden", 2);
+  if (!caveat.empty()) print_wrapped("caution: " + caveat + " netmend check looks for its faults first.", 2);
   if (report.doubtful.empty()) return;
   Table table{{"id", "label", "suggested", "confidence", "probability of the label"}, "lllrr"};
   for (size_t i = 0; i < std::min(report.doubtful.size(), size_t(top)); ++i) {
@@ -132,10 +140,11 @@ void print_doubtful(session::Session& session, const FailuresReport& report, int
   print_wrapped("look at inputs before you delete them: removing what the model gets wrong inflates its accuracy", 2);
 }
 
-void print_report(session::Session& session, const FailuresOptions& options, const FailuresReport& report) {
+void print_report(session::Session& session, const FailuresOptions& options, const FailuresReport& report,
+                  const std::string& caveat) {
   print("{}  on {}, {}, {}\n", session.model_name(), report.data, counted(report.inputs, "input"),
         counted(report.wrong, "wrong prediction"));
-  if (options.on == "labels") return print_doubtful(session, report, options.top);
+  if (options.on == "labels") return print_doubtful(session, report, caveat, options.top);
   if (report.failures.empty())
     return print("  no prediction{} is wrong\n", options.on.empty() ? "" : " of " + printable(options.on));
   if (report.accepted > 0)
@@ -164,7 +173,9 @@ int failures(const Common& common, const FailuresOptions& options) {
   const std::string product =
       options.product.empty() || !report.interrupted ? options.product : partial_name(options.product);
   if (!product.empty()) selection::write_table(product, session, report, request.labels());
+  const std::string why = caveat(session, report);
   Json json = failures_json(session, options, report);
+  if (request.labels()) json["caveat"] = why.empty() ? Json(nullptr) : Json(why);
   json["model"] = session.model_name();
   json["data"] = report.data;
   json["preflight"] = evidence::preflight_json(examined.preflight);
@@ -175,7 +186,7 @@ int failures(const Common& common, const FailuresOptions& options) {
   write_file(folder.file("failures.json"), evidence::dump(json, 2));
   session.finish(report.seconds, status);
   if (common.json) return print_json(json), status;
-  print_report(session, options, report);
+  print_report(session, options, report, why);
   print("\n  all of them: {}/{}{}\n", folder.path(), table, product.empty() ? "" : "   " + product);
   if (report.interrupted)
     say(common, fmt::format("stopped: this is the result of the first {}", counted(report.inputs, "input")));

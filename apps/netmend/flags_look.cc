@@ -178,7 +178,7 @@ void add_mutate(CLI::App& app, Options& o, Action& action) {
 
 void add_coverage(CLI::App& app, Options& o, Action& action) {
   CLI::App* coverage = command(
-      app, "coverage", "What the tests never cover, and a small subset of them that covers as much",
+      app, "coverage", "What the tests never cover, and which of them add to what is covered",
       "  netmend coverage model.onnx --data mnist\n"
       "  netmend coverage model.onnx --train images:train --test images:test --profile model.profile\n"
       "  netmend coverage model.onnx --data mnist --criteria IDC,KMNC:100,DSC --layer fc2 --m 8\n"

@@ -39,6 +39,10 @@ void print_coverage_gain(const StressReport& report) {
   if (!report.coverage.empty()) print("\n");
 }
 
+std::string speed_text(double per_second) {
+  return per_second < 10 ? fmt::format("{:.2g}", per_second) : with_commas(std::llround(per_second));
+}
+
 void print_methods(const StressReport& report) {
   auto median = [](const std::optional<inputs::Spread>& spread) {
     return spread ? fmt::format("{:.3g}", spread->median) : std::string("–");
@@ -51,8 +55,7 @@ void print_methods(const StressReport& report) {
         s.made ? fmt::format("{:.1f} % ({:.1f}–{:.1f})", 100 * s.rate.value, 100 * s.rate.low, 100 * s.rate.high)
                : "no valid input";
     table.rows.push_back({one.name, with_commas(s.made), rate, s.l0 ? with_commas(int64_t(s.l0->median)) : "–",
-                          median(s.l2), median(s.linf),
-                          with_commas(int64_t(double(s.inputs) / std::max(one.seconds, 1e-9))),
+                          median(s.l2), median(s.linf), speed_text(double(s.inputs) / std::max(one.seconds, 1e-9)),
                           one.cut ? "(as many as --budget allows)" : ""});
   }
   print("\n");
@@ -82,7 +85,7 @@ void print_weakest_classes(const StressReport& report, const PredictionSettings&
   if (weak.size() < 2 || weak[0].successes == 0) return;
   std::vector<std::string> words;
   for (size_t i = 0; i < std::min<size_t>(4, weak.size()); ++i)
-    words.push_back(fmt::format("{} {:.1f} %", printable(inputs::class_words(task, weak[i].label)),
+    words.push_back(fmt::format("{}: {:.1f} %", printable(inputs::class_words(task, weak[i].label)),
                                 100 * double(weak[i].successes) / double(weak[i].made)));
   print("\n");
   print_wrapped("highest success rate by class: " + join(words, ", "), 2);

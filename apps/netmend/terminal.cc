@@ -80,8 +80,9 @@ void print_wrapped(const std::string& text, size_t margin, size_t first, std::FI
   bool empty = true;
   for (const std::string& word : split(printable(text), ' ')) {
     const size_t own = text_columns(word);
+    if (word.empty() && empty && line == indent && used == margin) continue;  // spaces at which the line was cut
     if (!empty && used + 1 + own > width) {
-      print(out, "{}\n", line);
+      print(out, "{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
       line = indent, used = margin, empty = true;
     }
     line += (empty ? "" : " ") + word;

@@ -69,7 +69,9 @@ export function filterBar(store: Store): HTMLElement | null {
       return all ? known.reduce((sum, row) => sum + store.inputs.right[row]! * store.weight(row), 0) / all : null;
     };
     const wrong = store.rows.reduce((sum, row) => sum + (store.inputs.right[row] === 0 ? 1 : 0), 0);
-    left.textContent = `${count(store.rows.length)} of ${plural(store.whole, "input")}` + (judged ? `, ${count(wrong)} wrong${store.filtered && store.report.metric?.name === "accuracy" ? ` (accuracy ${percent(accuracy())})` : ""}` : "");
+    const elsewhere = store.inputs.left_out ?? 0;
+    const here = elsewhere ? `${count(store.rows.length)} of the ${plural(store.whole, "input")} on this page (of ${count(store.whole + elsewhere)})` : `${count(store.rows.length)} of ${plural(store.whole, "input")}`;
+    left.textContent = here + (judged ? `, ${count(wrong)} wrong${store.filtered && store.report.metric?.name === "accuracy" ? ` (accuracy ${percent(accuracy())})` : ""}` : "");
   };
   store.onChange(update);
   update();

@@ -992,6 +992,7 @@ describe("any report", { skip }, () => {
     const page = await open(draw("sampled", report), { hash: "#class=a" });
     const cells = csv((await download(page, () => page.locator("figure[data-figure=confusion] .file", { hasText: "CSV" }).click())).bytes);
     assert.deepEqual(cells.map((c) => [c.predicted, Number(c.count)]).sort(), [["a", 495], ["b", 5]]);
+    assert.match(await text(page, ".filters .count"), /^50 of the 100 inputs on this page \(of 1,000\)/);
     assert.match(await text(page, "#failures"), /900 correctly predicted inputs are not stored in this page/);
     await close(page);
   });

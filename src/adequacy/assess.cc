@@ -110,7 +110,7 @@ class Assessor::Impl {
     found_.bytes += bytes;
     list_.push_back(traces_);
     if (!traced_all_)
-      skip("a subset of the tests that covers as much",
+      skip("which tests add to what is covered",
            "the values of all units would not fit into memory (--layer "
            "needs less)");
   }
@@ -281,7 +281,7 @@ class Assessor::Impl {
     found_.subset = smallest(all, false);
     found_.core = smallest(all, true);
     if (!found_.subset)
-      skip("a subset of the tests that covers as much",
+      skip("which tests add to what is covered",
            "none of the chosen criteria can be counted "
            "per input");
     if (found_.core && found_.core->criteria == found_.subset->criteria) found_.core.reset();

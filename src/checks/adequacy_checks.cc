@@ -44,16 +44,15 @@ void check_untested(Observed& seen, Results& out) {
     const bool often = share >= kOftenReached || unit.higher == observers::Peaks::kKept;
     if (told++ >= kTold || !often) break;
     const std::string name = seen.space->name(unit.unit),
-                      more = unit.higher == observers::Peaks::kKept ? " or more" : "";
+                      least = unit.higher == observers::Peaks::kKept ? "at least " : "";
     auto finding = findings::make(
         "untested-region", name, seen.words({{"unit", name}}), {}, Certainty::kLikely,
-        fmt::format("{}{} with a higher activation than any test", findings::counted(unit.higher, "training input"),
-                    more),
-        fmt::format("The activation of {} reaches {} on training data, {} on tests. {}{} {} a higher activation than "
-                    "any test.",
-                    name, findings::plain(unit.training), findings::plain(unit.tests),
-                    findings::counted(unit.higher, "training input"), more,
-                    unit.higher == 1 && more.empty() ? "has" : "have"));
+        fmt::format("{}{} {} this unit higher than any test does", least,
+                    findings::counted(unit.higher, "training input"), unit.higher == 1 ? "drives" : "drive"),
+        fmt::format("The activation of {} reaches {} on training data, {} on tests; {}{} {} it higher than any test "
+                    "does.",
+                    name, findings::plain(unit.training), findings::plain(unit.tests), least,
+                    findings::counted(unit.higher, "training input"), unit.higher == 1 ? "drives" : "drive"));
     for (size_t i = 0; i < std::min<size_t>(12, unit.samples.size()); ++i)
       finding.inputs.push_back({"train", unit.samples[i]});
     finding.value = share;

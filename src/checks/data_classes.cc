@@ -210,6 +210,10 @@ void look_at_test_count(DataLook& look) {
     evidence += fmt::format("{}{} {} fewer than 30 tests: {}.", evidence.empty() ? "" : " ", rare,
                             few.size() == 1 ? "has" : "have", first_names(few, 8));
   auto finding = findings::make("few-tests", "", look.words(look.test), {}, Certainty::kConfirmed, brief, evidence);
+  finding.title =
+      half > kWideInterval
+          ? fmt::format("{}: {} is {}.", findings::counted(look.test.inputs(), "test"), metrics[0].name, known)
+          : fmt::format("{} {} fewer than 30 tests.", rare, few.size() == 1 ? "has" : "have");
   if (half > 0.05) finding.level = findings::Level::kMinor;
   finding.value = half;
   look.found.add(std::move(finding));

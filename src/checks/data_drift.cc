@@ -1,6 +1,7 @@
 // How test data differs from training data, column by column and property by property; and columns that leak the
 // label.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 
@@ -103,6 +104,31 @@ std::string gap_words(const DataLook& look, double gap) {
   return fmt::format("The {} on the tests is higher by {}.", what, look.amount_text(gap));
 }
 
+std::string start_of_sentence(std::string text) {
+  if (!text.empty()) text[0] = char(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+/// `test images are darker: mean -0.33, SD 0.24; training mean 0.00, SD 1.00`
+std::string range_words(const census::Form& form, size_t column, const stats::Moments& here,
+                        const stats::Moments& there) {
+  const double spread = there.deviation();
+  auto number = [&](double value) {
+    if (!(spread >= 0.1 && spread < 1e4)) return plain(value);
+    const std::string text = fmt::format("{:.{}f}", value, spread >= 100 ? 0 : spread >= 10 ? 1 : 2);
+    return text.find_first_not_of("-0.") == text.npos && text[0] == '-' ? text.substr(1) : text;
+  };
+  const std::string figures = fmt::format("mean {}, SD {}; training mean {}, SD {}", number(here.mean()),
+                                          number(here.deviation()), number(there.mean()), number(spread));
+  if (form.content != census::Content::kPictures) return fmt::format("{}: {}", form.columns[column], figures);
+  const bool moved = std::abs(here.mean() - there.mean()) > kMoved * spread;
+  const char* how = moved                       ? here.mean() < there.mean() ? "are darker" : "are brighter"
+                    : here.deviation() < spread ? "have less contrast"
+                                                : "have more contrast";
+  const std::string where = form.columns.size() > 1 ? " in " + form.columns[column] : "";
+  return fmt::format("test images {}{}: {}", how, where, figures);
+}
+
 /// Values of all inputs together have moved or were scaled: what a forgotten step of preprocessing looks like.
 bool look_at_range(DataLook& look) {
   const auto &tests = look.test.census->moments, &trains = look.train->census->moments;
@@ -129,18 +155,18 @@ bool look_at_range(DataLook& look) {
     return false;
   }
   const auto &here = tests[worst], &there = trains[worst];
-  std::string brief = fmt::format("{}: test {} ± {}, training {} ± {}", form.columns[worst], plain(here.mean()),
-                                  plain(here.deviation()), plain(there.mean()), plain(there.deviation()));
+  const std::string brief = range_words(form, worst, here, there);
   const double gap = gap_to_training(look);
   auto finding = findings::make(
       "range-shift", "train-test", look.words(look.test), {gap, 0}, Certainty::kLikely, brief,
-      fmt::format(
-          "{} (raw values, mean ± standard deviation). The test values go from {} to {}, those of training from {} to "
-          "{}. Of {}, {} differ{} in the mean by more than one standard deviation or in the standard deviation by more "
-          "than a factor of two. {}",
-          brief, plain(here.low()), plain(here.high()), plain(there.low()), plain(there.high()),
-          findings::counted(int64_t(numbers), "feature"), with_commas(int64_t(shifted)), shifted == 1 ? "s" : "",
-          gap_words(look, gap)));
+      fmt::format("{}{}. The test values go from {} to {}, those of training from {} to {}. Of {}, {} differ{} in the "
+                  "mean by more "
+                  "than one standard deviation or in the standard deviation by more than a factor of two. {}",
+                  start_of_sentence(brief),
+                  form.content == census::Content::kPictures ? " (of the values as the network gets them)" : "",
+                  plain(here.low()), plain(here.high()), plain(there.low()), plain(there.high()),
+                  findings::counted(int64_t(numbers), "feature"), with_commas(int64_t(shifted)),
+                  shifted == 1 ? "s" : "", gap_words(look, gap)));
   finding.level = std::max(finding.level, findings::Level::kMinor);
   finding.numbers = {{"gap", gap}};
   finding.value = most;

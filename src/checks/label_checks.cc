@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "checks/label_judge.h"
 #include "checks/observed.h"
 #include "checks/results.h"
 #include "checks/rows.h"
@@ -23,19 +24,6 @@ constexpr double kOfFailures = 0.15;   ///< of the failures: fewer are found too
 constexpr double kAboveLinear = 0.02;  ///< accuracy above a linear model's
 constexpr double kEasy = 0.9;          ///< accuracy of a linear model from which on nothing more can be asked
 
-/// Why the network's doubts may say more about itself than about the labels; empty where they count.
-std::string poor_judge(Observed& seen) {
-  const double accuracy = seen.test->result.accuracy;
-  if (accuracy < kGoodEnough) return " The network is often wrong, so it is a poor judge of labels.";
-  const std::optional<stats::Estimate> linear = linear_baseline(seen);
-  if (!linear || accuracy >= linear->value + kAboveLinear || (linear->value >= kEasy && accuracy >= linear->low))
-    return "";
-  return fmt::format(
-      " A linear model reaches {} on the same data, and a network that is not clearly better is a poor judge of "
-      "labels.",
-      findings::percent(linear->value));
-}
-
 /// A repair or a layer says that the network itself is damaged.
 bool damaged(const findings::Finding& finding) {
   static constexpr std::string_view kinds[] = {"suspicious-unit", "damaged-layer", "non-finite-weights",
@@ -52,6 +40,30 @@ void make_note(findings::Finding& finding, const std::string& why) {
 }
 
 }  // namespace
+
+std::string poor_judge(Observed& seen) {
+  const double accuracy = seen.test->result.accuracy;
+  if (accuracy < kGoodEnough) return "The network is often wrong, so it is a poor judge of labels.";
+  const std::optional<stats::Estimate> linear = linear_baseline(seen);
+  if (!linear || accuracy >= linear->value + kAboveLinear || (linear->value >= kEasy && accuracy >= linear->low))
+    return "";
+  return fmt::format(
+      "A linear model reaches {} on the same data, and a network that is not clearly better is a poor judge of labels.",
+      findings::percent(linear->value));
+}
+
+std::string poor_judge(session::Session& session, double accuracy) {
+  auto split = [](const session::Split& of) {
+    ObservedSplit out;
+    out.name = of.name, out.data = of.subject.data, out.whole = of.inputs();
+    return out;
+  };
+  Observed seen{.session = session, .settings = session.task()};
+  seen.test = split(session.test());
+  seen.test->result.accuracy = accuracy;
+  if (const session::Split* train = session.train()) seen.train = split(*train);
+  return poor_judge(seen);
+}
 
 void check_labels(Observed& seen, Results& out) {
   if (seen.test->top.empty()) return;
@@ -79,8 +91,9 @@ void check_labels(Observed& seen, Results& out) {
   auto finding = findings::make(
       "mislabelled", "test", seen.words({{"n", with_commas(int64_t(issues.size()))}, {"split", "test"}}),
       {kTrulyWrong * share, 0}, Certainty::kLikely,
-      fmt::format("{} labels, {} {} that looks like {} ({})", with_commas(int64_t(issues.size())),
-                  tie ? "for example" : "most often", given, suggested, with_commas(most->second)),
+      fmt::format("{}; {}{} labelled {} {} predicted as {}{}", findings::counted(int64_t(issues.size()), "label"),
+                  tie ? "for example, " : "", findings::counted(most->second, "input"), given,
+                  most->second == 1 ? "is" : "are", suggested, tie ? "" : ", the most frequent pair"),
       fmt::format(
           "For {} of {} inputs ({}) the network confidently predicts a class other than the label; {} the label is {} "
           "and the prediction {} ({}). If all of these labels are wrong, accuracy is about {} instead of {}. Some of "
@@ -90,7 +103,7 @@ void check_labels(Observed& seen, Results& out) {
           findings::percent(std::min(1.0, accuracy + share)), findings::percent(accuracy)));
   for (size_t i = 0; i < std::min<size_t>(12, issues.size()); ++i) finding.inputs.push_back({"test", issues[i].sample});
   finding.value = share;
-  if (const std::string why = poor_judge(seen); !why.empty()) make_note(finding, why);
+  if (const std::string why = poor_judge(seen); !why.empty()) make_note(finding, " " + why);
   const double failures = (1 - accuracy) * double(seen.test->top.size());
   if (finding.level > findings::Level::kMinor && double(issues.size()) < kOfFailures * failures) {
     finding.level = findings::Level::kMinor;

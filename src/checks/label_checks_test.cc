@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "checks/checks_for_test.h"
+#include "checks/label_judge.h"
 #include "checks/rows.h"
 
 namespace netmend::checks {
@@ -31,6 +32,18 @@ Results with_doubted_labels(int64_t doubted, double accuracy = 0.95, double line
   Results found;
   run_rows(seen, found, {"label-errors"});
   return found;
+}
+
+TEST(DoubtedLabels, AreLittleWorthFromANetworkThatIsOftenWrong) {
+  Observed seen{.session = any_session()};
+  seen.test.emplace();
+  seen.test->result.accuracy = 0.616;
+  EXPECT_EQ(poor_judge(seen), "The network is often wrong, so it is a poor judge of labels.");
+  EXPECT_EQ(poor_judge(seen.session, 0.616), poor_judge(seen));
+  seen.test->result.accuracy = 0.9, seen.simple_tried = true, seen.simple = linear_model_of(0.895);
+  EXPECT_NE(poor_judge(seen).find("A linear model reaches"), std::string::npos);
+  seen.simple = linear_model_of(0.8);
+  EXPECT_EQ(poor_judge(seen), "");
 }
 
 TEST(DoubtedLabels, AreToldFromThreeOnAndSuggestWhatTheNetworkSees) {

@@ -115,7 +115,10 @@ class PredictionChecks {
            fmt::format("accuracy {}, majority class {}", percent(accuracy.value), percent(chance))});
       return;
     }
-    const char* degree = accuracy.value <= chance ? "no" : accuracy.value < chance + 0.02 ? "hardly" : "not clearly";
+    const char* degree = accuracy.value < chance          ? "worse than"
+                         : accuracy.value == chance       ? "no better than"
+                         : accuracy.value < chance + 0.02 ? "hardly better than"
+                                                          : "not clearly better than";
     found_.add(findings::make("no-better-than-baseline", "", words({{"common", common->name}, {"degree", degree}}),
                               {1 - chance, 0}, Certainty::kConfirmed,
                               fmt::format("accuracy {}, majority class {}", percent(accuracy.value), percent(chance)),
@@ -158,7 +161,7 @@ class PredictionChecks {
       const bool many = pair.sum() >= 10 && share >= std::max(0.08, 2.5 / double(pairs.size())) && confusion.size() > 2;
       if ((!many && !pair.one_sided) || told >= 5) continue;
       ++told;
-      tell(pair, share);
+      tell(pair, share, rank_words(pairs, pair));
     }
     if (told == 0 && !pairs.empty() && confusion.size() > 2)
       found_.passed.push_back(
@@ -166,7 +169,16 @@ class PredictionChecks {
                                                 counted(failures, "failure"))});
   }
 
-  void tell(const Pair& pair, double share) {
+  /// `the second most confused pair`; of pairs that are equally often confused none is the second.
+  static std::string rank_words(const std::vector<Pair>& sorted, const Pair& pair) {
+    static constexpr const char* kRanks[] = {"the ", "the second ", "the third ", "the fourth ", "the fifth "};
+    const auto before = std::count_if(sorted.begin(), sorted.end(), [&](const Pair&p) { return p.sum() > pair.sum(); }),
+               alike = std::count_if(sorted.begin(), sorted.end(), [&](const Pair&p) { return p.sum() == pair.sum(); });
+    if (alike > 1 || before >= std::ssize(kRanks)) return "a pair that is confused";
+    return kRanks[before] + std::string("most confused pair");
+  }
+
+  void tell(const Pair& pair, double share, const std::string& rank) {
     const std::string &a = settings_.classes[pair.a], &b = settings_.classes[pair.b];
     const double worth = double(pair.sum()) / double(test_.result.samples);
     Effect effect{worth * (pair.one_sided ? kHopeful : kDoubtful), 0};
@@ -182,6 +194,8 @@ class PredictionChecks {
                     "failures.{}",
                     counted(pair.ab, "input"), a, pair.ab == 1 ? "is" : "are", b, counted(pair.ba, "input"), b, a,
                     percent(share), direction(pair)));
+    finding.title = fmt::format("{} and {} are {} ({} of {}).", a, b, rank, with_commas(pair.sum()),
+                                counted(test_.result.samples - test_.result.correct, "failure"));
     finding.numbers = {{"a", a}, {"b", b}, {"a_as_b", pair.ab}, {"b_as_a", pair.ba}, {"one_sided", pair.one_sided}};
     finding.inputs = show([&](const SampleRow& row) {
       return (row.label == double(pair.a) && row.predicted == double(pair.b)) ||

@@ -161,7 +161,7 @@ void explain_symptoms(Observed& seen, Results& results) {
       continue;
     }
     gone.push_back(symptom.id());
-    words.push_back(fmt::format("{} ({} → {} failures)", symptom.id(), before, after));
+    words.push_back(fmt::format("{} ({} → {})", symptom.id(), before, after));
     symptom.kind.clear();
   }
   cause->related.insert(cause->related.end(), gone.begin(), gone.end());

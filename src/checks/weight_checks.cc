@@ -123,10 +123,10 @@ class WeightChecks {
     found_.add(findings::make(
         "extreme-weights", layer.name, with({{"layer", layer.name}}), {}, Certainty::kConfirmed,
         fmt::format("{}: {} times as large as the median of its layer", name,
-                    findings::plain(size[size_t(unit)] / middle)),
+                    findings::times(size[size_t(unit)] / middle)),
         fmt::format("The root mean square of the weights of {} is {:.3g}, {} times the median over the {} units of "
                     "{}. {} apart like this; the largest of the others is {:.3g}.",
-                    name, size[size_t(unit)], findings::plain(size[size_t(unit)] / middle), with_commas(units),
+                    name, size[size_t(unit)], findings::times(size[size_t(unit)] / middle), with_commas(units),
                     layer.name, far == 1 ? "No other unit stands" : fmt::format("{} units stand", far),
                     order[size_t(units - far - 1)])));
     return true;

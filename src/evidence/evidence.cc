@@ -21,6 +21,10 @@ using model::ValueId;
 using observers::SampleRow;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+/// Of single precision, with the digits that it has: 90, not 89.99999829.
+Json single(double value) {
+  return std::isfinite(value) ? Json(std::stod(fmt::format("{:.7g}", value))) : Json(nullptr);
+}
 constexpr int64_t kExplained = 256;  ///< tests whose relevance tells how important units are
 constexpr int64_t kFlipsKept = 400;  ///< fixes, and regressions, of the trial repair
 constexpr int64_t kFlipsShown = 36;  ///< of these, those that the page shows
@@ -434,8 +438,8 @@ class Evidence {
         const auto& names = seen.form().columns;
         data["ranges"].push_back({{"split", of.name},
                                   {"name", c < names.size() ? names[c] : ""},
-                                  {"min", number(column.low())},
-                                  {"max", number(column.high())},
+                                  {"min", single(column.low())},
+                                  {"max", single(column.high())},
                                   {"mean", number(column.mean())},
                                   {"sd", number(column.deviation())},
                                   {"missing", column.not_finite}});

@@ -16,7 +16,7 @@ const std::vector<std::string> kLevels{"note", "minor", "serious", "blocker"};
 constexpr const char* kCertainty[] = {"possible", "likely", "confirmed"};
 constexpr double kWeight[] = {0.3, 0.7, 1.0};  ///< of possible, likely and confirmed
 
-/// Fills `{name}` from `words`; what has no word stays empty.
+/// Fills `{name}` from `words`; what has no word stays empty, but for training data, without which nothing is trained.
 std::string fill(std::string_view pattern, const Words& words, bool command) {
   std::string text;
   while (!pattern.empty()) {
@@ -26,7 +26,10 @@ std::string fill(std::string_view pattern, const Words& words, bool command) {
     size_t close = pattern.find('}', open);
     std::string name(pattern.substr(open + 1, close - open - 1));
     auto word = words.find(name);
-    if (word != words.end()) text += command ? word->second.command.text() : word->second.text;
+    if (word != words.end())
+      text += command ? word->second.command.text() : word->second.text;
+    else if (name == "train")
+      text += "SPEC";
     pattern.remove_prefix(close + 1);
   }
   return text;

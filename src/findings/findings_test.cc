@@ -41,6 +41,27 @@ TEST(Kinds, AreFoundByNameAndById) {
   EXPECT_THROW(find_kind("confused-clases"), InputError);
 }
 
+TEST(Merge, UnitsThatAreDamagedTogetherAreRepairedTogether) {
+  auto unit = [](const std::string& name, double gain) {
+    return make("suspicious-unit", name, {{"case", Shell::of("m.onnx --data d")}, {"unit", name}}, {gain, 0},
+                Certainty::kConfirmed, "brief", "Evidence.");
+  };
+  const std::vector<Finding> both = merge_related({unit("conv2/11", 0.3), unit("my conv/2", 0.05)});
+  ASSERT_EQ(both.size(), 2u);
+  for (const Finding& one : both) {
+    EXPECT_EQ(one.next[0].text(), "netmend repair m.onnx --data d --unit 'conv2/11,my conv/2' -o fixed.onnx");
+    EXPECT_EQ(one.next[1].text(), "netmend locate m.onnx --data d");
+  }
+  const std::vector<Finding> one = merge_related({unit("conv2/11", 0.3), unit("conv2/2", 0)});  // the other is a note
+  for (const Finding& own : one)
+    EXPECT_EQ(own.next[0].text(), "netmend repair m.onnx --data d --unit " + own.where + " -o fixed.onnx");
+}
+
+TEST(Kinds, TrainingNeedsDataToTrainOn) {
+  EXPECT_EQ(found("under-trained", "").next[0].text(),
+            "netmend train --train SPEC --epochs 3 --rate 1e-4 -o trained.onnx");
+}
+
 TEST(Merge, CausesTakeInWhatFollowsFromThem) {
   Finding missing = found("missing-values", "test", {0.02, 0}), broken = found("non-finite-predictions", "", {0.02, 0});
   missing.numbers = {{"inputs", 60}}, broken.numbers = {{"inputs", 60}};

@@ -108,7 +108,7 @@ with zipfile.ZipFile("ref.npz", "w") as file:
 echo 'model = { reference = "ref.npz" }' > netmend.toml
 netmend check fresh.onnx --data glyphs)"},
     {"no-better-than-baseline",
-     "The model is {degree} better than always predicting {common}.",
+     "The model is {degree} always predicting {common}.",
      Rule::kEffect, kData | kLabels | kClasses,
      "hp-epochs, hp-learning-rate, proc-missing-checkpoint, data-wrong-labels",
      "Accuracy does not clearly exceed the majority-class baseline, and balanced accuracy is at most 10 points above "

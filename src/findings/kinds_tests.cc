@@ -69,7 +69,7 @@ netmend check faulty.onnx --data glyphs --only trial-repair)"},
      "Training had too few epochs, a learning rate that was too low, or a schedule that ended too soon.",
      "Train for a few more epochs and watch the validation loss.",
      "Continue training from this model.",
-     "eval {case}",
+     "train {model} --train {train} --epochs 3 --rate 1e-4 -o trained.onnx\neval {case}",
      R"(netmend lab new mlp:784-16-16-10 -o fresh.onnx
 netmend train fresh.onnx --data glyphs --limit 3000 --epochs 1 -o early.onnx
 netmend check early.onnx --data glyphs --only trial-repair)"},

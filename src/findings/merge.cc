@@ -187,6 +187,26 @@ constexpr Relation kRelations[] = {
     {"drift", "confused-classes", fails_on_tests},
 };
 
+/// Damaged units are repaired together: as long as one of them stays as it is, the others are fitted to it.
+void repair_together(std::vector<Finding>& found) {
+  const auto damaged = [](const Finding& one) { return one.kind == "suspicious-unit" && one.level > Level::kNote; };
+  std::string all;
+  for (const Finding& one : found)
+    if (damaged(one)) all += (all.empty() ? "" : ",") + one.where;
+  if (all.find(',') == all.npos) return;
+  for (Finding& one : found) {
+    if (!damaged(one)) continue;
+    const std::string own = " --unit " + Shell::of("{}", one.where).text();
+    for (Shell& next : one.next) {
+      std::string line = next.text();
+      const size_t at = line.find(own + " ");
+      if (at == line.npos) continue;
+      line.replace(at, own.size(), " --unit " + Shell::of("{}", all).text());
+      if (auto command = ShellPlace::read(line)) next = *std::move(command);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> merge_related(std::vector<Finding> found) {
@@ -206,6 +226,7 @@ std::vector<Finding> merge_related(std::vector<Finding> found) {
       }
     }
   std::erase_if(found, [](const Finding& finding) { return finding.kind.empty(); });
+  repair_together(found);
   return found;
 }
 

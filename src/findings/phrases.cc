@@ -66,6 +66,11 @@ std::string points(double share) {
   return (text == "0.0" || text == "-0.0" ? "0" : text) + " points";
 }
 
+std::string times(double factor) {
+  if (!(factor < 1e6)) return plain(factor);
+  return factor < 9.95 ? fmt::format("{:.1f}", factor) : with_commas(std::llround(factor));
+}
+
 std::string plain(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "NaN" : value > 0 ? "Inf" : "-Inf";
   const double size = std::abs(value);

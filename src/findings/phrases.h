@@ -20,5 +20,7 @@ std::string percent_range(double low, double high);
 std::string points(double share);
 /// A measured number with four digits at most: `0.485`, `1,867`, `1.2e7`.
 std::string plain(double value);
+/// How many times as large, with two digits: 5.0, 10, 1,200.
+std::string times(double factor);
 
 }  // namespace netmend::findings

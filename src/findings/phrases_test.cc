@@ -42,6 +42,16 @@ TEST(Phrases, OnlyAllIsAHundredPercentAndOnlyNoneIsZero) {
   EXPECT_EQ(percent_range(NAN, 1), "unknown");
 }
 
+TEST(Phrases, FactorsHaveTwoDigits) {
+  EXPECT_EQ(times(4.966), "5.0");
+  EXPECT_EQ(times(9.949), "9.9");
+  EXPECT_EQ(times(9.96), "10");
+  EXPECT_EQ(times(10.22), "10");
+  EXPECT_EQ(times(1234.5), "1,235");
+  EXPECT_EQ(times(3e8), "3e8");
+  EXPECT_EQ(times(INFINITY), "Inf");
+}
+
 TEST(Phrases, PointsAndPlainNumbersReadAsPeopleWriteThem) {
   EXPECT_EQ(points(0.01), "1 point");
   EXPECT_EQ(points(0.09), "9.0 points");

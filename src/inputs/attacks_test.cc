@@ -406,6 +406,8 @@ TEST(Methods, StayInRangeAndDoNotDependOnWorkers) {
 }
 
 TEST(Methods, WrongWordsAreAnswered) {
+  EXPECT_EQ(find_method("carlini_wagner").name, "cw");
+  EXPECT_EQ(find_method("CW").name, "cw");
   for (const char* bad : {"fgms", "", "nothing"}) EXPECT_THROW(find_method(bad), InputError) << bad;
   try {
     find_method("fgms");

@@ -45,9 +45,7 @@ class Campaign {
 
   CampaignResult run() {
     auto start = std::chrono::steady_clock::now();
-    const int64_t size = subject_.batching.kind == executor::Batching::kFixed ? subject_.batch_size()
-                         : subject_.device.is_cpu()                           ? kTogether
-                                                    : subject_.batch_on_device(kTogetherOnDevice);
+    const int64_t size = campaign_batch(subject_);
     const bool timed = options_.budget.timed();
     const double each = work_per_input(method_, settings_, network_, subject_.cost, options_.attempts);
     const int64_t all = chosen_.count(), count = timed || !options_.budget.limited()
@@ -231,6 +229,11 @@ class Campaign {
 };
 
 }  // namespace
+
+int64_t campaign_batch(const stream::Subject& subject) {
+  if (subject.batching.kind == executor::Batching::kFixed) return subject.batch_size();
+  return subject.device.is_cpu() ? kTogether : subject.batch_on_device(kTogetherOnDevice);
+}
 
 double work_per_input(const Method& method, const Settings& settings, const Network& network, double cost,
                       int64_t attempts) {

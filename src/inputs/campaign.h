@@ -50,6 +50,8 @@ struct CampaignOptions {
 /// Bit-identical for any number of jobs. Memory for what is made is taken at once; see made_bytes.
 CampaignResult run_campaign(const Network& network, const stream::Subject& subject, const Chosen& chosen,
                             const Method& method, const Settings& settings, const CampaignOptions& options);
+/// Inputs that are changed together.
+int64_t campaign_batch(const stream::Subject& subject);
 /// Multiply-adds that a method costs per input, about: what a budget is divided by.
 double work_per_input(const Method& method, const Settings& settings, const Network& network, double cost,
                       int64_t attempts);

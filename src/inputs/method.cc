@@ -65,8 +65,9 @@ std::span<const Method> methods() { return kMethods; }
 
 const Method& find_method(const std::string& name) {
   std::vector<std::string> names;
+  const std::string asked = lower(name) == "carlini_wagner" ? "cw" : lower(name);  // as the paper's authors are called
   for (const Method& method : kMethods) {
-    if (method.name == lower(name)) return method;
+    if (method.name == asked) return method;
     names.emplace_back(method.name);
   }
   names.push_back("fuzz");

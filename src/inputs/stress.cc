@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "base/text.h"
+#include "cluster/ranks.h"
 #include "dataset/image_file.h"
 #include "executor/runtime.h"
 #include "inputs/criteria_choice.h"
@@ -277,19 +279,36 @@ class Stressing {
     session_.record(session_.test(), shown.name, int64_t(one.result.attempts.size()), one.result.seconds);
   }
 
-  /// What will take long says so before it begins. The speed is that of the pass that predicted the inputs.
+  /// What will take long says so before it begins. Whether that may be so follows from the work and the speed of the
+  /// pass that predicted the inputs; how long it takes is measured on a few inputs, since a method may end early and a
+  /// pass over small networks is mostly overhead. Ranks would not measure the same.
   void announce(const Working& one, const CampaignOptions& how) const {
-    constexpr double kLong = 20;
-    if (session_.traversals().empty() || how.budget.timed()) return;
+    constexpr double kLong = 20, kSeveral = 5;
+    if (session_.traversals().empty() || how.budget.timed() || cluster::size() > 1) return;
     const session::Traversal& pass = session_.traversals().back();
     if (!(pass.seconds > 0) || pass.inputs == 0 || !(subject_.cost > 0)) return;
     const double each = work_per_input(*one.method, one.settings, *network_, subject_.cost, how.attempts);
     const double work = std::min(double(chosen_.count()) * each, how.budget.left());
-    const double seconds = work * pass.seconds / (double(pass.inputs) * subject_.cost);
+    if (work * pass.seconds / (double(pass.inputs) * subject_.cost) <= kLong) return;
+    const double inputs = work / each, first = seconds_for(one, how, 1);
+    double seconds = first * inputs;
+    if (first < kSeveral && inputs > kSeveral) {  // what an input more costs, and what a batch costs whatever is in it
+      const double more = std::max(0.0, (seconds_for(one, how, int64_t(kSeveral)) - first) / (kSeveral - 1));
+      seconds = more * inputs + std::max(0.0, first - more) * std::ceil(inputs / double(campaign_batch(subject_)));
+    }
+    seconds /=
+        std::min(double(how.jobs > 0 ? how.jobs : cores()), std::ceil(inputs / double(campaign_batch(subject_))));
     if (seconds > kLong)
-      session_.note(
-          fmt::format("{} will take about {}; --limit N takes fewer inputs", one.method->name,
-                      seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60)));
+      session_.note(fmt::format(
+          "{} will take about {}, as measured on a few inputs; --limit N takes fewer inputs", one.method->name,
+          seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60)));
+  }
+
+  double seconds_for(const Working& one, CampaignOptions how, int64_t count) const {
+    Chosen few = chosen_;
+    few.samples.resize(size_t(count)), few.predictions.resize(size_t(count));
+    how.quiet = true, how.budget = Budget::unlimited();
+    return run_campaign(*network_, subject_, few, *one.method, one.settings, how).seconds;
   }
 
   /// A time is shared by the methods that are still to come.

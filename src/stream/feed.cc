@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -78,6 +81,9 @@ std::string columns_text(const std::vector<std::string>& columns) {
       join(words, ", "));
 }
 
+/// Readers of sequences that know length=N.
+constexpr std::string_view kTextReaders[] = {"text:", "saved:", "rt-polarity"};
+
 [[noreturn]] void refuse(const Value& input, const std::string& model_name, const dataset::Info& data, size_t feature) {
   const dataset::Feature& have = data.features[feature];
   std::string hint;
@@ -88,6 +94,11 @@ std::string columns_text(const std::vector<std::string>& columns) {
                        last ? wanted[1] : wanted[2]);
   }
   if (!have.columns.empty()) hint = columns_text(have.columns);
+  const bool cut_to_length = std::any_of(std::begin(kTextReaders), std::end(kTextReaders),
+                                         [&](auto head) { return data.spec.starts_with(head); });
+  if (cut_to_length && have.type == at::kLong && have.shape.size() == 1 && input.shape && input.shape->size() == 2 &&
+      (*input.shape)[1].size > 0)
+    hint = fmt::format("Try length={}.", (*input.shape)[1].size);
   throw InputError(fmt::format("{} expects input `{}` as {}, but {} has {}", model_name, input.name,
                                declared_text(input), data.spec, shape_text(have.shape)),
                    hint);
