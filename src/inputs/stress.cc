@@ -300,7 +300,7 @@ class Stressing {
         std::min(double(how.jobs > 0 ? how.jobs : cores()), std::ceil(inputs / double(campaign_batch(subject_))));
     if (seconds > kLong)
       session_.note(fmt::format(
-          "{} will take about {}, as measured on a few inputs; --limit N takes fewer inputs", one.method->name,
+          "{} may take {} or more, as measured on a few inputs; --limit N takes fewer inputs", one.method->name,
           seconds < 120 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60)));
   }
 
