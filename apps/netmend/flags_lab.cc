@@ -242,6 +242,8 @@ void add_study(CLI::App& lab, Options& o, Action& action) {
   sbfl->add_flag("--bases-only", o.sbfl.bases_only,
                  "Train the networks, with --trained their benchmarks too; no trials");
   sbfl->add_flag("--report-only", o.sbfl.report_only, "Run nothing: tell what the trials so far come to");
+  sbfl->add_flag("--one-by-one", o.sbfl.one_by_one,
+                 "Train and judge each network by itself instead of sixteen at a time; slower, equal to rounding");
   with_slices(sbfl, o.sbfl.slice, o.sbfl.add);
   with_study(sbfl, o, "netmend-study-sbfl-repair");
   sbfl->callback([&] { action = [&] { return study_sbfl(common, o.study_table, o.sbfl); }; });

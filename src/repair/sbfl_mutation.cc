@@ -101,67 +101,90 @@ std::vector<size_t> numpy_order(const std::vector<double>& scores) {
   return order;
 }
 
+namespace {
+
+Figure judge(const stream::Subject& subject, const Problem& problem) {
+  observers::Predictions predictions(problem.settings, false);
+  stream::PassOptions how;
+  how.jobs = problem.jobs, how.quiet = true;
+  stream::Pass pass(subject);
+  auto handle = pass.watch(predictions);
+  pass.run(how);
+  if (pass.interrupted()) throw Interrupted{};
+  const observers::PredictionResult result = observers::finish(predictions, pass.state(handle));
+  Figure figure;
+  figure.loss = result.loss, figure.accuracy = result.accuracy;
+  return figure;
+}
+
+/// Units, the one to be mutated next at the end; without those that were mutated before.
+std::vector<localise::UnitPlace> locate(const stream::Subject& subject, const Problem& problem,
+                                        const SbflOptions& options, const std::vector<model::Layer>& layers,
+                                        const std::set<std::string>& mutated) {
+  localise::BlameOptions how;
+  how.choices = {options.measure};
+  how.resamples = 0, how.seed = problem.seed;
+  how.pass.jobs = problem.jobs, how.pass.quiet = true;
+  localise::Blame blame = localise::blame(subject, problem.settings, layers, how);
+  std::vector<localise::UnitPlace> order;
+  if (blame.located.empty()) return order;
+  const std::vector<localise::RankedUnit>& ranked = blame.located[0].ranking.units;
+  auto add = [&](size_t place) {
+    if (!mutated.count(blame.unit(place))) order.push_back(blame.places[place]);
+  };
+  if (options.as_published) {
+    // The listing sorts scores upwards, turns the list over and pops from its end: the least suspicious unit first.
+    std::vector<double> scores(blame.places.size());
+    for (const localise::RankedUnit& unit : ranked) scores[unit.place] = unit.score;
+    for (size_t place : numpy_order(scores)) add(place);
+  } else {
+    for (const localise::RankedUnit& unit : ranked) add(unit.place);
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+SbflOptions with_measure(SbflOptions options) {
+  if (!options.measure.measure) options.measure = localise::find_measure("tarantula");
+  return options;
+}
+
+std::vector<model::Layer> layers_of(const Problem& p) {
+  return localise::candidates(p.layers, p.subject.graph, p.settings.head, p.settings.outputs);
+}
+
+}  // namespace
+
+SearchStart start_search(const Problem& problem, const SbflOptions& options, const std::vector<int64_t>& samples) {
+  const stream::Subject subject = edited(problem, {}, &samples);
+  SearchStart start;
+  start.waiting = locate(subject, problem, with_measure(options), layers_of(problem), {});
+  const Figure figure = judge(subject, problem);
+  start.loss = figure.loss, start.accuracy = figure.accuracy;
+  return start;
+}
+
 struct Trajectory::Impl {
   const Problem& problem;
   SbflOptions options;
-  const std::vector<int64_t>& samples;
   std::shared_ptr<const dataset::Dataset> train;
   std::vector<model::Layer> layers;
   stream::Subject now;
   std::vector<Edit> done;
   std::vector<Round> rounds;
+  Round open;                                ///< mutated, not judged yet
   std::vector<localise::UnitPlace> waiting;  ///< the next one last
   std::set<std::string> mutated;             ///< each unit gets one mutation, also where the spectrum is refreshed
   double loss = 0, accuracy = 0;
 
-  Impl(const Problem& p, const SbflOptions& o, const std::vector<int64_t>& s, std::shared_ptr<const dataset::Dataset> t)
-      : problem(p), options(o), samples(s), train(std::move(t)), now(edited(p, {}, &s)) {
-    if (!options.measure.measure) options.measure = localise::find_measure("tarantula");
-    layers =
-        localise::candidates(problem.layers, problem.subject.graph, problem.settings.head, problem.settings.outputs);
-    waiting = locate();
-    const Figure figure = judge();
-    loss = figure.loss, accuracy = figure.accuracy;
-  }
-
-  /// Units, the one to be mutated next at the end.
-  std::vector<localise::UnitPlace> locate() const {
-    localise::BlameOptions how;
-    how.choices = {options.measure};
-    how.resamples = 0, how.seed = problem.seed;
-    how.pass.jobs = problem.jobs, how.pass.quiet = true;
-    localise::Blame blame = localise::blame(now, problem.settings, layers, how);
-    std::vector<localise::UnitPlace> order;
-    if (blame.located.empty()) return order;
-    const std::vector<localise::RankedUnit>& ranked = blame.located[0].ranking.units;
-    auto add = [&](size_t place) {
-      if (!mutated.count(blame.unit(place))) order.push_back(blame.places[place]);
-    };
-    if (options.as_published) {
-      // The listing sorts scores upwards, turns the list over and pops from its end: the least suspicious unit first.
-      std::vector<double> scores(blame.places.size());
-      for (const localise::RankedUnit& unit : ranked) scores[unit.place] = unit.score;
-      for (size_t place : numpy_order(scores)) add(place);
-    } else {
-      for (const localise::RankedUnit& unit : ranked) add(unit.place);
-    }
-    std::reverse(order.begin(), order.end());
-    return order;
-  }
-
-  Figure judge() const {
-    observers::Predictions predictions(problem.settings, false);
-    stream::PassOptions how;
-    how.jobs = problem.jobs, how.quiet = true;
-    stream::Pass pass(now);
-    auto handle = pass.watch(predictions);
-    pass.run(how);
-    if (pass.interrupted()) throw Interrupted{};
-    const observers::PredictionResult result = observers::finish(predictions, pass.state(handle));
-    Figure figure;
-    figure.loss = result.loss, figure.accuracy = result.accuracy;
-    return figure;
-  }
+  Impl(const Problem& p, const SbflOptions& o, const std::vector<int64_t>& samples, const SearchStart& start)
+      : problem(p),
+        options(with_measure(o)),
+        layers(layers_of(p)),
+        now(edited(p, {}, &samples)),
+        waiting(start.waiting),
+        loss(start.loss),
+        accuracy(start.accuracy) {}
 
   /// As published, a dense unit's number selects an input of its layer instead. Behind maps inputs are counted with
   /// channels fastest, as Keras flattens them; files here have channels slowest.
@@ -228,38 +251,59 @@ struct Trajectory::Impl {
     done.insert(done.end(), more.begin(), more.end());
   }
 
-  const Round* next() {
-    if (options.most_rounds > 0 && int64_t(rounds.size()) >= options.most_rounds) return nullptr;
-    if (options.refresh && !rounds.empty()) waiting = locate();
-    Round round;
-    const uint64_t seed = Random::hash(problem.seed + 31 * rounds.size());
+  uint64_t seed() const { return Random::hash(problem.seed + 31 * rounds.size()); }
+
+  bool mutate_units() {
+    if (options.most_rounds > 0 && int64_t(rounds.size()) >= options.most_rounds) return false;
+    if (options.refresh && !rounds.empty()) waiting = locate(now, problem, options, layers, mutated);
+    open = {};
     for (int64_t i = 0; i < options.at_a_time && !waiting.empty(); ++i) {
       const localise::UnitPlace place = waiting.back();
       waiting.pop_back();
-      round.units.push_back(model::unit_name(layers[place.layer], place.unit));
-      mutated.insert(round.units.back());
-      add(mutate(place, seed));
+      open.units.push_back(model::unit_name(layers[place.layer], place.unit));
+      mutated.insert(open.units.back());
+      add(mutate(place, seed()));
     }
-    if (round.units.empty()) return nullptr;
-    if (options.train_between) train_once(seed);
-    const Figure figure = judge();
-    round.loss = figure.loss, round.accuracy = figure.accuracy, round.edits = done;
-    rounds.push_back(std::move(round));
-    return &rounds.back();
+    return !open.units.empty();
+  }
+
+  const Round& judged(double new_loss, double new_accuracy) {
+    open.loss = new_loss, open.accuracy = new_accuracy;
+    rounds.push_back(std::move(open));
+    return rounds.back();
+  }
+
+  const Round* next() {
+    if (!mutate_units()) return nullptr;
+    if (options.train_between) train_once(seed());
+    const Figure figure = judge(now, problem);
+    open.edits = done;
+    return &judged(figure.loss, figure.accuracy);
   }
 };
 
 Trajectory::Trajectory(const Problem& problem, const SbflOptions& options, const std::vector<int64_t>& samples,
                        std::shared_ptr<const dataset::Dataset> train)
-    : impl_(std::make_unique<Impl>(problem, options, samples, std::move(train))) {
+    : Trajectory(problem, options, samples, start_search(problem, options, samples)) {
+  impl_->train = std::move(train);
   if (options.train_between && !impl_->train)
     impl_->train = dataset::subset(problem.subject.data, problem.parts.search);
 }
+Trajectory::Trajectory(const Problem& problem, const SbflOptions& options, const std::vector<int64_t>& samples,
+                       const SearchStart& start)
+    : impl_(std::make_unique<Impl>(problem, options, samples, start)) {}
 Trajectory::~Trajectory() = default;
 double Trajectory::loss() const { return impl_->loss; }
 double Trajectory::accuracy() const { return impl_->accuracy; }
 const Round* Trajectory::next() { return impl_->next(); }
 const std::vector<Round>& Trajectory::rounds() const { return impl_->rounds; }
+bool Trajectory::mutate() { return impl_->mutate_units(); }
+const model::Graph& Trajectory::network() const { return impl_->now.graph; }
+uint64_t Trajectory::training_seed() const { return impl_->seed(); }
+void Trajectory::take(const std::function<void(model::Graph&)>& write) {
+  write(impl_->now.graph), write(impl_->now.batching.graph);
+}
+const Round& Trajectory::judged(double loss, double accuracy) { return impl_->judged(loss, accuracy); }
 
 Found sbfl_mutation(const Problem& problem, Budget& budget) {
   if (!problem.settings.by_class()) return {{}, "it needs predictions that are classes"};

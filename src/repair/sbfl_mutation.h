@@ -7,6 +7,7 @@
 // that located the units.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,8 +43,15 @@ std::string when_name(StopRule::When when);
 struct Round {
   double loss = 0, accuracy = 0;
   std::vector<std::string> units;
-  std::vector<edits::Edit> edits;  ///< all that was done so far
+  std::vector<edits::Edit> edits;  ///< all that was done so far; none where others judged it (Trajectory::judged)
 };
+
+/// What searches over one network, one measure and one part of the data have in common.
+struct SearchStart {
+  double loss = 0, accuracy = 0;             ///< as the network is
+  std::vector<localise::UnitPlace> waiting;  ///< units, the one to be mutated first at the end
+};
+SearchStart start_search(const Problem& problem, const SbflOptions& options, const std::vector<int64_t>& samples);
 
 /// Places by ascending score as NumPy's default argsort gives them, which decides between equal scores: stable for up
 /// to 16 of them, else by the steps of its quicksort.
@@ -73,6 +81,9 @@ class Trajectory {
   /// Units are located and rounds judged on `samples` of the problem; training uses `train`.
   Trajectory(const Problem& problem, const SbflOptions& options, const std::vector<int64_t>& samples,
              std::shared_ptr<const dataset::Dataset> train = nullptr);
+  /// The same from where start_search() came to.
+  Trajectory(const Problem& problem, const SbflOptions& options, const std::vector<int64_t>& samples,
+             const SearchStart& start);
   ~Trajectory();
 
   double loss() const;  ///< as the network is
@@ -80,6 +91,15 @@ class Trajectory {
   /// nullptr when there are no more units.
   const Round* next();
   const std::vector<Round>& rounds() const;
+
+  /// next() in parts, for those who train and judge many networks at once. Mutates; false when there are no more units.
+  bool mutate();
+  const model::Graph& network() const;  ///< as mutated
+  /// What the epoch between two rounds is drawn by.
+  uint64_t training_seed() const;
+  /// Puts trained weights in: `write` is given graphs of the same form.
+  void take(const std::function<void(model::Graph&)>& write);
+  const Round& judged(double loss, double accuracy);
 
  private:
   struct Impl;

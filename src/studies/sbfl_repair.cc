@@ -2,14 +2,15 @@
 
 #include <ATen/ATen.h>
 
-#include <atomic>
 #include <cmath>
-#include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/pool.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -18,6 +19,7 @@
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "stream/layers.h"
+#include "studies/lockstep_rounds.h"
 #include "studies/trained_networks.h"
 #include "training/trainer.h"
 #include "zoo/zoo.h"
@@ -50,10 +52,13 @@ std::vector<Mutation> mutations() {
 
 std::vector<GridKey> grid(const GridOptions& options) {
   std::vector<GridKey> keys;
-  int64_t number = 0;
+  const int64_t bases = int64_t(options.networks.size() * kSizes.size() * 2);
+  int64_t base = -1;
   for (const std::string& network : options.networks)
     for (const std::string& size : kSizes)
-      for (int epochs : {1, 6})
+      for (int epochs : {1, 6}) {
+        // What starts from one network stays together, as far as the number of slices allows: it runs in lockstep.
+        int64_t number = ++base;
         for (const std::string& measure : kMeasures)
           for (const Mutation& mutation : mutations())
             for (bool trained : {false, true}) {
@@ -62,9 +67,11 @@ std::vector<GridKey> grid(const GridOptions& options) {
               // Which ones a sample holds depends on the key alone, so that a larger sample holds a smaller one.
               uint64_t hash = options.seed;
               for (unsigned char c : key.text()) hash = Random::hash(hash ^ c);
-              if (double(hash >> 11) * 0x1p-53 < options.sample && options.slice.holds(number++))
-                keys.push_back(std::move(key));
+              if (double(hash >> 11) * 0x1p-53 >= options.sample) continue;
+              if (options.slice.holds(number)) keys.push_back(std::move(key));
+              number += bases;
             }
+      }
   return keys;
 }
 
@@ -107,17 +114,56 @@ struct Base {
   observers::PredictionSettings settings;
   std::vector<model::Layer> layers;
   DataPtr train;
+  std::unique_ptr<LockstepRounds> rounds;  ///< null: one by one
+};
+
+/// The epoch between two rounds: trained by itself, by a seed of its own.
+training::Options epoch_options(uint64_t seed, int jobs, const at::Device& device) {
+  training::Options options;
+  options.epochs = 1, options.seed = seed, options.jobs = jobs, options.device = device.str();
+  return options;
+}
+
+/// What is kept of a trajectory, and the rules that follow it.
+class Record {
+ public:
+  Record(const GridKey& key, double loss, double accuracy, const repair::Figure* held) {
+    json_ = {{"loss", loss}, {"accuracy", accuracy}, {"rounds", Json::array()}};
+    if (held) json_["held_loss"] = held->loss, json_["held_accuracy"] = held->accuracy;
+    for (const GridRule& rule : grid_rules(key.published)) followers_.emplace_back(rule.rule, loss, accuracy);
+  }
+  /// False when every rule has stopped.
+  bool add(const repair::Round& round, const repair::Figure* held) {
+    bool open = false;
+    for (repair::Follower& follower : followers_)
+      if (!follower.stopped()) open = follower.goes_on(round) || open;
+    Json row = {round.loss, round.accuracy};
+    if (held) row.push_back(held->loss), row.push_back(held->accuracy);
+    for (auto& number : row)
+      if (!std::isfinite(number.get<double>())) number = nullptr;
+    json_["rounds"].push_back(row);
+    return open;
+  }
+  std::string text() const { return json_text(json_); }
+
+ private:
+  Json json_;
+  std::vector<repair::Follower> followers_;
 };
 
 class Grid {
  public:
   Grid(Store& store, const GridOptions& options, const std::function<void(const std::string&)>& progress)
-      : store_(store), options_(options), heard_(progress) {
-    test_ = std::make_shared<Kept>(*dataset::open(options.data + ":test"));
-    DataPtr train = dataset::open(options.data + ":train");
-    if (options.limit > 0) train = dataset::subset(train, stream::spread(train->size(), options.limit));
-    train_ = std::make_shared<Kept>(*train);
-  }
+      : store_(store),
+        options_(options),
+        heard_(progress),
+        device_(options.device),
+        permits_(options.jobs > 0 ? options.jobs : cores()),
+        test_(std::make_shared<Kept>(*dataset::open(options.data + ":test"))),
+        train_(kept_training(options)),
+        all_(*test_, every(test_->size(), 0, 1)),
+        even_(*test_, every(test_->size(), 0, 2)),
+        odd_(*test_, every(test_->size(), 1, 2)) {}
 
   /// Networks and what training alone makes of them, without any trajectory.
   void prepare() {
@@ -126,13 +172,13 @@ class Grid {
         for (int epochs : {1, 6}) {
           if (interrupted()) throw Interrupted{};
           GridKey key{network, size, epochs};
-          open_base(key);
+          const Base base = open_base(key);
+          if (options_.trained) benchmark(key, base);
         }
   }
 
   void run() {
     std::map<std::string, std::map<std::string, GridKey>> by_base;
-    std::vector<trials::Part> parts;
     std::set<std::string> known;
     for (const auto& [key, unused] : store_.all()) known.insert(key);
     int64_t missing = 0;
@@ -141,8 +187,11 @@ class Grid {
       missing += !known.count(text);
       by_base[base].emplace(text, std::move(key));
     }
+    std::vector<trials::JoinedPart> parts;
     for (auto& [name, keys] : by_base) {
-      trials::Part part{name, {}, [this, &keys = keys] { return runner(keys); }};
+      trials::JoinedPart part{name, {}, [this, &keys = keys](const auto& some, const trials::HandOver& done) {
+                                run_base(keys, some, done);
+                              }};
       for (const auto& [text, unused] : keys) part.keys.push_back(text);
       parts.push_back(std::move(part));
     }
@@ -152,17 +201,23 @@ class Grid {
       ++done;
       const double spent = std::chrono::duration<double>(repair::Clock::now() - start).count();
       if (heard_ && (done % 100 == 0 || done == missing))
-        heard_(fmt::format("{} of {} trajectories, {} left", with_commas(done), with_commas(missing),
-                           duration_text(spent / double(done) * double(missing - done))));
+        heard_(fmt::format("{} of {} trajectories after {}", with_commas(done), with_commas(missing),
+                           duration_text(spent)));
     };
-    trials::run_parts(store_, parts,
-                      {options_.jobs > 0 ? options_.jobs : cores(), [](int) { executor::enter_worker(); }, told});
+    trials::run_joined(store_, parts, {1, [](int) { executor::enter_worker(); }, told});
   }
 
  private:
-  trials::RunTrial runner(const std::map<std::string, GridKey>& keys) {
-    auto base = std::make_shared<const Base>(open_base(keys.begin()->second));
-    return [this, base, &keys](const std::string& key) { return trajectory(*base, keys.at(key)); };
+  static DataPtr kept_training(const GridOptions& options) {
+    DataPtr train = dataset::open(options.data + ":train");
+    if (options.limit > 0) train = dataset::subset(train, stream::spread(train->size(), options.limit));
+    return std::make_shared<Kept>(*train);
+  }
+
+  static std::vector<int64_t> every(int64_t size, int64_t first, int64_t step) {
+    std::vector<int64_t> some;
+    for (int64_t i = first; i < size; i += step) some.push_back(i);
+    return some;
   }
 
   DataPtr part_of(const std::string& size) const {
@@ -178,6 +233,7 @@ class Grid {
   Base open_base(const GridKey& key) {
     DataPtr train = part_of(key.size);
     const std::string& folder = options_.bases.empty() ? options_.folder : options_.bases;
+    make_folders(folder);
     const std::string file = fmt::format("{}/{}-{}-{}.onnx", folder, key.network, key.size, key.epochs);
     make_once(file, [&] {
       if (heard_) heard_(fmt::format("training {} on {} data for {} epochs", key.network, key.size, key.epochs));
@@ -190,111 +246,248 @@ class Grid {
     });
     model::Graph graph = onnx::read_model(file);
     executor::Head head = executor::find_head(graph, graph.outputs[0]);
-    stream::Subject subject(file, graph, test_, {head.output, head.logits});
+    stream::Subject subject(file, graph, test_, {head.output, head.logits}, device_);
     dataset::Batch few = test_->read(stream::spread(test_->size(), 64));
     auto settings =
         observers::infer_task(graph, head, test_->info(), few, stream::run_few(subject, {head.output}, few)[0]);
     Base base{std::move(subject), std::move(settings), {}, train};
     base.layers = stream::find_layers(base.subject);
     judge(key, base);
-    if (options_.trained) benchmark(key, base);
+    if (!options_.one_by_one) go_in_lockstep(key, base);
     return base;
+  }
+
+  void go_in_lockstep(const GridKey& key, Base& base) {
+    base.rounds = std::make_unique<LockstepRounds>(base.subject, base.settings, samples_of(key.size, base),
+                                                   samples_of("test", base));
+    if (base.rounds->refusal().empty()) return;
+    if (heard_) heard_(fmt::format("{}: one by one, {}", key.network, base.rounds->refusal()));
+    base.rounds.reset();
+  }
+
+  /// What several networks read alike is kept once.
+  std::shared_ptr<const training::Samples> samples_of(const std::string& part, const Base& base) {
+    const DataPtr& data = part == "test" ? test_ : base.train;
+    stream::Feed feed(base.subject.graph, base.subject.model_name, data->info());
+    const int64_t first = 0;
+    const at::Tensor one = feed.inputs(data->read(std::span(&first, 1))).at(0);
+    auto& kept = samples_[fmt::format("{} {}", part, shape_text({one.sizes().data(), one.sizes().size()}))];
+    if (!kept)
+      kept = std::make_shared<training::Samples>(data, std::move(feed), options_.jobs > 0 ? options_.jobs : cores(),
+                                                 training::samples_limit(), device_);
+    return kept;
   }
 
   /// As it is, for table 5.2.
   void judge(const GridKey& key, const Base& base) {
     const std::string name = fmt::format("base|{}|{}|{}", key.network, key.size, key.epochs);
     store_.once(name, [&] {
-      repair::Problem problem{base.subject, base.settings, base.layers};
-      problem.jobs = options_.jobs, problem.quiet = true;
-      std::vector<int64_t> all(static_cast<size_t>(test_->size()));
-      std::iota(all.begin(), all.end(), 0);
-      const repair::Figure whole = repair::evaluate(problem, {}, all).figure;
+      const repair::Figure whole = repair::evaluate(problem_of(base, options_.jobs), {}, all_.samples()).figure;
       return json_text(Json{{"loss", whole.loss}, {"accuracy", whole.accuracy}});
     });
   }
 
+  static std::string benchmark_name(const GridKey& key) {
+    return fmt::format("benchmark|{}|{}|{}", key.network, key.size, key.epochs);
+  }
+
   /// What training alone does to the same network in as many epochs.
   void benchmark(const GridKey& key, const Base& base) {
-    const std::string name = fmt::format("benchmark|{}|{}|{}", key.network, key.size, key.epochs);
+    const std::string name = benchmark_name(key);
     store_.once(name, [&] {
       if (heard_) heard_(fmt::format("{} trained further without mutations, for comparison", name));
-      return trained_alone(base);
+      if (!base.rounds) return trained_alone(base);
+      Trained alone(base);
+      while (alone.next()) base.rounds->run(permits_, {network_of(alone)}, &alone.options);
+      return alone.text();
     });
   }
 
+  /// The benchmark, round by round.
+  struct Trained {
+    explicit Trained(const Base& base) : graph(base.subject.graph) {}
+    bool next() { return rounds.size() < size_t(kMostTrainedRounds) && !diverged; }
+    std::string text() const { return json_text(Json{{"rounds", rounds}}); }
+    model::Graph graph;
+    Json rounds = Json::array();
+    bool diverged = false;
+    training::Options options;
+  };
+
+  RoundNetwork network_of(Trained& alone) const {
+    alone.options = epoch_options(round_seed(alone.rounds.size()), 1, device_);
+    return {&alone.graph,
+            {&all_, &odd_},
+            [&alone](const std::vector<repair::Figure>& figures, const std::function<void(model::Graph&)>& weights) {
+              if (!weights) return void(alone.diverged = true);
+              alone.rounds.push_back({figures[0].loss, figures[0].accuracy, figures[1].loss, figures[1].accuracy});
+              weights(alone.graph);
+            }};
+  }
+
+  /// As Trajectory::training_seed: the same batches as all that start from this network.
+  uint64_t round_seed(size_t round) const { return Random::hash(options_.seed + 31 * uint64_t(round)); }
+
   std::string trained_alone(const Base& base) const {
-    repair::Problem problem{base.subject, base.settings, base.layers};
-    problem.jobs = options_.jobs, problem.quiet = true;
-    std::vector<int64_t> all, odd;
-    for (int64_t i = 0; i < test_->size(); ++i) {
-      all.push_back(i);
-      if (i % 2) odd.push_back(i);
-    }
+    repair::Problem problem = problem_of(base, options_.jobs);
     model::Graph graph = base.subject.graph;
     Json rounds = Json::array();
     for (int64_t round = 0; round < kMostTrainedRounds; ++round) {
-      // As a trajectory trains: an epoch by itself, with the same seeds.
       training::Task task{base.subject.model_name, graph, base.settings.head.output, base.train, nullptr, {}};
-      task.options.epochs = 1, task.options.seed = Random::hash(options_.seed + 31 * uint64_t(round)),
-      task.options.jobs = options_.jobs;
+      task.options = epoch_options(round_seed(size_t(round)), options_.jobs, device_);
       training::Trainer trainer(std::move(task));
       trainer.run_epoch();
       graph = trainer.result();
       const std::vector<edits::Edit> edits = edits::edits_between(base.subject.graph, graph, base.layers);
-      repair::Figure whole = repair::evaluate(problem, edits, all).figure,
-                     held = repair::evaluate(problem, edits, odd).figure;
+      repair::Figure whole = repair::evaluate(problem, edits, all_.samples()).figure,
+                     held = repair::evaluate(problem, edits, odd_.samples()).figure;
       rounds.push_back({whole.loss, whole.accuracy, held.loss, held.accuracy});
     }
     return json_text(Json{{"rounds", rounds}});
   }
 
-  /// Rounds until every rule has stopped. As published all is judged on the test data; corrected, units are located and
-  /// rules followed on one half of it, and the other half tells what came of it.
-  std::string trajectory(const Base& base, const GridKey& key) const {
+  repair::Problem problem_of(const Base& base, int jobs) const {
     repair::Problem problem{base.subject, base.settings, base.layers};
-    problem.seed = options_.seed, problem.jobs = 1, problem.quiet = true;
-    std::vector<int64_t> search, held;
-    for (int64_t i = 0; i < test_->size(); ++i) (key.published || i % 2 == 0 ? search : held).push_back(i);
+    problem.seed = options_.seed, problem.jobs = jobs, problem.quiet = true;
+    return problem;
+  }
+
+  /// As published all is judged on the test data; corrected, units are located and rules followed on one half of it,
+  /// and the other half tells what came of it.
+  const JudgedPart& search_part(const GridKey& key) const { return key.published ? all_ : even_; }
+
+  static repair::SbflOptions search_options(const GridKey& key) {
     repair::SbflOptions how;
     how.measure = localise::find_measure(key.measure);
     how.operation = edits::find_operation(key.mutation).usual;
     how.operation.value = key.value;
     how.train_between = key.trained, how.as_published = key.published;
     if (key.trained) how.most_rounds = kMostTrainedRounds;
-    repair::Trajectory trajectory(problem, how, search, base.train);
-    std::vector<repair::Follower> followers;
-    for (const GridRule& rule : grid_rules(key.published))
-      followers.emplace_back(rule.rule, trajectory.loss(), trajectory.accuracy());
-    Json json = {{"loss", trajectory.loss()}, {"accuracy", trajectory.accuracy()}, {"rounds", Json::array()}};
-    if (!key.published) {
-      repair::Figure before = repair::evaluate(problem, {}, held).figure;
-      json["held_loss"] = before.loss, json["held_accuracy"] = before.accuracy;
-    }
-    bool open = true;
-    while (open && !interrupted()) {
-      const repair::Round* round = trajectory.next();
-      if (!round) break;
-      open = false;
-      for (repair::Follower& follower : followers)
-        if (!follower.stopped()) open = follower.goes_on(*round) || open;
-      Json row = {round->loss, round->accuracy};
-      if (!key.published) {
-        repair::Figure figure = repair::evaluate(problem, round->edits, held).figure;
-        row.push_back(figure.loss), row.push_back(figure.accuracy);
+    return how;
+  }
+
+  /// Rounds until every rule has stopped.
+  std::string trajectory(const Base& base, const GridKey& key) const {
+    const repair::Problem problem = problem_of(base, 1);
+    repair::Trajectory trajectory(problem, search_options(key), search_part(key).samples(), base.train);
+    auto held_figure = [&](const std::vector<edits::Edit>& edits) {
+      return key.published ? std::optional<repair::Figure>() : repair::evaluate(problem, edits, odd_.samples()).figure;
+    };
+    std::optional<repair::Figure> held = held_figure({});
+    Record record(key, trajectory.loss(), trajectory.accuracy(), held ? &*held : nullptr);
+    try {
+      for (bool open = true; open && !interrupted();) {
+        const repair::Round* round = trajectory.next();
+        if (!round) break;
+        held = held_figure(round->edits);
+        open = record.add(*round, held ? &*held : nullptr);
       }
-      for (auto& number : row)
-        if (!std::isfinite(number.get<double>())) number = nullptr;
-      json["rounds"].push_back(row);
+    } catch (const training::Diverged&) {
+      const repair::Figure none{.loss = INFINITY};
+      record.add({none.loss, none.accuracy, {}, {}}, key.published ? nullptr : &none);
     }
     if (interrupted()) throw Interrupted{};
-    return json_text(json);
+    return record.text();
+  }
+
+  /// One of the searches that start from a network and go on together.
+  struct Search {
+    std::string text;
+    std::unique_ptr<repair::Trajectory> trajectory;
+    std::unique_ptr<Record> record;
+    bool open = true;
+  };
+
+  void run_base(const std::map<std::string, GridKey>& keys, const std::vector<std::string>& missing,
+                const trials::HandOver& done) {
+    const GridKey& first = keys.at(missing.front());
+    std::optional<Base> base;
+    {
+      std::lock_guard lock(opening_);
+      base.emplace(open_base(first));
+    }
+    if (!base->rounds) {
+      with_permits(permits_, missing.size(), [&](size_t i) {
+        if (interrupted()) throw Interrupted{};
+        done(missing[i], trajectory(*base, keys.at(missing[i])));
+      });
+      return;
+    }
+    for (bool trained : {false, true}) {
+      std::vector<std::string> some;
+      for (const std::string& key : missing)
+        if (keys.at(key).trained == trained) some.push_back(key);
+      if (!some.empty()) run_together(*base, keys, some, trained, done);
+    }
+  }
+
+  void run_together(const Base& base, const std::map<std::string, GridKey>& keys, const std::vector<std::string>& some,
+                    bool trained, const trials::HandOver& done) {
+    const repair::Problem problem = problem_of(base, 1);
+    std::map<std::string, repair::SearchStart> starts;
+    for (const std::string& key : some) starts[keys.at(key).measure];
+    std::optional<repair::Figure> held;
+    with_permits(permits_, starts.size() + 1, [&](size_t i) {
+      const GridKey& key = keys.at(some.front());
+      if (i == starts.size()) {
+        if (!key.published) held = repair::evaluate(problem, {}, odd_.samples()).figure;
+        return;
+      }
+      auto& [measure, start] = *std::next(starts.begin(), std::ptrdiff_t(i));
+      GridKey own = key;
+      own.measure = measure;
+      start = repair::start_search(problem, search_options(own), search_part(own).samples());
+    });
+    std::vector<Search> searches;
+    for (const std::string& text : some) {
+      const GridKey& key = keys.at(text);
+      const repair::SearchStart& start = starts.at(key.measure);
+      searches.push_back(
+          {text, std::make_unique<repair::Trajectory>(problem, search_options(key), search_part(key).samples(), start),
+           std::make_unique<Record>(key, start.loss, start.accuracy, held ? &*held : nullptr)});
+    }
+    std::optional<Trained> alone;
+    const std::string benchmark = benchmark_name(keys.at(some.front()));
+    if (trained && !store_.find(benchmark)) alone.emplace(base);
+    for (size_t round = 0; !searches.empty() || (alone && alone->next()); ++round) {
+      if (interrupted()) throw Interrupted{};
+      run_round(base, keys.at(some.front()), searches, alone && alone->next() ? &*alone : nullptr, round);
+      for (Search& search : searches)
+        if (!search.open) done(search.text, search.record->text());
+      std::erase_if(searches, [](const Search& search) { return !search.open; });
+      if (alone && !alone->next()) store_.put(benchmark, alone->text()), alone.reset();
+    }
+  }
+
+  /// One round of all that are left: those without further units, and those whose rules have stopped, are closed.
+  void run_round(const Base& base, const GridKey& key, std::vector<Search>& searches, Trained* alone, size_t round) {
+    std::vector<RoundNetwork> networks;
+    if (alone) networks.push_back(network_of(*alone));
+    for (Search& search : searches) {
+      search.open = search.trajectory->mutate();
+      if (!search.open) continue;
+      RoundNetwork network{&search.trajectory->network(), {&search_part(key)}, {}};
+      if (!key.published) network.parts.push_back(&odd_);
+      network.done = [&search](const auto& figures, const auto& weights) {
+        if (weights) search.trajectory->take(weights);
+        const repair::Round& made = search.trajectory->judged(figures[0].loss, figures[0].accuracy);
+        search.open = search.record->add(made, figures.size() > 1 ? &figures[1] : nullptr) && weights;
+      };
+      networks.push_back(std::move(network));
+    }
+    const training::Options options = epoch_options(round_seed(round), 1, device_);
+    base.rounds->run(permits_, networks, key.trained ? &options : nullptr);
   }
 
   Store& store_;
   const GridOptions& options_;
   const std::function<void(const std::string&)>& heard_;
+  const at::Device device_;
+  Permits permits_;
+  std::mutex opening_;
   DataPtr test_, train_;
+  std::map<std::string, std::shared_ptr<const training::Samples>> samples_;  ///< by part of the data and form of inputs
+  JudgedPart all_, even_, odd_;                                              ///< of the test data
 };
 
 }  // namespace

@@ -45,12 +45,14 @@ struct GridOptions {
   bool as_published = false;
   bool trained = false, untrained = true;  ///< with training between rounds; without
   double sample = 1;                       ///< share of the trajectories that is run, drawn by the seed
-  Slice slice;                             ///< and of these only a part
+  Slice slice;                             ///< and of these only a part; up to 24 parts hold whole networks
   bool bases_only = false;                 ///< train the networks and their benchmarks, and run no trajectory
   uint64_t seed = 42;
   int jobs = 0;
-  std::string folder;  ///< where trained networks are kept
-  std::string bases;   ///< where they are instead; "" for there
+  std::string device = "cpu";
+  bool one_by_one = false;  ///< each network by itself, to compare with
+  std::string folder;       ///< where trained networks are kept
+  std::string bases;        ///< where they are instead; "" for there
   std::string data = "fashion-mnist";
   int64_t limit = 0;  ///< of training inputs; 0 for all
 };
@@ -94,6 +96,6 @@ struct BaseRow {
 };
 std::vector<BaseRow> base_rows(const Store& store);
 
-constexpr int kGridVersion = 2;
+constexpr int kGridVersion = 3;
 
 }  // namespace netmend::studies

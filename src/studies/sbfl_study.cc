@@ -106,7 +106,7 @@ Json run_sbfl_study(const StudyContext& context, const SbflRequest& request) {
   how.trained = request.trained, how.untrained = !request.trained || request.both;
   how.sample = request.sample, how.slice = parse_slice(request.slice), how.bases_only = request.bases_only;
   how.seed = context.seed, how.jobs = context.jobs, how.folder = folder, how.bases = request.bases;
-  how.limit = request.limit;
+  how.limit = request.limit, how.device = context.device, how.one_by_one = request.one_by_one;
   const GridSize size = grid_size(store, how);
   tell(context, fmt::format("{} of {} trajectories ({} trials), {} to do", with_commas(size.chosen),
                             with_commas(size.all), with_commas(size.trials), with_commas(size.missing)));

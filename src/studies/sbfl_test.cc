@@ -123,13 +123,68 @@ TEST(Grid, SlicesAddUpToTheWhole) {
     options.slice = {part, 3};
     const GridSize size = grid_size(store, options);
     EXPECT_EQ(size.all, whole.all);
-    EXPECT_NEAR(double(size.chosen), double(sample.chosen) / 3, 1);
+    EXPECT_NEAR(double(size.chosen), double(sample.chosen) / 3, 60);
     sum += size.chosen;
   }
   EXPECT_EQ(sum, sample.chosen);
+  // What starts from one network is one slice's.
+  options.sample = 1;
+  for (int64_t part : {1, 24}) {
+    options.slice = {part, 24};
+    EXPECT_EQ(grid_size(store, options).chosen, whole.all / 24);
+  }
   const GridKey key{"cnn1", "half", 6, "dstar", "gauss-weights", 0.5, true, true};
   EXPECT_EQ(parse_key(key.text())->text(), key.text());
   EXPECT_FALSE(parse_key("benchmark|cnn1|half|6"));
+}
+
+/// In lockstep and one by one: the slow twin.
+TEST(Grid, LockstepAgreesWithOneByOne) {
+  GridOptions options;
+  options.networks = {"dnn1", "cnn1"};
+  options.data = "glyphs", options.limit = 300, options.jobs = 2;
+  options.trained = true, options.sample = 0.006;
+  options.folder = testing::TempDir() + "lockstep-grid";
+  std::filesystem::remove_all(options.folder);
+  for (bool published : {true, false}) {
+    options.as_published = published;
+    Store together = empty_store("together.db"), alone = empty_store("alone.db");
+    options.one_by_one = false;
+    run_grid(together, options, {});
+    options.one_by_one = true;
+    run_grid(alone, options, {});
+    int64_t trajectories = 0, rounds = 0;
+    for (const auto& [key, text] : alone.all()) {
+      const auto other = together.find(key);
+      ASSERT_TRUE(other) << key;
+      const Json a = Json::parse(text), b = Json::parse(*other);
+      if (!a.contains("rounds") || key.starts_with("benchmark")) continue;
+      ++trajectories;
+      EXPECT_NEAR(a["loss"].get<double>(), b["loss"].get<double>(), 1e-12) << key;
+      // Rounding that decides a prediction may end one of them a round earlier.
+      for (size_t i = 0; i < std::min(a["rounds"].size(), b["rounds"].size()); ++i, ++rounds) {
+        EXPECT_EQ(a["rounds"][i].size(), published ? 2u : 4u);
+        EXPECT_NEAR(a["rounds"][i][0].get<double>(), b["rounds"][i][0].get<double>(), 0.02) << key;
+        EXPECT_NEAR(a["rounds"][i][1].get<double>(), b["rounds"][i][1].get<double>(), 0.01) << key;
+      }
+    }
+    EXPECT_GE(trajectories, 5);
+    EXPECT_GT(rounds, 2 * trajectories);
+  }
+}
+
+TEST(Grid, PartsComeToTheSameAsTheWhole) {
+  GridOptions options;
+  options.networks = {"dnn1"};
+  options.data = "glyphs", options.limit = 200, options.jobs = 2, options.sample = 0.02;
+  options.folder = testing::TempDir() + "lockstep-continued";
+  Store whole = empty_store("whole.db"), parts = empty_store("parts.db");
+  run_grid(whole, options, {});
+  for (int64_t part : {2, 1, 3}) {
+    options.slice = {part, 3};
+    run_grid(parts, options, {});
+  }
+  EXPECT_EQ(whole.all(), parts.all());  // to the last bit, whatever went together
 }
 
 }  // namespace

@@ -92,6 +92,7 @@ struct SbflRequest {
   bool as_published = false, trained = false, both = false;
   bool bases_only = false;       ///< only train the networks and their benchmarks
   bool report_only = false;      ///< run nothing
+  bool one_by_one = false;       ///< each network trained and judged by itself
   std::string bases;             ///< folder of networks that are trained already
   std::string slice;             ///< only a part of the trajectories, as in 2/5
   std::vector<std::string> add;  ///< folders of the same study whose trials are taken over

@@ -16,6 +16,7 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "dataset/relabelled.h"
 #include "mutants/judged.h"
 #include "session/split.h"
 #include "stats/bootstrap.h"

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace netmend::training {
 
@@ -15,5 +16,8 @@ struct Epoch {
   double rate = 0;                      ///< learning rate at its end
   double seconds = 0, val_seconds = 0;  ///< of training, of validation
 };
+
+/// In which order an epoch, counted from 1, goes over the inputs.
+std::vector<int64_t> epoch_order(int64_t inputs, uint64_t seed, int64_t epoch);
 
 }  // namespace netmend::training

@@ -139,7 +139,8 @@ LossSum loss_on_device(const LossForm& form, const at::Tensor& answers, const at
 
 }  // namespace
 
-LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total) {
+LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total,
+                double* each) {
   if (!answers.device().is_cpu()) return loss_on_device(form, answers, labels, total);
   at::Tensor x = answers.detach().to(at::kFloat).contiguous(), y = labels.contiguous();
   int64_t count = x.size(0);
@@ -149,9 +150,11 @@ LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tenso
   for (int64_t row = 0; row < count; ++row) {
     const float* at = x.data_ptr<float>() + row * form.width;
     float* g = total > 0 ? sum.gradient.data_ptr<float>() + row * form.width : nullptr;
-    sum.loss += form.kind == LossKind::kCrossEntropy
-                    ? cross_entropy(at, form.width, class_of(y, row, form.width), scale, g)
-                    : one_by_one(form, at, y, row, scale, g);
+    const double loss = form.kind == LossKind::kCrossEntropy
+                            ? cross_entropy(at, form.width, class_of(y, row, form.width), scale, g)
+                            : one_by_one(form, at, y, row, scale, g);
+    sum.loss += loss;
+    if (each) each[row] = loss;
     if (counts_right(form)) sum.right += is_right(form, at, y, row);
   }
   return sum;

@@ -26,9 +26,11 @@ struct LossSum {
   at::Tensor gradient;  ///< of loss / `total` with respect to the outputs; undefined when it was not asked for
 };
 
-/// `answers`: inputs × width (any shape with as many elements); `total`: inputs of the whole batch, 0 for no gradient.
-/// Throws InputError when a label is out of range.
-LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total);
+/// `answers`: inputs × width (any shape with as many elements); `total`: inputs of the whole batch, 0 for no gradient;
+/// `each`: where the loss of each input goes, on the CPU alone; may be null. Throws InputError when a label is out of
+/// range.
+LossSum loss_of(const LossForm& form, const at::Tensor& answers, const at::Tensor& labels, int64_t total,
+                double* each = nullptr);
 /// Whether `right` means something.
 bool counts_right(const LossForm& form);
 

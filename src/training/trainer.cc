@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/pool.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "executor/batching.h"
 #include "executor/executor.h"
@@ -125,17 +124,16 @@ struct Trainer::Impl {
 
   void require_finite(double value, int64_t epoch, size_t step, double rate) const {
     if (std::isfinite(value)) return;
-    throw InputError(fmt::format("the loss became {} in epoch {}, step {}: training diverged",
-                                 std::isnan(value) ? "NaN" : "infinite", epoch, step + 1),
-                     fmt::format("Try a smaller --rate (it was {:g}), scaled inputs (scale=1/255), or look for NaN in "
-                                 "the data.",
-                                 rate));
+    throw Diverged(fmt::format("the loss became {} in epoch {}, step {}: training diverged",
+                               std::isnan(value) ? "NaN" : "infinite", epoch, step + 1),
+                   fmt::format("Try a smaller --rate (it was {:g}), scaled inputs (scale=1/255), or look for NaN in "
+                               "the data.",
+                               rate));
   }
 
   void run_steps(Epoch& epoch, const std::function<void(int64_t, double)>& on_step) {
-    std::vector<int64_t> order(size_t(train->size())), bounds = batch_bounds();
-    std::iota(order.begin(), order.end(), 0);
-    Random(task.options.seed, uint64_t(epoch.number)).shuffle(order);
+    const std::vector<int64_t> order = epoch_order(train->size(), task.options.seed, epoch.number),
+                               bounds = batch_bounds();
     const size_t steps = bounds.size() - 1;
     const double all = double(steps) * double(task.options.epochs);
     StepResult sum;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "dataset/dataset.h"
 #include "model/graph.h"
 #include "training/epoch.h"
@@ -24,6 +25,11 @@ struct Task {
   Options options;
 };
 
+/// The loss is no longer finite.
+struct Diverged : InputError {
+  using InputError::InputError;
+};
+
 class Trainer {
  public:
   /// Throws InputError when model, data and options do not go together.
@@ -33,7 +39,7 @@ class Trainer {
   /// The epochs that follow are recorded in this file (docs/training.md); `program` is the command line.
   void record_to(const std::string& path, const std::vector<std::string>& program);
   bool done() const;
-  /// Runs the next epoch; `on_step` hears how many inputs each step took. Throws Interrupted on Ctrl-C, and InputError
+  /// Runs the next epoch; `on_step` hears how many inputs each step took. Throws Interrupted on Ctrl-C, and Diverged
   /// when the loss is no longer finite; the state is then that of the last whole epoch, and the record ends.
   const Epoch& run_epoch(const std::function<void(int64_t inputs, double loss)>& on_step = {});
   const std::vector<Epoch>& history() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -141,6 +142,92 @@ void run_parts(Store& store, const std::vector<Part>& parts, const PartsOptions&
   }
   try {
     run_shared(store, parts, options);
+  } catch (...) {
+    try {
+      store.give_back();
+    } catch (...) {  // the end of the lease does it
+    }
+    throw;
+  }
+}
+
+namespace {
+
+/// Parts on threads of their own; the first exception stops those that have not begun and is thrown in the end.
+class JoinedParts {
+ public:
+  JoinedParts(Store& store, const std::vector<JoinedPart>& parts, const PartsOptions& options)
+      : store_(store), parts_(parts), options_(options) {}
+
+  /// Until nothing is free. Whether anything was run here.
+  bool run() {
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < parts_.size(); ++i) threads.emplace_back([this, i] { enter(i); });
+    for (std::thread& thread : threads) thread.join();
+    if (error_) std::rethrow_exception(error_);
+    return any_;
+  }
+
+ private:
+  void enter(size_t number) {
+    try {
+      if (options_.enter) options_.enter(int(number));
+      const JoinedPart& part = parts_[number];
+      const std::vector<std::string> missing = take(part);
+      if (missing.empty()) return;
+      part.run(missing, [this](const std::string& key, std::string result) { keep(key, std::move(result)); });
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+
+  std::vector<std::string> take(const JoinedPart& part) {
+    std::lock_guard lock(mutex_);
+    if (error_ || interrupted()) return {};
+    if (store_.shared()) return store_.lease(part.name, int64_t(part.keys.size()));
+    std::vector<std::string> missing;
+    for (const std::string& key : part.keys)
+      if (!store_.find(key)) missing.push_back(key);
+    return missing;
+  }
+
+  void keep(const std::string& key, std::string result) {
+    std::lock_guard lock(mutex_);
+    if (store_.shared() ? !store_.finish({{key, result}})[0] : (store_.put(key, result), false)) return;
+    any_ = true;
+    if (options_.told) options_.told(key, result);
+  }
+
+  Store& store_;
+  const std::vector<JoinedPart>& parts_;
+  const PartsOptions& options_;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+  bool any_ = false;
+};
+
+void run_joined_shared(Store& store, const std::vector<JoinedPart>& parts, const PartsOptions& options) {
+  for (const JoinedPart& part : parts) store.plan(part.name, part.keys);
+  for (double pause = 0.05;;) {
+    const bool any = JoinedParts(store, parts, options).run();
+    if (std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return store.open(part.name) == 0; })) return;
+    pause = any ? 0.05 : std::min(1.5 * pause, 1.0);
+    stop_if_interrupted();
+    std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+  }
+}
+
+}  // namespace
+
+void run_joined(Store& store, const std::vector<JoinedPart>& parts, const PartsOptions& options) {
+  if (!store.shared()) {
+    JoinedParts(store, parts, options).run();
+    stop_if_interrupted();
+    return;
+  }
+  try {
+    run_joined_shared(store, parts, options);
   } catch (...) {
     try {
       store.give_back();

@@ -31,4 +31,16 @@ struct PartsOptions {
 /// held is run again. Throws Interrupted; what was held is given back then.
 void run_parts(Store& store, const std::vector<Part>& parts, const PartsOptions& options);
 
+/// Trials that are run as one computation, which hands each result over as soon as it is there, from any thread.
+using HandOver = std::function<void(const std::string& key, std::string result)>;
+struct JoinedPart {
+  std::string name;
+  std::vector<std::string> keys;
+  std::function<void(const std::vector<std::string>& missing, const HandOver& done)> run;
+};
+/// The same for parts whose trials are run together: all that the store lacks of a part goes to one call, and each part
+/// has a thread of its own, so that they must share the cores out among themselves. With a database a process takes
+/// whole parts.
+void run_joined(Store& store, const std::vector<JoinedPart>& parts, const PartsOptions& options);
+
 }  // namespace netmend::trials
