@@ -70,8 +70,7 @@ void LockstepRounds::run(Permits& permits, const std::vector<RoundNetwork>& netw
 
 void LockstepRounds::run_some(std::span<const RoundNetwork> networks, const training::Options* options) const {
   at::NoGradGuard no_grad;
-  const auto lockstep =
-      training::Lockstep::make(plan_, subject_.graph, settings_.head.logits, subject_.device);
+  const auto lockstep = training::Lockstep::make(plan_, subject_.graph, settings_.head.logits, subject_.device);
   std::vector<const model::Graph*> graphs;
   for (const RoundNetwork& network : networks) graphs.push_back(network.graph);
   lockstep->take(graphs);
@@ -84,11 +83,10 @@ void LockstepRounds::run_some(std::span<const RoundNetwork> networks, const trai
       figures.push_back(std::isfinite(losses[i]) ? part->judge(settings_, outputs[int64_t(i)]) : repair::Figure{});
       if (!std::isfinite(losses[i])) figures.back().loss = INFINITY;
     }
-    networks[i].done(figures, std::isfinite(losses[i])
-                                  ? std::function<void(model::Graph&)>([&](model::Graph& graph) {
-                                      lockstep->write_to(int64_t(i), graph);
-                                    })
-                                  : nullptr);
+    networks[i].done(figures, std::isfinite(losses[i]) ? std::function<void(model::Graph&)>([&](model::Graph& graph) {
+                       lockstep->write_to(int64_t(i), graph);
+                     })
+                                                       : nullptr);
   }
 }
 

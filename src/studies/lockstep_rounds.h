@@ -41,8 +41,7 @@ struct RoundNetwork {
   std::vector<const JudgedPart*> parts;  ///< what to judge it on
   /// What came of it: the figures of each part, and a way to the trained weights, which is valid during the call. When
   /// training diverged the loss is infinite, the accuracy 0 and `weights` empty.
-  std::function<void(const std::vector<repair::Figure>& figures,
-                     const std::function<void(model::Graph&)>& weights)>
+  std::function<void(const std::vector<repair::Figure>& figures, const std::function<void(model::Graph&)>& weights)>
       done;
 };
 

@@ -160,7 +160,7 @@ TEST(Grid, LockstepAgreesWithOneByOne) {
       const Json a = Json::parse(text), b = Json::parse(*other);
       if (!a.contains("rounds") || key.starts_with("benchmark")) continue;
       ++trajectories;
-      EXPECT_NEAR(a["loss"].get<double>(), b["loss"].get<double>(), 1e-12) << key;
+      EXPECT_NEAR(a["loss"].get<double>(), b["loss"].get<double>(), 1e-6) << key;
       // Rounding that decides a prediction may end one of them a round earlier.
       for (size_t i = 0; i < std::min(a["rounds"].size(), b["rounds"].size()); ++i, ++rounds) {
         EXPECT_EQ(a["rounds"][i].size(), published ? 2u : 4u);
@@ -176,7 +176,7 @@ TEST(Grid, LockstepAgreesWithOneByOne) {
 TEST(Grid, PartsComeToTheSameAsTheWhole) {
   GridOptions options;
   options.networks = {"dnn1"};
-  options.data = "glyphs", options.limit = 200, options.jobs = 2, options.sample = 0.02;
+  options.data = "glyphs", options.limit = 200, options.jobs = 2, options.sample = 0.15;
   options.folder = testing::TempDir() + "lockstep-continued";
   Store whole = empty_store("whole.db"), parts = empty_store("parts.db");
   run_grid(whole, options, {});
@@ -185,6 +185,14 @@ TEST(Grid, PartsComeToTheSameAsTheWhole) {
     run_grid(parts, options, {});
   }
   EXPECT_EQ(whole.all(), parts.all());  // to the last bit, whatever went together
+  int64_t unchanged = 0;
+  for (const auto& [key, text] : whole.all()) {
+    if (key.find("|scale-weights|1|") == std::string::npos) continue;
+    const Json json = Json::parse(text);
+    for (const Json& row : json["rounds"]) EXPECT_EQ(row[0], json["loss"]) << key;
+    ++unchanged;
+  }
+  EXPECT_GT(unchanged, 0);  // rules see no difference where there is none
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ typedef float Lanes __attribute__((vector_size(64), aligned(64), may_alias));
 typedef int32_t Ints __attribute__((vector_size(64), aligned(64), may_alias));
 typedef int8_t Bytes __attribute__((vector_size(16), aligned(16), may_alias));
 
-constexpr int64_t kTile = 4;    ///< rows and columns whose sums stand in registers
+constexpr int64_t kTile = 4;     ///< rows and columns whose sums stand in registers
 constexpr int64_t kDepth = 128;  ///< steps at a time: what a tile reads stays in the first cache
 
 NETMEND_INLINE const Lanes& group(const float* p, int64_t place) {
@@ -134,8 +134,8 @@ NETMEND_FUSED_CLONES void lane_pool(const float* __restrict from, int64_t window
 #pragma omp simd
     for (int64_t l = 0; l < kLanes; ++l) most[l] = from[l];
     for (int64_t i = 1; i < window; ++i)
-  #pragma omp simd
-    for (int64_t l = 0; l < kLanes; ++l) {
+#pragma omp simd
+      for (int64_t l = 0; l < kLanes; ++l) {
         const float x = from[i * kLanes + l];
         const bool larger = !(x <= most[l]) & (most[l] == most[l]);
         most[l] = larger ? x : most[l];

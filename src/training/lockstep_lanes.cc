@@ -169,8 +169,8 @@ class LockstepLanes : public Lockstep {
       for (int64_t y = 0; y < b.pool.y; ++y)
         for (int64_t x = 0; x < b.pool.x; ++x) {
           own.places.push_back(y * b.stride.y * padded.x + (w * b.pool_stride.x + x) * b.stride.x);
-          own.in_places.push_back((y * b.stride.y + b.kernel.y - 1) * grid.x +
-                                  (w * b.pool_stride.x + x) * b.stride.x + b.kernel.x - 1);
+          own.in_places.push_back((y * b.stride.y + b.kernel.y - 1) * grid.x + (w * b.pool_stride.x + x) * b.stride.x +
+                                  b.kernel.x - 1);
         }
     own.row_out = counted(b.units, columns), own.column_out = counted(columns);
     own.in_rows = counted(b.channels, b.kernel.area());
@@ -259,7 +259,10 @@ class LockstepLanes : public Lockstep {
   /// Network × input × column, of the last block's results.
   at::Tensor by_network(const at::Tensor& lanes, int64_t count) const {
     const int64_t width = blocks_.back().units;
-    return lanes.narrow(0, 0, count * width * kLanes).view({count, width, kLanes}).permute({2, 0, 1}).narrow(0, 0, count_);
+    return lanes.narrow(0, 0, count * width * kLanes)
+        .view({count, width, kLanes})
+        .permute({2, 0, 1})
+        .narrow(0, 0, count_);
   }
 
   /// For each network the same labels.

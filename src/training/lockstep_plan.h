@@ -25,10 +25,10 @@ struct LockstepBlock {
   bool dense = true;
   bool inputs_first = false;  ///< a dense layer's matrix is inputs × units
   int64_t channels = 0, units = 0;
-  Sides size, kernel, stride;              ///< of what comes in; the window
-  Sides begin{0, 0}, end{0, 0};            ///< padding
-  Sides made;                              ///< by the convolution
-  Sides pool, pool_stride, out;            ///< 1 × 1 for none; what comes out in the end
+  Sides size, kernel, stride;    ///< of what comes in; the window
+  Sides begin{0, 0}, end{0, 0};  ///< padding
+  Sides made;                    ///< by the convolution
+  Sides pool, pool_stride, out;  ///< 1 × 1 for none; what comes out in the end
   bool relu = false;
 
   Sides padded() const { return {size.y + begin.y + end.y, size.x + begin.x + end.x}; }

@@ -37,9 +37,8 @@ class LockstepTensors : public Lockstep {
   void write_to(int64_t network, model::Graph& graph) const override {
     if (!on_cpu_.defined()) on_cpu_ = values_.to(at::kCPU);
     for (const Slot& slot : parameters_.slots())
-      graph.replace(slot.id, on_cpu_.narrow(0, slot.offset * count_ + network * slot.count, slot.count)
-                                 .view(slot.shape)
-                                 .clone());
+      graph.replace(
+          slot.id, on_cpu_.narrow(0, slot.offset * count_ + network * slot.count, slot.count).view(slot.shape).clone());
   }
 
   std::vector<double> train_epoch(const Samples& data, const LossForm& loss, const Options& options) override {
@@ -145,11 +144,10 @@ class LockstepTensors : public Lockstep {
                   int64_t inputs) const {
     const LockstepBlock& b = blocks_[i];
     at::Tensor x = from;
-    if (b.padded().area() != b.size.area())
-      x = at::constant_pad_nd(x, {b.begin.x, b.end.x, b.begin.y, b.end.y}, 0);
+    if (b.padded().area() != b.size.area()) x = at::constant_pad_nd(x, {b.begin.x, b.end.x, b.begin.y, b.end.y}, 0);
     const int64_t networks = shared ? 1 : count_, places = b.made.area();
-    x = at::im2col(x.reshape({networks * b.channels * inputs, 1, b.padded().y, b.padded().x}),
-                   {b.kernel.y, b.kernel.x}, {1, 1}, {0, 0}, {b.stride.y, b.stride.x});
+    x = at::im2col(x.reshape({networks * b.channels * inputs, 1, b.padded().y, b.padded().x}), {b.kernel.y, b.kernel.x},
+                   {1, 1}, {0, 0}, {b.stride.y, b.stride.x});
     x = x.view({networks, b.channels, inputs, b.kernel.area(), places})
             .transpose(2, 3)
             .reshape({networks, b.products(), inputs * places});
