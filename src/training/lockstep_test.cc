@@ -104,7 +104,7 @@ TEST(Lockstep, TrainsEachNetworkAsTheTrainerDoes) {
     for (Method method : {Method::kAdam, Method::kMomentum}) {
       std::vector<Graph> graphs;
       for (uint64_t seed = 1; seed <= 3; ++seed) graphs.push_back(form.make(seed));
-      const auto data = random_classes(135, form.shape, classes_of(graphs[0]));
+      const auto data = random_classes(237, form.shape, classes_of(graphs[0]));
       Options options;
       options.method = method, options.rate = 0.003, options.epochs = 1;
       const Together made = together(graphs, data, options);
