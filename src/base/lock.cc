@@ -20,6 +20,7 @@ namespace netmend {
 namespace {
 
 constexpr double kPatience = 20;  ///< seconds, for a small file to be changed by somebody else
+constexpr double kWritten = 0.5;  ///< seconds, within which who has just taken a lock has written who it is
 
 std::string about_us() {
   char host[256] = "";
@@ -35,7 +36,7 @@ std::string about_us() {
 std::string read_holder(int file) {
   char text[400];
   const ssize_t got = pread(file, text, sizeof text, 0);
-  return got > 0 ? printable(std::string(text, size_t(got))) : "another process";
+  return got > 0 ? printable(std::string(text, size_t(got))) : "";
 }
 
 /// Whether the open file is still the one with that name: who let go of it may have removed it meanwhile.
@@ -80,8 +81,10 @@ Lock::Lock(const std::string& path, const std::string& what, double patience) {
     close(file);
     if (reason != EWOULDBLOCK && reason != EINTR) fail("{} cannot be locked: {}", what, std::strerror(reason));
     if (interrupted()) throw Interrupted{};
-    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >= patience)
-      throw InputError(fmt::format("{} is in use by {}", what, holder), "Wait for it to end, or choose another place.");
+    const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (waited >= patience + (holder.empty() ? kWritten : 0))
+      throw InputError(fmt::format("{} is in use by {}", what, holder.empty() ? "another process" : holder),
+                       "Wait for it to end, or choose another place.");
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
