@@ -162,7 +162,9 @@ int serve(int, char**, char**) {
 [[noreturn]] void ask(const char* path, char* const* arguments) {
   const int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_un at = address(path);
-  if (connect(server, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) give_up("forked: connect");
+  // The socket has a name a moment before it listens.
+  for (int tries = 0; connect(server, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0; ++tries)
+    if (errno != ECONNREFUSED || tries == 1000 || usleep(10'000) != 0) give_up("forked: connect");
   unsetenv("LD_PRELOAD");
   unsetenv("NETMEND_FORKED_BY");
   std::string text;
